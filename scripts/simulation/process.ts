@@ -361,7 +361,7 @@ export class ServiceProcess {
       ).done;
     return {
       startApproval: (profile, payment) => sent(() => workflows.startApproval(profile, payment)),
-      tellApproval: (profile, payment) => sent(() => workflows.tellApproval(profile, payment)),
+      notifyApproval: (profile, payment) => sent(() => workflows.notifyApproval(profile, payment)),
       startSettlement: (profile, payment) => sent(() => workflows.startSettlement(profile, payment)),
     };
   }

@@ -36,7 +36,7 @@ export class DurableWorkflows implements PaymentWorkflows {
     return Promise.resolve();
   }
 
-  tellApproval(profile: AgentProfile, payment: Payment): Promise<void> {
+  notifyApproval(profile: AgentProfile, payment: Payment): Promise<void> {
     const run = this.#approvalOf(profile, payment);
     if (run !== null) {
       run.told ??= payment;

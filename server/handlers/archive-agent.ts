@@ -50,7 +50,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
   }
 
   /** What was on hold is denied by the archive; its approvals' records and workflows are told. */
-  async function tellHeld(agent: AgentDocument, deadline: Deadline): Promise<void> {
+  async function endHeld(agent: AgentDocument, deadline: Deadline): Promise<void> {
     const { _id: agentId } = agent;
     const pending = { agentId, state: "pending" as const };
     const held = await collections.approvals.find(pending, { projection: { transactionId: 1 } }).toArray();
@@ -87,7 +87,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
   }
 
   /** Told before the answer: what was once answered as detached is not asked of any chain again. */
-  async function detachAndTell(agent: AgentDocument): Promise<Detachment> {
+  async function detachAndNotify(agent: AgentDocument): Promise<Detachment> {
     const end = await detachEverywhere(rails, profileOf(agent));
     if (end === "detached") await agents.submit(agent._id, { kind: "confirm_detached" });
     return end;
@@ -97,7 +97,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
   async function detach(agent: AgentDocument, { requestId, spareMs }: Deadline) {
     if (agent.walletDetached) return [];
     try {
-      if ((await withTimeout(spareMs, detachAndTell(agent))) === "detached") return [];
+      if ((await withTimeout(spareMs, detachAndNotify(agent))) === "detached") return [];
     } catch (err) {
       logger.warn({ requestId, err, agentId: agent._id }, "an archived agent's wallet is not detached yet");
     }
@@ -118,7 +118,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
     const [agent, walletsFailed] = await Promise.all([
       recorded(target),
       detach(target, deadline),
-      caughtUp(tellHeld(target, deadline), deadline.spareMs),
+      caughtUp(endHeld(target, deadline), deadline.spareMs),
     ]);
     const isSettled = walletsFailed.length > 0 || agent.walletDetached;
     const shown = isSettled ? agent : await recorded(target);

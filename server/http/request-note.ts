@@ -39,10 +39,10 @@ export function requestNotes(logger: Logger, metrics: Metrics): RequestHandler {
     const began = performance.now();
     const surface = surfaceOf(request.path);
     const level = PROBES.has(request.path) ? "debug" : "info";
-    let isTold = false;
+    let isLogged = false;
     const tell = (status: number | null): void => {
-      if (isTold) return;
-      isTold = true;
+      if (isLogged) return;
+      isLogged = true;
       const { id: requestId, operations, refusals } = note;
       const ms = performance.now() - began;
       metrics.requestEnded({ surface, operations, status, refusals, seconds: ms / 1_000 });

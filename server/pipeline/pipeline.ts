@@ -32,7 +32,7 @@ const ANSWER_MS = 3_500;
  * before. A budget has a little longer, to be in force, and is still answered within 5 s. What waits for a webhook's receiver
  * moves its deadline once that is asked, and is answered as soon as everything else where it can't be.
  */
-const WAITING_ANSWER_MS = { finality: 5_000, "agents told": 4_000, receiver: ANSWER_MS } as const;
+const WAITING_ANSWER_MS = { finality: 5_000, propagation: 4_000, receiver: ANSWER_MS } as const;
 
 /** The same for a refusal that is certain already, and only has to be in the audit log. */
 const REFUSED_MS = 4_500;

@@ -113,12 +113,12 @@ class AgentMailbox {
    */
   async #follow(unfollowed: SubmitResult["unfollowed"], unrecorded: AgentSummary | null): Promise<void> {
     await Promise.all([
-      unfollowed === null ? null : this.#tellLedger(unfollowed.agent, unfollowed.followed),
+      unfollowed === null ? null : this.#notifyLedger(unfollowed.agent, unfollowed.followed),
       unrecorded === null ? null : this.#record(unrecorded),
     ]);
   }
 
-  async #tellLedger(agent: AgentProfile, followed: FollowedAgent): Promise<void> {
+  async #notifyLedger(agent: AgentProfile, followed: FollowedAgent): Promise<void> {
     const command = { kind: "follow_agent", agentId: this.#agentId, ...followed } as const;
     await this.#dependencies.ledgers.submit(agent, command);
     this.#confirmations.push({ kind: "confirm_followed", revision: followed.revision });

@@ -17,8 +17,8 @@ const WAITING_OF_AGENT_MAX = 1_000;
 const WAITING_MAX = 5_000;
 const WAITING_STOPS_MAX = 100;
 
-/** How long who reads waits until what was carried out is told of, so that it can be confirmed. */
-const TOLD_MS = 1_000;
+/** How long who reads waits until what was carried out is written of, so that it can be confirmed. */
+const PUBLISHED_MS = 1_000;
 
 export interface LedgerMailboxDependencies {
   /** Sends one update to the project's ledger and waits for its result, to a bound. */
@@ -39,7 +39,7 @@ export interface Answered {
   readonly revision: number;
   /** When it was asked, by `performance.now()`: what it allows for a while it allows from then on. */
   readonly askedMs: number;
-  /** Once the records show how far the ledger had come with it: nobody is told of it before. */
+  /** Once the records show how far the ledger had come with it: nobody is written of it before. */
   readonly kept: Promise<void>;
 }
 
@@ -64,8 +64,8 @@ export class LedgerMailbox {
   readonly #waiting = new FairQueue<Waiting>(({ command }) => urgencyOf(command));
   readonly #records: AccountRecords;
   #confirmations: Confirmation[] = [];
-  /** Confirmations of what is still being told of, by agent. None of them ever rejects. */
-  readonly #untold = new Map<Promise<void>, string>();
+  /** Confirmations of what is still being written of, by agent. None of them ever rejects. */
+  readonly #unpublished = new Map<Promise<void>, string>();
   #inFlight: Promise<void> | null = null;
   readonly #timers: Timers;
   #cancelTimer: (() => void) | null = null;
@@ -115,26 +115,26 @@ export class LedgerMailbox {
     return this.#gathering.answering();
   }
 
-  confirmLater(confirmation: Confirmation, told: Promise<void>): void {
-    const confirming = this.#confirmOnce(confirmation, told).finally(() => {
-      this.#untold.delete(confirming);
+  confirmLater(confirmation: Confirmation, published: Promise<void>): void {
+    const confirming = this.#confirmOnce(confirmation, published).finally(() => {
+      this.#unpublished.delete(confirming);
       this.#rest();
     });
-    this.#untold.set(confirming, confirmation.agentId);
+    this.#unpublished.set(confirming, confirmation.agentId);
   }
 
-  async #confirmOnce(confirmation: Confirmation, told: Promise<void>): Promise<void> {
+  async #confirmOnce(confirmation: Confirmation, published: Promise<void>): Promise<void> {
     try {
-      await told;
+      await published;
       this.#confirmations.push(confirmation);
     } catch (error) {
-      this.#dependencies.onError("what became of a payment was not told; its ledger will", error);
+      this.#dependencies.onError("what became of a payment was not written; its ledger will", error);
     }
   }
 
   /** Sends what waits by now of an agent (null: of all), confirmations too, and waits until the records show it. */
   async flush(agentId: string | null): Promise<void> {
-    await this.#allTold(agentId);
+    await this.#allPublished(agentId);
     const isConcerned = () =>
       this.#confirmations.some((each) => agentId === null || each.agentId === agentId) ||
       (agentId === null ? this.#waiting.size : this.#waiting.sizeOf(agentId)) > 0;
@@ -152,14 +152,14 @@ export class LedgerMailbox {
     await this.#records.write(agentId);
   }
 
-  async #allTold(agentId: string | null): Promise<void> {
-    const untold = [...this.#untold].flatMap(([telling, of]) =>
-      agentId === null || of === agentId ? [telling] : [],
+  async #allPublished(agentId: string | null): Promise<void> {
+    const unpublished = [...this.#unpublished].flatMap(([publication, of]) =>
+      agentId === null || of === agentId ? [publication] : [],
     );
-    if (untold.length === 0) return;
+    if (unpublished.length === 0) return;
     this.#dependencies.flushPublished();
     // What takes longer is not waited for: its confirmation goes by itself, or the ledger tells it.
-    await withTimeout(TOLD_MS, Promise.all(untold)).catch(() => undefined);
+    await withTimeout(PUBLISHED_MS, Promise.all(unpublished)).catch(() => undefined);
   }
 
   /** Whether this process may know more of an agent than its record shows. */
@@ -169,7 +169,7 @@ export class LedgerMailbox {
       this.#waiting.sizeOf(agentId) > 0 ||
       this.#records.isBehind(agentId) ||
       this.#confirmations.some((each) => each.agentId === agentId) ||
-      [...this.#untold.values()].includes(agentId)
+      [...this.#unpublished.values()].includes(agentId)
     );
   }
 
@@ -217,13 +217,14 @@ export class LedgerMailbox {
     if (this.#inFlight !== null || this.#waiting.size > 0) return;
     if (this.#hasToConfirm())
       this.#cancelTimer ??= this.#timers.after(this.#dependencies.confirmAfterMs, () => this.#confirmNow());
-    else if (this.#untold.size === 0 && this.#gathering.isEmpty && !this.#records.hasToWrite) this.#retire();
+    else if (this.#unpublished.size === 0 && this.#gathering.isEmpty && !this.#records.hasToWrite)
+      this.#retire();
   }
 
   async #exchange(): Promise<void> {
-    const told = this.#records.confirmation();
+    const written = this.#records.confirmation();
     const confirmations = new BatchRoom(LEDGER_CONFIRMATIONS_MAX - 1).take(this.#confirmations);
-    const before: LedgerCommand[] = told === null ? confirmations : [told, ...confirmations];
+    const before: LedgerCommand[] = written === null ? confirmations : [written, ...confirmations];
     const batch = this.#waiting.take(
       new BatchRoom(LEDGER_BATCH_MAX),
       ({ command }) => command,
@@ -233,11 +234,11 @@ export class LedgerMailbox {
     try {
       const commands = [...before, ...batch.map(({ command }) => command)];
       const result = await this.#dependencies.submit(this.#place, commands);
-      if (told !== null) this.#records.confirmed(told);
+      if (written !== null) this.#records.confirmed(written);
       this.#answer(batch, result, { askedMs, skipped: before.length });
     } catch (error) {
       if (error instanceof CommandsRefused && error.places.size > 0) {
-        return this.#sayTheRest(error, { told, confirmations, batch });
+        return this.#sayTheRest(error, { written, confirmations, batch });
       }
       if (batch.length === 0) this.#dependencies.onError("confirmations were lost; the ledger sweeps", error);
       for (const { reject } of batch) reject(error);
@@ -260,13 +261,13 @@ export class LedgerMailbox {
   }
 
   /** Nothing of the batch was decided: what was not refused of it goes with the next, at its front. */
-  #sayTheRest(refused: CommandsRefused, { batch, confirmations, told }: Sent): void {
+  #sayTheRest(refused: CommandsRefused, { batch, confirmations, written }: Sent): void {
     const { places } = refused;
-    const first = told === null ? 0 : 1;
-    if (told !== null && places.has(0)) this.#records.confirmed(told);
+    const first = written === null ? 0 : 1;
+    if (written !== null && places.has(0)) this.#records.confirmed(written);
     const kept = confirmations.filter((_command, place) => !places.has(first + place));
     this.#confirmations.unshift(...kept);
-    if (kept.length < confirmations.length || (told !== null && places.has(0)))
+    if (kept.length < confirmations.length || (written !== null && places.has(0)))
       this.#dependencies.onError("confirmations were refused; the ledger sweeps", refused);
     const waitingFrom = first + confirmations.length;
     const isRefused = (place: number): boolean => places.has(waitingFrom + place);
@@ -283,7 +284,7 @@ export class LedgerMailbox {
 }
 
 interface Sent {
-  readonly told: CommandOf<"confirm_records"> | null;
+  readonly written: CommandOf<"confirm_records"> | null;
   readonly confirmations: readonly Confirmation[];
   readonly batch: readonly Waiting[];
 }

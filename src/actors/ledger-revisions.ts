@@ -54,8 +54,8 @@ export class LedgerRevisions {
     const result = await this.#submitKnowing(place, commands);
     this.#heard(projectId, { ledger: result.revision });
     // Confirmations are about what was told before, and nobody is told anything of them.
-    const isTold = commands.some(({ kind }) => !kind.startsWith("confirm"));
-    const kept = isTold ? this.#keep(projectId, result.revision) : Promise.resolve();
+    const isDecision = commands.some(({ kind }) => !kind.startsWith("confirm"));
+    const kept = isDecision ? this.#keep(projectId, result.revision) : Promise.resolve();
     // Whoever waits for it hears of it; nobody may.
     kept.catch(() => undefined);
     return { ...result, kept };

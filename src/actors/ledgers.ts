@@ -69,9 +69,9 @@ export class Ledgers implements LedgerGateway {
     return this.#of(place).answering();
   }
 
-  /** Tells the ledger what was carried out once that is told of, with its next update after that or shortly after. */
-  confirmLater(place: ProjectRef, confirmation: CommandOf<"confirm">, told: Promise<void>): void {
-    this.#of(place).confirmLater(confirmation, told);
+  /** Tells the ledger what was carried out once that is published of, with its next update after that or shortly after. */
+  confirmLater(place: ProjectRef, confirmation: CommandOf<"confirm">, published: Promise<void>): void {
+    this.#of(place).confirmLater(confirmation, published);
   }
 
   /** How many of the agent's payments were closed when its ledger last said so, if it has forgotten idempotency keys; else 0. */

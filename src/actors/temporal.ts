@@ -217,7 +217,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   }
 
   /** Tells the approval's workflow; one that never came to run is started with it, one that has ended knows. */
-  async tellApproval(profile: AgentProfile, payment: Payment): Promise<void> {
+  async notifyApproval(profile: AgentProfile, payment: Payment): Promise<void> {
     const input = approvalInput(profile, payment);
     if (input === null) return;
     await this.#calls.ignoringStarted(() =>

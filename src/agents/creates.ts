@@ -163,12 +163,12 @@ export class Creates {
       if (deadline.spareMs === 0) return refused(refusal("REQUEST_IN_PROGRESS"));
       await this.#nextLook(reservation._id, deadline.spareMs);
     }
-    const work = this.#told(held.reservationId, this.#carryOutHeld(create, held));
+    const work = this.#underWayUntil(held.reservationId, this.#executeHeld(create, held));
     return withTimeout(CARRIED_OUT_MS, work);
   }
 
   /** Lets those who wait in this process know of the work's end. */
-  async #told<T>(reservationId: string, work: Promise<T>): Promise<T> {
+  async #underWayUntil<T>(reservationId: string, work: Promise<T>): Promise<T> {
     const ended = work.then(nothing, nothing);
     this.#underWay.set(reservationId, ended);
     try {
@@ -186,7 +186,7 @@ export class Creates {
   }
 
   /** Carries a create out to its end, also when nobody waits for it any more. */
-  async #carryOutHeld<R extends Committable, M extends { readonly record: R }>(
+  async #executeHeld<R extends Committable, M extends { readonly record: R }>(
     create: Create<R, M>,
     held: Held,
   ): Promise<Result<Created<R, M>>> {

@@ -30,7 +30,7 @@ export interface Doer {
 }
 
 /** What a call's entry says beside the call itself. */
-export interface Told extends Pick<AuditRecord, "entryKey" | "at" | "result"> {
+export interface AuditFacts extends Pick<AuditRecord, "entryKey" | "at" | "result"> {
   readonly doer: Doer;
   /** What a handler said that it was done on; null: what the route's path says. */
   readonly on: AuditRecord["resource"] | null;
@@ -41,9 +41,9 @@ export interface Told extends Pick<AuditRecord, "entryKey" | "at" | "result"> {
 }
 
 /** The record of a call, before it has its place in the chain. */
-export function recordOf(call: Call, params: unknown, told: Told): AuditRecord {
+export function recordOf(call: Call, params: unknown, facts: AuditFacts): AuditRecord {
   const operation: Operation = operations[call.id];
-  const { after, answered, at, before, doer, entryKey, on, result } = told;
+  const { after, answered, at, before, doer, entryKey, on, result } = facts;
   const { actor, isOriginHidden, organizationId } = doer;
   const path = operation.http?.path ?? pathOfTwin(call.id);
   const userId = actor.type === "user" ? actor.id : null;

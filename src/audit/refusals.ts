@@ -34,7 +34,7 @@ type Group = "strangers" | "accounts" | "people" | "keys";
 /** Where a refusal may be counted. */
 interface Place {
   readonly kind: string;
-  /** What is told of it. */
+  /** What is appended of it. */
   readonly record: AuditRecord;
   /** Whether it tells of one refusal at once; else it only counts. */
   readonly isOwn: boolean;
@@ -90,7 +90,7 @@ export class Refusals {
       window.lastAt = record.at;
       return window.first;
     }
-    if (place.isOwn) await this.#tellFirst(place, minute);
+    if (place.isOwn) await this.#recordFirst(place, minute);
     else this.#open(place, minute, Promise.resolve(), 1);
   }
 
@@ -103,7 +103,7 @@ export class Refusals {
     return found ?? placeOfAll(record, minute);
   }
 
-  async #tellFirst(place: Place, minute: number): Promise<void> {
+  async #recordFirst(place: Place, minute: number): Promise<void> {
     const first = this.#options.log.append(place.record);
     const window = this.#open(place, minute, first, 0);
     try {
@@ -173,7 +173,7 @@ export class Refusals {
   async #write(): Promise<void> {
     const records = this.#unwritten;
     this.#unwritten = [];
-    const told = records.map(async (record) => {
+    const appended = records.map(async (record) => {
       try {
         await this.#options.log.append(record, "soon");
       } catch (error) {
@@ -181,7 +181,7 @@ export class Refusals {
         this.#unwritten.push(record);
       }
     });
-    await Promise.all(told);
+    await Promise.all(appended);
   }
 
   /** Looks again when the minute is over, as long as anything is counted or waits to be written. */
@@ -281,7 +281,7 @@ const digestOf = (parts: readonly unknown[]): string =>
 /** 128 bits: nobody finds two refusals with one. */
 const DIGEST_CHARACTERS = 32;
 
-/** What is told of refusals of more kinds than have entries of their own: how many. */
+/** What is appended of refusals of more kinds than have entries of their own: how many. */
 const furtherRecord = ({ at, organizationId }: AuditRecord, key: string): AuditRecord => ({
   organizationId,
   entryKey: `refused_further_${key}`,

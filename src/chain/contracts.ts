@@ -112,7 +112,7 @@ export const spendData = (spend: Spend): Hex =>
   encodeFunctionData({ abi: agentWalletAbi, functionName: "spend", args: spendArguments(spend) });
 
 /** Whether a wallet says in these logs that it has made the payment. */
-export function tellsOfPayment(
+export function showsPayment(
   logs: readonly { readonly address: Address; readonly topics: readonly Hex[] }[],
   wallet: string,
   transactionId: string,

@@ -44,7 +44,7 @@ export class FeeRaising {
       if (typeof said !== "string") raised.push(said);
       now.push(typeof said === "string" ? transaction : said);
     }
-    this.#tell(raised, bounded, price);
+    this.#report(raised, bounded, price);
     return now;
   }
 
@@ -67,7 +67,7 @@ export class FeeRaising {
     }
   }
 
-  #tell(
+  #report(
     raised: readonly RecordedTransaction[],
     bounded: readonly RecordedTransaction[],
     { baseFeePerGas }: GasPrice,

@@ -9,7 +9,7 @@ export type ChainRepair =
   /** Another transaction was proven to have its nonce for good. */
   | "nonce_taken"
   /** Its nonce is used for good, and the chain does not say by what. */
-  | "nonce_untold"
+  | "nonce_unexplained"
   /** A nonce that was passed over was filled with a transaction that does nothing. */
   | "nonce_filled";
 

@@ -8,17 +8,17 @@ import type { ChainWatchers } from "./repairs.ts";
 import { type ChainRpc, ChainUnreachable, type Taker } from "./rpc.ts";
 
 /**
- * What became of a transaction: `open`, its nonce is not used in a final block; `untold`, it is, and the chain does not say
+ * What became of a transaction: `open`, its nonce is not used in a final block; `unexplained`, it is, and the chain does not say
  * by what; `overtaken`, more was signed under it since it was read, so that nothing is proven.
  */
-type Trace = "lost" | "own" | "open" | "untold" | "overtaken";
+type Trace = "lost" | "own" | "open" | "unexplained" | "overtaken";
 
 /** Transactions that are looked for in one step at the most. */
 const LOOKED_FOR_MAX = 200;
 /** While the chain does not say of so many what has used their nonces, no further ones are looked for. */
-const UNTOLD_MAX = 200;
-/** Of so many nonces it is remembered that the operator was told of them. */
-const TOLD_MAX = 10_000;
+const UNEXPLAINED_MAX = 200;
+/** Of so many nonces it is remembered that the operator was reported of them. */
+const REPORTED_MAX = 10_000;
 
 export interface TakenNoncesDependencies extends ChainWatchers {
   readonly db: Db;
@@ -27,7 +27,7 @@ export interface TakenNoncesDependencies extends ChainWatchers {
   readonly from: Address;
   readonly chainCaip2: string;
   readonly clock: Clock;
-  /** Told of each that is found lost, by whoever has looked; may be told twice of one. */
+  /** Told of each that is found lost, by whoever has looked; may be reported twice of one. */
   readonly onLost: (transaction: RecordedTransaction) => Promise<void>;
 }
 
@@ -40,11 +40,11 @@ export class TakenNonces {
   readonly #dependencies: TakenNoncesDependencies;
   readonly #cursor: NonceCursor;
   /** Purposes by nonces that are used in final blocks, and nobody could say by what. Asked for again at each look. */
-  readonly #untold = new Map<number, string>();
+  readonly #unexplained = new Map<number, string>();
   /** The lowest nonce that this process has recorded anything under since its last whole look. */
   #lowest = Infinity;
-  /** Of which nonces the operator was told that. */
-  readonly #told = new Set<number>();
+  /** Of which nonces the operator was reported that. */
+  readonly #reported = new Set<number>();
 
   constructor(dependencies: TakenNoncesDependencies) {
     this.#dependencies = dependencies;
@@ -57,7 +57,7 @@ export class TakenNonces {
    * False where the chain does not say.
    */
   async isLost(transaction: RecordedTransaction): Promise<boolean> {
-    return transaction.lost !== null || (await this.#traceIfToldOf(transaction)) === "lost";
+    return transaction.lost !== null || (await this.#traceIfExplained(transaction)) === "lost";
   }
 
   /** Which signing of a transaction is in a final block; null: none, as far as the chain can say. */
@@ -72,33 +72,33 @@ export class TakenNonces {
     const final = (await rpc.confirmed(from)).nonce;
     outbox.isFinalBelow(final);
     // Read anew: more may have been signed under them since.
-    const untold = [...(await outbox.find([...this.#untold.values()])).values()];
-    await this.#lookFor(untold.filter(isTransaction), final);
+    const unexplained = [...(await outbox.find([...this.#unexplained.values()])).values()];
+    await this.#lookFor(unexplained.filter(isTransaction), final);
     // What was signed here under a nonce that was long gone lies behind the cursor already.
     this.#lowest = Math.min(this.#lowest, outbox.lowestSinceAsked());
     const begin = Math.min(await this.#cursor.begin(final), this.#lowest);
     if (this.#lowest >= final) this.#lowest = Infinity;
-    if (begin >= final || this.#untold.size >= UNTOLD_MAX) return;
+    if (begin >= final || this.#unexplained.size >= UNEXPLAINED_MAX) return;
     const recorded = await outbox.from(begin, LOOKED_FOR_MAX);
     await this.#lookFor(recorded, final);
     const last = recorded.at(-1);
     const isWhole = recorded.length < LOOKED_FOR_MAX || last === undefined || last.nonce >= final;
-    await this.#cursor.advance(isWhole ? final : last.nonce + 1, [...this.#untold.keys()]);
+    await this.#cursor.advance(isWhole ? final : last.nonce + 1, [...this.#unexplained.keys()]);
     this.#lowest = Infinity;
   }
 
   async #lookFor(recorded: readonly RecordedTransaction[], final: number): Promise<void> {
     const used = recorded.filter(({ nonce }) => nonce < final);
     // Of a chain that has lost blocks: they are looked for again once they are final again.
-    for (const { nonce } of recorded) if (nonce >= final) this.#untold.delete(nonce);
+    for (const { nonce } of recorded) if (nonce >= final) this.#unexplained.delete(nonce);
     const areMined = await Promise.all(used.map((transaction) => this.#isInChain(transaction)));
     for (const [at, transaction] of used.entries()) {
-      this.#untold.delete(transaction.nonce);
+      this.#unexplained.delete(transaction.nonce);
       if (areMined[at] === true) continue;
-      const found = transaction.lost === null ? await this.#traceIfToldOf(transaction) : "lost";
+      const found = transaction.lost === null ? await this.#traceIfExplained(transaction) : "lost";
       if (found === "lost") await this.#dependencies.onLost(transaction);
-      if (found === "untold" || found === "overtaken")
-        this.#untold.set(transaction.nonce, transaction.purpose);
+      if (found === "unexplained" || found === "overtaken")
+        this.#unexplained.set(transaction.nonce, transaction.purpose);
     }
   }
 
@@ -108,17 +108,17 @@ export class TakenNonces {
   }
 
   /** Whatever the chain does not say of one must not keep the others from being looked for. */
-  async #traceIfToldOf(transaction: RecordedTransaction): Promise<Trace> {
+  async #traceIfExplained(transaction: RecordedTransaction): Promise<Trace> {
     const { nonce, purpose } = transaction;
     const found = await this.#trace(transaction).catch((error: unknown): Trace => {
-      if (error instanceof ChainUnreachable) return "untold";
+      if (error instanceof ChainUnreachable) return "unexplained";
       throw error;
     });
-    if (found === "untold" && !this.#told.has(nonce)) {
-      if (this.#told.size >= TOLD_MAX) this.#told.clear();
-      this.#told.add(nonce);
+    if (found === "unexplained" && !this.#reported.has(nonce)) {
+      if (this.#reported.size >= REPORTED_MAX) this.#reported.clear();
+      this.#reported.add(nonce);
       const { onRepair, onTrouble } = this.#dependencies;
-      onRepair("nonce_untold", 1);
+      onRepair("nonce_unexplained", 1);
       onTrouble("a nonce of the service's key is used, and the chain does not say by what", {
         nonce,
         purpose,
@@ -132,7 +132,7 @@ export class TakenNonces {
     const { nonce, purpose, signings } = transaction;
     const taker = await this.#takerOf(nonce);
     if (taker === "not final") return "open";
-    if (taker === null) return "untold";
+    if (taker === null) return "unexplained";
     if (isOneOf(signings, taker)) return "own";
     const blockNumber = Number(taker.blockNumber);
     const said = await outbox.markLost(transaction, { by: taker.hash, blockNumber, at: clock() });

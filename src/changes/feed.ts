@@ -3,7 +3,7 @@ import { type ChangeStream, type Collection, type Db, type Document, MongoError,
 import { AUDIT_LOG } from "../store/audit-documents.ts";
 import { type AgentDocument, COLLECTIONS } from "../store/documents.ts";
 import type { ChangeKind } from "../contract/stream.ts";
-import { kindsToldBy, TOLD_ACTIONS } from "./kinds.ts";
+import { kindsPublishedBy, PUBLISHED_ACTIONS } from "./kinds.ts";
 import { endOf, type Position, positionAt } from "./position.ts";
 
 /** Something that changed, and where in the order of all changes. */
@@ -62,7 +62,7 @@ const PIPELINE: Document[] = [
         of(USERS, { operationType: CHANGED }),
         of(AUDIT_LOG, {
           operationType: "insert",
-          "fullDocument.action": { $in: TOLD_ACTIONS },
+          "fullDocument.action": { $in: PUBLISHED_ACTIONS },
           "fullDocument.result.code": null,
         }),
       ],
@@ -243,14 +243,14 @@ export class ChangeFeed {
         if (next === null) break;
         read.push(next);
       }
-      await this.#tell(read);
+      await this.#publish(read);
       if (this.#stream !== stream) throw new Error("it was closed");
       this.#token = stream.resumeToken ?? null;
       await sleep(GATHERED_MS, undefined, { ref: false });
     }
   }
 
-  async #tell(read: readonly Read[]): Promise<void> {
+  async #publish(read: readonly Read[]): Promise<void> {
     await this.#lookUpAgents(read);
     const changes: Change[] = [];
     const [sessionIds, userIds] = [new Set<string>(), new Set<string>()];
@@ -288,7 +288,7 @@ export class ChangeFeed {
       }
       default: {
         const named = fullDocument?.resource?.id ?? organizationId;
-        const kinds = kindsToldBy(fullDocument?.action ?? "");
+        const kinds = kindsPublishedBy(fullDocument?.action ?? "");
         return kinds.map((kind) => ({ organizationId, kind, id: named, isMinor: false }));
       }
     }

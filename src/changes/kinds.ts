@@ -2,7 +2,7 @@ import type { OperationId } from "../contract/registry.ts";
 import type { ChangeKind, IdKind } from "../contract/stream.ts";
 
 /** What is told of by the audit log's entries, which name what was changed: kinds by what was done. */
-const TOLD_BY: Readonly<Record<IdKind, readonly OperationId[]>> = {
+const PUBLISHED_BY: Readonly<Record<IdKind, readonly OperationId[]>> = {
   projects: [
     "createProject",
     "updateProject",
@@ -24,15 +24,15 @@ const BY_THE_SERVICE: Readonly<Record<string, readonly IdKind[]>> = { disableWeb
 const kindsOf = new Map<string, IdKind[]>(
   Object.entries(BY_THE_SERVICE).map(([action, kinds]) => [action, [...kinds]]),
 );
-for (const kind of Object.keys(TOLD_BY) as IdKind[]) {
-  for (const action of TOLD_BY[kind]) kindsOf.set(action, [...(kindsOf.get(action) ?? []), kind]);
+for (const kind of Object.keys(PUBLISHED_BY) as IdKind[]) {
+  for (const action of PUBLISHED_BY[kind]) kindsOf.set(action, [...(kindsOf.get(action) ?? []), kind]);
 }
 
 /** Actions of the audit log that are told of. */
-export const TOLD_ACTIONS: readonly string[] = [...kindsOf.keys()];
+export const PUBLISHED_ACTIONS: readonly string[] = [...kindsOf.keys()];
 
 /** The kinds of which an entry of the audit log tells. */
-export const kindsToldBy = (action: string): readonly IdKind[] => kindsOf.get(action) ?? [];
+export const kindsPublishedBy = (action: string): readonly IdKind[] => kindsOf.get(action) ?? [];
 
 /** How kinds are told of: how long at least after the last time, and how many of them at once. */
 interface Pace {

@@ -39,7 +39,7 @@ const AGAIN_AFTER_MS = 1_000;
 export class OrganizationStream {
   readonly #dependencies: OrganizationStreamDependencies;
   readonly #followers = new Set<Follower>();
-  readonly #toldAtMs = new Map<ChangeKind, number>();
+  readonly #sentAtMs = new Map<ChangeKind, number>();
   #pending = new Map<ChangeKind, Pending>();
   /** Where what is being told now changed first. */
   #underWay: Position | null = null;
@@ -56,7 +56,7 @@ export class OrganizationStream {
   }
 
   /** Everything up to there was told. */
-  get toldUpTo(): Position {
+  get sentUpTo(): Position {
     const firsts = [...this.#pending.values()].flatMap(({ ids }) => ids.values().next().value ?? []);
     if (this.#underWay !== null) firsts.push(this.#underWay);
     const [first] = firsts.toSorted();
@@ -76,7 +76,7 @@ export class OrganizationStream {
     await this.#inTurn(async () => {
       const changes = missed();
       const text = changes === null ? eventText("reset", {}) : await this.#textOfAll(changes, follower.kinds);
-      const ready = eventText("ready", { resumed: changes !== null }, this.toldUpTo);
+      const ready = eventText("ready", { resumed: changes !== null }, this.sentUpTo);
       this.follow(follower);
       follower.send(Buffer.from(text + ready));
     });
@@ -96,7 +96,7 @@ export class OrganizationStream {
     if (ids.size > PENDING_MAX) forgetSecond(ids);
     const dueAtMs = Math.max(
       performance.now(),
-      (this.#toldAtMs.get(kind) ?? -Infinity) + paceOf(kind, isMinor).everyMs,
+      (this.#sentAtMs.get(kind) ?? -Infinity) + paceOf(kind, isMinor).everyMs,
     );
     this.#pending.set(kind, { ids, dueAtMs: Math.min(known?.dueAtMs ?? Infinity, dueAtMs) });
     this.#schedule();
@@ -117,7 +117,7 @@ export class OrganizationStream {
     const afterMs = Math.max(0, next - performance.now());
     this.#timer = setTimeout(() => {
       this.#timer = null;
-      void this.#inTurn(() => this.#tell());
+      void this.#inTurn(() => this.#flush());
     }, afterMs).unref();
   }
 
@@ -127,7 +127,7 @@ export class OrganizationStream {
     return done.catch(() => undefined);
   }
 
-  async #tell(): Promise<void> {
+  async #flush(): Promise<void> {
     const now = performance.now();
     const due = [...this.#pending].filter(([, { dueAtMs }]) => dueAtMs <= now + TOGETHER_MS);
     if (due.length === 0) return this.#schedule();
@@ -137,8 +137,8 @@ export class OrganizationStream {
     try {
       const texts = await Promise.all(due.map(([kind, { ids }]) => this.#textOf(kind, [...ids.keys()])));
       this.#underWay = null;
-      const told = performance.now();
-      for (const [kind] of due) this.#toldAtMs.set(kind, told);
+      const sentAt = performance.now();
+      for (const [kind] of due) this.#sentAtMs.set(kind, sentAt);
       this.#sendAll(due.map(([kind], index) => [kind, texts[index] ?? ""] as const));
     } catch (error) {
       this.#putBack(due);
@@ -159,7 +159,7 @@ export class OrganizationStream {
 
   /** Each follower its kinds, those with the same ones the same bytes. The id is the last event's. */
   #sendAll(events: readonly (readonly [ChangeKind, string])[]): void {
-    const id = this.toldUpTo;
+    const id = this.sentUpTo;
     const made = new Map<string, Buffer | null>();
     for (const follower of this.#followers) {
       const own = events.filter(([kind, text]) => text !== "" && follower.kinds.has(kind));

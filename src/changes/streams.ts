@@ -185,7 +185,7 @@ export class Streams {
       if (now >= one.heartbeatAtMs) {
         one.heartbeatAtMs = now + HEARTBEAT_MS;
         const organization = this.#organizations.get(one.principal.organizationId);
-        if (organization?.has(one) === true) one.line.send(eventText("heartbeat", {}, organization.toldUpTo));
+        if (organization?.has(one) === true) one.line.send(eventText("heartbeat", {}, organization.sentUpTo));
       }
       if (now >= one.checkAtMs) {
         one.checkAtMs = now + CHECKED_EVERY_MS;

@@ -79,11 +79,11 @@ export class ApprovalRules {
       return changed(ok(after), { before: known, after });
     };
     const replaced = await this.#mutex.run(_id, () => transaction(replace));
-    if (replaced.ok) await this.#tellLedger(kind, target, replaced.value.version);
+    if (replaced.ok) await this.#notifyLedger(kind, target, replaced.value.version);
     return replaced;
   }
 
-  async #tellLedger(kind: ContainerKind, target: ContainerDocument, version: number): Promise<void> {
+  async #notifyLedger(kind: ContainerKind, target: ContainerDocument, version: number): Promise<void> {
     const { _id, organizationId } = target;
     const projectId = kind === "project" ? _id : String(target["projectId"]);
     const teamId = kind === "project" ? null : _id;

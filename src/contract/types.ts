@@ -140,7 +140,7 @@ export interface Operation<
    * What an answer may wait for beyond the usual bound: a payment to be final, every agent to have been told of a budget, or
    * a webhook's receiver. A create besides waits for the call that carries the same create out, if there is one.
    */
-  readonly waitsFor?: "finality" | "agents told" | "receiver";
+  readonly waitsFor?: "finality" | "propagation" | "receiver";
   /** The caps of its own that it has besides the plan's limit. */
   readonly rate: RateClass;
   readonly http: HttpBinding | null;

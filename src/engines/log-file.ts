@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { type FileHandle, open, rename, stat } from "node:fs/promises";
 import { z } from "zod";
 import { oneLine } from "./errors.ts";
-import { tellingLine } from "./tools.ts";
+import { meaningfulLine } from "./tools.ts";
 
 const ROTATE_BYTES = 16_777_216;
 const TAIL_BYTES_MAX = 65_536;
@@ -54,20 +54,20 @@ function mongodReason(lines: readonly string[]): string | null {
 /** The line written since `from` that best tells why an engine ended. */
 export async function lastWords(file: string, from: number): Promise<string> {
   try {
-    return await tellingWords(file, from);
+    return await MEANINGFUL(file, from);
   } catch {
     return "none, its log is gone";
   }
 }
 
-async function tellingWords(file: string, from: number): Promise<string> {
+async function MEANINGFUL(file: string, from: number): Promise<string> {
   const handle = await open(file, "r");
   try {
     const { size } = await handle.stat();
     const start = Math.max(from, size - TAIL_BYTES_MAX);
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(Math.max(0, size - start)), 0, null, start);
     const text = buffer.subarray(0, bytesRead).toString("utf8");
-    return mongodReason(text.split("\n")) ?? tellingLine(text);
+    return mongodReason(text.split("\n")) ?? meaningfulLine(text);
   } finally {
     await handle.close();
   }

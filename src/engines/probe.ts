@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { childEnvironment } from "./environment.ts";
 import { EngineError, reasonOf } from "./errors.ts";
 import { accepts, choosePorts } from "./ports.ts";
-import { runTool, tellingLine } from "./tools.ts";
+import { runTool, meaningfulLine } from "./tools.ts";
 
 const VERSION_TIMEOUT_MS = 20_000;
 const LISTEN_TIMEOUT_MS = 20_000;
@@ -51,7 +51,7 @@ export async function probeListens(file: string, env: NodeJS.ProcessEnv): Promis
   child.stdout.on("data", collect);
   child.stderr.on("data", collect);
   child.once("error", (error) => (ended = reasonOf(error)));
-  child.once("close", () => (ended ??= `it ended at once: ${tellingLine(output)}`));
+  child.once("close", () => (ended ??= `it ended at once: ${meaningfulLine(output)}`));
   try {
     const deadline = Date.now() + LISTEN_TIMEOUT_MS;
     while (Date.now() < deadline) {

@@ -69,7 +69,7 @@ export async function takeLock(folder: string, options: LockOptions): Promise<Pr
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const marker = (await startMarker(process.pid)) ?? "unknown";
   const deadline = Date.now() + Math.max(options.waitMs, CONTENTION_MS);
-  let told = false;
+  let isReported = false;
   for (;;) {
     const mine = `${String(process.pid)}.${marker}.${randomUUID()}`;
     await writeFile(path.join(folder, mine), "", { mode: 0o600 });
@@ -77,8 +77,8 @@ export async function takeLock(folder: string, options: LockOptions): Promise<Pr
     if (other === undefined) return { release: () => rm(path.join(folder, mine), { force: true }) };
     await rm(path.join(folder, mine), { force: true });
     if (Date.now() >= deadline) throw options.held(other.pid);
-    if (!told && other.pid !== process.pid) options.onWait?.(other.pid);
-    told = true;
+    if (!isReported && other.pid !== process.pid) options.onWait?.(other.pid);
+    isReported = true;
     await sleep(RETRY_MIN_MS + Math.random() * RETRY_SPREAD_MS);
   }
 }

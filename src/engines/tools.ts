@@ -38,7 +38,7 @@ const CAUSE =
 const COMPLAINT = /error|fatal|panic|cannot|can't|failed/i;
 
 /** The line of a tool's output that says most: one that names a cause, else the last complaint, else the last one. */
-export function tellingLine(output: string): string {
+export function meaningfulLine(output: string): string {
   const lines = output.split("\n").filter((line) => line.trim() !== "");
   const telling =
     lines.findLast((line) => CAUSE.test(line)) ?? lines.findLast((line) => COMPLAINT.test(line));
@@ -88,7 +88,7 @@ export async function runTool(
     child.once("close", (code, signal) => {
       clearTimeout(timer);
       if (code === 0) resolve(output);
-      else fail(`ended with ${signal ?? `code ${String(code)}`}: ${tellingLine(output)}`);
+      else fail(`ended with ${signal ?? `code ${String(code)}`}: ${meaningfulLine(output)}`);
     });
   });
 }

@@ -66,8 +66,8 @@ const concerned = ({ _id, name, organizationId }: UserDocument): ConcernedAccoun
  * that no log tells whether the address has another account elsewhere.
  */
 function concernedByRefused(account: UserDocument, isMeant: boolean): ConcernedAccount {
-  const isTold = isMeant || account.emailVerified;
-  return isTold ? concerned(account) : { ...concerned(account), isOriginHidden: true };
+  const isNotified = isMeant || account.emailVerified;
+  return isNotified ? concerned(account) : { ...concerned(account), isOriginHidden: true };
 }
 
 /** Whether there are several organizations. Asked at each sign-in, so that its time tells nothing of the account. */

@@ -82,10 +82,10 @@ async function mailInvite(
   const { sealedLink, state } = invite.mail;
   // Whoever has written it down may have died before its entry was.
   if (state !== "mailing")
-    return await told(auditLog, invite, state, invite.mail.endedAt ?? invite.createdAt);
+    return await recordEnd(auditLog, invite, state, invite.mail.endedAt ?? invite.createdAt);
   if (invite.expiresAt <= clock()) {
     onOutcome("expired");
-    return await told(auditLog, invite, "expired", invite.expiresAt);
+    return await recordEnd(auditLog, invite, "expired", invite.expiresAt);
   }
   const sent = await send(dependencies, invite, sealedLink);
   const [end, endedAt] = [sent === "sent" ? "mailed" : "refused", clock()] as const;
@@ -93,7 +93,7 @@ async function mailInvite(
   // Its link has no more business here.
   const mail = { state: end, sealedLink: null, endedAt };
   await invites.updateOne({ _id: inviteId, "mail.state": "mailing" }, { $set: { mail } });
-  return await told(auditLog, invite, end, endedAt);
+  return await recordEnd(auditLog, invite, end, endedAt);
 }
 
 async function send(
@@ -122,8 +122,8 @@ async function messageOf(db: Db, invite: MailedInvite, link: string): Promise<Ma
   return { id: _id, to: email, ...inviteText({ ...names, role, link, expiresAt }) };
 }
 
-/** Its entry in the audit log, once however often it is told. */
-async function told<E extends Exclude<InviteMailEnd, "gone">>(
+/** Its entry in the audit log, once however often it is recordEnd. */
+async function recordEnd<E extends Exclude<InviteMailEnd, "gone">>(
   auditLog: AuditLog,
   invite: MailedInvite,
   end: E,

@@ -6,7 +6,7 @@ import { mailCollections, type MailedInvite } from "../store/mail-documents.ts";
 
 /** So long whoever invites may be kept by the start of the mail's workflow; after it the sweep begins it. */
 const BEGIN_MS = 1_000;
-/** An invite that was written so long ago and is untold is begun by the sweep: whoever wrote it has died, or is about to. */
+/** An invite that was written so long ago and is unstarted is begun by the sweep: whoever wrote it has died, or is about to. */
 const FORGOTTEN_MS = 2_000;
 /** Invites in one sweep. */
 const SWEEP_MAX = 100;
@@ -20,7 +20,7 @@ export interface InviteOutboxDependencies {
 }
 
 /**
- * Sees to it that each invite that is to be mailed has its workflow: the invite's record says that it is untold, in the write that makes it, until
+ * Sees to it that each invite that is to be mailed has its workflow: the invite's record says that it is unstarted, in the write that makes it, until
  * the workflow was started, by whoever wrote it or by the sweep of any worker.
  */
 export class InviteOutbox {
@@ -46,7 +46,7 @@ export class InviteOutbox {
     const before = new Date(this.#dependencies.clock().getTime() - FORGOTTEN_MS);
     try {
       const left = await this.#invites
-        .find({ untold: true, createdAt: { $lte: before } }, { projection: { organizationId: 1 } })
+        .find({ unstarted: true, createdAt: { $lte: before } }, { projection: { organizationId: 1 } })
         .limit(SWEEP_MAX)
         .toArray();
       for (const invite of left) await this.#begun(invite);
@@ -59,6 +59,6 @@ export class InviteOutbox {
 
   async #begun({ _id, organizationId }: Pick<MailedInvite, "_id" | "organizationId">): Promise<void> {
     await this.#dependencies.start({ inviteId: _id, organizationId });
-    await this.#invites.updateOne({ _id, untold: true }, { $unset: { untold: "" } });
+    await this.#invites.updateOne({ _id, unstarted: true }, { $unset: { unstarted: "" } });
   }
 }

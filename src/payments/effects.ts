@@ -45,7 +45,7 @@ export class LeaseExpired extends Error {
 const RAIL_CALLS_MAX = { instant: 2, eventual: 1 } as const;
 
 /** Who executes a payment asks for a lease so often, where the answers come too late to be made use of. */
-const LEAVE_ASKS_MAX = 3;
+const LEASE_REQUESTS_MAX = 3;
 
 /** What who has a payment executed knows of it. */
 export interface ExecutionHints {
@@ -125,7 +125,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     const reply = await ledgers.submit(profile, { kind: "read_payment", agentId, transactionId });
     const isActual = reply.kind === "payment" && reply.payment.revision === ended.revision;
     if (what === "decision" && isActual) {
-      await Promise.all([workflows.tellApproval(profile, done.payment), keep(profile, ended)]);
+      await Promise.all([workflows.notifyApproval(profile, done.payment), keep(profile, ended)]);
     }
     return done;
   }
@@ -136,7 +136,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
   async function requestLease(profile: AgentProfile, { request }: Payment): Promise<Lease> {
     const { agentId } = profile;
     const { transactionId } = request;
-    for (let ask = 0; ask < LEAVE_ASKS_MAX; ask += 1) {
+    for (let ask = 0; ask < LEASE_REQUESTS_MAX; ask += 1) {
       const askedMs = monotonicMs();
       const reply = await ledgers.submit(profile, { kind: "request_lease", agentId, transactionId });
       if (reply.kind !== "lease") throw new Superseded("it is not to be sent any more");
@@ -153,12 +153,12 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
   ): Promise<RailOutcome | null> {
     const rail = rails[payment.request.rail];
     /** A lease that is good now; the rail asks as well, since it may wait for something before it sends. */
-    let leftSinceMs = decidedSinceMs;
+    let leasedSinceMs = decidedSinceMs;
     const ask = async (): Promise<Lease> => {
-      if (leftSinceMs !== undefined && isFresh(leftSinceMs)) return "send";
+      if (leasedSinceMs !== undefined && isFresh(leasedSinceMs)) return "send";
       const askedMs = monotonicMs();
       const lease = await requestLease(profile, payment);
-      if (lease === "send") leftSinceMs = askedMs;
+      if (lease === "send") leasedSinceMs = askedMs;
       return lease;
     };
     for (let call = 1; ; call += 1) {
@@ -173,9 +173,9 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     }
   }
 
-  async function tellWorkflows(profile: AgentProfile, payment: Payment): Promise<void> {
+  async function notifyWorkflows(profile: AgentProfile, payment: Payment): Promise<void> {
     if (payment.phase === "held") await workflows.startApproval(profile, payment);
-    if (leavesHold(payment)) await workflows.tellApproval(profile, payment);
+    if (leavesHold(payment)) await workflows.notifyApproval(profile, payment);
     if (payment.phase === "following") await workflows.startSettlement(profile, payment);
   }
 
@@ -185,8 +185,8 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
   }
 
   async function publish(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void> {
-    const told = shown(profile, payment);
-    if (told !== null) await publisher.publish(profile, told, when);
+    const visible = shown(profile, payment);
+    if (visible !== null) await publisher.publish(profile, visible, when);
   }
 
   async function recordAndPublish(profile: AgentProfile, payment: Payment): Promise<void> {
@@ -219,7 +219,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
       const waits = turn && result === null;
       const done = { transactionId, revision: waits ? 0 : payment.revision, outcome, payment };
       await release(profile, decided, done);
-      await Promise.all([tellWorkflows(profile, payment), keep(profile, payment)]);
+      await Promise.all([notifyWorkflows(profile, payment), keep(profile, payment)]);
       return done;
     };
 

@@ -149,14 +149,14 @@ export class Payments {
 
   async #pay(payer: Payer, order: PaymentOrder, bound: Bound): Promise<Result<RecordedPayment>> {
     const { profile, remembered } = payer;
-    const told = await this.#decide(payer, this.#requestOf(profile, order));
-    const { kept, reply, request } = told;
+    const decided = await this.#decide(payer, this.#requestOf(profile, order));
+    const { kept, reply, request } = decided;
     switch (reply.kind) {
       case "decided": {
         const payment = decidedPayment(request, reply.decision);
         const isAnswered = this.#dependencies.ledgers.answering(profile);
         try {
-          const [paid] = await Promise.all([this.#execute(profile, payment, told, bound), kept]);
+          const [paid] = await Promise.all([this.#execute(profile, payment, decided, bound), kept]);
           // Also where somebody else has executed it meanwhile: the payment was made by this request.
           return ok({ ...paid, replayed: false });
         } finally {
@@ -215,7 +215,7 @@ export class Payments {
   }
 
   /** Asks the ledger, and looks the key up in the records when the ledger has forgotten it. */
-  async #decide({ keyId, profile, remembered }: Payer, asked: PaymentRequest): Promise<Told> {
+  async #decide({ keyId, profile, remembered }: Payer, asked: PaymentRequest): Promise<Decided> {
     const { agentId } = profile;
     const { approvalWindowSeconds, ledgers, metrics } = this.#dependencies;
     const { rail } = asked;
@@ -311,8 +311,8 @@ export class Payments {
   async #confirmed(profile: AgentProfile, payment: Payment, hints: ExecutionHints): Promise<ExecutionResult> {
     const { effects, ledgers } = this.#dependencies;
     const done = await effects.execute(profile, payment, "server", hints);
-    const told = effects.publish(profile, done.payment, "soon");
-    ledgers.confirmLater(profile, confirmationOf(profile.agentId, done), told);
+    const published = effects.publish(profile, done.payment, "soon");
+    ledgers.confirmLater(profile, confirmationOf(profile.agentId, done), published);
     return done;
   }
 
@@ -328,7 +328,7 @@ export class Payments {
 }
 
 /** What a ledger said to a payment. */
-interface Told extends ExecutionHints {
+interface Decided extends ExecutionHints {
   readonly reply: LedgerReply;
   /** The payment as the ledger was asked for it. */
   readonly request: PaymentRequest;

@@ -105,7 +105,7 @@ export type ForgedKind = "payment" | "decision";
 /** Starts and tells the workflows that wait with a payment. Each call may be repeated. */
 export interface PaymentWorkflows {
   startApproval(profile: AgentProfile, payment: Payment): Promise<void>;
-  tellApproval(profile: AgentProfile, payment: Payment): Promise<void>;
+  notifyApproval(profile: AgentProfile, payment: Payment): Promise<void>;
   startSettlement(profile: AgentProfile, payment: Payment): Promise<void>;
 }
 

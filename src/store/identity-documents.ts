@@ -185,7 +185,7 @@ export interface InviteDocument {
   /** Null: it is not mailed, and its token was answered. Else the token reaches nobody but by mail. */
   readonly mail: InviteMail | null;
   /** The workflow that mails it may not have been started yet. */
-  readonly untold?: true;
+  readonly unstarted?: true;
 }
 
 /** Invites that were mailed in one window of time. */
@@ -294,7 +294,10 @@ export async function ensureAuthIndexes(db: Db): Promise<void> {
     ),
     invites.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "open" }),
     invites.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: EXPIRED_KEPT_SECONDS }),
-    invites.createIndex({ untold: 1 }, { name: "untold", partialFilterExpression: { untold: true } }),
+    invites.createIndex(
+      { unstarted: 1 },
+      { name: "unstarted", partialFilterExpression: { unstarted: true } },
+    ),
     collections.inviteCounts.createIndex(
       { expiresAt: 1 },
       { name: "expiry", expireAfterSeconds: EXPIRED_KEPT_SECONDS },

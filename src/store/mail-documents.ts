@@ -21,7 +21,7 @@ export interface MailedInvite {
   /** Null: nobody mails it, its link was answered. */
   readonly mail: InviteMail | null;
   /** The workflow that mails it may not have been started yet. */
-  readonly untold?: true;
+  readonly unstarted?: true;
 }
 
 interface Named {

@@ -87,7 +87,7 @@ export interface DeliveryDocument extends Document {
   /** When the record is no longer kept. */
   expiresAt: Date;
   /** What is still to be said to its workflow: that it begins, or that it was dropped. Not there once it was said. */
-  untold?: "begin" | "drop";
+  unsent?: "begin" | "drop";
 }
 
 /** Attempts that a record keeps. */
@@ -116,8 +116,8 @@ export async function ensureWebhookIndexes(db: Db): Promise<void> {
     deliveries.createIndex({ endpointId: 1, createdAt: -1, _id: -1 }, { name: "endpoint" }),
     deliveries.createIndex({ endpointId: 1, status: 1, createdAt: -1, _id: -1 }, { name: "endpoint_status" }),
     deliveries.createIndex(
-      { untold: 1, _id: 1 },
-      { name: "untold", partialFilterExpression: { untold: { $exists: true } } },
+      { unsent: 1, _id: 1 },
+      { name: "unsent", partialFilterExpression: { unsent: { $exists: true } } },
     ),
     deliveries.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: 0 }),
   ]);

@@ -78,7 +78,7 @@ export async function openWebhooks(options: WebhooksOptions): Promise<Webhooks> 
     sending: guard,
     secrets: { open: ({ id, sealed }) => sealer.open(SECRET_PURPOSE, id, sealed) },
     slots: new DeliverySlots(),
-    tellDisabled: (endpoint) => auditLog.append(disabledEntry(endpoint)),
+    onEndpointDisabled: (endpoint) => auditLog.append(disabledEntry(endpoint)),
     backoffSeconds,
     clock,
     onAttempt: ({ failureReason, responseTimeMs }) =>

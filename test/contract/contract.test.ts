@@ -266,10 +266,10 @@ describe("the contract", () => {
     expect(Object.fromEntries(waits)).to.deep.equal({
       createPayment: "finality",
       createWalletPayment: "finality",
-      getProjectBudget: "agents told",
-      setProjectBudget: "agents told",
-      getTeamBudget: "agents told",
-      setTeamBudget: "agents told",
+      getProjectBudget: "propagation",
+      setProjectBudget: "propagation",
+      getTeamBudget: "propagation",
+      setTeamBudget: "propagation",
       testWebhook: "receiver",
     });
   });

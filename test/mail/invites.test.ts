@@ -87,7 +87,7 @@ describe("invites by mail", () => {
   /** How an invite's mail ended, whoever has begun it. */
   const endOf = async (inviteId: string): Promise<InviteMailEnd> => {
     await until("its mail was begun", async () =>
-      (await records().invites.findOne({ _id: inviteId, untold: true })) === null ? true : null,
+      (await records().invites.findOne({ _id: inviteId, unstarted: true })) === null ? true : null,
     );
     return await workflow(inviteId).result();
   };
@@ -218,8 +218,8 @@ describe("invites by mail", () => {
     await mailTo(email);
     expect(await endOf(invite.id)).to.equal("mailed");
     expect(mailsTo(email)).to.have.lengthOf(1);
-    const { untold } = (await records().invites.findOne({ _id: invite.id })) ?? {};
-    expect(untold).to.equal(undefined);
+    const { unstarted } = (await records().invites.findOne({ _id: invite.id })) ?? {};
+    expect(unstarted).to.equal(undefined);
   });
 
   it("what is withdrawn, or no longer good, is not mailed any more; its end is in the audit log", async () => {

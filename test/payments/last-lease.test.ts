@@ -30,7 +30,7 @@ describe("a lease to send, asked for by a rail that has waited", () => {
       const effects = createPaymentEffects({
         rails: { card: rail, wallet: rail },
         projections: new MemoryProjections(),
-        workflows: { startApproval: nothing, tellApproval: nothing, startSettlement: nothing },
+        workflows: { startApproval: nothing, notifyApproval: nothing, startSettlement: nothing },
         publisher: nobody,
         proofs: VOUCHED,
         clock: () => new Date(nowMs),

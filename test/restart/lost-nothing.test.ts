@@ -78,9 +78,9 @@ describe("Webhooks of a service that is killed, to receivers that fail", functio
       const { organizationId } = tenant.organization;
       const records = webhookCollections(db).deliveries;
       await until("everything is delivered", DRAINED_MS, async () => {
-        const untold = await db.collection(COLLECTIONS.events).countDocuments({ isPending: true });
+        const undispatched = await db.collection(COLLECTIONS.events).countDocuments({ isPending: true });
         const pending = await records.countDocuments({ status: "pending" });
-        return untold + pending === 0 ? true : null;
+        return undispatched + pending === 0 ? true : null;
       });
       committed = await committedOf(db, organizationId);
       deliveries = await records.find({ organizationId }).toArray();
@@ -131,8 +131,8 @@ describe("Webhooks of a service that is killed, to receivers that fail", functio
     // That it was created is to be told before, so that this endpoint has not asked for it.
     await tenant.withDatabase((db) =>
       until("agents are told of", DRAINED_MS, async () => {
-        const untold = await db.collection(COLLECTIONS.events).countDocuments({ isPending: true });
-        return untold === 0 ? true : null;
+        const undispatched = await db.collection(COLLECTIONS.events).countDocuments({ isPending: true });
+        return undispatched === 0 ? true : null;
       }),
     );
     const ofAgent = { scopeType: "agent", scopeIds: [own] };

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { leavesEntry } from "../../src/audit/record.ts";
-import { kindsToldBy } from "../../src/changes/kinds.ts";
+import { kindsPublishedBy } from "../../src/changes/kinds.ts";
 import { operationList } from "../../src/contract/registry.ts";
 
 /** Writes of which no page hears by their entries: records of theirs are followed, or they are a person's own. */
@@ -51,7 +51,7 @@ const NOT_TOLD: readonly string[] = [
 describe("what streams tell of", () => {
   it("each write is streamed by its entry in the audit log, or is listed as an exception", () => {
     const writes = operationList.map(([id]) => id).filter((id) => leavesEntry(id));
-    const silent = writes.filter((id) => kindsToldBy(id.replace(/ByTool$/, "")).length === 0);
+    const silent = writes.filter((id) => kindsPublishedBy(id.replace(/ByTool$/, "")).length === 0);
     expect(silent.toSorted()).to.deep.equal(NOT_TOLD.toSorted());
   });
 });

@@ -37,7 +37,7 @@ describe("attempts of a delivery", () => {
       },
       secrets: { open: () => `whsec_${"A".repeat(44)}` },
       slots: new DeliverySlots(),
-      tellDisabled: () => Promise.reject(new Error("nothing is disabled")),
+      onEndpointDisabled: () => Promise.reject(new Error("nothing is disabled")),
       clock,
       onAttempt: () => undefined,
     });
@@ -74,7 +74,7 @@ describe("attempts of a delivery", () => {
       },
       secrets: { open: () => `whsec_${"A".repeat(44)}` },
       slots: new DeliverySlots(),
-      tellDisabled: () => Promise.reject(new Error("nothing is disabled")),
+      onEndpointDisabled: () => Promise.reject(new Error("nothing is disabled")),
       clock: atNow,
       onAttempt: () => undefined,
     });

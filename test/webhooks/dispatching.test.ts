@@ -109,7 +109,7 @@ describe("dispatching of events", () => {
     expect(begunOf("told")).to.deep.equal(["evt_told_ahead"]);
   });
 
-  it("what was left untold is begun by the sweep, but never before its event's turn has come", async () => {
+  it("what was left unsent is begun by the sweep, but never before its event's turn has come", async () => {
     const event = eventDocument("told", 0);
     const endpoint = endpointDocument("told");
     const { deliveries } = webhookCollections(database.db);

@@ -117,7 +117,7 @@ class Live {
   }
 }
 
-interface Told {
+interface ApprovalsChange {
   readonly approvals: readonly Approval[];
   /** More has changed than is told of. */
   readonly more: boolean;
@@ -125,7 +125,7 @@ interface Told {
 
 /** Puts approvals as they are now into what is shown. Answers whether that is all there is to show. */
 function showApprovals(client: QueryClient, data: string): boolean {
-  const { approvals, more } = JSON.parse(data) as Told;
+  const { approvals, more } = JSON.parse(data) as ApprovalsChange;
   for (const approval of approvals) client.setQueryData(["approvals", "one", approval.id], approval);
   client.setQueryData<Output<"listPendingApprovals">>(PENDING, (page) => {
     if (page === undefined) return page;

@@ -38,6 +38,7 @@ import type { Stopped } from "../changes.ts";
 import type { ForeignTransaction } from "../foreign.ts";
 import type { PayingAgent } from "../tenant.ts";
 import type { Ticket } from "../tickets.ts";
+import { TookTooLong, untilNothingIsMissing } from "../until.ts";
 import {
   type Books,
   type ChainBooks,
@@ -52,6 +53,8 @@ import { accountEntry, approvalEntry, lifeEntry, recordEntry } from "./entries.t
 import type { ApprovalEntry } from "./told.ts";
 
 const CALL_MS = 10_000;
+/** An actor that has nothing left to do ends at once; a task of its may have to wait for a worker. */
+const ENDED_MS = 15_000;
 /** Accounts that are read at once. */
 const PAGE = 200;
 /** Receipts asked for in one request. */
@@ -80,6 +83,10 @@ export interface Scope {
 }
 
 type Where = Pick<Place, "addresses" | "letterbox">;
+
+/** Archived, with nothing to wait for. */
+const isEnding = ({ access, archivedAt }: AgentStateView): boolean =>
+  archivedAt !== null && access.bundled.erased;
 
 /** Reads MongoDB, the chain, Temporal and what receivers got, and nothing by way of the service. */
 export class Reader {
@@ -130,7 +137,7 @@ export class Reader {
   }: Scope): Promise<Books> {
     const of = { organizationId: { $in: [...organizationIds] } };
     const accounts = (await askEach(projectIds, (projectId) => this.#accounts(projectId))).flat();
-    const lives = await this.#lives(agents);
+    const lives = await this.#endedLives(agents);
     const levels = (await askEach(projectIds, (projectId) => this.#levels(projectId))).flat();
     const [transactions, approvals, cardLedger, records, chain] = await Promise.all([
       this.#db.collection<TransactionDocument>("transactions").find(of).toArray(),
@@ -181,11 +188,10 @@ export class Reader {
       $or: accounts.map(({ agentId, revision }) => ({ _id: agentId, accountRevision: { $lt: revision } })),
     });
     if (behind > 0) return `${String(behind)} agents' records are behind their accounts`;
-    const running = await this.#lives(agents);
-    const ending = running.filter(({ access, archivedAt }) => archivedAt !== null && access.bundled.erased);
+    const ending = (await this.#lives(agents)).filter(isEnding);
     if (ending.length > 0) return `${String(ending.length)} archived agents' actors have not ended`;
-    const untold = await this.#db.collection("events").countDocuments({ ...of, isPending: true });
-    if (untold > 0) return `${String(untold)} events have no deliveries yet`;
+    const undispatched = await this.#db.collection("events").countDocuments({ ...of, isPending: true });
+    if (undispatched > 0) return `${String(undispatched)} events have no deliveries yet`;
     const { deliveries } = webhookCollections(this.#db);
     const undelivered = await deliveries.countDocuments({ ...of, status: "pending" });
     if (undelivered > 0) return `${String(undelivered)} deliveries are pending`;
@@ -196,6 +202,19 @@ export class Reader {
     const query = `ExecutionStatus = "Running" AND WorkflowType IN ("settlement", "approval", "organization", "delivery")`;
     const { count } = await this.#temporal.workflow.count(query);
     return count > 0 ? `${String(count)} workflows still follow something` : null;
+  }
+
+  /** The same, once those have ended that are about to: a window that is open for some seconds may end just now. */
+  async #endedLives(agents: readonly PayingAgent[]): Promise<AgentStateView[]> {
+    let lives: AgentStateView[] = [];
+    const missing = async (): Promise<string | null> => {
+      lives = await this.#lives(agents);
+      return lives.some(isEnding) ? "an archived agent's actor runs on" : null;
+    };
+    await untilNothingIsMissing("archived agents' actors end", ENDED_MS, missing).catch((error: unknown) => {
+      if (!(error instanceof TookTooLong)) throw error;
+    });
+    return lives;
   }
 
   /** The states of agents' actors that run. */

@@ -31,8 +31,8 @@ const IDS_AT_ONCE = 1_000;
  * Of what was written so shortly before the last record, it is not known whether it was told of, too: it is told again, which is free.
  * At most so much, the newest.
  */
-const UNTOLD_MS = 60_000;
-const UNTOLD_MAX = 500;
+const UNCONFIRMED_MS = 60_000;
+const UNCONFIRMED_MAX = 500;
 /** Names in a message. */
 const NAMED_MAX = 10;
 
@@ -206,16 +206,16 @@ async function readPayments(
     else if (recordedAt !== undefined) recent.push({ id: _id, at: recordedAt.getTime() });
   }
   refuse("The records of these payments do not say what their ledger needs", unreadable);
-  const opened = await wholePayments(collections, [...openIds, ...untold(recent)], of);
+  const opened = await wholePayments(collections, [...openIds, ...unconfirmed(recent)], of);
   return { of, opened };
 }
 
-function untold(recent: readonly { readonly id: string; readonly at: number }[]): string[] {
+function unconfirmed(recent: readonly { readonly id: string; readonly at: number }[]): string[] {
   const last = recent.reduce((latest, { at }) => Math.max(latest, at), 0);
   return recent
-    .filter(({ at }) => at >= last - UNTOLD_MS)
+    .filter(({ at }) => at >= last - UNCONFIRMED_MS)
     .toSorted((one, other) => other.at - one.at)
-    .slice(0, UNTOLD_MAX)
+    .slice(0, UNCONFIRMED_MAX)
     .map(({ id }) => id);
 }
 

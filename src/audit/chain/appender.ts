@@ -62,7 +62,7 @@ interface Waiting {
 /** A record that is to be put into the chain, and who waits for it. */
 interface Open {
   readonly record: AuditRecord;
-  readonly teller: Waiting;
+  readonly waiter: Waiting;
 }
 
 /** One organization's chain as this process knows it. */
@@ -197,7 +197,7 @@ export class AuditAppender implements AuditLog {
       try {
         await this.#log.insertMany(entries.map(auditDocument), { ordered: true });
         chain.head = entries.at(-1) ?? head;
-        for (const { teller } of open) teller.resolve();
+        for (const { waiter } of open) waiter.resolve();
         return;
       } catch (error) {
         chain.head = null;
@@ -218,27 +218,27 @@ export class AuditAppender implements AuditLog {
     const entryKey = { $in: open.map(({ record }) => record.entryKey) };
     const there = await this.#log.find({ organizationId, entryKey }).toArray();
     const genuine = new Map(there.map((entry) => [entry.entryKey, isEntryOf(entry, this.#seal)]));
-    for (const { record, teller } of open) {
+    for (const { record, waiter } of open) {
       if (genuine.get(record.entryKey) !== false) continue;
-      teller.reject(
+      waiter.reject(
         new AuditLogUnavailable(`what lies under ${record.entryKey} is no entry of this service`),
       );
     }
     const left = open.filter(({ record }) => !genuine.has(record.entryKey));
-    const tellers = new Set(left.map(({ teller }) => teller));
-    for (const { teller } of open) if (!tellers.has(teller)) teller.resolve();
+    const waiters = new Set(left.map(({ waiter }) => waiter));
+    for (const { waiter } of open) if (!waiters.has(waiter)) waiter.resolve();
     return left;
   }
 }
 
 /** What somebody has told. What can't be made is refused to who told it, and to nobody else. */
-function recordsOf(teller: Waiting): Open[] {
+function recordsOf(waiter: Waiting): Open[] {
   try {
-    const records = teller.records();
-    if (records.length === 0) teller.resolve();
-    return records.map((record) => ({ record, teller }));
+    const records = waiter.records();
+    if (records.length === 0) waiter.resolve();
+    return records.map((record) => ({ record, waiter }));
   } catch (error) {
-    teller.reject(error);
+    waiter.reject(error);
     return [];
   }
 }

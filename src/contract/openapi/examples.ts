@@ -66,6 +66,6 @@ export function examplesOf(given: Schema, resolve: Resolve): Readonly<Record<str
 /** What tells one form from the others: the first field that has one value in it. */
 function nameOf({ properties }: Schema): string | null {
   const fields = isSchema(properties) ? Object.values(properties).filter(isSchema) : [];
-  const told = fields.find((field) => typeof field["const"] === "string")?.["const"];
-  return typeof told === "string" ? told : null;
+  const constant = fields.find((field) => typeof field["const"] === "string")?.["const"];
+  return typeof constant === "string" ? constant : null;
 }

@@ -28,7 +28,7 @@ export function paymentDecisions(profile: AgentProfile, payment: Payment): Audit
 }
 
 /** What any of them is made of. */
-interface Told {
+interface DecisionFacts {
   readonly what: "decided" | "resolved" | "refused";
   readonly action: "decidePayment" | "resolvePayment" | "refusePayment";
   readonly at: number;
@@ -37,7 +37,11 @@ interface Told {
   readonly decision: Readonly<Record<string, unknown>>;
 }
 
-const recordOf = ({ organizationId }: AgentProfile, { request }: Payment, told: Told): AuditRecord => ({
+const recordOf = (
+  { organizationId }: AgentProfile,
+  { request }: Payment,
+  told: DecisionFacts,
+): AuditRecord => ({
   organizationId,
   entryKey: `${request.transactionId}/${told.what}`,
   at: told.at,

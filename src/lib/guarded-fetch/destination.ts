@@ -14,7 +14,7 @@ export interface Destination {
 
 /** What is wrong with a URL: in words for whoever gave it, and as the reason why nothing was sent. */
 export interface Wrong {
-  readonly told: string;
+  readonly message: string;
   readonly reason: string;
 }
 
@@ -58,9 +58,9 @@ const CLOUD_NAMES: ReadonlySet<string> = new Set([
   "metadata.tencentyun.com",
 ]);
 
-export const isWrong = (found: object): found is Wrong => "told" in found;
+export const isWrong = (found: object): found is Wrong => "message" in found;
 
-const badUrl = (told: string): Wrong => ({ told, reason: REASONS.badUrl });
+const badUrl = (message: string): Wrong => ({ message, reason: REASONS.badUrl });
 
 export const CLOSED_NAME: Wrong = badUrl("must name a host of the public internet");
 

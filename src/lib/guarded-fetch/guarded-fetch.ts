@@ -70,7 +70,7 @@ export class GuardedFetch {
     const found = await this.#bounded(JUDGE_LOOKUP_MS, (signal) => this.#find(url, signal)).catch(
       () => UNRESOLVED,
     );
-    return isWrong(found) ? found.told : null;
+    return isWrong(found) ? found.message : null;
   }
 
   /** Never throws, never follows a redirect, never uses a proxy of the environment. */
@@ -145,7 +145,7 @@ export class GuardedFetch {
 
   #closedPort(): Wrong {
     const ports = [...this.#ports].toSorted((a, b) => a - b).join(" or ");
-    return { told: `must have the port ${ports}`, reason: REASONS.closedPort };
+    return { message: `must have the port ${ports}`, reason: REASONS.closedPort };
   }
 }
 
@@ -155,15 +155,15 @@ interface Found {
 }
 
 const UNRESOLVED: Wrong = {
-  told: "names a host that could not be resolved",
+  message: "names a host that could not be resolved",
   reason: REASONS.unresolved,
 };
 const CLOSED_ADDRESS: Wrong = {
-  told: "resolves to an address that is not public",
+  message: "resolves to an address that is not public",
   reason: REASONS.closedAddress,
 };
 const CLOSED_LITERAL: Wrong = {
-  told: "has an address that is not public",
+  message: "has an address that is not public",
   reason: REASONS.closedAddress,
 };
 

@@ -2,7 +2,7 @@ import { getAddress, type Hash } from "viem";
 import type { OnChain, Payment, RailOutcome } from "../../domain/ledger/payment.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
 import { caip2Of } from "../../chain/config.ts";
-import { agentWalletAbi, detachData, GAS, paymentIdOf, tellsOfPayment } from "../../chain/contracts.ts";
+import { agentWalletAbi, detachData, GAS, paymentIdOf, showsPayment } from "../../chain/contracts.ts";
 import { isTransaction, type Recorded, type RecordedTransaction, type Refused } from "../../chain/outbox.ts";
 import { ChainUnreachable, type Receipt } from "../../chain/rpc.ts";
 import type { TakenNonces } from "../../chain/taken-nonces.ts";
@@ -311,7 +311,7 @@ const refused = ({ code, reason }: Refused["refusal"]): RailOutcome =>
 
 /** That a transaction was not undone is not enough: where no contract is, a call succeeds and does nothing. */
 const hasPaid = ({ wallet }: RecordedTransaction, receipt: Receipt | null, transactionId: string): boolean =>
-  receipt !== null && wallet !== null && tellsOfPayment(receipt.logs, wallet, transactionId);
+  receipt !== null && wallet !== null && showsPayment(receipt.logs, wallet, transactionId);
 
 const attemptOf = (wallet: Wallet, { request }: Payment, number: number): Attempt => ({
   transactionId: request.transactionId,

@@ -12,7 +12,7 @@ import type { Watching } from "./watching.ts";
 /** One look after something is so long at the most; then its workflow begins another. */
 const WATCH_MS = 300_000;
 const BEAT_MS = 1_000;
-/** Between looks for what was left untold. */
+/** Between looks for what was left unsent. */
 const SWEEP_MS = 1_000;
 /** After a process has ended its look, before the next one begins. */
 const HANDOVER_MS = 500;

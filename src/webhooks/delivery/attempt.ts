@@ -10,7 +10,7 @@ import type {
   WebhookCollections,
 } from "../../store/webhook-documents.ts";
 import { type DeliveryOutcomes, isDisabledBy } from "./outcomes.ts";
-import type { Sending, TellDisabled, WebhookSecrets } from "./ports.ts";
+import type { Sending, OnEndpointDisabled, WebhookSecrets } from "./ports.ts";
 import type { DeliverySlots } from "./slots.ts";
 
 /** For the whole exchange with a receiver. */
@@ -30,7 +30,7 @@ export interface AttemptDependencies {
   readonly sending: Sending;
   readonly secrets: WebhookSecrets;
   readonly slots: DeliverySlots;
-  readonly tellDisabled: TellDisabled;
+  readonly onEndpointDisabled: OnEndpointDisabled;
   readonly backoffSeconds?: readonly number[];
   readonly clock: Clock;
   readonly onAttempt: (attempt: AttemptRecord) => void;
@@ -143,7 +143,7 @@ export class DeliveryAttempts {
     end: "succeeded" | "failed" | "dropped",
   ): Promise<Attempted> {
     if (endpoint !== null && isDisabledBy(endpoint, delivery))
-      await this.#dependencies.tellDisabled(endpoint);
+      await this.#dependencies.onEndpointDisabled(endpoint);
     return ended(end);
   }
 

@@ -16,7 +16,7 @@ import { DeliveryPace } from "./pace.ts";
 import type { EventData, WebhookWorkflows } from "./ports.ts";
 
 /**
- * Events, or untold deliveries, in one step; and deliveries from which on it takes no further event, so that whatever happens meanwhile
+ * Events, or unsent deliveries, in one step; and deliveries from which on it takes no further event, so that whatever happens meanwhile
  * does not wait for one organization's many endpoints.
  */
 const STEP_MAX = 200;
@@ -81,7 +81,7 @@ export class EventDispatcher {
   #lastInTurn = "";
   #counted = { at: 0, payments: 0 };
   /** When the payments were made that were told of lately. */
-  #toldAt: Date[] = [];
+  #publishedAt: Date[] = [];
 
   constructor(dependencies: DispatcherDependencies) {
     this.#dependencies = dependencies;
@@ -118,21 +118,21 @@ export class EventDispatcher {
     const now = clock().getTime();
     const isForgotten = (at: Date): boolean =>
       at.getTime() <= now - FORGOTTEN_MS || at.getTime() > now + AHEAD_MS;
-    const untold = await this.#webhooks.deliveries
-      .find({ untold: { $exists: true } })
+    const unsent = await this.#webhooks.deliveries
+      .find({ unsent: { $exists: true } })
       .limit(STEP_MAX)
       .toArray();
     // Those of an event that is still pending are begun in their order, with it.
-    const eventIds = untold.flatMap(({ eventId }) => (eventId === null ? [] : [eventId]));
+    const eventIds = unsent.flatMap(({ eventId }) => (eventId === null ? [] : [eventId]));
     const pending = new Set(await this.#events.distinct("_id", { _id: { $in: eventIds }, isPending: true }));
-    const due = untold.filter(
-      ({ createdAt, eventId, untold: what }) =>
+    const due = unsent.filter(
+      ({ createdAt, eventId, unsent: what }) =>
         what === "drop" || (isForgotten(createdAt) && (eventId === null || !pending.has(eventId))),
     );
     await inLines(
       due.map((delivery) => [delivery]),
       async (delivery) => {
-        if (delivery.untold === "begin") await workflows.startDelivery(inputOf(delivery));
+        if (delivery.unsent === "begin") await workflows.startDelivery(inputOf(delivery));
         else await workflows.dropDelivery({ deliveryId: delivery._id, run: delivery.run });
         await this.told(delivery);
       },
@@ -141,9 +141,9 @@ export class EventDispatcher {
   }
 
   /** Its workflow has been told of what the record says here. */
-  async told({ _id, run, untold }: Pick<DeliveryDocument, "_id" | "run" | "untold">): Promise<void> {
-    if (untold === undefined) return;
-    await this.#webhooks.deliveries.updateOne({ _id, run, untold }, { $unset: { untold: "" } });
+  async told({ _id, run, unsent }: Pick<DeliveryDocument, "_id" | "run" | "unsent">): Promise<void> {
+    if (unsent === undefined) return;
+    await this.#webhooks.deliveries.updateOne({ _id, run, unsent }, { $unset: { unsent: "" } });
   }
 
   /** Pending events, oldest first in each organization; organizations take turns, so that none waits for another's many. */
@@ -183,20 +183,20 @@ export class EventDispatcher {
   #remember(events: readonly EventDocument[]): void {
     const since = new Date(this.#dependencies.clock().getTime() - COUNTED_MS);
     const told = events.filter(({ type }) => OF_PAYMENTS.has(type)).map(({ createdAt }) => createdAt);
-    this.#toldAt = [...this.#toldAt, ...told].filter((at) => at >= since);
+    this.#publishedAt = [...this.#publishedAt, ...told].filter((at) => at >= since);
   }
 
   /** Payments of the last second that have ended: those that are still to be told of, and those that were told of since. */
   async #paymentsPerSecond(): Promise<number> {
     const now = this.#dependencies.clock().getTime();
     const since = new Date(now - COUNTED_MS);
-    const told = this.#toldAt.filter((at) => at >= since);
+    const told = this.#publishedAt.filter((at) => at >= since);
     if (now - this.#counted.at < RECOUNTED_MS) return this.#counted.payments;
-    const untold = await this.#events.countDocuments(
+    const unsent = await this.#events.countDocuments(
       { isPending: true, createdAt: { $gte: since }, type: { $in: [...OF_PAYMENTS] } },
       { limit: COUNTED_MAX },
     );
-    this.#counted = { at: now, payments: untold + told.length };
+    this.#counted = { at: now, payments: unsent + told.length };
     return this.#counted.payments;
   }
 
@@ -220,16 +220,16 @@ export class EventDispatcher {
     for (const event of pending) {
       if (made >= Math.min(allowance, STEP_MAX)) break;
       events.push(event);
-      const told = endpoints.filter((endpoint) => isTold(endpoint, event));
-      const data = told.length === 0 ? null : this.#dataOf(event);
+      const subscribed = endpoints.filter((endpoint) => isConcerned(endpoint, event));
+      const data = subscribed.length === 0 ? null : this.#dataOf(event);
       if (data === null) continue;
       const lines = valueIn(linesOfEach, event.organizationId, () => new Map<string, DeliveryDocument[]>());
-      for (const endpoint of told) {
+      for (const endpoint of subscribed) {
         const name = `${event.agentId ?? event.organizationId}/${endpoint._id}`;
         const line = valueIn(lines, name, (): DeliveryDocument[] => []);
         line.push(newDelivery({ event, data, endpoint, now, retentionDays }));
       }
-      made += told.length;
+      made += subscribed.length;
     }
     return { events, lines: inTurns([...linesOfEach.values()].map((lines) => [...lines.values()])) };
   }
@@ -256,12 +256,12 @@ export class EventDispatcher {
 
   async #allBegun(deliveries: readonly DeliveryDocument[]): Promise<void> {
     if (deliveries.length === 0) return;
-    const begun = { _id: { $in: deliveries.map(({ _id }) => _id) }, run: 1, untold: "begin" } as const;
-    await this.#webhooks.deliveries.updateMany(begun, { $unset: { untold: "" } });
+    const begun = { _id: { $in: deliveries.map(({ _id }) => _id) }, run: 1, unsent: "begin" } as const;
+    await this.#webhooks.deliveries.updateMany(begun, { $unset: { unsent: "" } });
   }
 }
 
-const isTold = (endpoint: EndpointDocument, event: EventDocument): boolean =>
+const isConcerned = (endpoint: EndpointDocument, event: EventDocument): boolean =>
   endpoint.organizationId === event.organizationId && isSubscribed(endpoint, event);
 
 /** A map's value, which is put there where it has none. */

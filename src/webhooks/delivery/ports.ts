@@ -26,4 +26,4 @@ export interface WebhookSecrets {
 export type EventData = (event: EventDocument) => object;
 
 /** Told of an endpoint that was disabled because it failed. Once for each delivery and run, however often it is told. */
-export type TellDisabled = (endpoint: EndpointDocument) => Promise<void>;
+export type OnEndpointDisabled = (endpoint: EndpointDocument) => Promise<void>;

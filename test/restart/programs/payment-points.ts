@@ -76,9 +76,9 @@ export function withPaymentPoints(plain: EffectDependencies): EffectDependencies
         await pass("before-approval-starts", payment);
         await workflows.startApproval(profile, payment);
       },
-      async tellApproval(profile, payment) {
+      async notifyApproval(profile, payment) {
         await pass("before-approval-is-told", payment);
-        await workflows.tellApproval(profile, payment);
+        await workflows.notifyApproval(profile, payment);
       },
       startSettlement: (profile, payment) => workflows.startSettlement(profile, payment),
     },

@@ -234,9 +234,9 @@ function noting(workflowIds: Set<string>, workflows: PaymentWorkflows): PaymentW
       note(payment);
       return workflows.startApproval(profile, payment);
     },
-    tellApproval(profile, payment) {
+    notifyApproval(profile, payment) {
       note(payment);
-      return workflows.tellApproval(profile, payment);
+      return workflows.notifyApproval(profile, payment);
     },
     startSettlement(profile, payment) {
       note(payment);

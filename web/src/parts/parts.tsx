@@ -116,13 +116,13 @@ const TONES = {
   reversed: "grape",
 } as const;
 
-type Told = keyof typeof TONES;
-const isTold = (state: string): state is Told => state in TONES;
+type Toned = keyof typeof TONES;
+const hasTone = (state: string): state is Toned => state in TONES;
 
 /** A state in its color, and in its word. */
 export function State({ of }: { readonly of: string }): ReactElement {
   return (
-    <Badge color={isTold(of) ? TONES[of] : "gray"} className="state" data-state={of}>
+    <Badge color={hasTone(of) ? TONES[of] : "gray"} className="state" data-state={of}>
       {titled(of)}
     </Badge>
   );
