@@ -1,0 +1,68 @@
+import { readFile } from "node:fs/promises";
+import { expect } from "chai";
+import { operationList } from "../../src/contract/registry.ts";
+import { sourceFiles } from "./imports.ts";
+
+/** Where every operation has its place, as CONTRIBUTING.md says: its definition, its route in the client, its handler, what it changes. */
+const PLACES = [/^src\/contract\/operations\//, /^src\/client\/routes\.ts$/, /^server\/handlers\//];
+const CHANGES = "src/changes/kinds.ts";
+
+/** Operations that some other place has to know by their names, and why. */
+const KNOWN_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
+  // Browsers keep what they answer in cookies.
+  "server/http/browser-sessions.ts": [
+    "acceptInvite",
+    "checkSetUp",
+    "refreshSession",
+    "setUp",
+    "signIn",
+    "signOut",
+  ],
+  // They hash passwords, or are judged by the agent's ledger.
+  "server/http/rest.ts": ["acceptInvite", "changePassword", "createPayment", "setUp", "signIn"],
+  // A wrong password is answered as slowly as an unknown address.
+  "server/pipeline/pipeline.ts": ["signIn"],
+  // A task of the protocol stands for a payment on hold.
+  "server/mcp/tasks.ts": ["cancelPayment", "createCardPayment", "createWalletPayment", "getPayment"],
+  // What is called the same and is none: a rate class, and what access says of second factors.
+  "src/contract/rate-classes.ts": ["signIn", "stepUp"],
+  "src/contract/access.ts": ["stepUp"],
+  // A field that only its answer has.
+  "src/contract/openapi/glossary.ts": ["updateAgentBudgetPolicy"],
+};
+
+/** An operation's id as a name: a key, a handler's method or a literal, not a service's method that is called the same. */
+const named = (id: string): RegExp =>
+  new RegExp(`"${id}"|^ {2,4}(?:async )?${id}[(:]|export const ${id}\\b|: ${id}\\b`, "m");
+
+const FOLDERS = /^(?:src\/(?:contract|client|changes)|server)\//;
+
+describe("an operation", () => {
+  it("has its definition, its route, its handler and its changes, and is known nowhere else", async () => {
+    const files = (await sourceFiles()).filter((file) => FOLDERS.test(file));
+    const texts = await Promise.all(files.map(async (file) => [file, await readFile(file, "utf8")] as const));
+    const wrong: string[] = [];
+    for (const [id, { http }] of operationList) {
+      const pattern = named(id);
+      // What is a tool alone has no route.
+      const needed = http === null ? PLACES.filter((place) => !place.test("src/client/routes.ts")) : PLACES;
+      const places = texts.filter(([, text]) => pattern.test(text)).map(([file]) => file);
+      const own = places.filter((file) => PLACES.some((place) => place.test(file)) || file === CHANGES);
+      const elsewhere = places.filter((file) => !own.includes(file));
+      const unknown = elsewhere.filter((file) => KNOWN_ELSEWHERE[file]?.includes(id) !== true);
+      if (unknown.length > 0) wrong.push(`${id} is known in ${unknown.join(", ")}`);
+      for (const place of needed) {
+        if (!own.some((file) => place.test(file))) wrong.push(`${id} is in no ${String(place)}`);
+      }
+      if (own.length > 5) wrong.push(`${id} has ${String(own.length)} places: ${own.join(", ")}`);
+    }
+    expect(wrong).to.deep.equal([]);
+  });
+
+  it("each exception that is named is one", async () => {
+    for (const [file, ids] of Object.entries(KNOWN_ELSEWHERE)) {
+      const text = await readFile(file, "utf8");
+      for (const id of ids) expect(named(id).test(text), `${file} ${id}`).to.equal(true);
+    }
+  });
+});
