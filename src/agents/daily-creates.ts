@@ -1,3 +1,4 @@
+import { notYoung } from "../lib/stamps.ts";
 import type { ClientSession, Collection } from "mongodb";
 import { refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
@@ -101,7 +102,7 @@ export class DailyCreates {
 
   /** Frees the places of creates that died long ago; whether there were any. */
   async #reclaim(dayId: string, now: Date): Promise<boolean> {
-    const takenAt = { $lte: new Date(now.getTime() - ABANDONED_AFTER_MS) };
+    const takenAt = notYoung(now.getTime(), ABANDONED_AFTER_MS);
     const freed = await this.#days.updateOne(
       { _id: dayId },
       { $pull: { places: { committed: { $eq: false }, takenAt } } },

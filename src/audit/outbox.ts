@@ -1,3 +1,4 @@
+import { notYoung } from "../lib/stamps.ts";
 import type { ClientSession, Collection, Db, Document, Filter } from "mongodb";
 import { z } from "zod";
 import type { AuditLog } from "./chain/appender.ts";
@@ -113,11 +114,10 @@ export class AuditOutbox {
    */
   async sweep(from: "start" | "age" = "age"): Promise<Swept> {
     const now = this.#options.clock().getTime();
-    const old = (ms: number) => ({ $lte: new Date(now - ms) });
     const due: Filter<AuditOutboxDocument> = {
       $or: [
-        { kind: "committed", insertedAt: old(from === "start" ? 0 : COMMITTED_OLD_MS) },
-        { kind: "begun", insertedAt: old(BEGUN_OLD_MS) },
+        { kind: "committed", insertedAt: notYoung(now, from === "start" ? 0 : COMMITTED_OLD_MS) },
+        { kind: "begun", insertedAt: notYoung(now, BEGUN_OLD_MS) },
       ],
     };
     let appended = 0;

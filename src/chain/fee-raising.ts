@@ -1,3 +1,4 @@
+import { isYoung } from "../lib/stamps.ts";
 import { parseTransaction } from "viem";
 import type { ChainConfig, Fees } from "./config.ts";
 import { type GasPrice, raiseOf } from "./fees.ts";
@@ -29,9 +30,11 @@ export class FeeRaising {
   /** The transactions as they are to be sent now, in their order; what is new of them is remembered already. */
   async raise(missing: readonly RecordedTransaction[]): Promise<readonly RecordedTransaction[]> {
     const { clock, config, raiseAfterMs, rpc } = this.#dependencies;
-    const late = clock().getTime() - raiseAfterMs;
-    const isLate = ({ lost, signings }: RecordedTransaction): boolean =>
-      lost === null && (signings.at(-1)?.at.getTime() ?? Infinity) <= late;
+    const looksAt = clock().getTime();
+    const isLate = ({ lost, signings }: RecordedTransaction): boolean => {
+      const signedAt = signings.at(-1)?.at;
+      return lost === null && signedAt !== undefined && !isYoung(signedAt, looksAt, raiseAfterMs);
+    };
     // Fixed fees are a local chain's, where the base fee is lowered instead.
     if (config.fixedFees !== null || !missing.some(isLate)) return missing;
     const price = await rpc.gasPrice();

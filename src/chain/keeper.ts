@@ -1,3 +1,4 @@
+import { isYoung } from "../lib/stamps.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Address } from "viem";
 import type { FeeRaising } from "./fee-raising.ts";
@@ -16,9 +17,6 @@ const FUTILE_ROUNDS_MAX = 3;
 /** While nothing is missing it is looked at ever less often, to a bound: a service that nobody uses costs little. */
 const PAUSE_GROWS_BY = 1.25;
 const PAUSES_MAX = 4;
-
-/** What is stamped so much later than now was stamped by a clock that ran ahead: how old it is nobody knows, and it is not waited for. */
-const AHEAD_MS = 60_000;
 
 /** How long one round sends: a chain that falls silent meanwhile makes each of them wait. */
 const RESENDING_MAX_MS = 10_000;
@@ -98,7 +96,7 @@ export class Keeper {
     const [first] = missing;
     this.#oldestMissing = first?.createdAt ?? null;
     if (first === undefined) return 0;
-    if (isYoung(first.createdAt, clock(), resendAfterMs)) return 0;
+    if (isYoung(first.createdAt, clock().getTime(), resendAfterMs)) return 0;
     if (first.nonce > mined) onTrouble("a nonce of the service's key is missing", { nonce: mined });
     this.#futile = this.#missing === mined ? this.#futile + 1 : 0;
     this.#missing = mined;
@@ -183,11 +181,6 @@ export class Keeper {
       }
     }
   }
-}
-
-function isYoung(createdAt: Date, now: Date, untilMs: number): boolean {
-  const ageMs = now.getTime() - createdAt.getTime();
-  return ageMs < untilMs && ageMs >= -AHEAD_MS;
 }
 
 const said = (error: unknown) => ({ error: error instanceof Error ? error.message : String(error) });

@@ -1,3 +1,4 @@
+import { notYoung } from "../lib/stamps.ts";
 import type { Collection, Db } from "mongodb";
 import type { InviteMailInput } from "../messages/mail.ts";
 import type { Clock } from "../payments/ports.ts";
@@ -43,10 +44,10 @@ export class InviteOutbox {
 
   /** Begins what was left; how many those were. Never throws, since whoever sweeps has other things to do as well. */
   async sweep(): Promise<number> {
-    const before = new Date(this.#dependencies.clock().getTime() - FORGOTTEN_MS);
+    const createdAt = notYoung(this.#dependencies.clock().getTime(), FORGOTTEN_MS);
     try {
       const left = await this.#invites
-        .find({ unstarted: true, createdAt: { $lte: before } }, { projection: { organizationId: 1 } })
+        .find({ unstarted: true, createdAt }, { projection: { organizationId: 1 } })
         .limit(SWEEP_MAX)
         .toArray();
       for (const invite of left) await this.#begun(invite);

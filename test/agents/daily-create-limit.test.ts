@@ -227,31 +227,39 @@ describe("the daily create limit of organization keys", () => {
     expect(await createdToday(key)).to.equal(1);
   });
 
-  it("places of creates that died are reclaimed after a minute, not before; committed ones never", async () => {
-    const key = await withLimit(3);
-    expect(await outcome(key)).to.equal(201);
-    const abandon = (ageMs: number) => ({
-      id: randomUUID(),
-      takenAt: new Date(now() - ageMs),
-      committed: false,
+  const DEAD: readonly (readonly [title: string, ageMs: number])[] = [
+    ["after a minute, not before; committed ones never", 70_000],
+    ["also where a clock ran ahead that took them", -3_600_000],
+  ];
+  for (const [title, ageMs] of DEAD)
+    it(`places of creates that died are reclaimed ${title}`, async () => {
+      const key = await withLimit(3);
+      expect(await outcome(key)).to.equal(201);
+      const abandon = (ms: number) => ({
+        id: randomUUID(),
+        takenAt: new Date(now() - ms),
+        committed: false,
+      });
+      const { lineageId } = key;
+      const _id = `${lineageId}/${new Date(now()).toISOString().slice(0, 10)}`;
+      const places = [abandon(ageMs), abandon(30_000)];
+      await days().updateOne({ _id }, { $push: { places: { $each: places } } });
+      await days().updateOne(
+        { _id, "places.committed": true },
+        { $set: { "places.0.takenAt": new Date(0) } },
+      );
+      expect(await createdToday(key)).to.equal(1);
+      expect(await outcome(key)).to.equal(201);
+      expect(await outcome(key)).to.equal("DAILY_CREATE_LIMIT_REACHED");
+      expect(await createdToday(key)).to.equal(2);
+      await days().updateOne(
+        { _id, "places.id": places[1]?.id ?? "" },
+        { $set: { "places.$.takenAt": new Date(now() - 61_000) } },
+      );
+      expect(await outcome(key)).to.equal(201);
+      expect(await outcome(key)).to.equal("DAILY_CREATE_LIMIT_REACHED");
+      expect(await createdToday(key)).to.equal(3);
     });
-    const { lineageId } = key;
-    const _id = `${lineageId}/${new Date(now()).toISOString().slice(0, 10)}`;
-    const places = [abandon(70_000), abandon(30_000)];
-    await days().updateOne({ _id }, { $push: { places: { $each: places } } });
-    await days().updateOne({ _id, "places.committed": true }, { $set: { "places.0.takenAt": new Date(0) } });
-    expect(await createdToday(key)).to.equal(1);
-    expect(await outcome(key)).to.equal(201);
-    expect(await outcome(key)).to.equal("DAILY_CREATE_LIMIT_REACHED");
-    expect(await createdToday(key)).to.equal(2);
-    await days().updateOne(
-      { _id, "places.id": places[1]?.id ?? "" },
-      { $set: { "places.$.takenAt": new Date(now() - 61_000) } },
-    );
-    expect(await outcome(key)).to.equal(201);
-    expect(await outcome(key)).to.equal("DAILY_CREATE_LIMIT_REACHED");
-    expect(await createdToday(key)).to.equal(3);
-  });
 
   it("a create that loses its place takes another or fails: never beyond the limit", async () => {
     const key = await withLimit(1);

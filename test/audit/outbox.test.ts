@@ -189,6 +189,13 @@ describe("the audit outbox", () => {
       expect((await created(world)).map((entry) => entry.entryKey)).to.deep.equal([entryKey]);
     });
 
+    it("what a server has left whose clock ran ahead is appended long before its time comes", async () => {
+      const world = await newWorld(service);
+      const { entryKey } = await cutOff("createProject", { request: project(world) });
+      await anotherServer(-3_600_000).sweep();
+      expect((await created(world)).map((entry) => entry.entryKey)).to.deep.equal([entryKey]);
+    });
+
     it("who writes to the database alone gets nothing into a chain by it", async () => {
       const world = await newWorld(service);
       const { entryKey } = await cutOff("createProject", { request: project(world) });

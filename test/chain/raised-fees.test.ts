@@ -103,6 +103,18 @@ describe("a base fee that has risen since a payment was signed", () => {
     for (const hash of sent) expect(known, "all that was ever sent is remembered").to.include(hash);
   });
 
+  it("one that was signed by a clock that ran ahead is offered more for, too, and made once", async () => {
+    const payment = await overtaken(6n);
+    const behind = { clock: () => new Date(Date.now() - 3_600_000), feesUpTo: UP_TO };
+    const keeper = scene.open({ ...behind, rpcUrl: proxy.url });
+    await keeper.wallets.start();
+    const outcome = await ended(instance, agent, payment);
+    await keeper.wallets.stop();
+    expect(outcome.status).to.equal("settled");
+    expect(keeper.repairs.get("fee_raised")).to.be.at.least(1);
+    expect(await scene.balanceCents(agent.wallet)).to.equal(1_700);
+  });
+
   it("several keepers at once raise a fee without a second payment, all of it remembered", async () => {
     const payment = await overtaken(5n);
     const keepers = Array.from({ length: 4 }, () => scene.open({ ...AHEAD, rpcUrl: proxy.url }));

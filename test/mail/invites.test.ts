@@ -222,6 +222,16 @@ describe("invites by mail", () => {
     expect(unstarted).to.equal(undefined);
   });
 
+  it("an invite whose writer died with a clock ahead is mailed long before that time comes", async () => {
+    const email = newEmail();
+    isBegun = () => false;
+    const invite = await ask(email);
+    const createdAt = new Date(invite.createdAt).getTime() + 3_600_000;
+    await records().invites.updateOne({ _id: invite.id }, { $set: { createdAt: new Date(createdAt) } });
+    await mailTo(email);
+    expect(await endOf(invite.id)).to.equal("mailed");
+  });
+
   it("what is withdrawn, or no longer good, is not mailed any more; its end is in the audit log", async () => {
     const email = newEmail();
     server.answer((_step, to) => (to === email ? 451 : null));

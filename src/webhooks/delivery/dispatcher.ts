@@ -1,3 +1,4 @@
+import { isYoung, notYoung } from "../../lib/stamps.ts";
 import { LRUCache } from "lru-cache";
 import type { Collection, Db, Document } from "mongodb";
 import { MongoBulkWriteError } from "mongodb";
@@ -29,10 +30,7 @@ const LINES_MAX = 16;
  * time, in two inserts, of which the later is not to overtake the earlier; a payment's may wait 50 ms before its own.
  */
 export const SETTLED_MS = 75;
-/**
- * What is stamped so much later than now was stamped by a clock that ran ahead and may have been set right since. It waits for nothing: its
- * time may be days away.
- */
+/** Clocks are taken to differ by less: an event that waits keeps those behind it waiting. */
 const AHEAD_MS = 5_000;
 /** A delivery that was begun so long ago and is not told is begun here: whoever created it has died, or is about to. */
 const FORGOTTEN_MS = 2_000;
@@ -116,8 +114,7 @@ export class EventDispatcher {
   async sweep(): Promise<number> {
     const { clock, workflows } = this.#dependencies;
     const now = clock().getTime();
-    const isForgotten = (at: Date): boolean =>
-      at.getTime() <= now - FORGOTTEN_MS || at.getTime() > now + AHEAD_MS;
+    const isForgotten = (at: Date): boolean => !isYoung(at, now, FORGOTTEN_MS, AHEAD_MS);
     const unsent = await this.#webhooks.deliveries
       .find({ unsent: { $exists: true } })
       .limit(STEP_MAX)
@@ -149,7 +146,7 @@ export class EventDispatcher {
   /** Pending events, oldest first in each organization; organizations take turns, so that none waits for another's many. */
   async #pending(): Promise<EventDocument[]> {
     const now = this.#dependencies.clock().getTime();
-    const isSettled = { $not: { $gt: new Date(now - SETTLED_MS), $lte: new Date(now + AHEAD_MS) } };
+    const isSettled = notYoung(now, SETTLED_MS, AHEAD_MS);
     const organizations = this.#nextInTurn(
       await this.#events.distinct("organizationId", { isPending: true }),
     );
