@@ -364,9 +364,10 @@ describe("projects and teams over HTTP", () => {
         const teamIn = (index: number) => teamRecord(world, projectId, index < 995 ? null : new Date());
         await records.insertMany(times(1_100, teamIn));
         const bodies = times(12, () => keyed({ name: "T", projectId }));
-        const create = ({ api, token }: World, body: Fields | undefined) =>
-          api.call("createTeam", { token, body });
-        const answers = await atOnce(12, (index) => create(index % 2 === 0 ? world : there, bodies[index]));
+        const answers = await atOnce(12, (index) => {
+          const { api, token } = index % 2 === 0 ? world : there;
+          return api.call("createTeam", { token, body: bodies[index] });
+        });
         expect(tally(answers.map(createdBy))).to.deep.equal({ "201": 5, TOO_MANY_TEAMS: 7 });
         expect(await records.countDocuments({ projectId, archivedAt: null })).to.equal(1_000);
         const live = await records.findOne({ projectId, archivedAt: null });
