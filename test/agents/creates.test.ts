@@ -8,7 +8,7 @@ import { LEDGER_BOUNDS, newLedger } from "../../src/domain/ledger/state.ts";
 import { LEDGER_SETTINGS, LEDGER_WORKFLOW, ledgerWorkflowId } from "../../src/messages/ledger.ts";
 import { openPolicy } from "../domain/support/actor.ts";
 import { McpCaller } from "../mcp/support.ts";
-import { codeOf } from "../support/contract-api.ts";
+import { atOnce, expectDoneOnce, expectOneMade } from "../support/at-once.ts";
 import { secondService } from "../support/own-service.ts";
 import {
   elevate,
@@ -16,7 +16,6 @@ import {
   newWorld,
   organizationKey,
   rotated,
-  tally,
   times,
   until,
   worldOf,
@@ -110,8 +109,7 @@ describe("creates over HTTP", () => {
           const token = await tokenOf(creator);
           const name = `At once ${randomUUID()}`;
           const body = kind.body(world, { name });
-          const answers = await Promise.all(times(50, () => world.api.call(operation, { token, body })));
-          expect(tally(answers.map(({ status }) => status))).to.deep.equal({ "200": 49, "201": 1 });
+          expectDoneOnce(await atOnce(50, () => world.api.call(operation, { token, body })), "200");
           expect(await count(noun, name)).to.equal(1);
         });
 
@@ -119,14 +117,11 @@ describe("creates over HTTP", () => {
           const token = await tokenOf(creator);
           const prefix = `Raced ${randomUUID()}`;
           const body = kind.body(world);
-          const answers = await Promise.all(
-            times(20, (index) => {
-              const own = { ...body, name: `${prefix} ${index}` };
-              return world.api.call(operation, { token, body: own });
-            }),
-          );
-          const outcomes = answers.map((answer) => codeOf(answer) ?? answer.status);
-          expect(tally(outcomes)).to.deep.equal({ "201": 1, IDEMPOTENCY_KEY_REUSED: 19 });
+          const answers = await atOnce(20, (index) => {
+            const own = { ...body, name: `${prefix} ${index}` };
+            return world.api.call(operation, { token, body: own });
+          });
+          expectOneMade(answers);
           const made = await world.service.db.collection(`${noun}s`).countDocuments({
             name: { $regex: `^${prefix}` },
           });
@@ -183,10 +178,10 @@ describe("creates over HTTP", () => {
         const { token } = await organizationKey(world);
         const name = `Two servers ${randomUUID()}`;
         const body = kind.body(world, { name });
-        const answers = await Promise.all(
-          times(20, (index) => (index % 2 === 0 ? world : there).api.call(operation, { token, body })),
+        const answers = await atOnce(20, (index) =>
+          (index % 2 === 0 ? world : there).api.call(operation, { token, body }),
         );
-        expect(tally(answers.map(({ status }) => status))).to.deep.equal({ "200": 19, "201": 1 });
+        expectDoneOnce(answers, "200");
         expect(await count(noun, name)).to.equal(1);
       } finally {
         await second.stop();

@@ -1,14 +1,13 @@
 import { expect } from "chai";
-import { generate } from "otplib";
 import { operations } from "../../src/contract/registry.ts";
 import { McpCaller } from "../mcp/support.ts";
 import { ApprovalPage } from "../support/approval-page.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
 import { join } from "../support/people.ts";
+import { TotpCodes } from "../support/totp.ts";
 import { newWorld, type TestAgent, type World } from "../support/world.ts";
 
 const NOBODYS = `apr_${"0".repeat(26)}`;
-const STEP_SECONDS = 30;
 
 /** As a person decides: in real Chromium, on the real service, without its API wherever the page is enough. */
 describe("the page of a payment on hold, in a browser", function () {
@@ -161,10 +160,8 @@ describe("the page of a payment on hold, in a browser", function () {
   it("asks for six digits where the account has a second factor, after the password alone", async () => {
     const own = await newWorld(world.service);
     const { secret } = await own.api.ok("enrollTotp", 201, { token: own.token });
-    // Each code is good once, and the step before the current one is taken as well.
-    const code = (stepsAgo: number) =>
-      generate({ secret, epoch: Date.now() / 1_000 - stepsAgo * STEP_SECONDS });
-    await own.api.ok("confirmTotp", 200, { token: own.token, body: { code: await code(1) } });
+    const codes = new TotpCodes(secret);
+    await own.api.ok("confirmTotp", 200, { token: own.token, body: { code: await codes.next() } });
     await page.visit(NOBODYS, null);
     await page.signIn(own.organization);
     await page.offers("#code");
@@ -172,11 +169,11 @@ describe("the page of a payment on hold, in a browser", function () {
     await page.fill("#code", "12345");
     await page.page.keyboard.press("Enter");
     await page.reads("#code-problem", "Must be six digits.");
-    const right = await code(0);
+    const right = await codes.next();
     await page.fill("#code", right === "000000" ? "000001" : "000000");
     await page.page.keyboard.press("Enter");
     await page.reads("#problem", "The code is wrong");
-    await page.fill("#code", await code(0));
+    await page.fill("#code", right);
     await page.page.keyboard.press("Enter");
     await page.reads("#person", own.organization.email);
   });

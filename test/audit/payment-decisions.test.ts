@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import type { AuditDocument } from "../../src/store/audit-documents.ts";
 import { canonicalJson } from "../../src/domain/audit/canonical.ts";
+import { atOnce } from "../support/at-once.ts";
 import { cardPayment, elevate, newWorld, times, until, type World } from "../support/world.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { breakIn, entriesOf, testSeal } from "./support.ts";
@@ -183,9 +184,7 @@ describe("decisions on payments in the audit log", () => {
   it("replays leave nothing more, whoever makes them and however often", async () => {
     const agent = await world.agent();
     const body = cardPayment();
-    const answers = await Promise.all(
-      times(10, () => world.api.call("createPayment", { token: agent.key, body })),
-    );
+    const answers = await atOnce(10, () => world.api.call("createPayment", { token: agent.key, body }));
     const ids = new Set(
       answers.map((answer) =>
         JSON.stringify((answer.body as { transaction: { id: string } }).transaction.id),

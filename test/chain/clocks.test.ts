@@ -27,6 +27,6 @@ describe("transactions that were recorded by a process whose clock ran ahead, an
     expect(await scene.chain.getTransactionCount({ address })).to.equal(recorded.nonce);
     await scene.open().wallets.start();
     const isMined = async () => (await scene.chain.getTransactionCount({ address })) > recorded.nonce;
-    await eventually("it is mined", isMined, 20_000);
+    await eventually("it is mined", isMined);
   });
 });

@@ -1,15 +1,13 @@
 import { EventEmitter, once } from "node:events";
 import { expect } from "chai";
-import { generate } from "otplib";
 import type { HTTPRequest } from "puppeteer-core";
 import { clickOn } from "../support/browser-page.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
 import { Dashboard } from "../support/dashboard.ts";
 import { pageOrigin } from "../support/passkeys.ts";
 import { sharedService } from "../support/service.ts";
+import { TotpCodes } from "../support/totp.ts";
 import { cardPayment, newWorld, until, type World } from "../support/world.ts";
-
-const STEP_SECONDS = 30;
 
 /** Holds the next request of such a path back until it is released. */
 async function heldBack({ page }: Dashboard, path: RegExp) {
@@ -35,11 +33,9 @@ async function heldBack({ page }: Dashboard, path: RegExp) {
 describe("the dashboard at work, in a browser", function () {
   let world: World;
   let page: Dashboard;
-  let secret: string;
+  let codes: TotpCodes;
   let key: string;
 
-  const code = (stepsAgo = 0): Promise<string> =>
-    generate({ secret, epoch: Date.now() / 1_000 - stepsAgo * STEP_SECONDS });
   const pay = (fields: object) =>
     world.api.ok("createPayment", 201, { token: key, body: cardPayment({ ...fields }) });
   const firstAgent = async () => {
@@ -57,8 +53,9 @@ describe("the dashboard at work, in a browser", function () {
     await page.go("/settings/security");
     await page.press("Enrol");
     await page.page.waitForSelector("#totp-secret");
-    secret = await page.page.$eval("#totp-secret", ({ textContent }) => textContent ?? "");
-    await page.code(await code(1));
+    const secret = await page.page.$eval("#totp-secret", ({ textContent }) => textContent ?? "");
+    codes = new TotpCodes(secret);
+    await page.code(await codes.next());
     await page.sees("In force");
   });
   after(() => page?.close());
@@ -123,7 +120,7 @@ describe("the dashboard at work, in a browser", function () {
     await page.fill("Largest payment", "50");
     await page.press("Save");
     await page.sees("Confirm that it’s you");
-    await page.code(await code());
+    await page.code(await codes.next());
     await until("the limit is in force", async () => {
       const policy = await world.api.ok("getAgentBudgetPolicy", 200, { token: world.token, id });
       return policy.perTransactionLimitCents === 5_000 ? true : null;
@@ -218,7 +215,7 @@ describe("the dashboard at work, in a browser", function () {
     await page.sees("Decide what your agents may spend.");
     expect(await page.page.content()).not.to.include("Second Shop");
     await page.signIn(world.organization);
-    await page.fill("Code", await code(-1));
+    await page.fill("Code", await codes.next());
     await page.press("Sign in");
     await page.sees("Buyer");
     expect(new URL(page.page.url()).pathname).to.equal("/agents");

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { operations } from "../../src/contract/registry.ts";
 import { McpCaller } from "../mcp/support.ts";
+import { onceReachable } from "../support/api.ts";
 import { inTime } from "../support/in-time.ts";
 import { expectBooksAgree } from "../support/books.ts";
 import { cardPayment, elevate, newWorld, type TestAgent, times, type World } from "../support/world.ts";
@@ -35,8 +36,9 @@ describe("an agent that pays without a pause", () => {
   async function payUntil(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const body = cardPayment({ amountCents: 1 });
-      const { status } = await world.api.call("createPayment", { token: agent.key, body });
-      expect(status).to.be.oneOf([201, 403]);
+      // On a busy machine some are told to come again.
+      const answer = await onceReachable(() => world.api.call("createPayment", { token: agent.key, body }));
+      expect(answer.status).to.be.oneOf([200, 201, 403]);
     }
   }
 

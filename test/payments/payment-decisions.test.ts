@@ -171,7 +171,9 @@ describe("what a payment is answered", () => {
     expect(flaky.status).to.equal("approved");
     const reversed = (await agent.pay({ merchant: "sandbox-reverse" })).transaction;
     const slow = (await agent.pay({ merchant: "sandbox-slow" })).transaction;
-    expect([reversed.status, slow.status]).to.deep.equal(["approved", "pending"]);
+    // It is given back after a second, on a busy machine before the answer; that it was spent, its entries tell below.
+    expect(reversed.status).to.be.oneOf(["approved", "reversed"]);
+    expect(slow.status).to.equal("pending");
     const becomes = (id: string, status: string) =>
       until(`${id} is ${status}`, async () => {
         const read = await world.api.ok("getPayment", 200, { token: agent.key, id });

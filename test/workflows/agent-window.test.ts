@@ -65,11 +65,11 @@ async function closings(agent: StagedAgent, count: number): Promise<readonly num
 }
 
 describe("workflow agent: the window of its first key", () => {
-  it("at 29:59 the key is deliverable: nothing is erased or proven, a machine is told to replay", () => {
+  it("at 29:50 the key is deliverable: nothing is erased or proven, a machine is told to replay", () => {
     const { closed, options } = committed();
     return play(async (stage) => {
       const { agent, until } = await begin(stage);
-      await stage.skipTo(until - SECOND_MS);
+      await stage.skipTo(until - 2 * LATE_MS);
       expect(await agent.submit(replayOfCreate, machineArchive)).to.deep.equal([
         inWindow,
         refused("KEY_STILL_DELIVERABLE"),
@@ -197,7 +197,7 @@ describe("workflow agent: the window of its first key", () => {
       async (stage) => {
         const { agent, until } = await begin(stage);
         // Time is not skipped while a task waits for a worker, so what is left of the window is waited for.
-        await stage.skipTo(until - 3 * SECOND_MS);
+        await stage.skipTo(until - LATE_MS);
         let backAt = 0;
         await stage.withoutWorker(async () => {
           await eventsUntil(agent.handle, (events) =>
@@ -227,7 +227,7 @@ describe("workflow agent: the window of its first key", () => {
       await rollOver(agent);
       await rollOver(agent);
       expect(await bundledOf(agent)).to.include({ deliverableUntil: until, erased: false, provenAt: null });
-      await stage.skipTo(until - 5 * SECOND_MS);
+      await stage.skipTo(until - 2 * LATE_MS);
       expect(await agent.submit(replayOfCreate)).to.deep.equal([inWindow]);
       expect(closed).to.deep.equal([]);
       await stage.skipTo(until);

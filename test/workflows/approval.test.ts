@@ -15,6 +15,10 @@ const play = useTimedStage();
 
 const DAY_MS = 86_400_000;
 const HELD = 6_000;
+/** Time that is skipped runs on while something is done. */
+const LATE_MS = 5_000;
+/** Far less than a day, and more than a busy machine takes for what is done at its end. */
+const SKIPPED_MS = 30_000;
 
 /** A payment on hold, with its approval workflow, as a server leaves it. */
 async function held(account: StagedAccount): Promise<Payment> {
@@ -36,7 +40,7 @@ function beganAt(events: readonly HistoryEvent[]): number {
 }
 
 describe("workflow approval: the timer of a payment on hold", () => {
-  it("24 h without a decision take well under a second, and it expires at the exact time", () =>
+  it("24 h without a decision are skipped, not waited for, and it expires at the exact time", () =>
     play(async (stage) => {
       const { account } = await withAccount(stage);
       const payment = await held(account);
@@ -45,7 +49,7 @@ describe("workflow approval: the timer of a payment on hold", () => {
       const result = await approval.result();
       const tookMs = performance.now() - began;
       expect(result).to.include({ status: "expired", phase: "done" });
-      expect(tookMs, "real milliseconds").to.be.below(1_000);
+      expect(tookMs, "real milliseconds").to.be.below(SKIPPED_MS);
       const events = await eventsOf(approval);
       const expiresAt = payment.createdAt + DAY_MS;
       expect(await approval.query(STATE_QUERY)).to.deep.equal({
@@ -54,7 +58,7 @@ describe("workflow approval: the timer of a payment on hold", () => {
         transactionId: payment.request.transactionId,
       });
       expect(timersOf(events)).to.deep.equal([expiresAt - beganAt(events)]);
-      expect(result?.deniedAt ?? 0, "the ledger's own time").to.be.within(expiresAt, expiresAt + 1_000);
+      expect(result?.deniedAt ?? 0, "the ledger's own time").to.be.within(expiresAt, expiresAt + LATE_MS);
       expect(await account.totals()).to.deep.equal({ spent: 0, reserved: 0, open: 0 });
       expect(stage.projections.status(payment.request.transactionId)).to.equal("expired");
       expect(stage.rail.sent).to.deep.equal([]);
@@ -64,7 +68,7 @@ describe("workflow approval: the timer of a payment on hold", () => {
     play(async (stage) => {
       const { account } = await withAccount(stage);
       const payment = await held(account);
-      await stage.skip(DAY_MS - 2_000);
+      await stage.skipTo(payment.createdAt + DAY_MS - 2 * LATE_MS);
       const { changed, payment: approved } = await account.resolve("approve", payment);
       expect([changed, approved.phase]).to.deep.equal([true, "sending"]);
       await account.execute(approved);

@@ -16,6 +16,8 @@ export interface BookedPayment {
   readonly createdAt: number;
   /** When it counts: never before what was counted earlier. */
   readonly countedAt: number;
+  /** The UTC day that its count is on, which may be later than that where the clock has gone back; its amount may move to a later one. */
+  readonly countedOn: string;
   readonly expiresAt: number;
   /** Whether a person is asked. */
   readonly needsPerson: boolean;
@@ -50,7 +52,7 @@ export interface Verdict {
 const DAY = 24 * 60 * 60 * 1_000;
 const HOUR = 60 * 60 * 1_000;
 
-export const dayOf = (at: number): string => new Date(at).toISOString().split("T")[0] ?? "";
+const dayOf = (at: number): string => new Date(at).toISOString().split("T")[0] ?? "";
 const midnightAfter = (at: number): number => Date.parse(`${dayOf(at + DAY)}T00:00:00.000Z`);
 const orZero = (cents: number): number => (cents < 0 ? 0 : cents);
 
@@ -254,7 +256,7 @@ export class AgentBook {
   }
 
   #countOn(day: string, own: BookedPayment | null): number {
-    return this.payments.filter((one) => one !== own && one.isCounted && dayOf(one.countedAt) === day).length;
+    return this.payments.filter((one) => one !== own && one.isCounted && one.countedOn === day).length;
   }
 
   /** When the payments of the hour that ends now were made, newest first. */

@@ -1,6 +1,6 @@
 import type { Payment, RailOutcome, RulesVersions } from "../../../src/domain/ledger/payment.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
-import { AgentBook, type BookedPayment, dayOf, isClosed, isHeld, type Verdict } from "./agent-book.ts";
+import { AgentBook, type BookedPayment, isClosed, isHeld, type Verdict } from "./agent-book.ts";
 import { type AuditBooks, expectDenial } from "./books.ts";
 import type { LedgerShown } from "./observer.ts";
 import { must, mustEqual } from "./violation.ts";
@@ -397,7 +397,8 @@ function newPayment(
 ): BookedPayment {
   const { needsPerson, now, verdict } = decided;
   const isAccepted = verdict === null;
-  const { amountCents, keyHash, fingerprint, payloadHash, transactionId } = request;
+  const { amountCents, fingerprint, keyHash, payloadHash, transactionId } = request;
+  const day = book.dayOf(now);
   return {
     id: transactionId,
     agentId: book.agentId,
@@ -407,12 +408,13 @@ function newPayment(
     amountCents,
     createdAt: now,
     countedAt: book.countedAt(now),
+    countedOn: day,
     expiresAt: now + approvalWindowSeconds * 1_000,
     needsPerson,
     isCounted: isAccepted,
     status: isAccepted ? "pending" : "denied",
     isOver: !isAccepted,
-    day: book.dayOf(now) || dayOf(now),
+    day,
     approvedAt: null,
     isFollowed: false,
     isCaptured: false,

@@ -125,7 +125,8 @@ function replayed(agent: Agent, seen: Seen): readonly Possible[] {
 }
 
 function used(agent: Agent, key: string | null): Possible {
-  if (agent.lifecycle === "archived" || agent.key !== key)
+  // Where no key is known yet, none is sent, whether the agent has one or not.
+  if (agent.lifecycle === "archived" || key === null || agent.key !== key)
     return { status: 401, code: "UNAUTHORIZED", agent };
   const isUsed = { ...agent, isUsed: true };
   return agent.lifecycle === "paused"
