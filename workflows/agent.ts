@@ -65,7 +65,7 @@ export async function agent(input: AgentInput): Promise<void> {
   });
   setHandler(stateQuery, () => actor.state);
   actor.describe();
-  await actor.seeThrough();
+  await actor.run();
   if (actor.isOver) return;
   // The task that ends this run has answered its updates already, so nobody is caught between two runs.
   await continueAsNew<typeof agent>({
@@ -126,7 +126,7 @@ class AgentActor {
   }
 
   /** Sees to what is due until this run should end. */
-  async seeThrough(): Promise<void> {
+  async run(): Promise<void> {
     const isOver = () => this.isOver || this.#rollOverDue();
     while (!isOver()) {
       const dueAt = this.#nextDueAt();

@@ -97,7 +97,7 @@ export async function ledger(input: LedgerInput): Promise<void> {
   setCurrentDetails(
     `The ledger of project \`${actor.ledger.projectId}\`. The query \`${LEDGER_STATE_QUERY}\` shows caps and totals, \`${ACCOUNT_QUERY}\` an agent's account.`,
   );
-  await seeThrough(actor, input.settings);
+  await sweepUntilDone(actor, input.settings);
   // The task that ends this run has answered its updates already, so nobody is caught between two runs.
   await continueAsNew<typeof ledger>({
     start: { kind: "resume", ledger: packLedger(actor.ledger) },
@@ -153,7 +153,7 @@ function isRollOverDue({ rollOverAfterEvents }: LedgerSettings): boolean {
 }
 
 /** Sweeps until this run should end. */
-async function seeThrough({ sweeps }: LedgerActor, settings: LedgerSettings): Promise<void> {
+async function sweepUntilDone({ sweeps }: LedgerActor, settings: LedgerSettings): Promise<void> {
   const rollOver = (): boolean => isRollOverDue(settings);
   /** Waits until there is something to look after; whether a timer said so. */
   const somethingDue = async (): Promise<boolean> => {

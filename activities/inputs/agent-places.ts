@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { Collection, Db } from "mongodb";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import { type AgentDocument, COLLECTIONS } from "../../src/store/documents.ts";
@@ -5,12 +6,12 @@ import { type AgentDocument, COLLECTIONS } from "../../src/store/documents.ts";
 type Place = Pick<AgentDocument, "organizationId" | "projectId" | "teamId">;
 
 /** Places in memory; each is read once. */
-const KEPT_MAX = 100_000;
+const KEPT_MAX = 50_000;
 
 /** Where agents lie, by their records. None ever moves, so what was read once stays good. */
 export class AgentPlaces {
   readonly #agents: Collection<AgentDocument>;
-  readonly #kept = new Map<string, Place>();
+  readonly #kept = new LRUCache<string, Place>({ max: KEPT_MAX });
 
   constructor(db: Db) {
     this.#agents = db.collection(COLLECTIONS.agents);
@@ -30,7 +31,6 @@ export class AgentPlaces {
     if (found === null) throw new Error(`agent ${agentId} has no record`);
     const { organizationId, projectId, teamId } = found;
     const place = { organizationId, projectId, teamId };
-    if (this.#kept.size >= KEPT_MAX) this.#kept.clear();
     this.#kept.set(agentId, place);
     return place;
   }

@@ -31,8 +31,8 @@ export const deployWalletFactory = (env: NodeJS.ProcessEnv): Promise<{ readonly 
       metrics: null,
     });
     if (wallets === null) throw new AdminError("Set EVM_RPC_URL to the chain's JSON-RPC endpoint.");
-    const { address, isThere } = await wallets.deployFactory(DEPLOYED_MS);
-    if (isThere) {
+    const { address, isDeployed } = await wallets.deployFactory(DEPLOYED_MS);
+    if (isDeployed) {
       await keepCommand(db, masterKey, {
         via: "deploy-wallet-factory",
         action: "deployWalletFactory",

@@ -40,7 +40,7 @@ interface Budget {
 /** Replaces a budget, and says for the audit log what it was and is. A replacement raises the version by one. */
 async function replace<T extends Budget>(
   read: () => Promise<T>,
-  carryOut: () => Promise<Result<T>>,
+  execute: () => Promise<Result<T>>,
   { audit, body }: { readonly audit: AuditNotes; readonly body: { readonly version: number } },
 ): Promise<Result<T>> {
   const before = await read();
@@ -48,7 +48,7 @@ async function replace<T extends Budget>(
   const isBehind = body.version < before.version;
   if (!isBehind)
     await audit.begin({ before: withoutUsage(before), after: { ...body, version: body.version + 1 } });
-  const replaced = await carryOut();
+  const replaced = await execute();
   if (replaced.ok) {
     // Only the version that was named is replaced, and only as the body says; what is read afterwards may be the next one's.
     const isBefore = before.version === body.version;

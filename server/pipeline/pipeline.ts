@@ -164,7 +164,7 @@ export class Pipeline {
     try {
       // Nothing is begun for a caller who can't be told of it.
       if (deadline.isOver) throw new TimeoutError("nothing of it was begun in time");
-      return await deadline.hold(this.#kept(call, raw, deadline));
+      return await deadline.hold(this.#executeAudited(call, raw, deadline));
     } catch (error) {
       return refused(this.#refusalOf(call, raw.body, error));
     }
@@ -174,12 +174,12 @@ export class Pipeline {
    * What became of a call, once it is in the audit log. What takes longer than its caller waits goes on, and is kept as
    * what it came to in the end.
    */
-  async #kept(call: Call, raw: RawInput, deadline: Deadline): Promise<Result<Reply<unknown>>> {
+  async #executeAudited(call: Call, raw: RawInput, deadline: Deadline): Promise<Result<Reply<unknown>>> {
     const { audit } = this.#dependencies;
     const entry = audit.open(call, raw.params);
-    const result = await this.#verified(call, raw, await this.#carriedOut(call, raw, entry, deadline));
+    const result = await this.#verified(call, raw, await this.#execute(call, raw, entry, deadline));
     const kept = audit.keep(call, raw.params, entry, result);
-    await (isWrongPassword(call.id, result) ? this.#evenly(call, kept) : kept);
+    await (isWrongPassword(call.id, result) ? this.#delay(call, kept) : kept);
     return result;
   }
 
@@ -187,7 +187,7 @@ export class Pipeline {
    * Waits as long for whoever has no account, and so no entry in an organization's log, as for who has one: the entry is under way when
    * the answer goes out, and nearly always safe.
    */
-  async #evenly({ id, requestId }: Call, kept: Promise<void>): Promise<void> {
+  async #delay({ id, requestId }: Call, kept: Promise<void>): Promise<void> {
     kept.catch((err: unknown) => {
       this.#dependencies.logger.warn(
         { operation: id, requestId, err },
@@ -212,7 +212,7 @@ export class Pipeline {
     }
   }
 
-  async #carriedOut(
+  async #execute(
     call: Call,
     raw: RawInput,
     audit: AuditNotes,

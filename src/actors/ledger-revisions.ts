@@ -9,7 +9,7 @@ import type { Timers } from "../lib/timers.ts";
 const KNOWN_MAX = 10_000;
 
 /** For so long nobody can have restored anything unnoticed: an engine takes longer to be stopped, replaced and started. */
-const HEARD_MS = 2_000;
+const FRESH_MS = 2_000;
 
 /** Records that seem to be behind are read so often: where other servers are busy, some reads come too early. */
 const READS_MAX = 3;
@@ -20,7 +20,7 @@ interface Known {
   ledger: number;
   /** By the records. */
   recorded: number;
-  heardAtMs: number;
+  updatedAtMs: number;
 }
 
 /** Sends one update to a project's ledger. */
@@ -52,7 +52,7 @@ export class LedgerRevisions {
   async submit(place: ProjectRef, commands: readonly LedgerCommand[]): Promise<Submitted> {
     const { projectId } = place;
     const result = await this.#submitKnowing(place, commands);
-    this.#heard(projectId, { ledger: result.revision });
+    this.#update(projectId, { ledger: result.revision });
     // Confirmations are about what was told before, and nobody is told anything of them.
     const isDecision = commands.some(({ kind }) => !kind.startsWith("confirm"));
     const kept = isDecision ? this.#keep(projectId, result.revision) : Promise.resolve();
@@ -63,7 +63,7 @@ export class LedgerRevisions {
 
   async #submitKnowing(place: ProjectRef, commands: readonly LedgerCommand[]): Promise<LedgerSubmitResult> {
     const known = this.#known.get(place.projectId);
-    const isFresh = known !== undefined && this.#timers.monotonicMs() - known.heardAtMs < HEARD_MS;
+    const isFresh = known !== undefined && this.#timers.monotonicMs() - known.updatedAtMs < FRESH_MS;
     if (isFresh) {
       const { ledger, recorded } = known;
       return this.#submit(place, commands, { ledger, recorded, isRead: false });
@@ -86,15 +86,15 @@ export class LedgerRevisions {
 
   async #keep(projectId: string, revision: number): Promise<void> {
     await this.#records.write(projectId, revision);
-    this.#heard(projectId, { recorded: revision });
+    this.#update(projectId, { recorded: revision });
   }
 
-  #heard(projectId: string, { ledger = 0, recorded = 0 }: Partial<Known>): void {
-    const known = this.#known.get(projectId) ?? { ledger: 0, recorded: 0, heardAtMs: 0 };
+  #update(projectId: string, { ledger = 0, recorded = 0 }: Partial<Known>): void {
+    const known = this.#known.get(projectId) ?? { ledger: 0, recorded: 0, updatedAtMs: 0 };
     this.#known.set(projectId, {
       ledger: Math.max(known.ledger, ledger),
       recorded: Math.max(known.recorded, recorded),
-      heardAtMs: ledger > 0 ? this.#timers.monotonicMs() : known.heardAtMs,
+      updatedAtMs: ledger > 0 ? this.#timers.monotonicMs() : known.updatedAtMs,
     });
   }
 }

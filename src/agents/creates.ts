@@ -106,7 +106,7 @@ const CLOCKS_DIFFER_MS = 60_000;
  * How long a create itself may take, also where its deadline was moved since it had waited; what takes longer goes on, and a
  * replay finds it.
  */
-const CARRIED_OUT_MS = 3_400;
+const EXECUTED_MS = 3_400;
 
 /** When a create without an idempotency key is answered that was let to commit: nothing tells its caller later what it came to. */
 const COMMITTED_MS = 4_900;
@@ -164,7 +164,7 @@ export class Creates {
       await this.#nextLook(reservation._id, deadline.spareMs);
     }
     const work = this.#underWayUntil(held.reservationId, this.#executeHeld(create, held));
-    return withTimeout(CARRIED_OUT_MS, work);
+    return withTimeout(EXECUTED_MS, work);
   }
 
   /** Lets those who wait in this process know of the work's end. */
@@ -229,13 +229,13 @@ export class Creates {
     for (let taken = 0; taken < PLACES_TAKEN_MAX; taken += 1) {
       const place = await this.#takePlace(create.principal, slot.id);
       if (!place.ok) return place;
-      const created = await this.#givingBack(place.value, () => this.#carryOut(create, slot, place.value));
+      const created = await this.#givingBack(place.value, () => this.#execute(create, slot, place.value));
       if (created !== "place_lost") return created;
     }
     return retryable();
   }
 
-  async #carryOut<R extends Committable, M extends { readonly record: R }>(
+  async #execute<R extends Committable, M extends { readonly record: R }>(
     create: Create<R, M>,
     { begunAt, id, isAbandoned }: Slot,
     place: QuotaSlot | null,

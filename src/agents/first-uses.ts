@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { AgentDocument } from "../store/documents.ts";
 import type { AgentGateway } from "../payments/ports.ts";
 
@@ -11,7 +12,7 @@ const REMEMBERED_MAX = 10_000;
 export class FirstUses {
   readonly #agents: AgentGateway;
   /** By key: a record may be read a little before it shows what its actor has said. */
-  readonly #accepted = new Set<string>();
+  readonly #accepted = new LRUCache<string, true>({ max: REMEMBERED_MAX });
 
   constructor(agents: AgentGateway) {
     this.#agents = agents;
@@ -22,8 +23,7 @@ export class FirstUses {
     if (this.#accepted.has(key.id)) return true;
     const reply = await this.#agents.submit(_id, { kind: "authenticate", keyId: key.id });
     if (reply.kind !== "authenticated" || !reply.accepted) return false;
-    if (this.#accepted.size >= REMEMBERED_MAX) this.#accepted.clear();
-    this.#accepted.add(key.id);
+    this.#accepted.set(key.id, true);
     return true;
   }
 }

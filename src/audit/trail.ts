@@ -49,7 +49,7 @@ export class AuditTrail {
   ): Promise<void> {
     if (!leavesEntry(call.id)) return;
     const { outbox } = this.#dependencies;
-    const committed = audit.committed ?? (await this.#committedUnheardOf(audit, result));
+    const committed = audit.committed ?? (await this.#committedWithoutNote(audit, result));
     if (committed !== null) return await outbox.settle(committed);
     await this.#keepAnswer(call, params, audit, result);
     if (audit.begun !== null) outbox.forget(audit.begun);
@@ -64,7 +64,7 @@ export class AuditTrail {
    * Of a transaction that failed or was too slow for its caller, its record if it was committed all the same: its entry says what was
    * done. What is committed only after this look, a sweep finds.
    */
-  async #committedUnheardOf(
+  async #committedWithoutNote(
     { attempted }: RequestAudit,
     result: Result<Reply<unknown>>,
   ): Promise<AuditRecord | null> {

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import {
   type Address,
   concatHex,
@@ -72,7 +73,7 @@ export function walletAddress({ agentId, factory, owner, spender }: WalletOrigin
 
 /** Owners of an installation; beyond that a hash is made again. */
 const INIT_CODE_HASHES_MAX = 1_000;
-const initCodeHashes = new Map<string, Hex>();
+const initCodeHashes = new LRUCache<string, Hex>({ max: INIT_CODE_HASHES_MAX });
 
 /** The same for all wallets of an owner. Made once: hashing the contract's whole code takes a millisecond of processor. */
 function walletInitCodeHash(owner: Address, spender: Address): Hex {
@@ -83,7 +84,6 @@ function walletInitCodeHash(owner: Address, spender: Address): Hex {
   const hash = keccak256(
     encodeDeployData({ abi: agentWalletAbi, bytecode: agentWalletArtifact.bytecode, args }),
   );
-  if (initCodeHashes.size >= INIT_CODE_HASHES_MAX) initCodeHashes.clear();
   initCodeHashes.set(name, hash);
   return hash;
 }

@@ -34,8 +34,8 @@ export async function ensureDeployed(
 
 async function missingOf(rpc: ChainRpc, wanted: Readonly<Record<string, Deployment>>) {
   const named = Object.entries(wanted);
-  const isThere = await Promise.all(named.map(([, { address }]) => rpc.hasCode(address)));
-  return named.filter((_deployment, at) => isThere[at] === false);
+  const isDeployed = await Promise.all(named.map(([, { address }]) => rpc.hasCode(address)));
+  return named.filter((_deployment, at) => isDeployed[at] === false);
 }
 
 const callOf = (name: string, { data, to }: Deployment): Call => ({

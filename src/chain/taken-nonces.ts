@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { Db } from "mongodb";
 import type { Address } from "viem";
 import type { Clock } from "../payments/ports.ts";
@@ -44,7 +45,7 @@ export class TakenNonces {
   /** The lowest nonce that this process has recorded anything under since its last whole look. */
   #lowest = Infinity;
   /** Of which nonces the operator was reported that. */
-  readonly #reported = new Set<number>();
+  readonly #reported = new LRUCache<number, true>({ max: REPORTED_MAX });
 
   constructor(dependencies: TakenNoncesDependencies) {
     this.#dependencies = dependencies;
@@ -115,8 +116,7 @@ export class TakenNonces {
       throw error;
     });
     if (found === "unexplained" && !this.#reported.has(nonce)) {
-      if (this.#reported.size >= REPORTED_MAX) this.#reported.clear();
-      this.#reported.add(nonce);
+      this.#reported.set(nonce, true);
       const { onRepair, onTrouble } = this.#dependencies;
       onRepair("nonce_unexplained", 1);
       onTrouble("a nonce of the service's key is used, and the chain does not say by what", {

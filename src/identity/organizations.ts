@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { Collection } from "mongodb";
 import type { OrganizationDocument } from "../store/identity-documents.ts";
 
@@ -20,7 +21,7 @@ interface Kept {
 export class Organizations {
   readonly #find: FindOrganization;
   readonly #clock: () => Date;
-  readonly #kept = new Map<string, Kept>();
+  readonly #kept = new LRUCache<string, Kept>({ max: ORGANIZATIONS_MAX });
 
   constructor(find: FindOrganization, clock: () => Date) {
     this.#find = find;
@@ -37,7 +38,7 @@ export class Organizations {
     if (known !== undefined && now < known.until) return known.organization;
     const organization = this.#find(id);
     const kept = { organization, until: now + KEPT_MS };
-    this.#keep(id, kept);
+    this.#kept.set(id, kept);
     try {
       const found = await organization;
       if (found?.status !== "ready") this.#forget(id, kept);
@@ -46,14 +47,6 @@ export class Organizations {
       this.#forget(id, kept);
       throw error;
     }
-  }
-
-  #keep(id: string, kept: Kept): void {
-    // Deleted first, so that the order of the map is that of the reads.
-    this.#kept.delete(id);
-    const [oldest] = this.#kept.keys();
-    if (oldest !== undefined && this.#kept.size >= ORGANIZATIONS_MAX) this.#kept.delete(oldest);
-    this.#kept.set(id, kept);
   }
 
   /** Unless another read has taken its place. */

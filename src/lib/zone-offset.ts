@@ -1,19 +1,18 @@
+import { LRUCache } from "lru-cache";
+
 const MINUTES = /GMT(?:([+-])(\d\d):(\d\d))?(?::\d\d)?$/;
 
 /** Formatters that are kept, each some tens of kilobytes; those that were used last. */
 const FORMATTERS_MAX = 100;
 
 /** By the zone's name as IANA spells it. What is made anew each time fills the memory before it is collected. */
-const formatters = new Map<string, Intl.DateTimeFormat>();
+const formatters = new LRUCache<string, Intl.DateTimeFormat>({ max: FORMATTERS_MAX });
 
 function formatterOf(timezone: string): Intl.DateTimeFormat {
   const formatter =
     formatters.get(timezone) ??
     new Intl.DateTimeFormat("en-US", { timeZone: timezone, timeZoneName: "longOffset" });
-  formatters.delete(timezone);
   formatters.set(timezone, formatter);
-  const [oldest] = formatters.keys();
-  if (formatters.size > FORMATTERS_MAX && oldest !== undefined) formatters.delete(oldest);
   return formatter;
 }
 

@@ -5,12 +5,8 @@ import { expect } from "chai";
 /** What a process keeps beyond one call, in a Map or Set that bounds nothing by itself, and what bounds it. */
 const BOUNDS: Readonly<Record<string, string>> = {
   "src/audit/chain/appender.ts #chains": "HEADS_MAX, and chains that have something waiting",
-  "src/chain/contracts.ts initCodeHashes": "INIT_CODE_HASHES_MAX",
-  "src/chain/taken-nonces.ts #reported": "REPORTED_MAX",
   "src/chain/taken-nonces.ts #unexplained": "UNEXPLAINED_MAX",
-  "activities/inputs/agent-places.ts #kept": "KEPT_MAX",
   "src/rails/wallet/limits.ts #raising": "limits that are being raised",
-  "src/rails/wallet/wallets.ts #kept": "KEPT_MAX",
   "src/webhooks/delivery/slots.ts #endpoints": "REMEMBERED_MAX, and exchanges under way",
   "src/webhooks/delivery/slots.ts #organizations": "REMEMBERED_MAX, and exchanges under way",
   "src/webhooks/delivery/slots.ts #tests": "REMEMBERED_MAX, and exchanges under way",
@@ -26,7 +22,6 @@ const BOUNDS: Readonly<Record<string, string>> = {
   "src/audit/outbox.ts #removing": "removals under way",
   "src/audit/refusals.ts #taken": "WINDOWS_MAX: places of windows that are open",
   "src/audit/refusals.ts #windows": "WINDOWS_MAX",
-  "src/identity/organizations.ts #kept": "ORGANIZATIONS_MAX",
   "src/identity/session-token.ts #verified": "VERIFIED_TOKENS_MAX",
   "src/changes/feed.ts #organizationOf": "AGENTS_KNOWN_MAX",
   "src/changes/kinds.ts kindsOf": "a constant",
@@ -37,17 +32,14 @@ const BOUNDS: Readonly<Record<string, string>> = {
   "src/changes/streams.ts #open": "OPEN_MAX",
   "src/changes/streams.ts #organizations": "those of open streams",
   "src/agents/creates.ts #underWay": "creates under way",
-  "src/agents/first-uses.ts #accepted": "REMEMBERED_MAX",
   "src/lib/single-flight.ts #underWay": "work under way",
   "src/agents/key-use.ts #used": "keys used since the last write, 5 s ago at most",
   "src/metrics/metrics.ts #queues": "names of queues",
   "src/payments/payment-changes.ts #waiting": "calls that wait",
   "src/payments/rules/ready-cache.ts #kept": "READY_RULES_BYTES_MAX",
   "src/payments/rules/rules-in-force.ts #reading": "readings under way",
-  "src/payments/rules/zone-offsets.ts #known": "ZONES_MAX",
   "src/secrets/master-key.ts #derived": "purposes of keys",
   "src/lib/keyed-mutex.ts #last": "turns that are taken or waited for",
-  "src/lib/zone-offset.ts formatters": "FORMATTERS_MAX",
   "src/lib/guarded-fetch/guarded-fetch.ts #running": "exchanges under way",
 };
 

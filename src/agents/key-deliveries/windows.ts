@@ -43,13 +43,13 @@ export class MongoDeliveryWindows implements DeliveryWindows {
       if (found?.state === "closed") return "committed";
       if (found?.state === "discarded") return "discarded";
       // Of an agent that is there the record was removed long after its window.
-      if (found === null && (await this.#isThere(agentId))) return "committed";
+      if (found === null && (await this.#isCommitted(agentId))) return "committed";
       if (found === null && (await this.#discard(agentId, at))) return "discarded";
     }
     throw new Error(`the create of agent ${agentId} could not be concluded`);
   }
 
-  async #isThere(agentId: string): Promise<boolean> {
+  async #isCommitted(agentId: string): Promise<boolean> {
     return (await this.#agents.findOne({ _id: agentId }, { projection: { _id: 1 } })) !== null;
   }
 

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { ZoneOffsets } from "../../domain/rules/time-window.ts";
 import { offsetOf } from "../../lib/zone-offset.ts";
 
@@ -16,7 +17,9 @@ const ZONES_MAX = 1_000;
  */
 export class ZoneClocks {
   readonly #clock: () => Date;
-  readonly #known = new Map<string, { readonly hour: number; readonly offsets: ZoneOffsets }>();
+  readonly #known = new LRUCache<string, { readonly hour: number; readonly offsets: ZoneOffsets }>({
+    max: ZONES_MAX,
+  });
 
   constructor(clock: () => Date) {
     this.#clock = clock;
@@ -26,7 +29,6 @@ export class ZoneClocks {
     const hour = Math.floor(this.#clock().getTime() / HOUR_MS);
     const known = this.#known.get(timezone);
     if (known?.hour === hour) return known.offsets;
-    if (known === undefined && this.#known.size >= ZONES_MAX) this.#known.clear();
     const offsets = zoneOffsets(timezone, (hour - HOURS_BACK) * HOUR_MS, (hour + HOURS_AHEAD) * HOUR_MS);
     this.#known.set(timezone, { hour, offsets });
     return offsets;

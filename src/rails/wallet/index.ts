@@ -56,7 +56,7 @@ export interface Wallets {
   /** Puts the root of an anchoring of the audit log on the chain, once for each root. */
   recordRoot(root: string): Promise<RootTransaction>;
   /** Deploys the wallets' factory where the chain has none yet; answers its address, and whether it is there in time. */
-  deployFactory(withinMs: number): Promise<{ readonly address: string; readonly isThere: boolean }>;
+  deployFactory(withinMs: number): Promise<{ readonly address: string; readonly isDeployed: boolean }>;
   /**
    * Looks after the chain from now on; throws `WrongChain` where another one answers. On a test chain, what it needs is
    * there afterwards, unless the chain is silent.
@@ -161,7 +161,7 @@ export function createWallets(options: WalletsOptions): Wallets {
       await taken.look();
       const factory = factoryDeployment();
       const missing = await ensureDeployed({ rpc, outbox, finality, broadcast }, { factory }, withinMs);
-      return { address: factory.address, isThere: missing.length === 0 };
+      return { address: factory.address, isDeployed: missing.length === 0 };
     },
     async start() {
       await Promise.all([ChainOutbox.ensureIndexes(db), Treasuries.ensureIndexes(db)]);

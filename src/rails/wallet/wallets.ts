@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { Collection, Db } from "mongodb";
 import { type Address, getAddress } from "viem";
 import type { SpendingLimit } from "../../domain/wallet/spending-limit.ts";
@@ -28,14 +29,14 @@ interface WalletLimitDocument extends WantedLimit {
 }
 
 /** Wallets in memory; each is read once. */
-const KEPT_MAX = 100_000;
+const KEPT_MAX = 50_000;
 
 /** The wallets of agents, and the limits that they are to have. */
 export class AgentWallets {
   readonly #agents: Collection<AgentDocument>;
   readonly #limits: Collection<WalletLimitDocument>;
   /** A wallet never changes, so what was found once stays good. */
-  readonly #kept = new Map<string, Wallet>();
+  readonly #kept = new LRUCache<string, Wallet>({ max: KEPT_MAX });
 
   constructor(db: Db) {
     this.#agents = db.collection(COLLECTIONS.agents);
@@ -59,7 +60,6 @@ export class AgentWallets {
     if (walletAddress(wallet) !== wallet.address) {
       throw new Error(`the record of agent ${agentId} names a wallet that is not the agent's`);
     }
-    if (this.#kept.size >= KEPT_MAX) this.#kept.clear();
     this.#kept.set(agentId, wallet);
     return wallet;
   }
