@@ -97,7 +97,14 @@ export class ContainerBudgets {
     if (problem !== null) return refused(problem);
     const command = { kind: "replace_project", version, capCents, teams, requestId: newUuid() } as const;
     const replaced = await this.#replace(project.organizationId, project._id, command);
-    return replaced.ok ? ok(await this.ofProject(project)) : replaced;
+    if (!replaced.ok) return replaced;
+    const decided = new Map(teams.map((team) => [team.teamId, team.capCents]));
+    const { teams: after, usage } = await this.ofProject(project);
+    const children = after.map((team) => {
+      const cents = decided.get(team.teamId);
+      return cents === undefined ? team : { ...team, capCents: cents };
+    });
+    return ok({ ...asDecided(capCents, version, usage), teams: children });
   }
 
   async replaceTeam(
@@ -115,7 +122,14 @@ export class ContainerBudgets {
     const requestId = newUuid();
     const command = { kind: "replace_team", teamId, version, capCents, agents, requestId } as const;
     const replaced = await this.#replace(organizationId, projectId, command);
-    return replaced.ok ? ok(await this.ofTeam(team)) : replaced;
+    if (!replaced.ok) return replaced;
+    const decided = new Map(agents.map((agent) => [agent.agentId, agent.budgetCents]));
+    const { agents: after, usage } = await this.ofTeam(team);
+    const children = after.map(({ agentId, budgetCents }) => ({
+      agentId,
+      budgetCents: decided.get(agentId) ?? budgetCents,
+    }));
+    return ok({ ...asDecided(capCents, version, usage), agents: children });
   }
 
   /** Decides, and writes down what was decided. */
@@ -152,6 +166,14 @@ export class ContainerBudgets {
       .toArray();
   }
 }
+
+/** A budget as a replacement of this version has made it: an answer that showed the next one would make that seem the caller's own. */
+const asDecided = (capCents: number | null, replacedVersion: number, usage: Totals): ContainerBudget => {
+  const cap = { capCents, version: replacedVersion + 1 };
+  const { reservedCents, spentCents } = usage;
+  const remaining = remainingCents(cap, { reservedCents, spentCents });
+  return { ...cap, usage: { reservedCents, spentCents, remainingCents: remaining } };
+};
 
 interface LiveAgent {
   readonly _id: string;

@@ -48,6 +48,7 @@ describe("a budget that was replaced", () => {
   after(() => service?.stop());
   beforeEach(async () => {
     isWriting = true;
+    mayWrite = Promise.resolve();
     world = await newWorld(service);
     budgets = new TestBudgets(world);
   });
@@ -146,33 +147,57 @@ describe("a budget that was replaced", () => {
     expect(team.agents.map((each) => each.budgetCents)).to.deep.equal([budgetCents, budgetCents]);
   });
 
-  it("a policy is answered as it was decided, though the team's budget has changed it since", async () => {
-    const agent = await world.agent({ budgetCents: 1_000 });
-    await elevate(world);
-    const events = new EventEmitter();
-    mayWrite = once(events, "written");
-    const { projectId } = world.organization;
-    const ledger = service.connections.temporal.workflow.getHandle(ledgerWorkflowId(projectId));
-    const asked = { agentId: agent.id, now: Date.now() };
-    const inForce = (version: number) =>
-      until(`version ${String(version)} is in force`, async () => {
-        const account = await ledger.query<AccountView, [AccountQueryInput]>(ACCOUNT_QUERY, asked);
-        return account.policyVersion === version ? true : null;
-      });
-    const patching = world.api.ok("updateAgentBudgetPolicy", 200, {
-      token: world.token,
-      id: agent.id,
-      body: { version: 1, dailySpendLimitCents: 500 },
+  describe("or changed, is answered as it was decided, though it has changed since:", () => {
+    let events: EventEmitter;
+    let inForce: (agent: TestAgent, version: number) => Promise<unknown>;
+    beforeEach(async () => {
+      await elevate(world);
+      events = new EventEmitter();
+      mayWrite = once(events, "written");
+      const { projectId } = world.organization;
+      const ledger = service.connections.temporal.workflow.getHandle(ledgerWorkflowId(projectId));
+      inForce = (agent, version) =>
+        until(`version ${String(version)} is in force`, async () => {
+          const asked = { agentId: agent.id, now: Date.now() };
+          const account = await ledger.query<AccountView, [AccountQueryInput]>(ACCOUNT_QUERY, asked);
+          return account.policyVersion === version ? true : null;
+        });
     });
-    await inForce(2);
-    const putting = putTeam(null, 1, [[agent, 900_000]]);
-    await inForce(3);
-    events.emit("written");
-    const patched = await patching;
-    expect(patched).to.include({ version: 2, budgetCents: 1_000, dailySpendLimitCents: 500 });
-    expect(patched.usage.remainingCents).to.equal(1_000);
-    expect((await putting).status).to.equal(200);
-    expect(await policyOf(agent)).to.include({ version: 3, budgetCents: 900_000, dailySpendLimitCents: 500 });
+
+    it("an agent's policy, by its team's budget", async () => {
+      const agent = await world.agent({ budgetCents: 1_000 });
+      const patching = world.api.ok("updateAgentBudgetPolicy", 200, {
+        token: world.token,
+        id: agent.id,
+        body: { version: 1, dailySpendLimitCents: 500 },
+      });
+      await inForce(agent, 2);
+      const putting = putTeam(null, 1, [[agent, 900_000]]);
+      await inForce(agent, 3);
+      events.emit("written");
+      const patched = await patching;
+      expect(patched).to.include({ version: 2, budgetCents: 1_000, dailySpendLimitCents: 500 });
+      expect(patched.usage.remainingCents).to.equal(1_000);
+      expect((await putting).status).to.equal(200);
+      const after = { version: 3, budgetCents: 900_000, dailySpendLimitCents: 500 };
+      expect(await policyOf(agent)).to.include(after);
+    });
+
+    it("a team's budget, by the next one", async () => {
+      const agent = await world.agent({ budgetCents: 1_000 });
+      const first = putTeam(5_000, 1, [[agent, 2_000]]);
+      await inForce(agent, 2);
+      const second = putTeam(null, 2, [[agent, 3_000]]);
+      await inForce(agent, 3);
+      events.emit("written");
+      const { body, status } = await first;
+      expect(status, JSON.stringify(body)).to.equal(200);
+      expect(body).to.deep.include({ capCents: 5_000, version: 2 });
+      expect(body).to.deep.include({ agents: [{ agentId: agent.id, budgetCents: 2_000 }] });
+      expect(body).to.nested.include({ "usage.remainingCents": 5_000 });
+      expect((await second).status).to.equal(200);
+      expect(await budgets.team()).to.include({ capCents: null, version: 3 });
+    });
   });
 
   it("a budget set by hand raises the agent's version, and a team's replacement over it, too", async () => {

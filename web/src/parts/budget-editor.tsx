@@ -93,13 +93,18 @@ export function BudgetEditor(props: EditorProps): ReactElement {
       names.onTyped("");
       return;
     }
+    const sent = typed;
     const saved = await onSave(cap, children, base.version);
     if (saved === null) return;
     setBase(saved);
-    setTyped(typedBudget(saved));
+    // What was typed since this was sent stays, as a change of what is saved now.
+    setTyped((now) => {
+      const since = Object.entries(now).filter(([key, text]) => text !== sent[key]);
+      return { ...typedBudget(saved), ...Object.fromEntries(since) };
+    });
   };
   const isStale = refused !== null && STALE_CODES.includes(refused.code);
-  const set = (key: string) => (value: string) => setTyped({ ...typed, [key]: value });
+  const set = (key: string) => (value: string) => setTyped((now) => ({ ...now, [key]: value }));
   const together = base.children.reduce((sum, { id }) => sum + (centsOf(typed[id] ?? "") ?? 0), 0);
   return (
     <Card title="Budget" about={about}>
