@@ -207,6 +207,23 @@ describe("the dashboard at work, in a browser", function () {
     expect(await page.page.content()).not.to.include(value);
   });
 
+  it("a webhook of one agent is added, and nothing but that agent's events goes to it", async () => {
+    const { id } = await firstAgent();
+    await page.go("/settings/webhooks");
+    await page.press("Add an endpoint");
+    await page.fill("Name", "Books");
+    await page.fill("URL", "https://1.1.1.1/hooks");
+    await page.page.locator('[role="radiogroup"] label ::-p-text(Agents)').click();
+    await page.fill("Chosen agents", "Buyer");
+    await page.press("Buyer", "option");
+    // The list of agents lies over what comes next until it is left.
+    await page.page.keyboard.press("Tab");
+    await page.press("Add");
+    await page.sees("whsec_");
+    const { webhooks } = await world.api.ok("listWebhooks", 200, { token: world.token });
+    expect(webhooks.map(({ scopeIds, scopeType }) => [scopeType, scopeIds])).to.deep.equal([["agent", [id]]]);
+  });
+
   it("a session that has ended elsewhere leads to the sign-in, and takes what was shown away", async () => {
     await page.go("/transactions");
     await page.sees("Second Shop");

@@ -1,4 +1,4 @@
-import { Select } from "@mantine/core";
+import { MultiSelect, Select } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQueries, useQuery } from "@tanstack/react-query";
 import { type ReactElement, useState } from "react";
@@ -23,6 +23,40 @@ export function useAgentNames(ids: readonly string[]): (id: string) => string {
   return (id) => names[ids.indexOf(id)]?.data ?? "";
 }
 
+interface Option {
+  readonly value: string;
+  readonly label: string;
+}
+
+/** Agents whose names hold what was typed, as the service finds them: there may be thousands. */
+function useFoundAgents(typed: string): readonly Option[] {
+  const { data: found = [] } = useQuery({
+    queryKey: ["agents", "found", typed],
+    queryFn: async ({ signal }) =>
+      valueOf(
+        await api.listAgents(
+          { query: { limit: OPTIONS_MAX, ...(typed === "" ? {} : { name: typed }) } },
+          { signal },
+        ),
+      ).agents,
+    staleTime: NAMES_FRESH_MS,
+    placeholderData: keepPreviousData,
+  });
+  return found.map((agent) => ({ value: agent.id, label: asWritten(agent.name) }));
+}
+
+/** Those that are chosen and were not found this time stand before the others. */
+const withChosen = (
+  options: readonly Option[],
+  chosen: readonly string[],
+  nameOfId: (id: string) => string,
+): Option[] => [
+  ...chosen
+    .filter((id) => !options.some(({ value }) => value === id))
+    .map((id) => ({ value: id, label: asWritten(nameOfId(id)) || "…" })),
+  ...options,
+];
+
 interface SelectProps {
   readonly value: string | null;
   readonly onChange: (id: string | null) => void;
@@ -32,33 +66,50 @@ interface SelectProps {
 export function AgentSelect({ onChange, value }: SelectProps): ReactElement {
   const [typed, setTyped] = useState("");
   const [debounced] = useDebouncedValue(typed.trim(), TYPED_MS);
-  const chosenName = useAgentNames(value === null ? [] : [value])(value ?? "");
+  const chosen = value === null ? [] : [value];
+  const nameOfId = useAgentNames(chosen);
   // What is shown of the one that was chosen is not looked for.
-  const name = debounced === asWritten(chosenName) ? "" : debounced;
-  const { data: found = [] } = useQuery({
-    queryKey: ["agents", "found", name],
-    queryFn: async ({ signal }) =>
-      valueOf(
-        await api.listAgents({ query: { limit: OPTIONS_MAX, ...(name === "" ? {} : { name }) } }, { signal }),
-      ).agents,
-    staleTime: NAMES_FRESH_MS,
-    placeholderData: keepPreviousData,
-  });
-  const options = found.map((agent) => ({ value: agent.id, label: asWritten(agent.name) }));
-  const isListed = value === null || options.some((option) => option.value === value);
-  const chosen = value === null || isListed ? [] : [{ value, label: asWritten(chosenName) || "…" }];
+  const options = useFoundAgents(debounced === asWritten(nameOfId(value ?? "")) ? "" : debounced);
   return (
     <Select
       aria-label="Agent"
       placeholder="Any agent"
       clearable
       searchable
-      data={[...chosen, ...options]}
+      data={withChosen(options, chosen, nameOfId)}
       filter={({ options: all }) => all}
       nothingFoundMessage="No such agent"
       onSearchChange={setTyped}
       value={value}
       onChange={onChange}
+    />
+  );
+}
+
+interface MultiSelectProps {
+  readonly value: readonly string[];
+  readonly onChange: (ids: string[]) => void;
+  readonly error: string | undefined;
+}
+
+/** Chooses any number of agents. */
+export function AgentsSelect({ error, onChange, value }: MultiSelectProps): ReactElement {
+  const [typed, setTyped] = useState("");
+  const [debounced] = useDebouncedValue(typed.trim(), TYPED_MS);
+  const nameOfId = useAgentNames(value);
+  return (
+    <MultiSelect
+      aria-label="Chosen agents"
+      placeholder="Choose agents"
+      searchable
+      hidePickedOptions
+      data={withChosen(useFoundAgents(debounced), value, nameOfId)}
+      filter={({ options: all }) => all}
+      nothingFoundMessage={typed.trim() === "" ? "No other agent" : "No such agent"}
+      onSearchChange={setTyped}
+      value={[...value]}
+      onChange={onChange}
+      error={error}
     />
   );
 }

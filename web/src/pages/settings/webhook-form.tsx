@@ -4,6 +4,7 @@ import type { Input, Item } from "../../../../src/client/types.ts";
 import { useAction } from "../../action.ts";
 import { api } from "../../api.ts";
 import { OPTIONS_MAX, useProjects, useTeams } from "../../containers.ts";
+import { AgentsSelect } from "../../parts/agent-select.tsx";
 import { Problem } from "../../parts/problem.tsx";
 
 type Endpoint = Item<"listWebhooks">;
@@ -24,8 +25,8 @@ const EVENTS: Readonly<Record<EventType, string>> = {
 };
 
 const isEvent = (value: string): value is EventType => value in EVENTS;
-const SCOPES = ["organization", "project", "team"] as const;
-type Scope = (typeof SCOPES)[number] | "agent";
+const SCOPES = ["organization", "project", "team", "agent"] as const;
+type Scope = (typeof SCOPES)[number];
 
 interface FormProps {
   readonly endpoint?: Endpoint;
@@ -93,35 +94,37 @@ export function WebhookForm({ endpoint, onClose, onCreated }: FormProps): ReactE
             error={action.at("eventTypes")}
             onChange={(values) => setTypes(values.filter(isEvent))}
           />
-          {scopeType === "agent" ? null : (
-            <Stack gap={6}>
-              <SegmentedControl
-                aria-label="Scope"
-                value={scopeType}
-                data={[
-                  { value: "organization", label: "Everything" },
-                  { value: "project", label: "Projects" },
-                  { value: "team", label: "Teams" },
-                ]}
-                onChange={(value) => {
-                  setScopeType(SCOPES.find((scope) => scope === value) ?? "organization");
-                  setScopeIds([]);
-                }}
+          <Stack gap={6}>
+            <SegmentedControl
+              aria-label="Scope"
+              value={scopeType}
+              data={[
+                { value: "organization", label: "Everything" },
+                { value: "project", label: "Projects" },
+                { value: "team", label: "Teams" },
+                { value: "agent", label: "Agents" },
+              ]}
+              onChange={(value) => {
+                setScopeType(SCOPES.find((scope) => scope === value) ?? "organization");
+                setScopeIds([]);
+              }}
+            />
+            {scopeType === "agent" ? (
+              <AgentsSelect value={scopeIds} onChange={setScopeIds} error={action.at("scopeIds")} />
+            ) : null}
+            {scopeType === "organization" || scopeType === "agent" ? null : (
+              <MultiSelect
+                aria-label={scopeType === "project" ? "Projects" : "Teams"}
+                placeholder={scopeType === "project" ? "Choose projects" : "Choose teams"}
+                searchable
+                limit={OPTIONS_MAX}
+                data={containers.map((each) => ({ value: each.id, label: each.name }))}
+                value={[...scopeIds]}
+                onChange={setScopeIds}
+                error={action.at("scopeIds")}
               />
-              {scopeType === "organization" ? null : (
-                <MultiSelect
-                  aria-label={scopeType === "project" ? "Projects" : "Teams"}
-                  placeholder={scopeType === "project" ? "Choose projects" : "Choose teams"}
-                  searchable
-                  limit={OPTIONS_MAX}
-                  data={containers.map((each) => ({ value: each.id, label: each.name }))}
-                  value={[...scopeIds]}
-                  onChange={setScopeIds}
-                  error={action.at("scopeIds")}
-                />
-              )}
-            </Stack>
-          )}
+            )}
+          </Stack>
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>
               Cancel
