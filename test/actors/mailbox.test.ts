@@ -245,6 +245,18 @@ describe("a ledger's mailbox", () => {
     for (const batch of batches) expect(sizeOf(batch)).to.be.below(UPDATE_BYTES_MAX);
   });
 
+  it("what is answered at length takes room by its answer: long replacements go one by one", async () => {
+    const { batches, ledgers } = stage();
+    const agents = times(1_000, (number) => ({ agentId: `agent-${String(number)}`, budgetCents: 1 }));
+    const replacement = { kind: "replace_team", teamId: "team", version: 1, capCents: null, agents } as const;
+    const replacing = times(4, (number) =>
+      ledgers.submit(place, { ...replacement, requestId: `request-${String(number)}` }).catch(() => null),
+    );
+    await Promise.all(replacing);
+    const together = batches.map((batch) => kindsIn(batch).filter((kind) => kind === "replace_team").length);
+    expect(together).to.deep.equal([1, 1, 1, 1]);
+  });
+
   it("what is refused of a batch fails for its sender alone; the rest is said again, in order", async () => {
     const { batches, ledgers, pay } = stage();
     const first = ledgers.submit(place, pay("one"));
@@ -402,6 +414,14 @@ describe("an agent's mailbox", () => {
     expect(batches[0]).to.have.length(1);
     expect(Math.max(...batches.map(({ length }) => length))).to.be.at.most(128);
     expect(batches.length).to.be.at.most(4);
+  });
+
+  it("a batch never comes near the size at which the engine would end the actor", async () => {
+    const { actors, batches } = life();
+    const rename = { kind: "rename", name: "n".repeat(20_000) } as const;
+    await Promise.all(times(150, () => actors.submit("agent", rename).catch(() => null)));
+    expect(batches.length).to.be.greaterThan(3);
+    for (const batch of batches) expect(sizeOf(batch)).to.be.below(UPDATE_BYTES_MAX);
   });
 
   it("where there is no actor it says so, and keeps nothing", async () => {

@@ -47,9 +47,11 @@ const FOLDERS = ["server", "activities", "src"];
 /** Commands and starts end, and with them what they remember; decisions remember nothing. */
 const OTHERS = ["server/admin/", "src/engines/", "src/domain/", "src/contract/", "src/client/"];
 
-/** A field of a class, or a constant of a module, that begins empty and grows. */
-const FIELD = /^ {2}(?:readonly )?(#\w+)(?:: [^=\n]+)? = new (?:Map|Set)(?:<.*>)?\(\);/gm;
-const CONSTANT = /^const (\w+)(?:: [^=\n]+)? = new (?:Map|Set)(?:<.*>)?\(/gm;
+/** A field of a class, set where it is declared or in the constructor, and what a module keeps; however it is written, over several lines, too. */
+const FIELD =
+  /^ {2}(?:(?:private|protected|public|static|readonly) )*(#?\w+)(?:: [^=;]+?)? =\s+new (?:Map|Set)\b/gm;
+const TYPED_FIELD = /^ {2}(?:(?:static|readonly) )*(#\w+)\??:\s+(?:Map|Set)</gm;
+const OF_MODULE = /^(?:export )?(?:const|let|var) (\w+)(?:: [^=;]+?)? =\s+new (?:Map|Set)\b/gm;
 /** Constants in capitals, and what is typed as read only, are filled once. */
 const isFilledOnce = (name: string, text: string): boolean =>
   name === name.toUpperCase() || /: Readonly(Map|Set)</.test(text);
@@ -64,19 +66,42 @@ async function found(): Promise<readonly string[]> {
   const places: string[] = [];
   for (const file of all.flat().filter((each) => !OTHERS.some((room) => each.startsWith(room)))) {
     const source = await readFile(file, "utf8");
-    for (const pattern of [FIELD, CONSTANT]) {
-      for (const [text, name = ""] of source.matchAll(pattern)) {
-        if (!isFilledOnce(name, text)) places.push(`${file} ${name}`);
-      }
-    }
+    places.push(...keptIn(source).map((name) => `${file} ${name}`));
   }
   return places.toSorted();
+}
+
+function keptIn(source: string): readonly string[] {
+  const matches = [FIELD, TYPED_FIELD, OF_MODULE].flatMap((pattern) => [...source.matchAll(pattern)]);
+  const names = matches.flatMap(([text, name = ""]) => (isFilledOnce(name, text) ? [] : [name]));
+  return [...new Set(names)];
 }
 
 describe("what a process remembers", () => {
   it("is bounded: every Map and Set that outlives a call has a bound that this table names", async () => {
     expect(await found()).to.deep.equal(Object.keys(BOUNDS).toSorted());
   });
+
+  const WAYS: readonly (readonly [what: string, source: string, name: string | null])[] = [
+    ["a private field", "  readonly #seen = new Map<string, number>();", "#seen"],
+    ["a field whose type is said first", "  #seen: Map<string, number> = new Map();", "#seen"],
+    ["a field that is private to the compiler alone", "  private seen = new Set<string>();", "seen"],
+    ["a field of the class itself", "  static readonly #seen = new Set<string>();", "#seen"],
+    ["a field that does not begin empty", "  readonly #seen = new Set(FIRST);", "#seen"],
+    ["a field set in the constructor", "  readonly #seen: Map<string, number>;", "#seen"],
+    ["a field over several lines", "  readonly #seen = new Map<\n    string,\n    number\n  >();", "#seen"],
+    ["a constant", "const seen = new Map<string, number>();", "seen"],
+    ["a constant that others import", "export const seen: Set<string> =\n  new Set();", "seen"],
+    ["a variable", "let seen = new Map<string, number>();", "seen"],
+    ["what one call remembers", "  const seen = new Map<string, number>();", null],
+    ["a table", 'const KNOWN_NAMES = new Set(["one"]);', null],
+    ["what is read only", 'const seen: ReadonlySet<string> = new Set(["one"]);', null],
+  ];
+  for (const [what, source, name] of WAYS) {
+    it(`${what} is ${name === null ? "not counted" : "found"}`, () => {
+      expect(keptIn(`class Kept {\n${source}\n}`)).to.deep.equal(name === null ? [] : [name]);
+    });
+  }
 
   it("a bound that is named is there, in the file that it bounds", async () => {
     for (const [place, bound] of Object.entries(BOUNDS)) {

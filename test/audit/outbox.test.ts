@@ -26,6 +26,8 @@ describe("the audit outbox", () => {
   let service: TestService;
   /** The server dies between a write and its entry, but for its process: told what it would have appended. */
   let cut: AuditRecord[] | null = null;
+  /** What is appended, as it should be. */
+  let appended: AuditRecord[] = [];
   /** It dies before or after the commit of a transaction. */
   let dies: "before the commit" | "after the commit" | null = null;
 
@@ -35,7 +37,10 @@ describe("the audit outbox", () => {
         ...backends,
         auditLog: {
           append(record, when) {
-            if (cut === null) return backends.auditLog.append(record, when);
+            if (cut === null) {
+              appended.push(record);
+              return backends.auditLog.append(record, when);
+            }
             cut.push(record);
             return Promise.reject(new AuditLogUnavailable("the server is gone"));
           },
@@ -55,6 +60,7 @@ describe("the audit outbox", () => {
   after(() => service?.stop());
   afterEach(() => {
     cut = null;
+    appended = [];
     dies = null;
   });
 
@@ -103,11 +109,12 @@ describe("the audit outbox", () => {
     expect(Object.keys(WRITES).toSorted()).to.deep.equal(changing.map(([id]) => id).toSorted());
   });
 
+  const rows = operationList.flatMap(([id]) => {
+    const row = WRITES[id];
+    return row === undefined || row.kind === "harmless" ? [] : [[id, row] as const];
+  });
+
   describe("a server that dies between a write and its entry leaves it to another one:", () => {
-    const rows = operationList.flatMap(([id]) => {
-      const row = WRITES[id];
-      return row === undefined || row.kind === "harmless" ? [] : [[id, row] as const];
-    });
     const ordered: readonly (readonly [OperationId, WritingRow])[] = rows.toSorted(
       ([one], [other]) => Number(other === "setUp") - Number(one === "setUp"),
     );
@@ -135,6 +142,23 @@ describe("the audit outbox", () => {
         expectSaid(entry?.before, prepared.before);
         expectSaid(entry?.after, prepared.after);
         expect(await records().findOne({ _id: entryKey })).to.equal(null);
+      });
+    }
+  });
+
+  // What is committed has one record, whether its server dies or not; of what an actor decides, this one is made of its answer.
+  describe("what an actor has decided and was answered has an entry that says as much:", () => {
+    for (const [id, row] of rows.filter(([, { kind }]) => kind === "begun")) {
+      it(id, async () => {
+        const prepared = await row.prepare(service);
+        appended = [];
+        const answer = await new ContractApi(service.baseUrl).call(id, prepared.request);
+        expect(answer.status, JSON.stringify(answer.body)).to.be.within(200, 299);
+        const said = appended.filter(({ action }) => action === id);
+        expect(said).to.have.length(1);
+        expect(said[0]?.result).to.deep.equal({ status: answer.status, code: null });
+        expectSaid(said[0]?.before, prepared.before);
+        expectSaid(said[0]?.after, prepared.after);
       });
     }
   });

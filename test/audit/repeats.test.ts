@@ -3,11 +3,12 @@ import { AuditAppender, AuditLogUnavailable } from "../../src/audit/chain/append
 import { AuditOutbox } from "../../src/audit/outbox.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import type { AuditRecord } from "../../src/domain/audit/entry.ts";
+import type { AuditDocument } from "../../src/store/audit-documents.ts";
 import { ContractApi } from "../support/contract-api.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { elevate, newWorld, until, type World } from "../support/world.ts";
 import { breakIn, entriesOf, testSeal } from "./support.ts";
-import { WRITES } from "./write-table.ts";
+import { type Prepared, WRITES } from "./write-table.ts";
 
 /** After so long a server that has begun something is taken for dead. */
 const LATER_MS = 61_000;
@@ -32,6 +33,13 @@ const UNVERSIONED = [
   "archiveAgent",
   "updateWebhook",
 ] as const satisfies readonly OperationId[];
+
+/** What it was and is, of the same fields: whoever reads the entry sees what was changed, and what was not. */
+function expectChange(entry: AuditDocument | undefined, prepared: Prepared): void {
+  expect(entry?.before).to.be.an("object").that.deep.includes(prepared.before);
+  expect(entry?.after).to.be.an("object").that.deep.includes(prepared.after);
+  expect(entry?.after).to.have.all.keys(Object.keys(Object(entry?.before)));
+}
 
 describe("a write whose answer was lost, and that is repeated,", () => {
   let service: TestService;
@@ -91,8 +99,7 @@ describe("a write whose answer was lost, and that is repeated,", () => {
       const { about, prepared } = await repeated(id, 409, sweptBetween);
       const telling = about.filter(({ after, before }) => before !== null || after !== null);
       expect(telling).to.have.length(1);
-      expect(telling[0]?.before).to.be.an("object").that.deep.includes(prepared.before);
-      expect(telling[0]?.after).to.be.an("object").that.deep.includes(prepared.after);
+      expectChange(telling[0], prepared);
       expect(telling[0]?.result.code).to.equal(null);
       expect(about.filter((entry) => entry !== telling[0]).map(({ result }) => result.status)).to.deep.equal([
         409,
@@ -107,8 +114,7 @@ describe("a write whose answer was lost, and that is repeated,", () => {
         ({ after, before }) => JSON.stringify(before) !== JSON.stringify(after) && after !== null,
       );
       expect(telling).to.have.length(1);
-      expect(telling[0]?.before).to.be.an("object").that.deep.includes(prepared.before);
-      expect(telling[0]?.after).to.be.an("object").that.deep.includes(prepared.after);
+      expectChange(telling[0], prepared);
     });
 
   describe("whose record is a moment behind its ledger,", () => {

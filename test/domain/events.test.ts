@@ -3,7 +3,7 @@ import type { Payment, RailOutcome } from "../../src/domain/ledger/payment.ts";
 import { settle } from "../../src/domain/ledger/payment.ts";
 import { createdEventId, EVENT_TYPES, paymentEvents } from "../../src/domain/events.ts";
 import { heldCommand, TestAccount } from "./support/account.ts";
-import { DAY, human, openPolicy, profile } from "./support/actor.ts";
+import { DAY, HOUR, human, openPolicy, profile } from "./support/actor.ts";
 import { TestAgent } from "./support/agent.ts";
 
 const HELD_CENTS = 6_000;
@@ -290,6 +290,45 @@ describe("the events of a payment, each at its time", () => {
       }
     }
   });
+
+  const TOLD_AGAIN: readonly (readonly [
+    what: string,
+    begin: Path["begin"],
+    steps: readonly Step[],
+    told: readonly (readonly string[])[],
+  ])[] = [
+    [
+      "held, approved, settled",
+      held,
+      [by("approve"), settled],
+      // What has settled may have done so just now.
+      [[REQUESTED, DECIDED, COMPLETED], [DECIDED, COMPLETED], [COMPLETED], [COMPLETED]],
+    ],
+    [
+      "held and denied by a person",
+      held,
+      [by("deny")],
+      [[REQUESTED, DECIDED, DENIED], [DECIDED, DENIED], []],
+    ],
+    ["settled, then reversed", sent, [cleared, reversed], [[COMPLETED], [], [], []]],
+    ["denied by a limit", (account) => account.pay(openPolicy.budgetCents + 1), [], [[DENIED], []]],
+  ];
+  for (const [what, begin, steps, told] of TOLD_AGAIN) {
+    it(`told again, nothing is that fired before what is kept: ${what}`, () => {
+      const account = newAccount();
+      const times = [account.now];
+      let payment = begin(account);
+      for (const step of steps) {
+        account.now += HOUR;
+        payment = step(account, payment);
+        times.push(account.now);
+      }
+      // Since each step, and since a millisecond after the last one.
+      times.push(account.now + 1);
+      const found = times.map((keptSince) => paymentEvents(payment, keptSince).map(({ type }) => type));
+      expect(found).to.deep.equal(told);
+    });
+  }
 
   it("approval.completed names the person who decided", () => {
     const account = newAccount();

@@ -55,6 +55,25 @@ describe("the UTC day", () => {
     });
   }
 
+  it("a clock that goes back over midnight lifts no limit: payments count on the new day", () => {
+    const account = new TestAccount({ dailySpendLimitCents: 100, dailyVelocityLimit: 2 }, MIDNIGHT);
+    account.paid(60);
+    account.now = MIDNIGHT - HOUR;
+    expect(account.paid(40).day).to.equal("2026-05-14");
+    for (const now of [MIDNIGHT - HOUR, MIDNIGHT, MIDNIGHT + DAY - 1]) {
+      account.now = now;
+      for (const [cents, code] of [
+        [1, "DAILY_SPEND_LIMIT_EXCEEDED"],
+        [0, "DAILY_VELOCITY_EXCEEDED"],
+      ] as const) {
+        const { denial } = account.pay(cents);
+        expect([denial?.code, denial?.details?.resetsAt]).to.deep.equal([code, MIDNIGHT + DAY]);
+      }
+    }
+    account.now = MIDNIGHT + DAY;
+    expect(account.pay(100).denial).to.equal(null);
+  });
+
   it("what settles after midnight still counts on the day it was reserved", () => {
     const account = new TestAccount({ dailySpendLimitCents: 100 }, MIDNIGHT - 1);
     const { request } = account.pay(100);

@@ -1,5 +1,16 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { chmod, link, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
+import {
+  chmod,
+  link,
+  mkdtemp,
+  open as openFile,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  utimes,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
@@ -74,6 +85,22 @@ describe("The master key", () => {
     expect(await readdir(directory)).to.have.members([...kept, other, "master.key"]);
     await DeliveryKeyFiles.in(directory);
     expect(await readdir(directory)).to.have.members([...kept, "master.key", "folder-id"]);
+  });
+
+  it("a draft that a kill left is overwritten before it is removed: its bytes outlive its name", async () => {
+    const draft = join(directory, ".agent.0123456789ab.tmp");
+    await writeFile(draft, RAW);
+    const past = new Date(Date.now() - 61_000);
+    await utimes(draft, past, past);
+    // As a disk keeps what no name leads to any more.
+    const left = await openFile(draft, "r");
+    try {
+      await DeliveryKeyFiles.in(directory);
+      expect(await readdir(directory)).to.deep.equal(["folder-id"]);
+      expect([...new Set(await left.readFile())]).to.deep.equal([0]);
+    } finally {
+      await left.close();
+    }
   });
 
   it("a key whose draft was linked into place before a kill outlives the draft, byte for byte", async () => {

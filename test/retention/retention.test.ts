@@ -52,6 +52,37 @@ describe("the retention's indexes", () => {
     expect(await seconds()).to.deep.equal([30 * daySeconds, 4 * daySeconds, 5 * daySeconds, null]);
   });
 
+  it("count from the end: what is not over is kept, however long ago it began", async () => {
+    const { db } = database;
+    await ensureRetention(db, { eventDays: 3, createDays: 4, keyDeliveryDays: 5, approvalDays: 6 });
+    const began = new Date(0);
+    const [open, ended, now] = ["open", "ended", new Date()];
+    const begun = {
+      [COLLECTIONS.events]: [{ createdAt: began, isPending: true }, { doneAt: now }],
+      [COLLECTIONS.keyDeliveries]: [
+        { state: "open", at: began },
+        { at: now, endedAt: now },
+      ],
+      [COLLECTIONS.approvals]: [{ state: "pending", createdAt: began, expiresAt: began }, { closedAt: now }],
+    };
+    const all = (name: string) => db.collection<{ _id: string }>(name);
+    for (const [name, [before, after]] of Object.entries(begun)) {
+      await all(name).insertMany([
+        { _id: open, ...before },
+        { _id: ended, ...before, ...after },
+      ]);
+    }
+    await removeAsAfter(db, 2);
+    for (const name of Object.keys(begun)) expect(await all(name).countDocuments(), name).to.equal(2);
+    await removeAsAfter(db, 3_650);
+    for (const name of Object.keys(begun)) {
+      expect(
+        (await all(name).find().toArray()).map(({ _id }) => _id),
+        name,
+      ).to.deep.equal([open]);
+    }
+  });
+
   it("events are kept as long as webhooks are replayed, and nothing for less than 2 days", () => {
     const defaults = { eventDays: 90, createDays: 0, keyDeliveryDays: 30, approvalDays: 400 };
     expect(config({})).to.deep.equal(defaults);
@@ -119,6 +150,18 @@ describe("what a retention removes", () => {
     expect(left.map(({ _id, state }) => [_id, state])).to.deep.equal([[heldId, "pending"]]);
     expect(await events.countDocuments({ agentId })).to.equal(0);
     expect(await collectionsOf(service.db).keyDeliveries.countDocuments({ _id: agentId })).to.equal(0);
+  });
+
+  it("is nothing of what concerns the organization alone: its events are kept for good", async () => {
+    const { events } = collectionsOf(service.db);
+    const { payment } = await world.api.ok("failBilling", 201, { token: world.token });
+    const { organizationId } = world.organization;
+    const failed = { organizationId, type: "billing.payment_failed" } as const;
+    await until("its deliveries are made", async () =>
+      (await events.countDocuments({ ...failed, isPending: { $exists: false } })) === 1 ? true : null,
+    );
+    await removeAsAfter(service.db, 3_650);
+    expect((await events.findOne(failed))?.data.payment?.id).to.equal(payment.id);
   });
 
   it("is no longer needed for idempotency: payments' keys answer the same, none is paid twice", async () => {
