@@ -118,6 +118,7 @@ describe("rules: each at, below and above its edge", () => {
     // Only once nothing invisible is between them are the two one letter.
     ["recipient, a soft hyphen before an accent", named("Café"), { recipient: "Cafe\u00ad\u0301" }, true],
     ["recipient, a letter that is two in capitals", named("Straße"), { recipient: "STRASSE" }, true],
+    ["recipient, a capital of that letter alone", named("Straße"), { recipient: "STRAẞE" }, true],
     ["recipient, a letter with two small forms", named("ΟΔΟΣ"), { recipient: "οδοσ" }, true],
     ...EVASIONS.map(([how, recipient]): Row => [
       `recipient, ${how}`,

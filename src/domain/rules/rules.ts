@@ -68,12 +68,14 @@ const SPACES = /\p{White_Space}+/gu;
 /**
  * What recipients are compared by, so that a rule about one is not evaded by how its name is written: compatibility forms
  * (NFKC), letters without their case in every script, no invisible characters, one space wherever there are some, none at
- * the ends. Through upper case first, since some letters have more than one lower case, or more than one letter for it.
+ * the ends. Through upper case first, since some letters have more than one lower case, or more than one letter for it, and
+ * through lower case before, since one capital becomes such a letter (ẞ).
  */
 export const comparedName = (recipient: string): string =>
   recipient
     .normalize("NFKC")
     .replaceAll(INVISIBLE, "")
+    .toLowerCase()
     .toUpperCase()
     .toLowerCase()
     .normalize("NFKC")

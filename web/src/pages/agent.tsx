@@ -151,12 +151,12 @@ function Overview({ agent, onArchive }: OverviewProps): ReactElement {
           <Facts>
             <Fact label="Team">
               <Link to="/teams/$id" params={{ id: agent.teamId }} className="row-link">
-                <Written text={names.team(agent.teamId)} />
+                <Written text={names.team(agent.teamId) || "…"} />
               </Link>
             </Fact>
             <Fact label="Project">
               <Link to="/projects/$id" params={{ id: agent.projectId }} className="row-link">
-                <Written text={names.project(agent.projectId)} />
+                <Written text={names.project(agent.projectId) || "…"} />
               </Link>
             </Fact>
             <Fact label="Wallet">

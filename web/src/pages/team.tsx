@@ -48,7 +48,7 @@ function Known({ team }: { readonly team: Team }): ReactElement {
         <>
           A team of{" "}
           <TextLink to="/projects/$id" params={{ id: team.projectId }}>
-            <Written text={names.project(team.projectId)} />
+            <Written text={names.project(team.projectId) || "…"} />
           </TextLink>
           {team.description === null ? null : (
             <>
