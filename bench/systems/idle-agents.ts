@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "@temporalio/client";
 import type { Db } from "mongodb";
 import type { AgentDocument } from "../../src/store/documents.ts";
@@ -7,6 +8,7 @@ import { TemporalActors } from "../../src/actors/temporal.ts";
 import { collectionsOf } from "../../src/store/collections.ts";
 import { profileOf } from "../../server/handlers/dependencies.ts";
 import { firstKeyId, newUuid } from "../../src/lib/ids.ts";
+import { isUnavailable } from "../../src/lib/unavailable.ts";
 import { hashApiKey } from "../../src/secrets/api-key-hash.ts";
 import { MasterKey } from "../../src/secrets/master-key.ts";
 import { formatApiKey, last4 } from "../../src/domain/api-key.ts";
@@ -34,6 +36,8 @@ export interface IdleAgents {
 const IN_FLIGHT = 50;
 /** Accounts that are opened in one update of the ledger. */
 const OPENED_AT_ONCE = 100;
+/** For so long the worker may be busy with what it was given before. */
+const OPENED_MS = 180_000;
 
 /** As the service has it by default. */
 const DELIVERY_WINDOW_MS = 1_800_000;
@@ -63,7 +67,7 @@ export async function makeIdleAgents(options: IdleAgents): Promise<readonly Payi
   await Promise.all(Array.from({ length: IN_FLIGHT }, start));
   const records = made.map(({ record }) => record);
   for (let from = 0; from < records.length; from += OPENED_AT_ONCE)
-    await actors.submitToLedger(place, records.slice(from, from + OPENED_AT_ONCE).map(accountOf));
+    await openAccounts(actors, place, records.slice(from, from + OPENED_AT_ONCE));
   const deliveries = records.map(({ _id, createdAt: at }) => ({
     _id,
     state: "open" as const,
@@ -74,6 +78,24 @@ export async function makeIdleAgents(options: IdleAgents): Promise<readonly Payi
   await keyDeliveries.insertMany(deliveries);
   await agents.insertMany(records);
   return made.map(({ apiKey, record }) => ({ id: record._id, apiKey }));
+}
+
+/** Repeated until the ledger answers: the worker may still be busy with the actors that were started, and an account is opened once. */
+async function openAccounts(
+  actors: TemporalActors,
+  place: Place,
+  records: readonly AgentDocument[],
+): Promise<void> {
+  const until = performance.now() + OPENED_MS;
+  for (;;) {
+    try {
+      await actors.submitToLedger(place, records.map(accountOf));
+      return;
+    } catch (error) {
+      if (!isUnavailable(error) || performance.now() > until) throw error;
+      await sleep(1_000);
+    }
+  }
 }
 
 const accountOf = ({ _id, key, name, policy, teamId }: AgentDocument): LedgerCommand => ({
