@@ -49,35 +49,48 @@ const DELIVERY_WINDOW_MS = 1_800_000;
 export async function makeIdleAgents(options: IdleAgents): Promise<readonly PayingAgent[]> {
   const { count, db, place, taskQueue, temporal, withinMs } = options;
   const actors = new TemporalActors(new TemporalCalls(temporal, taskQueue));
-  const masterKey = MasterKey.parse(MASTER_KEY, "the bench");
   const until = performance.now() + withinMs;
-  const made: { readonly record: AgentDocument; readonly apiKey: string }[] = [];
-  let begun = 0;
-  const start = async (): Promise<void> => {
-    while (begun < count && performance.now() < until) {
-      begun += 1;
-      const apiKey = formatApiKey("agent", randomBytes);
-      const record = recordOf(place, begun, { apiKey, hash: hashApiKey(masterKey, apiKey) });
-      const deliverableUntil = record.createdAt.getTime() + DELIVERY_WINDOW_MS;
-      const firstKey = { keyId: firstKeyId(record._id), lineageId: null, deliverableUntil };
-      made.push({ record, apiKey });
-      await actors.startAgent(profileOf(record), firstKey);
-    }
-  };
-  await Promise.all(Array.from({ length: IN_FLIGHT }, start));
-  const records = made.map(({ record }) => record);
-  for (let from = 0; from < records.length; from += OPENED_AT_ONCE)
-    await openAccounts(actors, place, records.slice(from, from + OPENED_AT_ONCE));
-  const deliveries = records.map(({ _id, createdAt: at }) => ({
-    _id,
-    state: "open" as const,
-    sealed: null,
-    at,
-  }));
+  const made: PayingAgent[] = [];
+  while (made.length < count && performance.now() < until) {
+    const some = newAgents(place, made.length, Math.min(OPENED_AT_ONCE, count - made.length));
+    const records = some.map(({ record }) => record);
+    const waiting = [...records];
+    const start = async (): Promise<void> => {
+      for (let record = waiting.shift(); record !== undefined; record = waiting.shift()) {
+        const deliverableUntil = record.createdAt.getTime() + DELIVERY_WINDOW_MS;
+        const firstKey = { keyId: firstKeyId(record._id), lineageId: null, deliverableUntil };
+        await actors.startAgent(profileOf(record), firstKey);
+      }
+    };
+    await Promise.all(Array.from({ length: IN_FLIGHT }, start));
+    await openAccounts(actors, place, records);
+    // Soon after: an actor that finds no record of its agent takes it for a create that came to nothing.
+    await insert(db, records);
+    made.push(...some.map(({ apiKey, record }) => ({ id: record._id, apiKey })));
+  }
+  return made;
+}
+
+interface NewAgent {
+  readonly record: AgentDocument;
+  readonly apiKey: string;
+}
+
+function newAgents(place: Place, from: number, count: number): NewAgent[] {
+  const masterKey = MasterKey.parse(MASTER_KEY, "the bench");
+  return Array.from({ length: count }, (_none, index) => {
+    const apiKey = formatApiKey("agent", randomBytes);
+    const hash = hashApiKey(masterKey, apiKey);
+    return { record: recordOf(place, from + index + 1, { apiKey, hash }), apiKey };
+  });
+}
+
+async function insert(db: Db, records: readonly AgentDocument[]): Promise<void> {
   const { agents, keyDeliveries } = collectionsOf(db);
-  await keyDeliveries.insertMany(deliveries);
-  await agents.insertMany(records);
-  return made.map(({ apiKey, record }) => ({ id: record._id, apiKey }));
+  await keyDeliveries.insertMany(
+    records.map(({ _id, createdAt: at }) => ({ _id, state: "open" as const, sealed: null, at })),
+  );
+  await agents.insertMany([...records]);
 }
 
 /** Repeated until the ledger answers: the worker may still be busy with the actors that were started, and an account is opened once. */
