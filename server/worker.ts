@@ -77,6 +77,12 @@ export interface WorkerOptions {
  */
 const STICKY_TIMEOUT = "2 seconds";
 
+/**
+ * Workflows whose state a worker has in memory; the others are replayed when they are next needed, which takes an idle agent's first payment some
+ * 10 ms. Each takes some 600 kB. The SDK's default, by the size of the heap, is ten times as many.
+ */
+const CACHED_WORKFLOWS_MAX = 250;
+
 /** Without a chain nobody has one. */
 const NO_TREASURIES = { record: () => Promise.resolve() };
 
@@ -135,6 +141,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     taskQueue,
     workflowBundle: WORKFLOW_BUNDLE,
     stickyQueueScheduleToStartTimeout: STICKY_TIMEOUT,
+    maxCachedWorkflows: CACHED_WORKFLOWS_MAX,
   });
   const waiting = await Promise.all(
     WAITED_FOR.map((waitedFor) =>
