@@ -171,8 +171,8 @@ export class ContainerBudgets {
 const asDecided = (capCents: number | null, replacedVersion: number, usage: Totals): ContainerBudget => {
   const cap = { capCents, version: replacedVersion + 1 };
   const { reservedCents, spentCents } = usage;
-  const remaining = remainingCents(cap, { reservedCents, spentCents });
-  return { ...cap, usage: { reservedCents, spentCents, remainingCents: remaining } };
+  const used = { spentCents, reservedCents };
+  return { ...cap, usage: { ...used, remainingCents: remainingCents(cap, used) } };
 };
 
 interface LiveAgent {

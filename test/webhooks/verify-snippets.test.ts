@@ -40,9 +40,17 @@ interface Receiver {
   readonly env?: NodeJS.ProcessEnv;
 }
 
-/** The snippets of the page in a language. */
+/** The page on webhooks, and the one on verifying them. */
+async function pages(): Promise<string> {
+  const names = ["webhooks.md", "webhook-verification.md"];
+  return (await Promise.all(names.map((name) => readFile(join(PACKAGE_ROOT, "docs", name), "utf8")))).join(
+    "\n",
+  );
+}
+
+/** The snippets of the pages in a language. */
 async function snippets(language: string): Promise<string[]> {
-  const page = await readFile(join(PACKAGE_ROOT, "docs", "webhooks.md"), "utf8");
+  const page = await pages();
   return [...page.matchAll(/^```(\w+)\n([^]*?)^```$/gm)]
     .filter(([, each]) => each === language)
     .map(([, , text]) => text ?? "");
@@ -304,9 +312,9 @@ async function inGo(): Promise<Receiver> {
   };
 }
 
-describe("the page on webhooks", () => {
+describe("the pages on webhooks", () => {
   it("names every type of event, and no other", async () => {
-    const page = await readFile(join(PACKAGE_ROOT, "docs", "webhooks.md"), "utf8");
+    const page = await pages();
     const [, table = ""] = /\| event +\|[^\n]*\n\|[-| ]+\|\n((?:\|[^\n]*\n)+)/.exec(page) ?? [];
     const named = [...table.matchAll(/^\| `([^`]+)`/gm)].map(([, name]) => name);
     expect(named).to.deep.equal(EVENT_TYPES);
@@ -328,7 +336,7 @@ describe("the page on webhooks", () => {
   });
 
   it("has no program that is not run here", async () => {
-    const page = await readFile(join(PACKAGE_ROOT, "docs", "webhooks.md"), "utf8");
+    const page = await pages();
     const languages = [...page.matchAll(/^```(\w+)$/gm)].map(([, language]) => language);
     expect(languages).to.deep.equal(["json", "ts", "ts", "python", "go"]);
   });
