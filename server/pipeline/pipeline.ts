@@ -103,7 +103,7 @@ export class Pipeline {
   }
 
   /**
-   * All checks of a call in their order, and then what its handler answers. Never throws. What comes later than the credential is judged
+   * All checks of a call in their order, and then what its handler answers. Throws only what `receive` throws. What comes later than the credential is judged
    * by the credential as it is then: whoever sends a request decides how long that takes.
    */
   async run(call: ArrivedCall, params: unknown, receive: Receive): Promise<Result<Reply<unknown>>> {

@@ -169,10 +169,8 @@ export class ContainerBudgets {
 
 /** A budget as a replacement of this version has made it: an answer that showed the next one would make that seem the caller's own. */
 const asDecided = (capCents: number | null, replacedVersion: number, usage: Totals): ContainerBudget => {
-  const cap = { capCents, version: replacedVersion + 1 };
   const { reservedCents, spentCents } = usage;
-  const used = { spentCents, reservedCents };
-  return { ...cap, usage: { ...used, remainingCents: remainingCents(cap, used) } };
+  return budgetOf({ cap: { capCents, version: replacedVersion + 1 }, totals: { spentCents, reservedCents } });
 };
 
 interface LiveAgent {

@@ -7,6 +7,8 @@ import {
   ACCOUNT_QUERY,
   type AccountQueryInput,
   type AccountView,
+  CAPS_QUERY,
+  type CapsView,
   ledgerWorkflowId,
 } from "../../src/messages/ledger.ts";
 import { outcomeOf, TestBudgets } from "../support/budgets.ts";
@@ -181,6 +183,33 @@ describe("a budget that was replaced", () => {
       expect((await putting).status).to.equal(200);
       const after = { version: 3, budgetCents: 900_000, dailySpendLimitCents: 500 };
       expect(await policyOf(agent)).to.include(after);
+    });
+
+    it("a project's budget, by the next one", async () => {
+      const { projectId, teamId } = world.organization;
+      const putProject = (capCents: number | null, version: number) =>
+        world.api.call("setProjectBudget", {
+          token: world.token,
+          id: projectId,
+          body: { capCents, teams: [{ teamId, capCents }], version },
+        });
+      const ledger = service.connections.temporal.workflow.getHandle(ledgerWorkflowId(projectId));
+      const decided = (version: number) =>
+        until(`the cap of version ${String(version)}`, async () => {
+          const caps = await ledger.query<CapsView>(CAPS_QUERY).catch(() => null);
+          return caps?.project.cap.version === version ? true : null;
+        });
+      await world.agent();
+      const first = putProject(5_000, 1);
+      await decided(2);
+      const second = putProject(null, 2);
+      await decided(3);
+      events.emit("written");
+      const { body, status } = await first;
+      expect(status, JSON.stringify(body)).to.equal(200);
+      expect(body).to.deep.include({ capCents: 5_000, version: 2, teams: [{ teamId, capCents: 5_000 }] });
+      expect((await second).status).to.equal(200);
+      expect(await budgets.project()).to.include({ capCents: null, version: 3 });
     });
 
     it("a team's budget, by the next one", async () => {
