@@ -53,6 +53,10 @@ export function newRule(type: RuleKind): Draft {
   }
 }
 
+/** Whether it can be sent: not while its amount is none. */
+export const isComplete = (draft: Draft): boolean =>
+  draft.type !== "amount_above" || Number.isSafeInteger(draft.params.amountCents);
+
 export const draftsOf = (rules: readonly Rule[]): readonly Draft[] =>
   rules.map((rule) => ({ ...rule, key: rule.id }));
 
@@ -93,7 +97,7 @@ const dayOf = (day: string): string => DAYS[day] ?? day;
 export function sentenceOfRule(rule: Draft): string {
   switch (rule.type) {
     case "amount_above":
-      return `A payment above ${money(rule.params.amountCents)} waits for a person.`;
+      return `A payment above ${isComplete(rule) ? money(rule.params.amountCents) : "…"} waits for a person.`;
     case "new_recipient":
       return "A payment waits for a person until an earlier one of the agent to the same recipient has gone through.";
     case "recipient":

@@ -58,8 +58,7 @@ function Amount({ onChange, rule }: FieldsProps<"amount_above">): ReactElement {
       error={centsOf(typed) === null ? "An amount like 250 or 99.50." : undefined}
       onChange={(value) => {
         setTyped(value);
-        const amountCents = centsOf(value);
-        if (amountCents !== null) onChange({ ...rule, params: { amountCents } });
+        onChange({ ...rule, params: { amountCents: centsOf(value) ?? Number.NaN } });
       }}
     />
   );
