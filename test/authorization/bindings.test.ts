@@ -51,6 +51,8 @@ interface Key {
 
 const create = () => ({ body: { name: "New", idempotencyKey: randomUUID() } });
 
+const live = ({ agents }: Output<"summarizeAgents">): number => agents.active + agents.paused;
+
 const OF_TRANSACTIONS: readonly OperationId[] = [
   "listTransactions",
   "exportTransactions",
@@ -339,7 +341,6 @@ describe("a key acts only inside its binding", () => {
   });
 
   it("counts and totals of agents are of what lies in the binding, and of a filter inside it", async () => {
-    const live = ({ agents }: Output<"summarizeAgents">) => agents.active + agents.paused;
     const all = await world.api.ok("listAgents", 200, { token: world.token, query: { limit: "200" } });
     const countIn = (fits: (agent: (typeof all.agents)[number]) => boolean): number =>
       all.agents.filter((agent) => agent.state !== "archived" && fits(agent)).length;

@@ -19,6 +19,7 @@ const ROUTES = [
   "post /v1/agents",
   "get /v1/agents",
   "get /v1/agents/:id",
+  "get /v1/agents/summary",
   "get /v1/agents/:id/budget-policy",
   "get /v1/agents/:id/connect",
   "get /v1/agents/:id/wallet",

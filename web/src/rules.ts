@@ -17,9 +17,9 @@ export type DraftOf<T extends RuleKind> = {
 }[T];
 export type Draft = DraftOf<RuleKind>;
 
-/** Whether it can be sent: not while its amount is none. */
-export const isComplete = (draft: Draft): boolean =>
-  draft.type !== "amount_above" || Number.isSafeInteger(draft.params.amountCents);
+/** Whether it can be sent: not while what was typed for a number is none. */
+export const isComplete = ({ params }: Draft): boolean =>
+  Object.values(params).every((value) => !Number.isNaN(value));
 
 export const draftsOf = (rules: readonly Rule[]): readonly Draft[] =>
   rules.map((rule) => ({ ...rule, key: rule.id }));

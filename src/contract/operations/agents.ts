@@ -82,6 +82,7 @@ export const listAgents = define({
 });
 
 const total = z.int().min(0);
+const count = (what: string) => total.meta({ description: `How many are ${what}.` });
 
 export const summarizeAgents = define({
   summary: "Summarize agents",
@@ -95,7 +96,7 @@ export const summarizeAgents = define({
   query: z.strictObject({ projectId: uuid.optional(), teamId: uuid.optional() }),
   output: z.strictObject({
     agents: z
-      .strictObject({ active: total, paused: total, archived: total })
+      .strictObject({ active: count("active"), paused: count("paused"), archived: count("archived") })
       .meta({ description: "How many there are in each state." }),
     budgetCents: total.meta({ description: "The budgets of active and paused agents together." }),
     spentCents: total.meta({ description: "What is spent of these budgets." }),
