@@ -148,12 +148,12 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   // Each is told by the other: a ledger what it is to follow of an agent, an agent's actor whether it is paused.
   const agents: AgentActors = new AgentActors({
     submit: (agentId, commands) => actors.submit(agentId, commands),
-    ledgers: { submit: (place, command) => ledgers.submit(place, command) },
+    ledgers: { submit: (project, command) => ledgers.submit(project, command) },
     writeAgent: (summary) => records.writeAgent(summary),
     onError,
   });
   const ledgers = new Ledgers({
-    submit: (place, commands, known) => actors.submitToLedger(place, commands, known),
+    submit: (project, commands, known) => actors.submitToLedger(project, commands, known),
     revisions: new MongoLedgerRevisions(db),
     recordAccount: accountRecorder({ projections: records, agents }),
     flushPublished: () => publisher.flush(),

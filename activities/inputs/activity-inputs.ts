@@ -79,7 +79,7 @@ const place = z.object({ organizationId: id, projectId: id, teamId: id, agentId:
 const namingAgent = z.object({ profile: place });
 const namingAgents = z.object({ payments: z.array(namingAgent) });
 
-/** The agents that an input names, with where they are said to lie. */
+/** The agents that an input names, with the project and team that it claims for each. */
 export function placedAgents(args: readonly unknown[]): Omit<AgentProfile, "name">[] {
   const one = namingAgent.safeParse(args[0]);
   if (one.success) return [one.data.profile];

@@ -8,7 +8,7 @@ type Place = Pick<AgentDocument, "organizationId" | "projectId" | "teamId">;
 /** Places in memory; each is read once. */
 const KEPT_MAX = 50_000;
 
-/** Where agents lie, by their records. None ever moves, so what was read once stays good. */
+/** The organization, project and team of agents, from their records. None ever moves, so what was read once stays good. */
 export class AgentPlaces {
   readonly #agents: Collection<AgentDocument>;
   readonly #kept = new LRUCache<string, Place>({ max: KEPT_MAX });

@@ -10,8 +10,8 @@ export const INPUT_REFUSED = "ActivityInputRefused";
 export type OnInputRefused = (activity: string, reason: string) => void;
 
 /**
- * Keeps activities from running with an input that is not as their types say, or that names an agent where it does not lie.
- * For every worker that has activities; what is refused is not tried again.
+ * Keeps activities from running with an input that is not as their types say, or that names an agent under a project or team
+ * that is not its own. For every worker that has activities; what is refused is not tried again.
  */
 export const judgedInputs =
   (places: AgentPlaces, onRefused: OnInputRefused): ActivityInterceptorsFactory =>

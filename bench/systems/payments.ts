@@ -4,10 +4,10 @@ import type { Db } from "mongodb";
 import { createOrganization } from "../../server/admin/create-organization.ts";
 import { connectMongo } from "../../src/store/connections.ts";
 import {
-  type BookedAccount,
-  BOOKS_QUERY,
-  type BooksPage,
-  type BooksQueryInput,
+  type AccountSnapshot,
+  SNAPSHOT_QUERY,
+  type SnapshotPage,
+  type SnapshotQueryInput,
   ledgerWorkflowId,
 } from "../../src/messages/ledger.ts";
 import { type Case, SPREAD_AGENTS } from "../cases.ts";
@@ -240,11 +240,11 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
   const ledgerId = ledgerWorkflowId(place.projectId);
   const ledger = temporal.workflow.getHandle(ledgerId);
   /** The accounts of these agents. */
-  const accountsOf = async (agents: readonly PayingAgent[]): Promise<BookedAccount[]> => {
-    const accounts: BookedAccount[] = [];
+  const accountsOf = async (agents: readonly PayingAgent[]): Promise<AccountSnapshot[]> => {
+    const accounts: AccountSnapshot[] = [];
     for (let hasMore = true; hasMore;) {
-      const input: BooksQueryInput = { after: accounts.at(-1)?.agentId ?? null, limit: ACCOUNTS_AT_ONCE };
-      const page = await ledger.query<BooksPage, [BooksQueryInput]>(BOOKS_QUERY, input);
+      const input: SnapshotQueryInput = { after: accounts.at(-1)?.agentId ?? null, limit: ACCOUNTS_AT_ONCE };
+      const page = await ledger.query<SnapshotPage, [SnapshotQueryInput]>(SNAPSHOT_QUERY, input);
       accounts.push(...page.accounts);
       hasMore = page.hasMore;
     }
@@ -355,7 +355,10 @@ export async function createOrganizationWithAgents(
 }
 
 /** Waits until the ledger has seen everything through: nothing open; unless in a hurry, records written too. */
-async function settle(accountsOf: () => Promise<readonly BookedAccount[]>, inAHurry: boolean): Promise<void> {
+async function settle(
+  accountsOf: () => Promise<readonly AccountSnapshot[]>,
+  inAHurry: boolean,
+): Promise<void> {
   const deadline = Date.now() + SETTLE_MS;
   for (;;) {
     const accounts = await accountsOf();

@@ -17,7 +17,7 @@ import { agentKeyHandlers } from "./agent-keys.ts";
 import { accountsOf, withPolicy } from "./agent-accounts.ts";
 import { agentsFollowing, agentsIn } from "./agent-records.ts";
 import { archiveAgentHandler } from "./archive-agent.ts";
-import { standingsOf } from "./agent-standing.ts";
+import { agentPausing } from "./agent-pausing.ts";
 import { createAgentHandler } from "./create-agent.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
@@ -46,7 +46,7 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
   const following = agentsFollowing(collections, ledgers);
   const accountOf = accountsOf(dependencies);
   const lastPayments = lastPaymentsIn(collections);
-  const setStanding = standingsOf(dependencies);
+  const pauseOrResume = agentPausing(dependencies);
 
   async function budgetPolicy(agent: AgentDocument) {
     await caughtUp(ledgers.flush(agent, agent._id));
@@ -65,7 +65,7 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
       before: { state: agent.lifecycle },
       after: { state: kind === "pause" ? "paused" : "active" },
     });
-    const set = await setStanding(agent, kind);
+    const set = await pauseOrResume(agent, kind);
     if (!set.ok) return set;
     if (set.value.changed) {
       const states = kind === "pause" ? ["active", "paused"] : ["paused", "active"];
@@ -133,7 +133,7 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
           after: { ...(before === null ? patch : patchPolicy(before, patch)), version: version + 1 },
         });
       }
-      const { reply, revision } = await ledgers.answered(target, command);
+      const { reply, revision } = await ledgers.submitRecorded(target, command);
       if (reply.kind === "no_account") return refused(refusal("AGENT_ARCHIVED"));
       if (reply.kind === "version_conflict") return refused(refusal("VERSION_CONFLICT"));
       if (reply.kind !== "policy") throw new Error(`a ledger answered ${reply.kind} to a policy`);

@@ -1,5 +1,5 @@
 import type { Collection, Filter } from "mongodb";
-import { type AuditDocument, chainStretch, headOf } from "../../src/store/audit-documents.ts";
+import { type AuditDocument, chainSegment, headOf } from "../../src/store/audit-documents.ts";
 import { ok } from "../../src/domain/result.ts";
 import { EXPORTED_AT_ONCE, exportPieces } from "./export-pieces.ts";
 import { given, type Having } from "../../src/store/lists.ts";
@@ -78,9 +78,9 @@ async function* wholeChain(
   const { sequence: last } = await headOf(auditLog, organizationId);
   for (let after = 0; after < last; after += EXPORTED_AT_ONCE) {
     const upTo = Math.min(after + EXPORTED_AT_ONCE, last);
-    const stretch = { ...filter, _id: chainStretch(organizationId, after, upTo) };
+    const segment = { ...filter, _id: chainSegment(organizationId, after, upTo) };
     const entries = await auditLog
-      .find(stretch, { hint: { _id: 1 } })
+      .find(segment, { hint: { _id: 1 } })
       .sort({ _id: 1 })
       .batchSize(EXPORTED_AT_ONCE + 1)
       .toArray();

@@ -6,7 +6,7 @@ import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { AuditNotes } from "../../src/audit/notes.ts";
 import type { Deadline } from "../../src/lib/deadline.ts";
 import { keyRevokerOf, namedBy } from "./agent-keys.ts";
-import { standingsOf } from "./agent-standing.ts";
+import { agentPausing } from "./agent-pausing.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
@@ -40,7 +40,7 @@ const idOf = ({ _id }: AgentDocument): string => _id;
 /** Emergency stops of teams and projects: what stops one agent, for all that are in one. */
 export function stopHandlers(dependencies: HandlerDependencies): StopHandlers {
   const { agents } = dependencies.collections;
-  const setStanding = standingsOf(dependencies);
+  const pauseOrResume = agentPausing(dependencies);
   const revoke = keyRevokerOf(dependencies);
 
   const some = (filter: Filter<AgentDocument>): Promise<AgentDocument[]> =>
@@ -50,7 +50,7 @@ export function stopHandlers(dependencies: HandlerDependencies): StopHandlers {
     const found = await some(activeIn(place));
     if (found.length === 0) return ok({ body: { paused: 0, remaining: 0 } });
     await audit.begin({ before: { active: found.map(idOf) }, after: { paused: found.map(idOf) } });
-    const paused = await forAll(found, deadline, (agent) => setStanding(agent, "pause"));
+    const paused = await forAll(found, deadline, (agent) => pauseOrResume(agent, "pause"));
     const changed = paused.filter(([, set]) => set.changed).map(([agent]) => idOf(agent));
     audit.change({ active: changed }, { paused: changed });
     const remaining = await agents.countDocuments(activeIn(place));

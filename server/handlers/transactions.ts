@@ -1,4 +1,4 @@
-import { SHOWN_OF_A_TRANSACTION, type TransactionSnapshot } from "../../src/store/documents.ts";
+import { SHOWN_TRANSACTION_FIELDS, type TransactionSnapshot } from "../../src/store/documents.ts";
 import { agentIn } from "../../src/contract/primitives.ts";
 import { rail as rails } from "../../src/contract/records.ts";
 import type { InputOf } from "../../src/contract/types.ts";
@@ -55,7 +55,7 @@ export function transactionHandlers({
     const place = await narrowest(collections, organizationId, places, contained);
     return {
       collection: collections.shownTransactions,
-      projection: SHOWN_OF_A_TRANSACTION,
+      projection: SHOWN_TRANSACTION_FIELDS,
       // A payment's rail never changes; a list of both is merged from the two.
       having: place && { ...place, ...given({ status }), rail: type ?? rails.options },
       since: range === "all" ? null : new Date(clock().getTime() - RANGE_DAYS[range] * DAY_MS),

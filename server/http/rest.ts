@@ -109,7 +109,7 @@ async function answerTo(
   const isPublic = operation.access.kind === "public";
   const admitted = await (isPublic
     ? admission.anyone(request, response)
-    : admission.known(request, response, "rest", { mayRemember: PAYING.has(id) }));
+    : admission.known(request, response, "rest", { mayUseCache: PAYING.has(id) }));
   if (!admitted.ok) return sendRefusal(response, admitted.refusal);
   const userAgent = shownUserAgent(request.headers["user-agent"]);
   const about = { id, surface: "rest", requestId: note.id, arrival, userAgent } as const;

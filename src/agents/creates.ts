@@ -100,7 +100,7 @@ const LOOK_SELDOM_MS = 500;
 const HELD_MS = 8_000;
 
 /** Servers' clocks differ by no more, or one of them is wrong. */
-const CLOCKS_DIFFER_MS = 60_000;
+const CLOCK_SKEW_MAX_MS = 60_000;
 
 /**
  * How long a create itself may take, also where its deadline was moved since it had waited; what takes longer goes on, and a
@@ -407,7 +407,7 @@ const heldOf = ({ _id, createdAt, createdId, holder }: CreateDocument): Held => 
  */
 function isHeldStill(heldUntil: Date | undefined, now: Date): boolean {
   const leftMs = (heldUntil?.getTime() ?? 0) - now.getTime();
-  return leftMs > 0 && leftMs <= HELD_MS + CLOCKS_DIFFER_MS;
+  return leftMs > 0 && leftMs <= HELD_MS + CLOCK_SKEW_MAX_MS;
 }
 
 const isArchived = ({ parent }: { readonly parent: Parent | null }): boolean =>

@@ -29,7 +29,7 @@ export interface FeedListener {
 
 /** What happened so long before a feed begins is read, too, so that streams of another process can be resumed at this one. */
 const LOOK_BACK_SECONDS = 30;
-/** What is written within so long of a change comes with one answer of MongoDB: asked at once, each would cost a read. */
+/** Changes within this time come with one response of MongoDB: requested at once, each would cost a read. */
 const GATHERED_MS = 50;
 /** A feed that broke is opened again after so long. */
 const REOPENED_AFTER_MS = 500;

@@ -46,7 +46,7 @@ export class ChangeLog {
     const key = `${change.kind}/${change.id}`;
     if (!own.changes.delete(key)) this.#size += 1;
     own.changes.set(key, change);
-    if (own.changes.size > this.#bounds.ofOne) this.#forgetOldest(own);
+    if (own.changes.size > this.#bounds.ofOne) this.#evictOldest(own);
     if (this.#size > this.#bounds.inAll) this.#forgetOrganization();
   }
 
@@ -58,7 +58,7 @@ export class ChangeLog {
     return [...(own?.changes.values() ?? [])].filter((change) => change.position > position);
   }
 
-  #forgetOldest(own: Remembered): void {
+  #evictOldest(own: Remembered): void {
     const [oldest] = own.changes;
     if (oldest === undefined) return;
     const [key, { position }] = oldest;

@@ -141,7 +141,7 @@ export class OrganizationStream {
       for (const [kind] of due) this.#sentAtMs.set(kind, sentAt);
       this.#sendAll(due.map(([kind], index) => [kind, texts[index] ?? ""] as const));
     } catch (error) {
-      this.#putBack(due);
+      this.#requeue(due);
       this.#dependencies.onError(error);
     } finally {
       this.#underWay = null;
@@ -149,7 +149,7 @@ export class OrganizationStream {
     }
   }
 
-  #putBack(due: readonly (readonly [ChangeKind, Pending])[]): void {
+  #requeue(due: readonly (readonly [ChangeKind, Pending])[]): void {
     for (const [kind, { ids }] of due) {
       const later = this.#pending.get(kind)?.ids ?? new Map<string, Position>();
       const merged = new Map([...later, ...ids].toSorted(([, a], [, b]) => (a < b ? -1 : 1)));

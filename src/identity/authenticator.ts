@@ -45,7 +45,7 @@ export interface Authentication {
 
 export interface AuthenticationOptions {
   /** An agent whose key was good some seconds ago will do: what it asks for is judged by the agent as it is now. */
-  readonly mayRemember?: boolean;
+  readonly mayUseCache?: boolean;
 }
 
 interface AgentAuthentication extends Authentication {
@@ -85,11 +85,11 @@ export class Authenticator {
     }
   }
 
-  async #verify(token: string, { mayRemember = false }: AuthenticationOptions): Promise<Authentication> {
+  async #verify(token: string, { mayUseCache = false }: AuthenticationOptions): Promise<Authentication> {
     switch (classifyApiKey(token)) {
       case "agent": {
         const hash = this.#dependencies.hashApiKey(token);
-        return (mayRemember ? this.#rememberedAgent(hash) : null) ?? (await this.#agent(hash));
+        return (mayUseCache ? this.#cachedAgent(hash) : null) ?? (await this.#agent(hash));
       }
       case "organization": {
         const result = await this.#dependencies.authenticateOrganizationKey(token);
@@ -107,7 +107,7 @@ export class Authenticator {
     }
   }
 
-  #rememberedAgent(hash: string): Authentication | null {
+  #cachedAgent(hash: string): Authentication | null {
     const principal = this.#remembered.get(hash);
     if (principal === undefined) return null;
     const { agent, keyId } = principal;

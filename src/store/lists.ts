@@ -21,7 +21,7 @@ export interface Selection<T extends Listed> {
    * With an `_id` it is that record, if it has the rest as well. Null: there are none.
    */
   readonly having: Having | null;
-  /** What else is asked of them. What does not fit is read and passed over, so only where there is little of it. */
+  /** A further filter. What does not fit is read and passed over, so only where there is little of it. */
   readonly where?: Filter<T>;
   /** By default `createdAt`. */
   readonly newestBy?: TimeField;
@@ -36,7 +36,7 @@ export interface Selection<T extends Listed> {
 }
 
 export interface PageRequest<T extends Listed> extends Selection<T> {
-  /** The list, and what was asked of it: a cursor is good for exactly these. */
+  /** The list and its filters: a cursor is valid for exactly these. */
   readonly list: string;
   readonly asked: object;
   readonly limit: number;
@@ -156,8 +156,8 @@ async function readNewest<T extends Listed>(
 }
 
 /**
- * One stretch of the index, or several that MongoDB merges in their order. Said as they lie there, since a condition on the
- * position itself would have it read all that is newer, or all that was made in the same millisecond.
+ * One stretch of the index, or several that MongoDB merges in their order. Spelled out as index ranges, since a condition on
+ * the position itself would have it read all that is newer, or all that was made in the same millisecond.
  */
 function filterOf<T extends Listed>(selection: Selection<T>, after: Position | null): Filter<T>;
 function filterOf(

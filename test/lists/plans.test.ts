@@ -195,7 +195,7 @@ describe(`lists and rules among ${ROWS.toLocaleString("en")} records of each kin
         const { rules: said } = await rulings.of(profile, payment);
         const like = await rulings.withLikePayment(said, agentId, payment);
         const isNew = said?.checks.some(({ type }) => type === "new_recipient") ?? false;
-        found.push([isNew, like?.likeAt !== undefined]);
+        found.push([isNew, like?.similarAt !== undefined]);
       }
     });
     // Of the one the settled payment, alike, was found; the other's settled ones were, and no like one.

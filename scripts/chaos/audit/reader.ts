@@ -22,10 +22,10 @@ import type { ProjectDocument, TeamDocument } from "../../../src/store/documents
 import { NO_CAP, NO_TOTALS } from "../../../src/domain/ledger/state.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
 import {
-  type BookedAccount,
-  BOOKS_QUERY,
-  type BooksPage,
-  type BooksQueryInput,
+  type AccountSnapshot,
+  SNAPSHOT_QUERY,
+  type SnapshotPage,
+  type SnapshotQueryInput,
   CAPS_QUERY,
   type CapsView,
   ledgerWorkflowId,
@@ -182,7 +182,7 @@ export class Reader {
     const open = accounts.flatMap((account) => account.open.map(({ payment }) => payment.request));
     if (open.length > 0)
       return `${String(open.length)} payments are open in ledgers (${open.map(({ transactionId }) => transactionId).join(", ")})`;
-    const closed = accounts.filter(({ standing }) => standing === "closed");
+    const closed = accounts.filter(({ status }) => status === "closed");
     if (closed.length > 0) return `${String(closed.length)} closed accounts are still there`;
     const behind = await this.#db.collection<AgentDocument>("agents").countDocuments({
       $or: accounts.map(({ agentId, revision }) => ({ _id: agentId, accountRevision: { $lt: revision } })),
@@ -227,11 +227,14 @@ export class Reader {
     return states.flatMap((state) => state ?? []);
   }
 
-  async #accounts(projectId: string): Promise<BookedAccount[]> {
-    const accounts: BookedAccount[] = [];
+  async #accounts(projectId: string): Promise<AccountSnapshot[]> {
+    const accounts: AccountSnapshot[] = [];
     for (;;) {
-      const input: BooksQueryInput = { after: accounts.at(-1)?.agentId ?? null, limit: PAGE };
-      const page = await this.#ledger(projectId).query<BooksPage, [BooksQueryInput]>(BOOKS_QUERY, input);
+      const input: SnapshotQueryInput = { after: accounts.at(-1)?.agentId ?? null, limit: PAGE };
+      const page = await this.#ledger(projectId).query<SnapshotPage, [SnapshotQueryInput]>(
+        SNAPSHOT_QUERY,
+        input,
+      );
       accounts.push(...page.accounts);
       if (!page.hasMore) return accounts;
     }

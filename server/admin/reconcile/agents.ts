@@ -2,7 +2,7 @@ import type { ApprovalDocument, TransactionDocument } from "../../../src/store/d
 import { approvalDocument, transactionDocument } from "../../../src/store/records.ts";
 import { moneyOf } from "../../../src/domain/ledger/payment.ts";
 import { profileIn } from "../../../src/domain/ledger/state.ts";
-import type { BookedAccount, BookedPayment } from "../../../src/messages/ledger.ts";
+import type { AccountSnapshot, OpenPaymentSnapshot } from "../../../src/messages/ledger.ts";
 import { compareAccountRecord, compareLife, differing, flat, type Found } from "./agent-records.ts";
 import type { AgentBooksRead } from "./books.ts";
 import { ADVICE, type Difference, type DifferenceKind } from "./difference.ts";
@@ -58,7 +58,7 @@ function compareDropped(books: AgentBooksRead): Found[] {
     return [{ ...who, ...lost, kind: "account_lost", advice: ADVICE.lostAccount, mayBeInFlight: true }];
   }
   const sequence = transactions.reduce((last, one) => Math.max(last, one.sequence), 0);
-  const known = { open: new Map<string, BookedPayment>(), sequence };
+  const known = { open: new Map<string, OpenPaymentSnapshot>(), sequence };
   const spent = transactions
     .filter(({ status }) => status === "approved")
     .reduce((sum, { amountCents }) => sum + amountCents, 0);
@@ -81,12 +81,12 @@ function compareDropped(books: AgentBooksRead): Found[] {
 
 /** What the ledger knows of an agent's payments; of one without an account, what follows from its records. */
 interface KnownPayments {
-  readonly open: ReadonlyMap<string, BookedPayment>;
+  readonly open: ReadonlyMap<string, OpenPaymentSnapshot>;
   readonly sequence: number;
 }
 
 interface KnownAccount extends KnownPayments {
-  readonly account: BookedAccount;
+  readonly account: AccountSnapshot;
   readonly profile: ReturnType<typeof profileIn>;
 }
 
@@ -208,7 +208,7 @@ const comparable = (value: unknown): unknown =>
 /** A record that is written by revisions, with what the ledger has at its own. */
 function compareRevised<T extends TransactionDocument | ApprovalDocument>(
   of: "payment" | "approval",
-  { confirmedRevision, payment }: BookedPayment,
+  { confirmedRevision, payment }: OpenPaymentSnapshot,
   wanted: T,
   record: T | null,
   fields: readonly string[],
@@ -236,7 +236,7 @@ function compareRevised<T extends TransactionDocument | ApprovalDocument>(
 /** What the ledger has let go of changes no more: it has an end, and its approval's record says the same. */
 function compareClosed(
   { open, sequence }: KnownPayments,
-  { approvals, approvalsKeptSince, transactions }: AgentBooksRead,
+  { approvals, approvalsRetainedSince, transactions }: AgentBooksRead,
 ): Found[] {
   const asked = new Map(approvals.map((approval) => [approval._id, approval]));
   const closed = transactions.filter((one) => !open.has(one._id) && one.sequence <= sequence);
@@ -259,7 +259,8 @@ function compareClosed(
     if (approvalId === null) return [];
     const approval = asked.get(approvalId);
     // What its retention may have removed.
-    if (approval === undefined && approvalsKeptSince !== null && createdAt < approvalsKeptSince) return [];
+    if (approval === undefined && approvalsRetainedSince !== null && createdAt < approvalsRetainedSince)
+      return [];
     const actual =
       approval === undefined ? "no record" : `${approval.state}, revision ${String(approval.revision)}`;
     const expected = `completed, revision ${String(revision)}`;

@@ -7,7 +7,7 @@ import type {
 } from "../../../src/store/documents.ts";
 import type { TransactionStatus } from "../../../src/domain/ledger/payment.ts";
 import type { AgentStateView } from "../../../src/messages/agent.ts";
-import type { BookedAccount, BookedLevel } from "../../../src/messages/ledger.ts";
+import type { AccountSnapshot, LevelSnapshot } from "../../../src/messages/ledger.ts";
 
 /** What is compared, as it was read; plain data. */
 
@@ -47,19 +47,19 @@ export interface AgentBooksRead {
   /** `lost`: there is no such actor; `silent`: it did not answer. */
   readonly actor: AgentStateView | "lost" | "silent";
   /** `none`: its project's ledger has none; `unknown`: there is no ledger to ask. */
-  readonly account: BookedAccount | "none" | "unknown";
+  readonly account: AccountSnapshot | "none" | "unknown";
   readonly record: AgentDocument | null;
   readonly transactions: readonly TransactionDocument[];
   readonly approvals: readonly ApprovalDocument[];
   /** Of payments that were made before, and have ended, approvals may have been removed; null: of none. */
-  readonly approvalsKeptSince: Date | null;
+  readonly approvalsRetainedSince: Date | null;
 }
 
 /** A project's ledger: its levels at one moment, and each account at a moment of its own. */
 export interface LedgerBooks {
   /** The project, and teams that a cap, rules or an account were ever under. */
-  readonly levels: readonly BookedLevel[];
-  readonly accounts: ReadonlyMap<string, BookedAccount>;
+  readonly levels: readonly LevelSnapshot[];
+  readonly accounts: ReadonlyMap<string, AccountSnapshot>;
 }
 
 /** A project. Its ledger was asked before its records were read. */

@@ -1,6 +1,6 @@
 import type { ContainerDocument } from "../../../src/store/documents.ts";
 import { NO_CAP } from "../../../src/domain/ledger/state.ts";
-import type { BookedLevel } from "../../../src/messages/ledger.ts";
+import type { LevelSnapshot } from "../../../src/messages/ledger.ts";
 import type { LedgerBooks, ProjectBooks } from "./books.ts";
 import { ADVICE, type Difference } from "./difference.ts";
 import { cents } from "./rails.ts";
@@ -32,7 +32,7 @@ function findingsOf(books: ProjectBooks): Found[] {
 
 const named = (
   projectId: string,
-  { teamId }: Pick<BookedLevel, "teamId">,
+  { teamId }: Pick<LevelSnapshot, "teamId">,
 ): { readonly of: "project" | "team"; readonly id: string } =>
   teamId === null ? { of: "project", id: projectId } : { of: "team", id: teamId };
 
@@ -63,7 +63,7 @@ function compareTotals({ droppedCents, projectId }: ProjectBooks, { levels }: Le
 }
 
 /** The container's record follows the ledger's caps, and is ahead of what it has heard of the rules. */
-function compareContainer({ project, projectId, teams }: ProjectBooks, level: BookedLevel): Found[] {
+function compareContainer({ project, projectId, teams }: ProjectBooks, level: LevelSnapshot): Found[] {
   const who = named(projectId, level);
   const record = level.teamId === null ? project : (teams.find(({ _id }) => _id === level.teamId) ?? null);
   if (record === null) {
@@ -76,7 +76,7 @@ function compareContainer({ project, projectId, teams }: ProjectBooks, level: Bo
 
 type Who = ReturnType<typeof named>;
 
-function compareCap(who: Who, projectId: string, level: BookedLevel, record: ContainerDocument): Found[] {
+function compareCap(who: Who, projectId: string, level: LevelSnapshot, record: ContainerDocument): Found[] {
   const { cap, recordedCapVersion, teamId } = level;
   const shown = record.cap ?? NO_CAP;
   if (shown.version === cap.version && shown.capCents === cap.capCents) return [];
@@ -100,7 +100,7 @@ function compareCap(who: Who, projectId: string, level: BookedLevel, record: Con
 /** Nobody has ever set any: version 1 to those who read them, and nothing that the ledger has heard of. */
 const NO_RULES_VERSION = 1;
 
-function compareRules(who: Who, { rulesVersion }: BookedLevel, record: ContainerDocument): Found[] {
+function compareRules(who: Who, { rulesVersion }: LevelSnapshot, record: ContainerDocument): Found[] {
   const shown = record.approvalRules?.version ?? NO_RULES_VERSION;
   if (shown >= rulesVersion) return [];
   return [

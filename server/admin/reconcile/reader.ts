@@ -3,13 +3,13 @@ import { type Client, QueryRejectedError, WorkflowNotFoundError } from "@tempora
 import { createPublicClient, http, type PublicClient } from "viem";
 import { sandboxTokenDeployment } from "../../../src/chain/contracts.ts";
 import type { AgentDocument } from "../../../src/store/documents.ts";
-import { approvalsKeptSince } from "../../../src/store/retention.ts";
+import { approvalsRetainedSince } from "../../../src/store/retention.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
 import {
-  type BookedAccount,
-  BOOKS_QUERY,
-  type BooksPage,
-  type BooksQueryInput,
+  type AccountSnapshot,
+  SNAPSHOT_QUERY,
+  type SnapshotPage,
+  type SnapshotQueryInput,
   ledgerWorkflowId,
 } from "../../../src/messages/ledger.ts";
 import { type Collections, collectionsOf } from "../../../src/store/collections.ts";
@@ -150,7 +150,7 @@ export class BooksReader {
     const found = [];
     for (let at = 0; at < asked.length; at += IDS_AT_ONCE)
       found.push(...(await approvals.find({ _id: { $in: asked.slice(at, at + IDS_AT_ONCE) } }).toArray()));
-    const keptSince = await approvalsKeptSince(this.#db, new Date());
+    const retainedSince = await approvalsRetainedSince(this.#db, new Date());
     return {
       agentId,
       actor,
@@ -158,7 +158,7 @@ export class BooksReader {
       record,
       transactions: own,
       approvals: found,
-      approvalsKeptSince: keptSince,
+      approvalsRetainedSince: retainedSince,
     };
   }
 
@@ -181,15 +181,15 @@ export class BooksReader {
   /** All pages, with no account dropped between the first and the last: levels and accounts are of one another. */
   async #ledger(projectId: string): Promise<LedgerBooks | "lost" | "silent"> {
     for (let read = 1; ; read += 1) {
-      const accounts = new Map<string, BookedAccount>();
+      const accounts = new Map<string, AccountSnapshot>();
       const dropped = new Set<number>();
-      let page: BooksPage | null = null;
+      let page: SnapshotPage | null = null;
       let after: string | null = null;
       do {
-        const query: BooksQueryInput = { after, limit: ACCOUNTS_AT_ONCE };
-        const asked: BooksPage | "lost" | "silent" = await this.#ask<BooksPage>(
+        const query: SnapshotQueryInput = { after, limit: ACCOUNTS_AT_ONCE };
+        const asked: SnapshotPage | "lost" | "silent" = await this.#ask<SnapshotPage>(
           ledgerWorkflowId(projectId),
-          BOOKS_QUERY,
+          SNAPSHOT_QUERY,
           query,
         );
         if (typeof asked === "string") return asked;
@@ -208,7 +208,7 @@ export class BooksReader {
     ledger: LedgerBooks | "lost" | "silent",
   ): Promise<ProjectBooks> {
     const { projects, teams, transactions } = this.#collections;
-    const accounts = typeof ledger === "string" ? new Map<string, BookedAccount>() : ledger.accounts;
+    const accounts = typeof ledger === "string" ? new Map<string, AccountSnapshot>() : ledger.accounts;
     const [project, ofProject, spent] = await Promise.all([
       projects.findOne({ _id: projectId }),
       teams.find({ projectId }).toArray(),

@@ -1,6 +1,6 @@
 import { MongoLedgerRevisions } from "../../../src/store/ledger-revisions.ts";
 import { behindOf } from "../../../src/domain/ledger/behind.ts";
-import type { BookedAccount } from "../../../src/messages/ledger.ts";
+import type { AccountSnapshot } from "../../../src/messages/ledger.ts";
 import { TemporalCalls } from "../../../src/actors/calls.ts";
 import { TemporalActors } from "../../../src/actors/temporal.ts";
 import { type Collections, collectionsOf } from "../../../src/store/collections.ts";
@@ -73,11 +73,11 @@ export async function acceptRecordsOn(
   return { ...found, isDone: true };
 }
 
-async function accountsOf(actors: TemporalActors, projectId: string): Promise<readonly BookedAccount[]> {
-  const accounts: BookedAccount[] = [];
+async function accountsOf(actors: TemporalActors, projectId: string): Promise<readonly AccountSnapshot[]> {
+  const accounts: AccountSnapshot[] = [];
   for (let hasMore = true; hasMore;) {
     const after = accounts.at(-1)?.agentId ?? null;
-    const page = await actors.books(projectId, { after, limit: ACCOUNTS_AT_ONCE });
+    const page = await actors.ledgerSnapshot(projectId, { after, limit: ACCOUNTS_AT_ONCE });
     accounts.push(...page.accounts);
     ({ hasMore } = page);
   }
@@ -87,7 +87,7 @@ async function accountsOf(actors: TemporalActors, projectId: string): Promise<re
 /** Payments are numbered by their agent's account, and each has a record once it was answered. */
 async function lackingIn(
   { agents, transactions }: Pick<Collections, "agents" | "transactions">,
-  accounts: readonly BookedAccount[],
+  accounts: readonly AccountSnapshot[],
 ): Promise<readonly Lacking[]> {
   const ids = accounts.map(({ agentId }) => agentId);
   const known = await agents.find({ _id: { $in: ids } }, { projection: { _id: 1 } }).toArray();

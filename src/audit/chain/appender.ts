@@ -14,7 +14,7 @@ import {
   auditDocument,
   auditLogOf,
   headOf,
-  placedIn,
+  positionedEntry,
 } from "../../store/audit-documents.ts";
 
 /** The audit log does not take an entry now. What it was about may have been done; the entry can be told again. */
@@ -245,7 +245,7 @@ function recordsOf(waiter: Waiting): Open[] {
 
 /** Whether a document is an entry that this service has written, in the place where it was written. */
 function isEntryOf(document: AuditDocument, seal: AuditSeal): boolean {
-  const placed = placedIn(document);
+  const placed = positionedEntry(document);
   if (placed === null || placed.found.position !== document.sequence) return false;
   return isSealed(placed.found.fields, seal);
 }

@@ -7,7 +7,7 @@ interface PaymentHistory {
   /** Payments that passed policy in the window that ends now, of this many milliseconds; one as old as it has left it. */
   readonly countWithin: (windowMs: number) => number;
   /** When the newest like payment was made that is not denied; null: there is none. */
-  readonly newestLikeAt: () => number | null;
+  readonly newestSimilarAt: () => number | null;
 }
 
 /** The types of the rules that flag a payment made now, each once, the first that flags first. */
@@ -24,8 +24,8 @@ function flags(check: RuleCheck, rules: PaymentRules, history: PaymentHistory, n
     case "velocity":
       return history.countWithin(check.windowSeconds * 1_000) >= check.count;
     case "duplicate": {
-      const likeAt = history.newestLikeAt();
-      return likeAt !== null && likeAt > now - check.windowSeconds * 1_000;
+      const similarAt = history.newestSimilarAt();
+      return similarAt !== null && similarAt > now - check.windowSeconds * 1_000;
     }
     case "time_window":
       return timeWindowFlags(check, rules.zones?.[check.zone], now);
