@@ -46,7 +46,7 @@ interface Paying {
   readonly isBesidePayments?: boolean;
   /** Teams that the agents are in by turns. */
   readonly teams: number;
-  readonly keepsPaymentDecisions?: boolean;
+  readonly auditsPaymentDecisions?: boolean;
   readonly order: Readonly<Record<string, unknown>>;
   /** What the agents need before they pay; answers how many payments that took. */
   readonly prepare: (
@@ -104,7 +104,7 @@ const BY_CARD: Paying = {
 };
 
 /** The same service, but for the decisions on its payments, which are not kept: what do they cost? */
-const UNAUDITED: Paying = { ...BY_CARD, name: "unaudited", keepsPaymentDecisions: false };
+const UNAUDITED: Paying = { ...BY_CARD, name: "unaudited", auditsPaymentDecisions: false };
 
 const FROM_WALLETS: Paying = {
   name: "wallet",
@@ -211,7 +211,7 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
     booked,
     hasRunaway = false,
     hooks,
-    keepsPaymentDecisions = true,
+    auditsPaymentDecisions = true,
     name,
     order,
     prepare,
@@ -279,7 +279,7 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
       const { organizationId } = place;
       const books = {
         ...(await booked(db, organizationId, site)),
-        ...(keepsPaymentDecisions ? await keptDecisions(db, organizationId) : {}),
+        ...(auditsPaymentDecisions ? await keptDecisions(db, organizationId) : {}),
       };
       const found = await auditPayments(db, organizationId, accounts, { answered: payments, booked: books });
       if (used === undefined) return [...wrong, ...found];
@@ -307,7 +307,7 @@ interface Host {
 const shared = new WeakMap<Site, { readonly host: Host; users: number }>();
 
 async function hostOf(site: Site, paying: Paying): Promise<Host> {
-  const { hooks, isBesidePayments = false, keepsPaymentDecisions = true, name } = paying;
+  const { hooks, isBesidePayments = false, auditsPaymentDecisions = true, name } = paying;
   const isShared = isBesidePayments || name === BY_CARD.name;
   const known = isShared ? shared.get(site) : undefined;
   if (known !== undefined) {
@@ -320,7 +320,7 @@ async function hostOf(site: Site, paying: Paying): Promise<Host> {
     ...paying.settings,
   };
   const logFile = join(site.dataDir, "logs", `${name}.log`);
-  const config: ServiceConfig = { env, logFile, keepsPaymentDecisions };
+  const config: ServiceConfig = { env, logFile, auditsPaymentDecisions };
   const { profileDir } = site;
   const child = await Child.start({ entry: "processes/payments.ts", config, profileDir });
   const use = { host: { child, env, leave }, users: 1 };

@@ -6,7 +6,7 @@ import { patchPolicy } from "../../src/domain/ledger/policy.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import type { AuditNotes } from "../../src/audit/notes.ts";
-import { given, type Page } from "../../src/store/lists.ts";
+import { definedFields, type Page } from "../../src/store/lists.ts";
 import { narrowest } from "../../src/identity/narrowest.ts";
 import { newUuid } from "../../src/lib/ids.ts";
 import { type LastPayments, lastPaymentsIn } from "./last-payments.ts";
@@ -93,9 +93,9 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
       const request = {
         collection: collections.agents,
         list: "agents",
-        asked: { organizationId, ...places, state, name, contained },
+        filters: { organizationId, ...places, state, name, contained },
         ...(name === undefined
-          ? { having: place && { ...place, ...given({ lifecycle: state }) } }
+          ? { having: place && { ...place, ...definedFields({ lifecycle: state }) } }
           : { having: place, where: named(name, state), indexed: ["name"] }),
         limit,
         cursor,
@@ -121,7 +121,7 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     getAgentBudgetPolicy: (_input, { target }) => budgetPolicy(target),
 
     async updateAgentBudgetPolicy({ body: { version, ...fields } }, { audit, target }) {
-      const patch = given(fields);
+      const patch = definedFields(fields);
       const requestId = newUuid();
       const command = { kind: "change_policy", agentId: target._id, patch, version, requestId } as const;
       const known = await policyFor(target, version);
@@ -150,12 +150,15 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
       if (target.lifecycle === "archived") return refused(refusal("AGENT_ARCHIVED"));
       const { appearance, description, name } = body;
       const before = shownOf(target);
-      await audit.begin({ before, after: { ...before, ...given({ appearance, description, name }) } });
+      await audit.begin({
+        before,
+        after: { ...before, ...definedFields({ appearance, description, name }) },
+      });
       if (name !== undefined) {
         const reply = await agents.submit(target._id, { kind: "rename", name });
         if (reply.kind !== "renamed") return refused(refusal("AGENT_ARCHIVED"));
       }
-      const shown = given({ appearance, description });
+      const shown = definedFields({ appearance, description });
       const isShown = Object.keys(shown).length > 0;
       if (isShown) {
         const live = { _id: target._id, lifecycle: { $ne: "archived" as const } };
@@ -185,7 +188,7 @@ const shownOf = ({ appearance, description, name }: AgentDocument) => ({
 /** A filter by which the index on names finds agents, whatever the case. */
 const named = (name: string, lifecycle: AgentDocument["lifecycle"] | undefined): Filter<AgentDocument> => ({
   name: { $regex: name.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`), $options: "i" },
-  ...given({ lifecycle }),
+  ...definedFields({ lifecycle }),
 });
 
 async function agentsView(

@@ -2,7 +2,7 @@ import type { Collection, Filter } from "mongodb";
 import { type AuditDocument, chainSegment, headOf } from "../../src/store/audit-documents.ts";
 import { ok } from "../../src/domain/result.ts";
 import { EXPORTED_AT_ONCE, exportPieces } from "./export-pieces.ts";
-import { given, type Having } from "../../src/store/lists.ts";
+import { definedFields, type Having } from "../../src/store/lists.ts";
 import { auditEntryView } from "../../src/views/views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
@@ -26,7 +26,7 @@ export function auditLogHandlers({
       const page = await lists.page({
         collection: auditLog,
         list: "audit-log",
-        asked: { organizationId, ...chosen },
+        filters: { organizationId, ...chosen },
         having: havingOf(organizationId, chosen),
         since: from === undefined ? null : new Date(from),
         until: to === undefined ? null : new Date(to),
@@ -51,12 +51,12 @@ export function auditLogHandlers({
 /** What entries have in common, in the order of their index. */
 const havingOf = (organizationId: string, { action, actor, resource }: Chosen): Having => ({
   organizationId,
-  ...given({ "actor.id": actor, "resource.id": resource, action }),
+  ...definedFields({ "actor.id": actor, "resource.id": resource, action }),
 });
 
 function filterOf(organizationId: string, chosen: Chosen): Filter<AuditDocument> {
   const { from, to } = chosen;
-  const between = given({
+  const between = definedFields({
     $gte: from === undefined ? undefined : new Date(from),
     $lt: to === undefined ? undefined : new Date(to),
   });

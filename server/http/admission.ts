@@ -93,14 +93,14 @@ export class Admission {
   }
 
   /** For what is nobody's in particular: a credential is not asked for, but if there is one it must be good. */
-  knownOrNobody(request: Request, response: Response, surface: Surface): Promise<Result<Requester>> {
+  optionalCaller(request: Request, response: Response, surface: Surface): Promise<Result<Requester>> {
     const isAnonymous = this.#authorizationOf(request, surface) === undefined;
     return isAnonymous ? this.anyone(request, response) : this.known(request, response, surface);
   }
 
   /** Shows how the address stands, without counting: on an answer that comes before anybody is known. */
   async showAddress(request: Request, response: Response): Promise<void> {
-    setRateLimitHeaders(response, await this.#limits.lookAtAddress(addressOf(request)));
+    setRateLimitHeaders(response, await this.#limits.statusOfAddress(addressOf(request)));
   }
 
   /** The headers of whoever is turned away at once: nobody is counted, and nothing is looked up. */
@@ -136,7 +136,7 @@ export class Admission {
 
 /** Whether it is by memory that the caller is known. */
 export const isFromCache = ({ principal }: Requester): boolean =>
-  principal?.type === "agent" && principal.remembered !== undefined;
+  principal?.type === "agent" && principal.cached !== undefined;
 
 /** The socket's, or what a trusted proxy says; if that is no address, the proxy's own. */
 const addressOf = ({ ip, socket }: Request): string =>

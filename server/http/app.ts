@@ -84,7 +84,7 @@ const ROUTES = [...routesOf(operationList), DOCUMENT];
 function elsewhere(admission: Admission): RequestHandler {
   return async (request, response) => {
     const surface = surfaceOf(request.path);
-    const admitted = surface === null ? null : await admission.knownOrNobody(request, response, surface);
+    const admitted = surface === null ? null : await admission.optionalCaller(request, response, surface);
     if (admitted?.ok === false) return sendRefusal(response, admitted.refusal);
     const methods = methodsAt(ROUTES, request.path);
     if (methods.length === 0) return sendRefusal(response, refusal("NOT_FOUND"));

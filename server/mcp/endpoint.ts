@@ -45,10 +45,10 @@ export function mcpEndpoint({
     const admitted = await admission.known(request, response, "mcp", { mayUseCache: true });
     if (!admitted.ok) return sendRefusal(response, admitted.refusal);
     if (!isBandOf(admitted.value.principal)) return sendRefusal(response, refusal("UNAUTHORIZED"));
-    const read = await arrival.aside(readBody(request, response));
+    const read = await arrival.excluding(readBody(request, response));
     if (!read.ok) return sendRefusal(response, read.refusal);
-    const { cameLate, value: body } = read.value;
-    const isLookedUp = cameLate || (isFromCache(admitted.value) && !onlyPays(body));
+    const { isDelayed, value: body } = read.value;
+    const isLookedUp = isDelayed || (isFromCache(admitted.value) && !onlyPays(body));
     const still = isLookedUp ? await admission.still(request, "mcp", admitted.value) : admitted;
     if (!still.ok) return sendRefusal(response, still.refusal);
     const { principal } = still.value;
@@ -73,7 +73,7 @@ const isBandOf = (principal: Principal | null): principal is Exclude<Principal, 
 /** The protocol's own answer to other methods, where a server offers no stream and keeps no sessions. */
 export function mcpOtherMethods({ admission, callers }: McpDependencies): RequestHandler {
   return async (request, response) => {
-    const admitted = await admission.knownOrNobody(request, response, "mcp");
+    const admitted = await admission.optionalCaller(request, response, "mcp");
     if (!admitted.ok) return sendRefusal(response, admitted.refusal);
     const stranger = callers.refusalOf(request);
     if (stranger !== null) return sendRefusal(response, stranger);

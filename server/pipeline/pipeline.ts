@@ -137,7 +137,7 @@ export class Pipeline {
     try {
       const first = await cachedAgentRefusal(call.requester.principal);
       if (first !== null) return first;
-      const kept = this.#dependencies.audit.keepRefusal(call, params, denied);
+      const kept = this.#dependencies.audit.recordRefusal(call, params, denied);
       await new Deadline(REFUSED_MS, call.arrival).hold(kept);
       return denied;
     } catch (error) {
@@ -282,8 +282,8 @@ export class Pipeline {
 
 /** Why the credential of a caller who was known by memory is refused by now; null: it is good, or was verified for this request. */
 async function cachedAgentRefusal(principal: Principal | null): Promise<Refusal | null> {
-  if (principal?.type !== "agent" || principal.remembered === undefined) return null;
-  const verified = await principal.remembered.verify();
+  if (principal?.type !== "agent" || principal.cached === undefined) return null;
+  const verified = await principal.cached.verify();
   return verified.ok ? null : verified.refusal;
 }
 

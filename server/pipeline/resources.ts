@@ -48,23 +48,23 @@ const outside = () => refused(refusal("OUTSIDE_BINDING"));
 function inside<T extends { readonly organizationId: string }>(
   found: T | null,
   principal: ManagementPrincipal,
-  placeOf: (found: T) => ContainerRef,
+  containerOf: (found: T) => ContainerRef,
 ): Result<T> {
   if (found === null || found.organizationId !== principal.organizationId) return notFound();
-  return covers(bindingOf(principal), placeOf(found)) ? ok(found) : outside();
+  return covers(bindingOf(principal), containerOf(found)) ? ok(found) : outside();
 }
 
-const placeOfProject = ({ _id }: ProjectDocument): ContainerRef => ({ projectId: _id, teamId: null });
-const placeOfTeam = ({ _id, projectId }: TeamDocument): ContainerRef => ({ projectId, teamId: _id });
+const projectRef = ({ _id }: ProjectDocument): ContainerRef => ({ projectId: _id, teamId: null });
+const teamRef = ({ _id, projectId }: TeamDocument): ContainerRef => ({ projectId, teamId: _id });
 
 async function project({ projects }: Collections, principal: ManagementPrincipal, id: string) {
   const found = await projects.findOne({ _id: id });
-  return inside(found, principal, placeOfProject);
+  return inside(found, principal, projectRef);
 }
 
 async function team({ teams }: Collections, principal: ManagementPrincipal, id: string) {
   const found = await teams.findOne({ _id: id });
-  return inside(found, principal, placeOfTeam);
+  return inside(found, principal, teamRef);
 }
 
 const orgNotReady = ({ organization }: ManagementPrincipal): boolean => organization.status !== "ready";

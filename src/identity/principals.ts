@@ -14,7 +14,7 @@ export interface AgentPrincipal {
   /** The key that it came with. */
   readonly keyId: string;
   /** Left out where the agent's record was read for this request. */
-  readonly remembered?: CachedAgent;
+  readonly cached?: CachedAgent;
 }
 
 /**

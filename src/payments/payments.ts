@@ -40,7 +40,7 @@ export interface Payer {
   readonly profile: AgentProfile;
   readonly keyId: string;
   /** Left out where the agent's record was read for this payment. */
-  readonly remembered?: CachedPayer;
+  readonly cached?: CachedPayer;
 }
 
 /** The agent as it was read some seconds ago, and how its key is verified now. */
@@ -148,7 +148,7 @@ export class Payments {
   }
 
   async #pay(payer: Payer, order: PaymentOrder, bound: Bound): Promise<Result<RecordedPayment>> {
-    const { profile, remembered } = payer;
+    const { profile, cached } = payer;
     const decided = await this.#decide(payer, this.#requestOf(profile, order));
     const { revisionRecorded, reply, request } = decided;
     switch (reply.kind) {
@@ -179,8 +179,8 @@ export class Payments {
           }),
         );
       case "stale_agent": {
-        if (remembered === undefined) throw new Error("a ledger took what was just read to be remembered");
-        const verified = await remembered.verify();
+        if (cached === undefined) throw new Error("a ledger took what was just read to be remembered");
+        const verified = await cached.verify();
         return verified.ok ? this.#pay(verified.value, order, bound) : verified;
       }
       case "no_account":
@@ -218,26 +218,28 @@ export class Payments {
   }
 
   /** Asks the ledger, and looks the key up in the records when the ledger has forgotten it. */
-  async #decide({ keyId, profile, remembered }: Payer, asked: PaymentRequest): Promise<Decided> {
+  async #decide({ keyId, profile, cached }: Payer, requested: PaymentRequest): Promise<Decided> {
     const { agentId } = profile;
     const { approvalWindowSeconds, ledgers, metrics } = this.#dependencies;
-    const { rail } = asked;
+    const { rail } = requested;
     let recordsCheckedThrough = ledgers.closedOf(agentId);
     const release = ledgers.expect(profile);
     try {
-      for (let asks = 0; asks < DECISION_ATTEMPTS_MAX; asks += 1) {
+      for (let attempt = 0; attempt < DECISION_ATTEMPTS_MAX; attempt += 1) {
         const areRecordsChecked = recordsCheckedThrough > 0;
         const [{ rules: ruled, versions }, earlier] = await metrics.timed(rail, "lookup", () =>
           Promise.all([
-            this.#rulings.of(profile, asked),
-            areRecordsChecked ? this.#earlier.load({ agentId, keyHash: asked.keyHash }) : null,
+            this.#rulings.of(profile, requested),
+            areRecordsChecked ? this.#earlier.load({ agentId, keyHash: requested.keyHash }) : null,
           ]),
         );
         if (earlier !== null)
-          return { reply: { kind: "recorded" }, request: asked, revisionRecorded: Promise.resolve() };
-        const request = versions === undefined ? asked : { ...asked, rulesVersions: versions };
+          return { reply: { kind: "recorded" }, request: requested, revisionRecorded: Promise.resolve() };
+        const request = versions === undefined ? requested : { ...requested, rulesVersions: versions };
         const rules = areRecordsChecked
-          ? await metrics.timed(rail, "lookup", () => this.#rulings.withLikePayment(ruled, agentId, request))
+          ? await metrics.timed(rail, "lookup", () =>
+              this.#rulings.withSimilarPayment(ruled, agentId, request),
+            )
           : ruled;
         const command = {
           kind: "pay",
@@ -246,12 +248,12 @@ export class Payments {
           request,
           approvalWindowSeconds,
           recordsCheckedThrough,
-          ...(remembered === undefined ? {} : { cachedAgentRevision: remembered.revision }),
+          ...(cached === undefined ? {} : { cachedAgentRevision: cached.revision }),
           ...(rules === undefined ? {} : { rules }),
         } as const;
-        const asking = metrics.timed(rail, "decision", () => ledgers.submitUnrecorded(profile, command));
+        const submitting = metrics.timed(rail, "decision", () => ledgers.submitUnrecorded(profile, command));
         release();
-        const { requestedMs, revisionRecorded, reply } = await asking;
+        const { requestedMs, revisionRecorded, reply } = await submitting;
         if (reply.kind === "records_check_required") recordsCheckedThrough = reply.closed;
         else if (reply.kind === "stale_rules") this.#rulings.forget(profile);
         else return { reply, request, revisionRecorded, decidedSinceMs: requestedMs };
@@ -269,7 +271,7 @@ export class Payments {
     // No ledger compares what a dry run is judged by.
     this.#rulings.forget(profile);
     const { rules: ruled } = await this.#rulings.of(profile, payment);
-    const rules = await this.#rulings.withLikePayment(ruled, profile.agentId, payment);
+    const rules = await this.#rulings.withSimilarPayment(ruled, profile.agentId, payment);
     return { rail, recipient, amountCents, fingerprint: fingerprint(payment), rules };
   }
 

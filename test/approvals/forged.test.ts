@@ -277,7 +277,7 @@ describe("what is written to Temporal past this service", () => {
         const following = await temporal().start(SETTLEMENT_WORKFLOW, {
           workflowId: `forged/${randomUUID()}`,
           taskQueue,
-          args: [{ profile, payment: told, asked: 0 }],
+          args: [{ profile, payment: told, polls: 0 }],
         });
         await following.result();
       }

@@ -37,7 +37,7 @@ describe("what rules look up among an agent's records", () => {
   }
 
   const similarAt = async (agentId: string) =>
-    (await rulings.withLikePayment(duplicates, agentId, payment))?.similarAt ?? null;
+    (await rulings.withSimilarPayment(duplicates, agentId, payment))?.similarAt ?? null;
 
   const statuses: readonly [TransactionStatus, boolean][] = [
     ["approved", true],
@@ -77,8 +77,8 @@ describe("what rules look up among an agent's records", () => {
     const rules: PaymentRules = { checks: [{ type: "velocity", count: 1, windowSeconds: 1 }] };
     const agentId = randomUUID();
     await record(agentId);
-    expect(await rulings.withLikePayment(rules, agentId, payment)).to.equal(rules);
-    expect(await rulings.withLikePayment(undefined, agentId, payment)).to.equal(undefined);
+    expect(await rulings.withSimilarPayment(rules, agentId, payment)).to.equal(rules);
+    expect(await rulings.withSimilarPayment(undefined, agentId, payment)).to.equal(undefined);
   });
 
   /** Processor time of judging payments, one after the other, in milliseconds each; the fastest of some rounds. */

@@ -2,7 +2,7 @@ import type { AgentDocument } from "../../../src/store/documents.ts";
 import { followedOf, summarize } from "../../../src/domain/agent/state.ts";
 import type { AgentStateView } from "../../../src/messages/agent.ts";
 import type { AccountSnapshot } from "../../../src/messages/ledger.ts";
-import type { AgentBooksRead } from "./books.ts";
+import type { AgentSources } from "./sources.ts";
 import { ADVICE, type Difference } from "./difference.ts";
 
 /** Agents' records, against their actors and accounts. */
@@ -16,7 +16,7 @@ const isEnded = ({ archivedAt, walletDetached }: AgentDocument): boolean =>
   archivedAt !== null && walletDetached;
 
 /** An agent's actor, with its record and its account. */
-export function compareLife({ account, actor, agentId, record }: AgentBooksRead): Found[] {
+export function compareLifecycle({ account, actor, agentId, record }: AgentSources): Found[] {
   const who = { of: "agent", id: agentId, what: "the agent's actor", found: "none" } as const;
   if (actor === "silent") {
     const silent = { kind: "actor_silent", expected: "an answer", advice: ADVICE.silentActor } as const;
@@ -28,7 +28,7 @@ export function compareLife({ account, actor, agentId, record }: AgentBooksRead)
     return [{ ...who, kind: "actor_lost", expected: "running", advice: ADVICE.lostActor }];
   }
   return [
-    ...compareLifeRecord(actor, record),
+    ...compareLifecycleRecord(actor, record),
     ...(typeof account === "string" ? [] : compareFollowed(actor, account)),
   ];
 }
@@ -44,7 +44,7 @@ const lostRecord = (agentId: string): Found => ({
 });
 
 /** What the agent's record shows of its life follows its actor. */
-function compareLifeRecord(actor: AgentStateView, record: AgentDocument): Found[] {
+function compareLifecycleRecord(actor: AgentStateView, record: AgentDocument): Found[] {
   const summary = summarize(actor);
   const { archivedAt, authenticatedAt, keyId, name, revision, walletDetached } = summary;
   return compareAgentRecord({

@@ -6,8 +6,8 @@ import { TemporalActors } from "../../../src/actors/temporal.ts";
 import { type Collections, collectionsOf } from "../../../src/store/collections.ts";
 import type { Connections } from "../../../src/store/connections.ts";
 import { AdminError, connected } from "../connecting.ts";
-import { keepCommand } from "../keep-command.ts";
-import { sealingKeyBeside } from "../master-key.ts";
+import { recordCommand } from "../record-command.ts";
+import { requireMasterKey } from "../master-key.ts";
 import { plural } from "../reconcile/text.ts";
 
 export interface AcceptOptions {
@@ -48,7 +48,7 @@ export async function acceptRecordsOn(
   { isConfirmed, projectId }: AcceptOptions,
 ): Promise<Accepted> {
   const { db, temporal } = connections;
-  const masterKey = isConfirmed ? await sealingKeyBeside(env) : null;
+  const masterKey = isConfirmed ? await requireMasterKey(env) : null;
   const collections = collectionsOf(db);
   const project = await collections.projects.findOne({ _id: projectId });
   if (project === null) throw new AdminError(`There is no project ${projectId}.`);
@@ -61,7 +61,7 @@ export async function acceptRecordsOn(
   const lacking = await lackingIn(collections, await accountsOf(actors, projectId));
   const found = { projectId, ledgerRevision: state.revision, recordedRevision: recorded, lacking };
   if (masterKey === null) return { ...found, isDone: false };
-  await keepCommand(db, masterKey, {
+  await recordCommand(db, masterKey, {
     organizationId: project.organizationId,
     via: "accept-records",
     action: "acceptRecords",
@@ -121,11 +121,11 @@ export const acceptedText = ({
         ? `agent ${agentId} has an account and no record: nobody can pay by it`
         : `agent ${agentId} lacks the records of ${plural(payments, "payment")}`,
     ),
-    ...NOT_MENDED,
+    ...NOT_REPAIRED,
     isDone ? "The ledger goes on." : "Nothing was done. With --yes the ledger goes on.",
   ].join("\n");
 
-const NOT_MENDED: readonly string[] = [
+const NOT_REPAIRED: readonly string[] = [
   "What the records lack goes on counting under every limit, and can't be listed.",
   "An idempotency key of a lost payment is answered 503 as long as the ledger remembers it (the newest 5,000 of the project); after that it would pay again.",
 ];

@@ -18,7 +18,7 @@ import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/
 import { type Collections, collectionsOf } from "../../../src/store/collections.ts";
 import type { Connections } from "../../../src/store/connections.ts";
 import { AdminError } from "../connecting.ts";
-import { askEach } from "../reconcile/ask-each.ts";
+import { mapConcurrently } from "../reconcile/map-concurrently.ts";
 
 /** What is read of a project whose ledger is lost. */
 
@@ -159,7 +159,7 @@ async function askActors(
   agents: readonly AgentDocument[],
 ): Promise<ReadonlyMap<string, AgentStateView>> {
   const asked = agents.filter(({ archivedAt, walletDetached }) => archivedAt === null || !walletDetached);
-  const answers = await askEach(asked, async ({ _id: agentId }) => {
+  const answers = await mapConcurrently(asked, async ({ _id: agentId }) => {
     const handle = temporal.workflow.getHandle(agentWorkflowId(agentId));
     try {
       return await temporal.withDeadline(Date.now() + ACTOR_MS, () =>

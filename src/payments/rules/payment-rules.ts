@@ -78,7 +78,7 @@ export class PaymentRulings {
   }
 
   /** The rules, with the newest like payment that is done with, where a rule asks for it. */
-  async withLikePayment(
+  async withSimilarPayment(
     rules: PaymentRules | undefined,
     agentId: string,
     payment: Payment,

@@ -14,7 +14,7 @@ import { Secret } from "../../parts/secret.tsx";
 import { MintKey } from "./mint-key.tsx";
 
 type Key = Item<"listOrganizationKeys">;
-type Asked = { readonly how: "rotate" | "revoke"; readonly key: Key };
+type OpenDialog = { readonly how: "rotate" | "revoke"; readonly key: Key };
 
 const STALE = [["organizationKeys"]];
 
@@ -28,7 +28,7 @@ export function OrganizationKeys(): ReactElement {
   );
   const [isMinting, setMinting] = useState(false);
   const [secret, setSecret] = useState<string | null>(null);
-  const [asked, ask, close] = useOpened<Asked>();
+  const [dialog, openDialog, close] = useOpened<OpenDialog>();
   const keys = pages.data?.pages.flatMap((page) => page.organizationKeys) ?? [];
   const mint = (
     <Button leftSection={<Icon name="plus" />} onClick={() => setMinting(true)}>
@@ -65,7 +65,7 @@ export function OrganizationKeys(): ReactElement {
           </thead>
           <tbody>
             {keys.map((key) => (
-              <Row key={key.id} of={key} onAsk={(how) => ask({ how, key })} />
+              <Row key={key.id} of={key} onOpenDialog={(how) => openDialog({ how, key })} />
             ))}
           </tbody>
         </table>
@@ -80,7 +80,7 @@ export function OrganizationKeys(): ReactElement {
           }}
         />
       ) : null}
-      {asked === null ? null : <Ask asked={asked} onClose={close} onRotated={setSecret} />}
+      {dialog === null ? null : <ConfirmDialog dialog={dialog} onClose={close} onRotated={setSecret} />}
       {secret === null ? null : (
         <Secret title="The new key" label="Organization key" value={secret} onClose={() => setSecret(null)} />
       )}
@@ -90,10 +90,10 @@ export function OrganizationKeys(): ReactElement {
 
 interface RowProps {
   readonly of: Key;
-  readonly onAsk: (how: Asked["how"]) => void;
+  readonly onOpenDialog: (how: OpenDialog["how"]) => void;
 }
 
-function Row({ of: key, onAsk }: RowProps): ReactElement {
+function Row({ of: key, onOpenDialog }: RowProps): ReactElement {
   const names = useNames();
   const { binding } = key;
   const state = stateOf(key);
@@ -143,13 +143,16 @@ function Row({ of: key, onAsk }: RowProps): ReactElement {
               </ActionIcon>
             </Menu.Target>
             <Menu.Dropdown>
-              <Menu.Item leftSection={<Icon name="refresh" size={16} />} onClick={() => onAsk("rotate")}>
+              <Menu.Item
+                leftSection={<Icon name="refresh" size={16} />}
+                onClick={() => onOpenDialog("rotate")}
+              >
                 Rotate
               </Menu.Item>
               <Menu.Item
                 color="red"
                 leftSection={<Icon name="trash" size={16} />}
-                onClick={() => onAsk("revoke")}
+                onClick={() => onOpenDialog("revoke")}
               >
                 Revoke
               </Menu.Item>
@@ -161,14 +164,14 @@ function Row({ of: key, onAsk }: RowProps): ReactElement {
   );
 }
 
-interface AskProps {
-  readonly asked: Asked;
+interface ConfirmDialogProps {
+  readonly dialog: OpenDialog;
   readonly onClose: () => void;
   readonly onRotated: (value: string) => void;
 }
 
-function Ask({ asked, onClose, onRotated }: AskProps): ReactElement {
-  const { how, key } = asked;
+function ConfirmDialog({ dialog, onClose, onRotated }: ConfirmDialogProps): ReactElement {
+  const { how, key } = dialog;
   const rotate = useAction(() => api.rotateOrganizationKey({ id: key.id }), { stale: STALE });
   const revoke = useAction(() => api.revokeOrganizationKey({ id: key.id }), { stale: STALE });
   const run = async (): Promise<void> => {

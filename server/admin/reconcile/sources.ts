@@ -42,7 +42,7 @@ export interface SpentEvent {
 }
 
 /** What there is of an agent. Its actor and its account were asked for before its records were read. */
-export interface AgentBooksRead {
+export interface AgentSources {
   readonly agentId: string;
   /** `lost`: there is no such actor; `silent`: it did not answer. */
   readonly actor: AgentStateView | "lost" | "silent";
@@ -56,18 +56,18 @@ export interface AgentBooksRead {
 }
 
 /** A project's ledger: its levels at one moment, and each account at a moment of its own. */
-export interface LedgerBooks {
+export interface LedgerSource {
   /** The project, and teams that a cap, rules or an account were ever under. */
   readonly levels: readonly LevelSnapshot[];
   readonly accounts: ReadonlyMap<string, AccountSnapshot>;
 }
 
 /** A project. Its ledger was asked before its records were read. */
-export interface ProjectBooks {
+export interface ProjectSources {
   readonly organizationId: string;
   readonly projectId: string;
   /** `lost`: there is no such ledger; `silent`: it did not answer. */
-  readonly ledger: LedgerBooks | "lost" | "silent";
+  readonly ledger: LedgerSource | "lost" | "silent";
   /** What the records say that agents without an account have spent, by team. */
   readonly droppedCents: ReadonlyMap<string, number>;
   readonly project: ContainerDocument | null;
