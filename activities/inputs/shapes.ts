@@ -1,18 +1,26 @@
 import { z } from "zod";
-import type {
-  Approval,
-  BudgetContext,
-  Payment,
-  PaymentRequest,
-  Resolver,
-  RulesVersions,
+import {
+  type Approval,
+  type BudgetContext,
+  type Payment,
+  type PaymentRequest,
+  RAILS,
+  type Resolver,
+  type RulesVersions,
 } from "../../src/domain/ledger/payment.ts";
 import type { BudgetPolicy, Denial, DenialDetails } from "../../src/domain/ledger/policy.ts";
 import type { AgentProfile, AgentSummary, FollowedAgent } from "../../src/domain/agent/state.ts";
 import type { RecordedCap } from "../../src/domain/ledger/commands.ts";
 import type { AccountSummary, Cap } from "../../src/domain/ledger/state.ts";
 import type { MirroredLimits, UnfinishedPayment } from "../types.ts";
-import { type LifecycleEvent, lifecycleEventId } from "../../src/domain/events.ts";
+import {
+  EVENT_TYPES,
+  type EventType,
+  LIFECYCLE_EVENTS,
+  type LifecycleEvent,
+  lifecycleEventId,
+  type LifecycleEventType,
+} from "../../src/domain/events.ts";
 import { MAX_CENTS } from "../../src/domain/money.ts";
 
 /** What activities are given, field by field. Bounds are those of the kinds of things, not those of the contract. */
@@ -40,7 +48,7 @@ export const instant = z.int().min(0).max(LATEST_MS);
 export const version = z.int().min(0);
 export const items = <T>(each: z.ZodType<T>) => z.array(each).max(ITEMS_MAX);
 
-const rail = z.enum(["card", "wallet"]);
+const rail = z.enum(RAILS);
 
 export const profile = exactly<AgentProfile>({
   organizationId: id,
@@ -161,9 +169,12 @@ export const followed = exactly<FollowedAgent>({
   isArchived: z.boolean(),
 });
 
+const isLifecycle = (type: EventType): type is LifecycleEventType => type in LIFECYCLE_EVENTS;
+const LIFECYCLE_TYPES = EVENT_TYPES.filter(isLifecycle);
+
 const event = exactly<LifecycleEvent>({
   id,
-  type: z.enum(["agent.paused", "agent.resumed", "agent.archived"]),
+  type: z.literal(LIFECYCLE_TYPES),
   at: instant,
   revision: count,
 });

@@ -3,7 +3,7 @@ import type { Payment, RailOutcome } from "../../src/domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../../src/domain/agent/state.ts";
 import type { RecordedCap } from "../../src/domain/ledger/commands.ts";
 import { type AccountSummary, type Cap, NO_CAP } from "../../src/domain/ledger/state.ts";
-import type { RuleCheck } from "../../src/domain/rules/checks.ts";
+import type { RuleCheck } from "../../src/domain/rules/rules.ts";
 import type { Observer, RecordShown } from "./audit/observer.ts";
 import type { Timeline } from "./timeline.ts";
 

@@ -4,7 +4,7 @@ import type { BudgetPolicy, BudgetPolicyPatch } from "../../src/domain/ledger/po
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { CommandOf } from "../../src/domain/ledger/commands.ts";
 import type { Account } from "../../src/domain/ledger/state.ts";
-import type { RuleCheck } from "../../src/domain/rules/checks.ts";
+import type { RuleCheck } from "../../src/domain/rules/rules.ts";
 import { accountView } from "../../workflows/ledger-views.ts";
 import { FATES, recipientOf } from "./counterparts.ts";
 import { TEAMS, type World } from "./world.ts";

@@ -2,6 +2,7 @@ import type { Filter } from "mongodb";
 import type { z } from "zod";
 import type { AgentDocument } from "../../src/store/documents.ts";
 import type { agent } from "../../src/contract/records.ts";
+import { labelsIn, labelsOf } from "../../src/domain/agent/labels.ts";
 import { patchPolicy } from "../../src/domain/ledger/policy.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
@@ -148,21 +149,17 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
 
     async updateAgent({ body }, { audit, target }) {
       if (target.lifecycle === "archived") return refused(refusal("AGENT_ARCHIVED"));
-      const { appearance, description, name } = body;
+      const { name, ...fields } = body;
+      const labels = labelsIn(fields);
       const before = shownOf(target);
-      await audit.begin({
-        before,
-        after: { ...before, ...definedFields({ appearance, description, name }) },
-      });
+      await audit.begin({ before, after: { ...before, ...definedFields({ name }), ...labels } });
       if (name !== undefined) {
         const reply = await agents.submit(target._id, { kind: "rename", name });
         if (reply.kind !== "renamed") return refused(refusal("AGENT_ARCHIVED"));
       }
-      const shown = definedFields({ appearance, description });
-      const isShown = Object.keys(shown).length > 0;
-      if (isShown) {
+      if (Object.keys(labels).length > 0) {
         const live = { _id: target._id, lifecycle: { $ne: "archived" as const } };
-        const changed = { $set: { ...shown, updatedAt: clock() } };
+        const changed = { $set: { ...labels, updatedAt: clock() } };
         const { matchedCount } = await collections.agents.updateOne(live, changed);
         if (matchedCount === 0) return refused(refusal("AGENT_ARCHIVED"));
       }
@@ -179,11 +176,7 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
   };
 }
 
-const shownOf = ({ appearance, description, name }: AgentDocument) => ({
-  name,
-  description,
-  appearance: appearance ?? null,
-});
+const shownOf = (agent: AgentDocument) => ({ name: agent.name, ...labelsOf(agent) });
 
 /** A filter by which the index on names finds agents, whatever the case. */
 const named = (name: string, lifecycle: AgentDocument["lifecycle"] | undefined): Filter<AgentDocument> => ({

@@ -4,6 +4,7 @@ import { createdEvent } from "../../src/store/journal.ts";
 import { NoSuchActor } from "../../src/actors/no-such-actor.ts";
 import type { AgentReply } from "../../src/domain/agent/commands.ts";
 import { isDeliverable } from "../../src/domain/agent/access.ts";
+import { labelsOf, setLabelsIn } from "../../src/domain/agent/labels.ts";
 import type { BudgetPolicy } from "../../src/domain/ledger/policy.ts";
 import { formatApiKey, last4 } from "../../src/domain/api-key.ts";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
@@ -216,7 +217,7 @@ const isStillDeliverable = (
 const payloadOf = (body: CreateBody) => ({
   name: body.name,
   teamId: body.teamId,
-  description: body.description ?? null,
+  ...setLabelsIn(body),
   ...policyIn(body),
   scopes: body.scopes ?? null,
 });
@@ -236,7 +237,7 @@ const recordOf = ({ body, id, key, now, principal, team }: Draft): AgentDocument
   projectId: team.projectId,
   teamId: team._id,
   name: body.name,
-  description: body.description ?? null,
+  ...labelsOf(body),
   scopes: body.scopes ?? null,
   lifecycle: "active",
   policy: policyIn(body),
@@ -245,7 +246,6 @@ const recordOf = ({ body, id, key, now, principal, team }: Draft): AgentDocument
   reservedCents: 0,
   wallet: null,
   key,
-  appearance: null,
   authenticatedAt: null,
   walletDetached: false,
   ...creatorOf(principal),

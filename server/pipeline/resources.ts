@@ -70,7 +70,7 @@ async function team({ teams }: Collections, principal: ManagementPrincipal, id: 
 const orgNotReady = ({ organization }: ManagementPrincipal): boolean => organization.status !== "ready";
 
 /** The parts that the operation's schemas promise are there. */
-function given(value: string | undefined): string {
+function required(value: string | undefined): string {
   if (value === undefined) throw new Error("an operation's input does not name its subject");
   return value;
 }
@@ -79,20 +79,20 @@ const FINDERS: { readonly [S in ResourceKind]: Find<S> } = {
   none: () => ok(null),
   list: (_collections, principal) => ok(reachOf(bindingOf(principal))),
   async agent({ agents }, principal, { params }) {
-    const found = await agents.findOne({ _id: given(params.id) });
+    const found = await agents.findOne({ _id: required(params.id) });
     return inside(found, principal, (agent) => agent);
   },
   async transaction({ transactions }, principal, { params }) {
-    return inside(await transactions.findOne({ _id: given(params.id) }), principal, (found) => found);
+    return inside(await transactions.findOne({ _id: required(params.id) }), principal, (found) => found);
   },
   async approval({ approvals }, principal, { params }) {
-    return inside(await approvals.findOne({ _id: given(params.id) }), principal, (found) => found);
+    return inside(await approvals.findOne({ _id: required(params.id) }), principal, (found) => found);
   },
-  project: (collections, principal, { params }) => project(collections, principal, given(params.id)),
-  team: (collections, principal, { params }) => team(collections, principal, given(params.id)),
+  project: (collections, principal, { params }) => project(collections, principal, required(params.id)),
+  team: (collections, principal, { params }) => team(collections, principal, required(params.id)),
   newAgent(collections, principal, { body }) {
     if (orgNotReady(principal)) return refused(refusal("ORG_NOT_READY"));
-    return team(collections, principal, given(body?.teamId));
+    return team(collections, principal, required(body?.teamId));
   },
   newProject(_collections, principal) {
     if (orgNotReady(principal)) return refused(refusal("ORG_NOT_READY"));

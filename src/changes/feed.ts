@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type ChangeStream, type Collection, type Db, type Document, MongoError, Timestamp } from "mongodb";
 import { AUDIT_LOG } from "../store/audit-documents.ts";
 import { type AgentDocument, COLLECTIONS } from "../store/documents.ts";
+import { LABELS } from "../domain/agent/labels.ts";
 import type { ChangeKind } from "../contract/stream.ts";
 import { kindsPublishedBy, PUBLISHED_ACTIONS } from "./kinds.ts";
 import { endOf, type Position, positionAt } from "./position.ts";
@@ -78,9 +79,10 @@ const PIPELINE: Document[] = [
       "fullDocument.action": 1,
       "fullDocument.resource.id": 1,
       ...Object.fromEntries(
-        ["lifecycle", "policyVersion", "name", "description", "appearance", "key", "walletDetached"].map(
-          (field) => [`updateDescription.updatedFields.${field}`, 1],
-        ),
+        ["lifecycle", "policyVersion", "name", ...LABELS, "key", "walletDetached"].map((field) => [
+          `updateDescription.updatedFields.${field}`,
+          1,
+        ]),
       ),
     },
   },

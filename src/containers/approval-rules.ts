@@ -101,7 +101,7 @@ export class ApprovalRules {
   }
 }
 
-/** What their hash is the same for is the same to the letter: rules are kept in memory by it (server/rules). */
+/** What their hash is the same for is the same to the letter: rules are kept in memory by it (src/payments/rules). */
 function stored(rules: readonly ApprovalRule[], version: number): StoredRules {
   const contentHash = createHash("sha256").update(JSON.stringify(rules)).digest("base64url");
   return { rules, version, contentHash };

@@ -86,45 +86,60 @@ const ruleOf = <I extends z.ZodType, E extends z.ZodType, W extends z.ZodType>(
 
 const id = z.string().regex(/^rule_[0-9A-HJKMNP-TV-Z]{26}$/, "must be the id of a rule that is there");
 
-/** All types in one flat shape, since tools take no unions; which parameters a type takes is judged after it. */
+/** Which payments a type holds for a person, as the model reads it that sets rules. */
+const HOLDS: Readonly<Record<RuleType, string>> = {
+  amount_above: "above params.amountCents",
+  new_recipient: "to a recipient that the agent has not paid before; no params",
+  recipient: "to one of params.anyOf",
+  merchant_category: "of one of the codes in params.anyOf",
+  rail: "by one of params.anyOf",
+  velocity: "more than params.count payments of the agent in params.windowSeconds",
+  duplicate: "like an earlier one (recipient, amount) in params.windowSeconds",
+  time_window: "at times outside, or inside, of the window in params",
+};
+const holds = Object.entries(HOLDS)
+  .map(([type, what]) => `${type}: ${what}.`)
+  .join(" ");
+
+/**
+ * All types in one flat shape, since tools take no unions; which parameters a type takes is judged after it. Only models
+ * read what is said here: the reference shows each type with its own parameters.
+ */
 const flatRule = z.strictObject({
   id: z
     .string()
     .max(100)
     .optional()
-    .meta({ description: "Of a rule that is there; left out for a new one." }),
-  type: z.enum(RULE_TYPES),
-  enabled: z.boolean().default(true),
+    .meta({ description: "The id of an existing rule, as it was read; left out for a new one." }),
+  type: z.enum(RULE_TYPES).meta({ description: `Which payments it holds. ${holds}` }),
+  enabled: z.boolean().default(true).meta({ description: "false: the rule is stored and holds nothing." }),
   params: z
     .strictObject({
-      amountCents: cents.optional().meta({ description: "amount_above: flags what is above it, not at it." }),
-      anyOf: atMost(ANY_OF_MAX, z.string().max(1_000))
+      amountCents: cents
         .optional()
-        .meta({
-          description:
-            "recipient: names and addresses, compared without case, invisible characters and extra spaces; merchant_category: four-digit codes; rail: " +
-            "`card`, `wallet`. At least one.",
-        }),
-      count: paymentCount.optional().meta({
-        description: "velocity: flags the payment that would be number count + 1 of the agent in the window.",
+        .meta({ description: "amount_above: cents; a payment of exactly this amount is not held." }),
+      anyOf: atMost(ANY_OF_MAX, z.string().max(1_000)).optional().meta({
+        description:
+          "recipient: names or wallet addresses. merchant_category: four-digit codes. rail: `card`, `wallet`.",
       }),
+      count: paymentCount.optional().meta({ description: "velocity: this many pass, the next one is held." }),
       windowSeconds: windowSeconds
         .optional()
         .meta({ description: "velocity, duplicate: how far back, at most 31 days." }),
-      timezone: z.string().max(100).optional().meta({ description: "time_window: an IANA time zone." }),
+      timezone: z.string().max(100).optional().meta({ description: "time_window: such as Europe/Berlin." }),
       days: atMost(WEEKDAYS.length, z.enum(WEEKDAYS)).optional().meta({
-        description: "time_window: weekdays; over midnight, the day on which the window begins.",
+        description: "time_window: weekdays; for a window over midnight the day on which it begins.",
       }),
       from: z.string().max(5).optional().meta({ description: "time_window: HH:MM, inclusive." }),
       to: z.string().max(5).optional().meta({
-        description:
-          "time_window: HH:MM up to 24:00, exclusive; over midnight when `from` is later; never equal to it.",
+        description: "time_window: HH:MM up to 24:00, exclusive; earlier than `from`: over midnight.",
       }),
       outside: z.boolean().optional().meta({
-        description: "time_window: true (default) flags what lies outside, false what lies inside.",
+        description:
+          "time_window: true (the default) holds what is outside the window, false what is inside.",
       }),
     })
-    .meta({ description: "Those of the rule's type, all of them and no others." }),
+    .meta({ description: "The parameters of the type and no others; {} for a type without any." }),
 });
 
 const sentRule = flatRule.pipe(ruleOf({ id: id.optional(), enabled: z.boolean() }, windowAsSent));

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isAddress } from "../domain/address.ts";
 import { MAX_CENTS } from "../domain/money.ts";
-import { FOLDED_NAME_MAX, foldsShort } from "../domain/rules/rules.ts";
+import { FOLDED_NAME_MAX, foldsShort } from "../domain/rules/compared-name.ts";
 import { LOGO_DATA_URL, LOGO_DATA_URL_CHARACTERS_MAX, readLogo } from "./logo.ts";
 import { referred } from "./reference.ts";
 

@@ -1,5 +1,7 @@
 import { z } from "zod";
 import { ERRORS } from "../domain/errors.ts";
+import { RAILS } from "../domain/ledger/payment.ts";
+import { shownLabels } from "./agent-labels.ts";
 import { referred } from "./reference.ts";
 import { AGENT_TOOLS } from "./tool-names.ts";
 import { cents, nextCursor, paymentCount, timestamp, uuid } from "./primitives.ts";
@@ -64,7 +66,7 @@ export const keySummary = z.strictObject({
 export const wallet = z.strictObject({ address: z.string(), chainCaip2: z.string() });
 
 export const transactionStatus = z.enum(["approved", "pending", "denied", "failed", "reversed", "expired"]);
-export const rail = z.enum(["card", "wallet"]);
+export const rail = z.enum(RAILS);
 
 const lastPayment = z.strictObject({
   transactionId: z.string(),
@@ -79,7 +81,7 @@ export const agent = z
   .strictObject({
     id: uuid,
     name: z.string(),
-    description: z.string().nullable(),
+    ...shownLabels,
     state: z.enum(["active", "paused", "archived"]),
     projectId: uuid,
     teamId: uuid,
@@ -88,7 +90,6 @@ export const agent = z
     spentCents: cents,
     reservedCents: cents,
     autoApprovalThresholdCents: cents.nullable(),
-    appearance: z.strictObject({ color: z.string(), icon: z.string() }).nullable(),
     wallet: wallet.nullable(),
     key: keySummary.nullable(),
     createdBy: z.strictObject({ type: z.enum(["user", "organization_key"]), id: z.string() }),
@@ -98,7 +99,7 @@ export const agent = z
     archivedAt: timestamp.nullable(),
     lastPayment: lastPayment.nullable().optional().meta({
       description:
-        "Its newest payment, in whatever status; null: none. Only in a list with `include=lastPayment`.",
+        "Its newest payment, in whatever status; null: none. Only in a list with `with=lastPayment`.",
     }),
   })
   .meta({ id: "Agent" });

@@ -1,3 +1,4 @@
+import type { AgentLifecycle } from "./agent/state.ts";
 import { type Approval, HELD_REVISION, type Payment } from "./ledger/payment.ts";
 import { utcDate } from "./ledger/usage.ts";
 
@@ -16,7 +17,13 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
-export type LifecycleEventType = Extract<EventType, "agent.paused" | "agent.resumed" | "agent.archived">;
+/** Events of an agent's own life, and the state that each leaves it in. */
+export const LIFECYCLE_EVENTS = {
+  "agent.paused": "paused",
+  "agent.resumed": "active",
+  "agent.archived": "archived",
+} as const satisfies Partial<Record<EventType, AgentLifecycle>>;
+export type LifecycleEventType = keyof typeof LIFECYCLE_EVENTS;
 
 /** Something that became of an agent itself. Kept by its actor until it is known to be in the journal. */
 export interface LifecycleEvent {

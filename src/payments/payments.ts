@@ -5,7 +5,7 @@ import { TimeoutError, withTimeout } from "../lib/with-timeout.ts";
 import { type ExecutionHints, type PaymentEffects, Superseded } from "./effects.ts";
 import type { HmacPaymentProofs } from "./payment-proofs.ts";
 import { approvalDocument, transactionDocument } from "../store/records.ts";
-import type { Payment, PaymentRequest } from "../domain/ledger/payment.ts";
+import type { Payment, PaymentRequest, Rail } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import { refusal } from "../domain/errors.ts";
 import type { LedgerReply } from "../domain/ledger/commands.ts";
@@ -26,7 +26,7 @@ import { batchLoader } from "../lib/batch-loader.ts";
 
 /** What a client asks to be paid, parsed. */
 export interface PaymentOrder {
-  readonly rail: "card" | "wallet";
+  readonly rail: Rail;
   readonly recipient: string;
   readonly amountCents: number;
   readonly currency: "USD";

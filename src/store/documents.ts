@@ -10,6 +10,7 @@ import type {
   TransactionStatus,
 } from "../domain/ledger/payment.ts";
 import type { BudgetPolicy, DenialCode } from "../domain/ledger/policy.ts";
+import type { AgentLabels } from "../domain/agent/labels.ts";
 import type { AgentLifecycle } from "../domain/agent/state.ts";
 import type { Cap } from "../domain/ledger/state.ts";
 import type { ApprovalRule } from "../domain/rules/rules.ts";
@@ -120,13 +121,12 @@ export interface WalletRecord {
   factory: string;
 }
 
-export interface AgentDocument extends Document {
+export interface AgentDocument extends Document, Partial<AgentLabels> {
   _id: string;
   organizationId: string;
   projectId: string;
   teamId: string;
   name: string;
-  description: string | null;
   /** Tools the key may call; null: all. */
   scopes: string[] | null;
   lifecycle: AgentLifecycle;
@@ -143,7 +143,6 @@ export interface AgentDocument extends Document {
   keyDeliverableUntil?: Date | null;
   /** When a key of the agent was used first; null, or not there: never, as far as is known here. */
   authenticatedAt?: Date | null;
-  appearance?: { color: string; icon: string } | null;
   /** Whether the service has given up its right to spend from the archived agent's wallet. */
   walletDetached: boolean;
   createdBy: { type: "user" | "organization_key"; id: string };
@@ -178,7 +177,7 @@ export type AgentSnapshot = Pick<
   AgentDocument,
   | "_id"
   | "name"
-  | "description"
+  | keyof AgentLabels
   | "lifecycle"
   | "projectId"
   | "teamId"
@@ -187,7 +186,6 @@ export type AgentSnapshot = Pick<
   | "policyVersion"
   | "spentCents"
   | "reservedCents"
-  | "appearance"
   | "wallet"
   | "key"
   | "createdBy"

@@ -1,7 +1,7 @@
 import type { Collection, Db } from "mongodb";
 import type { Payment } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
-import { createdEventId, type LifecycleEvent, paymentEvents } from "../domain/events.ts";
+import { createdEventId, LIFECYCLE_EVENTS, type LifecycleEvent, paymentEvents } from "../domain/events.ts";
 import { BulkWriter } from "./bulk-writer.ts";
 import type { AgentDocument, AgentSnapshot, EventDocument } from "./documents.ts";
 import { COLLECTIONS } from "./documents.ts";
@@ -70,16 +70,11 @@ export class EventJournal {
     const agent = await this.#agents.findOne({ _id: agentId });
     if (agent === null) throw new Error(`agent ${agentId} has lost its record`);
     const times = timesOf(events);
-    const lifecycles = {
-      "agent.paused": "paused",
-      "agent.resumed": "active",
-      "agent.archived": "archived",
-    } as const;
     await this.#write(
       this.#writes,
       ofAgent(profileOf(agent)),
       events.map(({ at, id, type }, index) => {
-        const lifecycle = lifecycles[type];
+        const lifecycle = LIFECYCLE_EVENTS[type];
         // The record may be ahead of the event, or behind it.
         const then =
           lifecycle === "archived" ? { archivedAt: new Date(at), key: null } : { archivedAt: null };

@@ -1,7 +1,7 @@
 import type { Approval, Payment } from "../domain/ledger/payment.ts";
 import type { Denial } from "../domain/ledger/policy.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
-import { comparedName } from "../domain/rules/rules.ts";
+import { comparedName } from "../domain/rules/compared-name.ts";
 import type { ApprovalDocument, TransactionDocument } from "./documents.ts";
 
 /** What is written down of a payment. */

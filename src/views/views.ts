@@ -15,6 +15,7 @@ import type {
 import type { CardLedgerDocument } from "../rails/card-sandbox.ts";
 import type { failBilling, listCardLedger } from "../contract/operations/sandbox.ts";
 import type { OrganizationKeyDocument } from "../store/organization-key-documents.ts";
+import { labelsOf } from "../domain/agent/labels.ts";
 import { AGENT_TOOLS } from "../contract/tool-names.ts";
 import type * as records from "../contract/records.ts";
 import type * as organizationKeyOperations from "../contract/operations/organization-keys.ts";
@@ -42,7 +43,7 @@ export function agentView(agent: AgentSnapshot): AgentView {
   return {
     id: agent._id,
     name: agent.name,
-    description: agent.description,
+    ...labelsOf(agent),
     state: agent.lifecycle,
     projectId: agent.projectId,
     teamId: agent.teamId,
@@ -51,8 +52,6 @@ export function agentView(agent: AgentSnapshot): AgentView {
     spentCents: agent.spentCents,
     reservedCents: agent.reservedCents,
     autoApprovalThresholdCents: agent.policy.autoApprovalThresholdCents,
-    // Agents from before they had one have no such field.
-    appearance: agent.appearance ?? null,
     wallet: walletView(agent),
     key: key && agentKeyView(key, "active"),
     createdBy: agent.createdBy,

@@ -1,6 +1,10 @@
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { expect } from "chai";
 import { operationList } from "../../src/contract/registry.ts";
+import { LABELS } from "../../src/domain/agent/labels.ts";
+import { EVENT_TYPES } from "../../src/domain/events.ts";
+import { RULE_TYPES } from "../../src/domain/rules/rules.ts";
 import { sourceFiles } from "./imports.ts";
 
 /** Where every operation has its place, as CONTRIBUTING.md says: its definition, its route in the client, its handler, what it changes. */
@@ -35,6 +39,27 @@ const KNOWN_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
 const named = (id: string): RegExp =>
   new RegExp(`"${id}"|^ {2,4}(?:async )?${id}[(:]|export const ${id}\\b|: ${id}\\b`, "m");
 
+/** What else has to be at most in so many files, generated ones, tests and documents left out. */
+const PLACES_MAX = 4;
+
+/** Rule types whose names nothing else has, events, and the label of agents that is called like nothing else. */
+const SUBJECTS: readonly string[] = [
+  ...RULE_TYPES.filter((type) => type.includes("_") || type === "velocity"),
+  ...EVENT_TYPES,
+  ...LABELS.filter((label) => label !== "description"),
+];
+
+/** A file of the product, the dashboard included, and what it says. */
+async function productTexts(): Promise<(readonly [file: string, text: string])[]> {
+  const web = (await readdir("web/src", { recursive: true })).filter((file) => /\.tsx?$/.test(file));
+  const files = [...(await sourceFiles()), ...web.map((file) => join("web/src", file))];
+  return Promise.all(files.map(async (file) => [file, await readFile(file, "utf8")] as const));
+}
+
+/** A literal, or the key or field of something. */
+const mentions = (name: string, text: string): boolean =>
+  new RegExp(`"${name}"|^ +(?:readonly )?${name}[?]?[:({]|[.]${name}\\b|[{,] ${name}\\b`, "m").test(text);
+
 const FOLDERS = /^(?:src\/(?:contract|client|changes)|server)\//;
 
 describe("an operation", () => {
@@ -64,5 +89,20 @@ describe("an operation", () => {
       const text = await readFile(file, "utf8");
       for (const id of ids) expect(named(id).test(text), `${file} ${id}`).to.equal(true);
     }
+  });
+});
+
+describe("a rule type, an event and a label of agents", () => {
+  it(`is in at most ${String(PLACES_MAX)} files each`, async () => {
+    const texts = await productTexts();
+    const places = SUBJECTS.map((name) => ({
+      name,
+      files: texts.filter(([, text]) => mentions(name, text)).map(([file]) => file),
+    }));
+    expect(places.filter(({ files }) => files.length > PLACES_MAX)).to.deep.equal([]);
+    expect(
+      places.filter(({ files }) => files.length === 0),
+      "a name that is found nowhere",
+    ).to.deep.equal([]);
   });
 });

@@ -2,8 +2,7 @@ import { expect } from "chai";
 import { DateTime } from "luxon";
 import { ZoneClocks, zoneOffsets } from "../../src/payments/rules/zone-offsets.ts";
 import { paymentRules } from "../../src/domain/rules/checks.ts";
-import { readyRules } from "../../src/domain/rules/ready-rules.ts";
-import { type RuleParams, WEEKDAYS } from "../../src/domain/rules/rules.ts";
+import { readyRules, type RuleParams, WEEKDAYS } from "../../src/domain/rules/rules.ts";
 import { timeWindowFlags, wallClock } from "../../src/domain/rules/time-window.ts";
 import { DAY, HOUR, MINUTE } from "./support/actor.ts";
 

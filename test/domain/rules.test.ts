@@ -15,9 +15,9 @@ import { DateTime } from "luxon";
 import { zoneOffsets } from "../../src/payments/rules/zone-offsets.ts";
 import { paymentRules, type RuledPayment } from "../../src/domain/rules/checks.ts";
 import { flaggedTypes } from "../../src/domain/rules/flags.ts";
-import { readyRules } from "../../src/domain/rules/ready-rules.ts";
 import {
   type ApprovalRule,
+  readyRules,
   RULE_TYPES,
   type RuleParams,
   type RuleType,

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { TransactionDocument } from "../../src/store/documents.ts";
 import { collectionsOf } from "../../src/store/collections.ts";
-import { comparedName } from "../../src/domain/rules/rules.ts";
+import { comparedName } from "../../src/domain/rules/compared-name.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { fingerprint, PaymentRulings } from "../../src/payments/rules/payment-rules.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";

@@ -1,7 +1,7 @@
 import type { RailOutcome, TransactionStatus } from "../../../src/domain/ledger/payment.ts";
 import type { BudgetPolicy, DenialDetails } from "../../../src/domain/ledger/policy.ts";
 import type { NewAccount, AccountStatus } from "../../../src/domain/ledger/state.ts";
-import type { RuleCheck } from "../../../src/domain/rules/checks.ts";
+import type { RuleCheck } from "../../../src/domain/rules/rules.ts";
 import { JournalBook } from "./journal-book.ts";
 import { must } from "./violation.ts";
 

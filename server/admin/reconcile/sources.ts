@@ -5,7 +5,7 @@ import type {
   ContainerDocument,
   TransactionDocument,
 } from "../../../src/store/documents.ts";
-import type { TransactionStatus } from "../../../src/domain/ledger/payment.ts";
+import type { Rail, TransactionStatus } from "../../../src/domain/ledger/payment.ts";
 import type { AgentStateView } from "../../../src/messages/agent.ts";
 import type { AccountSnapshot, LevelSnapshot } from "../../../src/messages/ledger.ts";
 
@@ -15,7 +15,7 @@ import type { AccountSnapshot, LevelSnapshot } from "../../../src/messages/ledge
 export interface PaymentEntry {
   readonly id: string;
   readonly agentId: string;
-  readonly rail: "card" | "wallet";
+  readonly rail: Rail;
   /** The merchant, or the account on the chain. */
   readonly to: string;
   readonly amountCents: number;

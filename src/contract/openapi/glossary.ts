@@ -133,7 +133,6 @@ export const GLOSSARY: Readonly<Record<string, Note>> = {
   dailySpendLimitCents: cents("The most in a UTC day", 100_000),
   hourlyVelocityLimit: note("Payments in any 60 minutes.", 10),
   dailyVelocityLimit: note("Payments in a UTC day.", 50),
-  appearance: note("How it is shown; null: by default."),
   color: note("Of its tile: `#` and six hex digits; null: by default.", "#1a7f64"),
   icon: note("The name of an icon, or an emoji.", "cart"),
   logo: note(

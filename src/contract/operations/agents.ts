@@ -1,19 +1,10 @@
 import { z } from "zod";
+import { createdLabels, sentLabels } from "../agent-labels.ts";
 import { AGENT_TOOLS } from "../tool-names.ts";
 import { manages } from "../access.ts";
 import { define } from "../define.ts";
 import { CREATE_INSIDE_ERRORS } from "../creates.ts";
-import {
-  choices,
-  color,
-  description,
-  heldCents,
-  icon,
-  idempotencyKey,
-  name,
-  paging,
-  uuid,
-} from "../primitives.ts";
+import { choices, heldCents, idempotencyKey, name, paging, uuid } from "../primitives.ts";
 import { agent, budgetPolicy, keySummary, listOf, policyFields, wallet } from "../records.ts";
 import { changes, creates, managementTool, switches } from "../tools.ts";
 
@@ -24,7 +15,7 @@ export const createAgentBody = z.strictObject({
   name,
   teamId: uuid.meta({ description: "The team that the agent is created in." }),
   ...z.strictObject(policyFields).partial().required({ budgetCents: true }).shape,
-  description: description.nullable().optional(),
+  ...createdLabels,
   scopes: choices(AGENT_TOOLS)
     .optional()
     .meta({ description: "The tools that the agent may use; left out: all." }),
@@ -178,8 +169,8 @@ export const resumeAgent = define({
 });
 
 export const updateAgent = define({
-  summary: "Change an agent's name, description or appearance",
-  description: "Fields that are left out stay unchanged; null clears a field. People only.",
+  summary: "Change an agent's descriptive fields",
+  description: "A field that is left out stays unchanged; null clears it. People only.",
   tag: "Agents",
   access: manages("never", "agent", { role: "admin" }),
   rate: "standard",
@@ -187,8 +178,7 @@ export const updateAgent = define({
   params,
   body: z.strictObject({
     name: name.optional(),
-    description: description.nullable().optional(),
-    appearance: z.strictObject({ color, icon }).nullable().optional(),
+    ...sentLabels,
   }),
   output: answer,
   errors: ["NOT_FOUND", "AGENT_ARCHIVED"],

@@ -136,9 +136,9 @@ function put(ledger: Ledger, account: Account): void {
 const packLevel = ({ cap, capChangedAt, recordedCapVersion, rulesVersion, totals }: Level): PackedLevel => ({
   ...(cap.capCents === null && cap.version === NO_CAP.version ? {} : { cap }),
   ...(totals.spentCents === 0 && totals.reservedCents === 0 ? {} : { totals }),
-  ...given("rulesVersion", rulesVersion, 0),
-  ...given("recordedCap", recordedCapVersion, cap.version),
-  ...given("capChangedAt", capChangedAt, 0),
+  ...unlessDefault("rulesVersion", rulesVersion, 0),
+  ...unlessDefault("recordedCap", recordedCapVersion, cap.version),
+  ...unlessDefault("capChangedAt", capChangedAt, 0),
 });
 
 const unpackLevel = ({
@@ -150,8 +150,8 @@ const unpackLevel = ({
 }: PackedLevel): Level => ({ cap, totals, rulesVersion, recordedCapVersion: recordedCap, capChangedAt });
 
 /** A field that is not as it is in a new account. */
-function given<K extends string, V>(name: K, value: V, usual: V): Partial<Record<K, V>>;
-function given(name: string, value: unknown, usual: unknown): Record<string, unknown> {
+function unlessDefault<K extends string, V>(name: K, value: V, usual: V): Partial<Record<K, V>>;
+function unlessDefault(name: string, value: unknown, usual: unknown): Record<string, unknown> {
   return value === usual ? {} : { [name]: value };
 }
 
@@ -172,22 +172,22 @@ function packAccount(account: Account): PackedAccount {
     policy: packPolicy(account.policy),
     at: account.updatedAt,
     ...(status === "active" ? {} : { status }),
-    ...given("followed", account.followedRevision, 0),
-    ...given("policyVersion", account.policyVersion, 1),
-    ...given("mirrored", account.mirroredPolicyVersion, account.policyVersion),
-    ...given("spent", account.usage.spentCents, 0),
-    ...given("reserved", account.usage.reservedCents, 0),
+    ...unlessDefault("followed", account.followedRevision, 0),
+    ...unlessDefault("policyVersion", account.policyVersion, 1),
+    ...unlessDefault("mirrored", account.mirroredPolicyVersion, account.policyVersion),
+    ...unlessDefault("spent", account.usage.spentCents, 0),
+    ...unlessDefault("reserved", account.usage.reservedCents, 0),
     ...(day.date === "" ? {} : { day: [day.date, day.amountCents, day.count] as const }),
     ...(hour.length === 0 ? {} : { instants: packInstants(hour) }),
-    ...given("sequence", account.sequence, 0),
+    ...unlessDefault("sequence", account.sequence, 0),
     ...(open.size === 0 ? {} : { open: [...open.values()] }),
-    ...given("closed", account.closed, account.sequence - open.size),
-    ...given("evicted", account.evictedThrough, 0),
-    ...given("revision", revision, 1),
-    ...given("unconfirmed", revision - confirmedRevision, 0),
+    ...unlessDefault("closed", account.closed, account.sequence - open.size),
+    ...unlessDefault("evicted", account.evictedThrough, 0),
+    ...unlessDefault("revision", revision, 1),
+    ...unlessDefault("unconfirmed", revision - confirmedRevision, 0),
     ...(account.pausedAt === null ? {} : { pausedAt: account.pausedAt }),
     // It counts only for what is open; that it seems to be over does not mean much: the clock may go back.
-    ...(open.size === 0 ? {} : given("leaseUntil", account.leaseUntil, 0)),
+    ...(open.size === 0 ? {} : unlessDefault("leaseUntil", account.leaseUntil, 0)),
     ...(outbox.length === 0 ? {} : { outbox }),
   };
 }

@@ -1,8 +1,16 @@
 import type { Rail } from "../ledger/payment.ts";
+import { comparedName } from "./compared-name.ts";
+import {
+  isSameWindow,
+  minutesOf,
+  type TimeWindow,
+  timeWindowFlags,
+  type ZoneOffsets,
+} from "./time-window.ts";
 
 /**
- * Approval rules of a project or team: what an enabled rule flags
- * waits for a person.
+ * Approval rules of a project or team: a payment that an enabled rule flags waits for a person. All that the domain knows of
+ * a type is here: what sets it (`RuleParams`) and how it is judged, by the server (`BY_SERVER`) or by the ledger (`BY_LEDGER`).
  */
 
 /** Every type of rule. */
@@ -49,45 +57,192 @@ export interface RuleParams {
   readonly duplicate: { readonly windowSeconds: number };
 }
 
-export type ApprovalRule = {
-  readonly [T in RuleType]: {
+/** A rule of one of these types. */
+export type RuleOf<T extends RuleType> = {
+  readonly [K in T]: {
     readonly id: string;
-    readonly type: T;
+    readonly type: K;
     readonly enabled: boolean;
-    readonly params: RuleParams[T];
+    readonly params: RuleParams[K];
   };
-}[RuleType];
+}[T];
+export type ApprovalRule = RuleOf<RuleType>;
 
 /** The longest window of `velocity` and `duplicate`: 31 days. */
 export const RULE_WINDOW_SECONDS_MAX = 2_678_400;
 
-/** Soft hyphens, zero-width and variation characters: nobody sees them. */
-const INVISIBLE = /\p{Default_Ignorable_Code_Point}/gu;
-const SPACES = /\p{White_Space}+/gu;
+/** The facts of a payment that the server judges rules by. */
+export interface RuledFacts {
+  readonly rail: Rail;
+  readonly amountCents: number;
+  readonly merchantCategory: string | null;
+  /** The recipient as it is compared. */
+  readonly comparedName: string;
+  /** Whether no earlier payment of the agent to the recipient on the rail has settled. */
+  readonly isNewRecipient: boolean;
+}
+
+/** What the ledger judges a payment's checks by. */
+export interface LedgerFacts {
+  /** The time of the decision, epoch milliseconds. */
+  readonly now: number;
+  /** The wall clocks of the zones that checks name by their place. */
+  readonly zones: readonly ZoneOffsets[] | undefined;
+  /** Payments that passed policy in the window that ends now, of this many milliseconds; one as old as it has left it. */
+  readonly countWithin: (windowMs: number) => number;
+  /** When the newest like payment was made that is not denied; null: there is none. */
+  readonly newestSimilarAt: () => number | null;
+}
+
+/** What the ledger judges of a rule, for each type that depends on the agent's other payments or on the time. */
+export interface LedgerChecks {
+  readonly velocity: RuleParams["velocity"];
+  readonly duplicate: RuleParams["duplicate"];
+  readonly time_window: TimeWindow & {
+    /** Place in `PaymentRules.zones`. */
+    readonly zone: number;
+  };
+}
+export type LedgerRuleType = keyof LedgerChecks;
+
+/** Every other type follows from the payment, and from the records of settled ones, alone. */
+export type ServerRuleType = Exclude<RuleType, LedgerRuleType>;
+
+type LedgerCheckOf<T extends LedgerRuleType> = {
+  readonly [K in T]: { readonly type: K } & LedgerChecks[K];
+}[T];
+export type LedgerCheck = LedgerCheckOf<LedgerRuleType>;
+
+/** What is left of a rule for one payment: of a rule that the server judges no more than that it flags. */
+export type RuleCheck = { readonly type: ServerRuleType } | LedgerCheck;
+
+/** A rule that the server judges, without what does not depend on the payment: that is worked out. */
+interface ServerJudgement {
+  readonly flags: (payment: RuledFacts) => boolean;
+  /** The texts that are kept to judge by. */
+  readonly texts?: ReadonlySet<string>;
+}
+
+const BY_SERVER: { readonly [T in ServerRuleType]: (params: RuleParams[T]) => ServerJudgement } = {
+  amount_above: ({ amountCents }) => ({ flags: (payment) => payment.amountCents > amountCents }),
+  new_recipient: () => ({ flags: ({ isNewRecipient }) => isNewRecipient }),
+  recipient({ anyOf }) {
+    const texts = new Set(anyOf.map(comparedName));
+    return { texts, flags: (payment) => texts.has(payment.comparedName) };
+  },
+  merchant_category({ anyOf }) {
+    const texts = new Set(anyOf);
+    return {
+      texts,
+      flags: ({ merchantCategory }) => merchantCategory !== null && texts.has(merchantCategory),
+    };
+  },
+  rail({ anyOf }) {
+    const rails = new Set(anyOf);
+    return { flags: ({ rail }) => rails.has(rail) };
+  },
+};
+
+/** The place of a time zone among those that go with a payment. */
+export type ZoneOf = (timezone: string) => number;
+
+interface LedgerJudgement<T extends LedgerRuleType> {
+  /** What goes to the ledger; what does not depend on the payment is worked out before. */
+  readonly ready: (params: RuleParams[T]) => (zoneOf: ZoneOf) => LedgerCheck;
+  readonly flags: (check: LedgerCheckOf<T>, facts: LedgerFacts) => boolean;
+  /** Whether the earlier check flags whenever the later one does. */
+  readonly covers: (earlier: LedgerCheckOf<T>, later: LedgerCheckOf<T>) => boolean;
+}
+
+const BY_LEDGER: { readonly [T in LedgerRuleType]: LedgerJudgement<T> } = {
+  velocity: {
+    ready({ count, windowSeconds }) {
+      const check = { type: "velocity", count, windowSeconds } as const;
+      return () => check;
+    },
+    flags: ({ count, windowSeconds }, { countWithin }) => countWithin(windowSeconds * 1_000) >= count,
+    covers: (earlier, later) => earlier.count <= later.count && earlier.windowSeconds >= later.windowSeconds,
+  },
+  duplicate: {
+    ready({ windowSeconds }) {
+      const check = { type: "duplicate", windowSeconds } as const;
+      return () => check;
+    },
+    flags({ windowSeconds }, { newestSimilarAt, now }) {
+      const likeAt = newestSimilarAt();
+      return likeAt !== null && likeAt > now - windowSeconds * 1_000;
+    },
+    covers: (earlier, later) => earlier.windowSeconds >= later.windowSeconds,
+  },
+  time_window: {
+    ready({ days, from, outside, timezone, to }) {
+      const window = {
+        days: days.map((day) => WEEKDAYS.indexOf(day)).toSorted((a, b) => a - b),
+        fromMinutes: minutesOf(from),
+        toMinutes: minutesOf(to),
+        outside,
+      };
+      return (zoneOf) => ({ type: "time_window", zone: zoneOf(timezone), ...window });
+    },
+    flags: (check, { now, zones }) => timeWindowFlags(check, zones?.[check.zone], now),
+    covers: (earlier, later) => earlier.zone === later.zone && isSameWindow(earlier, later),
+  },
+};
+
+/** An enabled rule as payments are judged by it. */
+export type ReadyRule =
+  | ({ readonly type: ServerRuleType } & ServerJudgement)
+  | { readonly type: LedgerRuleType; readonly checkWith: (zoneOf: ZoneOf) => LedgerCheck };
+
+const isJudgedByLedger = (rule: ApprovalRule): rule is RuleOf<LedgerRuleType> => rule.type in BY_LEDGER;
+
+/** The types of rules whose checks say no more than that they flag. */
+export const SERVER_RULE_TYPES: readonly ServerRuleType[] = RULE_TYPES.filter(
+  (type): type is ServerRuleType => type in BY_SERVER,
+);
+
+const readyForServer = <T extends ServerRuleType>(rule: RuleOf<T>): ReadyRule => ({
+  type: rule.type,
+  ...BY_SERVER[rule.type](rule.params),
+});
+
+const readyForLedger = <T extends LedgerRuleType>(rule: RuleOf<T>): ReadyRule => ({
+  type: rule.type,
+  checkWith: BY_LEDGER[rule.type].ready(rule.params),
+});
 
 /**
- * What recipients are compared by, so that a rule about one is not evaded by how its name is written: compatibility forms
- * (NFKC), letters without their case in every script, no invisible characters, one space wherever there are some, none at
- * the ends. Through upper case first, since some letters have more than one lower case, or more than one letter for it, and
- * through lower case before, since one capital becomes such a letter (ẞ).
+ * The enabled rules of a container, in their order, made ready to judge any number of payments. This is where a long list
+ * of names costs something: it is to be done once for each set of rules.
  */
-export const comparedName = (recipient: string): string =>
-  recipient
-    .normalize("NFKC")
-    .replaceAll(INVISIBLE, "")
-    .toLowerCase()
-    .toUpperCase()
-    .toLowerCase()
-    .normalize("NFKC")
-    .replaceAll(SPACES, " ")
-    .trim();
+export const readyRules = (rules: readonly ApprovalRule[]): readonly ReadyRule[] =>
+  rules
+    .filter(({ enabled }) => enabled)
+    .map((rule) => (isJudgedByLedger(rule) ? readyForLedger(rule) : readyForServer(rule)));
 
-/** The most UTF-16 units that a name may have once its compatibility forms are folded; four for each of its characters. */
-export const FOLDED_NAME_MAX = 800;
+/** What is left of one rule; null when it does not flag the payment, whatever its agent did and whenever it comes. */
+export function checkOf(rule: ReadyRule, payment: RuledFacts, zoneOf: ZoneOf): RuleCheck | null {
+  if ("checkWith" in rule) return rule.checkWith(zoneOf);
+  return rule.flags(payment) ? { type: rule.type } : null;
+}
 
-/**
- * Whether a name stays short when its compatibility forms are folded: a single character can become 18, and whatever
- * compares names would work by what they become. No name that people write comes near the bound.
- */
-export const foldsShort = (name: string): boolean =>
-  name.length <= FOLDED_NAME_MAX && name.normalize("NFKC").length <= FOLDED_NAME_MAX;
+const isLedgerCheck = (check: RuleCheck): check is LedgerCheck => check.type in BY_LEDGER;
+
+const judge = <T extends LedgerRuleType>(check: LedgerCheckOf<T>, facts: LedgerFacts): boolean =>
+  BY_LEDGER[check.type].flags(check, facts);
+
+/** Whether a check flags the payment that it goes with. One that is not the ledger's does: the server has seen that. */
+export const checkFlags = (check: RuleCheck, facts: LedgerFacts): boolean =>
+  isLedgerCheck(check) ? judge(check, facts) : true;
+
+const isOf = <T extends LedgerRuleType>(
+  type: T,
+  check: { readonly type: string },
+): check is LedgerCheckOf<T> => check.type === type;
+
+const judgedCovers = <T extends LedgerRuleType>(earlier: LedgerCheckOf<T>, later: RuleCheck): boolean =>
+  isOf(earlier.type, later) && BY_LEDGER[earlier.type].covers(earlier, later);
+
+/** Whether the earlier check flags whenever the later one does, under the same type. */
+export const covers = (earlier: RuleCheck, later: RuleCheck): boolean =>
+  isLedgerCheck(earlier) ? judgedCovers(earlier, later) : earlier.type === later.type;

@@ -10,10 +10,7 @@ export interface ZoneOffsets {
 }
 
 /** A time window as it is judged. */
-export interface TimeWindowCheck {
-  readonly type: "time_window";
-  /** Place in `PaymentRules.zones`. */
-  readonly zone: number;
+export interface TimeWindow {
   /** Places in `WEEKDAYS`. */
   readonly days: readonly number[];
   readonly fromMinutes: number;
@@ -50,25 +47,25 @@ export function wallClock(
  * Whether a time window flags a payment made now. A repeated hour is in the window twice, a missing one never is. What the
  * offsets say nothing of is flagged: a person looks.
  */
-export function timeWindowFlags(
-  check: TimeWindowCheck,
-  offsets: ZoneOffsets | undefined,
-  now: number,
-): boolean {
+export function timeWindowFlags(check: TimeWindow, offsets: ZoneOffsets | undefined, now: number): boolean {
   const wall = offsets === undefined ? null : wallClock(offsets, now);
   if (wall === null) return true;
   return isInside(check, wall.weekday, wall.minutes) !== check.outside;
 }
 
 /** Over midnight, what comes after it belongs to the day on which the window began. */
-function isInside(
-  { days, fromMinutes, toMinutes }: TimeWindowCheck,
-  weekday: number,
-  minutes: number,
-): boolean {
+function isInside({ days, fromMinutes, toMinutes }: TimeWindow, weekday: number, minutes: number): boolean {
   if (fromMinutes < toMinutes) {
     return days.includes(weekday) && minutes >= fromMinutes && minutes < toMinutes;
   }
   const dayBefore = (weekday + 6) % 7;
   return minutes >= fromMinutes ? days.includes(weekday) : minutes < toMinutes && days.includes(dayBefore);
 }
+
+/** Whether two windows are the same hours of the same days, on the same side. */
+export const isSameWindow = (one: TimeWindow, other: TimeWindow): boolean =>
+  one.fromMinutes === other.fromMinutes &&
+  one.toMinutes === other.toMinutes &&
+  one.outside === other.outside &&
+  one.days.length === other.days.length &&
+  one.days.every((day, index) => day === other.days[index]);

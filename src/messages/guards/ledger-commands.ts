@@ -10,7 +10,6 @@ import {
   isFlag,
   isId,
   isInteger,
-  isOneOf,
   isRecord,
   isText,
   isTime,
@@ -24,6 +23,7 @@ import {
   isFeedback,
   isName,
   isProof,
+  isRail,
   isRailOutcome,
   isRequest,
   isResolver,
@@ -131,7 +131,7 @@ export const LEDGER_COMMAND_KINDS: ReadonlySet<string> = new Set(Object.keys(com
 export const isLedgerCommand = isVariant<LedgerCommand, "kind">("kind", commands);
 
 const isAssessed = isRecord<AssessedPayment>({
-  rail: isOneOf(["card", "wallet"]),
+  rail: isRail,
   recipient: isText(RECIPIENT_CHARACTERS_MAX),
   amountCents: isCents,
   fingerprint: isId,

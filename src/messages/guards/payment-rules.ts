@@ -1,5 +1,11 @@
-import type { PaymentRules, RuleCheck } from "../../domain/rules/checks.ts";
-import type { TimeWindowCheck, ZoneOffsets } from "../../domain/rules/time-window.ts";
+import type { PaymentRules } from "../../domain/rules/checks.ts";
+import {
+  type LedgerCheck,
+  type RuleCheck,
+  SERVER_RULE_TYPES,
+  type ServerRuleType,
+} from "../../domain/rules/rules.ts";
+import type { ZoneOffsets } from "../../domain/rules/time-window.ts";
 import {
   either,
   type Guard,
@@ -12,6 +18,7 @@ import {
   isPairOf,
   isRecord,
   isTime,
+  isVariant,
   optional,
 } from "./guards.ts";
 
@@ -25,25 +32,21 @@ const WEEKDAYS = 7;
 
 const isMinutes = isAtMost(DAY_MINUTES);
 
-const isTimeWindow = isRecord<TimeWindowCheck>({
-  type: isOneOf(["time_window"]),
-  zone: isCount,
-  days: isArrayOf(isAtMost(WEEKDAYS), WEEKDAYS),
-  fromMinutes: isMinutes,
-  toMinutes: isMinutes,
-  outside: isFlag,
+const isLedgerCheck = isVariant<LedgerCheck, "type">("type", {
+  velocity: { count: isCount, windowSeconds: isCount },
+  duplicate: { windowSeconds: isCount },
+  time_window: {
+    zone: isCount,
+    days: isArrayOf(isAtMost(WEEKDAYS), WEEKDAYS),
+    fromMinutes: isMinutes,
+    toMinutes: isMinutes,
+    outside: isFlag,
+  },
 });
 
-type CheckOf<T extends RuleCheck["type"]> = Extract<RuleCheck, { readonly type: T }>;
-type Flagging = Exclude<RuleCheck, { readonly type: "velocity" | "time_window" | "duplicate" }>;
-
 const isRuleCheck: Guard<RuleCheck> = either<RuleCheck>(
-  isRecord<Flagging>({
-    type: isOneOf(["amount_above", "new_recipient", "recipient", "merchant_category", "rail"]),
-  }),
-  isRecord<CheckOf<"velocity">>({ type: isOneOf(["velocity"]), count: isCount, windowSeconds: isCount }),
-  isRecord<CheckOf<"duplicate">>({ type: isOneOf(["duplicate"]), windowSeconds: isCount }),
-  isTimeWindow,
+  isRecord<{ readonly type: ServerRuleType }>({ type: isOneOf(SERVER_RULE_TYPES) }),
+  isLedgerCheck,
 );
 
 const isZone = isRecord<ZoneOffsets>({

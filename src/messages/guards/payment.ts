@@ -1,12 +1,13 @@
-import type {
-  Approval,
-  BudgetContext,
-  OnChain,
-  Payment,
-  PaymentRequest,
-  RailOutcome,
-  Resolver,
-  RulesVersions,
+import {
+  type Approval,
+  type BudgetContext,
+  type OnChain,
+  type Payment,
+  type PaymentRequest,
+  type RailOutcome,
+  RAILS,
+  type Resolver,
+  type RulesVersions,
 } from "../../domain/ledger/payment.ts";
 import type { Denial, DenialDetails } from "../../domain/ledger/policy.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
@@ -39,7 +40,7 @@ const PURPOSE_CHARACTERS_MAX = 500;
 const FEEDBACK_CHARACTERS_MAX = 1_000;
 const FLAGS_MAX = 50;
 
-const isRailName = isOneOf(["card", "wallet"]);
+export const isRail = isOneOf(RAILS);
 const isReason = isText(REASON_CHARACTERS_MAX);
 const isShort = isText(100);
 
@@ -63,7 +64,7 @@ export const isRequest = isRecord<PaymentRequest>({
   approvalId: isId,
   keyHash: isId,
   payloadHash: isId,
-  rail: isRailName,
+  rail: isRail,
   amountCents: isCents,
   currency: isOneOf(["USD"]),
   recipient: isText(RECIPIENT_CHARACTERS_MAX),

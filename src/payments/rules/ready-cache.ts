@@ -1,4 +1,4 @@
-import type { ReadyRule } from "../../domain/rules/ready-rules.ts";
+import type { ReadyRule } from "../../domain/rules/rules.ts";
 
 /** About what all rules that are kept take, so that no number of tenants, with rules as large as they may be, takes more. */
 const READY_RULES_BYTES_MAX = 32_000_000;
@@ -50,18 +50,8 @@ export class ReadyRulesCache {
 }
 
 function bytesOf(rule: ReadyRule): number {
-  switch (rule.type) {
-    case "recipient":
-      return RULE_BYTES + textBytes(rule.comparedNames);
-    case "merchant_category":
-      return RULE_BYTES + textBytes(rule.categories);
-    default:
-      return RULE_BYTES;
-  }
-}
-
-function textBytes(entries: ReadonlySet<string>): number {
-  let bytes = 0;
-  for (const entry of entries) bytes += ENTRY_BYTES + BYTES_PER_UNIT * entry.length;
+  let bytes = RULE_BYTES;
+  if (!("texts" in rule)) return bytes;
+  for (const text of rule.texts ?? []) bytes += ENTRY_BYTES + BYTES_PER_UNIT * text.length;
   return bytes;
 }

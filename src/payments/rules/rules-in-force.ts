@@ -2,7 +2,7 @@ import type DataLoader from "dataloader";
 import { LRUCache } from "lru-cache";
 import type { Collection } from "mongodb";
 import type { ContainerDocument, StoredRules } from "../../store/documents.ts";
-import { type ReadyRule, readyRules } from "../../domain/rules/ready-rules.ts";
+import { type ReadyRule, readyRules } from "../../domain/rules/rules.ts";
 import { documentLoader } from "../../lib/batch-loader.ts";
 import type { ReadyRulesCache } from "./ready-cache.ts";
 

@@ -37,10 +37,13 @@ const inLedger = (what: string, mutants: readonly Mutant<LedgerDomain>[]): Liste
 const inLife = (what: string, mutants: readonly Mutant<LifeDomain>[]): Listed =>
   listed(what, mutants, killInLife);
 
+/** What the faults of an agent's actor are in. */
+export const AGENTS_LIFE = "an agent's life";
+
 /** All faults, with what each is in. */
 export const lists: readonly Listed[] = [
   inLedger("payments", paymentMutants),
   inLedger("accounts", accountMutants),
   inLedger("all levels, and roll-overs", levelMutants),
-  inLife("an agent's life", lifeMutants),
+  inLife(AGENTS_LIFE, lifeMutants),
 ];

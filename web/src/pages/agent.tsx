@@ -8,6 +8,7 @@ import { api } from "../api.ts";
 import { useNames } from "../containers.ts";
 import { shortAddress } from "../format.ts";
 import { Icon } from "../icons.tsx";
+import { ShownLabels } from "../parts/agent-labels.tsx";
 import { AgentMark, Usage } from "../parts/agent.tsx";
 import { Confirm, useOpened } from "../parts/confirm.tsx";
 import { Connect } from "../parts/connect.tsx";
@@ -79,7 +80,7 @@ function Known({ agent }: { readonly agent: Agent }): ReactElement {
         <Group gap="sm">
           <AgentMark agent={agent} size={24} />
           <State of={agent.state} />
-          {agent.description === null ? null : <Written text={agent.description} />}
+          <ShownLabels agent={agent} />
         </Group>
       }
       actions={actions}

@@ -14,7 +14,8 @@ import { Denial } from "../parts/denial.tsx";
 import { Card, Fact, Facts, Page, Waiting, Written } from "../parts/parts.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { signedOut, useMe, useSignOut } from "../session.tsx";
-import { type Approval, flagOf, RAILS } from "../words.ts";
+import { flagOf } from "../rule-types.tsx";
+import { type Approval, RAILS } from "../words.ts";
 
 /** Anything else would be another path of the service's, or none. */
 const ID = /^apr_[0-9A-HJKMNP-TV-Z]{26}$/;

@@ -8,7 +8,6 @@ import {
   Select,
   Stack,
   Text,
-  Textarea,
   TextInput,
 } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
@@ -19,6 +18,7 @@ import { useAction } from "../action.ts";
 import { api } from "../api.ts";
 import { OPTIONS_MAX, useProjects, useTeams } from "../containers.ts";
 import { Icon } from "../icons.tsx";
+import { LABEL_FIELDS, LabelFields, NO_LABELS, sentLabelsOf } from "../parts/agent-labels.tsx";
 import { Connect } from "../parts/connect.tsx";
 import { PolicyFields } from "../parts/policy-fields.tsx";
 import { Problem } from "../parts/problem.tsx";
@@ -42,7 +42,7 @@ type Created = Output<"createAgent">;
 type Tool = (typeof TOOLS)[number]["value"];
 const isTool = (value: string): value is Tool => TOOLS.some((tool) => tool.value === value);
 
-const FIELDS = ["name", "teamId", "description", "budgetCents"];
+const FIELDS = ["name", "teamId", "budgetCents", ...LABEL_FIELDS];
 
 /** The form for a new agent, and then its key, this once. */
 export function CreateAgent({ onClose }: { readonly onClose: () => void }): ReactElement {
@@ -103,7 +103,7 @@ function AgentForm({ onCancel, onCreated }: FormProps): ReactElement {
   const { data: teams = [] } = useTeams();
   const { data: projects = [] } = useProjects();
   const [name, setName] = useState("");
-  const [description, setDescription] = useState("");
+  const [labels, setLabels] = useState(NO_LABELS);
   const [chosenTeam, setTeam] = useState<string | null>(null);
   const [policy, setPolicy] = useState(EMPTY_POLICY);
   const [tools, setTools] = useState<readonly Tool[]>([]);
@@ -134,7 +134,7 @@ function AgentForm({ onCancel, onCreated }: FormProps): ReactElement {
       name,
       teamId,
       ...read.values,
-      ...(description.trim() === "" ? {} : { description }),
+      ...sentLabelsOf(labels),
       ...(tools.length === 0 ? {} : { scopes: tools }),
       idempotencyKey,
     };
@@ -163,15 +163,7 @@ function AgentForm({ onCancel, onCreated }: FormProps): ReactElement {
           onChange={setTeam}
           error={errors.teamId ?? create.at("teamId")}
         />
-        <Textarea
-          label="Description"
-          placeholder="What it is for"
-          autosize={false}
-          rows={2}
-          value={description}
-          onChange={({ currentTarget }) => setDescription(currentTarget.value)}
-          error={create.at("description")}
-        />
+        <LabelFields value={labels} onChange={setLabels} at={create.at} />
         <PolicyFields value={policy} onChange={setPolicy} errors={errors} />
         <Button
           variant="subtle"

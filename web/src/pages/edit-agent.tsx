@@ -1,7 +1,8 @@
-import { Button, Group, Modal, Stack, Textarea, TextInput } from "@mantine/core";
+import { Button, Group, Modal, Stack, TextInput } from "@mantine/core";
 import { type ReactElement, type SyntheticEvent, useState } from "react";
 import { useAction } from "../action.ts";
 import { api } from "../api.ts";
+import { LABEL_FIELDS, LabelFields, sentLabelsOf, typedLabelsOf } from "../parts/agent-labels.tsx";
 import { Problem } from "../parts/problem.tsx";
 import type { Agent } from "../words.ts";
 
@@ -13,15 +14,11 @@ export function EditAgent({
   readonly onClose: () => void;
 }): ReactElement {
   const [name, setName] = useState(agent.name);
-  const [description, setDescription] = useState(agent.description ?? "");
-  const change = useAction(
-    () =>
-      api.updateAgent({
-        id: agent.id,
-        body: { name, description: description.trim() === "" ? null : description },
-      }),
-    { stale: [["agents"]], fields: ["name", "description"] },
-  );
+  const [labels, setLabels] = useState(() => typedLabelsOf(agent));
+  const change = useAction(() => api.updateAgent({ id: agent.id, body: { name, ...sentLabelsOf(labels) } }), {
+    stale: [["agents"]],
+    fields: ["name", ...LABEL_FIELDS],
+  });
   const submit = async (event: SyntheticEvent): Promise<void> => {
     event.preventDefault();
     if ((await change.run()) !== null) onClose();
@@ -37,13 +34,7 @@ export function EditAgent({
             onChange={({ currentTarget }) => setName(currentTarget.value)}
             error={change.at("name")}
           />
-          <Textarea
-            label="Description"
-            rows={3}
-            value={description}
-            onChange={({ currentTarget }) => setDescription(currentTarget.value)}
-            error={change.at("description")}
-          />
+          <LabelFields value={labels} onChange={setLabels} at={change.at} />
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>
               Cancel

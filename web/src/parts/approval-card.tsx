@@ -5,7 +5,8 @@ import type { ReactElement } from "react";
 import { msUntil, useIsOver, useSeconds } from "../clock.ts";
 import { money, timeLeft } from "../format.ts";
 import { Icon } from "../icons.tsx";
-import { type Approval, flagOf, RAILS, shortFlagOf } from "../words.ts";
+import { flagOf, shortFlagOf } from "../rule-types.tsx";
+import { type Approval, RAILS } from "../words.ts";
 import { ApprovalBars, LastPayments } from "./approval-bars.tsx";
 import { When, Written } from "./parts.tsx";
 

@@ -2,19 +2,10 @@ import { ActionIcon, Alert, Button, Group, Menu, Stack, Switch, Text } from "@ma
 import { type ReactElement, useState } from "react";
 import type { Refused } from "../../../src/client/types.ts";
 import { Icon } from "../icons.tsx";
-import {
-  type Draft,
-  draftsOf,
-  KINDS,
-  newRule,
-  type Rule,
-  sentenceOfRule,
-  sentOf,
-  type SentRules,
-} from "../rules.ts";
+import { KINDS, newRule, RuleFields, sentenceOfRule } from "../rule-types.tsx";
+import { type Draft, draftsOf, type Rule, sentOf, type SentRules } from "../rules.ts";
 import { Card, Empty } from "./parts.tsx";
 import { Problem } from "./problem.tsx";
-import { RuleFields } from "./rule-fields.tsx";
 
 interface Rules {
   readonly rules: readonly Rule[];

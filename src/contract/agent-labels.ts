@@ -1,0 +1,24 @@
+import { z } from "zod";
+import type { AgentLabels } from "../domain/agent/labels.ts";
+import { color, description, icon } from "./primitives.ts";
+
+/** An agent's labels. One that is sent or answered only does not compile. */
+
+const APPEARANCE = { description: "How it is shown; null: by default." };
+
+/** As a change takes them: what is left out stays, null clears. */
+export const sentLabels = {
+  description: description.nullable().optional(),
+  appearance: z.strictObject({ color, icon }).nullable().optional().meta(APPEARANCE),
+} satisfies { readonly [K in keyof AgentLabels]: z.ZodType<AgentLabels[K] | undefined> };
+
+const { appearance: _onlyByChange, ...labelsOfCreate } = sentLabels;
+
+/** As a create takes them. */
+export const createdLabels = labelsOfCreate;
+
+/** As answers carry them. */
+export const shownLabels = {
+  description: z.string().nullable(),
+  appearance: z.strictObject({ color: z.string(), icon: z.string() }).nullable().meta(APPEARANCE),
+} satisfies { readonly [K in keyof AgentLabels]: z.ZodType<AgentLabels[K]> };

@@ -1,0 +1,342 @@
+import { Chip, Group, NumberInput, Select, Switch, TagsInput, TextInput } from "@mantine/core";
+import { type ReactElement, useState } from "react";
+import { centsOf, money, number, typedOf } from "./format.ts";
+import { AmountInput } from "./parts/amount.tsx";
+import type { DraftOf, ParamsOf, RuleKind } from "./rules.ts";
+
+/** What the dashboard knows of each type of rule. A type that is not in `TYPES` does not compile. */
+
+interface FieldsProps<P> {
+  readonly params: P;
+  readonly onChange: (params: P) => void;
+}
+
+interface ShownType<P> {
+  /** In the menu of what can be added. */
+  readonly label: string;
+  /** Why a payment waits, and the same in two or three words. */
+  readonly flag: string;
+  readonly shortFlag: string;
+  /** What most people would begin with. */
+  readonly first: () => P;
+  /** What a rule does, in a sentence. */
+  readonly sentence: (params: P) => string;
+  /** What is set of a rule. */
+  readonly Fields: (props: FieldsProps<P>) => ReactElement | null;
+}
+
+const UNITS = [
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+  ["second", 1],
+] as const;
+
+/** `24 hours` as `1 day`. */
+function spanOf(seconds: number): string {
+  const [unit, size] = UNITS.find(([, each]) => seconds % each === 0 && seconds >= each) ?? UNITS[3];
+  const count = seconds / size;
+  return count === 1 ? (unit === "hour" ? "an hour" : `a ${unit}`) : `${number(count)} ${unit}s`;
+}
+
+const LIST = new Intl.ListFormat(undefined, { type: "disjunction" });
+const ALL = new Intl.ListFormat(undefined, { type: "conjunction" });
+const listed = (values: readonly string[]): string => (values.length === 0 ? "…" : LIST.format(values));
+
+const DAYS: Readonly<Record<string, string>> = {
+  mon: "Monday",
+  tue: "Tuesday",
+  wed: "Wednesday",
+  thu: "Thursday",
+  fri: "Friday",
+  sat: "Saturday",
+  sun: "Sunday",
+};
+const dayOf = (day: string): string => DAYS[day] ?? day;
+
+const WORKDAYS = ["mon", "tue", "wed", "thu", "fri"] as const;
+
+const TYPES: { readonly [T in RuleKind]: ShownType<ParamsOf<T>> } = {
+  amount_above: {
+    label: "Large amount",
+    flag: "It is above an amount that the agent’s team or project has set.",
+    shortFlag: "Large amount",
+    first: () => ({ amountCents: 10_000 }),
+    sentence: ({ amountCents }) => `A payment above ${money(amountCents)} waits for a person.`,
+    Fields: Amount,
+  },
+  new_recipient: {
+    label: "New recipient",
+    flag: "No payment of this agent to this recipient has gone through before.",
+    shortFlag: "New recipient",
+    first: () => ({}),
+    sentence: () =>
+      "A payment waits for a person until an earlier one of the agent to the same recipient has gone through.",
+    Fields: () => null,
+  },
+  recipient: {
+    label: "Certain recipients",
+    flag: "The recipient is one that a person is to look at.",
+    shortFlag: "Listed recipient",
+    first: () => ({ anyOf: [] }),
+    sentence: ({ anyOf }) => `A payment to ${listed(anyOf)} waits for a person.`,
+    Fields: Recipients,
+  },
+  merchant_category: {
+    label: "Merchant categories",
+    flag: "A person is to look at this kind of merchant.",
+    shortFlag: "Merchant category",
+    first: () => ({ anyOf: [] }),
+    sentence: ({ anyOf }) => `A card payment to a merchant of category ${listed(anyOf)} waits for a person.`,
+    Fields: Categories,
+  },
+  rail: {
+    label: "Way of paying",
+    flag: "A person is to look at every payment of this way of paying.",
+    shortFlag: "Way of paying",
+    first: () => ({ anyOf: ["wallet"] }),
+    sentence: ({ anyOf }) => `A payment by ${listed(anyOf)} waits for a person.`,
+    Fields: Rails,
+  },
+  velocity: {
+    label: "Many payments",
+    flag: "The agent has made many payments in a short time.",
+    shortFlag: "Many payments",
+    first: () => ({ count: 10, windowSeconds: 3_600 }),
+    sentence: ({ count, windowSeconds }) =>
+      `An agent’s payment waits for a person when it has made ${number(count)} already within ${spanOf(windowSeconds)}.`,
+    Fields: Velocity,
+  },
+  time_window: {
+    label: "Time of day",
+    flag: "It comes at a time for which a person is to look at payments.",
+    shortFlag: "Unusual time",
+    first() {
+      const timezone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+      return { timezone, days: [...WORKDAYS], from: "08:00", to: "18:00", outside: true };
+    },
+    sentence({ days, from, outside, timezone, to }) {
+      const where = outside ? "outside of" : "within";
+      return `A payment waits for a person ${where} ${from} to ${to} on ${ALL.format(days.map(dayOf))} (${timezone}).`;
+    },
+    Fields: Window,
+  },
+  duplicate: {
+    label: "Possible duplicate",
+    flag: "It is like another payment of the agent shortly before: the same recipient and amount.",
+    shortFlag: "Possible duplicate",
+    first: () => ({ windowSeconds: 86_400 }),
+    sentence: ({ windowSeconds }) =>
+      `A payment waits for a person when the agent has paid the same amount to the same recipient within ${spanOf(windowSeconds)}.`,
+    Fields: ({ onChange, params }) => (
+      <Span value={params.windowSeconds} onChange={(windowSeconds) => onChange({ windowSeconds })} />
+    ),
+  },
+};
+
+const isKind = (type: string): type is RuleKind => Object.hasOwn(TYPES, type);
+
+/** The types that a rule may have, as a menu shows them. */
+export const KINDS: readonly { readonly value: RuleKind; readonly label: string }[] = Object.keys(TYPES)
+  .filter(isKind)
+  .map((value) => ({ value, label: TYPES[value].label }));
+
+/** A new rule of a type. */
+export const newRule = <T extends RuleKind>(type: T): DraftOf<T> => ({
+  id: null,
+  key: crypto.randomUUID(),
+  enabled: true,
+  type,
+  params: TYPES[type].first(),
+});
+
+/** What a rule does, in a sentence. */
+export const sentenceOfRule = <T extends RuleKind>(rule: DraftOf<T>): string =>
+  TYPES[rule.type].sentence(rule.params);
+
+const THRESHOLD = {
+  flag: "It is above what the agent may pay without asking.",
+  shortFlag: "Above threshold",
+} as const;
+
+const flagsOf = (type: string): Pick<ShownType<never>, "flag" | "shortFlag"> => {
+  if (isKind(type)) return TYPES[type];
+  return type === "agent_threshold" ? THRESHOLD : { flag: type, shortFlag: type };
+};
+
+/** Why a payment waits, by the type of the rule that flagged it. */
+export const flagOf = (type: string): string => flagsOf(type).flag;
+
+/** The same in two or three words. */
+export const shortFlagOf = (type: string): string => flagsOf(type).shortFlag;
+
+interface RuleFieldsProps<T extends RuleKind> {
+  readonly rule: DraftOf<T>;
+  readonly onChange: (rule: DraftOf<T>) => void;
+}
+
+/** What is set of a rule, by its type. */
+export function RuleFields<T extends RuleKind>({ onChange, rule }: RuleFieldsProps<T>): ReactElement | null {
+  const { Fields }: ShownType<ParamsOf<T>> = TYPES[rule.type];
+  const { enabled, id, key, type } = rule;
+  return <Fields params={rule.params} onChange={(params) => onChange({ id, key, type, enabled, params })} />;
+}
+
+function Amount({ onChange, params }: FieldsProps<ParamsOf<"amount_above">>): ReactElement {
+  const [typed, setTyped] = useState(() => typedOf(params.amountCents));
+  return (
+    <AmountInput
+      label=""
+      ariaLabel="Amount"
+      value={typed}
+      error={centsOf(typed) === null ? "An amount like 250 or 99.50." : undefined}
+      onChange={(value) => {
+        setTyped(value);
+        const amountCents = centsOf(value);
+        if (amountCents !== null) onChange({ amountCents });
+      }}
+    />
+  );
+}
+
+const isCategory = (value: string): boolean => /^[0-9]{4}$/.test(value);
+
+function Recipients({ onChange, params }: FieldsProps<ParamsOf<"recipient">>): ReactElement {
+  return (
+    <TagsInput
+      aria-label="Recipients"
+      description="Names or addresses, one after another"
+      value={[...params.anyOf]}
+      onChange={(anyOf) => onChange({ anyOf })}
+    />
+  );
+}
+
+function Categories({ onChange, params }: FieldsProps<ParamsOf<"merchant_category">>): ReactElement {
+  return (
+    <TagsInput
+      aria-label="Categories"
+      description="Four-digit codes (MCC)"
+      value={[...params.anyOf]}
+      onChange={(values) => onChange({ anyOf: values.filter(isCategory) })}
+    />
+  );
+}
+
+const RAILS = ["card", "wallet"] as const;
+
+function Rails({ onChange, params }: FieldsProps<ParamsOf<"rail">>): ReactElement {
+  return (
+    <Chip.Group
+      multiple
+      value={[...params.anyOf]}
+      onChange={(values) => onChange({ anyOf: RAILS.filter((rail) => values.includes(rail)) })}
+    >
+      <Group gap="xs">
+        <Chip value="card">Card</Chip>
+        <Chip value="wallet">Wallet</Chip>
+      </Group>
+    </Chip.Group>
+  );
+}
+
+/** What is offered of windows. */
+const SPANS = [
+  { value: "60", label: "a minute" },
+  { value: "600", label: "10 minutes" },
+  { value: "3600", label: "an hour" },
+  { value: "21600", label: "6 hours" },
+  { value: "86400", label: "a day" },
+  { value: "604800", label: "7 days" },
+  { value: "2592000", label: "30 days" },
+];
+
+function Velocity({ onChange, params }: FieldsProps<ParamsOf<"velocity">>): ReactElement {
+  return (
+    <Group>
+      <NumberInput
+        aria-label="Payments"
+        w={120}
+        min={0}
+        allowDecimal={false}
+        value={params.count}
+        onChange={(count) => onChange({ ...params, count: Number(count) })}
+      />
+      <Span
+        value={params.windowSeconds}
+        onChange={(windowSeconds) => onChange({ ...params, windowSeconds })}
+      />
+    </Group>
+  );
+}
+
+interface SpanProps {
+  readonly value: number;
+  readonly onChange: (seconds: number) => void;
+}
+
+function Span({ onChange, value }: SpanProps): ReactElement {
+  const own = String(value);
+  const data = SPANS.some((span) => span.value === own)
+    ? SPANS
+    : [...SPANS, { value: own, label: `${own} seconds` }];
+  return (
+    <Select
+      aria-label="Within"
+      w={150}
+      data={data}
+      value={own}
+      allowDeselect={false}
+      onChange={(chosen) => onChange(Number(chosen))}
+    />
+  );
+}
+
+const WEEK = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
+const SHORT = { mon: "Mo", tue: "Tu", wed: "We", thu: "Th", fri: "Fr", sat: "Sa", sun: "Su" } as const;
+
+function Window({ onChange, params }: FieldsProps<ParamsOf<"time_window">>): ReactElement {
+  const set = (change: Partial<typeof params>): void => onChange({ ...params, ...change });
+  return (
+    <Group gap="sm" align="flex-end">
+      <TextInput
+        label="From"
+        w={90}
+        placeholder="08:00"
+        value={params.from}
+        onChange={({ currentTarget }) => set({ from: currentTarget.value })}
+      />
+      <TextInput
+        label="To"
+        w={90}
+        placeholder="18:00"
+        value={params.to}
+        onChange={({ currentTarget }) => set({ to: currentTarget.value })}
+      />
+      <TextInput
+        label="Time zone"
+        w={190}
+        value={params.timezone}
+        onChange={({ currentTarget }) => set({ timezone: currentTarget.value })}
+      />
+      <Switch
+        label="Outside of it"
+        checked={params.outside}
+        onChange={({ currentTarget }) => set({ outside: currentTarget.checked })}
+      />
+      <Chip.Group
+        multiple
+        value={[...params.days]}
+        onChange={(values) => set({ days: WEEK.filter((day) => values.includes(day)) })}
+      >
+        <Group gap={4}>
+          {WEEK.map((day) => (
+            <Chip key={day} value={day} size="xs">
+              {SHORT[day]}
+            </Chip>
+          ))}
+        </Group>
+      </Chip.Group>
+    </Group>
+  );
+}
