@@ -1,5 +1,6 @@
 import { agentHandlers } from "./agents.ts";
 import { approvalRulesHandlers } from "./approval-rules.ts";
+import { agentSummaryHandlers } from "./agent-summary.ts";
 import { agentWalletHandlers } from "./agent-wallet.ts";
 import { approvalContextHandlers } from "./approval-context.ts";
 import { approvalHandlers } from "./approvals.ts";
@@ -39,6 +40,7 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...budgetHandlers(dependencies),
   ...approvalRulesHandlers(dependencies),
   ...agentHandlers(dependencies),
+  ...agentSummaryHandlers(dependencies),
   ...agentWalletHandlers(dependencies),
   ...paymentHandlers(dependencies),
   ...approvalHandlers(dependencies),

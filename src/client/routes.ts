@@ -98,6 +98,7 @@ export const ROUTES = {
   stepUp: { method: "POST", path: "/v1/auth/step-up" },
   stepUpOptions: { method: "POST", path: "/v1/auth/step-up/options" },
   streamChanges: { method: "GET", path: "/v1/stream", file: true },
+  summarizeAgents: { method: "GET", path: "/v1/agents/summary" },
   summarizeTransactions: { method: "GET", path: "/v1/transactions/summary" },
   testWebhook: { method: "POST", path: "/v1/webhooks/:id/test" },
   updateAgent: { method: "PATCH", path: "/v1/agents/:id" },

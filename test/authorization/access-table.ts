@@ -159,6 +159,7 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
 
   createAgent: manage("agents:write", admin),
   listAgents: manage("agents:read"),
+  summarizeAgents: manage("agents:read"),
   getAgent: manage("agents:read"),
   connectAgent: manage("agents:read"),
   getAgentWallet: manage("agents:read"),

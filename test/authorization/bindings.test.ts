@@ -3,6 +3,7 @@ import { parse } from "csv-parse/sync";
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { type OperationId, operationList, operations } from "../../src/contract/registry.ts";
+import type { Output } from "../../src/client/types.ts";
 import { ORGANIZATION_SCOPES, type ResourceKind } from "../../src/contract/types.ts";
 import type { ErrorCode } from "../../src/domain/errors.ts";
 import { McpCaller } from "../mcp/support.ts";
@@ -52,6 +53,8 @@ interface Key {
 }
 
 const create = () => ({ body: { name: "New", idempotencyKey: randomUUID() } });
+
+const live = ({ agents }: Output<"summarizeAgents">): number => agents.active + agents.paused;
 
 const OF_TRANSACTIONS: readonly OperationId[] = [
   "listTransactions",
@@ -218,7 +221,7 @@ describe("a key acts only inside its binding", () => {
   });
 
   const lists = operationList.flatMap(([id, { access }]) =>
-    access.kind === "management" && access.subject === "list" ? [id] : [],
+    access.kind === "management" && access.subject === "list" && id !== "summarizeAgents" ? [id] : [],
   );
 
   /** Payments in every place, each with a held and a settled one, so that every list has something to narrow. */
@@ -250,6 +253,25 @@ describe("a key acts only inside its binding", () => {
           const found = await listed(id, key.token, { teamId: place.teamId });
           expect(found.length > 0, `${id} by ${key.name}`).to.equal(place !== foreign && key.covers(place));
         }
+      }
+    }
+  });
+
+  it("counts and totals of agents are of what lies in the binding, and of a filter inside it", async () => {
+    const all = await world.api.ok("listAgents", 200, { token: world.token, query: { limit: "200" } });
+    const countIn = (fits: (agent: (typeof all.agents)[number]) => boolean): number =>
+      all.agents.filter((agent) => agent.state !== "archived" && fits(agent)).length;
+    for (const key of keys) {
+      const { token } = key;
+      expect(live(await world.api.ok("summarizeAgents", 200, { token })), key.name).to.equal(
+        countIn(key.covers),
+      );
+      for (const place of [here, beside, elsewhere, foreign]) {
+        const query = { teamId: place.teamId };
+        const expected = key.covers(place) ? countIn(({ teamId }) => teamId === place.teamId) : 0;
+        expect(live(await world.api.ok("summarizeAgents", 200, { token, query })), key.name).to.equal(
+          expected,
+        );
       }
     }
   });

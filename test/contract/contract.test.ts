@@ -148,6 +148,7 @@ describe("the contract", () => {
       archiveAgent: [{ perMinute: 30, per: "credential" }],
       exportAuditLog: [{ perMinute: 10, per: "credential" }],
       exportTransactions: [{ perMinute: 10, per: "credential" }],
+      summarizeAgents: [{ perMinute: 60, per: "credential" }],
       summarizeTransactions: [{ perMinute: 60, per: "credential" }],
       verifyAuditLog: [{ perMinute: 30, per: "credential" }],
       testWebhook: [{ perMinute: 10, per: "credential" }],

@@ -178,6 +178,45 @@ describe("the dashboard at work, in a browser", function () {
     await saved({ perTransactionLimitCents: 6_000, dailySpendLimitCents: 9_000 });
   });
 
+  it("what is changed in rules while they are saved stays a change; Undo shows what is saved", async () => {
+    const { organization, token } = world;
+    const id = organization.teamId;
+    const inRules = (name: string) =>
+      clickOn(page.page, `::-p-xpath(//section[.//h2="Approval rules"]//button[contains(., "${name}")])`);
+    const savedRules = async (amountCents: number) => {
+      const { rules } = await until(`a rule above ${String(amountCents)} alone`, async () => {
+        const current = await world.api.ok("getTeamApprovalRules", 200, { token, id });
+        const [rule] = current.rules;
+        return rule?.type === "amount_above" && rule.params.amountCents === amountCents ? current : null;
+      });
+      expect(rules).to.have.lengthOf(1);
+      return rules[0]?.id;
+    };
+    await page.go(`/teams/${id}`);
+    await page.press("Add a rule");
+    await page.press("Large amount", "menuitem");
+    await page.fill("Amount", "40");
+    const answer = await heldBack(page, /\/approval-rules$/);
+    await inRules("Save");
+    await page.fill("Amount", "45");
+    await answer.release();
+    const ruleId = await savedRules(4_000);
+    await inRules("Save");
+    expect(await savedRules(4_500)).to.equal(ruleId);
+    await page.fill("Amount", "99");
+    await page.sees("above $99.00");
+    await inRules("Undo");
+    await page.sees("above $45.00");
+    expect(await page.page.$eval('[aria-label="Amount"]', (field) => Reflect.get(field, "value"))).to.equal(
+      "45",
+    );
+    await world.api.ok("setTeamApprovalRules", 200, {
+      token,
+      id,
+      body: { rules: [], version: (await world.api.ok("getTeamApprovalRules", 200, { token, id })).version },
+    });
+  });
+
   it("the emergency stop pauses an agent and revokes its key with two clicks", async () => {
     const { id } = await firstAgent();
     await page.go(`/agents/${id}`);

@@ -37,7 +37,8 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
   ...(["changePassword", "listSessions", "endSession", "endOtherSessions"] as const),
   ...(["passkeyOptions", "enrollPasskey", "listPasskeys", "updatePasskey", "removePasskey"] as const),
   ...(["passkeySignInOptions", "signInWithPasskey", "stepUpOptions"] as const),
-  ...(["listAgents", "getAgent", "connectAgent", "listPendingApprovals", "listCompletedApprovals"] as const),
+  ...(["listAgents", "summarizeAgents", "getAgent", "connectAgent"] as const),
+  ...(["listPendingApprovals", "listCompletedApprovals"] as const),
   ...([
     "listTransactions",
     "exportTransactions",

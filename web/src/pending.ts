@@ -21,6 +21,10 @@ export const usePending = () =>
     },
   });
 
+/** Behind the number of those that were read: whether there are more. */
+export const plusOf = (page: { readonly nextCursor: string | null } | undefined): "+" | "" =>
+  (page?.nextCursor ?? null) === null ? "" : "+";
+
 /** How many wait, as far as the first page shows. */
 export const usePendingCount = (): number => usePending().data?.approvals.length ?? 0;
 

@@ -62,7 +62,8 @@ const TYPES: { readonly [T in RuleKind]: ShownType<ParamsOf<T>> } = {
     flag: "It is above an amount that the agent’s team or project has set.",
     shortFlag: "Large amount",
     first: () => ({ amountCents: 10_000 }),
-    sentence: ({ amountCents }) => `A payment above ${money(amountCents)} waits for a person.`,
+    sentence: ({ amountCents }) =>
+      `A payment above ${Number.isNaN(amountCents) ? "…" : money(amountCents)} waits for a person.`,
     Fields: Amount,
   },
   new_recipient: {
@@ -192,8 +193,7 @@ function Amount({ onChange, params }: FieldsProps<ParamsOf<"amount_above">>): Re
       error={centsOf(typed) === null ? "An amount like 250 or 99.50." : undefined}
       onChange={(value) => {
         setTyped(value);
-        const amountCents = centsOf(value);
-        if (amountCents !== null) onChange({ amountCents });
+        onChange({ amountCents: centsOf(value) ?? Number.NaN });
       }}
     />
   );

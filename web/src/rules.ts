@@ -17,6 +17,10 @@ export type DraftOf<T extends RuleKind> = {
 }[T];
 export type Draft = DraftOf<RuleKind>;
 
+/** Whether it can be sent: not while what was typed for a number is none. */
+export const isComplete = ({ params }: Draft): boolean =>
+  Object.values(params).every((value) => !Number.isNaN(value));
+
 export const draftsOf = (rules: readonly Rule[]): readonly Draft[] =>
   rules.map((rule) => ({ ...rule, key: rule.id }));
 

@@ -81,6 +81,30 @@ export const listAgents = define({
   errors: ["BAD_CURSOR"],
 });
 
+const total = z.int().min(0);
+const count = (what: string) => total.meta({ description: `How many are ${what}.` });
+
+export const summarizeAgents = define({
+  summary: "Summarize agents",
+  description:
+    "How many agents there are in each state, and what the budgets of those that are not archived come to, with what is spent and on hold of them; " +
+    "of a key's binding only. An unknown project or team as a filter gives zeros. The totals follow payments within a second or so.",
+  tag: "Agents",
+  access: manages("agents:read", "list"),
+  rate: "summary",
+  http: { method: "get", path: "/v1/agents/summary", successStatus: 200 },
+  query: z.strictObject({ projectId: uuid.optional(), teamId: uuid.optional() }),
+  output: z.strictObject({
+    agents: z
+      .strictObject({ active: count("active"), paused: count("paused"), archived: count("archived") })
+      .meta({ description: "How many there are in each state." }),
+    budgetCents: total.meta({ description: "The budgets of active and paused agents together." }),
+    spentCents: total.meta({ description: "What is spent of these budgets." }),
+    reservedCents: total.meta({ description: "What is on hold of these budgets." }),
+  }),
+  errors: [],
+});
+
 export const getAgent = define({
   summary: "Read an agent",
   description: "One agent's record.",

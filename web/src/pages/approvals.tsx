@@ -11,7 +11,7 @@ import { Confirm } from "../parts/confirm.tsx";
 import { Deny } from "../parts/deny.tsx";
 import { Card, Empty, Page, Waiting } from "../parts/parts.tsx";
 import { Failed, Problem } from "../parts/problem.tsx";
-import { canNotify, usePending } from "../pending.ts";
+import { canNotify, plusOf, usePending } from "../pending.ts";
 import type { Approval } from "../words.ts";
 import { CompletedApprovals } from "./completed-approvals.tsx";
 
@@ -128,6 +128,7 @@ function Inbox(): ReactElement {
           <Several
             selected={selected}
             all={approvals}
+            plus={plusOf(data)}
             onAll={(isAll) => setChosen(new Set(isAll ? approvals.map(({ id }) => id) : []))}
             onApprove={() => setAsked({ how: "approve several", approvals: selected })}
             onDeny={() => setAsked({ how: "deny", approvals: selected })}
@@ -186,17 +187,19 @@ function Inbox(): ReactElement {
 interface SeveralProps {
   readonly selected: readonly Approval[];
   readonly all: readonly Approval[];
+  /** Where more wait than were read. */
+  readonly plus: "+" | "";
   readonly onAll: (isAll: boolean) => void;
   readonly onApprove: () => void;
   readonly onDeny: () => void;
 }
 
 /** What is done with several at once. */
-function Several({ all, onAll, onApprove, onDeny, selected }: SeveralProps): ReactElement {
+function Several({ all, onAll, onApprove, onDeny, plus, selected }: SeveralProps): ReactElement {
   return (
     <Group justify="space-between" mih={36}>
       <Checkbox
-        label={selected.length === 0 ? `${all.length} waiting` : `${selected.length} chosen`}
+        label={selected.length === 0 ? `${all.length}${plus} waiting` : `${selected.length} chosen`}
         checked={selected.length === all.length}
         indeterminate={selected.length > 0 && selected.length < all.length}
         onChange={({ currentTarget }) => onAll(currentTarget.checked)}

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactElement, ReactNode } from "react";
 import { valueOf } from "../../../src/client/client.ts";
+import type { Output } from "../../../src/client/types.ts";
 import { api } from "../api.ts";
 import { money, number } from "../format.ts";
 import { Icon, type IconName } from "../icons.tsx";
@@ -10,36 +11,27 @@ import { ButtonLink, TextLink } from "../parts/links.tsx";
 import { Card, Empty, Money, Page, State, Waiting, When, Written } from "../parts/parts.tsx";
 import { SpendChart } from "../parts/spend-chart.tsx";
 import { Failed } from "../parts/problem.tsx";
-import { usePending } from "../pending.ts";
+import { plusOf, usePending } from "../pending.ts";
 import { useMay, useMe } from "../session.tsx";
 
 const RECENT = 8;
-const AGENTS = 200;
 
 /** What there is to know at a glance, and what to do next. */
 export function Home(): ReactElement {
   const { organization, user } = useMe();
-  const agents = useQuery({
-    queryKey: ["agents", "overview"],
-    queryFn: async ({ signal }) => valueOf(await api.listAgents({ query: { limit: AGENTS } }, { signal })),
+  const { data, error, refetch } = useQuery({
+    queryKey: ["agents", "summary"],
+    queryFn: async ({ signal }) => valueOf(await api.summarizeAgents({}, { signal })),
   });
-  const live = agents.data?.agents.filter(({ state }) => state !== "archived") ?? [];
-  const isNew = agents.data !== undefined && live.length === 0;
+  const isNew = data !== undefined && data.agents.active + data.agents.paused === 0;
   return (
     <Page
       title={`Hello, ${user.name.split(" ")[0] ?? user.name}`}
       about={`${organization.name} · ${organization.plan} plan`}
     >
-      {agents.error === null ? null : <Failed error={agents.error} retry={() => void agents.refetch()} />}
+      {error === null ? null : <Failed error={error} retry={() => void refetch()} />}
       <Next isNew={isNew} />
-      <Figures
-        isKnown={agents.data !== undefined}
-        more={(agents.data?.nextCursor ?? null) !== null}
-        active={live.filter(({ state }) => state === "active").length}
-        paused={live.filter(({ state }) => state === "paused").length}
-        budgetCents={sum(live.map(({ budgetCents }) => budgetCents))}
-        usedCents={sum(live.map(({ reservedCents, spentCents }) => reservedCents + spentCents))}
-      />
+      <Figures summary={data} />
       {isNew ? null : <SpendChart filters={{}} height={170} />}
       <div className="columns">
         <Recent />
@@ -51,36 +43,30 @@ export function Home(): ReactElement {
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
-interface FiguresProps {
-  readonly isKnown: boolean;
-  readonly more: boolean;
-  readonly active: number;
-  readonly paused: number;
-  readonly budgetCents: number;
-  readonly usedCents: number;
-}
+type Summary = Output<"summarizeAgents">;
 
-function Figures({ active, budgetCents, isKnown, more, paused, usedCents }: FiguresProps): ReactElement {
+function Figures({ summary }: { readonly summary: Summary | undefined }): ReactElement {
   const pending = usePending();
   const waiting = pending.data?.approvals ?? [];
-  const held = sum(waiting.map(({ amountCents }) => amountCents));
-  const plus = more ? "+" : "";
+  const heldCents = sum(waiting.map(({ amountCents }) => amountCents));
+  const plus = plusOf(pending.data);
+  const paused = summary?.agents.paused ?? 0;
   return (
     <div className="grid">
       <Figure
         label="Waiting for a decision"
-        figure={pending.data === undefined ? "–" : number(waiting.length)}
-        about={waiting.length === 0 ? "Nothing waits" : `${money(held)} on hold`}
+        figure={pending.data === undefined ? "–" : `${number(waiting.length)}${plus}`}
+        about={waiting.length === 0 ? "Nothing waits" : `${money(heldCents)}${plus} on hold`}
       />
       <Figure
         label="Active agents"
-        figure={isKnown ? `${number(active)}${plus}` : "–"}
+        figure={summary === undefined ? "–" : number(summary.agents.active)}
         about={paused === 0 ? "None is paused" : `${number(paused)} paused`}
       />
       <Figure
         label="Spent and reserved"
-        figure={isKnown ? `${money(usedCents)}${plus}` : "–"}
-        about={`of ${money(budgetCents)}${plus} in agents’ budgets`}
+        figure={summary === undefined ? "–" : money(summary.spentCents + summary.reservedCents)}
+        about={`of ${money(summary?.budgetCents ?? 0)} in agents’ budgets`}
       />
     </div>
   );

@@ -3,7 +3,7 @@ import { type ReactElement, useState } from "react";
 import type { Refused } from "../../../src/client/types.ts";
 import { Icon } from "../icons.tsx";
 import { KINDS, newRule, RuleFields, sentenceOfRule } from "../rule-types.tsx";
-import { type Draft, draftsOf, type Rule, sentOf, type SentRules } from "../rules.ts";
+import { type Draft, draftsOf, isComplete, type Rule, sentOf, type SentRules } from "../rules.ts";
 import { Card, Empty } from "./parts.tsx";
 import { Problem } from "./problem.tsx";
 
@@ -24,26 +24,46 @@ interface EditorProps {
   readonly onReload: () => void;
 }
 
+/**
+ * Drafts after `sent` was saved as `saved`, in the same order: what is unchanged since is what was saved, and what is not has its id, so
+ * that it is no further rule.
+ */
+const rebased = (now: readonly Draft[], sent: readonly Draft[], saved: readonly Draft[]): readonly Draft[] =>
+  now.map((draft) => {
+    const at = sent.findIndex(({ key }) => key === draft.key);
+    const as = saved[at];
+    if (as === undefined) return draft;
+    // Its key stays, since whoever types in it would lose the place.
+    return sent[at] === draft ? { ...as, key: draft.key } : { ...draft, id: as.id };
+  });
+
 const same = (one: readonly Draft[], other: readonly Draft[]): boolean =>
-  JSON.stringify(one) === JSON.stringify(other);
+  JSON.stringify(sentOf(one)) === JSON.stringify(sentOf(other));
 
 /** Which payments wait for a person: the whole of a container's rules, replaced at once. */
 export function RulesEditor(props: EditorProps): ReactElement {
   const { current, isBusy, isReadOnly, onReload, onSave, problem, refused, what } = props;
   const [base, setBase] = useState(current);
   const [drafts, setDrafts] = useState(() => draftsOf(current.rules));
+  /** Fields that hold what was typed into them begin anew with each. */
+  const [round, setRound] = useState(0);
   const isChanged = !same(drafts, draftsOf(base.rules));
   const begin = (rules: Rules): void => {
     setBase(rules);
     setDrafts(draftsOf(rules.rules));
+    setRound((now) => now + 1);
   };
   // What nobody is editing shows what is in force now.
   if (!isChanged && base.version < current.version) begin(current);
   const change = (draft: Draft): void =>
-    setDrafts(drafts.map((each) => (each.key === draft.key ? draft : each)));
+    setDrafts((now) => now.map((each) => (each.key === draft.key ? draft : each)));
   const save = async (): Promise<void> => {
-    const saved = await onSave(sentOf(drafts), base.version);
-    if (saved !== null) begin(saved);
+    const sent = drafts;
+    const saved = await onSave(sentOf(sent), base.version);
+    if (saved === null) return;
+    setBase(saved);
+    // What was edited since this was sent stays, as a change of what is saved now.
+    setDrafts((now) => rebased(now, sent, draftsOf(saved.rules)));
   };
   const isStale = refused?.code === "STALE_APPROVAL_RULES";
   const add = isReadOnly ? undefined : (
@@ -55,7 +75,7 @@ export function RulesEditor(props: EditorProps): ReactElement {
       </Menu.Target>
       <Menu.Dropdown>
         {KINDS.map(({ label, value }) => (
-          <Menu.Item key={value} onClick={() => setDrafts([...drafts, newRule(value)])}>
+          <Menu.Item key={value} onClick={() => setDrafts((now) => [...now, newRule(value)])}>
             {label}
           </Menu.Item>
         ))}
@@ -110,14 +130,14 @@ export function RulesEditor(props: EditorProps): ReactElement {
                     variant="subtle"
                     color="gray"
                     aria-label={`Remove: ${sentenceOfRule(draft)}`}
-                    onClick={() => setDrafts(drafts.filter(({ key }) => key !== draft.key))}
+                    onClick={() => setDrafts((now) => now.filter(({ key }) => key !== draft.key))}
                   >
                     <Icon name="trash" size={16} />
                   </ActionIcon>
                 )}
               </Group>
             </div>
-            {isReadOnly ? null : <RuleFields rule={draft} onChange={change} />}
+            {isReadOnly ? null : <RuleFields key={round} rule={draft} onChange={change} />}
           </div>
         ))}
         {isReadOnly ? null : (
@@ -125,7 +145,11 @@ export function RulesEditor(props: EditorProps): ReactElement {
             <Button variant="default" disabled={!isChanged || isBusy} onClick={() => begin(current)}>
               Undo
             </Button>
-            <Button disabled={!isChanged} loading={isBusy} onClick={() => void save()}>
+            <Button
+              disabled={!isChanged || !drafts.every(isComplete)}
+              loading={isBusy}
+              onClick={() => void save()}
+            >
               Save
             </Button>
           </Group>

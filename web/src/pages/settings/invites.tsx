@@ -1,6 +1,6 @@
 import { Alert, Button, Group, Modal, Radio, Stack, Text, TextInput } from "@mantine/core";
-import { type ReactElement, type SyntheticEvent, useState } from "react";
-import type { Output } from "../../../../src/client/types.ts";
+import { type ReactElement, type SyntheticEvent, useCallback, useState } from "react";
+import type { Item, Output } from "../../../../src/client/types.ts";
 import { useAction } from "../../action.ts";
 import { api } from "../../api.ts";
 import { titled } from "../../format.ts";
@@ -9,6 +9,7 @@ import { More, usePages } from "../../parts/list.tsx";
 import { Card, When } from "../../parts/parts.tsx";
 import { Problem } from "../../parts/problem.tsx";
 import { Block } from "../../parts/secret.tsx";
+import { Table } from "../../parts/table.tsx";
 import { useMay } from "../../session.tsx";
 import { ROLES } from "../../words.ts";
 
@@ -29,47 +30,52 @@ export function Invites(): ReactElement | null {
   );
   const isAdmin = useMay("admin");
   const revoke = useAction((id: string) => api.revokeInvite({ id }), { stale: STALE });
+  const cells = useCallback(
+    (invite: Item<"listInvites">) => (
+      <>
+        <td className="main break">{invite.email}</td>
+        <td>{titled(invite.role)}</td>
+        <td className="wide">{DELIVERIES[invite.delivery] ?? invite.delivery}</td>
+        <td className="away">
+          <When iso={invite.expiresAt} />
+        </td>
+        <td className="right">
+          {isAdmin ? (
+            <Button
+              variant="subtle"
+              color="red"
+              size="compact-sm"
+              onClick={() => void revoke.run(invite.id)}
+              disabled={revoke.isBusy}
+            >
+              Withdraw
+            </Button>
+          ) : null}
+        </td>
+      </>
+    ),
+    [isAdmin, revoke.isBusy],
+  );
   const invites = pages.data?.pages.flatMap((page) => page.invites) ?? [];
   if (invites.length === 0) return null;
   return (
     <Card title="Open invites" flush>
       <Problem text={revoke.problem} />
-      <table className="rows stacked">
-        <thead>
-          <tr>
+      <Table
+        items={invites}
+        keyOf={({ id }) => id}
+        columns={5}
+        cells={cells}
+        head={
+          <>
             <th>E-mail</th>
             <th>Role</th>
             <th>Sent</th>
             <th>Expires</th>
             <th />
-          </tr>
-        </thead>
-        <tbody>
-          {invites.map((invite) => (
-            <tr key={invite.id}>
-              <td className="main break">{invite.email}</td>
-              <td>{titled(invite.role)}</td>
-              <td className="wide">{DELIVERIES[invite.delivery] ?? invite.delivery}</td>
-              <td className="away">
-                <When iso={invite.expiresAt} />
-              </td>
-              <td className="right">
-                {isAdmin ? (
-                  <Button
-                    variant="subtle"
-                    color="red"
-                    size="compact-sm"
-                    onClick={() => void revoke.run(invite.id)}
-                    disabled={revoke.isBusy}
-                  >
-                    Withdraw
-                  </Button>
-                ) : null}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+          </>
+        }
+      />
       <More {...pages} />
     </Card>
   );

@@ -1,5 +1,5 @@
 import { Badge, Button, Group, Menu, ActionIcon, Text } from "@mantine/core";
-import { type ReactElement, useState } from "react";
+import { type ReactElement, useCallback, useState } from "react";
 import type { Item } from "../../../../src/client/types.ts";
 import { useAction } from "../../action.ts";
 import { api } from "../../api.ts";
@@ -11,6 +11,7 @@ import { More, usePages } from "../../parts/list.tsx";
 import { Card, Empty, State, Waiting, When, Written } from "../../parts/parts.tsx";
 import { Failed } from "../../parts/problem.tsx";
 import { Secret } from "../../parts/secret.tsx";
+import { Table } from "../../parts/table.tsx";
 import { MintKey } from "./mint-key.tsx";
 
 type Key = Item<"listOrganizationKeys">;
@@ -30,6 +31,7 @@ export function OrganizationKeys(): ReactElement {
   const [secret, setSecret] = useState<string | null>(null);
   const [asked, ask, close] = useOpened<Asked>();
   const keys = pages.data?.pages.flatMap((page) => page.organizationKeys) ?? [];
+  const cells = useCallback((key: Key) => <Cells of={key} onAsk={(how) => ask({ how, key })} />, [ask]);
   const mint = (
     <Button leftSection={<Icon name="plus" />} onClick={() => setMinting(true)}>
       Mint a key
@@ -51,9 +53,13 @@ export function OrganizationKeys(): ReactElement {
         </Empty>
       ) : null}
       {keys.length === 0 ? null : (
-        <table className="rows stacked">
-          <thead>
-            <tr>
+        <Table
+          items={keys}
+          keyOf={({ id }) => id}
+          columns={7}
+          cells={cells}
+          head={
+            <>
               <th>Key</th>
               <th>State</th>
               <th>Scopes</th>
@@ -61,14 +67,9 @@ export function OrganizationKeys(): ReactElement {
               <th>Created today</th>
               <th>Last used</th>
               <th />
-            </tr>
-          </thead>
-          <tbody>
-            {keys.map((key) => (
-              <Row key={key.id} of={key} onAsk={(how) => ask({ how, key })} />
-            ))}
-          </tbody>
-        </table>
+            </>
+          }
+        />
       )}
       <More {...pages} />
       {isMinting ? (
@@ -88,12 +89,12 @@ export function OrganizationKeys(): ReactElement {
   );
 }
 
-interface RowProps {
+interface CellsProps {
   readonly of: Key;
   readonly onAsk: (how: Asked["how"]) => void;
 }
 
-function Row({ of: key, onAsk }: RowProps): ReactElement {
+function Cells({ of: key, onAsk }: CellsProps): ReactElement {
   const names = useNames();
   const { binding } = key;
   const state = stateOf(key);
@@ -104,7 +105,7 @@ function Row({ of: key, onAsk }: RowProps): ReactElement {
         ? names.team(binding.id)
         : names.project(binding.id);
   return (
-    <tr>
+    <>
       <td className="main">
         <Text size="sm" fw={550} className="break">
           <Written text={key.name} />
@@ -157,7 +158,7 @@ function Row({ of: key, onAsk }: RowProps): ReactElement {
           </Menu>
         ) : null}
       </td>
-    </tr>
+    </>
   );
 }
 

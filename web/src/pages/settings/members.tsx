@@ -1,5 +1,5 @@
 import { ActionIcon, Avatar, Button, Checkbox, Group, Menu, Stack, Text } from "@mantine/core";
-import { type ReactElement, useState } from "react";
+import { type ReactElement, useCallback, useState } from "react";
 import { useAction } from "../../action.ts";
 import { api } from "../../api.ts";
 import { titled } from "../../format.ts";
@@ -8,6 +8,7 @@ import { Confirm, useOpened } from "../../parts/confirm.tsx";
 import { More, usePages } from "../../parts/list.tsx";
 import { Card, Waiting, When, Written } from "../../parts/parts.tsx";
 import { Failed } from "../../parts/problem.tsx";
+import { Table } from "../../parts/table.tsx";
 import { useMay, useMe } from "../../session.tsx";
 import type { Member } from "../../words.ts";
 import { Invite, Invites } from "./invites.tsx";
@@ -23,6 +24,10 @@ export function Members(): ReactElement {
   const isAdmin = useMay("admin");
   const [isInviting, setInviting] = useState(false);
   const [asked, ask, close] = useOpened<Asked>();
+  const cells = useCallback(
+    (member: Member) => <Cells member={member} onAsk={(role) => ask({ member, role })} />,
+    [ask],
+  );
   const invite = isAdmin ? (
     <Button leftSection={<Icon name="plus" />} onClick={() => setInviting(true)}>
       Invite somebody
@@ -35,22 +40,21 @@ export function Members(): ReactElement {
         {pages.isPending ? <Waiting lines={3} /> : null}
         {pages.error === null ? null : <Failed error={pages.error} />}
         {members.length === 0 ? null : (
-          <table className="rows stacked">
-            <thead>
-              <tr>
+          <Table
+            items={members}
+            keyOf={({ id }) => id}
+            columns={5}
+            cells={cells}
+            head={
+              <>
                 <th>Person</th>
                 <th>Role</th>
                 <th>Second factor</th>
                 <th>Since</th>
                 <th />
-              </tr>
-            </thead>
-            <tbody>
-              {members.map((member) => (
-                <Row key={member.id} member={member} onAsk={(role) => ask({ member, role })} />
-              ))}
-            </tbody>
-          </table>
+              </>
+            }
+          />
         )}
         <More {...pages} />
       </Card>
@@ -63,12 +67,12 @@ export function Members(): ReactElement {
 
 const FACTORS: Readonly<Record<string, string>> = { totp: "App", passkey: "Passkey" };
 
-interface RowProps {
+interface CellsProps {
   readonly member: Member;
   readonly onAsk: (role: Role | null) => void;
 }
 
-function Row({ member, onAsk }: RowProps): ReactElement {
+function Cells({ member, onAsk }: CellsProps): ReactElement {
   const { user } = useMe();
   const isOwner = useMay("owner");
   const isAdmin = useMay("admin");
@@ -77,7 +81,7 @@ function Row({ member, onAsk }: RowProps): ReactElement {
   );
   const mayChange = isAdmin && (isOwner || member.role !== "owner");
   return (
-    <tr>
+    <>
       <td className="main">
         <Group gap="sm" wrap="nowrap">
           <Avatar size={32} radius="xl" color="indigo" name={member.name} />
@@ -125,7 +129,7 @@ function Row({ member, onAsk }: RowProps): ReactElement {
           </Menu>
         ) : null}
       </td>
-    </tr>
+    </>
   );
 }
 

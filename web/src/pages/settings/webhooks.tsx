@@ -1,13 +1,33 @@
 import { Badge, Button, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { type ReactElement, useState } from "react";
+import type { Item } from "../../../../src/client/types.ts";
 import { api } from "../../api.ts";
 import { Icon } from "../../icons.tsx";
 import { More, usePages } from "../../parts/list.tsx";
 import { Card, Empty, Waiting, Written } from "../../parts/parts.tsx";
 import { Failed } from "../../parts/problem.tsx";
 import { Secret } from "../../parts/secret.tsx";
+import { Table } from "../../parts/table.tsx";
 import { WebhookForm } from "./webhook-form.tsx";
+
+const cellsOf = (each: Item<"listWebhooks">): ReactElement => (
+  <>
+    <td className="main">
+      <Link to="/settings/webhooks/$id" params={{ id: each.id }} className="row-link">
+        <Written text={each.name} />
+      </Link>
+      <Text size="xs" c="dimmed" className="break">
+        <Written text={each.url} />
+      </Text>
+    </td>
+    <td>
+      <Badge color={each.isActive ? "teal" : "red"}>{each.isActive ? "Active" : "Disabled"}</Badge>
+    </td>
+    <td className="wide">{each.eventTypes.includes("*") ? "All" : each.eventTypes.join(", ")}</td>
+    <td className="away">{each.scopeType}</td>
+  </>
+);
 
 /** Where events are pushed to. */
 export function Webhooks(): ReactElement {
@@ -32,37 +52,20 @@ export function Webhooks(): ReactElement {
         </Empty>
       ) : null}
       {webhooks.length === 0 ? null : (
-        <table className="rows stacked">
-          <thead>
-            <tr>
+        <Table
+          items={webhooks}
+          keyOf={({ id }) => id}
+          columns={4}
+          cells={cellsOf}
+          head={
+            <>
               <th>Endpoint</th>
               <th>State</th>
               <th>Events</th>
               <th>Scope</th>
-            </tr>
-          </thead>
-          <tbody>
-            {webhooks.map((each) => (
-              <tr key={each.id}>
-                <td className="main">
-                  <Link to="/settings/webhooks/$id" params={{ id: each.id }} className="row-link">
-                    <Written text={each.name} />
-                  </Link>
-                  <Text size="xs" c="dimmed" className="break">
-                    <Written text={each.url} />
-                  </Text>
-                </td>
-                <td>
-                  <Badge color={each.isActive ? "teal" : "red"}>
-                    {each.isActive ? "Active" : "Disabled"}
-                  </Badge>
-                </td>
-                <td className="wide">{each.eventTypes.includes("*") ? "All" : each.eventTypes.join(", ")}</td>
-                <td className="away">{each.scopeType}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+            </>
+          }
+        />
       )}
       <More {...pages} />
       {isCreating ? (

@@ -1,0 +1,58 @@
+import type { AgentLifecycle } from "../../src/domain/agent/state.ts";
+import { ok } from "../../src/domain/result.ts";
+import { narrowest } from "../../src/identity/narrowest.ts";
+import type { HandlerDependencies } from "./dependencies.ts";
+import type { Handlers } from "./types.ts";
+
+/** MongoDB may read the agents for so long: ten thousand of them take some 30 ms. */
+const READ_MS_MAX = 2_500;
+
+interface Sums {
+  readonly count: number;
+  readonly budgetCents: number;
+  readonly spentCents: number;
+  readonly reservedCents: number;
+}
+const NONE: Sums = { count: 0, budgetCents: 0, spentCents: 0, reservedCents: 0 };
+
+/** Counts and totals of agents, as their records have them. */
+export function agentSummaryHandlers({
+  collections,
+}: HandlerDependencies): Pick<Handlers, "summarizeAgents"> {
+  async function sumsIn(place: Readonly<Record<string, string>>): Promise<(state: AgentLifecycle) => Sums> {
+    const found = await collections.agents
+      .aggregate<Sums & { readonly _id: AgentLifecycle }>(
+        [
+          { $match: place },
+          {
+            $group: {
+              _id: "$lifecycle",
+              count: { $sum: 1 },
+              budgetCents: { $sum: "$policy.budgetCents" },
+              spentCents: { $sum: "$spentCents" },
+              reservedCents: { $sum: "$reservedCents" },
+            },
+          },
+        ],
+        { maxTimeMS: READ_MS_MAX },
+      )
+      .toArray();
+    return (state) => found.find(({ _id }) => _id === state) ?? NONE;
+  }
+
+  return {
+    async summarizeAgents({ query }, { principal: { organizationId }, target: { contained } }) {
+      const place = await narrowest(collections, organizationId, query, contained);
+      const of = place === null ? () => NONE : await sumsIn(place);
+      const [active, paused] = [of("active"), of("paused")];
+      return ok({
+        body: {
+          agents: { active: active.count, paused: paused.count, archived: of("archived").count },
+          budgetCents: active.budgetCents + paused.budgetCents,
+          spentCents: active.spentCents + paused.spentCents,
+          reservedCents: active.reservedCents + paused.reservedCents,
+        },
+      });
+    },
+  };
+}
