@@ -79,8 +79,8 @@ async function forEachAgent<T extends { readonly agentId: string }>(
   const ends = await Promise.allSettled(each.map(work));
   const done: string[] = [];
   const errors: unknown[] = [];
-  for (const [place, { agentId }] of each.entries()) {
-    const end = ends[place];
+  for (const [index, { agentId }] of each.entries()) {
+    const end = ends[index];
     if (end?.status !== "rejected") done.push(agentId);
     else {
       errors.push(end.reason);

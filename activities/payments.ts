@@ -17,10 +17,7 @@ export type PaymentActivities = Pick<
   "executePayments" | "expireApproval" | "executeApproved" | "followPayment"
 >;
 
-/**
- * How long one look after a payment waits for its end on the rail. Well below the activity's own bound; the workflow looks
- * again.
- */
+/** * How long one execution of a payment waits for its end on the rail. Well below the activity's own bound; the workflow looks again. */
 const SETTLE_MS = 8_000;
 
 /** How long one payment of a sweep may take, so that it holds up none of those beside it. Well below the activity's own bound. */
@@ -98,7 +95,7 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
         const { agentId } = profile;
         const { transactionId } = payment.request;
         const reply = await ledgers.submit(profile, { kind: "read_payment", agentId, transactionId });
-        // Nothing of it is open any more: it has come to its end, and who died before saying so has told of it.
+        // Nothing of it is open any more: it has ended, and whoever died before confirming it has published it.
         if (reply.kind !== "payment") return payment;
         return reply.payment.phase === "sending" ? executeApproved(profile, reply.payment) : reply.payment;
       }

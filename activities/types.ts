@@ -31,8 +31,8 @@ export interface Activities {
    */
   executePayments(input: { payments: readonly UnfinishedPayment[] }): Promise<ExecutionResult[]>;
   /**
-   * Writes agents' records as the project's ledger has their accounts, and tells whoever is to know that one was paused or resumed: each
-   * for itself. The agents for whom that was done; fails where it was for none.
+   * Writes agents' records as the project's ledger has their accounts, and notifies agents' actors of pauses and resumes: each
+   * account independently. The agents for whom that was done; fails where it was for none.
    */
   writeAccounts(input: { accounts: readonly AccountSummary[] }): Promise<readonly string[]>;
   /** Writes the caps of a project and its teams into their records. */
@@ -43,9 +43,9 @@ export interface Activities {
   followInLedger(input: { agent: AgentProfile; followed: FollowedAgent }): Promise<void>;
   /** Asks the ledger to expire a payment on hold; answers the payment as it is then, null if long over. */
   expireApproval(input: { profile: AgentProfile; transactionId: string }): Promise<Payment | null>;
-  /** Calls the rail for an approved payment, writes it down and tells the ledger. */
+  /** Calls the rail for an approved payment, writes its record and confirms the outcome to the ledger. */
   executeApproved(input: { profile: AgentProfile; payment: Payment }): Promise<Payment>;
-  /** Asks the rail what has become of a payment; writes down and tells the ledger what is new. */
+  /** Queries the rail for the status of a payment; records what is new and confirms it to the ledger. */
   followPayment(input: { profile: AgentProfile; payment: Payment }): Promise<Payment>;
   /**
    * Has agents' policies mirrored into the limits of their wallets on the chain, each for itself; nothing where they have none. The agents

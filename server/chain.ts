@@ -128,10 +128,10 @@ export function openWallets({
 }: ChainOptions): Wallets | null {
   if (rpcUrl === null) return null;
   const { config, sandbox, signer } = readChain(rpcUrl, env, masterKey, db);
-  const onTrouble = (message: string, details: Readonly<Record<string, unknown>>) =>
+  const onWarning = (message: string, details: Readonly<Record<string, unknown>>) =>
     logger.warn({ chain: config.chainId, ...details }, message);
   const onRepair = (what: ChainRepair, count: number) => metrics?.chainRepaired(what, count);
-  const wallets = createWallets({ db, config, signer, sandbox, clock, onTrouble, onRepair });
+  const wallets = createWallets({ db, config, signer, sandbox, clock, onWarning, onRepair });
   metrics?.missingOnChainSince(() => wallets.oldestMissing(), clock);
   return wallets;
 }

@@ -145,7 +145,7 @@ const BACKOFFS_MAX = 10;
 const PORTS_MAX = 100;
 
 /** In days, longer than any window and any repeat of a request; 0: for good. */
-const keptDays = whole(0, 3_650).refine(
+const recordRetentionDays = whole(0, 3_650).refine(
   (days) => days !== 1,
   "must be 0 (for good), or a whole number from 2 to 3650.",
 );
@@ -178,10 +178,10 @@ const environment = z.object({
   WEBHOOK_CA_FILE: z.string().min(1).optional(),
   WEBHOOK_BACKOFF_SECONDS: numbers(1, 604_800, BACKOFFS_MAX).default([...BACKOFF_SECONDS]),
   WEBHOOK_RETENTION_DAYS: whole(1, 3_650).default(30),
-  EVENT_RETENTION_DAYS: keptDays.optional(),
-  CREATE_RETENTION_DAYS: keptDays.default(0),
-  KEY_DELIVERY_RETENTION_DAYS: keptDays.default(30),
-  APPROVAL_RETENTION_DAYS: keptDays.default(400),
+  EVENT_RETENTION_DAYS: recordRetentionDays.optional(),
+  CREATE_RETENTION_DAYS: recordRetentionDays.default(0),
+  KEY_DELIVERY_RETENTION_DAYS: recordRetentionDays.default(30),
+  APPROVAL_RETENTION_DAYS: recordRetentionDays.default(400),
   SMTP_URL: smtpUrl,
   SMTP_CA_FILE: z.string().min(1).optional(),
   MAIL_FROM: mailFrom,

@@ -73,7 +73,7 @@ export interface CoreOptions {
   readonly mailSettings: MailSettings | null;
   readonly retention: Retention;
   /** False only in the one half of a comparison: what do payments cost without their entries in the audit log? */
-  readonly keepsPaymentDecisions?: boolean;
+  readonly auditsPaymentDecisions?: boolean;
   /** Of ledgers that begin from now on; tests have them sweep sooner. */
   readonly ledgerSettings?: LedgerSettings;
   /** Stands between the server and its effects; crash tests break them at a chosen point. */
@@ -127,7 +127,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
       "forged: an activity was not requested by this service and was not run",
     );
   };
-  const keptLog = options.keepsPaymentDecisions === false ? null : auditLog;
+  const decisionLog = options.auditsPaymentDecisions === false ? null : auditLog;
   const effectDependencies = decorateEffects({
     rails: observedRails(
       {
@@ -138,7 +138,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     ),
     projections: observedProjections(projections, metrics),
     workflows: actors,
-    publisher: new PaymentPublisher({ journal, auditLog: keptLog, clock }),
+    publisher: new PaymentPublisher({ journal, auditLog: decisionLog, clock }),
     proofs,
     clock,
     monotonicMs: () => performance.now(),
@@ -148,12 +148,12 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   // Each is told by the other: a ledger what it is to follow of an agent, an agent's actor whether it is paused.
   const agents: AgentActors = new AgentActors({
     submit: (agentId, commands) => actors.submit(agentId, commands),
-    ledgers: { submit: (place, command) => ledgers.submit(place, command) },
+    ledgers: { submit: (project, command) => ledgers.submit(project, command) },
     writeAgent: (summary) => records.writeAgent(summary),
     onError,
   });
   const ledgers = new Ledgers({
-    submit: (place, commands, known) => actors.submitToLedger(place, commands, known),
+    submit: (project, commands, known) => actors.submitToLedger(project, commands, known),
     revisions: new MongoLedgerRevisions(db),
     recordAccount: accountRecorder({ projections: records, agents }),
     flushPublished: () => publisher.flush(),

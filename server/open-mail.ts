@@ -41,14 +41,14 @@ export async function openMail(options: MailOptions): Promise<MailParts> {
     auditLog,
     clock,
     onOutcome: (outcome) => metrics.mailed(outcome),
-    onTrouble: (message, details) => logger.warn(details, message),
+    onWarning: (message, details) => logger.warn(details, message),
   });
   if (settings === null) return { activities, outbox: null };
   const outbox = new InviteOutbox({
     db,
     start: (input) => startInviteMail(calls, input),
     clock,
-    onTrouble: (message, err) => logger.warn({ err }, message),
+    onWarning: (message, err) => logger.warn({ err }, message),
   });
   return { activities, outbox };
 }

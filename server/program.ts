@@ -9,10 +9,10 @@ const USAGE = `agent-spending-control [role]
   admin     commands for operators; admin --help lists them
 `;
 
-const asksForHelp = (word: string): boolean => ["--help", "-h", "help"].includes(word);
+const isHelp = (word: string): boolean => ["--help", "-h", "help"].includes(word);
 
 async function program([role = "start", ...args]: readonly string[]): Promise<void> {
-  if (asksForHelp(role) || (role !== "admin" && args.some(asksForHelp))) {
+  if (isHelp(role) || (role !== "admin" && args.some(isHelp))) {
     process.stdout.write(USAGE);
   } else if (role === "admin") {
     const { runAdminCommand } = await import("./admin/commands.ts");

@@ -52,7 +52,7 @@ export interface RoleOptions {
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
   readonly decorateBackends?: (backends: Backends) => Backends;
   /** As for the core; only the bench says no. */
-  readonly keepsPaymentDecisions?: boolean;
+  readonly auditsPaymentDecisions?: boolean;
   /** As for the core; only tests set them. */
   readonly ledgerSettings?: LedgerSettings;
   /** Where requests are counted; by default in this process, or in MongoDB where it is one of several. */
@@ -104,7 +104,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     webhookSettings: config.webhooks,
     mailSettings: config.mail,
     retention: config.retention,
-    keepsPaymentDecisions: options.keepsPaymentDecisions ?? true,
+    auditsPaymentDecisions: options.auditsPaymentDecisions ?? true,
     ...(decorateEffects === undefined ? {} : { decorateEffects }),
     ...(ledgerSettings === undefined ? {} : { ledgerSettings }),
   });
@@ -150,7 +150,7 @@ function openAnchoring(
     file: new AnchorFile(config.auditAnchorFile),
     clock,
     recordRoot: wallets === null ? null : (root) => wallets.recordRoot(root),
-    onTrouble: (message, err) => logger.warn({ err }, message),
+    onWarning: (message, err) => logger.warn({ err }, message),
   });
   if (config.auditAnchorSeconds > 0) anchoring.start(config.auditAnchorSeconds);
   return anchoring;

@@ -102,7 +102,7 @@ export interface RunningService {
 const ANSWERED_MS = 6_000;
 
 /** As long as callers wait for their answer: what has not begun by then has been answered 503. */
-const WAIT_FOR_TURN_MS = 4_000;
+const LOCK_WAIT_MS = 4_000;
 
 /** Puts REST and MCP together over the core and begins to answer. */
 export async function startService(options: ServiceOptions): Promise<RunningService> {
@@ -135,7 +135,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     organizations,
     provision,
     mailing: mailingOf(options, mailInvite),
-    onSessionSeen: (_id) =>
+    onSessionUsed: (_id) =>
       sessionUse.used(_id, (lastSeenAt) => ({
         updateOne: { filter: { _id }, update: { $max: { lastSeenAt } } },
       })),
@@ -143,7 +143,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const agentKeyUse = new KeyUse(collections.agents, clock, useNotWritten);
   const organizationKeyUse = new KeyUse(collections.organizationKeys, clock, useNotWritten);
   const hash = (value: string) => hashApiKey(masterKey, value);
-  const mutex = new KeyedMutex(WAIT_FOR_TURN_MS);
+  const mutex = new KeyedMutex(LOCK_WAIT_MS);
   const organizationKeys = new OrganizationKeys({
     collections,
     users,
@@ -247,7 +247,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const refusals = new Refusals({
     log: auditLog,
     clock,
-    onTrouble: (err) => logger.warn({ err }, "counts of refusals could not be written to the audit log yet"),
+    onWarning: (err) => logger.warn({ err }, "counts of refusals could not be written to the audit log yet"),
   });
   const { metrics } = core;
   const outbox = new AuditOutbox({
@@ -255,7 +255,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     log: auditLog,
     seal,
     clock,
-    onTrouble: (message, err) => logger.warn({ err }, message),
+    onWarning: (message, err) => logger.warn({ err }, message),
   });
   const sweeping = new AuditSweeping({ outbox, logger, metrics });
   await sweeping.begin();

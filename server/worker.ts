@@ -3,7 +3,7 @@ import type { LogEntry, WorkerOptions as SdkOptions } from "@temporalio/worker";
 import { DefaultLogger, NativeConnection, Runtime, Worker } from "@temporalio/worker";
 import type { Activities } from "../activities/types.ts";
 import { createActivities } from "../activities/index.ts";
-import { AgentPlaces } from "../activities/inputs/agent-places.ts";
+import { AgentScopes } from "../activities/inputs/agent-scopes.ts";
 import { judgedInputs } from "../activities/inputs/interceptor.ts";
 import { dataConverter } from "../src/lib/payload-compression.ts";
 import { sideTaskQueue, WAITED_FOR, type WaitedFor } from "../src/messages/task-queues.ts";
@@ -136,7 +136,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const { connections, core } = options;
   const { taskQueue, temporalAddress: address, temporalNamespace: namespace } = connections.addresses;
   const native = await NativeConnection.connect({ address });
-  const interceptors = { activity: [judgedInputs(new AgentPlaces(connections.db), core.onInputRefused)] };
+  const interceptors = { activity: [judgedInputs(new AgentScopes(connections.db), core.onInputRefused)] };
   const common = {
     ...versionOf(options),
     connection: native,

@@ -38,24 +38,25 @@ export const stateQuery = defineQuery<AgentStateView>(STATE_QUERY);
 /** Its marker keeps the first task from ending without a command (see `FIRST_TASK` in ledger.ts). */
 const FIRST_TASK = "first-task";
 
-/** What an actor sees to itself. */
+/** What an actor's sweep does. */
 const DUTIES = ["window", "ledger", "record", "wallet"] as const;
 type Duty = (typeof DUTIES)[number];
 
-/** What keeps failing is tried at a slowing pace: the last one is 2^8 times the first. */
-const SLOWED_MAX = 8;
+/** Backoff of what keeps failing: the longest pause is 2^8 times the first. */
+const BACKOFF_DOUBLINGS_MAX = 8;
 
-const PATIENCE = {
+const ACTIVITY_OPTIONS = {
   startToCloseTimeout: "20 seconds",
   scheduleToCloseTimeout: "2 minutes",
   retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
 } as const;
 
-const { closeDeliveryWindow, followInLedger, writeAgent } = proxyActivities<Activities>(PATIENCE);
+const { closeDeliveryWindow, followInLedger, writeAgent } = proxyActivities<Activities>(ACTIVITY_OPTIONS);
 
 /**
- * An agent's actor: decides about the agent's life, which is its name, its keys and its end, in synchronous updates. What the records and
- * the project's ledger have not followed in time, it tells them itself. It ends once an archived agent has nothing left to be done.
+ * An agent's actor: decides about the agent's life, which is its name, its keys and its end, in synchronous updates. Where the
+ * records or the project's ledger have not followed in time, its sweep updates them. It ends once an archived agent has nothing
+ * left to be done.
  */
 export async function agent(input: AgentInput): Promise<void> {
   patched(FIRST_TASK);
@@ -90,7 +91,7 @@ class AgentActor {
       start.kind === "resume" ? start.state : initialAgentState(start.profile, start.firstKey, Date.now());
   }
 
-  /** Whether the create was given up, and the agent with it: nobody was ever told of it, and its record can't be written any more. */
+  /** Whether the create was given up, and the agent with it: no response ever named it, and its record can't be written any more. */
   get isDiscarded(): boolean {
     return this.#isDiscarded;
   }
@@ -157,7 +158,7 @@ class AgentActor {
     const since = this.#openSince(duty);
     if (since === Infinity || duty === "window") return since;
     const pauseMs = this.#settings.sweepAfterSeconds * 1_000;
-    const slowed = 2 ** Math.min(this.#failures.get(duty) ?? 0, SLOWED_MAX);
+    const slowed = 2 ** Math.min(this.#failures.get(duty) ?? 0, BACKOFF_DOUBLINGS_MAX);
     return Math.max(since, this.#triedAt.get(duty) ?? 0) + pauseMs * slowed;
   }
 
@@ -230,9 +231,9 @@ class AgentActor {
   }
 
   async #detachWallet(): Promise<void> {
-    // What waits for the chain waits where only that rail's calls wait.
+    // On the wallet rail's own task queue.
     const taskQueue = sideTaskQueue(workflowInfo().taskQueue, "wallet");
-    const { detachWallet } = proxyActivities<Activities>({ ...PATIENCE, taskQueue });
+    const { detachWallet } = proxyActivities<Activities>({ ...ACTIVITY_OPTIONS, taskQueue });
     await detachWallet({ profile: this.state.profile });
     handle(this.state, { kind: "confirm_detached" }, Date.now());
   }

@@ -23,16 +23,16 @@ import { shownName } from "./shown-name.ts";
 export const resolved = defineSignal<[Payment]>(RESOLVED_SIGNAL);
 export const approvalStateQuery = defineQuery<ApprovalStateView>(STATE_QUERY);
 
-const PATIENCE = {
+const ACTIVITY_OPTIONS = {
   startToCloseTimeout: "20 seconds",
   retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
 } as const;
 
-const { expireApproval } = proxyActivities<Activities>(PATIENCE);
+const { expireApproval } = proxyActivities<Activities>(ACTIVITY_OPTIONS);
 
 /**
- * Waits with a payment on hold: holds the timer for `expiresAt`, and carries out what a person has approved. The
- * project's ledger alone decides which of approve, deny, cancel and expiry came first; this workflow is told.
+ * Waits with a payment on hold: holds the timer for `expiresAt`, and carries out what a person has approved. The project's
+ * ledger alone decides which of approve, deny, cancel and expiry came first; this workflow is signalled.
  */
 export async function approval(input: ApprovalInput): Promise<ApprovalResult | null> {
   refuseUnless(isApprovalInput(input), "approval");
@@ -62,7 +62,7 @@ export async function approval(input: ApprovalInput): Promise<ApprovalResult | n
   if (payment.phase === "sending") {
     show("executing");
     const taskQueue = sideTaskQueue(workflowInfo().taskQueue, payment.request.rail);
-    const { executeApproved } = proxyActivities<Activities>({ ...PATIENCE, taskQueue });
+    const { executeApproved } = proxyActivities<Activities>({ ...ACTIVITY_OPTIONS, taskQueue });
     payment = await executeApproved({ profile, payment });
   }
   show(payment.approval?.resolution ?? "pending");

@@ -17,7 +17,7 @@ export class LedgerActor {
     this.sweeps = new LedgerSweeps(ledger, settings, ports);
   }
 
-  /** Whoever confirms an outcome has had it of a rail. */
+  /** A confirmed outcome proves that the rail responds. */
   #noteAnswer(command: LedgerCommand): void {
     if (command.kind !== "confirm" || command.outcome === null) return;
     const open = this.ledger.accounts.get(command.agentId)?.open.get(command.transactionId);
@@ -34,18 +34,16 @@ export class LedgerActor {
     const replies = commands.map((command) => this.#judge(command));
     const touched = [...ledger.touched].flatMap((agentId) => ledger.accounts.get(agentId) ?? []);
     for (const account of touched) sweeps.expect(accountDueAt(account, this.#settings), account);
-    if (replies.some(({ kind }) => kind === "replaced")) sweeps.lookAgain();
+    if (replies.some(({ kind }) => kind === "replaced")) sweeps.recheck();
     return {
       revision: ledger.revision,
       replies,
       accounts: touched
         .filter(({ confirmedRevision, revision }) => confirmedRevision < revision)
         .map(summaryOf),
-      closed: Object.fromEntries(
-        touched.filter(hasForgotten).map(({ agentId, closed }) => [agentId, closed]),
-      ),
+      closed: Object.fromEntries(touched.filter(hasEvicted).map(({ agentId, closed }) => [agentId, closed])),
     };
   }
 }
 
-const hasForgotten = ({ forgottenThrough }: Account): boolean => forgottenThrough > 0;
+const hasEvicted = ({ evictedThrough }: Account): boolean => evictedThrough > 0;

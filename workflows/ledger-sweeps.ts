@@ -2,9 +2,9 @@ import type { Activities, UnfinishedPayment } from "../activities/types.ts";
 import {
   type Due,
   dueNow,
-  hurry,
+  expedite,
   isWithItsApproval,
-  putOff,
+  postpone,
   type SweepSettings,
 } from "../src/domain/ledger/due.ts";
 import type { LedgerCommand, LedgerReply } from "../src/domain/ledger/commands.ts";
@@ -20,18 +20,18 @@ import {
 import { type Rail, RAILS } from "../src/domain/ledger/payment.ts";
 import { confirmationOf, type ExecutionResult } from "../src/messages/ledger.ts";
 
-/** Payments, records and limits that one activity sees to at once. */
+/** Payments, records and limits in one activity. */
 const PAYMENTS_AT_ONCE_MAX = 20;
 const RECORDS_AT_ONCE_MAX = 100;
 const LIMITS_AT_ONCE_MAX = 50;
 
-/** Activities of a ledger's sweeps at the same time, by what they see to: a rail that hangs takes no room from the records. */
-const SWEEPS_MAX: Readonly<Record<Place, number>> = { card: 6, wallet: 6, record: 2, cap: 1, limits: 2 };
+/** Concurrent activities of a ledger's sweeps, by pool: a rail that hangs takes no capacity from the records. */
+const SWEEPS_MAX: Readonly<Record<Pool, number>> = { card: 6, wallet: 6, record: 2, cap: 1, limits: 2 };
 
-/** A record or a limit that keeps failing is tried at a slowing pace: the last pause is 2^6 times the first. */
-const SLOWED_MAX = 6;
+/** Backoff of a record or a limit that keeps failing: the longest pause is 2^6 times the first. */
+const BACKOFF_DOUBLINGS_MAX = 6;
 
-/** What sweeps need of whoever runs the ledger. */
+/** What sweeps need from the ledger's host. */
 export interface SweepPorts {
   readonly activities: Pick<Activities, "mirrorLimits" | "writeAccounts" | "writeCaps"> & {
     /** Payments of one rail: one that hangs holds up none of the other. */
@@ -46,20 +46,20 @@ export interface SweepPorts {
   readonly onFailed: (names: readonly string[], error: unknown) => void;
   /** The run is about to end, and what is begun would end with it. */
   readonly isEnding: () => boolean;
-  /** Leaves a command without an effect: a sweep has ended, well or not, or a timer had nothing to say. */
+  /** Emits a command without an effect: a sweep has ended, or a timer found nothing due. */
   readonly emitCommand: () => void;
 }
 
 type Kind = (Due | DueLimits)["kind"];
 
-/** How often something has failed in this run since it succeeded, and until when it is let alone. */
-interface Slowed {
+/** How often something has failed in this run since it succeeded, and until when it backs off. */
+interface Backoff {
   readonly failures: number;
   readonly until: number;
 }
 
-/** Where something has its activities: of payments each rail is a place of its own. */
-type Place = Exclude<Kind, "payment"> | Rail;
+/** The pool of activities that something belongs to: for payments, one for each rail. */
+type Pool = Exclude<Kind, "payment"> | Rail;
 
 /**
  * What a ledger sees to itself, since nobody has in time: whoever decided may have died before acting. Sweeps run beside the updates, so
@@ -71,8 +71,8 @@ export class LedgerSweeps {
   readonly #ports: SweepPorts;
   /** What is being swept in this run, and in how many activities. */
   readonly #sweeping = new Set<string>();
-  readonly #running: Record<Place, number> = { card: 0, wallet: 0, record: 0, cap: 0, limits: 0 };
-  readonly #slowed = new Map<string, Slowed>();
+  readonly #running: Record<Pool, number> = { card: 0, wallet: 0, record: 0, cap: 0, limits: 0 };
+  readonly #backoffs = new Map<string, Backoff>();
   /** Payments that have failed, with their agents, until they are known to have succeeded. */
   readonly #failed: Record<Rail, Map<string, string>> = { card: new Map(), wallet: new Map() };
   /** Accounts whose policy is still to be mirrored into their wallets' limits. */
@@ -91,23 +91,23 @@ export class LedgerSweeps {
     }
   }
 
-  /** An account has changed, and has something to see to by then. */
+  /** An account has changed, and has something due by then. */
   expect(dueAt: number, account: Account): void {
     this.#noteLimits(account);
     this.nextAt = Math.min(this.nextAt, this.#unmirrored.has(account.agentId) ? 0 : dueAt);
   }
 
-  /** Something may be due sooner than was known. */
-  lookAgain(): void {
+  /** Something may be due sooner than `nextAt`. */
+  recheck(): void {
     this.nextAt = 0;
   }
 
-  #noteLimits({ agentId, mirroredPolicyVersion, policyVersion, standing }: Account): void {
-    if (mirroredPolicyVersion < policyVersion && standing !== "closed") this.#unmirrored.add(agentId);
+  #noteLimits({ agentId, mirroredPolicyVersion, policyVersion, status }: Account): void {
+    if (mirroredPolicyVersion < policyVersion && status !== "closed") this.#unmirrored.add(agentId);
     else this.#unmirrored.delete(agentId);
   }
 
-  /** Begins to see to what is due by now. */
+  /** Starts activities for what is due by now. */
   sweep(now: number): void {
     const { due, nextAt } = dueNow(this.#ledger, this.#settings, now);
     this.nextAt = nextAt;
@@ -123,10 +123,10 @@ export class LedgerSweeps {
     this.#inBatches(waiting.filter(isLimits), LIMITS_AT_ONCE_MAX, (some) => this.#limits(some));
   }
 
-  /** Whether nobody sees to it, and it is not let alone for a while; if it is, it comes again then. */
+  /** Whether it is neither being swept nor backing off; if it backs off, it is due again then. */
   #isFree(name: string, now: number): boolean {
     if (this.#sweeping.has(name)) return false;
-    const until = this.#slowed.get(name)?.until ?? 0;
+    const until = this.#backoffs.get(name)?.until ?? 0;
     if (until <= now) return true;
     this.nextAt = Math.min(this.nextAt, until);
     return false;
@@ -140,25 +140,25 @@ export class LedgerSweeps {
     for (let from = 0; from < due.length; from += size) {
       const some = due.slice(from, from + size);
       const [first] = some;
-      if (first === undefined || this.#running[placeOf(first)] >= SWEEPS_MAX[placeOf(first)]) return;
-      this.#run(placeOf(first), some, () => work(some));
+      if (first === undefined || this.#running[poolOf(first)] >= SWEEPS_MAX[poolOf(first)]) return;
+      this.#run(poolOf(first), some, () => work(some));
     }
   }
 
-  #run(place: Place, some: readonly (Due | DueLimits)[], work: () => Promise<void>): void {
+  #run(pool: Pool, some: readonly (Due | DueLimits)[], work: () => Promise<void>): void {
     const names = some.map(nameOf);
     for (const name of names) this.#sweeping.add(name);
-    this.#running[place] += 1;
+    this.#running[pool] += 1;
     void work()
       .catch((error: unknown) => {
         this.#ports.onFailed(names, error);
-        // Payments have a pace of their own.
+        // Payments have a backoff of their own.
         if (!some.every(isPayment)) this.#note(names, NONE);
       })
       .finally(() => {
         for (const name of names) this.#sweeping.delete(name);
-        this.#running[place] -= 1;
-        // There is room for what waits. The ledger's timer stays as it is, unless something is due sooner.
+        this.#running[pool] -= 1;
+        // There is capacity for what waits. The ledger's timer stays as it is, unless something is due sooner.
         if (!this.#ports.isEnding()) this.sweep(this.#ports.now());
         this.emitCommand();
       });
@@ -169,27 +169,27 @@ export class LedgerSweeps {
     this.#ports.emitCommand();
   }
 
-  /** Of what was tried, what was not done is let alone for a while, the longer the more often it has failed. */
+  /** Items that failed back off, the longer the more often they have failed. */
   #note(tried: readonly string[], done: ReadonlySet<string>): void {
     for (const name of tried) {
       if (done.has(name)) {
-        this.#slowed.delete(name);
+        this.#backoffs.delete(name);
         continue;
       }
-      const failures = (this.#slowed.get(name)?.failures ?? 0) + 1;
-      const pauseMs = this.#settings.sweepAfterMs * 2 ** Math.min(failures - 1, SLOWED_MAX);
-      this.#slowed.set(name, { failures, until: this.#ports.now() + pauseMs });
+      const failures = (this.#backoffs.get(name)?.failures ?? 0) + 1;
+      const pauseMs = this.#settings.sweepAfterMs * 2 ** Math.min(failures - 1, BACKOFF_DOUBLINGS_MAX);
+      this.#backoffs.set(name, { failures, until: this.#ports.now() + pauseMs });
     }
   }
 
-  /** A rail has answered, here or to whoever confirms a payment: what it had failed is worth another try. */
+  /** A rail has responded, here or to a server that confirms a payment: its failed payments are retried sooner. */
   railAnswered(rail: Rail): void {
     for (const [transactionId, agentId] of this.#failed[rail]) {
       const account = this.#ledger.accounts.get(agentId);
       if (account === undefined) continue;
-      this.nextAt = Math.min(this.nextAt, hurry(account, transactionId, this.#settings));
+      this.nextAt = Math.min(this.nextAt, expedite(account, transactionId, this.#settings));
     }
-    // Each is hurried once.
+    // Each is expedited once.
     this.#failed[rail].clear();
   }
 
@@ -198,17 +198,17 @@ export class LedgerSweeps {
     if (payments.length === 0) return;
     const done = await this.#ports.activities.executePayments(rail, { payments }).catch((error: unknown) => {
       // What cannot be carried out now comes again after the others.
-      for (const { agentId, transactionId } of due) this.#putOff(agentId, transactionId, "failed", rail);
+      for (const { agentId, transactionId } of due) this.#postpone(agentId, transactionId, "failed", rail);
       throw error;
     });
-    // Before what has failed now is noted: that it answered one says nothing of another in the same breath.
+    // Before new failures are noted: an outcome for one payment says nothing of another in the same activity.
     if (done.some(({ outcome }) => outcome !== null)) this.railAnswered(rail);
-    payments.forEach(({ profile: { agentId }, payment: { request } }, place) => {
-      const result = done[place];
-      // Somebody else has seen to it meanwhile, or it could not be done; if it was not, it comes again after the others.
+    payments.forEach(({ profile: { agentId }, payment: { request } }, index) => {
+      const result = done[index];
+      // Somebody else has executed it meanwhile, or it failed; then it is due again after the others.
       if (result === undefined || result.revision === 0) {
         const why = result?.hasFailed === true ? "failed" : "waits";
-        this.#putOff(agentId, request.transactionId, why, rail);
+        this.#postpone(agentId, request.transactionId, why, rail);
       }
       if (result !== undefined) this.#ports.judge(confirmationOf(agentId, result));
     });
@@ -235,11 +235,11 @@ export class LedgerSweeps {
     return this.#ledger.accounts.get(agentId)?.open.get(transactionId);
   }
 
-  #putOff(agentId: string, transactionId: string, why: "waits" | "failed", rail: Rail): void {
+  #postpone(agentId: string, transactionId: string, why: "waits" | "failed", rail: Rail): void {
     const account = this.#ledger.accounts.get(agentId);
     if (account === undefined) return;
-    putOff(account, transactionId, this.#ports.now(), why);
-    if (why === "failed" && account.open.get(transactionId)?.isHurried !== true)
+    postpone(account, transactionId, this.#ports.now(), why);
+    if (why === "failed" && account.open.get(transactionId)?.isExpedited !== true)
       this.#failed[rail].set(transactionId, agentId);
   }
 
@@ -265,7 +265,7 @@ export class LedgerSweeps {
     this.#note(names, new Set(names));
   }
 
-  /** A changed policy is mirrored at once, and beside the payments: none of them waits for it. */
+  /** A changed policy is mirrored at once, concurrently with payments: none of them waits for it. */
   async #limits(due: readonly DueLimits[]): Promise<void> {
     const limits = due.flatMap(({ agentId }) => {
       const account = this.#ledger.accounts.get(agentId);
@@ -307,7 +307,7 @@ const isRecord = (due: Due | DueLimits): due is DueRecord => due.kind === "recor
 const isCap = (due: Due | DueLimits): due is DueCap => due.kind === "cap";
 const isLimits = (due: Due | DueLimits): due is DueLimits => due.kind === "limits";
 
-const placeOf = (due: Due | DueLimits): Place => (due.kind === "payment" ? due.rail : due.kind);
+const poolOf = (due: Due | DueLimits): Pool => (due.kind === "payment" ? due.rail : due.kind);
 
 function nameOf(due: Due | DueLimits): string {
   const kind: Kind = due.kind;

@@ -7,7 +7,7 @@ import {
   type Level,
   levelOf,
   NO_TOTALS,
-  type Standing,
+  type AccountStatus,
   summaryOf,
   type Totals,
 } from "../src/domain/ledger/state.ts";
@@ -15,17 +15,17 @@ import { countToday, countWithinHour, spentToday } from "../src/domain/ledger/us
 import type {
   AccountQueryInput,
   AccountView,
-  BookedAccount,
-  BookedLevel,
-  BooksPage,
-  BooksQueryInput,
+  AccountSnapshot,
+  LevelSnapshot,
+  SnapshotPage,
+  SnapshotQueryInput,
   CapsView,
   LedgerStateView,
   LevelView,
   TeamBudgets,
 } from "../src/messages/ledger.ts";
 
-/** What a ledger answers who only asks. */
+/** The ledger's queries. */
 
 /** Null: there is no such account, or none any more. */
 export function accountView(
@@ -35,11 +35,11 @@ export function accountView(
 ): AccountView | null {
   const account = ledger.accounts.get(agentId);
   if (account === undefined) return null;
-  const { policy, policyVersion, standing, teamId, usage } = account;
+  const { policy, policyVersion, status, teamId, usage } = account;
   const at = Math.max(now, ledgerNow);
   const team = levelOf(ledger, teamId);
   return {
-    standing,
+    status,
     policy,
     policyVersion,
     spentCents: usage.spentCents,
@@ -64,38 +64,38 @@ export const capsView = ({ project, teams }: Ledger): CapsView => ({
 export const teamBudgets = ({ accounts }: Ledger, teamId: string): TeamBudgets =>
   Object.fromEntries(
     [...accounts.values()]
-      .filter((account) => account.teamId === teamId && account.standing !== "closed")
+      .filter((account) => account.teamId === teamId && account.status !== "closed")
       .map(({ agentId, policy }) => [agentId, policy.budgetCents]),
   );
 
 export function ledgerStateView(ledger: Ledger): LedgerStateView {
-  const accounts: Record<Standing, number> = { active: 0, paused: 0, closed: 0 };
-  for (const { standing } of ledger.accounts.values()) accounts[standing] += 1;
+  const accounts: Record<AccountStatus, number> = { active: 0, paused: 0, closed: 0 };
+  for (const { status } of ledger.accounts.values()) accounts[status] += 1;
   return {
     ...capsView(ledger),
     accounts,
     droppedAccounts: ledger.droppedAccounts,
     openPayments: ledger.openPayments,
-    rememberedKeys: ledger.keys.count,
+    closedKeys: ledger.keys.count,
     weightBytes: ledger.weightBytes,
     revision: ledger.revision,
     recordedRevision: ledger.recordedRevision,
   };
 }
 
-export function booksPage(ledger: Ledger, { after, limit }: BooksQueryInput): BooksPage {
+export function snapshotPage(ledger: Ledger, { after, limit }: SnapshotQueryInput): SnapshotPage {
   const { accounts, droppedAccounts } = ledger;
   const ids = [...accounts.keys()].filter((agentId) => after === null || agentId > after).toSorted();
   const page = ids.slice(0, limit).flatMap((agentId) => accounts.get(agentId) ?? []);
   return {
-    accounts: page.map(bookedAccount),
-    levels: bookedLevels(ledger),
+    accounts: page.map(accountSnapshot),
+    levels: levelSnapshots(ledger),
     droppedAccounts,
     hasMore: ids.length > limit,
   };
 }
 
-function bookedLevels({ accounts, project, teams }: Ledger): BookedLevel[] {
+function levelSnapshots({ accounts, project, teams }: Ledger): LevelSnapshot[] {
   const sums = new Map<string | null, Totals>();
   const add = (teamId: string | null, { reservedCents, spentCents }: Totals): void => {
     const sum = sums.get(teamId) ?? NO_TOTALS;
@@ -117,7 +117,7 @@ function bookedLevels({ accounts, project, teams }: Ledger): BookedLevel[] {
   }));
 }
 
-const bookedAccount = (account: Account): BookedAccount => ({
+const accountSnapshot = (account: Account): AccountSnapshot => ({
   ...summaryOf(account),
   teamId: account.teamId,
   name: account.name,

@@ -20,15 +20,15 @@ import { newLedger } from "../src/domain/ledger/state.ts";
 import { behindOf } from "../src/domain/ledger/behind.ts";
 import {
   isAccountQueryInput,
-  isBooksQueryInput,
+  isSnapshotQueryInput,
   isKnownRevisions,
 } from "../src/messages/guards/ledger-commands.ts";
 import { ledgerRefusal } from "../src/messages/guards/refusals.ts";
 import type {
   AccountQueryInput,
   AccountView,
-  BooksPage,
-  BooksQueryInput,
+  SnapshotPage,
+  SnapshotQueryInput,
   CapsView,
   KnownRevisions,
   LedgerCommand,
@@ -40,7 +40,7 @@ import type {
 } from "../src/messages/ledger.ts";
 import {
   ACCOUNT_QUERY,
-  BOOKS_QUERY,
+  SNAPSHOT_QUERY,
   CAPS_QUERY,
   LEDGER_STATE_QUERY,
   LEDGER_SUBMIT_UPDATE,
@@ -50,7 +50,7 @@ import { projectIdKey } from "../src/messages/search-attributes.ts";
 import { sideTaskQueue } from "../src/messages/task-queues.ts";
 import { LedgerActor } from "./ledger-actor.ts";
 import type { SweepPorts } from "./ledger-sweeps.ts";
-import { accountView, booksPage, capsView, ledgerStateView, teamBudgets } from "./ledger-views.ts";
+import { accountView, snapshotPage, capsView, ledgerStateView, teamBudgets } from "./ledger-views.ts";
 import { refuse, refuseBehind, refuseUnless } from "./refusing.ts";
 
 export const submitToLedger = defineUpdate<LedgerSubmitResult, [readonly LedgerCommand[], KnownRevisions]>(
@@ -60,7 +60,7 @@ export const accountQuery = defineQuery<AccountView | null, [AccountQueryInput]>
 export const capsQuery = defineQuery<CapsView>(CAPS_QUERY);
 export const teamBudgetsQuery = defineQuery<TeamBudgets, [string]>(TEAM_BUDGETS_QUERY);
 export const ledgerStateQuery = defineQuery<LedgerStateView>(LEDGER_STATE_QUERY);
-export const booksQuery = defineQuery<BooksPage, [BooksQueryInput]>(BOOKS_QUERY);
+export const snapshotQuery = defineQuery<SnapshotPage, [SnapshotQueryInput]>(SNAPSHOT_QUERY);
 
 /**
  * A task that gives no command is taken for a mere heartbeat where a worker meets the workflow anew, and runs together with the next
@@ -90,9 +90,9 @@ export async function ledger(input: LedgerInput): Promise<void> {
   setHandler(capsQuery, () => capsView(actor.ledger));
   setHandler(teamBudgetsQuery, (teamId) => teamBudgets(actor.ledger, teamId));
   setHandler(ledgerStateQuery, () => ledgerStateView(actor.ledger));
-  setHandler(booksQuery, (query) => {
-    refuseUnless(isBooksQueryInput(query), "question about accounts");
-    return booksPage(actor.ledger, query);
+  setHandler(snapshotQuery, (query) => {
+    refuseUnless(isSnapshotQueryInput(query), "question about accounts");
+    return snapshotPage(actor.ledger, query);
   });
   setCurrentDetails(
     `The ledger of project \`${actor.ledger.projectId}\`. The query \`${LEDGER_STATE_QUERY}\` shows caps and totals, \`${ACCOUNT_QUERY}\` an agent's account.`,
@@ -105,18 +105,21 @@ export async function ledger(input: LedgerInput): Promise<void> {
   });
 }
 
-const PATIENCE = {
+const ACTIVITY_OPTIONS = {
   startToCloseTimeout: "20 seconds",
-  // What does not succeed by then makes room for the others, and is taken up again in its turn.
+  // What does not succeed by then frees its slot, and is retried after the others.
   scheduleToCloseTimeout: "2 minutes",
   retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
 } as const;
 
-const { writeAccounts, writeCaps } = proxyActivities<Activities>(PATIENCE);
+const { writeAccounts, writeCaps } = proxyActivities<Activities>(ACTIVITY_OPTIONS);
 
-/** What calls a rail waits where only that rail's calls wait. */
+/** Activities of each rail have a task queue of their own. */
 const activitiesOn = (rail: Rail) =>
-  proxyActivities<Activities>({ ...PATIENCE, taskQueue: sideTaskQueue(workflowInfo().taskQueue, rail) });
+  proxyActivities<Activities>({
+    ...ACTIVITY_OPTIONS,
+    taskQueue: sideTaskQueue(workflowInfo().taskQueue, rail),
+  });
 
 function sweepActivities(): SweepPorts["activities"] {
   const rails = { card: activitiesOn("card"), wallet: activitiesOn("wallet") };
@@ -155,7 +158,7 @@ function isRollOverDue({ rollOverAfterEvents }: LedgerSettings): boolean {
 /** Sweeps until this run should end. */
 async function sweepUntilDone({ sweeps }: LedgerActor, settings: LedgerSettings): Promise<void> {
   const rollOver = (): boolean => isRollOverDue(settings);
-  /** Waits until there is something to look after; whether a timer said so. */
+  /** Waits until something is due; whether by its timer. */
   const somethingDue = async (): Promise<boolean> => {
     const waitUntil = sweeps.nextAt;
     const waitMs = waitUntil - Date.now();

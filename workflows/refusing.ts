@@ -3,8 +3,8 @@ import type { Behind } from "../src/domain/ledger/behind.ts";
 import { BEHIND, type Refusal, REFUSED } from "../src/messages/guards/refusals.ts";
 
 /**
- * For validators of updates, which must be synchronous: an update that is refused leaves nothing in the history, and its
- * sender is told why.
+ * For validators of updates, which must be synchronous: an update that is refused leaves nothing in the history, and its sender
+ * gets the reason.
  */
 export function refuse(refusal: Refusal | null): void {
   if (refusal === null) return;

@@ -3,13 +3,13 @@ import type { Activities } from "../activities/types.ts";
 import type { Payment } from "../src/domain/ledger/payment.ts";
 import type { SettlementInput } from "../src/messages/settlement.ts";
 import { isSettlementInput } from "../src/messages/guards/payment.ts";
-import { SETTLEMENT_PACE_SECONDS } from "../src/messages/settlement.ts";
+import { SETTLEMENT_POLL_SECONDS } from "../src/messages/settlement.ts";
 import { sideTaskQueue } from "../src/messages/task-queues.ts";
 import { refuseUnless } from "./refusing.ts";
 import { shownName } from "./shown-name.ts";
 
 /** Questions to the rail in one run; then the workflow goes on as new, so that its history stays small. */
-const ASKS_PER_RUN_MAX = 200;
+const POLLS_PER_RUN_MAX = 200;
 
 /**
  * Follows a payment that its rail has taken but not finished, until nothing more can become of it: asks at a slowing
@@ -24,18 +24,18 @@ export async function settlement(input: SettlementInput): Promise<Payment> {
   });
   const { profile } = input;
   let payment = input.payment;
-  for (let asks = 0; asks < ASKS_PER_RUN_MAX; asks += 1) {
+  for (let poll = 0; poll < POLLS_PER_RUN_MAX; poll += 1) {
     setCurrentDetails(
       `Payment \`${payment.request.transactionId}\` of agent **${shownName(profile.name)}** is **${payment.status}**, ${payment.phase} on the ${payment.request.rail} rail.`,
     );
     if (payment.phase === "done") return payment;
-    await sleep(paceSeconds(input.asked + asks) * 1_000);
+    await sleep(pollSeconds(input.polls + poll) * 1_000);
     payment = await followPayment({ profile, payment });
   }
-  return continueAsNew<typeof settlement>({ profile, payment, asked: input.asked + ASKS_PER_RUN_MAX });
+  return continueAsNew<typeof settlement>({ profile, payment, polls: input.polls + POLLS_PER_RUN_MAX });
 }
 
-function paceSeconds(asked: number): number {
-  const last = SETTLEMENT_PACE_SECONDS.length - 1;
-  return SETTLEMENT_PACE_SECONDS[Math.min(asked, last)] ?? SETTLEMENT_PACE_SECONDS[last] ?? 900;
+function pollSeconds(polls: number): number {
+  const last = SETTLEMENT_POLL_SECONDS.length - 1;
+  return SETTLEMENT_POLL_SECONDS[Math.min(polls, last)] ?? SETTLEMENT_POLL_SECONDS[last] ?? 900;
 }

@@ -3,15 +3,15 @@ import type { Activities } from "../activities/types.ts";
 import type { Watch } from "../src/messages/delivery.ts";
 import { sideTaskQueue } from "../src/messages/task-queues.ts";
 
-/** Looks in one run; then the workflow goes on as new, so that its history stays small. */
-const LOOKS_PER_RUN_MAX = 100;
+/** Passes in one run; then the workflow continues as new, so that its history stays small. */
+const PASSES_PER_RUN_MAX = 100;
 
 const WHAT = {
   events: "Makes webhook deliveries of what happens.",
   deposits: "Looks for deposits into treasuries.",
 } as const satisfies Record<Watch, string>;
 
-/** Has one worker at a time look after something for good; another takes over where it dies. */
+/** Keeps one worker at a time on a watch, for good; another takes over when it dies. */
 export async function watch(what: Watch): Promise<void> {
   const { watchDeposits, watchEvents } = proxyActivities<Activities>({
     taskQueue: sideTaskQueue(workflowInfo().taskQueue, "webhooks"),
@@ -20,7 +20,7 @@ export async function watch(what: Watch): Promise<void> {
     retry: { initialInterval: "1 second", backoffCoefficient: 1.5, maximumInterval: "10 seconds" },
   });
   setCurrentDetails(WHAT[what]);
-  for (let look = 0; look < LOOKS_PER_RUN_MAX; look += 1) {
+  for (let pass = 0; pass < PASSES_PER_RUN_MAX; pass += 1) {
     await (what === "events" ? watchEvents() : watchDeposits());
   }
   await continueAsNew<typeof watch>(what);

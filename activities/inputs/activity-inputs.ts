@@ -75,12 +75,12 @@ export function refusedInput(activity: string, args: readonly unknown[]): string
   return `its input is not as it should be${where === "" ? "" : ` at ${where}`} (${issue?.code ?? "unknown"})`;
 }
 
-const place = z.object({ organizationId: id, projectId: id, teamId: id, agentId: id });
-const namingAgent = z.object({ profile: place });
+const scope = z.object({ organizationId: id, projectId: id, teamId: id, agentId: id });
+const namingAgent = z.object({ profile: scope });
 const namingAgents = z.object({ payments: z.array(namingAgent) });
 
-/** The agents that an input names, with where they are said to lie. */
-export function placedAgents(args: readonly unknown[]): Omit<AgentProfile, "name">[] {
+/** The agents that an input names, with the project and team that it claims for each. */
+export function scopedAgents(args: readonly unknown[]): Omit<AgentProfile, "name">[] {
   const one = namingAgent.safeParse(args[0]);
   if (one.success) return [one.data.profile];
   const several = namingAgents.safeParse(args[0]);

@@ -194,7 +194,7 @@ const agentSummary = exactly<AgentSummary>({
 
 const accountSummary = exactly<AccountSummary>({
   agentId: id,
-  standing: z.enum(["active", "paused", "closed"]),
+  status: z.enum(["active", "paused", "closed"]),
   policy,
   policyVersion: version,
   spentCents: totalCents,
@@ -212,7 +212,7 @@ interface AccountWrites {
   readonly accounts: readonly AccountSummary[];
 }
 
-/** The first telling of an event stands, so under the id of another's nothing may be told. */
+/** The first write of an event wins, so no event may be published under the id of another. */
 const areOwn = (
   { agentId, events }: Pick<AgentSummary, "agentId" | "events">,
   of: "agent" | "account",

@@ -77,5 +77,5 @@ export const payOf = (number: number): CommandOf<"pay"> => ({
   },
   approvalWindowSeconds: 86_400,
   // Whatever the ledger has forgotten was looked up.
-  lookedUpThrough: Number.MAX_SAFE_INTEGER,
+  recordsCheckedThrough: Number.MAX_SAFE_INTEGER,
 });

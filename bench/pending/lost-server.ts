@@ -49,7 +49,7 @@ export async function payAndDie(temporal: Client, payer: PayerOf): Promise<strin
     keyId,
     request,
     approvalWindowSeconds: APPROVAL_WINDOW_SECONDS,
-    lookedUpThrough: 0,
+    recordsCheckedThrough: 0,
   };
   const ledger = temporal.workflow.getHandle(ledgerWorkflowId(projectId));
   const { replies } = await ledger

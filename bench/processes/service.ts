@@ -10,7 +10,7 @@ export interface ServiceConfig {
   /** Both in one process unless it is said. */
   readonly roles?: Roles;
   /** Whether decisions on payments are kept in the audit log; they are unless it is said. */
-  readonly keepsPaymentDecisions?: boolean;
+  readonly auditsPaymentDecisions?: boolean;
 }
 
 /** What the process says of itself when it is asked. */
@@ -27,7 +27,7 @@ export interface Service {
 
 /** The service as the all-in-one runs it, server and worker in one process, or one of them, on engines that are there. */
 export async function startService(config: ServiceConfig): Promise<Service> {
-  const { env, keepsPaymentDecisions = true, logFile, roles = { server: true, worker: true } } = config;
+  const { env, auditsPaymentDecisions = true, logFile, roles = { server: true, worker: true } } = config;
   const logger = createLogger({ level: "info", file: logFile });
   // A worker alone does without, but every process of the bench has a port.
   const http = await listen("127.0.0.1", 0);
@@ -44,7 +44,7 @@ export async function startService(config: ServiceConfig): Promise<Service> {
     logger,
     clock: () => new Date(),
     env,
-    keepsPaymentDecisions,
+    auditsPaymentDecisions,
   });
   return {
     http,

@@ -1,7 +1,7 @@
 import type { Db } from "mongodb";
 import { AUDIT_LOG } from "../../src/store/audit-documents.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";
-import type { BookedAccount } from "../../src/messages/ledger.ts";
+import type { AccountSnapshot } from "../../src/messages/ledger.ts";
 import { ORDER } from "./system.ts";
 
 interface AgentTotals {
@@ -24,7 +24,7 @@ export interface Books {
 export async function auditPayments(
   db: Db,
   organizationId: string,
-  accounts: readonly BookedAccount[],
+  accounts: readonly AccountSnapshot[],
   { answered, booked }: Books,
 ): Promise<string[]> {
   const transactions = db.collection(COLLECTIONS.transactions);
@@ -79,7 +79,7 @@ async function ledgerEntriesOfApproved(db: Db, organizationId: string): Promise<
   return joined?.count ?? 0;
 }
 
-function disagreeingAgents(accounts: readonly BookedAccount[], approved: readonly AgentTotals[]): string[] {
+function disagreeingAgents(accounts: readonly AccountSnapshot[], approved: readonly AgentTotals[]): string[] {
   const totals = new Map(approved.map((agent) => [agent._id, agent.amountCents]));
   return accounts.flatMap(({ agentId, reservedCents, spentCents }) => {
     const onRecord = totals.get(agentId) ?? 0;

@@ -4,10 +4,10 @@ import type { Db } from "mongodb";
 import { createOrganization } from "../../server/admin/create-organization.ts";
 import { connectMongo } from "../../src/store/connections.ts";
 import {
-  type BookedAccount,
-  BOOKS_QUERY,
-  type BooksPage,
-  type BooksQueryInput,
+  type AccountSnapshot,
+  SNAPSHOT_QUERY,
+  type SnapshotPage,
+  type SnapshotQueryInput,
   ledgerWorkflowId,
 } from "../../src/messages/ledger.ts";
 import { type Case, SPREAD_AGENTS } from "../cases.ts";
@@ -46,7 +46,7 @@ interface Paying {
   readonly isBesidePayments?: boolean;
   /** Teams that the agents are in by turns. */
   readonly teams: number;
-  readonly keepsPaymentDecisions?: boolean;
+  readonly auditsPaymentDecisions?: boolean;
   readonly order: Readonly<Record<string, unknown>>;
   /** What the agents need before they pay; answers how many payments that took. */
   readonly prepare: (
@@ -104,7 +104,7 @@ const BY_CARD: Paying = {
 };
 
 /** The same service, but for the decisions on its payments, which are not kept: what do they cost? */
-const UNAUDITED: Paying = { ...BY_CARD, name: "unaudited", keepsPaymentDecisions: false };
+const UNAUDITED: Paying = { ...BY_CARD, name: "unaudited", auditsPaymentDecisions: false };
 
 const FROM_WALLETS: Paying = {
   name: "wallet",
@@ -211,7 +211,7 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
     booked,
     hasRunaway = false,
     hooks,
-    keepsPaymentDecisions = true,
+    auditsPaymentDecisions = true,
     name,
     order,
     prepare,
@@ -240,11 +240,11 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
   const ledgerId = ledgerWorkflowId(place.projectId);
   const ledger = temporal.workflow.getHandle(ledgerId);
   /** The accounts of these agents. */
-  const accountsOf = async (agents: readonly PayingAgent[]): Promise<BookedAccount[]> => {
-    const accounts: BookedAccount[] = [];
+  const accountsOf = async (agents: readonly PayingAgent[]): Promise<AccountSnapshot[]> => {
+    const accounts: AccountSnapshot[] = [];
     for (let hasMore = true; hasMore;) {
-      const input: BooksQueryInput = { after: accounts.at(-1)?.agentId ?? null, limit: ACCOUNTS_AT_ONCE };
-      const page = await ledger.query<BooksPage, [BooksQueryInput]>(BOOKS_QUERY, input);
+      const input: SnapshotQueryInput = { after: accounts.at(-1)?.agentId ?? null, limit: ACCOUNTS_AT_ONCE };
+      const page = await ledger.query<SnapshotPage, [SnapshotQueryInput]>(SNAPSHOT_QUERY, input);
       accounts.push(...page.accounts);
       hasMore = page.hasMore;
     }
@@ -279,7 +279,7 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
       const { organizationId } = place;
       const books = {
         ...(await booked(db, organizationId, site)),
-        ...(keepsPaymentDecisions ? await keptDecisions(db, organizationId) : {}),
+        ...(auditsPaymentDecisions ? await keptDecisions(db, organizationId) : {}),
       };
       const found = await auditPayments(db, organizationId, accounts, { answered: payments, booked: books });
       if (used === undefined) return [...wrong, ...found];
@@ -307,7 +307,7 @@ interface Host {
 const shared = new WeakMap<Site, { readonly host: Host; users: number }>();
 
 async function hostOf(site: Site, paying: Paying): Promise<Host> {
-  const { hooks, isBesidePayments = false, keepsPaymentDecisions = true, name } = paying;
+  const { hooks, isBesidePayments = false, auditsPaymentDecisions = true, name } = paying;
   const isShared = isBesidePayments || name === BY_CARD.name;
   const known = isShared ? shared.get(site) : undefined;
   if (known !== undefined) {
@@ -320,7 +320,7 @@ async function hostOf(site: Site, paying: Paying): Promise<Host> {
     ...paying.settings,
   };
   const logFile = join(site.dataDir, "logs", `${name}.log`);
-  const config: ServiceConfig = { env, logFile, keepsPaymentDecisions };
+  const config: ServiceConfig = { env, logFile, auditsPaymentDecisions };
   const { profileDir } = site;
   const child = await Child.start({ entry: "processes/payments.ts", config, profileDir });
   const use = { host: { child, env, leave }, users: 1 };
@@ -355,7 +355,10 @@ export async function createOrganizationWithAgents(
 }
 
 /** Waits until the ledger has seen everything through: nothing open; unless in a hurry, records written too. */
-async function settle(accountsOf: () => Promise<readonly BookedAccount[]>, inAHurry: boolean): Promise<void> {
+async function settle(
+  accountsOf: () => Promise<readonly AccountSnapshot[]>,
+  inAHurry: boolean,
+): Promise<void> {
   const deadline = Date.now() + SETTLE_MS;
   for (;;) {
     const accounts = await accountsOf();

@@ -74,7 +74,7 @@ export class SimulatedLedger {
   }
 
   /** The clock was put right: something may be due sooner. */
-  lookAgain(): void {
+  recheck(): void {
     this.#arm();
   }
 
@@ -207,7 +207,7 @@ export class SimulatedAgent {
   }
 
   /** The clock was put right: something may be due sooner. */
-  lookAgain(): void {
+  recheck(): void {
     this.#arm();
   }
 

@@ -184,13 +184,13 @@ export class Records {
   }
 
   /** When the newest payment of this fingerprint was made that was not denied. */
-  newestLikeAt(agentId: string, fingerprint: string): number | null {
+  newestSimilarAt(agentId: string, fingerprint: string): number | null {
     let newest: number | null = null;
     for (const [name, transactionId] of this.#byKey) {
       if (!name.startsWith(`${agentId} `)) continue;
       const payment = this.payments.get(transactionId);
-      const isLike = payment?.status !== "denied" && payment?.request.fingerprint === fingerprint;
-      if (isLike) newest = Math.max(newest ?? -Infinity, payment.createdAt);
+      const isSimilar = payment?.status !== "denied" && payment?.request.fingerprint === fingerprint;
+      if (isSimilar) newest = Math.max(newest ?? -Infinity, payment.createdAt);
     }
     return newest;
   }

@@ -43,7 +43,7 @@ export interface Surroundings {
 /** How many payments an answer may wait for. */
 const PAY_MS = 3_400;
 const CONFIRM_AFTER_MS = 200;
-const ASKS_MAX = 6;
+const DECISION_ATTEMPTS_MAX = 6;
 
 /** What could not be done comes again. */
 const onError = (): void => undefined;
@@ -130,35 +130,35 @@ export class ServiceProcess {
   async pay(profile: AgentProfile, keyId: string, request: PaymentRequest): Promise<PaidAnswer> {
     const { agentId } = profile;
     const { approvalWindowSeconds, domain } = this.#surroundings;
-    let lookedUpThrough = this.ledgers.closedOf(agentId);
-    for (let asks = 0; asks < ASKS_MAX; asks += 1) {
-      const isLookedUp = lookedUpThrough > 0;
+    let recordsCheckedThrough = this.ledgers.closedOf(agentId);
+    for (let asks = 0; asks < DECISION_ATTEMPTS_MAX; asks += 1) {
+      const areRecordsChecked = recordsCheckedThrough > 0;
       const { keyHash, fingerprint } = request;
-      const { earlier, likeAt, rules } = await this.#call(() =>
+      const { earlier, similarAt, rules } = await this.#call(() =>
         this.#lookUp(profile, { keyHash, fingerprint }),
       );
-      if (isLookedUp && earlier !== undefined) return replayOf(request, earlier);
+      if (areRecordsChecked && earlier !== undefined) return replayOf(request, earlier);
       const asked = { ...request, rulesVersions: rules.versions };
-      const withLike = isLookedUp && likeAt !== null ? { likeAt } : {};
+      const withLike = areRecordsChecked && similarAt !== null ? { similarAt } : {};
       const ruled: PaymentRules = { checks: rules.checks, ...withLike };
-      const { askedMs, reply } = await this.ledgers.answered(profile, {
+      const { requestedMs, reply } = await this.ledgers.submitRecorded(profile, {
         kind: "pay",
         agentId,
         keyId,
         request: asked,
         approvalWindowSeconds,
-        lookedUpThrough,
+        recordsCheckedThrough,
         ...(rules.checks.length > 0 ? { rules: ruled } : {}),
       });
       switch (reply.kind) {
-        case "look_up":
-          lookedUpThrough = reply.closed;
+        case "records_check_required":
+          recordsCheckedThrough = reply.closed;
           break;
         case "stale_rules":
           break;
         case "decided":
           return this.#execute(profile, domain.decidedPayment(asked, reply.decision), {
-            decidedSinceMs: askedMs,
+            decidedSinceMs: requestedMs,
           });
         case "replayed":
           if (!reply.samePayload) return null;
@@ -182,7 +182,7 @@ export class ServiceProcess {
     const checks = [...(project?.checks ?? []), ...(team?.checks ?? [])];
     return {
       earlier: records.under(agentId, keyHash),
-      likeAt: checks.length > 0 ? records.newestLikeAt(agentId, fingerprint) : null,
+      similarAt: checks.length > 0 ? records.newestSimilarAt(agentId, fingerprint) : null,
       rules: { checks, versions: { project: project?.version ?? null, team: team?.version ?? null } },
     };
   }
@@ -198,11 +198,11 @@ export class ServiceProcess {
   }
 
   /** As server/handlers/agents.ts: answered once the record shows it, and nobody has a lease to send any more. */
-  async setStanding(profile: AgentProfile, kind: "pause" | "resume", requestId: string): Promise<void> {
+  async setAccountStatus(profile: AgentProfile, kind: "pause" | "resume", requestId: string): Promise<void> {
     const { agentId } = profile;
     const { network, observer, records } = this.#surroundings;
-    const { reply, revision } = await this.ledgers.answered(profile, { kind, agentId, requestId });
-    if (reply.kind !== "standing") return;
+    const { reply, revision } = await this.ledgers.submitRecorded(profile, { kind, agentId, requestId });
+    if (reply.kind !== "account_status") return;
     await this.ledgers.flush(profile, agentId);
     const recorded = await this.#call(() => records.agents.get(agentId)?.account.revision ?? 0);
     if (recorded < revision) throw new Unavailable("the record does not follow its ledger");

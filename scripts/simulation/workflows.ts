@@ -2,7 +2,7 @@ import type { PaymentActivities } from "../../activities/payments.ts";
 import type { PaymentWorkflows } from "../../src/payments/ports.ts";
 import type { Payment } from "../../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
-import { SETTLEMENT_PACE_SECONDS } from "../../src/messages/settlement.ts";
+import { SETTLEMENT_POLL_SECONDS } from "../../src/messages/settlement.ts";
 import type { Random } from "../random.ts";
 import type { Timeline } from "./timeline.ts";
 
@@ -91,8 +91,8 @@ export class DurableWorkflows implements PaymentWorkflows {
 
   async #settle(profile: AgentProfile, sent: Payment): Promise<void> {
     let payment = sent;
-    for (let asked = 0; payment.phase !== "done"; asked += 1) {
-      const pace = SETTLEMENT_PACE_SECONDS[Math.min(asked, SETTLEMENT_PACE_SECONDS.length - 1)] ?? 900;
+    for (let polls = 0; payment.phase !== "done"; polls += 1) {
+      const pace = SETTLEMENT_POLL_SECONDS[Math.min(polls, SETTLEMENT_POLL_SECONDS.length - 1)] ?? 900;
       await this.#timeline.sleep(pace * 1_000, true);
       const before = payment;
       payment = await this.#activity((activities) => activities.followPayment({ profile, payment: before }));

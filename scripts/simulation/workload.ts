@@ -31,8 +31,8 @@ interface Order {
   readonly keyId: string;
 }
 
-const isWaiting = ({ open, standing }: Account): boolean =>
-  standing === "paused" && [...open.values()].some(({ payment }) => payment.phase === "sending");
+const isWaiting = ({ open, status }: Account): boolean =>
+  status === "paused" && [...open.values()].some(({ payment }) => payment.phase === "sending");
 
 /** What clients, people and fate do to a world, as its seed says. */
 export class Workload {
@@ -90,7 +90,7 @@ export class Workload {
         now,
       );
     const view = probed(1);
-    if (view === null || view.standing === "closed") return;
+    if (view === null || view.status === "closed") return;
     // Often just what is left, or a cent more.
     const left = random.pick([view.teamRemainingCents, view.projectRemainingCents, view.remainingCents]);
     const some = random.between(1, 60);
@@ -341,7 +341,7 @@ export class Workload {
     const profile = random.pick(this.#world.profiles);
     const set = (kind: "pause" | "resume"): void => {
       const requestId = this.#world.nextId("request");
-      void this.#world.request((process) => process.setStanding(profile, kind, requestId));
+      void this.#world.request((process) => process.setAccountStatus(profile, kind, requestId));
     };
     if (random.chance(0.6)) return set("resume");
     set("pause");
@@ -362,7 +362,7 @@ export class Workload {
       const profile = this.#world.profiles.find(({ agentId }) => agentId === account.agentId);
       if (!isWaiting(account) || profile === undefined) continue;
       const requestId = this.#world.nextId("request");
-      void this.#world.request((process) => process.setStanding(profile, "resume", requestId));
+      void this.#world.request((process) => process.setAccountStatus(profile, "resume", requestId));
     }
   }
 

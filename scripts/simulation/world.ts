@@ -3,7 +3,7 @@ import { NoSuchActor } from "../../src/actors/no-such-actor.ts";
 import type { BudgetPolicy } from "../../src/domain/ledger/policy.ts";
 import { type AgentProfile, summarize } from "../../src/domain/agent/state.ts";
 import { LEDGER_BOUNDS, type LedgerBounds, levelOf, summaryOf } from "../../src/domain/ledger/state.ts";
-import { accountView, booksPage, capsView } from "../../workflows/ledger-views.ts";
+import { accountView, snapshotPage, capsView } from "../../workflows/ledger-views.ts";
 import { ActorUnavailable } from "../../src/actors/actor-unavailable.ts";
 import { Random } from "../random.ts";
 import { type ActorDependencies, SimulatedAgent, SimulatedLedger } from "./actors.ts";
@@ -118,8 +118,8 @@ export class World {
   /** With nothing under way, the clock is put right. */
   setClockRight(): void {
     this.#behindMs = 0;
-    this.ledger.lookAgain();
-    for (const agent of this.agents.values()) agent.lookAgain();
+    this.ledger.recheck();
+    for (const agent of this.agents.values()) agent.recheck();
   }
 
   get sweeps(): number {
@@ -188,7 +188,7 @@ export class World {
   books(): Books {
     const now = this.engineNow;
     const { ledger } = this.ledger;
-    const { accounts } = booksPage(ledger, { after: null, limit: Infinity });
+    const { accounts } = snapshotPage(ledger, { after: null, limit: Infinity });
     const withViews = accounts.flatMap((account) => {
       const view = accountView(ledger, { agentId: account.agentId, now }, now);
       return view === null ? [] : [[account.agentId, { ...account, view }] as const];

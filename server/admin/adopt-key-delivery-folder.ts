@@ -1,8 +1,8 @@
 import { readConfig } from "../config.ts";
 import { adoptDeliveryKeys } from "../../src/agents/key-deliveries/folder.ts";
 import { verifyMasterKey } from "../../src/secrets/verify-master-key.ts";
-import { keepCommand } from "./keep-command.ts";
-import { sealingKeyBeside } from "./master-key.ts";
+import { recordCommand } from "./record-command.ts";
+import { requireMasterKey } from "./master-key.ts";
 import { connected } from "./connecting.ts";
 
 /**
@@ -12,10 +12,10 @@ import { connected } from "./connecting.ts";
 export const adoptKeyDeliveryFolder = (env: NodeJS.ProcessEnv): Promise<{ readonly folder: string }> =>
   connected(env, async ({ db }) => {
     const { keyDeliveryDir: folder } = readConfig(env, "127.0.0.1");
-    const masterKey = await sealingKeyBeside(env);
+    const masterKey = await requireMasterKey(env);
     await verifyMasterKey(db, masterKey);
     await adoptDeliveryKeys(db, folder, new Date());
-    await keepCommand(db, masterKey, {
+    await recordCommand(db, masterKey, {
       via: "adopt-key-delivery-folder",
       action: "adoptKeyDeliveryFolder",
       resource: { type: "key_delivery_folder", id: null },

@@ -2,7 +2,7 @@ import { openWallets } from "../chain.ts";
 import { readConfig } from "../config.ts";
 import { createLogger } from "../../src/lib/logger.ts";
 import { loadMasterKey } from "../../src/secrets/load-master-key.ts";
-import { keepCommand } from "./keep-command.ts";
+import { recordCommand } from "./record-command.ts";
 import { AdminError, connected } from "./connecting.ts";
 
 /** How long the chain may take to confirm it; the same command again goes on waiting. */
@@ -33,7 +33,7 @@ export const deployWalletFactory = (env: NodeJS.ProcessEnv): Promise<{ readonly 
     if (wallets === null) throw new AdminError("Set EVM_RPC_URL to the chain's JSON-RPC endpoint.");
     const { address, isDeployed } = await wallets.deployFactory(DEPLOYED_MS);
     if (isDeployed) {
-      await keepCommand(db, masterKey, {
+      await recordCommand(db, masterKey, {
         via: "deploy-wallet-factory",
         action: "deployWalletFactory",
         resource: { type: "wallet_factory", id: null },

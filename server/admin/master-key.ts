@@ -6,8 +6,8 @@ import { loadMasterKey, MASTER_KEY_FILE } from "../../src/secrets/load-master-ke
 import type { MasterKey } from "../../src/secrets/master-key.ts";
 
 /** The same for a command whose entry in the audit log it seals: without it nothing is begun. */
-export async function sealingKeyBeside(env: NodeJS.ProcessEnv): Promise<MasterKey> {
-  const masterKey = await masterKeyBeside(env);
+export async function requireMasterKey(env: NodeJS.ProcessEnv): Promise<MasterKey> {
+  const masterKey = await findMasterKey(env);
   if (masterKey !== null) return masterKey;
   throw new AdminError(
     "This changes something, so it leaves an entry in the audit log: set MASTER_KEY, or DATA_DIR to the service's folder.",
@@ -15,7 +15,7 @@ export async function sealingKeyBeside(env: NodeJS.ProcessEnv): Promise<MasterKe
 }
 
 /** The service's master key for a command beside it: the environment's, or DATA_DIR's; null: neither is there. Makes none. */
-export async function masterKeyBeside(env: NodeJS.ProcessEnv): Promise<MasterKey | null> {
+export async function findMasterKey(env: NodeJS.ProcessEnv): Promise<MasterKey | null> {
   const { dataDir, masterKey: fromEnvironment } = readConfig(env, "127.0.0.1");
   const isInFile = (await readIfThere(join(dataDir, MASTER_KEY_FILE))) !== null;
   if ((fromEnvironment ?? "").trim() === "" && !isInFile) return null;

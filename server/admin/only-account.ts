@@ -6,8 +6,8 @@ import type { MasterKey } from "../../src/secrets/master-key.ts";
 import { verifyMasterKey } from "../../src/secrets/verify-master-key.ts";
 import { transactionsOf } from "../../src/store/transactions.ts";
 import { AdminError, connectedToMongo } from "./connecting.ts";
-import { keptBefore } from "./keep-command.ts";
-import { sealingKeyBeside } from "./master-key.ts";
+import { withoutEntry } from "./record-command.ts";
+import { requireMasterKey } from "./master-key.ts";
 
 /** What a command about one person's account works with. */
 export interface AccountCommand {
@@ -25,12 +25,12 @@ export const withOnlyAccount = <T>(
   work: (command: AccountCommand) => Promise<T>,
 ): Promise<T> =>
   connectedToMongo(env, async ({ db }) => {
-    const masterKey = await sealingKeyBeside(env);
+    const masterKey = await requireMasterKey(env);
     await verifyMasterKey(db, masterKey);
     const context = {
       clock: () => new Date(),
       collections: authCollections(db),
-      transaction: keptBefore(transactionsOf(db.client)),
+      transaction: withoutEntry(transactionsOf(db.client)),
     };
     return work({ db, masterKey, context, held: await onlyAccount(context, email, organizationId) });
   });

@@ -1,7 +1,7 @@
 import { issueOf, resetPassword as resetPasswordOf } from "../../src/identity/password-change.ts";
 import { Passwords } from "../../src/identity/passwords.ts";
 import { AdminError } from "./connecting.ts";
-import { keepCommand } from "./keep-command.ts";
+import { recordCommand } from "./record-command.ts";
 import { withOnlyAccount } from "./only-account.ts";
 
 /** Whose password it was, and how many sessions ended with it. */
@@ -30,7 +30,7 @@ export const resetPassword = (
     const issue = await issueOf(context, user, password);
     if (issue !== null) throw new AdminError(issue);
     const { _id: userId } = user;
-    await keepCommand(db, masterKey, {
+    await recordCommand(db, masterKey, {
       organizationId: user.organizationId,
       via: "reset-password",
       action: "resetPassword",

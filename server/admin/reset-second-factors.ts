@@ -1,11 +1,11 @@
 import { type FactorsReset, resetFactors } from "../../src/identity/reset-factors.ts";
 import { KeyedMutex } from "../../src/lib/keyed-mutex.ts";
 import { AdminError } from "./connecting.ts";
-import { keepCommand } from "./keep-command.ts";
+import { recordCommand } from "./record-command.ts";
 import { withOnlyAccount } from "./only-account.ts";
 
 /** Nobody else waits in this process. */
-const WAIT_FOR_TURN_MS = 1_000;
+const LOCK_WAIT_MS = 1_000;
 
 /**
  * `reset-second-factors`: for a person who has lost their only second factor and can't step up any more to enrol another.
@@ -18,7 +18,7 @@ export const resetSecondFactors = (
   organizationId: string | null = null,
 ): Promise<FactorsReset> =>
   withOnlyAccount(env, email, organizationId, async ({ context, db, held, masterKey }) => {
-    await keepCommand(db, masterKey, {
+    await recordCommand(db, masterKey, {
       organizationId: held.organizationId,
       via: "reset-second-factors",
       action: "resetSecondFactors",
@@ -26,7 +26,7 @@ export const resetSecondFactors = (
       before: held.factors,
       after: { passkeys: [], totp: false },
     });
-    const reset = await resetFactors({ ...context, mutex: new KeyedMutex(WAIT_FOR_TURN_MS) }, held.userId);
+    const reset = await resetFactors({ ...context, mutex: new KeyedMutex(LOCK_WAIT_MS) }, held.userId);
     if (!reset.ok) throw new AdminError(`${email} was removed meanwhile.`);
     return reset.value;
   });

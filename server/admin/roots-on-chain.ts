@@ -14,7 +14,7 @@ export interface OnChain {
   readonly reachable: boolean;
 }
 
-const ASKED_AT_ONCE = 50;
+const READ_AT_ONCE = 50;
 
 /** Asks the chain, where one is set up and answers, for every transaction that the file names. */
 export async function rootsOnChain(
@@ -34,8 +34,8 @@ export async function rootsOnChain(
       own: new Set([chain.signer.address, ...recorded.map(({ from }) => from)].map(lowered)),
       hashesOf: hashesByRoot(recorded),
     };
-    for (let from = 0; from < transactions.length; from += ASKED_AT_ONCE) {
-      const asked = transactions.slice(from, from + ASKED_AT_ONCE);
+    for (let from = 0; from < transactions.length; from += READ_AT_ONCE) {
+      const asked = transactions.slice(from, from + READ_AT_ONCE);
       const answers = await Promise.all(asked.map((one) => rootOn(asking, one)));
       asked.forEach(({ hash }, index) => {
         const answer = answers[index];

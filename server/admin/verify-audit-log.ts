@@ -15,7 +15,7 @@ import { readConfig } from "../config.ts";
 import { loadMasterKey } from "../../src/secrets/load-master-key.ts";
 import { verifyMasterKey } from "../../src/secrets/verify-master-key.ts";
 import { AdminError, connectedToMongo } from "./connecting.ts";
-import { masterKeyBeside } from "./master-key.ts";
+import { findMasterKey } from "./master-key.ts";
 import { type OnChain, rootsOnChain } from "./roots-on-chain.ts";
 
 export interface VerifyOptions {
@@ -65,7 +65,7 @@ export async function verifyAuditLog(
   return connectedToMongo(env, async ({ db, evmRpcUrl }) => {
     const { auditAnchorFile } = readConfig(env, "127.0.0.1");
     const masterKey =
-      (await masterKeyBeside(env)) ?? (await loadMasterKey({ fromEnvironment: "", embeddedDataDir: null }));
+      (await findMasterKey(env)) ?? (await loadMasterKey({ fromEnvironment: "", embeddedDataDir: null }));
     await verifyMasterKey(db, masterKey);
     const seal = auditSeal(masterKey.deriveKey("audit-log"));
     // First: what is recorded for the chain by now is in the file by now.
@@ -146,8 +146,8 @@ function verdictOn({
 }: Findings): AuditVerdict {
   const { forged, missing, roots, torn, transactions, unreadable } = anchors;
   const broken = reports.filter((report) => report.broken !== null);
-  const carried = new Set([...transactions, ...recorded].map(({ root }) => root));
-  const rootsWithoutAnchor = [...carried].filter((root) => !roots.has(root));
+  const anchored = new Set([...transactions, ...recorded].map(({ root }) => root));
+  const rootsWithoutAnchor = [...anchored].filter((root) => !roots.has(root));
   const sum = (count: (report: ChainReport) => number): number =>
     reports.reduce((total, report) => total + count(report), 0);
   const wrong = [broken, vanished, unreadable, forged, missing, rootsWithoutAnchor, onChain.wrong];

@@ -35,7 +35,7 @@ export const withPolicy = (
 
 function closedAccount({ policy, policyVersion, reservedCents, spentCents }: AgentDocument): AccountView {
   return {
-    standing: "closed",
+    status: "closed",
     policy,
     policyVersion,
     spentCents,

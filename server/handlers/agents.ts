@@ -7,7 +7,7 @@ import { patchPolicy } from "../../src/domain/ledger/policy.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import type { AuditNotes } from "../../src/audit/notes.ts";
-import { given, type Page } from "../../src/store/lists.ts";
+import { definedFields, type Page } from "../../src/store/lists.ts";
 import { narrowest } from "../../src/identity/narrowest.ts";
 import { newUuid } from "../../src/lib/ids.ts";
 import { type LastPayments, lastPaymentsIn } from "./last-payments.ts";
@@ -18,7 +18,7 @@ import { agentKeyHandlers } from "./agent-keys.ts";
 import { accountsOf, withPolicy } from "./agent-accounts.ts";
 import { agentsFollowing, agentsIn } from "./agent-records.ts";
 import { archiveAgentHandler } from "./archive-agent.ts";
-import { standingsOf } from "./agent-standing.ts";
+import { agentPausing } from "./agent-pausing.ts";
 import { createAgentHandler } from "./create-agent.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
@@ -47,7 +47,7 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
   const following = agentsFollowing(collections, ledgers);
   const accountOf = accountsOf(dependencies);
   const lastPayments = lastPaymentsIn(collections);
-  const setStanding = standingsOf(dependencies);
+  const pauseOrResume = agentPausing(dependencies);
 
   async function budgetPolicy(agent: AgentDocument) {
     await caughtUp(ledgers.flush(agent, agent._id));
@@ -66,7 +66,7 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
       before: { state: agent.lifecycle },
       after: { state: kind === "pause" ? "paused" : "active" },
     });
-    const set = await setStanding(agent, kind);
+    const set = await pauseOrResume(agent, kind);
     if (!set.ok) return set;
     if (set.value.changed) {
       const states = kind === "pause" ? ["active", "paused"] : ["paused", "active"];
@@ -94,9 +94,9 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
       const request = {
         collection: collections.agents,
         list: "agents",
-        asked: { organizationId, ...places, state, name, contained },
+        filters: { organizationId, ...places, state, name, contained },
         ...(name === undefined
-          ? { having: place && { ...place, ...given({ lifecycle: state }) } }
+          ? { having: place && { ...place, ...definedFields({ lifecycle: state }) } }
           : { having: place, where: named(name, state), indexed: ["name"] }),
         limit,
         cursor,
@@ -122,7 +122,7 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     getAgentBudgetPolicy: (_input, { target }) => budgetPolicy(target),
 
     async updateAgentBudgetPolicy({ body: { version, ...fields } }, { audit, target }) {
-      const patch = given(fields);
+      const patch = definedFields(fields);
       const requestId = newUuid();
       const command = { kind: "change_policy", agentId: target._id, patch, version, requestId } as const;
       const known = await policyFor(target, version);
@@ -134,7 +134,7 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
           after: { ...(before === null ? patch : patchPolicy(before, patch)), version: version + 1 },
         });
       }
-      const { reply, revision } = await ledgers.answered(target, command);
+      const { reply, revision } = await ledgers.submitRecorded(target, command);
       if (reply.kind === "no_account") return refused(refusal("AGENT_ARCHIVED"));
       if (reply.kind === "version_conflict") return refused(refusal("VERSION_CONFLICT"));
       if (reply.kind !== "policy") throw new Error(`a ledger answered ${reply.kind} to a policy`);
@@ -152,7 +152,7 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
       const { name, ...fields } = body;
       const labels = labelsIn(fields);
       const before = shownOf(target);
-      await audit.begin({ before, after: { ...before, ...given({ name }), ...labels } });
+      await audit.begin({ before, after: { ...before, ...definedFields({ name }), ...labels } });
       if (name !== undefined) {
         const reply = await agents.submit(target._id, { kind: "rename", name });
         if (reply.kind !== "renamed") return refused(refusal("AGENT_ARCHIVED"));
@@ -181,7 +181,7 @@ const shownOf = (agent: AgentDocument) => ({ name: agent.name, ...labelsOf(agent
 /** A filter by which the index on names finds agents, whatever the case. */
 const named = (name: string, lifecycle: AgentDocument["lifecycle"] | undefined): Filter<AgentDocument> => ({
   name: { $regex: name.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`), $options: "i" },
-  ...given({ lifecycle }),
+  ...definedFields({ lifecycle }),
 });
 
 async function agentsView(

@@ -2,7 +2,7 @@ import { rail as rails } from "../../src/contract/records.ts";
 import { ok } from "../../src/domain/result.ts";
 import type { Usage } from "../../src/containers/container-budgets.ts";
 import { newest } from "../../src/store/lists.ts";
-import { SHOWN_OF_A_TRANSACTION } from "../../src/store/documents.ts";
+import { SHOWN_TRANSACTION_FIELDS } from "../../src/store/documents.ts";
 import { transactionView } from "../../src/views/views.ts";
 import { agentsIn } from "./agent-records.ts";
 import { caughtUp } from "../../src/actors/catch-up.ts";
@@ -33,7 +33,7 @@ export function approvalContextHandlers({
             collection: collections.shownTransactions,
             having: { agentId, rail: rails.options },
             until: createdAt,
-            projection: SHOWN_OF_A_TRANSACTION,
+            projection: SHOWN_TRANSACTION_FIELDS,
           },
           LAST_PAYMENTS,
         ),

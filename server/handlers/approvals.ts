@@ -45,7 +45,7 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     const page = await lists.page({
       collection: collections.approvals,
       list: "approvals",
-      asked: { organizationId, state, ...places, contained },
+      filters: { organizationId, state, ...places, contained },
       having: place && { ...place, state },
       limit,
       cursor,

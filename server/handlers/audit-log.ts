@@ -1,8 +1,8 @@
 import type { Collection, Filter } from "mongodb";
-import { type AuditDocument, chainStretch, headOf } from "../../src/store/audit-documents.ts";
+import { type AuditDocument, chainSegment, headOf } from "../../src/store/audit-documents.ts";
 import { ok } from "../../src/domain/result.ts";
 import { EXPORTED_AT_ONCE, exportPieces } from "./export-pieces.ts";
-import { given, type Having } from "../../src/store/lists.ts";
+import { definedFields, type Having } from "../../src/store/lists.ts";
 import { auditEntryView } from "../../src/views/views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
@@ -26,7 +26,7 @@ export function auditLogHandlers({
       const page = await lists.page({
         collection: auditLog,
         list: "audit-log",
-        asked: { organizationId, ...chosen },
+        filters: { organizationId, ...chosen },
         having: havingOf(organizationId, chosen),
         since: from === undefined ? null : new Date(from),
         until: to === undefined ? null : new Date(to),
@@ -51,12 +51,12 @@ export function auditLogHandlers({
 /** What entries have in common, in the order of their index. */
 const havingOf = (organizationId: string, { action, actor, resource }: Chosen): Having => ({
   organizationId,
-  ...given({ "actor.id": actor, "resource.id": resource, action }),
+  ...definedFields({ "actor.id": actor, "resource.id": resource, action }),
 });
 
 function filterOf(organizationId: string, chosen: Chosen): Filter<AuditDocument> {
   const { from, to } = chosen;
-  const between = given({
+  const between = definedFields({
     $gte: from === undefined ? undefined : new Date(from),
     $lt: to === undefined ? undefined : new Date(to),
   });
@@ -78,9 +78,9 @@ async function* wholeChain(
   const { sequence: last } = await headOf(auditLog, organizationId);
   for (let after = 0; after < last; after += EXPORTED_AT_ONCE) {
     const upTo = Math.min(after + EXPORTED_AT_ONCE, last);
-    const stretch = { ...filter, _id: chainStretch(organizationId, after, upTo) };
+    const segment = { ...filter, _id: chainSegment(organizationId, after, upTo) };
     const entries = await auditLog
-      .find(stretch, { hint: { _id: 1 } })
+      .find(segment, { hint: { _id: 1 } })
       .sort({ _id: 1 })
       .batchSize(EXPORTED_AT_ONCE + 1)
       .toArray();

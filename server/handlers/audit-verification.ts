@@ -1,4 +1,4 @@
-import { chainStretch, headOf, placedIn } from "../../src/store/audit-documents.ts";
+import { chainSegment, headOf, positionedEntry } from "../../src/store/audit-documents.ts";
 import { type AuditHead, isSealed, NO_ENTRY } from "../../src/domain/audit/entry.ts";
 import { type ChainBreak, ChainVerifier } from "../../src/domain/audit/verify.ts";
 import { ok } from "../../src/domain/result.ts";
@@ -17,8 +17,8 @@ export function auditVerificationHandlers({
   /** The entry that was verified before, as it is now; null: it is not there as it was written. */
   async function behind(organizationId: string, after: number): Promise<AuditHead | null> {
     if (after === 0) return NO_ENTRY;
-    const entry = await auditLog.findOne({ _id: chainStretch(organizationId, after - 1, after) });
-    const found = entry === null ? null : placedIn(entry);
+    const entry = await auditLog.findOne({ _id: chainSegment(organizationId, after - 1, after) });
+    const found = entry === null ? null : positionedEntry(entry);
     const isGenuine =
       found?.found.position === after &&
       found.found.fields["sequence"] === after &&
@@ -29,12 +29,13 @@ export function auditVerificationHandlers({
   async function walk(organizationId: string, from: AuditHead, upTo: number): Promise<ChainVerifier> {
     const verifier = new ChainVerifier(auditSeal, undefined, from);
     for (let after = from.sequence; after < upTo; after += AT_ONCE) {
-      const stretch = chainStretch(organizationId, after, Math.min(after + AT_ONCE, upTo));
+      const segment = chainSegment(organizationId, after, Math.min(after + AT_ONCE, upTo));
       const entries = await auditLog
-        .find({ _id: stretch }, { hint: { _id: 1 } })
+        .find({ _id: segment }, { hint: { _id: 1 } })
         .sort({ _id: 1 })
         .toArray();
-      for (const entry of entries) verifier.take(placedIn(entry)?.found ?? { position: 0, fields: {} });
+      for (const entry of entries)
+        verifier.take(positionedEntry(entry)?.found ?? { position: 0, fields: {} });
     }
     return verifier;
   }

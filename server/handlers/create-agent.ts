@@ -185,9 +185,9 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
         await collections.events.insertOne(createdEvent(record), { session });
         return { after: createdOf(record) };
       },
-      givenUp: {
+      discarding: {
         isDue: (begunAt) => !isDeliverable(untilOf(begunAt).getTime(), clock().getTime()),
-        giveUp: (id) => windows.close(id),
+        discard: (id) => windows.close(id),
         async isDiscarded(id) {
           if (!(await keyDeliveries.isDiscarded(id))) return false;
           await keyDeliveries.forget(id);

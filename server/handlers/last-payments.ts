@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { SHOWN_OF_A_TRANSACTION } from "../../src/store/documents.ts";
+import { SHOWN_TRANSACTION_FIELDS } from "../../src/store/documents.ts";
 import { type agent, rail as rails } from "../../src/contract/records.ts";
 import type { Collections } from "../../src/store/collections.ts";
 import { newest } from "../../src/store/lists.ts";
@@ -15,7 +15,7 @@ export const lastPaymentsIn =
   async (agentId) => {
     const having = { agentId, rail: rails.options };
     const [last] = await newest(
-      { collection: shownTransactions, having, projection: SHOWN_OF_A_TRANSACTION },
+      { collection: shownTransactions, having, projection: SHOWN_TRANSACTION_FIELDS },
       1,
     );
     if (last === undefined) return null;

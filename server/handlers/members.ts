@@ -24,7 +24,7 @@ export function memberHandlers({ auth, clock, lists }: HandlerDependencies): Mem
       const page = await lists.page({
         collection: users,
         list: "members",
-        asked: { organizationId },
+        filters: { organizationId },
         having: { organizationId },
         ...query,
         cursor: query.cursor,
@@ -51,7 +51,7 @@ export function memberHandlers({ auth, clock, lists }: HandlerDependencies): Mem
       const page = await lists.page({
         collection: invites,
         list: "invites",
-        asked: { organizationId },
+        filters: { organizationId },
         having: { organizationId },
         since: openInvitesSince(clock()),
         ...query,

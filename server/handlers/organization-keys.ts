@@ -50,7 +50,7 @@ export function organizationKeyHandlers(dependencies: HandlerDependencies): Orga
       const page = await lists.page({
         collection: collections.organizationKeys,
         list: "organization-keys",
-        asked: { organizationId },
+        filters: { organizationId },
         having: { organizationId },
         ...query,
         cursor: query.cursor,

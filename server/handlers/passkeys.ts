@@ -32,7 +32,7 @@ export function passkeyHandlers({ auth, lists }: HandlerDependencies): PasskeyHa
       const page = await lists.page({
         collection: passkeys,
         list: "passkeys",
-        asked: { userId },
+        filters: { userId },
         having: { userId },
         where: { kind: "passkey" },
         ...query,

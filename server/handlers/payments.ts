@@ -11,7 +11,7 @@ import { outcomeOf } from "../../src/payments/payment-outcome.ts";
 import type { Deadline } from "../../src/lib/deadline.ts";
 import type { AgentPrincipal } from "../../src/identity/principals.ts";
 import { approvalView, budgetPolicyView, denialDetailsView, transactionView } from "../../src/views/views.ts";
-import { given } from "../../src/store/lists.ts";
+import { definedFields } from "../../src/store/lists.ts";
 import { newUuid } from "../../src/lib/ids.ts";
 import { accountsOf } from "./agent-accounts.ts";
 import { caughtUp } from "../../src/actors/catch-up.ts";
@@ -45,15 +45,15 @@ interface Waiting {
 /** Denials that `get_denial_feedback` answers when it is not asked for one. */
 const DENIALS_MAX = 20;
 
-function payerOf({ agent, keyId, remembered }: AgentPrincipal): Payer {
+function payerOf({ agent, keyId, cached }: AgentPrincipal): Payer {
   const payer = { profile: profileOf(agent), keyId };
-  if (remembered === undefined) return payer;
-  const { revision } = remembered;
+  if (cached === undefined) return payer;
+  const { revision } = cached;
   const verify = async (): Promise<Result<Payer>> => {
-    const verified = await remembered.verify();
+    const verified = await cached.verify();
     return verified.ok ? ok(payerOf(verified.value)) : verified;
   };
-  return { ...payer, remembered: { revision, verify } };
+  return { ...payer, cached: { revision, verify } };
 }
 
 /** The agent band, and its REST twins. */
@@ -184,8 +184,8 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
       const page = await lists.page({
         collection: collections.transactions,
         list: "payments",
-        asked: { agentId, status },
-        having: { agentId, ...given({ status }), rail: rail.options },
+        filters: { agentId, status },
+        having: { agentId, ...definedFields({ status }), rail: rail.options },
         limit,
         cursor,
       });

@@ -4,7 +4,7 @@ import type { AuditedWrites } from "../../src/audit/notes.ts";
 import { WITHOUT_RULES } from "../../src/containers/containers.ts";
 import { createdOf, type NewContainer, newContainer, payloadOf } from "../../src/containers/new-container.ts";
 import type { Deadline } from "../../src/lib/deadline.ts";
-import { given } from "../../src/store/lists.ts";
+import { definedFields } from "../../src/store/lists.ts";
 import type { ManagementPrincipal } from "../../src/identity/principals.ts";
 import { projectView } from "../../src/views/views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
@@ -66,8 +66,9 @@ export function projectHandlers(dependencies: HandlerDependencies): ProjectHandl
       const page = await lists.page<ProjectDocument>({
         collection: collections.projects,
         list: "projects",
-        asked: { organizationId, state, within },
-        having: within === "none" ? null : { ...placeOf(organizationId, within), ...given({ state }) },
+        filters: { organizationId, state, within },
+        having:
+          within === "none" ? null : { ...placeOf(organizationId, within), ...definedFields({ state }) },
         projection: WITHOUT_RULES,
         limit,
         cursor,

@@ -73,7 +73,7 @@ export function sandboxHandlers(
       const page = await lists.page({
         collection,
         list: "entries",
-        asked: { organizationId },
+        filters: { organizationId },
         having: { organizationId },
         limit,
         cursor,

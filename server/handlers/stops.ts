@@ -6,7 +6,7 @@ import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { AuditNotes } from "../../src/audit/notes.ts";
 import type { Deadline } from "../../src/lib/deadline.ts";
 import { keyRevokerOf, namedBy } from "./agent-keys.ts";
-import { standingsOf } from "./agent-standing.ts";
+import { agentPausing } from "./agent-pausing.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
@@ -16,21 +16,21 @@ type StopHandlers = Pick<
 >;
 
 /** So many are under way at the same time: they go together in the ledger's updates, and none takes long. */
-const UNDER_WAY_MAX = 32;
+const CONCURRENCY_MAX = 32;
 /** Another one is begun while there is time for so many times what the slowest has taken: what is begun is done before the answer. */
 const SLOWEST_TIMES = 2;
 
-type Place = { readonly teamId: string } | { readonly projectId: string };
+type ContainerScope = { readonly teamId: string } | { readonly projectId: string };
 
-interface Asked {
+interface StopCall {
   readonly audit: AuditNotes;
   readonly deadline: Deadline;
 }
 
 /** Those who can still pay, and those who hold a key that is good. */
-const activeIn = (place: Place): Filter<AgentDocument> => ({ ...place, lifecycle: "active" });
-const withKeysIn = (place: Place): Filter<AgentDocument> => ({
-  ...place,
+const activeIn = (scope: ContainerScope): Filter<AgentDocument> => ({ ...scope, lifecycle: "active" });
+const withKeysIn = (scope: ContainerScope): Filter<AgentDocument> => ({
+  ...scope,
   lifecycle: { $in: ["active", "paused"] },
   key: { $ne: null },
 });
@@ -40,32 +40,32 @@ const idOf = ({ _id }: AgentDocument): string => _id;
 /** Emergency stops of teams and projects: what stops one agent, for all that are in one. */
 export function stopHandlers(dependencies: HandlerDependencies): StopHandlers {
   const { agents } = dependencies.collections;
-  const setStanding = standingsOf(dependencies);
+  const pauseOrResume = agentPausing(dependencies);
   const revoke = keyRevokerOf(dependencies);
 
   const some = (filter: Filter<AgentDocument>): Promise<AgentDocument[]> =>
     agents.find(filter).sort({ createdAt: -1, _id: -1 }).limit(STOPPED_AT_ONCE).toArray();
 
-  async function pauseAll(place: Place, { audit, deadline }: Asked) {
-    const found = await some(activeIn(place));
+  async function pauseAll(scope: ContainerScope, { audit, deadline }: StopCall) {
+    const found = await some(activeIn(scope));
     if (found.length === 0) return ok({ body: { paused: 0, remaining: 0 } });
     await audit.begin({ before: { active: found.map(idOf) }, after: { paused: found.map(idOf) } });
-    const paused = await forAll(found, deadline, (agent) => setStanding(agent, "pause"));
+    const paused = await forAll(found, deadline, (agent) => pauseOrResume(agent, "pause"));
     const changed = paused.filter(([, set]) => set.changed).map(([agent]) => idOf(agent));
     audit.change({ active: changed }, { paused: changed });
-    const remaining = await agents.countDocuments(activeIn(place));
+    const remaining = await agents.countDocuments(activeIn(scope));
     return ok({ body: { paused: changed.length, remaining } });
   }
 
-  async function revokeAll(place: Place, { audit, deadline }: Asked) {
-    const found = await some(withKeysIn(place));
+  async function revokeAll(scope: ContainerScope, { audit, deadline }: StopCall) {
+    const found = await some(withKeysIn(scope));
     if (found.length === 0) return ok({ body: { revoked: 0, remaining: 0 } });
     const known = found.flatMap(({ _id, key }) => (key === null ? [] : [{ agentId: _id, ...namedBy(key) }]));
     await audit.begin({ before: { keys: known }, after: { keys: [] } });
     const revoked = await forAll(found, deadline, revoke);
     const keys = revoked.map(([{ _id }, key]) => ({ agentId: _id, ...namedBy(key) }));
     audit.change({ keys }, { keys: [] });
-    const remaining = await agents.countDocuments(withKeysIn(place));
+    const remaining = await agents.countDocuments(withKeysIn(scope));
     return ok({ body: { revoked: keys.length, remaining } });
   }
 
@@ -114,7 +114,7 @@ async function forAll<T>(
       if (deadline.spareMs < SLOWEST_TIMES * slowestMs) return;
     }
   };
-  await Promise.all(Array.from({ length: Math.min(UNDER_WAY_MAX, all.length) }, work));
+  await Promise.all(Array.from({ length: Math.min(CONCURRENCY_MAX, all.length) }, work));
   if (done.length === 0 && failed.length > 0) throw failed[0];
   return done;
 }

@@ -3,7 +3,7 @@ import { ok } from "../../src/domain/result.ts";
 import type { AuditedWrites } from "../../src/audit/notes.ts";
 import { WITHOUT_RULES } from "../../src/containers/containers.ts";
 import { createdOf, type NewContainer, newContainer, payloadOf } from "../../src/containers/new-container.ts";
-import { given } from "../../src/store/lists.ts";
+import { definedFields } from "../../src/store/lists.ts";
 import { narrowest } from "../../src/identity/narrowest.ts";
 import type { Deadline } from "../../src/lib/deadline.ts";
 import type { ManagementPrincipal } from "../../src/identity/principals.ts";
@@ -53,7 +53,7 @@ export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
         const container = await newContainer(id, principal.organizationId, body, dependencies);
         return { record: { ...container, projectId } };
       },
-      whyFull: (session) => containers.whyNoTeam(projectId, session),
+      capacityRefusal: (session) => containers.teamCapacityRefusal(projectId, session),
       async insert({ record }, session) {
         await collections.teams.insertOne(record, { session });
         return { after: createdOf(record) };
@@ -75,8 +75,8 @@ export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
       const page = await lists.page<TeamDocument>({
         collection: collections.teams,
         list: "teams",
-        asked: { organizationId, projectId, state, contained },
-        having: place && { ...teamsIn(place), ...given({ state }) },
+        filters: { organizationId, projectId, state, contained },
+        having: place && { ...teamsIn(place), ...definedFields({ state }) },
         projection: WITHOUT_RULES,
         limit,
         cursor,

@@ -5,7 +5,7 @@ import type { summarizeTransactions } from "../../src/contract/operations/transa
 import { agentIn } from "../../src/contract/primitives.ts";
 import { ok } from "../../src/domain/result.ts";
 import { type CalendarDay, CalendarDays } from "../../src/lib/calendar-days.ts";
-import { given } from "../../src/store/lists.ts";
+import { definedFields } from "../../src/store/lists.ts";
 import { narrowest } from "../../src/identity/narrowest.ts";
 import { KeyedMutex } from "../../src/lib/keyed-mutex.ts";
 import { RANGE_DAYS } from "./transactions.ts";
@@ -77,7 +77,7 @@ export function transactionSummaryHandlers({
       const places = { projectId, teamId, agentId: agentIn(query) };
       const place = await narrowest(collections, organizationId, places, contained);
       if (place === null) return ok({ body: { days: [], nextBefore: null } });
-      const match = { organizationId, ...place, ...given({ status, rail: type }) };
+      const match = { organizationId, ...place, ...definedFields({ status, rail: type }) };
       const calendar = new CalendarDays(tz);
       const now = clock();
       // Whole days, the one at hand included.

@@ -1,4 +1,4 @@
-import { SHOWN_OF_A_TRANSACTION, type TransactionSnapshot } from "../../src/store/documents.ts";
+import { SHOWN_TRANSACTION_FIELDS, type TransactionSnapshot } from "../../src/store/documents.ts";
 import { agentIn } from "../../src/contract/primitives.ts";
 import { rail as rails } from "../../src/contract/records.ts";
 import type { InputOf } from "../../src/contract/types.ts";
@@ -6,7 +6,7 @@ import type { operations } from "../../src/contract/registry.ts";
 import { ok } from "../../src/domain/result.ts";
 import { csvRow } from "../../src/lib/csv.ts";
 import { EXPORTED_AT_ONCE, exportPieces } from "./export-pieces.ts";
-import { given, inBatches, type Selection } from "../../src/store/lists.ts";
+import { definedFields, inBatches, type Selection } from "../../src/store/lists.ts";
 import { narrowest } from "../../src/identity/narrowest.ts";
 import { transactionView } from "../../src/views/views.ts";
 import { zonedTime } from "../../src/lib/zoned-time.ts";
@@ -49,17 +49,17 @@ export function transactionHandlers({
   async function chosen(
     filters: Filters,
     { principal: { organizationId }, target: { contained } }: Caller,
-  ): Promise<Selection<TransactionSnapshot> & { readonly asked: object }> {
+  ): Promise<Selection<TransactionSnapshot> & { readonly filters: object }> {
     const { projectId, range = "all", status, teamId, type } = filters;
     const places = { projectId, teamId, agentId: agentIn(filters) };
     const place = await narrowest(collections, organizationId, places, contained);
     return {
       collection: collections.shownTransactions,
-      projection: SHOWN_OF_A_TRANSACTION,
+      projection: SHOWN_TRANSACTION_FIELDS,
       // A payment's rail never changes; a list of both is merged from the two.
-      having: place && { ...place, ...given({ status }), rail: type ?? rails.options },
+      having: place && { ...place, ...definedFields({ status }), rail: type ?? rails.options },
       since: range === "all" ? null : new Date(clock().getTime() - RANGE_DAYS[range] * DAY_MS),
-      asked: { organizationId, ...places, range, status, type, contained },
+      filters: { organizationId, ...places, range, status, type, contained },
     };
   }
 
@@ -76,7 +76,7 @@ export function transactionHandlers({
     },
 
     async exportTransactions({ query: { tz, ...filters } }, caller) {
-      const { asked: _asked, ...selection } = await chosen(filters, caller);
+      const { filters: _filters, ...selection } = await chosen(filters, caller);
       const pieces = await exportPieces(inBatches(selection, EXPORTED_AT_ONCE), rowsIn(tz), csvRow(COLUMNS));
       const stream = { contentType: "text/csv; charset=utf-8", fileName: "transactions.csv", pieces };
       return ok({ body: "", stream });

@@ -5,7 +5,7 @@ import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { Deadline } from "../../src/lib/deadline.ts";
 import { newId } from "../../src/lib/ids.ts";
-import { given } from "../../src/store/lists.ts";
+import { definedFields } from "../../src/store/lists.ts";
 import { deliveryView, endpointView, replayView } from "../../src/webhooks/views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
@@ -30,7 +30,7 @@ type WebhookHandlers = Pick<
 const RECEIVER_MS = 20_000;
 
 /** What is sent again changes nothing that decides who may do what. */
-const SAYS_NOTHING = { before: null, after: null };
+const NO_CHANGE = { before: null, after: null };
 
 interface Named {
   readonly id: string;
@@ -81,7 +81,7 @@ export function webhookHandlers(dependencies: HandlerDependencies): WebhookHandl
       const page = await lists.page({
         collection: collections.endpoints,
         list: "webhooks",
-        asked: { organizationId },
+        filters: { organizationId },
         having: { organizationId },
         ...query,
         cursor: query.cursor,
@@ -118,7 +118,7 @@ export function webhookHandlers(dependencies: HandlerDependencies): WebhookHandl
       const found = await endpoints.find(principal.organizationId, params.id);
       if (!found.ok) return found;
       const eventType = body?.eventType ?? firstTypeOf(found.value);
-      await audit.begin(SAYS_NOTHING);
+      await audit.begin(NO_CHANGE);
       const { _id, attempts } = await tried(found.value, eventType, deadline);
       const attempt = attempts.at(-1) ?? null;
       return ok({
@@ -139,8 +139,8 @@ export function webhookHandlers(dependencies: HandlerDependencies): WebhookHandl
       const page = await lists.page({
         collection: collections.deliveries,
         list: "deliveries",
-        asked: { endpointId, status },
-        having: { endpointId, ...given({ status }) },
+        filters: { endpointId, status },
+        having: { endpointId, ...definedFields({ status }) },
         limit,
         cursor,
       });
@@ -160,7 +160,7 @@ export function webhookHandlers(dependencies: HandlerDependencies): WebhookHandl
       if (!found.ok) return found;
       if (!found.value.endpoint.isActive && !found.value.delivery.isTest)
         return refused(refusal("WEBHOOK_DISABLED"));
-      await audit.begin(SAYS_NOTHING);
+      await audit.begin(NO_CHANGE);
       const again = await redeliveries.again(found.value.delivery);
       return again === null ? refused(refusal("NOT_FOUND")) : ok({ body: { delivery: deliveryView(again) } });
     },

@@ -34,9 +34,9 @@ export class Admission {
   /** Lets in whoever comes, counted by address; a credential is not looked at. */
   async anyone(request: Request, response: Response): Promise<Result<Requester>> {
     const address = addressOf(request);
-    const standing = await this.#limits.ofAddress(address);
-    showStanding(response, standing);
-    if (standing.exceeded) return refused(rateLimited(standing));
+    const status = await this.#limits.ofAddress(address);
+    setRateLimitHeaders(response, status);
+    if (status.exceeded) return refused(rateLimited(status));
     return ok({ principal: null, caller: null, address });
   }
 
@@ -66,7 +66,7 @@ export class Admission {
     const counted = await this.#count(request, response, surface, requester, 1);
     // A credential that is refused (a paused agent's) is refused before its limit is.
     if (!result.ok) return result;
-    if (counted.ok || !isRemembered(requester)) return counted;
+    if (counted.ok || !isFromCache(requester)) return counted;
     const still = await this.still(request, surface, requester);
     return still.ok ? counted : still;
   }
@@ -93,19 +93,19 @@ export class Admission {
   }
 
   /** For what is nobody's in particular: a credential is not asked for, but if there is one it must be good. */
-  knownOrNobody(request: Request, response: Response, surface: Surface): Promise<Result<Requester>> {
+  optionalCaller(request: Request, response: Response, surface: Surface): Promise<Result<Requester>> {
     const isAnonymous = this.#authorizationOf(request, surface) === undefined;
     return isAnonymous ? this.anyone(request, response) : this.known(request, response, surface);
   }
 
   /** Shows how the address stands, without counting: on an answer that comes before anybody is known. */
   async showAddress(request: Request, response: Response): Promise<void> {
-    showStanding(response, await this.#limits.lookAtAddress(addressOf(request)));
+    setRateLimitHeaders(response, await this.#limits.statusOfAddress(addressOf(request)));
   }
 
   /** The headers of whoever is turned away at once: nobody is counted, and nothing is looked up. */
   showUncounted(response: Response): void {
-    showStanding(response, this.#limits.uncounted());
+    setRateLimitHeaders(response, this.#limits.uncounted());
   }
 
   /** What the request authenticates with; a browser's cookie is none to MCP. */
@@ -123,9 +123,9 @@ export class Admission {
     const { caller, principal } = requester;
     if (caller === null) throw new Error("nobody is counted by address, once");
     try {
-      const standing = await this.#limits.ofCaller(surface, caller, principal, requests);
-      showStanding(response, standing);
-      return standing.exceeded ? refused(rateLimited(standing)) : ok(requester);
+      const status = await this.#limits.ofCaller(surface, caller, principal, requests);
+      setRateLimitHeaders(response, status);
+      return status.exceeded ? refused(rateLimited(status)) : ok(requester);
     } catch (error) {
       if (!isUnavailable(error)) throw error;
       await this.showAddress(request, response);
@@ -135,8 +135,8 @@ export class Admission {
 }
 
 /** Whether it is by memory that the caller is known. */
-export const isRemembered = ({ principal }: Requester): boolean =>
-  principal?.type === "agent" && principal.remembered !== undefined;
+export const isFromCache = ({ principal }: Requester): boolean =>
+  principal?.type === "agent" && principal.cached !== undefined;
 
 /** The socket's, or what a trusted proxy says; if that is no address, the proxy's own. */
 const addressOf = ({ ip, socket }: Request): string =>
@@ -149,12 +149,12 @@ export const rateLimitHeaders = ({ limit, remaining, resetSeconds }: RateLimitSt
   "X-RateLimit-Reset": String(resetSeconds),
 });
 
-function showStanding(response: Response, standing: RateLimitStatus): void {
-  for (const [name, value] of Object.entries(rateLimitHeaders(standing))) response.setHeader(name, value);
+function setRateLimitHeaders(response: Response, status: RateLimitStatus): void {
+  for (const [name, value] of Object.entries(rateLimitHeaders(status))) response.setHeader(name, value);
 }
 
 /** Whether an answer says how its caller stands. */
-export const showsStanding = (response: Response): boolean => response.hasHeader("X-RateLimit-Limit");
+export const hasRateLimitHeaders = (response: Response): boolean => response.hasHeader("X-RateLimit-Limit");
 
 /** Which limits a path is under; null: it is not the API. */
 export function surfaceOf(path: string): Surface | null {

@@ -13,7 +13,7 @@ import type { TrustedProxies } from "../config.ts";
 import type { Logos } from "../../src/containers/logos.ts";
 import type { Logger } from "../../src/lib/logger.ts";
 import { mcpEndpoint, mcpOtherMethods, type McpDependencies } from "../mcp/endpoint.ts";
-import { type Admission, showsStanding, surfaceOf } from "./admission.ts";
+import { type Admission, hasRateLimitHeaders, surfaceOf } from "./admission.ts";
 import { sendRefusal } from "./errors.ts";
 import { dashboard } from "./dashboard.ts";
 import { logoRouter } from "./logos.ts";
@@ -84,7 +84,7 @@ const ROUTES = [...routesOf(operationList), DOCUMENT];
 function elsewhere(admission: Admission): RequestHandler {
   return async (request, response) => {
     const surface = surfaceOf(request.path);
-    const admitted = surface === null ? null : await admission.knownOrNobody(request, response, surface);
+    const admitted = surface === null ? null : await admission.optionalCaller(request, response, surface);
     if (admitted?.ok === false) return sendRefusal(response, admitted.refusal);
     const methods = methodsAt(ROUTES, request.path);
     if (methods.length === 0) return sendRefusal(response, refusal("NOT_FOUND"));
@@ -112,7 +112,7 @@ async function showLate(
   response: Response,
   logger: Logger,
 ): Promise<void> {
-  if (surfaceOf(request.path) === null || showsStanding(response)) return;
+  if (surfaceOf(request.path) === null || hasRateLimitHeaders(response)) return;
   try {
     await admission.showAddress(request, response);
   } catch (err) {

@@ -31,7 +31,7 @@ const WITH_HEADERS_MS = 20;
 /** A body, and whether it came so long after its headers that what they said has to be looked at anew. */
 export interface ReadBody {
   readonly value: unknown;
-  readonly cameLate: boolean;
+  readonly isDelayed: boolean;
 }
 
 /**
@@ -39,14 +39,14 @@ export interface ReadBody {
  * malformed. Undefined when there is none.
  */
 export async function readBody(request: Request, response: Response): Promise<Result<ReadBody>> {
-  if (!hasBody(request)) return ok({ value: undefined, cameLate: false });
+  if (!hasBody(request)) return ok({ value: undefined, isDelayed: false });
   if (request.is("application/json") === false || !isInUtf8(request)) {
     return refused(refusal("UNSUPPORTED_MEDIA_TYPE"));
   }
   const began = performance.now();
   const error = await new Promise<unknown>((resolve) => readJson(request, response, resolve));
-  const cameLate = performance.now() - began > WITH_HEADERS_MS;
-  if (error === undefined) return ok({ value: request.body, cameLate });
+  const isDelayed = performance.now() - began > WITH_HEADERS_MS;
+  if (error === undefined) return ok({ value: request.body, isDelayed });
   const status = typeof error === "object" && error !== null && "status" in error ? error.status : 400;
   if (status === 413) return refused(refusal("PAYLOAD_TOO_LARGE"));
   if (status === 415) return refused(refusal("UNSUPPORTED_MEDIA_TYPE"));

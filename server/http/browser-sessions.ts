@@ -59,7 +59,7 @@ export class BrowserSessions {
    * sign in for no foreign page may send: it could not read the answer, and would use up the tries of its visitor's address.
    */
   strangerOf(id: OperationId, request: Request): Refusal | null {
-    const isOpen = !TAKES_LINK.has(id) && !asksForCookies(request) && !this.#hasCookie(request);
+    const isOpen = !TAKES_LINK.has(id) && !wantsCookies(request) && !this.#hasCookie(request);
     if (!isOpen) return this.#callers.refusalOf(request);
     return operations[id].access.kind === "public" ? this.#callers.foreignPage(request) : null;
   }
@@ -81,7 +81,7 @@ export class BrowserSessions {
 
   /** Whoever asks for cookies must be a page of ours: else another one could sign its visitors in as somebody else. */
   refusalOf(id: OperationId, request: Request): Refusal | null {
-    const refusedHere = answersSession(id) && asksForCookies(request) && !this.#isSameOrigin(request);
+    const refusedHere = answersSession(id) && wantsCookies(request) && !this.#isSameOrigin(request);
     return refusedHere ? refusal("UNAUTHORIZED", NOT_SAME_ORIGIN) : null;
   }
 
@@ -90,7 +90,7 @@ export class BrowserSessions {
    * must not get to see what was hidden from it. A sign-in is from the device that its cookie says.
    */
   receive(id: OperationId, request: Request, body: unknown): Received {
-    const inCookies = answersSession(id) && asksForCookies(request);
+    const inCookies = answersSession(id) && wantsCookies(request);
     if (id === "signIn") return { body: this.#fromItsDevice(request, body), inCookies };
     if (id !== "refreshSession" || !isEmpty(body)) return { body, inCookies };
     const refreshToken = this.#credential(request, this.#names.refresh);
@@ -154,7 +154,7 @@ export class BrowserSessions {
   }
 }
 
-const asksForCookies = (request: Request): boolean =>
+const wantsCookies = (request: Request): boolean =>
   request.headers[COOKIE_REQUEST_HEADER] === COOKIE_REQUEST_VALUE;
 
 const isEmpty = (body: unknown): boolean =>

@@ -49,7 +49,7 @@ const HASHING_REQUESTS_MAX = 48;
 /** What is judged by its agent's ledger, which knows the agent as it is. */
 const PAYING: ReadonlySet<OperationId> = new Set(["createPayment"]);
 
-const NO_PLACE: Pick<Permit, "releaseWhile"> = { releaseWhile: (work) => work };
+const NO_PERMIT: Pick<Permit, "releaseWhile"> = { releaseWhile: (work) => work };
 
 const keyOf = ({ method, path }: { readonly method: string; readonly path: string }): string =>
   `${method} ${path}`;
@@ -81,7 +81,7 @@ export function restRouter(dependencies: RestDependencies): Router {
 async function serve(dependencies: RestDependencies, gate: Gate, called: Called): Promise<void> {
   const { id, response } = called;
   noteOf(response).operations.push(id);
-  if (!HASHES_PASSWORDS.has(id)) return await answerTo(dependencies, called, NO_PLACE);
+  if (!HASHES_PASSWORDS.has(id)) return await answerTo(dependencies, called, NO_PERMIT);
   const permit = gate.enter();
   if (permit === null) {
     dependencies.admission.showUncounted(response);
@@ -109,7 +109,7 @@ async function answerTo(
   const isPublic = operation.access.kind === "public";
   const admitted = await (isPublic
     ? admission.anyone(request, response)
-    : admission.known(request, response, "rest", { mayRemember: PAYING.has(id) }));
+    : admission.known(request, response, "rest", { mayUseCache: PAYING.has(id) }));
   if (!admitted.ok) return sendRefusal(response, admitted.refusal);
   const userAgent = shownUserAgent(request.headers["user-agent"]);
   const about = { id, surface: "rest", requestId: note.id, arrival, userAgent } as const;
@@ -118,10 +118,10 @@ async function answerTo(
   if (forged !== null) return sendRefusal(response, forged);
   const bodies = { inCookies: false };
   const receive: Receive = async () => {
-    const read = await place.releaseWhile(arrival.aside(readBody(request, response)));
+    const read = await place.releaseWhile(arrival.excluding(readBody(request, response)));
     if (!read.ok) return read;
-    const { cameLate, value } = read.value;
-    const late = cameLate ? await admission.still(request, "rest", requester) : null;
+    const { isDelayed, value } = read.value;
+    const late = isDelayed ? await admission.still(request, "rest", requester) : null;
     const { body, inCookies } = browsers.receive(id, request, value);
     bodies.inCookies = inCookies;
     const { params } = request;
@@ -133,7 +133,7 @@ async function answerTo(
   const { events, stream } = result.value;
   if (stream !== undefined) return sendFile(response, stream);
   if (events !== undefined) {
-    const check = () => whyEnded({ admission, pipeline }, id, request, requester);
+    const check = () => streamEndReason({ admission, pipeline }, id, request, requester);
     const full = sendEvents(response, events, check, note.answered);
     return full === null ? undefined : sendRefusal(response, full);
   }
@@ -150,7 +150,7 @@ function resumedBehind({ contentType }: HttpBinding, request: Request): { lastEv
 }
 
 /** Whether whoever opened a stream may still have it: null, also where that can't be known just now. */
-async function whyEnded(
+async function streamEndReason(
   { admission, pipeline }: Pick<RestDependencies, "admission" | "pipeline">,
   id: OperationId,
   request: Request,

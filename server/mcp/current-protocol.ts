@@ -10,7 +10,7 @@ import type { Logger } from "../../src/lib/logger.ts";
 import type { Band } from "./band.ts";
 import type { Served } from "./earlier-protocols.ts";
 import { IMPLEMENTATION } from "./implementation.ts";
-import { wantedProgressOf, withProgress } from "./progress.ts";
+import { requestedProgressOf, withProgress } from "./progress.ts";
 import { UnknownTool } from "./refusals.ts";
 import { cancelTask, lookAtTask, taskFor, taskParams, TASKS_EXTENSION, TaskUnavailable } from "./tasks.ts";
 
@@ -77,7 +77,7 @@ function serverOf(band: Band): Server {
   server.setRequestHandler("tools/list", () => ({ tools: band.list() }));
   server.setRequestHandler("tools/call", async (request, { mcpReq }) => {
     const { arguments: args = {}, name } = request.params;
-    const wanted = wantedProgressOf({ ...request, params: { ...request.params, _meta: mcpReq._meta } });
+    const wanted = requestedProgressOf({ ...request, params: { ...request.params, _meta: mcpReq._meta } });
     const result = await withProgress(wanted, mcpReq.notify, band.call(name, args));
     if (result === null) throw new UnknownTool(name);
     const task = knowsTasks() ? taskFor(name, result) : null;

@@ -7,7 +7,7 @@ import {
 } from "@modelcontextprotocol/sdk/types.js";
 import type { Band } from "./band.ts";
 import { IMPLEMENTATION } from "./implementation.ts";
-import { wantedProgressOf, withProgress } from "./progress.ts";
+import { requestedProgressOf, withProgress } from "./progress.ts";
 import { UnknownTool } from "./refusals.ts";
 
 /** An answer, and what ends the work on it once its reader has gone. */
@@ -26,7 +26,7 @@ export async function serveEarlierProtocols(
   body: unknown,
 ): Promise<Served> {
   const transport = new WebStandardStreamableHTTPServerTransport({
-    enableJsonResponse: wantedProgressOf(body) === null,
+    enableJsonResponse: requestedProgressOf(body) === null,
   });
   const server = serverOf(band);
   await server.connect(transport);
@@ -49,7 +49,7 @@ function serverOf(band: Band): Server {
   server.setRequestHandler(CallToolRequestSchema, async (request, { sendNotification }) => {
     const { arguments: args = {}, name } = request.params;
     const calling = band.call(name, args);
-    const result = await withProgress(wantedProgressOf(request), sendNotification, calling);
+    const result = await withProgress(requestedProgressOf(request), sendNotification, calling);
     if (result === null) throw new UnknownTool(name);
     return { ...result };
   });

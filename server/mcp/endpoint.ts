@@ -6,7 +6,7 @@ import { z } from "zod";
 import { refusal } from "../../src/domain/errors.ts";
 import { errnoOf } from "../../src/lib/durable-files.ts";
 import { Arrival } from "../../src/lib/deadline.ts";
-import { type Admission, isRemembered } from "../http/admission.ts";
+import { type Admission, isFromCache } from "../http/admission.ts";
 import { readBody } from "../http/body.ts";
 import type { Callers } from "../http/callers.ts";
 import { sendRefusal } from "../http/errors.ts";
@@ -42,13 +42,13 @@ export function mcpEndpoint({
       const counted = await admission.anyone(request, response);
       return sendRefusal(response, counted.ok ? stranger : counted.refusal);
     }
-    const admitted = await admission.known(request, response, "mcp", { mayRemember: true });
+    const admitted = await admission.known(request, response, "mcp", { mayUseCache: true });
     if (!admitted.ok) return sendRefusal(response, admitted.refusal);
     if (!isBandOf(admitted.value.principal)) return sendRefusal(response, refusal("UNAUTHORIZED"));
-    const read = await arrival.aside(readBody(request, response));
+    const read = await arrival.excluding(readBody(request, response));
     if (!read.ok) return sendRefusal(response, read.refusal);
-    const { cameLate, value: body } = read.value;
-    const isLookedUp = cameLate || (isRemembered(admitted.value) && !onlyPays(body));
+    const { isDelayed, value: body } = read.value;
+    const isLookedUp = isDelayed || (isFromCache(admitted.value) && !onlyPays(body));
     const still = isLookedUp ? await admission.still(request, "mcp", admitted.value) : admitted;
     if (!still.ok) return sendRefusal(response, still.refusal);
     const { principal } = still.value;
@@ -73,7 +73,7 @@ const isBandOf = (principal: Principal | null): principal is Exclude<Principal, 
 /** The protocol's own answer to other methods, where a server offers no stream and keeps no sessions. */
 export function mcpOtherMethods({ admission, callers }: McpDependencies): RequestHandler {
   return async (request, response) => {
-    const admitted = await admission.knownOrNobody(request, response, "mcp");
+    const admitted = await admission.optionalCaller(request, response, "mcp");
     if (!admitted.ok) return sendRefusal(response, admitted.refusal);
     const stranger = callers.refusalOf(request);
     if (stranger !== null) return sendRefusal(response, stranger);

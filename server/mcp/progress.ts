@@ -5,7 +5,7 @@ const FIRST_AFTER_MS = 1_000;
 const EVERY_MS = 5_000;
 
 /** A call whose caller wants to hear of it while it goes on. */
-export interface WantedProgress {
+export interface RequestedProgress {
   readonly progressToken: string | number;
   readonly waitSeconds: number;
 }
@@ -29,7 +29,7 @@ const waitingCall = z.looseObject({
 });
 
 /** Null where a message is no call that waits, or where nobody has asked to hear of it. */
-export function wantedProgressOf(message: unknown): WantedProgress | null {
+export function requestedProgressOf(message: unknown): RequestedProgress | null {
   const call = waitingCall.safeParse(message);
   if (!call.success) return null;
   const { _meta: meta, arguments: args } = call.data.params;
@@ -38,7 +38,7 @@ export function wantedProgressOf(message: unknown): WantedProgress | null {
 
 /** Says every few seconds how long the work has been waited for, until it is done. Nobody listening is no failure of it. */
 export async function withProgress<T>(
-  wanted: WantedProgress | null,
+  wanted: RequestedProgress | null,
   notify: (notification: ProgressNotification) => Promise<void>,
   work: Promise<T>,
 ): Promise<T> {

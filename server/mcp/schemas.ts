@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { jsonSchemaOf } from "../../src/contract/json-schema.ts";
 import type { ToolText } from "../../src/contract/tool-texts/types.ts";
-import { given } from "../../src/store/lists.ts";
+import { definedFields } from "../../src/store/lists.ts";
 
 /** A tool's schemas: those of the contract, as a model reads them. */
 
@@ -105,7 +105,7 @@ export function inputSchemaOf(
 
 function described(schema: JsonSchema, path: string, texts: ToolText["arguments"]): JsonSchema {
   const { description, items, maximum, minimum, pattern, properties, ...kept } = schema;
-  return given({
+  return definedFields({
     ...kept,
     minimum: minimum !== undefined && Math.abs(minimum) < BOUND_MAX ? minimum : undefined,
     maximum: maximum !== undefined && Math.abs(maximum) < BOUND_MAX ? maximum : undefined,
@@ -151,7 +151,7 @@ function resolved(schema: JsonSchema, named: Readonly<Record<string, JsonSchema>
   if (target !== undefined) return resolved(target, named);
   const value = anyOf?.find(({ type }) => type !== "null");
   if (value !== undefined && anyOf?.length === 2) return orNull(resolved(value, named));
-  return given({
+  return definedFields({
     ...kept,
     items: items === undefined ? undefined : resolved(items, named),
     properties: mapped(properties, (part) => resolved(part, named)),
@@ -160,7 +160,7 @@ function resolved(schema: JsonSchema, named: Readonly<Record<string, JsonSchema>
 
 function orNull(schema: JsonSchema): JsonSchema {
   const { enum: entries, type } = schema;
-  return given({
+  return definedFields({
     ...schema,
     type: typeof type === "string" ? [type, "null"] : type,
     enum: entries === undefined ? undefined : [...entries, null],
@@ -175,7 +175,7 @@ function shown(schema: JsonSchema, path: string, results: ToolText["results"]): 
   const { enum: entries, items, properties = {}, type } = schema;
   const parts = Object.entries(properties).filter(([name]) => isShown(pathTo(path, name), results));
   const text = results[path] ?? "";
-  return given({
+  return definedFields({
     type,
     enum: entries !== undefined && entries.length <= RESULT_ENUM_MAX ? entries : undefined,
     description: text === "" ? undefined : text,

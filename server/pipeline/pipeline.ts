@@ -135,9 +135,9 @@ export class Pipeline {
   /** What is to be answered to a call that was refused before anything of it was handled, once that is in the audit log. */
   async refuse(call: ArrivedCall, params: unknown, denied: Refusal): Promise<Refusal> {
     try {
-      const first = await refusalOfRemembered(call.requester.principal);
+      const first = await cachedAgentRefusal(call.requester.principal);
       if (first !== null) return first;
-      const kept = this.#dependencies.audit.keepRefusal(call, params, denied);
+      const kept = this.#dependencies.audit.recordRefusal(call, params, denied);
       await new Deadline(REFUSED_MS, call.arrival).hold(kept);
       return denied;
     } catch (error) {
@@ -205,7 +205,7 @@ export class Pipeline {
   ): Promise<Result<Reply<unknown>>> {
     if (result.ok) return result;
     try {
-      const first = await refusalOfRemembered(call.requester.principal);
+      const first = await cachedAgentRefusal(call.requester.principal);
       return first === null ? result : refused(first);
     } catch (error) {
       return refused(this.#refusalOf(call, body, error));
@@ -281,9 +281,9 @@ export class Pipeline {
 }
 
 /** Why the credential of a caller who was known by memory is refused by now; null: it is good, or was verified for this request. */
-async function refusalOfRemembered(principal: Principal | null): Promise<Refusal | null> {
-  if (principal?.type !== "agent" || principal.remembered === undefined) return null;
-  const verified = await principal.remembered.verify();
+async function cachedAgentRefusal(principal: Principal | null): Promise<Refusal | null> {
+  if (principal?.type !== "agent" || principal.cached === undefined) return null;
+  const verified = await principal.cached.verify();
   return verified.ok ? null : verified.refusal;
 }
 

@@ -48,29 +48,29 @@ const outside = () => refused(refusal("OUTSIDE_BINDING"));
 function inside<T extends { readonly organizationId: string }>(
   found: T | null,
   principal: ManagementPrincipal,
-  placeOf: (found: T) => ContainerRef,
+  containerOf: (found: T) => ContainerRef,
 ): Result<T> {
   if (found === null || found.organizationId !== principal.organizationId) return notFound();
-  return covers(bindingOf(principal), placeOf(found)) ? ok(found) : outside();
+  return covers(bindingOf(principal), containerOf(found)) ? ok(found) : outside();
 }
 
-const placeOfProject = ({ _id }: ProjectDocument): ContainerRef => ({ projectId: _id, teamId: null });
-const placeOfTeam = ({ _id, projectId }: TeamDocument): ContainerRef => ({ projectId, teamId: _id });
+const projectRef = ({ _id }: ProjectDocument): ContainerRef => ({ projectId: _id, teamId: null });
+const teamRef = ({ _id, projectId }: TeamDocument): ContainerRef => ({ projectId, teamId: _id });
 
 async function project({ projects }: Collections, principal: ManagementPrincipal, id: string) {
   const found = await projects.findOne({ _id: id });
-  return inside(found, principal, placeOfProject);
+  return inside(found, principal, projectRef);
 }
 
 async function team({ teams }: Collections, principal: ManagementPrincipal, id: string) {
   const found = await teams.findOne({ _id: id });
-  return inside(found, principal, placeOfTeam);
+  return inside(found, principal, teamRef);
 }
 
 const orgNotReady = ({ organization }: ManagementPrincipal): boolean => organization.status !== "ready";
 
 /** The parts that the operation's schemas promise are there. */
-function given(value: string | undefined): string {
+function required(value: string | undefined): string {
   if (value === undefined) throw new Error("an operation's input does not name its subject");
   return value;
 }
@@ -79,20 +79,20 @@ const FINDERS: { readonly [S in ResourceKind]: Find<S> } = {
   none: () => ok(null),
   list: (_collections, principal) => ok(reachOf(bindingOf(principal))),
   async agent({ agents }, principal, { params }) {
-    const found = await agents.findOne({ _id: given(params.id) });
+    const found = await agents.findOne({ _id: required(params.id) });
     return inside(found, principal, (agent) => agent);
   },
   async transaction({ transactions }, principal, { params }) {
-    return inside(await transactions.findOne({ _id: given(params.id) }), principal, (found) => found);
+    return inside(await transactions.findOne({ _id: required(params.id) }), principal, (found) => found);
   },
   async approval({ approvals }, principal, { params }) {
-    return inside(await approvals.findOne({ _id: given(params.id) }), principal, (found) => found);
+    return inside(await approvals.findOne({ _id: required(params.id) }), principal, (found) => found);
   },
-  project: (collections, principal, { params }) => project(collections, principal, given(params.id)),
-  team: (collections, principal, { params }) => team(collections, principal, given(params.id)),
+  project: (collections, principal, { params }) => project(collections, principal, required(params.id)),
+  team: (collections, principal, { params }) => team(collections, principal, required(params.id)),
   newAgent(collections, principal, { body }) {
     if (orgNotReady(principal)) return refused(refusal("ORG_NOT_READY"));
-    return team(collections, principal, given(body?.teamId));
+    return team(collections, principal, required(body?.teamId));
   },
   newProject(_collections, principal) {
     if (orgNotReady(principal)) return refused(refusal("ORG_NOT_READY"));

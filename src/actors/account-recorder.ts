@@ -7,28 +7,28 @@ export interface AccountRecorderDependencies {
   readonly agents: AgentGateway;
 }
 
-/** Writes down what the ledger has decided of an account. May be repeated. */
+/** Records an account's summary. Idempotent. */
 export type RecordAccount = (summary: AccountSummary) => Promise<void>;
 
 /**
- * Writes an agent's record as the ledger has its account, and tells the agent's actor where that was paused or resumed: an operator finds
- * agents by it.
+ * Writes an agent's record as the ledger has its account, and notifies the agent's actor of a pause or resume, for the search
+ * attribute that operators filter by.
  */
 export const accountRecorder =
   ({ agents, projections }: AccountRecorderDependencies): RecordAccount =>
   async (summary) => {
-    await Promise.all([projections.writeAccount(summary), followStanding(agents, summary)]);
+    await Promise.all([projections.writeAccount(summary), followStatus(agents, summary)]);
   };
 
-async function followStanding(
+async function followStatus(
   agents: AgentGateway,
-  { agentId, events, revision, standing }: AccountSummary,
+  { agentId, events, revision, status }: AccountSummary,
 ): Promise<void> {
-  if (events.length === 0 || standing === "closed") return;
+  if (events.length === 0 || status === "closed") return;
   try {
-    await agents.submit(agentId, { kind: "follow_standing", standing, revision });
+    await agents.submit(agentId, { kind: "follow_status", status, revision });
   } catch (error) {
-    // It ended with its agent, or an operator has ended it: nobody looks for it any more.
+    // It ended with its agent, or an operator has terminated it: there is nothing to notify.
     if (!(error instanceof NoSuchActor)) throw error;
   }
 }

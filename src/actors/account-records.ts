@@ -4,8 +4,8 @@ import type { AccountSummary } from "../domain/ledger/state.ts";
 import { realTimers, type Timers } from "../lib/timers.ts";
 
 /**
- * How far behind its ledger an agent's record may be when nobody on this server reads it. All agents' are written at the
- * same moments, so that they go together.
+ * How far an agent's record may lag behind its ledger when nobody on this server reads it. All agents' are written at the same
+ * moments, so that they go together.
  */
 const TICK_MS = 500;
 
@@ -18,7 +18,7 @@ export interface AccountRecordsDependencies {
   readonly timers?: Timers;
 }
 
-/** Agents' records of a project, which follow their accounts a little behind: many changes in one write. */
+/** Writes agents' records of a project, with a small lag behind their accounts: many changes in one write. */
 export class AccountRecords {
   readonly #dependencies: AccountRecordsDependencies;
   readonly #onWritten: () => void;
@@ -48,7 +48,7 @@ export class AccountRecords {
     return this.#unwritten.has(agentId) || this.#writing.has(agentId);
   }
 
-  /** What the ledger says of accounts that have changed. */
+  /** Summaries of accounts that have changed. */
   learn(accounts: readonly AccountSummary[]): void {
     for (const account of accounts) {
       const { agentId, revision } = account;

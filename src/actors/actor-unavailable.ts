@@ -1,6 +1,6 @@
 import type { Unavailable } from "../lib/unavailable.ts";
 
-/** An actor, or the engine beneath it, did not answer in time: what it was asked may or may not have been decided. */
+/** An actor, or the engine beneath it, did not respond in time: the command may or may not have been decided. */
 export class ActorUnavailable extends Error implements Unavailable {
   override readonly name: string = "ActorUnavailable";
   readonly isUnavailable = true;
@@ -10,8 +10,8 @@ export class ActorUnavailable extends Error implements Unavailable {
  * A project's ledger has ended, or was lost with its engine. It is never begun anew, since that would know of no limit that was used;
  * an operator restores it.
  */
-export class LedgerGone extends ActorUnavailable {
-  override readonly name = "LedgerGone";
+export class LedgerLost extends ActorUnavailable {
+  override readonly name = "LedgerLost";
 }
 
 /**

@@ -3,7 +3,7 @@ import type { AgentCommand, AgentReply } from "../domain/agent/commands.ts";
 import type { AgentProfile, AgentSummary, FollowedAgent } from "../domain/agent/state.ts";
 import { SUBMIT_BATCH_MAX, type SubmitResult } from "../messages/agent.ts";
 import { ActorUnavailable } from "./actor-unavailable.ts";
-import { BatchRoom } from "./batch.ts";
+import { BatchCapacity } from "./batch.ts";
 import { realTimers, type Timers } from "../lib/timers.ts";
 
 /** Commands that may wait for one agent in this process. */
@@ -27,7 +27,7 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** One agent's actor as this process speaks to it: one update in flight, and what arrives meanwhile goes together in the next. */
+/** This process's mailbox for one agent's actor: one update in flight; commands that arrive meanwhile are batched into the next. */
 class AgentMailbox {
   readonly #agentId: string;
   readonly #dependencies: AgentActorsDependencies;
@@ -87,17 +87,20 @@ class AgentMailbox {
 
   async #exchange(): Promise<void> {
     const confirmations = this.#confirmations.splice(0, 2);
-    const room = new BatchRoom(SUBMIT_BATCH_MAX - confirmations.length);
+    const capacity = new BatchCapacity(SUBMIT_BATCH_MAX - confirmations.length);
     let count = 0;
-    while (room.fits(this.#waiting[count]?.command ?? null, 0, count === 0) && count < this.#waiting.length)
+    while (
+      capacity.fits(this.#waiting[count]?.command ?? null, 0, count === 0) &&
+      count < this.#waiting.length
+    )
       count += 1;
     const batch = this.#waiting.splice(0, count);
     try {
       const commands = [...confirmations, ...batch.map(({ command }) => command)];
       const { replies, unfollowed, unrecorded } = await this.#dependencies.submit(this.#agentId, commands);
       await this.#follow(unfollowed, unrecorded);
-      batch.forEach(({ reject, resolve }, place) => {
-        const reply = replies[confirmations.length + place];
+      batch.forEach(({ reject, resolve }, index) => {
+        const reply = replies[confirmations.length + index];
         if (reply === undefined) reject(new Error("the actor answered fewer commands than it got"));
         else resolve(reply);
       });
@@ -108,8 +111,8 @@ class AgentMailbox {
   }
 
   /**
-   * Who is answered finds ledger and record as the actor has decided. Where that can't be had in time, the actor sees to it, and nobody
-   * is answered that it is so.
+   * Before a response, ledger and record have followed the actor's decision. Where that takes too long, the actor's sweep does
+   * it, and the caller gets an error instead of a success.
    */
   async #follow(unfollowed: SubmitResult["unfollowed"], unrecorded: AgentSummary | null): Promise<void> {
     await Promise.all([

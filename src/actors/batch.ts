@@ -4,8 +4,8 @@
  */
 const BATCH_BYTES_MAX = 512 * 1024;
 
-/** What fits one update beside what is in it already. */
-export class BatchRoom {
+/** The remaining capacity of one update. */
+export class BatchCapacity {
   #places: number;
   #bytes = BATCH_BYTES_MAX;
 
@@ -14,7 +14,7 @@ export class BatchRoom {
   }
 
   /**
-   * Takes the room for a command, with its reply where that is long; whether there was any. `isFirst`: it goes in any case, since none is
+   * Reserves capacity for a command, with its reply where that is long; whether there was any. `isFirst`: always, since none is
    * larger than a request, which alone fits.
    */
   fits(command: unknown, repliedBytes = 0, isFirst = false): boolean {

@@ -1,6 +1,6 @@
 import { TimeoutError, withTimeout } from "../lib/with-timeout.ts";
 
-/** How long a read waits for what was just done to be told to actor and record: a busy or unreachable actor ends it. */
+/** How long a read waits for pending confirmations to reach the actor and the record, even where the actor is busy or unreachable. */
 const CATCH_UP_MS = 2_000;
 
 /** Waits for a flush, to a bound or as long as the caller can spare; then what there is has to do. */

@@ -11,12 +11,12 @@ import { LedgerBehind, RecordsBehind } from "./actor-unavailable.ts";
 export class CommandsRefused extends Error implements Unavailable {
   override readonly name = "CommandsRefused";
   readonly isUnavailable = true;
-  /** The places in the batch of what was refused; what is at the others may be said again without it. */
-  readonly places: ReadonlySet<number>;
+  /** The indexes in the batch of the refused commands; the others may be submitted again without them. */
+  readonly indexes: ReadonlySet<number>;
 
   constructor({ commands }: Refusal, options: ErrorOptions) {
     super("the actor does not take a command, perhaps not yet", options);
-    this.places = new Set(commands.map(({ index }) => index));
+    this.indexes = new Set(commands.map(({ index }) => index));
   }
 }
 

@@ -1,17 +1,18 @@
-import type { BatchRoom } from "./batch.ts";
+import type { BatchCapacity } from "./batch.ts";
 
-/** So much of one sender goes into a batch while others send as well. */
+/** The share of one sender in a batch while others send as well. */
 const SHARE_MAX = 8;
 
 /** So many batches after one that had several senders, the others may come again at any moment: what goes with a large batch delays them. */
 const SHARED_BATCHES = 8;
 
-/** Whether what is waiting stops its sender, or starts it again; else it may be overtaken by a stop. */
+/** Whether a command stops its sender, or starts it again; others may be overtaken by a stop. */
 export type Urgency = "stop" | "start" | "none";
 
 /**
- * What waits for the next batch, in turn over those who sent it: one that sends without pause does not hold up the others. What stops a
- * sender goes first, but not before what was asked for earlier that stops it or starts it, or it would be undone.
+ * Commands that wait for the next batch, round robin over their senders: one that sends without pause does not hold up the
+ * others. A command that stops its sender goes first, but not ahead of earlier stops and starts of the same sender, which would
+ * undo it.
  */
 export class FairQueue<T> {
   readonly #urgencyOf: (item: T) => Urgency;
@@ -50,19 +51,16 @@ export class FairQueue<T> {
     this.#stopped.add(sender);
   }
 
-  /** What was taken and did not go comes first again. */
-  putBack(sender: string, items: readonly T[]): void {
+  /** Puts commands that were taken and not sent back to the front. */
+  requeue(sender: string, items: readonly T[]): void {
     if (items.length === 0) return;
     this.#bySender.set(sender, [...items, ...(this.#bySender.get(sender) ?? [])]);
     this.#size += items.length;
     if (items.some((item) => this.#urgencyOf(item) === "stop")) this.#stopped.add(sender);
   }
 
-  /**
-   * Takes what fits: stops, and then of each sender in turn, of none more than its share while others send as well. The first one in any
-   * case.
-   */
-  take<C>(room: BatchRoom, commandOf: (item: T) => C, repliedBytesOf: (command: C) => number): T[] {
+  /** * Takes what fits: stops, then round robin over senders, of none more than its share while others send as well. Always at least one. */
+  take<C>(capacity: BatchCapacity, commandOf: (item: T) => C, repliedBytesOf: (command: C) => number): T[] {
     const taken: T[] = [];
     const takeFrom = (sender: string, max: number): boolean => {
       const waiting = this.#bySender.get(sender) ?? [];
@@ -70,14 +68,14 @@ export class FairQueue<T> {
       for (const item of waiting) {
         if (count >= max) break;
         const command = commandOf(item);
-        if (!room.fits(command, repliedBytesOf(command), taken.length + count === 0)) break;
+        if (!capacity.fits(command, repliedBytesOf(command), taken.length + count === 0)) break;
         count += 1;
       }
-      // Who had no turn keeps its place, or those before it would always come first.
+      // A sender that was not served keeps its position, or those before it would always come first.
       if (count === 0) return false;
       taken.push(...waiting.splice(0, count));
       this.#size -= count;
-      // Whoever had a turn comes last.
+      // A sender that was served goes to the end.
       this.#bySender.delete(sender);
       if (waiting.length > 0) this.#bySender.set(sender, waiting);
       return true;

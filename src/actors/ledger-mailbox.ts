@@ -5,10 +5,10 @@ import type { ProjectRef } from "../messages/ledger.ts";
 import { LEDGER_BATCH_MAX, LEDGER_CONFIRMATIONS_MAX } from "../messages/ledger.ts";
 import { AccountRecords } from "./account-records.ts";
 import { ActorUnavailable } from "./actor-unavailable.ts";
-import { BatchRoom } from "./batch.ts";
+import { BatchCapacity } from "./batch.ts";
 import { CommandsRefused } from "./commands-refused.ts";
 import { FairQueue, type Urgency } from "./fair-queue.ts";
-import { Gathering, type Release } from "./gathering.ts";
+import { BatchLinger, type Release } from "./batch-linger.ts";
 import type { Submitted } from "./ledger-revisions.ts";
 import { realTimers, type Timers } from "../lib/timers.ts";
 
@@ -17,12 +17,12 @@ const WAITING_OF_AGENT_MAX = 1_000;
 const WAITING_MAX = 5_000;
 const WAITING_STOPS_MAX = 100;
 
-/** How long who reads waits until what was carried out is written of, so that it can be confirmed. */
+/** How long a read waits until executed payments are published, so that they can be confirmed. */
 const PUBLISHED_MS = 1_000;
 
 export interface LedgerMailboxDependencies {
   /** Sends one update to the project's ledger and waits for its result, to a bound. */
-  readonly submit: (place: ProjectRef, commands: readonly LedgerCommand[]) => Promise<Submitted>;
+  readonly submit: (project: ProjectRef, commands: readonly LedgerCommand[]) => Promise<Submitted>;
   readonly recordAccount: RecordAccount;
   /** Writes at once what is being published about payments, instead of waiting for a larger batch. */
   readonly flushPublished: () => void;
@@ -32,54 +32,55 @@ export interface LedgerMailboxDependencies {
   readonly onError: (message: string, error: unknown) => void;
 }
 
-/** What a ledger said. */
-export interface Answered {
+/** A ledger's answer to one command. */
+export interface LedgerAnswer {
   readonly reply: LedgerReply;
   /** The revision of the account that shows it; 0: what its record shows has not changed. */
   readonly revision: number;
-  /** When it was asked, by `performance.now()`: what it allows for a while it allows from then on. */
-  readonly askedMs: number;
-  /** Once the records show how far the ledger had come with it: nobody is written of it before. */
-  readonly kept: Promise<void>;
+  /** When the request was sent, by `performance.now()`: a lease counts from then. */
+  readonly requestedMs: number;
+  /** Resolves once the records show the ledger's revision; no response is sent before. */
+  readonly revisionRecorded: Promise<void>;
 }
 
 interface Waiting {
   readonly sender: string;
   readonly command: LedgerCommand;
-  readonly resolve: (answered: Answered) => void;
+  readonly resolve: (answered: LedgerAnswer) => void;
   readonly reject: (error: unknown) => void;
 }
 
 type Confirmation = CommandOf<"confirm">;
 
 /**
- * One project's ledger as this process speaks to it. At most one update is in flight; what arrives meanwhile goes together in the next,
- * in turn over the agents, so that a busy project costs one workflow task for each batch and the engine's bound on updates in flight is
- * never met. Confirmations ride along, or go by themselves after a short while; losing them costs the ledger a sweep.
+ * This process's mailbox for one project's ledger. At most one update is in flight; commands that arrive meanwhile are batched
+ * into the next, round robin over the agents, so that a busy project costs one workflow task for each batch and the engine's
+ * bound on updates in flight is never met. Confirmations ride along, or are sent alone after a short while; losing them costs the
+ * ledger a sweep.
  */
 export class LedgerMailbox {
-  readonly #place: ProjectRef;
+  readonly #project: ProjectRef;
   readonly #dependencies: LedgerMailboxDependencies;
   readonly #retire: () => void;
   readonly #waiting = new FairQueue<Waiting>(({ command }) => urgencyOf(command));
   readonly #records: AccountRecords;
   #confirmations: Confirmation[] = [];
-  /** Confirmations of what is still being written of, by agent. None of them ever rejects. */
+  /** Confirmations of payments that are still being published, by agent. None of them ever rejects. */
   readonly #unpublished = new Map<Promise<void>, string>();
   #inFlight: Promise<void> | null = null;
   readonly #timers: Timers;
   #cancelTimer: (() => void) | null = null;
-  readonly #gathering: Gathering;
-  #cancelGathering: (() => void) | null = null;
-  /** Since when what is first waits. */
+  readonly #linger: BatchLinger;
+  #cancelLinger: (() => void) | null = null;
+  /** When the oldest waiting command arrived. */
   #waitingSinceMs = 0;
 
-  constructor(place: ProjectRef, dependencies: LedgerMailboxDependencies, retire: () => void) {
-    this.#place = place;
+  constructor(project: ProjectRef, dependencies: LedgerMailboxDependencies, retire: () => void) {
+    this.#project = project;
     this.#dependencies = dependencies;
     this.#retire = retire;
     this.#timers = dependencies.timers ?? realTimers;
-    this.#gathering = new Gathering(this.#timers, () => {
+    this.#linger = new BatchLinger(this.#timers, () => {
       this.#pump();
       this.#rest();
     });
@@ -91,7 +92,7 @@ export class LedgerMailbox {
     return this.#waiting.size;
   }
 
-  submit(command: LedgerCommand): Promise<Answered> {
+  submit(command: LedgerCommand): Promise<LedgerAnswer> {
     const sender = senderOf(command);
     const spare = urgencyOf(command) === "stop" ? WAITING_STOPS_MAX : 0;
     const isFull =
@@ -105,14 +106,14 @@ export class LedgerMailbox {
     });
   }
 
-  /** A request is about to ask: a batch waits a moment for it. Whoever says so calls the answer once it has asked, or will not. */
+  /** A request is about to submit: a batch waits a moment for it. The caller calls the returned function once it has submitted, or will not. */
   expect(): Release {
-    return this.#gathering.asking();
+    return this.#linger.expecting();
   }
 
-  /** A request was decided: a batch waits a moment for its caller to come again. Called as above once it was answered. */
+  /** A request was decided: a batch waits a moment for its caller's next one. Released as above once it was answered. */
   answering(): Release {
-    return this.#gathering.answering();
+    return this.#linger.answering();
   }
 
   confirmLater(confirmation: Confirmation, published: Promise<void>): void {
@@ -158,7 +159,7 @@ export class LedgerMailbox {
     );
     if (unpublished.length === 0) return;
     this.#dependencies.flushPublished();
-    // What takes longer is not waited for: its confirmation goes by itself, or the ledger tells it.
+    // Slower ones are not waited for: their confirmations are sent later, or the ledger's sweep publishes them.
     await withTimeout(PUBLISHED_MS, Promise.all(unpublished)).catch(() => undefined);
   }
 
@@ -185,60 +186,60 @@ export class LedgerMailbox {
   /** Sends the next batch, a moment later where more is about to come. */
   #pump(): void {
     if (this.#inFlight !== null || this.#waiting.size === 0) return;
-    this.#cancelGathering?.();
-    this.#cancelGathering = null;
+    this.#cancelLinger?.();
+    this.#cancelLinger = null;
     const { size } = this.#waiting;
     const canWait = size < LEDGER_BATCH_MAX && !this.#waiting.hasStop;
-    const leftMs = canWait ? this.#gathering.leftMs(size, this.#waitingSinceMs) : 0;
+    const leftMs = canWait ? this.#linger.leftMs(size, this.#waitingSinceMs) : 0;
     if (leftMs <= 0) this.#send();
     else
-      this.#cancelGathering = this.#timers.after(leftMs, () => {
-        this.#cancelGathering = null;
+      this.#cancelLinger = this.#timers.after(leftMs, () => {
+        this.#cancelLinger = null;
         this.#pump();
       });
   }
 
   #send(): void {
     this.#clearTimer();
-    this.#cancelGathering?.();
-    this.#cancelGathering = null;
-    this.#gathering.sent(this.#waiting.size);
+    this.#cancelLinger?.();
+    this.#cancelLinger = null;
+    this.#linger.sent(this.#waiting.size);
     const sentMs = this.#timers.monotonicMs();
     this.#inFlight = this.#exchange().finally(() => {
       this.#inFlight = null;
-      this.#gathering.updated(this.#timers.monotonicMs() - sentMs);
+      this.#linger.updated(this.#timers.monotonicMs() - sentMs);
       this.#pump();
       this.#rest();
     });
   }
 
-  /** Nothing is in flight: what is left to confirm goes shortly; a mailbox with nothing left is let go. */
+  /** Nothing is in flight: confirmations that are left are sent shortly; an empty mailbox is retired. */
   #rest(): void {
     if (this.#inFlight !== null || this.#waiting.size > 0) return;
     if (this.#hasToConfirm())
       this.#cancelTimer ??= this.#timers.after(this.#dependencies.confirmAfterMs, () => this.#confirmNow());
-    else if (this.#unpublished.size === 0 && this.#gathering.isEmpty && !this.#records.hasToWrite)
+    else if (this.#unpublished.size === 0 && this.#linger.isEmpty && !this.#records.hasToWrite)
       this.#retire();
   }
 
   async #exchange(): Promise<void> {
     const written = this.#records.confirmation();
-    const confirmations = new BatchRoom(LEDGER_CONFIRMATIONS_MAX - 1).take(this.#confirmations);
+    const confirmations = new BatchCapacity(LEDGER_CONFIRMATIONS_MAX - 1).take(this.#confirmations);
     const before: LedgerCommand[] = written === null ? confirmations : [written, ...confirmations];
     const batch = this.#waiting.take(
-      new BatchRoom(LEDGER_BATCH_MAX),
+      new BatchCapacity(LEDGER_BATCH_MAX),
       ({ command }) => command,
       repliedBytesOf,
     );
-    const askedMs = this.#timers.monotonicMs();
+    const requestedMs = this.#timers.monotonicMs();
     try {
       const commands = [...before, ...batch.map(({ command }) => command)];
-      const result = await this.#dependencies.submit(this.#place, commands);
+      const result = await this.#dependencies.submit(this.#project, commands);
       if (written !== null) this.#records.confirmed(written);
-      this.#answer(batch, result, { askedMs, skipped: before.length });
+      this.#answer(batch, result, { requestedMs, skipped: before.length });
     } catch (error) {
-      if (error instanceof CommandsRefused && error.places.size > 0) {
-        return this.#sayTheRest(error, { written, confirmations, batch });
+      if (error instanceof CommandsRefused && error.indexes.size > 0) {
+        return this.#requeueUnrefused(error, { written, confirmations, batch });
       }
       if (batch.length === 0) this.#dependencies.onError("confirmations were lost; the ledger sweeps", error);
       for (const { reject } of batch) reject(error);
@@ -247,34 +248,34 @@ export class LedgerMailbox {
 
   #answer(
     batch: readonly Waiting[],
-    { accounts, kept, replies }: Submitted,
-    { askedMs, skipped }: { readonly askedMs: number; readonly skipped: number },
+    { accounts, replies, revisionRecorded }: Submitted,
+    { requestedMs, skipped }: { readonly requestedMs: number; readonly skipped: number },
   ): void {
     const revisions = new Map(accounts.map(({ agentId, revision }) => [agentId, revision]));
     this.#records.learn(accounts);
-    batch.forEach(({ reject, resolve, sender }, place) => {
-      const reply = replies[skipped + place];
+    batch.forEach(({ reject, resolve, sender }, index) => {
+      const reply = replies[skipped + index];
       if (reply === undefined) reject(new Error("the ledger answered fewer commands than it got"));
       else if (reply.kind === "failed") reject(new Error(`the ledger could not judge: ${reply.message}`));
-      else resolve({ reply, revision: revisions.get(sender) ?? 0, askedMs, kept });
+      else resolve({ reply, revision: revisions.get(sender) ?? 0, requestedMs, revisionRecorded });
     });
   }
 
-  /** Nothing of the batch was decided: what was not refused of it goes with the next, at its front. */
-  #sayTheRest(refused: CommandsRefused, { batch, confirmations, written }: Sent): void {
-    const { places } = refused;
+  /** Nothing of the batch was decided: the commands that were not refused go to the front of the next. */
+  #requeueUnrefused(refused: CommandsRefused, { batch, confirmations, written }: Sent): void {
+    const { indexes } = refused;
     const first = written === null ? 0 : 1;
-    if (written !== null && places.has(0)) this.#records.confirmed(written);
-    const kept = confirmations.filter((_command, place) => !places.has(first + place));
-    this.#confirmations.unshift(...kept);
-    if (kept.length < confirmations.length || (written !== null && places.has(0)))
+    if (written !== null && indexes.has(0)) this.#records.confirmed(written);
+    const retained = confirmations.filter((_command, index) => !indexes.has(first + index));
+    this.#confirmations.unshift(...retained);
+    if (retained.length < confirmations.length || (written !== null && indexes.has(0)))
       this.#dependencies.onError("confirmations were refused; the ledger sweeps", refused);
     const waitingFrom = first + confirmations.length;
-    const isRefused = (place: number): boolean => places.has(waitingFrom + place);
-    for (const [place, waiting] of [...batch.entries()].toReversed()) {
-      if (!isRefused(place)) this.#waiting.putBack(waiting.sender, [waiting]);
+    const isRefused = (index: number): boolean => indexes.has(waitingFrom + index);
+    for (const [index, waiting] of [...batch.entries()].toReversed()) {
+      if (!isRefused(index)) this.#waiting.requeue(waiting.sender, [waiting]);
     }
-    batch.forEach(({ reject }, place) => isRefused(place) && reject(refused));
+    batch.forEach(({ reject }, index) => isRefused(index) && reject(refused));
   }
 
   #clearTimer(): void {
@@ -289,7 +290,7 @@ interface Sent {
   readonly batch: readonly Waiting[];
 }
 
-/** Commands about a project or a team have turns of their own. */
+/** Commands about a project or a team count as one sender. */
 const senderOf = (command: LedgerCommand): string => ("agentId" in command ? command.agentId : "");
 
 function urgencyOf(command: LedgerCommand): Urgency {

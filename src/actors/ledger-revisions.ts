@@ -5,16 +5,16 @@ import type { KnownRevisions, ProjectRef, LedgerSubmitResult } from "../messages
 import { RecordsBehind } from "./actor-unavailable.ts";
 import type { Timers } from "../lib/timers.ts";
 
-/** Projects that are remembered at once; another one costs a look into the records. */
+/** Projects in the cache; another one costs a read of the records. */
 const KNOWN_MAX = 10_000;
 
 /** For so long nobody can have restored anything unnoticed: an engine takes longer to be stopped, replaced and started. */
-const FRESH_MS = 2_000;
+const KNOWN_FRESH_MS = 2_000;
 
 /** Records that seem to be behind are read so often: where other servers are busy, some reads come too early. */
 const READS_MAX = 3;
 
-/** What this process knows of how far a ledger has come. */
+/** The ledger revisions that this process knows. */
 interface Known {
   /** By its answers. */
   ledger: number;
@@ -24,55 +24,63 @@ interface Known {
 }
 
 /** Sends one update to a project's ledger. */
-export type SubmitKnowing = (
-  place: ProjectRef,
+export type SubmitWithRevisions = (
+  project: ProjectRef,
   commands: readonly LedgerCommand[],
   known: KnownRevisions,
 ) => Promise<LedgerSubmitResult>;
 
-/** What a ledger said. `kept`: once it is in the records how far it had come, before which nobody is told what it has decided. */
-export type Submitted = LedgerSubmitResult & { readonly kept: Promise<void> };
+/** A ledger's answer to one command. `revisionRecorded`: resolves once the ledger's revision is in the records; no response is sent before that. */
+export type Submitted = LedgerSubmitResult & { readonly revisionRecorded: Promise<void> };
 
 /**
- * Tells ledgers how far they had come, so that one from a backup, or one whose records are from a backup, decides nothing. What this
- * process has heard a moment ago holds; after that it reads the records, where other servers write, too.
+ * Sends ledgers the newest known revisions, so that one that was restored from a backup, or whose records were, decides
+ * nothing. A revision that this process got a moment ago is good enough; after that it reads the records, which other servers
+ * write, too.
  */
 export class LedgerRevisions {
   readonly #known = new LRUCache<string, Known>({ max: KNOWN_MAX });
   readonly #records: LedgerRevisionRecords;
   readonly #timers: Pick<Timers, "monotonicMs">;
-  readonly #submit: SubmitKnowing;
+  readonly #submit: SubmitWithRevisions;
 
-  constructor(records: LedgerRevisionRecords, submit: SubmitKnowing, timers: Pick<Timers, "monotonicMs">) {
+  constructor(
+    records: LedgerRevisionRecords,
+    submit: SubmitWithRevisions,
+    timers: Pick<Timers, "monotonicMs">,
+  ) {
     this.#records = records;
     this.#submit = submit;
     this.#timers = timers;
   }
 
-  async submit(place: ProjectRef, commands: readonly LedgerCommand[]): Promise<Submitted> {
-    const { projectId } = place;
-    const result = await this.#submitKnowing(place, commands);
+  async submit(project: ProjectRef, commands: readonly LedgerCommand[]): Promise<Submitted> {
+    const { projectId } = project;
+    const result = await this.#submitWithRevisions(project, commands);
     this.#update(projectId, { ledger: result.revision });
-    // Confirmations are about what was told before, and nobody is told anything of them.
+    // Confirmations decide nothing, and no response depends on them.
     const isDecision = commands.some(({ kind }) => !kind.startsWith("confirm"));
-    const kept = isDecision ? this.#keep(projectId, result.revision) : Promise.resolve();
-    // Whoever waits for it hears of it; nobody may.
-    kept.catch(() => undefined);
-    return { ...result, kept };
+    const revisionRecorded = isDecision ? this.#record(projectId, result.revision) : Promise.resolve();
+    // A waiter gets the rejection; there may be no waiter.
+    revisionRecorded.catch(() => undefined);
+    return { ...result, revisionRecorded };
   }
 
-  async #submitKnowing(place: ProjectRef, commands: readonly LedgerCommand[]): Promise<LedgerSubmitResult> {
-    const known = this.#known.get(place.projectId);
-    const isFresh = known !== undefined && this.#timers.monotonicMs() - known.updatedAtMs < FRESH_MS;
+  async #submitWithRevisions(
+    project: ProjectRef,
+    commands: readonly LedgerCommand[],
+  ): Promise<LedgerSubmitResult> {
+    const known = this.#known.get(project.projectId);
+    const isFresh = known !== undefined && this.#timers.monotonicMs() - known.updatedAtMs < KNOWN_FRESH_MS;
     if (isFresh) {
       const { ledger, recorded } = known;
-      return this.#submit(place, commands, { ledger, recorded, isRead: false });
+      return this.#submit(project, commands, { ledger, recorded, isRead: false });
     }
     for (let reads = 1; ; reads += 1) {
       try {
-        return await this.#submit(place, commands, await this.#read(place.projectId));
+        return await this.#submit(project, commands, await this.#read(project.projectId));
       } catch (error) {
-        // Another server may have written them, and told the ledger so, since they were read.
+        // Another server may have written them, and confirmed that to the ledger, since they were read.
         if (!(error instanceof RecordsBehind) || reads >= READS_MAX) throw error;
       }
     }
@@ -84,7 +92,7 @@ export class LedgerRevisions {
     return { ledger, recorded, isRead: true };
   }
 
-  async #keep(projectId: string, revision: number): Promise<void> {
+  async #record(projectId: string, revision: number): Promise<void> {
     await this.#records.write(projectId, revision);
     this.#update(projectId, { recorded: revision });
   }

@@ -3,20 +3,20 @@ import type { LedgerGateway } from "../payments/ports.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../domain/ledger/commands.ts";
 import type { ProjectRef } from "../messages/ledger.ts";
 import type { LedgerRevisionRecords } from "../store/ledger-revisions.ts";
-import type { Release } from "./gathering.ts";
-import { type Answered, LedgerMailbox, type LedgerMailboxDependencies } from "./ledger-mailbox.ts";
-import { LedgerRevisions, type SubmitKnowing } from "./ledger-revisions.ts";
+import type { Release } from "./batch-linger.ts";
+import { type LedgerAnswer, LedgerMailbox, type LedgerMailboxDependencies } from "./ledger-mailbox.ts";
+import { LedgerRevisions, type SubmitWithRevisions } from "./ledger-revisions.ts";
 import { realTimers } from "../lib/timers.ts";
 
-/** Agents whose forgotten idempotency keys are known of; who is not known of costs one more question. */
+/** Agents whose number of closed payments is cached; for others, the ledger requests a check of the records once. */
 const KNOWN_CLOSED_MAX = 10_000;
 
 export interface LedgersDependencies extends Omit<LedgerMailboxDependencies, "submit"> {
-  readonly submit: SubmitKnowing;
+  readonly submit: SubmitWithRevisions;
   readonly revisions: LedgerRevisionRecords;
 }
 
-/** The way to the ledgers of projects, for this process: a mailbox for each project that has something under way. */
+/** The way to the ledgers of projects, for this process: a mailbox for each project that has commands pending. */
 export class Ledgers implements LedgerGateway {
   readonly #mailboxes = new Map<string, LedgerMailbox>();
   readonly #dependencies: LedgerMailboxDependencies;
@@ -27,8 +27,8 @@ export class Ledgers implements LedgerGateway {
     const revisions = new LedgerRevisions(records, submit, timers);
     this.#dependencies = {
       ...dependencies,
-      submit: async (place, commands) => {
-        const result = await revisions.submit(place, commands);
+      submit: async (project, commands) => {
+        const result = await revisions.submit(project, commands);
         for (const [agentId, closed] of Object.entries(result.closed)) this.#closed.set(agentId, closed);
         return result;
       },
@@ -43,38 +43,38 @@ export class Ledgers implements LedgerGateway {
   }
 
   /** Puts one command to a project's ledger. Throws `ActorUnavailable` when no answer came in time. */
-  async submit(place: ProjectRef, command: LedgerCommand): Promise<LedgerReply> {
-    return (await this.answered(place, command)).reply;
+  async submit(project: ProjectRef, command: LedgerCommand): Promise<LedgerReply> {
+    return (await this.submitRecorded(project, command)).reply;
   }
 
   /** The same, for who waits until the agent's record has come that far. */
-  async answered(place: ProjectRef, command: LedgerCommand): Promise<Answered> {
-    const answered = await this.decided(place, command);
-    await answered.kept;
+  async submitRecorded(project: ProjectRef, command: LedgerCommand): Promise<LedgerAnswer> {
+    const answered = await this.submitUnrecorded(project, command);
+    await answered.revisionRecorded;
     return answered;
   }
 
-  /** The same, for who does something before it tells anybody, and waits for `kept` then. */
-  decided(place: ProjectRef, command: LedgerCommand): Promise<Answered> {
-    return this.#of(place).submit(command);
+  /** The same, for a caller that does other work first, and awaits `revisionRecorded` before it responds. */
+  submitUnrecorded(project: ProjectRef, command: LedgerCommand): Promise<LedgerAnswer> {
+    return this.#of(project).submit(command);
   }
 
   /** A request is about to ask (see `LedgerMailbox.expect`). */
-  expect(place: ProjectRef): Release {
-    return this.#of(place).expect();
+  expect(project: ProjectRef): Release {
+    return this.#of(project).expect();
   }
 
   /** A request was decided, and is being answered (see `LedgerMailbox.answering`). */
-  answering(place: ProjectRef): Release {
-    return this.#of(place).answering();
+  answering(project: ProjectRef): Release {
+    return this.#of(project).answering();
   }
 
-  /** Tells the ledger what was carried out once that is published of, with its next update after that or shortly after. */
-  confirmLater(place: ProjectRef, confirmation: CommandOf<"confirm">, published: Promise<void>): void {
-    this.#of(place).confirmLater(confirmation, published);
+  /** Confirms an executed payment to the ledger once it is published, with its next update after that or shortly after. */
+  confirmLater(project: ProjectRef, confirmation: CommandOf<"confirm">, published: Promise<void>): void {
+    this.#of(project).confirmLater(confirmation, published);
   }
 
-  /** How many of the agent's payments were closed when its ledger last said so, if it has forgotten idempotency keys; else 0. */
+  /** How many of the agent's payments were closed as of the ledger's last reply, if it has evicted idempotency keys; else 0. */
   closedOf(agentId: string): number {
     return this.#closed.get(agentId) ?? 0;
   }
@@ -98,8 +98,8 @@ export class Ledgers implements LedgerGateway {
     return this.#mailboxes.get(projectId)?.isBehind(agentId) ?? false;
   }
 
-  #of(place: ProjectRef): LedgerMailbox {
-    const { organizationId, projectId } = place;
+  #of(project: ProjectRef): LedgerMailbox {
+    const { organizationId, projectId } = project;
     const existing = this.#mailboxes.get(projectId);
     if (existing !== undefined) return existing;
     const mailbox = new LedgerMailbox({ organizationId, projectId }, this.#dependencies, () => {

@@ -21,8 +21,8 @@ import { APPROVAL_WORKFLOW, approvalWorkflowId, RESOLVED_SIGNAL } from "../messa
 import type {
   AccountQueryInput,
   AccountView,
-  BooksPage,
-  BooksQueryInput,
+  SnapshotPage,
+  SnapshotQueryInput,
   CapsView,
   LedgerInput,
   ProjectRef,
@@ -32,7 +32,7 @@ import type {
 } from "../messages/ledger.ts";
 import {
   ACCOUNT_QUERY,
-  BOOKS_QUERY,
+  SNAPSHOT_QUERY,
   CAPS_QUERY,
   LEDGER_SETTINGS,
   LEDGER_STATE_QUERY,
@@ -53,15 +53,15 @@ import {
 } from "../messages/search-attributes.ts";
 import type { SettlementInput } from "../messages/settlement.ts";
 import { SETTLEMENT_WORKFLOW, settlementWorkflowId } from "../messages/settlement.ts";
-import { LedgerGone } from "./actor-unavailable.ts";
+import { LedgerLost } from "./actor-unavailable.ts";
 import type { StartOptions, TemporalCalls } from "./calls.ts";
 import { refusalIn } from "./commands-refused.ts";
 
-/** An update that comes between two runs of an actor is said again after a moment, so often. */
+/** An update that arrives between two runs of an actor is retried after a moment, so often. */
 const ROLL_OVER_RETRIES_MAX = 20;
 const ROLL_OVER_RETRY_MS = 5;
 
-/** What this service says to its actors, and to the workflows that wait with payments. */
+/** The service's client of its actors, and of the workflows that wait with payments. */
 export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   readonly #calls: TemporalCalls;
   readonly #client: Client;
@@ -91,7 +91,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   }
 
   /**
-   * Throws `LedgerGone` where there is none any more, `CommandsRefused` where it takes one of them not, `LedgerBehind` and `RecordsBehind`
+   * Throws `LedgerLost` where there is none any more, `CommandsRefused` where it takes one of them not, `LedgerBehind` and `RecordsBehind`
    * where it decides nothing by what is `known`.
    */
   submitToLedger(
@@ -101,11 +101,11 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   ): Promise<LedgerSubmitResult> {
     return this.#update<LedgerSubmitResult>(
       { workflowId: ledgerWorkflowId(projectId), update: LEDGER_SUBMIT_UPDATE, args: [commands, known] },
-      (cause) => ledgerGone(projectId, cause),
+      (cause) => ledgerLost(projectId, cause),
     );
   }
 
-  async #update<R>({ args, update, workflowId }: Update, gone: (cause: unknown) => Error): Promise<R> {
+  async #update<R>({ args, update, workflowId }: Update, lost: (cause: unknown) => Error): Promise<R> {
     const handle = this.#client.workflow.getHandle(workflowId);
     for (let tries = 1; ; tries += 1) {
       try {
@@ -114,8 +114,8 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
         );
       } catch (error) {
         if (!(error instanceof WorkflowNotFoundError)) throw refusalIn(error);
-        // Said of an actor that is going on as new just now, too. Who has none is told nothing for good, so that must be sure.
-        if (!(await this.#isRunning(handle)) || tries > ROLL_OVER_RETRIES_MAX) throw gone(error);
+        // Said of an actor that is going on as new just now, too. A missing ledger is a permanent error, so this must be certain.
+        if (!(await this.#isRunning(handle)) || tries > ROLL_OVER_RETRIES_MAX) throw lost(error);
         await sleep(ROLL_OVER_RETRY_MS);
       }
     }
@@ -171,20 +171,20 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
 
   /** An agent's account; null where it has none any more: its records answer for it. */
   account(projectId: string, query: AccountQueryInput): Promise<AccountView | null> {
-    return this.#ask(projectId, ACCOUNT_QUERY, query);
+    return this.#query(projectId, ACCOUNT_QUERY, query);
   }
 
   /** A project's caps, and what was used under them. */
   caps(projectId: string): Promise<CapsView> {
-    return this.#ask(projectId, CAPS_QUERY);
+    return this.#query(projectId, CAPS_QUERY);
   }
 
   teamBudgets(projectId: string, teamId: string): Promise<TeamBudgets> {
-    return this.#ask(projectId, TEAM_BUDGETS_QUERY, teamId);
+    return this.#query(projectId, TEAM_BUDGETS_QUERY, teamId);
   }
 
   ledgerState(projectId: string): Promise<LedgerStateView> {
-    return this.#ask(projectId, LEDGER_STATE_QUERY);
+    return this.#query(projectId, LEDGER_STATE_QUERY);
   }
 
   /** Ends a project's ledger for good, by an operator's hand. */
@@ -193,18 +193,18 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
     await this.#calls.bounded(() => handle.terminate(reason));
   }
 
-  books(projectId: string, query: BooksQueryInput): Promise<BooksPage> {
-    return this.#ask(projectId, BOOKS_QUERY, query);
+  ledgerSnapshot(projectId: string, query: SnapshotQueryInput): Promise<SnapshotPage> {
+    return this.#query(projectId, SNAPSHOT_QUERY, query);
   }
 
-  /** Asks a ledger. Throws `LedgerGone` where there is none any more. */
-  async #ask<R>(projectId: string, query: string, ...args: unknown[]): Promise<R> {
+  /** Asks a ledger. Throws `LedgerLost` where there is none any more. */
+  async #query<R>(projectId: string, query: string, ...args: unknown[]): Promise<R> {
     const handle = this.#client.workflow.getHandle(ledgerWorkflowId(projectId));
     try {
       return await this.#calls.bounded(() => handle.query<R, unknown[]>(query, ...args));
     } catch (error) {
       const isGone = error instanceof WorkflowNotFoundError || error instanceof QueryRejectedError;
-      if (isGone) throw ledgerGone(projectId, error);
+      if (isGone) throw ledgerLost(projectId, error);
       throw error;
     }
   }
@@ -234,7 +234,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
 
   startSettlement(profile: AgentProfile, payment: Payment): Promise<void> {
     const { transactionId } = payment.request;
-    const input: SettlementInput = { profile, payment, asked: 0 };
+    const input: SettlementInput = { profile, payment, polls: 0 };
     return this.#calls.startOnce(SETTLEMENT_WORKFLOW, settlementWorkflowId(transactionId), [input], {
       typedSearchAttributes: paymentSearchAttributes(profile, transactionId, null),
       staticSummary: `Follows ${transactionId} on the ${payment.request.rail} rail`,
@@ -300,8 +300,8 @@ const ledgerOptions = (organizationId: string, projectId: string): StartOptions 
   workflowTaskTimeout: `${LEDGER_TASK_TIMEOUT_SECONDS} seconds`,
 });
 
-const ledgerGone = (projectId: string, cause: unknown): LedgerGone =>
-  new LedgerGone(`the ledger of project ${projectId} is gone: restore it (npm run admin -- restore-ledger)`, {
+const ledgerLost = (projectId: string, cause: unknown): LedgerLost =>
+  new LedgerLost(`the ledger of project ${projectId} is gone: restore it (npm run admin -- restore-ledger)`, {
     cause,
   });
 

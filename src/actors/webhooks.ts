@@ -63,7 +63,7 @@ export class TemporalWebhooks implements WebhookWorkflows {
     });
   }
 
-  /** Has something looked after from now on, for good; again is free. */
+  /** Starts the watch that runs from now on, for good. Idempotent. */
   async startWatch(watch: Watch): Promise<void> {
     const { client, once } = this.#calls;
     await this.#calls.bounded(() =>

@@ -43,18 +43,18 @@ export interface Create<R extends Committable, M extends { readonly record: R }>
    * Whether the container has no room; missing: it always has. Asked beforehand, and in the transaction that writes the record, once the
    * container is entered.
    */
-  readonly whyFull?: (session?: ClientSession) => Promise<Refusal | null>;
+  readonly capacityRefusal?: (session?: ClientSession) => Promise<Refusal | null>;
   /** Writes the record, which commits the create, and says what its entry says of it. */
   readonly insert: (made: M, session: ClientSession) => Promise<Pick<Noted, "after">>;
   /** Where what goes before the record is given up after some time: how that is told, and done. */
-  readonly givenUp?: GivenUp;
+  readonly discarding?: Discarding;
 }
 
-interface GivenUp {
+interface Discarding {
   /** Whether what was begun then is to be given up, unless it was committed. */
   readonly isDue: (begunAt: Date) => boolean;
   /** Gives it up, unless it was committed: afterwards nothing can be committed under the id any more. */
-  readonly giveUp: (id: string) => Promise<"committed" | "discarded">;
+  readonly discard: (id: string) => Promise<"committed" | "discarded">;
   /** Whether it was given up meanwhile. */
   readonly isDiscarded: (id: string) => Promise<boolean>;
 }
@@ -63,7 +63,7 @@ interface GivenUp {
 export type Created<R, M> =
   { readonly replayed: false; readonly made: M } | { readonly replayed: true; readonly record: R };
 
-type Committed = "committed" | "there" | "archived" | "abandoned" | "place_lost" | Refusal;
+type Committed = "committed" | "there" | "archived" | "abandoned" | "slot_lost" | Refusal;
 
 /** The id that a create is carried out under, and since when. */
 interface Slot {
@@ -92,15 +92,15 @@ export interface CreatesDependencies {
 
 /** How long a replay waits for the call that carries its create out; then it is 409. */
 const EARLIER_CALL_MS = 10_000;
-const LOOK_AGAIN_MS = 50;
+const POLL_MS = 50;
 /** The same where this process carries the create out: the end of that is told, and looked for only in case it hangs. */
-const LOOK_SELDOM_MS = 500;
+const SLOW_POLL_MS = 500;
 
 /** Less than that: who waits for a call whose process has died takes its create over. */
 const HELD_MS = 8_000;
 
 /** Servers' clocks differ by no more, or one of them is wrong. */
-const CLOCKS_DIFFER_MS = 60_000;
+const CLOCK_SKEW_MAX_MS = 60_000;
 
 /**
  * How long a create itself may take, also where its deadline was moved since it had waited; what takes longer goes on, and a
@@ -112,7 +112,7 @@ const EXECUTED_MS = 3_400;
 const COMMITTED_MS = 4_900;
 
 /** A create whose place was reclaimed under it takes another; this often at most. */
-const PLACES_TAKEN_MAX = 3;
+const SLOT_ATTEMPTS_MAX = 3;
 
 /**
  * The one way in which agents, projects and teams are created. For an idempotency key there is one id for good, fixed before anything is done. The record, the place
@@ -161,14 +161,14 @@ export class Creates {
       if (held !== null) break;
       deadline.moveTo(EARLIER_CALL_MS + ANSWERING_MS);
       if (deadline.spareMs === 0) return refused(refusal("REQUEST_IN_PROGRESS"));
-      await this.#nextLook(reservation._id, deadline.spareMs);
+      await this.#nextPoll(reservation._id, deadline.spareMs);
     }
-    const work = this.#underWayUntil(held.reservationId, this.#executeHeld(create, held));
+    const work = this.#shareUntil(held.reservationId, this.#executeHeld(create, held));
     return withTimeout(EXECUTED_MS, work);
   }
 
   /** Lets those who wait in this process know of the work's end. */
-  async #underWayUntil<T>(reservationId: string, work: Promise<T>): Promise<T> {
+  async #shareUntil<T>(reservationId: string, work: Promise<T>): Promise<T> {
     const ended = work.then(nothing, nothing);
     this.#underWay.set(reservationId, ended);
     try {
@@ -179,10 +179,10 @@ export class Creates {
   }
 
   /** The last look is at the end of the wait, so that its answer comes before the pipeline's. */
-  async #nextLook(reservationId: string, leftMs: number): Promise<void> {
+  async #nextPoll(reservationId: string, leftMs: number): Promise<void> {
     const ended = this.#underWay.get(reservationId);
     const pause = (atMostMs: number) => sleep(Math.min(atMostMs, Math.max(1, leftMs)));
-    await (ended === undefined ? pause(LOOK_AGAIN_MS) : Promise.race([ended, pause(LOOK_SELDOM_MS)]));
+    await (ended === undefined ? pause(POLL_MS) : Promise.race([ended, pause(SLOW_POLL_MS)]));
   }
 
   /** Carries a create out to its end, also when nobody waits for it any more. */
@@ -194,7 +194,7 @@ export class Creates {
     try {
       const made = await this.#makeUnlessDue(create, held);
       result =
-        made === "discarded" ? await this.#orRetry(this.#make(create, await this.#begunAnew(held))) : made;
+        made === "discarded" ? await this.#orRetry(this.#make(create, await this.#restarted(held))) : made;
       return result;
     } finally {
       // Of a create that has its record nobody asks any more who holds it: a write less before the answer.
@@ -207,10 +207,10 @@ export class Creates {
     create: Create<R, M>,
     held: Held,
   ): Promise<Result<Created<R, M>> | "discarded"> {
-    const { find, givenUp } = create;
-    if (givenUp === undefined || !givenUp.isDue(held.begunAt)) return this.#make(create, held);
-    if ((await givenUp.giveUp(held.id)) === "discarded") {
-      await this.#givePlaceBack(create.principal, held.id);
+    const { find, discarding } = create;
+    if (discarding === undefined || !discarding.isDue(held.begunAt)) return this.#make(create, held);
+    if ((await discarding.discard(held.id)) === "discarded") {
+      await this.#releaseSlot(create.principal, held.id);
       return "discarded";
     }
     const record = await find(held.id);
@@ -226,11 +226,13 @@ export class Creates {
     create: Create<R, M>,
     slot: Slot,
   ): Promise<Result<Created<R, M>> | "discarded"> {
-    for (let taken = 0; taken < PLACES_TAKEN_MAX; taken += 1) {
-      const place = await this.#takePlace(create.principal, slot.id);
-      if (!place.ok) return place;
-      const created = await this.#givingBack(place.value, () => this.#execute(create, slot, place.value));
-      if (created !== "place_lost") return created;
+    for (let taken = 0; taken < SLOT_ATTEMPTS_MAX; taken += 1) {
+      const quotaSlot = await this.#takeSlot(create.principal, slot.id);
+      if (!quotaSlot.ok) return quotaSlot;
+      const created = await this.#releasingSlot(quotaSlot.value, () =>
+        this.#execute(create, slot, quotaSlot.value),
+      );
+      if (created !== "slot_lost") return created;
     }
     return retryable();
   }
@@ -238,13 +240,13 @@ export class Creates {
   async #execute<R extends Committable, M extends { readonly record: R }>(
     create: Create<R, M>,
     { begunAt, id, isAbandoned }: Slot,
-    place: QuotaSlot | null,
-  ): Promise<Result<Created<R, M>> | "discarded" | "place_lost"> {
-    const full = (await create.whyFull?.()) ?? null;
+    quotaSlot: QuotaSlot | null,
+  ): Promise<Result<Created<R, M>> | "discarded" | "slot_lost"> {
+    const full = (await create.capacityRefusal?.()) ?? null;
     if (full !== null) return refused(full);
     const made = await create.prepare(id, begunAt);
     if ("code" in made) return refused(made);
-    const outcome = await this.#commit(create, made, place, isAbandoned);
+    const outcome = await this.#commit(create, made, quotaSlot, isAbandoned);
     if (typeof outcome !== "string") return refused(outcome);
     switch (outcome) {
       case "committed":
@@ -254,41 +256,42 @@ export class Creates {
       case "abandoned":
         // It has no idempotency key to be replayed with.
         return refused(refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
-      case "place_lost":
+      case "slot_lost":
         return outcome;
       case "there": {
         const record = await create.find(id);
         if (record !== null) return ok({ replayed: true, record });
-        if ((await create.givenUp?.isDiscarded(id)) === true) return "discarded";
+        if ((await create.discarding?.isDiscarded(id)) === true) return "discarded";
         throw new Error(`a ${create.kind} could not be written beside another record`);
       }
     }
   }
 
   async #commit<R extends Committable, M extends { readonly record: R }>(
-    { audit, insert, kind, parent, whyFull }: Create<R, M>,
+    { audit, insert, kind, parent, capacityRefusal }: Create<R, M>,
     made: M,
-    place: QuotaSlot | null,
+    quotaSlot: QuotaSlot | null,
     isAbandoned: Slot["isAbandoned"],
   ): Promise<Committed> {
     const { containers, dailyCreates, mutex } = this.#dependencies;
     const commit = (): Promise<Committed> =>
       audit.transaction<Committed>(async (session) => {
-        const undone = async (outcome: Committed): Promise<Outcome<Committed>> => {
+        const rolledBack = async (outcome: Committed): Promise<Outcome<Committed>> => {
           await session.abortTransaction();
           return unchanged(outcome);
         };
-        if (place !== null && !(await dailyCreates.confirm(place, session))) return undone("place_lost");
-        if (parent !== null && !(await containers.enter(parent, session))) return undone("archived");
-        const full = (await whyFull?.(session)) ?? null;
-        if (full !== null) return undone(full);
+        if (quotaSlot !== null && !(await dailyCreates.confirm(quotaSlot, session)))
+          return rolledBack("slot_lost");
+        if (parent !== null && !(await containers.enter(parent, session))) return rolledBack("archived");
+        const full = (await capacityRefusal?.(session)) ?? null;
+        if (full !== null) return rolledBack(full);
         const entry = await insert(made, session);
-        if (isAbandoned?.() === true) return undone("abandoned");
+        if (isAbandoned?.() === true) return rolledBack("abandoned");
         return changed("committed", { ...entry, on: { type: kind, id: made.record._id } });
       });
     try {
       // What it shares with others that commit: the day's places, the container, or nothing.
-      return await mutex.run(place?.dayId ?? parent?.id ?? made.record._id, commit);
+      return await mutex.run(quotaSlot?.dayId ?? parent?.id ?? made.record._id, commit);
     } catch (error) {
       if (isDuplicateKey(error)) return "there";
       throw error;
@@ -296,35 +299,35 @@ export class Creates {
   }
 
   /** People have no daily limit. */
-  async #takePlace(principal: ManagementPrincipal, id: string): Promise<Result<QuotaSlot | null>> {
+  async #takeSlot(principal: ManagementPrincipal, id: string): Promise<Result<QuotaSlot | null>> {
     if (principal.type === "session") return ok(null);
     return this.#dependencies.dailyCreates.take(principal, id, this.#dependencies.clock());
   }
 
   /** The day's place of what was given up is free for what is begun in its stead. */
-  async #givePlaceBack(principal: ManagementPrincipal, createdId: string): Promise<void> {
+  async #releaseSlot(principal: ManagementPrincipal, createdId: string): Promise<void> {
     if (principal.type === "session") return;
     const dayId = dailyCreatesId(principal.lineageId, this.#dependencies.clock());
     await this.#dependencies.dailyCreates.release({ dayId, createdId });
   }
 
   /** A create that came to nothing gives its place back; so does one that failed, and its replay takes another. */
-  async #givingBack<R, M>(
-    place: QuotaSlot | null,
-    work: () => Promise<Result<Created<R, M>> | "discarded" | "place_lost">,
+  async #releasingSlot<R, M>(
+    quotaSlot: QuotaSlot | null,
+    work: () => Promise<Result<Created<R, M>> | "discarded" | "slot_lost">,
   ) {
     const { dailyCreates } = this.#dependencies;
     try {
       const result = await work();
       // A lost place may be another call's by now, under the same id.
-      const isHeld = place !== null && result !== "place_lost";
+      const isHeld = quotaSlot !== null && result !== "slot_lost";
       // Of a create that another call finished, too: that one may have committed with a place of the day before.
       if (isHeld && !(result !== "discarded" && result.ok && !result.value.replayed))
-        await dailyCreates.release(place);
+        await dailyCreates.release(quotaSlot);
       return result;
     } catch (error) {
       // Where the database is out of reach for this too, the place is reclaimed when it is needed.
-      if (place !== null) await dailyCreates.release(place).catch(() => undefined);
+      if (quotaSlot !== null) await dailyCreates.release(quotaSlot).catch(() => undefined);
       throw error;
     }
   }
@@ -384,7 +387,7 @@ export class Creates {
   }
 
   /** What was begun under the id was given up, and nobody was ever told of it: the create gets another. */
-  async #begunAnew({ holder, id, reservationId }: Held): Promise<Slot> {
+  async #restarted({ holder, id, reservationId }: Held): Promise<Slot> {
     const slot = { id: newUuid(), begunAt: this.#dependencies.clock() };
     const anew = { createdId: slot.id, createdAt: slot.begunAt };
     await this.#dependencies.creates.updateOne({ _id: reservationId, createdId: id }, { $set: anew });
@@ -407,7 +410,7 @@ const heldOf = ({ _id, createdAt, createdId, holder }: CreateDocument): Held => 
  */
 function isHeldStill(heldUntil: Date | undefined, now: Date): boolean {
   const leftMs = (heldUntil?.getTime() ?? 0) - now.getTime();
-  return leftMs > 0 && leftMs <= HELD_MS + CLOCKS_DIFFER_MS;
+  return leftMs > 0 && leftMs <= HELD_MS + CLOCK_SKEW_MAX_MS;
 }
 
 const isArchived = ({ parent }: { readonly parent: Parent | null }): boolean =>

@@ -1,4 +1,4 @@
-import { notYoung } from "../lib/stamps.ts";
+import { notRecent } from "../lib/stamps.ts";
 import type { ClientSession, Collection } from "mongodb";
 import { refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
@@ -6,26 +6,26 @@ import { type DailyCreatesDocument, dailyCreatesId } from "../store/organization
 import type { OrganizationKeyPrincipal } from "../identity/principals.ts";
 import { isDuplicateKey } from "../secrets/settings.ts";
 
-/** A place among a lineage's creates of one UTC day, held by the create of this id. */
+/** A slot among a lineage's creates of one UTC day, held by the create of this id. */
 export interface QuotaSlot {
   readonly dayId: string;
   readonly createdId: string;
 }
 
-/** A place whose create has not come to its end after this is free for another. */
+/** A slot whose create has not come to its end after this is free for another. */
 const ABANDONED_AFTER_MS = 60_000;
 
 /** Takes that raced with the first one of the day, or with somebody who reclaimed, look again; this often at most. */
 const ROUNDS_MAX = 8;
 
 const DAY_MS = 86_400_000;
-const DAYS_KEPT = 2;
+const RETENTION_DAYS = 2;
 
 /**
  * The daily create limit of organization keys. Each create
- * takes a place under its id before it does anything, and its record is committed together with the place (`confirm`,
+ * takes a slot under its id before it does anything, and its record is committed together with the slot (`confirm`,
  * in the same transaction). So there are never more committed creates than the limit, whoever else creates, and a
- * place that is not committed can be given back or reclaimed at any time: a create that lost it commits nothing.
+ * slot that is not committed can be given back or reclaimed at any time: a create that lost it commits nothing.
  */
 export class DailyCreates {
   readonly #days: Collection<DailyCreatesDocument>;
@@ -34,35 +34,35 @@ export class DailyCreates {
     this.#days = days;
   }
 
-  /** A place for a create: the one that it has already, or a free one, or else `DAILY_CREATE_LIMIT_REACHED`. */
+  /** A slot for a create: the one that it has already, or a free one, or else `DAILY_CREATE_LIMIT_REACHED`. */
   async take(
     { dailyCreateLimit: limit, lineageId }: OrganizationKeyPrincipal,
     createdId: string,
     now: Date,
   ): Promise<Result<QuotaSlot>> {
     const dayId = dailyCreatesId(lineageId, now);
-    const place = ok({ dayId, createdId });
+    const slot = ok({ dayId, createdId });
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
-      if (await this.#add({ dayId, createdId }, limit, now)) return place;
+      if (await this.#add({ dayId, createdId }, limit, now)) return slot;
       const day = await this.#days.findOne({ _id: dayId });
       if (day === null) continue;
-      if (day.places.some(({ id }) => id === createdId)) return place;
-      if (day.places.length < limit) continue;
+      if (day.slots.some(({ id }) => id === createdId)) return slot;
+      if (day.slots.length < limit) continue;
       if (!(await this.#reclaim(dayId, now))) return refused(limitReached(now));
     }
     return refused(refusal("CREATE_RETRYABLE", undefined, { retryAfterSeconds: 1 }));
   }
 
-  /** Gives a place back, unless its create was committed; a create that is under way still will not be. */
+  /** Releases a slot, unless its create was committed; a create that is under way still will not be. */
   async release({ createdId, dayId }: QuotaSlot): Promise<void> {
-    await this.#days.updateOne({ _id: dayId }, { $pull: { places: { id: createdId, committed: false } } });
+    await this.#days.updateOne({ _id: dayId }, { $pull: { slots: { id: createdId, committed: false } } });
   }
 
-  /** In the transaction that commits the create: whether its place is still its own, which it then is for good. */
+  /** In the transaction that commits the create: whether its slot is still its own, which it then is for good. */
   async confirm({ createdId, dayId }: QuotaSlot, session: ClientSession): Promise<boolean> {
     const confirmed = await this.#days.updateOne(
-      { _id: dayId, "places.id": createdId },
-      { $set: { "places.$.committed": true } },
+      { _id: dayId, "slots.id": createdId },
+      { $set: { "slots.$.committed": true } },
       { session },
     );
     return confirmed.matchedCount === 1;
@@ -71,7 +71,7 @@ export class DailyCreates {
   /** How many creates of the UTC day are committed, for each of these lineages. */
   async createdToday(lineageIds: readonly string[], now: Date): Promise<ReadonlyMap<string, number>> {
     const days = [...new Set(lineageIds)].map((lineageId) => [lineageId, dailyCreatesId(lineageId, now)]);
-    const committed = { $filter: { input: "$places", as: "place", cond: "$$place.committed" } };
+    const committed = { $filter: { input: "$slots", as: "slot", cond: "$$slot.committed" } };
     const counts = await this.#days
       .aggregate<{ _id: string; count: number }>([
         { $match: { _id: { $in: days.map(([, dayId]) => dayId) } } },
@@ -82,14 +82,17 @@ export class DailyCreates {
     return new Map(days.map(([lineageId = "", dayId = ""]) => [lineageId, byDay.get(dayId) ?? 0]));
   }
 
-  /** One conditional update: adds the place where there is room and it isn't there. False: it did not. */
+  /** One conditional update: adds the slot where there is capacity and it isn't there. False: it did not. */
   async #add({ createdId, dayId }: QuotaSlot, limit: number, now: Date): Promise<boolean> {
-    const room = { [`places.${limit - 1}`]: { $exists: false } };
-    const expiresAt = new Date(startOfNextDay(now) + DAYS_KEPT * DAY_MS);
+    const isFree = { [`slots.${limit - 1}`]: { $exists: false } };
+    const expiresAt = new Date(startOfNextDay(now) + RETENTION_DAYS * DAY_MS);
     try {
       const added = await this.#days.updateOne(
-        { _id: dayId, "places.id": { $ne: createdId }, ...room },
-        { $push: { places: { id: createdId, takenAt: now, committed: false } }, $setOnInsert: { expiresAt } },
+        { _id: dayId, "slots.id": { $ne: createdId }, ...isFree },
+        {
+          $push: { slots: { id: createdId, reservedAt: now, committed: false } },
+          $setOnInsert: { expiresAt },
+        },
         { upsert: true },
       );
       return added.modifiedCount + added.upsertedCount === 1;
@@ -100,12 +103,12 @@ export class DailyCreates {
     }
   }
 
-  /** Frees the places of creates that died long ago; whether there were any. */
+  /** Frees the slots of creates that died long ago; whether there were any. */
   async #reclaim(dayId: string, now: Date): Promise<boolean> {
-    const takenAt = notYoung(now.getTime(), ABANDONED_AFTER_MS);
+    const reservedAt = notRecent(now.getTime(), ABANDONED_AFTER_MS);
     const freed = await this.#days.updateOne(
       { _id: dayId },
-      { $pull: { places: { committed: { $eq: false }, takenAt } } },
+      { $pull: { slots: { committed: { $eq: false }, reservedAt } } },
     );
     return freed.modifiedCount === 1;
   }

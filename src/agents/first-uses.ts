@@ -3,7 +3,7 @@ import type { AgentDocument } from "../store/documents.ts";
 import type { AgentGateway } from "../payments/ports.ts";
 
 /** Agents that are remembered to have used a key, until their records show it. */
-const REMEMBERED_MAX = 10_000;
+const CACHED_AGENTS_MAX = 10_000;
 
 /**
  * An agent's first request ever is told to its actor before anything comes of it, so that it and a machine's archive
@@ -12,7 +12,7 @@ const REMEMBERED_MAX = 10_000;
 export class FirstUses {
   readonly #agents: AgentGateway;
   /** By key: a record may be read a little before it shows what its actor has said. */
-  readonly #accepted = new LRUCache<string, true>({ max: REMEMBERED_MAX });
+  readonly #accepted = new LRUCache<string, true>({ max: CACHED_AGENTS_MAX });
 
   constructor(agents: AgentGateway) {
     this.#agents = agents;

@@ -1,4 +1,4 @@
-import { notYoung } from "../lib/stamps.ts";
+import { notRecent } from "../lib/stamps.ts";
 import type { ClientSession, Collection, Db, Document, Filter } from "mongodb";
 import { z } from "zod";
 import type { AuditLog } from "./chain/appender.ts";
@@ -41,7 +41,7 @@ export interface AuditOutboxOptions {
   readonly seal: AuditSeal;
   readonly clock: () => Date;
   /** Told of what is left for a later sweep, and of records that this service did not put there. */
-  readonly onTrouble: (message: string, error: unknown) => void;
+  readonly onWarning: (message: string, error: unknown) => void;
 }
 
 /** What a sweep has done. */
@@ -96,7 +96,7 @@ export class AuditOutbox {
     const removing = this.#removals
       .write({ deleteOne: { filter: { _id: entryKey } } })
       .catch((error: unknown) =>
-        this.#options.onTrouble("a record of the audit outbox was not removed", error),
+        this.#options.onWarning("a record of the audit outbox was not removed", error),
       )
       .finally(() => this.#removing.delete(removing));
     this.#removing.add(removing);
@@ -116,8 +116,8 @@ export class AuditOutbox {
     const now = this.#options.clock().getTime();
     const due: Filter<AuditOutboxDocument> = {
       $or: [
-        { kind: "committed", insertedAt: notYoung(now, from === "start" ? 0 : COMMITTED_OLD_MS) },
-        { kind: "begun", insertedAt: notYoung(now, BEGUN_OLD_MS) },
+        { kind: "committed", insertedAt: notRecent(now, from === "start" ? 0 : COMMITTED_OLD_MS) },
+        { kind: "begun", insertedAt: notRecent(now, BEGUN_OLD_MS) },
       ],
     };
     let appended = 0;
@@ -149,7 +149,7 @@ export class AuditOutbox {
           await this.#options.log.append(this.#recordIn(document));
           return [document._id];
         } catch (error) {
-          this.#options.onTrouble("a record of the audit outbox is left there", error);
+          this.#options.onWarning("a record of the audit outbox is left there", error);
           return [];
         }
       }),

@@ -45,7 +45,7 @@ export function recordOf(call: Call, params: unknown, facts: AuditFacts): AuditR
   const operation: Operation = operations[call.id];
   const { after, answered, at, before, doer, entryKey, on, result } = facts;
   const { actor, isOriginHidden, organizationId } = doer;
-  const path = operation.http?.path ?? pathOfTwin(call.id);
+  const path = operation.http?.path ?? pathOfRestOperation(call.id);
   const userId = actor.type === "user" ? actor.id : null;
   return {
     organizationId,
@@ -79,9 +79,9 @@ export const leavesEntry = (id: OperationId): boolean => {
 const BY_TOOL = /ByTool$/;
 const actionOf = (id: OperationId): string => id.replace(BY_TOOL, "");
 
-function pathOfTwin(id: OperationId) {
-  const twin = Object.entries(operations).find(([each]) => each === actionOf(id))?.[1];
-  return twin?.http?.path ?? null;
+function pathOfRestOperation(id: OperationId) {
+  const restOperation = Object.entries(operations).find(([each]) => each === actionOf(id))?.[1];
+  return restOperation?.http?.path ?? null;
 }
 
 function originOf({ requester, surface }: Call, { http, tool }: Operation): AuditOrigin {

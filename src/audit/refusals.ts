@@ -10,7 +10,7 @@ const MINUTE_MS = 60_000;
  * Different refusals of one organization that have entries of their own in one minute, of each group. A group's places are kept
  * for it: no number of keys, nor strangers, takes those of people who change roles or step up.
  */
-const PLACES_MAX = 25;
+const COUNTERS_MAX = 25;
 /** Of a group's places so many are one actor's; what one asks for beyond them is counted by actor. */
 const SHARE_MAX = 10;
 /** Actors of each group whose further refusals are counted apart in one minute; those of others are one count. */
@@ -24,7 +24,7 @@ export interface RefusalsOptions {
   readonly log: AuditLog;
   readonly clock: () => Date;
   /** A count could not be written; it is tried again, or given up where too many are waiting. */
-  readonly onTrouble: (error: unknown) => void;
+  readonly onWarning: (error: unknown) => void;
   readonly windowsMax?: number;
 }
 
@@ -32,20 +32,20 @@ export interface RefusalsOptions {
 type Group = "strangers" | "accounts" | "people" | "keys";
 
 /** Where a refusal may be counted. */
-interface Place {
+interface Counter {
   readonly kind: string;
   /** What is appended of it. */
   readonly record: AuditRecord;
   /** Whether it tells of one refusal at once; else it only counts. */
   readonly isOwn: boolean;
   /** What there may be so many of in a minute. */
-  readonly takes: readonly { readonly name: string; readonly max: number }[];
+  readonly quotas: readonly { readonly name: string; readonly max: number }[];
 }
 
 /** One kind of refusal in one minute. */
 interface Window {
   readonly minute: number;
-  readonly place: Place;
+  readonly counter: Counter;
   /** Done when the first one's entry is safe. */
   readonly first: Promise<void>;
   /** Those that have no entry of their own. */
@@ -64,7 +64,7 @@ export class Refusals {
   /** Oldest first. */
   readonly #windows = new Map<string, Window>();
   /** How many places are taken, by name; those of no window are not in it. */
-  readonly #taken = new Map<string, number>();
+  readonly #countersInUse = new Map<string, number>();
   readonly #process = randomBytes(6).toString("hex");
   #ended = 0;
   #unwritten: AuditRecord[] = [];
@@ -83,62 +83,63 @@ export class Refusals {
   async keep(record: AuditRecord): Promise<void> {
     const minute = Math.floor(record.at / MINUTE_MS);
     this.#endWhere((window) => window.minute !== minute);
-    const place = this.#placeFor(record, minute);
-    const window = this.#windows.get(place.kind);
+    const counter = this.#counterFor(record, minute);
+    const window = this.#windows.get(counter.kind);
     if (window !== undefined) {
       window.count += 1;
       window.lastAt = record.at;
       return window.first;
     }
-    if (place.isOwn) await this.#recordFirst(place, minute);
-    else this.#open(place, minute, Promise.resolve(), 1);
+    if (counter.isOwn) await this.#recordFirst(counter, minute);
+    else this.#open(counter, minute, Promise.resolve(), 1);
   }
 
   /** One of its own, else its actor's, else that of all. */
-  #placeFor(record: AuditRecord, minute: number): Place {
-    const isFree = ({ takes }: Place): boolean =>
-      takes.every(({ max, name }) => (this.#taken.get(name) ?? 0) < max);
-    const preferred = [ownPlace(record, minute), placeOfActor(record, minute)];
-    const found = preferred.find((place) => this.#windows.has(place.kind) || isFree(place));
-    return found ?? placeOfAll(record, minute);
+  #counterFor(record: AuditRecord, minute: number): Counter {
+    const isFree = ({ quotas }: Counter): boolean =>
+      quotas.every(({ max, name }) => (this.#countersInUse.get(name) ?? 0) < max);
+    const preferred = [ownCounter(record, minute), counterOfActor(record, minute)];
+    const found = preferred.find((counter) => this.#windows.has(counter.kind) || isFree(counter));
+    return found ?? counterOfAll(record, minute);
   }
 
-  async #recordFirst(place: Place, minute: number): Promise<void> {
-    const first = this.#options.log.append(place.record);
-    const window = this.#open(place, minute, first, 0);
+  async #recordFirst(counter: Counter, minute: number): Promise<void> {
+    const first = this.#options.log.append(counter.record);
+    const window = this.#open(counter, minute, first, 0);
     try {
       await first;
     } catch (error) {
       // The next one is a first one again.
-      if (this.#windows.get(place.kind) === window) this.#close(window);
+      if (this.#windows.get(counter.kind) === window) this.#close(window);
       throw error;
     }
   }
 
-  #open(place: Place, minute: number, first: Promise<void>, count: number): Window {
+  #open(counter: Counter, minute: number, first: Promise<void>, count: number): Window {
     const { windowsMax = WINDOWS_MAX } = this.#options;
     const [oldest] = this.#windows.values();
     if (this.#windows.size >= windowsMax && oldest !== undefined) this.#end(oldest);
-    const window: Window = { minute, place, first, count, lastAt: place.record.at };
-    this.#windows.set(place.kind, window);
-    for (const { name } of place.takes) this.#taken.set(name, (this.#taken.get(name) ?? 0) + 1);
+    const window: Window = { minute, counter, first, count, lastAt: counter.record.at };
+    this.#windows.set(counter.kind, window);
+    for (const { name } of counter.quotas)
+      this.#countersInUse.set(name, (this.#countersInUse.get(name) ?? 0) + 1);
     this.#arm();
     return window;
   }
 
-  #close({ place }: Window): void {
-    this.#windows.delete(place.kind);
-    for (const { name } of place.takes) {
-      const left = (this.#taken.get(name) ?? 1) - 1;
-      if (left === 0) this.#taken.delete(name);
-      else this.#taken.set(name, left);
+  #close({ counter }: Window): void {
+    this.#windows.delete(counter.kind);
+    for (const { name } of counter.quotas) {
+      const left = (this.#countersInUse.get(name) ?? 1) - 1;
+      if (left === 0) this.#countersInUse.delete(name);
+      else this.#countersInUse.set(name, left);
     }
   }
 
   #end(window: Window): void {
     this.#close(window);
-    const { count, lastAt, place } = window;
-    const { record } = place;
+    const { count, lastAt, counter } = window;
+    const { record } = counter;
     if (count === 0) return;
     this.#ended += 1;
     // A kind may give way and come again within its minute: each time has its count.
@@ -147,7 +148,7 @@ export class Refusals {
     this.#unwritten.push({ ...record, entryKey, at: lastAt, resource, after: { refusals: count } });
     if (this.#unwritten.length > UNWRITTEN_MAX) {
       this.#unwritten.shift();
-      this.#options.onTrouble(new Error("too many counts of refusals wait for the audit log: one is lost"));
+      this.#options.onWarning(new Error("too many counts of refusals wait for the audit log: one is lost"));
     }
   }
 
@@ -177,7 +178,7 @@ export class Refusals {
       try {
         await this.#options.log.append(record, "soon");
       } catch (error) {
-        this.#options.onTrouble(error);
+        this.#options.onWarning(error);
         this.#unwritten.push(record);
       }
     });
@@ -219,7 +220,7 @@ function groupOf({ action, actor }: AuditRecord): Group {
 const isStranger = ({ sessionId, type }: AuditActor): boolean => type === "user" && sessionId === undefined;
 
 /** A stranger is an address; the account that was tried is only what they say. */
-const whoOf = ({ actor, from }: AuditRecord): readonly (string | null)[] =>
+const sourceOf = ({ actor, from }: AuditRecord): readonly (string | null)[] =>
   isStranger(actor) ? ["address", from?.address ?? null] : [actor.type, actor.id];
 
 /** What was not found is what its caller made up: such ids are all alike. */
@@ -233,23 +234,23 @@ function kindOf(record: AuditRecord): string {
   return digestOf([organizationId, actor.type, actor.id, actor.keyId ?? null, from, action, on, result]);
 }
 
-function ownPlace(record: AuditRecord, minute: number): Place {
+function ownCounter(record: AuditRecord, minute: number): Counter {
   const kind = kindOf(record);
   const group = `${record.organizationId}/${groupOf(record)}`;
   return {
     kind,
     record: { ...record, entryKey: `refused_${kind}_${minute}` },
     isOwn: true,
-    takes: [
-      { name: group, max: PLACES_MAX },
-      { name: `${group}/${digestOf(whoOf(record))}`, max: SHARE_MAX },
+    quotas: [
+      { name: group, max: COUNTERS_MAX },
+      { name: `${group}/${digestOf(sourceOf(record))}`, max: SHARE_MAX },
     ],
   };
 }
 
-function placeOfActor(record: AuditRecord, minute: number): Place {
+function counterOfActor(record: AuditRecord, minute: number): Counter {
   const { actor, from, organizationId } = record;
-  const kind = digestOf([organizationId, "further", ...whoOf(record)]);
+  const kind = digestOf([organizationId, "further", ...sourceOf(record)]);
   const { id, lineageId, name, type } = actor;
   // Of any of its sessions, keys and addresses.
   const known: AuditActor = {
@@ -264,15 +265,15 @@ function placeOfActor(record: AuditRecord, minute: number): Place {
     kind,
     record: { ...furtherRecord(record, `${kind}_${minute}`), ...who },
     isOwn: false,
-    takes: [{ name: `${organizationId}/${groupOf(record)}/further`, max: FURTHER_ACTORS_MAX }],
+    quotas: [{ name: `${organizationId}/${groupOf(record)}/further`, max: FURTHER_ACTORS_MAX }],
   };
 }
 
-const placeOfAll = (record: AuditRecord, minute: number): Place => ({
+const counterOfAll = (record: AuditRecord, minute: number): Counter => ({
   kind: digestOf([record.organizationId]),
   record: furtherRecord(record, String(minute)),
   isOwn: false,
-  takes: [],
+  quotas: [],
 });
 
 const digestOf = (parts: readonly unknown[]): string =>

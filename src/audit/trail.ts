@@ -14,7 +14,7 @@ export type { Call } from "./record.ts";
  * Refusals that leave no entry: they say only that there was too much of something, and an entry for each would let anybody
  * who may write at all write without end.
  */
-const NOT_KEPT: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["RATE_LIMITED"]);
+const UNLOGGED: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["RATE_LIMITED"]);
 
 export interface AuditTrailDependencies extends RequestAuditDependencies {
   readonly log: AuditLog;
@@ -56,7 +56,7 @@ export class AuditTrail {
   }
 
   /** The same for what was refused before anything of it was read. */
-  async keepRefusal(call: Call, params: unknown, refusal: Refusal): Promise<void> {
+  async recordRefusal(call: Call, params: unknown, refusal: Refusal): Promise<void> {
     await this.keep(call, params, this.open(call, params), { ok: false, refusal });
   }
 
@@ -79,7 +79,7 @@ export class AuditTrail {
     audit: RequestAudit,
     result: Result<Reply<unknown>>,
   ): Promise<void> {
-    if (!result.ok && NOT_KEPT.has(result.refusal.code)) return;
+    if (!result.ok && UNLOGGED.has(result.refusal.code)) return;
     const { clock, log, refusals } = this.#dependencies;
     const status = result.ok ? (result.value.status ?? successStatusOf(call.id)) : statusOf(result.refusal);
     const { after, before } = audit.changeBehind(status);

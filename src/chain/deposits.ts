@@ -69,13 +69,13 @@ export class DepositWatch {
     await rpc.check();
     const cursor = await this.#cursor();
     const final = await this.#newestFinalBlock();
-    if (!(await this.#stands(cursor))) {
+    if (!(await this.#isStillThere(cursor))) {
       await this.#goBack(cursor);
       return { isBehind: true };
     }
     if (final <= cursor.block) return { isBehind: false };
     const to = Math.min(final, cursor.block + this.#blocksPerStep);
-    const hash = await this.#lookThrough(cursor, to);
+    const hash = await this.#readTransfers(cursor, to);
     if (hash === null) return { isBehind: true };
     await this.#cursors.advance(cursor, { block: to, hash });
     return { isBehind: to < final };
@@ -97,14 +97,16 @@ export class DepositWatch {
   }
 
   /** Whether the chain as it is now has this block. A block's hash stands for all before it, too. */
-  async #stands({ block, hash }: Checkpoint): Promise<boolean> {
+  async #isStillThere({ block, hash }: Checkpoint): Promise<boolean> {
     return hash === null || (await this.#dependencies.rpc.blockHash(BigInt(block))) === hash;
   }
 
   /** A reorganization went deeper than the confirmations, or a local chain was killed and has lost blocks. */
   async #goBack(cursor: DepositCursor): Promise<void> {
-    const stand = await Promise.all(cursor.checkpoints.map((checkpoint) => this.#stands(checkpoint)));
-    const newest = cursor.checkpoints.findLast((_checkpoint, at) => stand[at] === true);
+    const areThere = await Promise.all(
+      cursor.checkpoints.map((checkpoint) => this.#isStillThere(checkpoint)),
+    );
+    const newest = cursor.checkpoints.findLast((_checkpoint, at) => areThere[at] === true);
     await this.#cursors.goBack(cursor, newest ?? null);
   }
 
@@ -112,17 +114,17 @@ export class DepositWatch {
    * Writes the events of everything behind the cursor up to a block; answers that block's hash. Null, having written
    * nothing: the chain became another one meanwhile.
    */
-  async #lookThrough(cursor: DepositCursor, to: number): Promise<string | null> {
+  async #readTransfers(cursor: DepositCursor, to: number): Promise<string | null> {
     const { journal, rpc, treasuries } = this.#dependencies;
     const hash = await rpc.blockHash(BigInt(to));
     const organizations = await treasuries.all();
     // All in one tick, so in one request: the node that gives the transfers is the one that vouches for both ends.
-    const [transfers, stands, hashAfter] = await Promise.all([
+    const [transfers, isStillThere, hashAfter] = await Promise.all([
       this.#transfers(cursor, to, [...organizations.keys()]),
-      this.#stands(cursor),
+      this.#isStillThere(cursor),
       rpc.blockHash(BigInt(to)),
     ]);
-    if (hash === null || hashAfter !== hash || !stands) return null;
+    if (hash === null || hashAfter !== hash || !isStillThere) return null;
     const at = this.#dependencies.clock();
     const deposits = this.#depositsOf(transfers, organizations, at);
     await Promise.all(

@@ -1,4 +1,4 @@
-import { isYoung } from "../lib/stamps.ts";
+import { isRecent } from "../lib/stamps.ts";
 import { parseTransaction } from "viem";
 import type { ChainConfig, Fees } from "./config.ts";
 import { type GasPrice, raiseOf } from "./fees.ts";
@@ -30,32 +30,32 @@ export class FeeRaising {
   /** The transactions as they are to be sent now, in their order; what is new of them is remembered already. */
   async raise(missing: readonly RecordedTransaction[]): Promise<readonly RecordedTransaction[]> {
     const { clock, config, raiseAfterMs, rpc } = this.#dependencies;
-    const looksAt = clock().getTime();
+    const nowMs = clock().getTime();
     const isLate = ({ lost, signings }: RecordedTransaction): boolean => {
       const signedAt = signings.at(-1)?.at;
-      return lost === null && signedAt !== undefined && !isYoung(signedAt, looksAt, raiseAfterMs);
+      return lost === null && signedAt !== undefined && !isRecent(signedAt, nowMs, raiseAfterMs);
     };
     // Fixed fees are a local chain's, where the base fee is lowered instead.
     if (config.fixedFees !== null || !missing.some(isLate)) return missing;
     const price = await rpc.gasPrice();
-    const now: RecordedTransaction[] = [];
+    const current: RecordedTransaction[] = [];
     const raised: RecordedTransaction[] = [];
     const bounded: RecordedTransaction[] = [];
     for (const transaction of missing) {
-      const said = isLate(transaction) ? await this.#raise(transaction, price) : "as it is";
-      if (said === "bounded") bounded.push(transaction);
-      if (typeof said !== "string") raised.push(said);
-      now.push(typeof said === "string" ? transaction : said);
+      const outcome = isLate(transaction) ? await this.#raise(transaction, price) : "as it is";
+      if (outcome === "bounded") bounded.push(transaction);
+      if (typeof outcome !== "string") raised.push(outcome);
+      current.push(typeof outcome === "string" ? transaction : outcome);
     }
     this.#report(raised, bounded, price);
-    return now;
+    return current;
   }
 
   async #raise(
     transaction: RecordedTransaction,
     price: GasPrice,
   ): Promise<RecordedTransaction | "as it is" | "bounded"> {
-    const { onTrouble, outbox, config } = this.#dependencies;
+    const { onWarning, outbox, config } = this.#dependencies;
     const { nonce, purpose } = transaction;
     try {
       const raise = raiseOf(feesIn(transaction), price, config.maxFeePerGas);
@@ -65,7 +65,7 @@ export class FeeRaising {
     } catch (error) {
       // Whatever is wrong with one must not keep the others from being sent.
       const details = { nonce, purpose, error: error instanceof Error ? error.message : "" };
-      onTrouble("the fee of a transaction could not be raised", details);
+      onWarning("the fee of a transaction could not be raised", details);
       return "as it is";
     }
   }
@@ -75,7 +75,7 @@ export class FeeRaising {
     bounded: readonly RecordedTransaction[],
     { baseFeePerGas }: GasPrice,
   ): void {
-    const { onRepair, onTrouble } = this.#dependencies;
+    const { onRepair, onWarning } = this.#dependencies;
     const about = (some: readonly RecordedTransaction[]) => ({
       nonce: some[0]?.nonce,
       hash: some[0]?.hash,
@@ -84,12 +84,12 @@ export class FeeRaising {
     });
     if (raised.length > 0) {
       onRepair("fee_raised", raised.length);
-      onTrouble("the fee of transactions that wait is raised", about(raised));
+      onWarning("the fee of transactions that wait is raised", about(raised));
     }
     if (bounded.length > 0) {
       onRepair("fee_bounded", bounded.length);
       const details = { ...about(bounded), setting: "EVM_MAX_FEE_PER_GAS_GWEI" };
-      onTrouble("transactions wait, since the chain asks a higher fee than may be offered", details);
+      onWarning("transactions wait, since the chain asks a higher fee than may be offered", details);
     }
   }
 }

@@ -1,4 +1,4 @@
-import { isYoung } from "../lib/stamps.ts";
+import { isRecent } from "../lib/stamps.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Address } from "viem";
 import type { FeeRaising } from "./fee-raising.ts";
@@ -33,7 +33,7 @@ export interface KeeperDependencies extends ChainWatchers {
   readonly resendAfterMs: number;
   readonly clock: () => Date;
   /** Done at every look; on a test chain: what it needs besides. */
-  readonly everyLook: () => Promise<void>;
+  readonly onEveryRound: () => Promise<void>;
   /** Done before anything is sent again; on a test chain, which may be a fresh one: gas. */
   readonly beforeResending: () => Promise<void>;
   /** Done when sending again has moved nothing some times in a row. */
@@ -78,9 +78,9 @@ export class Keeper {
     const {
       beforeResending,
       clock,
-      everyLook,
+      onEveryRound,
       from,
-      onTrouble,
+      onWarning,
       outbox,
       raising,
       resendAfterMs,
@@ -89,15 +89,15 @@ export class Keeper {
     } = this.#dependencies;
     await rpc.check();
     // First: what a local chain needs may itself be lost.
-    await this.#lookForTaken();
-    await everyLook();
+    await this.#findReplaced();
+    await onEveryRound();
     const mined = await rpc.nonceAt(from, "latest");
     const missing = await outbox.from(mined, RESENT_PER_ROUND_MAX);
     const [first] = missing;
     this.#oldestMissing = first?.createdAt ?? null;
     if (first === undefined) return 0;
-    if (isYoung(first.createdAt, clock().getTime(), resendAfterMs)) return 0;
-    if (first.nonce > mined) onTrouble("a nonce of the service's key is missing", { nonce: mined });
+    if (isRecent(first.createdAt, clock().getTime(), resendAfterMs)) return 0;
+    if (first.nonce > mined) onWarning("a nonce of the service's key is missing", { nonce: mined });
     this.#futile = this.#missing === mined ? this.#futile + 1 : 0;
     this.#missing = mined;
     await beforeResending();
@@ -109,28 +109,28 @@ export class Keeper {
     return this.#sendAgain(await raising.raise(missing));
   }
 
-  async #lookForTaken(): Promise<void> {
-    const { onTrouble, taken } = this.#dependencies;
+  async #findReplaced(): Promise<void> {
+    const { onWarning, taken } = this.#dependencies;
     // What can be found out of nonces that are gone must not keep the others from being sent.
     await taken
       .look()
-      .catch((error: unknown) => onTrouble("used nonces could not be looked after", said(error)));
+      .catch((error: unknown) => onWarning("used nonces could not be looked after", errorOf(error)));
   }
 
   /** Somebody else's transactions had these nonces when they were passed over, and the chain has lost them since. */
   async #fill(from: number, upTo: number): Promise<void> {
-    const { onRepair, onTrouble, outbox, rpc } = this.#dependencies;
+    const { onRepair, onWarning, outbox, rpc } = this.#dependencies;
     for (let nonce = from; nonce < Math.min(upTo, from + FILLED_PER_ROUND_MAX); nonce += 1) {
       const filler = await outbox.fill(nonce);
       if (filler === null || !isTransaction(filler)) return;
       onRepair("nonce_filled", 1);
       await rpc.send(filler.raw);
-      onTrouble("a missing nonce is filled with a transaction that does nothing", { nonce });
+      onWarning("a missing nonce is filled with a transaction that does nothing", { nonce });
     }
   }
 
   async #sendAgain(missing: readonly RecordedTransaction[]): Promise<number> {
-    const { onRepair, onTrouble, rpc } = this.#dependencies;
+    const { onRepair, onWarning, rpc } = this.#dependencies;
     const objections: (string | null)[] = [];
     const until = performance.now() + RESENDING_MAX_MS;
     for (const transaction of missing) {
@@ -146,7 +146,7 @@ export class Keeper {
       sent,
       objections: [...new Set(objections.filter((each) => each !== null))],
     };
-    onTrouble("transactions that the chain did not have were sent again", details);
+    onWarning("transactions that the chain did not have were sent again", details);
     return sent;
   }
 
@@ -154,11 +154,11 @@ export class Keeper {
   async #sentFor(transaction: RecordedTransaction): Promise<Pick<Signing, "raw">> {
     if (transaction.lost === null) return transaction;
     if (transaction.filler !== null) return transaction.filler;
-    const { onRepair, onTrouble, outbox } = this.#dependencies;
+    const { onRepair, onWarning, outbox } = this.#dependencies;
     const filler = await outbox.fillLost(transaction);
     onRepair("nonce_filled", 1);
     const { nonce, purpose } = transaction;
-    onTrouble("a lost nonce is missing again, and filled with a transaction that does nothing", {
+    onWarning("a lost nonce is missing again, and filled with a transaction that does nothing", {
       nonce,
       purpose,
     });
@@ -166,7 +166,7 @@ export class Keeper {
   }
 
   async #run(): Promise<void> {
-    const { everyMs, onTrouble } = this.#dependencies;
+    const { everyMs, onWarning } = this.#dependencies;
     const { signal } = this.#stopping;
     let pauseMs = everyMs;
     while (!signal.aborted) {
@@ -177,10 +177,10 @@ export class Keeper {
         pauseMs = sent > 0 ? everyMs : Math.min(everyMs * PAUSES_MAX, pauseMs * PAUSE_GROWS_BY);
       } catch (error) {
         pauseMs = everyMs;
-        onTrouble("the chain could not be looked after", said(error));
+        onWarning("the chain could not be looked after", errorOf(error));
       }
     }
   }
 }
 
-const said = (error: unknown) => ({ error: error instanceof Error ? error.message : String(error) });
+const errorOf = (error: unknown) => ({ error: error instanceof Error ? error.message : String(error) });

@@ -33,8 +33,8 @@ export {
 } from "./recorded.ts";
 
 export interface Moved {
-  readonly takenCents: number;
-  readonly broughtCents: number;
+  readonly debitCents: number;
+  readonly creditCents: number;
 }
 
 const DUPLICATE_KEY = 11_000;
@@ -66,7 +66,7 @@ export class ChainOutbox {
   #usedUpAtFirst: Promise<number> | null = null;
   /** Every nonce below is in final blocks, ours or not. */
   #finalBelow = 0;
-  #lowestSinceAsked = Infinity;
+  #lowestSinceRead = Infinity;
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(dependencies: OutboxDependencies) {
@@ -240,9 +240,9 @@ export class ChainOutbox {
   }
 
   /** The lowest nonce that this process has recorded anything under since this was asked last; Infinity: none. */
-  lowestSinceAsked(): number {
-    const lowest = this.#lowestSinceAsked;
-    this.#lowestSinceAsked = Infinity;
+  lowestSinceRead(): number {
+    const lowest = this.#lowestSinceRead;
+    this.#lowestSinceRead = Infinity;
     return lowest;
   }
 
@@ -265,8 +265,8 @@ export class ChainOutbox {
         {
           $group: {
             _id: "$wallet",
-            takenCents: { $sum: { $max: [0, "$amountCents"] } },
-            broughtCents: { $sum: { $max: [0, { $multiply: [-1, "$amountCents"] }] } },
+            debitCents: { $sum: { $max: [0, "$amountCents"] } },
+            creditCents: { $sum: { $max: [0, { $multiply: [-1, "$amountCents"] }] } },
           },
         },
       ])
@@ -284,7 +284,7 @@ export class ChainOutbox {
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       // What the chain may have to be asked for comes before the last question whether all of it is still wanted.
       if (fees !== null) await this.#nextNonce();
-      wanted = await stillWanted(wanted.filter(({ purpose }) => !decided.has(purpose)));
+      wanted = await signable(wanted.filter(({ purpose }) => !decided.has(purpose)));
       const open = wanted;
       if (open.length === 0) return decided;
       const documents = await this.#sign(open, fees);
@@ -346,25 +346,25 @@ export class ChainOutbox {
    * block, as it is where somebody else sends by the same key.
    */
   async #nextNonce(): Promise<number> {
-    this.#next ??= await this.#lookUpNext();
+    this.#next ??= await this.#findNext();
     return Math.max(this.#next, this.#finalBelow);
   }
 
-  async #lookUpNext(): Promise<number> {
+  async #findNext(): Promise<number> {
     const own = { chain: this.#chain, from: this.#from, nonce: { $gte: 0 } };
     const [last] = await this.#collection.find(own).sort({ nonce: -1 }).limit(1).toArray();
     return Math.max((last?.nonce ?? -1) + 1, await this.#usedUp());
   }
 
   #usedUp(): Promise<number> {
-    this.#usedUpAtFirst ??= this.#askForNonce().catch((error: unknown) => {
+    this.#usedUpAtFirst ??= this.#readNonce().catch((error: unknown) => {
       this.#usedUpAtFirst = null;
       throw error;
     });
     return this.#usedUpAtFirst;
   }
 
-  async #askForNonce(): Promise<number> {
+  async #readNonce(): Promise<number> {
     const { rpc } = this.#dependencies;
     // Another chain's number would leave a gap for good.
     await rpc.check();
@@ -375,7 +375,7 @@ export class ChainOutbox {
     const nonces = documents.flatMap(({ nonce }) => (nonce === null ? [] : [nonce]));
     if (nonces.length === 0) return;
     this.#next = Math.max(...nonces) + 1;
-    this.#lowestSinceAsked = Math.min(this.#lowestSinceAsked, ...nonces);
+    this.#lowestSinceRead = Math.min(this.#lowestSinceRead, ...nonces);
   }
 
   #id(purpose: string): string {
@@ -393,9 +393,9 @@ export class ChainOutbox {
 
 const purposeOf = ({ purpose }: Entry): string => purpose;
 
-async function stillWanted(entries: readonly Entry[]): Promise<readonly Entry[]> {
+async function signable(entries: readonly Entry[]): Promise<readonly Entry[]> {
   const are = await Promise.all(
-    entries.map(async (entry) => entry.kind === "refusal" || (await entry.isStillWanted?.()) !== false),
+    entries.map(async (entry) => entry.kind === "refusal" || (await entry.mayBeSigned?.()) !== false),
   );
   return entries.filter((_entry, at) => are[at]);
 }

@@ -71,7 +71,7 @@ export interface Call extends Purposed {
   /** Good at any later time, too: recorded anew by whoever sees that its nonce went to another transaction. */
   readonly isRepeated?: boolean;
   /** Asked just before it is signed, however long the chain was waited for until then. False: nothing is recorded of it. */
-  readonly isStillWanted?: () => Promise<boolean>;
+  readonly mayBeSigned?: () => Promise<boolean>;
 }
 
 /** The decision that something is never done. */

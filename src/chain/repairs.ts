@@ -16,7 +16,7 @@ export type ChainRepair =
 /** Whom the parts that look after the chain tell of it. */
 export interface ChainWatchers {
   /** Told of what an operator should know. */
-  readonly onTrouble: (message: string, details: Readonly<Record<string, unknown>>) => void;
+  readonly onWarning: (message: string, details: Readonly<Record<string, unknown>>) => void;
   /** Told of how many were repaired, in which way. */
   readonly onRepair: (what: ChainRepair, count: number) => void;
 }

@@ -23,7 +23,7 @@ const CALL_MS = 2_000;
 /** Calls of one moment go in one HTTP request, so many at the most. */
 const CALLS_PER_REQUEST_MAX = 100;
 /** How long a gas price may be out of date. */
-const PRICE_KEPT_MS = 2_000;
+const PRICE_CACHE_MS = 2_000;
 
 /**
  * The chain gave no usable answer. The message is for operators and names no address: an RPC URL often carries a key,
@@ -153,7 +153,7 @@ export class ChainRpc {
     const now = performance.now();
     if (this.#price !== null && now < this.#price.until) return this.#price.price;
     const price = this.#readPrice();
-    this.#price = { price, until: now + PRICE_KEPT_MS };
+    this.#price = { price, until: now + PRICE_CACHE_MS };
     price.catch(() => {
       this.#price = null;
     });

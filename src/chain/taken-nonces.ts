@@ -15,7 +15,7 @@ import { type ChainRpc, ChainUnreachable, type Taker } from "./rpc.ts";
 type Trace = "lost" | "own" | "open" | "unexplained" | "overtaken";
 
 /** Transactions that are looked for in one step at the most. */
-const LOOKED_FOR_MAX = 200;
+const SEARCHED_MAX = 200;
 /** While the chain does not say of so many what has used their nonces, no further ones are looked for. */
 const UNEXPLAINED_MAX = 200;
 /** Of so many nonces it is remembered that the operator was reported of them. */
@@ -76,14 +76,14 @@ export class TakenNonces {
     const unexplained = [...(await outbox.find([...this.#unexplained.values()])).values()];
     await this.#lookFor(unexplained.filter(isTransaction), final);
     // What was signed here under a nonce that was long gone lies behind the cursor already.
-    this.#lowest = Math.min(this.#lowest, outbox.lowestSinceAsked());
+    this.#lowest = Math.min(this.#lowest, outbox.lowestSinceRead());
     const begin = Math.min(await this.#cursor.begin(final), this.#lowest);
     if (this.#lowest >= final) this.#lowest = Infinity;
     if (begin >= final || this.#unexplained.size >= UNEXPLAINED_MAX) return;
-    const recorded = await outbox.from(begin, LOOKED_FOR_MAX);
+    const recorded = await outbox.from(begin, SEARCHED_MAX);
     await this.#lookFor(recorded, final);
     const last = recorded.at(-1);
-    const isWhole = recorded.length < LOOKED_FOR_MAX || last === undefined || last.nonce >= final;
+    const isWhole = recorded.length < SEARCHED_MAX || last === undefined || last.nonce >= final;
     await this.#cursor.advance(isWhole ? final : last.nonce + 1, [...this.#unexplained.keys()]);
     this.#lowest = Infinity;
   }
@@ -117,9 +117,9 @@ export class TakenNonces {
     });
     if (found === "unexplained" && !this.#reported.has(nonce)) {
       this.#reported.set(nonce, true);
-      const { onRepair, onTrouble } = this.#dependencies;
+      const { onRepair, onWarning } = this.#dependencies;
       onRepair("nonce_unexplained", 1);
-      onTrouble("a nonce of the service's key is used, and the chain does not say by what", {
+      onWarning("a nonce of the service's key is used, and the chain does not say by what", {
         nonce,
         purpose,
       });
@@ -128,7 +128,7 @@ export class TakenNonces {
   }
 
   async #trace(transaction: RecordedTransaction): Promise<Trace> {
-    const { clock, onRepair, onTrouble, outbox } = this.#dependencies;
+    const { clock, onRepair, onWarning, outbox } = this.#dependencies;
     const { nonce, purpose, signings } = transaction;
     const taker = await this.#takerOf(nonce);
     if (taker === "not final") return "open";
@@ -140,7 +140,7 @@ export class TakenNonces {
     const details = { nonce, purpose, by: taker.hash, blockNumber };
     if (said === "known before") return "lost";
     onRepair("nonce_taken", 1);
-    onTrouble("a nonce of the service's key was used by another transaction", details);
+    onWarning("a nonce of the service's key was used by another transaction", details);
     return "lost";
   }
 

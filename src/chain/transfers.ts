@@ -40,13 +40,13 @@ async function ask(
     rpc.client.getLogs({ address: token, event: TRANSFER, args, strict: true, fromBlock, toBlock }),
   );
   const wanted = new Set(recipients);
-  const isAskedFor = (log: (typeof logs)[number]): boolean =>
+  const isRequested = (log: (typeof logs)[number]): boolean =>
     log.address.toLowerCase() === token.toLowerCase() &&
     wanted.has(log.args.to) &&
     log.blockNumber >= fromBlock &&
     log.blockNumber <= toBlock;
   // Somebody between who has mixed up answers must not make one organization's money another's.
-  if (!logs.every(isAskedFor)) throw new ChainUnreachable("the chain answered another question");
+  if (!logs.every(isRequested)) throw new ChainUnreachable("the chain answered another question");
   const inOrder = logs.toSorted(
     (one, other) => Number(one.blockNumber - other.blockNumber) || one.logIndex - other.logIndex,
   );

@@ -29,8 +29,8 @@ export interface FeedListener {
 }
 
 /** What happened so long before a feed begins is read, too, so that streams of another process can be resumed at this one. */
-const LOOK_BACK_SECONDS = 30;
-/** What is written within so long of a change comes with one answer of MongoDB: asked at once, each would cost a read. */
+const LOOKBACK_SECONDS = 30;
+/** Changes within this time come with one response of MongoDB: requested at once, each would cost a read. */
 const GATHERED_MS = 50;
 /** A feed that broke is opened again after so long. */
 const REOPENED_AFTER_MS = 500;
@@ -106,10 +106,10 @@ interface Read extends Document {
 class Signal {
   #give: (() => void) | null = null;
   readonly given = new Promise<void>((resolve) => (this.#give = resolve));
-  isGiven = false;
+  isReady = false;
 
   give(): void {
-    this.isGiven = true;
+    this.isReady = true;
     this.#give?.();
   }
 }
@@ -169,7 +169,7 @@ export class ChangeFeed {
   async open(): Promise<void> {
     this.#isClosed = false;
     if (this.#stream !== null) return;
-    this.#opening ??= this.#begin(LOOK_BACK_SECONDS).finally(() => (this.#opening = null));
+    this.#opening ??= this.#begin(LOOKBACK_SECONDS).finally(() => (this.#opening = null));
     await this.#opening;
   }
 
@@ -186,21 +186,21 @@ export class ChangeFeed {
     await stream?.close().catch(this.#onError);
   }
 
-  async #begin(lookBackSeconds: number): Promise<void> {
+  async #begin(lookbackSeconds: number): Promise<void> {
     const { operationTime } = await this.#db.command({ ping: 1 });
     if (!(operationTime instanceof Timestamp)) throw new Error("MongoDB does not say what time it is");
     if (this.#isClosed) return;
-    const from = new Timestamp({ t: operationTime.t - lookBackSeconds, i: operationTime.i });
-    if (this.#caughtUp.isGiven) this.#caughtUp = new Signal();
+    const from = new Timestamp({ t: operationTime.t - lookbackSeconds, i: operationTime.i });
+    if (this.#caughtUp.isReady) this.#caughtUp = new Signal();
     this.#token = null;
     this.#openedAt = endOf(operationTime);
     this.#position = endOf(from);
     this.#lastTime = null;
     this.#listener.begun(this.#position);
-    this.#follow(this.#db.watch<Document, Read>(PIPELINE, { startAtOperationTime: from }), lookBackSeconds);
+    this.#follow(this.#db.watch<Document, Read>(PIPELINE, { startAtOperationTime: from }), lookbackSeconds);
   }
 
-  #follow(stream: ChangeStream<Document, Read>, lookBackSeconds: number): void {
+  #follow(stream: ChangeStream<Document, Read>, lookbackSeconds: number): void {
     this.#stream = stream;
     void this.#read(stream).catch((error: unknown) => {
       // Closed by ourselves, since nobody needs it any more.
@@ -208,7 +208,7 @@ export class ChangeFeed {
       this.#stream = null;
       const isLost = error instanceof StreamClosed || isHistoryLost(error);
       // A young database has no history to look back on.
-      if (lookBackSeconds === 0 || !isHistoryLost(error)) this.#onError(error);
+      if (lookbackSeconds === 0 || !isHistoryLost(error)) this.#onError(error);
       stream.close().catch(() => undefined);
       this.#opening ??= this.#reopen(isLost).finally(() => (this.#opening = null));
     });

@@ -35,14 +35,14 @@ export const PUBLISHED_ACTIONS: readonly string[] = [...kindsOf.keys()];
 export const kindsPublishedBy = (action: string): readonly IdKind[] => kindsOf.get(action) ?? [];
 
 /** How kinds are told of: how long at least after the last time, and how many of them at once. */
-interface Pace {
+interface Throttle {
   readonly everyMs: number;
   readonly atOnce: number;
 }
 
 /** What a person waits for is told of at once, and what keeps changing seldom: each event goes to every open page. */
-const AT_ONCE: Pace = { everyMs: 200, atOnce: 50 };
-const PACES: Readonly<Record<ChangeKind, Pace>> = {
+const AT_ONCE: Throttle = { everyMs: 200, atOnce: 50 };
+const THROTTLES: Readonly<Record<ChangeKind, Throttle>> = {
   approvals: AT_ONCE,
   agents: AT_ONCE,
   transactions: { everyMs: 1_000, atOnce: 20 },
@@ -58,5 +58,5 @@ const PACES: Readonly<Record<ChangeKind, Pace>> = {
 /** Of an agent whose totals alone have changed, as they do with each payment. */
 const TOTALS_EVERY_MS = 5_000;
 
-export const paceOf = (kind: ChangeKind, isMinor: boolean): Pace =>
-  isMinor ? { ...PACES[kind], everyMs: TOTALS_EVERY_MS } : PACES[kind];
+export const throttleOf = (kind: ChangeKind, isMinor: boolean): Throttle =>
+  isMinor ? { ...THROTTLES[kind], everyMs: TOTALS_EVERY_MS } : THROTTLES[kind];

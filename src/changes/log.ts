@@ -8,7 +8,7 @@ export interface LogBounds {
 }
 const BOUNDS: LogBounds = { inAll: 50_000, ofOne: 5_000 };
 
-interface Remembered {
+interface RecentChanges {
   /** By kind and id, each where it changed last, in that order. */
   readonly changes: Map<string, Change>;
   /** Behind it everything is there. */
@@ -22,7 +22,7 @@ interface Remembered {
 export class ChangeLog {
   readonly #bounds: LogBounds;
   /** The one that changed last comes last. */
-  readonly #organizations = new Map<string, Remembered>();
+  readonly #organizations = new Map<string, RecentChanges>();
   /** Behind it, what is not there has not changed. */
   #wholeFrom: Position = "";
   #size = 0;
@@ -46,8 +46,8 @@ export class ChangeLog {
     const key = `${change.kind}/${change.id}`;
     if (!own.changes.delete(key)) this.#size += 1;
     own.changes.set(key, change);
-    if (own.changes.size > this.#bounds.ofOne) this.#forgetOldest(own);
-    if (this.#size > this.#bounds.inAll) this.#forgetOrganization();
+    if (own.changes.size > this.#bounds.ofOne) this.#evictOldest(own);
+    if (this.#size > this.#bounds.inAll) this.#evictOrganization();
   }
 
   /** What has changed of an organization behind a position; null where that is not known any more. */
@@ -58,7 +58,7 @@ export class ChangeLog {
     return [...(own?.changes.values() ?? [])].filter((change) => change.position > position);
   }
 
-  #forgetOldest(own: Remembered): void {
+  #evictOldest(own: RecentChanges): void {
     const [oldest] = own.changes;
     if (oldest === undefined) return;
     const [key, { position }] = oldest;
@@ -68,7 +68,7 @@ export class ChangeLog {
   }
 
   /** The one in which nothing has happened for longest. */
-  #forgetOrganization(): void {
+  #evictOrganization(): void {
     const [quietest] = this.#organizations;
     if (quietest === undefined) return;
     const [organizationId, { changes }] = quietest;

@@ -1,7 +1,7 @@
 import type { ChangeKind } from "../contract/stream.ts";
 import type { Change } from "./feed.ts";
 import { eventText } from "./events.ts";
-import { paceOf } from "./kinds.ts";
+import { throttleOf } from "./kinds.ts";
 import { before, type Position } from "./position.ts";
 import type { EventData } from "./records.ts";
 
@@ -26,7 +26,7 @@ interface Pending {
 }
 
 /** What is due so soon goes together. */
-const TOGETHER_MS = 20;
+const COALESCE_MS = 20;
 /** Ids of a kind that wait to be told; far more than are named at once. */
 const PENDING_MAX = 1_000;
 /** What could not be read is read again after so long. */
@@ -73,7 +73,7 @@ export class OrganizationStream {
 
   /** Tells a follower alone what it has missed, and from then on everything: nothing is told in between. */
   async resume(follower: Follower, missed: () => readonly Change[] | null): Promise<void> {
-    await this.#inTurn(async () => {
+    await this.#serially(async () => {
       const changes = missed();
       const text = changes === null ? eventText("reset", {}) : await this.#textOfAll(changes, follower.kinds);
       const ready = eventText("ready", { resumed: changes !== null }, this.sentUpTo);
@@ -96,7 +96,7 @@ export class OrganizationStream {
     if (ids.size > PENDING_MAX) forgetSecond(ids);
     const dueAtMs = Math.max(
       performance.now(),
-      (this.#sentAtMs.get(kind) ?? -Infinity) + paceOf(kind, isMinor).everyMs,
+      (this.#sentAtMs.get(kind) ?? -Infinity) + throttleOf(kind, isMinor).everyMs,
     );
     this.#pending.set(kind, { ids, dueAtMs: Math.min(known?.dueAtMs ?? Infinity, dueAtMs) });
     this.#schedule();
@@ -117,11 +117,11 @@ export class OrganizationStream {
     const afterMs = Math.max(0, next - performance.now());
     this.#timer = setTimeout(() => {
       this.#timer = null;
-      void this.#inTurn(() => this.#flush());
+      void this.#serially(() => this.#flush());
     }, afterMs).unref();
   }
 
-  #inTurn(work: () => Promise<void>): Promise<void> {
+  #serially(work: () => Promise<void>): Promise<void> {
     const done = this.#turn.then(work);
     this.#turn = done.catch(this.#dependencies.onError);
     return done.catch(() => undefined);
@@ -129,7 +129,7 @@ export class OrganizationStream {
 
   async #flush(): Promise<void> {
     const now = performance.now();
-    const due = [...this.#pending].filter(([, { dueAtMs }]) => dueAtMs <= now + TOGETHER_MS);
+    const due = [...this.#pending].filter(([, { dueAtMs }]) => dueAtMs <= now + COALESCE_MS);
     if (due.length === 0) return this.#schedule();
     for (const [kind] of due) this.#pending.delete(kind);
     const [first = null] = due.flatMap(([, { ids }]) => ids.values().next().value ?? []).toSorted();
@@ -141,7 +141,7 @@ export class OrganizationStream {
       for (const [kind] of due) this.#sentAtMs.set(kind, sentAt);
       this.#sendAll(due.map(([kind], index) => [kind, texts[index] ?? ""] as const));
     } catch (error) {
-      this.#putBack(due);
+      this.#requeue(due);
       this.#dependencies.onError(error);
     } finally {
       this.#underWay = null;
@@ -149,7 +149,7 @@ export class OrganizationStream {
     }
   }
 
-  #putBack(due: readonly (readonly [ChangeKind, Pending])[]): void {
+  #requeue(due: readonly (readonly [ChangeKind, Pending])[]): void {
     for (const [kind, { ids }] of due) {
       const later = this.#pending.get(kind)?.ids ?? new Map<string, Position>();
       const merged = new Map([...later, ...ids].toSorted(([, a], [, b]) => (a < b ? -1 : 1)));
@@ -182,7 +182,7 @@ export class OrganizationStream {
   async #textOf(kind: ChangeKind, ids: readonly string[], isWanted = this.#wants(kind)): Promise<string> {
     if (!isWanted) return "";
     const { dataOf, organizationId } = this.#dependencies;
-    const { atOnce } = paceOf(kind, false);
+    const { atOnce } = throttleOf(kind, false);
     return eventText(kind, await dataOf(organizationId, kind, ids.slice(-atOnce), ids.length > atOnce));
   }
 

@@ -1,4 +1,4 @@
-import { SHOWN_OF_A_TRANSACTION } from "../store/documents.ts";
+import { SHOWN_TRANSACTION_FIELDS } from "../store/documents.ts";
 import type { ChangeKind } from "../contract/stream.ts";
 import type { Collections } from "../store/collections.ts";
 import { agentView, approvalView, transactionView } from "../views/views.ts";
@@ -24,7 +24,7 @@ export const eventDataOf =
         return { approvals: inOrder(ids, found).map(approvalView), more };
       }
       case "transactions": {
-        const found = await shownTransactions.find(those, { projection: SHOWN_OF_A_TRANSACTION }).toArray();
+        const found = await shownTransactions.find(those, { projection: SHOWN_TRANSACTION_FIELDS }).toArray();
         return { transactions: inOrder(ids, found).map(transactionView), more };
       }
       case "agents": {

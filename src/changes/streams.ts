@@ -125,7 +125,7 @@ export class Streams {
     const one: Open = {
       line,
       principal,
-      kinds: new Set((request.kinds ?? CHANGE_KINDS).filter((kind) => mayHear(principal, kind))),
+      kinds: new Set((request.kinds ?? CHANGE_KINDS).filter((kind) => mayReceive(principal, kind))),
       send: (text) => line.send(text),
       // Not all of them at the same moment.
       heartbeatAtMs: now + HEARTBEAT_MS * Math.random(),
@@ -194,8 +194,8 @@ export class Streams {
     }
   }
 
-  #checkThose(isMeant: (principal: SessionPrincipal) => boolean): void {
-    for (const one of this.#open) if (isMeant(one.principal)) void this.#check(one);
+  #checkThose(isAffected: (principal: SessionPrincipal) => boolean): void {
+    for (const one of this.#open) if (isAffected(one.principal)) void this.#check(one);
   }
 
   async #check(one: Open): Promise<void> {
@@ -238,5 +238,5 @@ export class Streams {
   }
 }
 
-const mayHear = ({ role }: SessionPrincipal, kind: ChangeKind): boolean =>
+const mayReceive = ({ role }: SessionPrincipal, kind: ChangeKind): boolean =>
   role !== "member" || !ADMINS_KINDS.has(kind);

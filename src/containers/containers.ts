@@ -4,7 +4,7 @@ import { type Refusal, refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
 import { type AuditedWrites, changed, type Outcome, unchanged } from "../audit/notes.ts";
 import type { Collections } from "../store/collections.ts";
-import { given } from "../store/lists.ts";
+import { definedFields } from "../store/lists.ts";
 import type { KeyedMutex } from "../lib/keyed-mutex.ts";
 import type { Logos } from "./logos.ts";
 
@@ -66,12 +66,12 @@ export class Containers {
    * In the transaction that puts a team into a project, after `enter`, which puts two at once in conflict: so of any number as many are
    * let through as there is room for. Without a session it is only asked beforehand.
    */
-  async whyNoTeam(projectId: string, session?: ClientSession): Promise<Refusal | null> {
+  async teamCapacityRefusal(projectId: string, session?: ClientSession): Promise<Refusal | null> {
     const { projects, teams } = this.#dependencies.collections;
     const live = { projectId, archivedAt: null };
-    const count = await teams.countDocuments(live, { ...given({ session }), limit: LIVE_TEAMS_MAX });
+    const count = await teams.countDocuments(live, { ...definedFields({ session }), limit: LIVE_TEAMS_MAX });
     if (count >= LIVE_TEAMS_MAX) return refusal("TOO_MANY_TEAMS");
-    const project = await projects.findOne({ _id: projectId }, given({ session }));
+    const project = await projects.findOne({ _id: projectId }, definedFields({ session }));
     const others = (project?.createdInside ?? 0) - (session === undefined ? 0 : 1);
     return others < TEAMS_EVER_MAX ? null : refusal("PROJECT_FULL");
   }
@@ -86,7 +86,7 @@ export class Containers {
     if (target.archivedAt !== null) return refused(refusal("CONTAINER_ARCHIVED"));
     const { logos, mutex } = this.#dependencies;
     const logoHash = typeof logo === "string" ? await logos.keep(target.organizationId, logo) : logo;
-    const $set = given({ ...fields, logoHash });
+    const $set = definedFields({ ...fields, logoHash });
     const { _id } = target;
     const alive = { _id, archivedAt: null };
     const change = async (session: ClientSession): Promise<Outcome<Result<ContainerDocument>>> => {

@@ -2,7 +2,7 @@ import type {
   AgentAccess,
   ManagementAccess,
   OrganizationScope,
-  PersonNeeds,
+  PersonRequirements,
   PublicAccess,
   ResourceKind,
 } from "./types.ts";
@@ -21,19 +21,19 @@ export const agentWith = (...tools: AgentAccess["tools"]): AgentAccess => ({ kin
 export const manages = <K extends OrganizationScope | "never", S extends ResourceKind>(
   organizationKey: K,
   subject: S,
-  needs: Partial<PersonNeeds> = {},
+  requirements: Partial<PersonRequirements> = {},
 ): ManagementAccess<K, S> => ({
   kind: "management",
   organizationKey,
   subject,
   role: "member",
   stepUp: false,
-  ...needs,
+  ...requirements,
 });
 
 /** A person about themselves and their organization; never a key. */
-export const person = (needs: Partial<PersonNeeds> = {}): ManagementAccess<"never", "none"> =>
-  manages("never", "none", needs);
+export const person = (requirements: Partial<PersonRequirements> = {}): ManagementAccess<"never", "none"> =>
+  manages("never", "none", requirements);
 
 /** A person about their own account, also before they have enrolled the second factor that their organization requires. */
 export const ownAccount: ManagementAccess<"never", "none"> = { ...person(), beforeEnrolment: true };

@@ -57,7 +57,7 @@ export type ResourceKind =
   | "newTeam";
 
 /** What a person needs for an operation. */
-export interface PersonNeeds {
+export interface PersonRequirements {
   /** The least role. */
   readonly role: Role;
   /** Whether a second factor must have been verified within the last 5 minutes. */
@@ -68,7 +68,7 @@ export interface PersonNeeds {
 export interface ManagementAccess<
   K extends OrganizationScope | "never" = OrganizationScope | "never",
   S extends ResourceKind = ResourceKind,
-> extends PersonNeeds {
+> extends PersonRequirements {
   readonly kind: "management";
   /** The scope an organization key needs; `never`: only people may do this. */
   readonly organizationKey: K;
@@ -76,7 +76,7 @@ export interface ManagementAccess<
   /** Also for people who have no second factor although their organization requires one: to enrol it, and about their account. */
   readonly beforeEnrolment?: true;
   /** Where what the body asks for needs more of a person (inviting an owner); before its shape is looked at. */
-  readonly needsOf?: (body: unknown) => PersonNeeds | null;
+  readonly requirementsOf?: (body: unknown) => PersonRequirements | null;
 }
 
 export type Method = "get" | "post" | "put" | "patch" | "delete";

@@ -1,7 +1,7 @@
 /**
  * The value of an API key, of an agent or an organization.
  *
- * `<prefix><40 random base62 characters><6 characters of checksum>`: a secret scanner can tell a real key from a
+ * `<prefix><40 random base62 characters><6 characters of checksum>`: a secret scanner can distinguish a real key from a
  * look-alike, and a mistyped one is refused before any look-up. Pure: randomness is an argument.
  */
 

@@ -2,7 +2,7 @@ import type { AgentLifecycle } from "./agent/state.ts";
 import { type Approval, HELD_REVISION, type Payment } from "./ledger/payment.ts";
 import { utcDate } from "./ledger/usage.ts";
 
-/** What the service tells of, and to whom it may be pushed. */
+/** The events that the service publishes. */
 export const EVENT_TYPES = [
   "transaction.completed",
   "transaction.denied",
@@ -27,7 +27,7 @@ export type LifecycleEventType = keyof typeof LIFECYCLE_EVENTS;
 
 /** Something that became of an agent itself. Kept by its actor until it is known to be in the journal. */
 export interface LifecycleEvent {
-  /** The same however often it is told. */
+  /** The same however often it is published. */
   readonly id: string;
   readonly type: LifecycleEventType;
   readonly at: number;
@@ -52,17 +52,18 @@ export const lifecycleEventId = (agentId: string, of: "agent" | "account", revis
 const NOT_DENIED: readonly string[] = ["CANCELLED_BY_AGENT", "AGENT_ARCHIVED"];
 
 /**
- * Everything that has fired for a payment by now. It follows from the payment alone: whoever writes it down, at whichever
- * of its revisions, tells of the same things under the same ids, and none is lost where a revision was never written.
+ * Everything that has fired for a payment by now. It follows from the payment alone: whoever publishes it, at whichever of its
+ * revisions, writes the same events under the same ids, and none is lost where a revision was never written.
  *
- * `keptSince`, epoch milliseconds: what fired before was told of then, and may be kept no more: told again, it would be news.
+ * `retainedSince`, epoch milliseconds: events that fired before were published then, and may have been removed since: published
+ * again, they would be delivered again.
  */
-export function paymentEvents(payment: Payment, keptSince: number | null = null): PaymentEvent[] {
+export function paymentEvents(payment: Payment, retainedSince: number | null = null): PaymentEvent[] {
   const { approval, createdAt, denial, deniedAt, request, status } = payment;
   const fired: PaymentEvent[] = [];
   /** `at`: null for what may have become of it just now. */
   const fire = (type: PaymentEvent["type"], at: number | null, as: Payment = payment): void => {
-    if (keptSince !== null && at !== null && at < keptSince) return;
+    if (retainedSince !== null && at !== null && at < retainedSince) return;
     fired.push({ id: `evt_${request.transactionId}_${type}`, type, payment: as });
   };
   if (approval !== null) fire("approval.requested", createdAt, asRequested(payment));

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { callRpc } from "./anvil-rpc.ts";
-import { BLOCKS_KEPT, chainFolder, exitStateFile, newestState } from "./chain-state.ts";
+import { BLOCKS_RETAINED, chainFolder, exitStateFile, newestState } from "./chain-state.ts";
 import { childEnvironment } from "./environment.ts";
 import { reasonOf } from "./errors.ts";
-import { type LoopbackPlace, urlOf } from "./loopback-guard.ts";
+import { type LoopbackAddress, urlOf } from "./loopback-guard.ts";
 import type { OnProgress } from "./progress.ts";
 import type { EngineSpec } from "./supervisor.ts";
 import { runTool } from "./tools.ts";
@@ -14,7 +14,7 @@ const STOP_GRACE_MS = 10_000;
 const POLL_INTERVAL_MS = 40;
 const READ_TIMEOUT_MS = 60_000;
 /** Past states that calls may ask for. Unless it is bounded, anvil writes old ones into the user's home folder. */
-const PAST_STATES_KEPT = 256;
+const PAST_STATES_MAX = 256;
 /** anvil writes its state now and then too, unasked and not atomically: a year is never. */
 const NEVER_SECONDS = 31_536_000;
 
@@ -33,10 +33,10 @@ async function waitUntilItAnswers(rpcUrl: string, signal: AbortSignal): Promise<
   throw new Error("the local chain did not become usable", { cause: last });
 }
 
-export interface AnvilPlace {
+export interface AnvilOptions {
   readonly binary: string;
   readonly dataDir: string;
-  readonly at: LoopbackPlace;
+  readonly at: LoopbackAddress;
   readonly logFile: string;
   readonly env: NodeJS.ProcessEnv;
   readonly onProgress: OnProgress;
@@ -46,7 +46,7 @@ export interface AnvilPlace {
  * Has this very anvil read a state file, without starting a chain: it reads its arguments, files included, before it
  * does the harmless thing it is asked for. Null if it takes the file, or if that cannot be told.
  */
-async function refusal({ binary, env }: AnvilPlace, file: string): Promise<string | null> {
+async function refusal({ binary, env }: AnvilOptions, file: string): Promise<string | null> {
   try {
     await runTool(binary, ["--load-state", file, "completions", "bash"], {
       env: childEnvironment(env),
@@ -60,31 +60,31 @@ async function refusal({ binary, env }: AnvilPlace, file: string): Promise<strin
 }
 
 /** anvil on loopback, on the newest state that it left or that was saved; ready once its chain id answers. */
-export const anvilSpec = (place: AnvilPlace): EngineSpec => ({
+export const anvilSpec = (options: AnvilOptions): EngineSpec => ({
   name: "anvil",
-  binary: place.binary,
+  binary: options.binary,
   args: [
-    ["--host", place.at.host, "--port", String(place.at.port)],
+    ["--host", options.at.host, "--port", String(options.at.port)],
     ["--chain-id", String(LOCAL_CHAIN_ID), "--quiet"],
     // It checks neither Host nor the Origin of WebSockets, so this is not enough against web pages: see loopback-guard.ts.
     ["--no-cors"],
-    ["--prune-history", String(PAST_STATES_KEPT), "--transaction-block-keeper", String(BLOCKS_KEPT)],
-    ["--dump-state", exitStateFile(chainFolder(place.dataDir)), "--state-interval", String(NEVER_SECONDS)],
+    ["--prune-history", String(PAST_STATES_MAX), "--transaction-block-keeper", String(BLOCKS_RETAINED)],
+    ["--dump-state", exitStateFile(chainFolder(options.dataDir)), "--state-interval", String(NEVER_SECONDS)],
   ].flat(),
-  env: childEnvironment(place.env),
-  logFile: place.logFile,
+  env: childEnvironment(options.env),
+  logFile: options.logFile,
   stopGraceMs: STOP_GRACE_MS,
   remedy:
-    `Look into ${place.logFile}. Where the disk is full, make room and start again; ` +
-    `where its state is damaged, move ${chainFolder(place.dataDir)} away: the chain begins anew, and the service sends again ` +
+    `Look into ${options.logFile}. Where the disk is full, make room and start again; ` +
+    `where its state is damaged, move ${chainFolder(options.dataDir)} away: the chain begins anew, and the service sends again ` +
     "what its records have; with EVM_RPC_URL the service uses a chain of your own.",
   async prepare() {
     const state = await newestState({
-      folder: chainFolder(place.dataDir),
-      examine: (file) => refusal(place, file),
-      onProgress: place.onProgress,
+      folder: chainFolder(options.dataDir),
+      examine: (file) => refusal(options, file),
+      onProgress: options.onProgress,
     });
     return state === null ? [] : ["--load-state", state];
   },
-  ready: (signal) => waitUntilItAnswers(urlOf(place.at), signal),
+  ready: (signal) => waitUntilItAnswers(urlOf(options.at), signal),
 });

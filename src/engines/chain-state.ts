@@ -9,7 +9,7 @@ import type { OnProgress } from "./progress.ts";
  * Blocks of which the local chain keeps transactions and receipts; older ones are dropped, so that a dump stays small.
  * A payment takes about 10 kB of a dump, so this is 50 MB and a quarter of a second at most.
  */
-export const BLOCKS_KEPT = 5_000;
+export const BLOCKS_RETAINED = 5_000;
 
 /** Where the local chain keeps its state, inside DATA_DIR. */
 export const chainFolder = (dataDir: string): string => path.join(dataDir, "chain");
@@ -98,7 +98,7 @@ export interface StateOptions {
   readonly examine: Examine;
   readonly onProgress: OnProgress;
   /** How many blocks an old state is cut down to. */
-  readonly blocksKept?: number;
+  readonly blocksRetained?: number;
 }
 
 type Inspected =
@@ -126,25 +126,27 @@ const listsSchema = z.looseObject({ blocks: z.array(z.unknown()), transactions: 
  * drops a block's header. Accounts and contracts stay as they are.
  */
 async function prune(
-  { blocksKept = BLOCKS_KEPT, folder }: StateOptions,
+  { blocksRetained = BLOCKS_RETAINED, folder }: StateOptions,
   { raw, chain }: { readonly raw: unknown; readonly chain: ChainState },
 ): Promise<void> {
-  if (chain.blocks.length <= 2 * blocksKept) return;
-  const after = chain.best_block_number - blocksKept;
+  if (chain.blocks.length <= 2 * blocksRetained) return;
+  const after = chain.best_block_number - blocksRetained;
   const lists = listsSchema.parse(raw);
-  const isKept = (number: number | undefined): boolean => number === 0 || (number ?? 0) > after;
-  const kept = {
+  const isRetained = (number: number | undefined): boolean => number === 0 || (number ?? 0) > after;
+  const retained = {
     ...lists,
-    blocks: lists.blocks.filter((_block, index) => isKept(chain.blocks[index]?.header.number)),
-    transactions: lists.transactions.filter((_one, index) => isKept(chain.transactions[index]?.block_number)),
+    blocks: lists.blocks.filter((_block, index) => isRetained(chain.blocks[index]?.header.number)),
+    transactions: lists.transactions.filter((_one, index) =>
+      isRetained(chain.transactions[index]?.block_number),
+    ),
   };
-  await saveState(folder, JSON.stringify(kept));
+  await saveState(folder, JSON.stringify(retained));
 }
 
-async function setAside(file: string, reason: string, onProgress: OnProgress): Promise<void> {
-  const aside = `${file}.unusable`; // one for each name at most
-  await rename(file, aside);
-  onProgress(`anvil: ${file} cannot be used (${reason}); it is set aside as ${path.basename(aside)}`);
+async function quarantine(file: string, reason: string, onProgress: OnProgress): Promise<void> {
+  const quarantined = `${file}.unusable`; // one for each name at most
+  await rename(file, quarantined);
+  onProgress(`anvil: ${file} cannot be used (${reason}); it is set aside as ${path.basename(quarantined)}`);
 }
 
 /** What anvil wrote when it was told to end is newer than any snapshot of the same run. */
@@ -152,8 +154,8 @@ async function takeExitState({ examine, folder, onProgress }: StateOptions): Pro
   const file = exitStateFile(folder);
   const found = await inspect(file, examine);
   if (found.state === "absent") return;
-  if (found.state === "unusable") await setAside(file, found.reason, onProgress);
-  else if (isTorn(found.chain)) await setAside(file, "a transaction is missing in it", onProgress);
+  if (found.state === "unusable") await quarantine(file, found.reason, onProgress);
+  else if (isTorn(found.chain)) await quarantine(file, "a transaction is missing in it", onProgress);
   else await promote(folder, file);
 }
 
@@ -169,7 +171,7 @@ export async function newestState(options: StateOptions): Promise<string | null>
   for (const file of [snapshotFile(folder), previousFile(folder)]) {
     const found = await inspect(file, examine);
     if (found.state === "unusable") {
-      await setAside(file, found.reason, onProgress);
+      await quarantine(file, found.reason, onProgress);
       lost = true;
     }
     if (found.state !== "usable") continue;

@@ -5,7 +5,7 @@ import { EngineError, reasonOf } from "./errors.ts";
 import { choosePorts, LOOPBACK } from "./ports.ts";
 
 /** An address that only this machine reaches. */
-export interface LoopbackPlace {
+export interface LoopbackAddress {
   readonly host: string;
   readonly port: number;
 }
@@ -26,14 +26,14 @@ const CONNECTIONS_MAX = 256;
  * Where an engine that checks no Host listens behind its guard. A web page can try any address of this machine, so on Linux
  * it is one of 2^24 addresses besides the port, made anew with each start. macOS has only one: there it is the port alone.
  */
-export async function hiddenPlace(): Promise<LoopbackPlace> {
+export async function hiddenAddress(): Promise<LoopbackAddress> {
   const { port } = await choosePorts({ port: { port: 0, variable: "" } });
   if (process.platform !== "linux") return { host: LOOPBACK, port };
   const octets = Array.from({ length: 3 }, () => String(randomInt(1, OCTET_MAX)));
   return { host: ["127", ...octets].join("."), port };
 }
 
-export const urlOf = ({ host, port }: LoopbackPlace): string => `http://${host}:${String(port)}`;
+export const urlOf = ({ host, port }: LoopbackAddress): string => `http://${host}:${String(port)}`;
 
 /** `api`: for programs, never for pages: JSON is posted, without an Origin. `pages`: for pages that it has served itself. */
 export type Audience = "api" | "pages";
@@ -61,7 +61,11 @@ function refusalOf({ headers, method }: IncomingMessage, hosts: readonly string[
  * of another site sends is refused, and so is a name that was rebound to this machine. There are no WebSockets. Throws EngineError
  * START_FAILED where the port is taken.
  */
-export async function guardLoopback(port: number, target: LoopbackPlace, audience: Audience): Promise<Guard> {
+export async function guardLoopback(
+  port: number,
+  target: LoopbackAddress,
+  audience: Audience,
+): Promise<Guard> {
   const hosts = [LOOPBACK, "localhost", "[::1]"].map((host) => `${host}:${String(port)}`);
   const agent = new Agent({ keepAlive: true });
   const server = createServer(ARRIVAL, (incoming, outgoing) => {
@@ -96,7 +100,7 @@ export async function guardLoopback(port: number, target: LoopbackPlace, audienc
 function forward(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  target: LoopbackPlace,
+  target: LoopbackAddress,
   agent: Agent,
 ): void {
   const { headers, method, url } = incoming;

@@ -144,7 +144,7 @@ async function waitForPrimary(host: string, access: MongodbAccess, signal: Abort
   }
 }
 
-export interface MongodbPlace {
+export interface MongodOptions {
   readonly binary: string;
   readonly dataDir: string;
   readonly port: number;
@@ -167,25 +167,25 @@ export const withoutCredentials = (uri: string): string => uri.replace(/^([a-z+]
  * mongod as a one-node replica set on loopback that answers only to the service's account, with a bounded cache; ready once
  * it is the primary and has let the account in.
  */
-export const mongodbSpec = (place: MongodbPlace): EngineSpec => ({
+export const mongodbSpec = (options: MongodOptions): EngineSpec => ({
   name: "mongod",
-  binary: place.binary,
+  binary: options.binary,
   args: [
-    ["--dbpath", mongodbFolder(place.dataDir)],
-    ["--bind_ip", LOOPBACK, "--port", String(place.port), "--nounixsocket"],
-    ["--keyFile", keyFileIn(place.dataDir)],
+    ["--dbpath", mongodbFolder(options.dataDir)],
+    ["--bind_ip", LOOPBACK, "--port", String(options.port), "--nounixsocket"],
+    ["--keyFile", keyFileIn(options.dataDir)],
     ["--replSet", REPLICA_SET, "--oplogSize", OPLOG_MB],
     ["--wiredTigerCacheSizeGB", CACHE_GB, "--quiet"],
     ["--setParameter", "diagnosticDataCollectionEnabled=false"],
     ["--setParameter", `shutdownTimeoutMillisForSignaledShutdown=${SHUTDOWN_WAIT_MS}`],
     ["--setParameter", `transactionLifetimeLimitSeconds=${TRANSACTION_SECONDS}`],
   ].flat(),
-  env: childEnvironment(place.env),
-  logFile: place.logFile,
+  env: childEnvironment(options.env),
+  logFile: options.logFile,
   stopGraceMs: STOP_GRACE_MS,
   remedy:
-    `Look into ${place.logFile}. Where the disk is full, make room and start again; ` +
-    `where the files in ${mongodbFolder(place.dataDir)} are damaged, put back a backup of all of DATA_DIR; ` +
+    `Look into ${options.logFile}. Where the disk is full, make room and start again; ` +
+    `where the files in ${mongodbFolder(options.dataDir)} are damaged, put back a backup of all of DATA_DIR; ` +
     "with MONGODB_URI the service uses a MongoDB of your own.",
-  ready: (signal) => waitForPrimary(`${LOOPBACK}:${String(place.port)}`, place.access, signal),
+  ready: (signal) => waitForPrimary(`${LOOPBACK}:${String(options.port)}`, options.access, signal),
 });

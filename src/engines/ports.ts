@@ -32,12 +32,12 @@ const close = (server: Server): Promise<void> =>
   });
 
 /** A wish for a port: 0 for any free one, and the variable that a person would change. */
-export interface PortWish {
+export interface PortRequest {
   readonly port: number;
   readonly variable: string;
 }
 
-async function hold({ port, variable }: PortWish): Promise<Server> {
+async function hold({ port, variable }: PortRequest): Promise<Server> {
   try {
     return await listen(port);
   } catch (error) {
@@ -55,16 +55,16 @@ async function hold({ port, variable }: PortWish): Promise<Server> {
  * get the same. Throws EngineError PORT_TAKEN, which names the port and the variable.
  */
 export async function choosePorts<K extends string>(
-  wishes: Readonly<Record<K, PortWish>>,
+  wishes: Readonly<Record<K, PortRequest>>,
 ): Promise<Record<K, number>>;
 export async function choosePorts(
-  wishes: Readonly<Record<string, PortWish>>,
+  wishes: Readonly<Record<string, PortRequest>>,
 ): Promise<Record<string, number>> {
   const held: Server[] = [];
   const ports: Record<string, number> = {};
   try {
-    for (const [name, wish] of Object.entries(wishes)) {
-      const server = await hold(wish);
+    for (const [name, request] of Object.entries(wishes)) {
+      const server = await hold(request);
       held.push(server);
       ports[name] = portOf(server);
     }

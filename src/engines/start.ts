@@ -6,10 +6,10 @@ import { ChainSnapshots, SNAPSHOT_INTERVAL_MS } from "./chain-snapshots.ts";
 import { chainFolder } from "./chain-state.ts";
 import { endOrphans, type HeldDataDir, holdDataDir } from "./data-dir.ts";
 import { EngineError, reasonOf } from "./errors.ts";
-import { type Guard, guardLoopback, hiddenPlace, type LoopbackPlace, urlOf } from "./loopback-guard.ts";
+import { type Guard, guardLoopback, hiddenAddress, type LoopbackAddress, urlOf } from "./loopback-guard.ts";
 import { MONGOD } from "./mongod-binary.ts";
 import { makeMongodbAccess, mongodbFolder, mongodbSpec, mongodbUri } from "./mongodb.ts";
-import { choosePorts, type EnginePorts, LOOPBACK, type PortWish } from "./ports.ts";
+import { choosePorts, type EnginePorts, LOOPBACK, type PortRequest } from "./ports.ts";
 import { type OnProgress, withTicker } from "./progress.ts";
 import { resolveContext, resolveEngine, type Resolution } from "./resolver.ts";
 import { type EngineSpec, Supervisor } from "./supervisor.ts";
@@ -70,7 +70,7 @@ interface Startup extends EngineOptions {
   readonly config: TemporalDevConfig;
 }
 
-type Wishes = Readonly<Record<string, PortWish>>;
+type Wishes = Readonly<Record<string, PortRequest>>;
 
 const mongodbPorts = ({ ports }: EngineOptions) => ({
   port: { port: ports.mongodb, variable: "MONGODB_PORT" },
@@ -154,19 +154,19 @@ async function startMongodb(
   });
 }
 
-type TemporalPlaceInfo = TemporalAddress & { readonly uiUrl: string | null };
+type TemporalInfo = TemporalAddress & { readonly uiUrl: string | null };
 
 async function startTemporal(
   startup: Startup,
   from: Resolution<TemporalAddress>,
-): Promise<Started<TemporalPlaceInfo>> {
+): Promise<Started<TemporalInfo>> {
   if (from.kind === "address") return { ...from.address, uiUrl: null, supervisor: null };
   const { config, env } = startup;
   const database = temporalDatabase(startup.held.path, config);
   await prepareTemporalDatabase(database);
   const engine = await untilPortsHold(async () => {
     const { port } = await choosePorts(temporalPorts(startup));
-    const ui = hasUi(startup) ? await hiddenPlace() : null;
+    const ui = hasUi(startup) ? await hiddenAddress() : null;
     const logFile = logIn(startup, "temporal");
     const spec = temporalSpec({ binary: from.path, database, port, ui, logFile, env, config });
     return { port, ui, supervisor: await supervise(startup, spec) };
@@ -181,7 +181,7 @@ async function startTemporal(
   };
 }
 
-const guardUi = (startup: Startup, ui: LoopbackPlace): Promise<Guard> =>
+const guardUi = (startup: Startup, ui: LoopbackAddress): Promise<Guard> =>
   untilPortsHold(async () => {
     const { uiPort } = await choosePorts(uiPorts(startup));
     return guardLoopback(uiPort, ui, "pages");
@@ -212,7 +212,7 @@ async function startChain(
   if (from.kind === "address") return { rpcUrl: from.address, directUrl: from.address, supervisor: null };
   const { env, held, onProgress } = startup;
   const engine = await untilPortsHold(async () => {
-    const at = await hiddenPlace();
+    const at = await hiddenAddress();
     const logFile = logIn(startup, "anvil");
     const spec = anvilSpec({ binary: from.path, dataDir: held.path, at, logFile, env, onProgress });
     return { at, supervisor: await supervise(startup, spec) };
@@ -266,14 +266,14 @@ function assertSupported({ env }: EngineOptions): void {
   );
 }
 
-const givenUpError = (): EngineError => new EngineError("START_FAILED", "The start was given up.");
+const abortError = (): EngineError => new EngineError("START_FAILED", "The start was given up.");
 
 /** For work that can't be told to end, and harms nobody who no longer waits for it. Throws EngineError START_FAILED. */
-async function unlessGivenUp<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
+async function unlessAborted<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
   if (signal === undefined) return work;
   const over = new AbortController();
   const givenUp = new Promise<never>((_resolve, reject) => {
-    const giveUp = (): void => reject(givenUpError());
+    const giveUp = (): void => reject(abortError());
     signal.addEventListener("abort", giveUp, { once: true, signal: over.signal });
     if (signal.aborted) giveUp();
   });
@@ -294,7 +294,7 @@ async function startHeld(options: EngineOptions, held: HeldDataDir): Promise<Run
   };
   await endOrphans(traces, options.onProgress);
   await assertPortsFree(options);
-  const resolutions = await unlessGivenUp(
+  const resolutions = await unlessAborted(
     options.signal,
     Promise.all([
       resolveEngine(MONGOD, context),
@@ -358,7 +358,7 @@ export async function startEngines(options: EngineOptions): Promise<RunningEngin
     const engines = await startHeld(options, held);
     if (options.signal?.aborted !== true) return engines;
     await engines.stop();
-    throw givenUpError();
+    throw abortError();
   } catch (error) {
     await held.release();
     if (error instanceof EngineError) throw error;

@@ -4,7 +4,7 @@ import { parse } from "yaml";
 import { z } from "zod";
 import { PACKAGE_ROOT } from "../lib/package-root.ts";
 import { EngineError, reasonOf } from "./errors.ts";
-import type { LoopbackPlace } from "./loopback-guard.ts";
+import type { LoopbackAddress } from "./loopback-guard.ts";
 import { LOOPBACK } from "./ports.ts";
 
 /**
@@ -88,10 +88,10 @@ export async function loadTemporalDevConfig(file: string = DEFAULT_FILE): Promis
   throw new EngineError("CONFIG", `${name} is not as it must be: ${issues.join("; ")}`);
 }
 
-export interface DevServerPlace {
+export interface DevServerOptions {
   readonly port: number;
   /** Where its UI listens; null: there is none. */
-  readonly ui: LoopbackPlace | null;
+  readonly ui: LoopbackAddress | null;
   readonly databaseFile: string;
 }
 
@@ -99,16 +99,16 @@ const flagsOf = (flag: string, values: Readonly<Record<string, string>>): string
   Object.entries(values).flatMap(([key, value]) => [flag, `${key}=${value}`]);
 
 /** The dev server's arguments: loopback only, everything else from the file. */
-export function temporalArguments(config: TemporalDevConfig, place: DevServerPlace): readonly string[] {
+export function temporalArguments(config: TemporalDevConfig, options: DevServerOptions): readonly string[] {
   const dynamicConfig = Object.entries(config.dynamicConfig).map(([key, value]) => [
     key,
     JSON.stringify(value),
   ]);
-  const { ui } = place;
+  const { ui } = options;
   return [
-    ["server", "start-dev", "--ip", LOOPBACK, "--port", String(place.port)],
+    ["server", "start-dev", "--ip", LOOPBACK, "--port", String(options.port)],
     ui === null ? ["--headless"] : ["--ui-ip", ui.host, "--ui-port", String(ui.port)],
-    ["--db-filename", place.databaseFile, "--namespace", config.namespace.name],
+    ["--db-filename", options.databaseFile, "--namespace", config.namespace.name],
     ["--log-level", config.logLevel, "--color", "never"],
     flagsOf("--search-attribute", config.searchAttributes),
     flagsOf("--sqlite-pragma", config.sqlitePragmas),

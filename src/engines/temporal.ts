@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Connection } from "@temporalio/client";
 import proto from "@temporalio/proto";
 import { childEnvironment } from "./environment.ts";
-import type { LoopbackPlace } from "./loopback-guard.ts";
+import type { LoopbackAddress } from "./loopback-guard.ts";
 import { accepts, LOOPBACK } from "./ports.ts";
 import type { EngineSpec } from "./supervisor.ts";
 import { temporalArguments, type TemporalDevConfig } from "./temporal-config.ts";
@@ -96,25 +96,25 @@ async function settle(address: string, config: TemporalDevConfig): Promise<void>
   }
 }
 
-export interface TemporalPlace {
+export interface TemporalOptions {
   readonly binary: string;
   readonly database: string;
   readonly port: number;
   /** Where its UI listens; null: there is none. */
-  readonly ui: LoopbackPlace | null;
+  readonly ui: LoopbackAddress | null;
   readonly logFile: string;
   readonly env: NodeJS.ProcessEnv;
   readonly config: TemporalDevConfig;
 }
 
-async function waitUntilUsable(place: TemporalPlace, signal: AbortSignal): Promise<void> {
+async function waitUntilUsable(options: TemporalOptions, signal: AbortSignal): Promise<void> {
   let last: unknown = new Error("it never listened");
   while (!signal.aborted) {
     try {
-      const { port, ui } = place;
+      const { port, ui } = options;
       if ((await accepts(port)) && (ui === null || (await accepts(ui.port, ui.host)))) {
-        await settle(`${LOOPBACK}:${String(port)}`, place.config);
-        await rm(firstStartMark(place.database), { force: true });
+        await settle(`${LOOPBACK}:${String(port)}`, options.config);
+        await rm(firstStartMark(options.database), { force: true });
         return;
       }
     } catch (error) {
@@ -129,21 +129,21 @@ async function waitUntilUsable(place: TemporalPlace, signal: AbortSignal): Promi
  * The Temporal dev server on loopback, as temporal-dev.yaml has it; ready once its namespace answers with
  * all search attributes and the retention of the file.
  */
-export const temporalSpec = (place: TemporalPlace): EngineSpec => ({
+export const temporalSpec = (options: TemporalOptions): EngineSpec => ({
   name: "temporal",
-  binary: place.binary,
-  args: temporalArguments(place.config, {
-    port: place.port,
-    ui: place.ui,
-    databaseFile: place.database,
+  binary: options.binary,
+  args: temporalArguments(options.config, {
+    port: options.port,
+    ui: options.ui,
+    databaseFile: options.database,
   }),
-  env: childEnvironment(place.env),
-  logFile: place.logFile,
+  env: childEnvironment(options.env),
+  logFile: options.logFile,
   stopGraceMs: STOP_GRACE_MS,
   remedy:
-    `Look into ${place.logFile}. Where the disk is full, make room and start again; ` +
-    `where ${place.database} is damaged, put back a backup of all of DATA_DIR (without one, move the file away: ` +
+    `Look into ${options.logFile}. Where the disk is full, make room and start again; ` +
+    `where ${options.database} is damaged, put back a backup of all of DATA_DIR (without one, move the file away: ` +
     "`npm run admin -- restore-ledger` makes each project's ledger anew from the records); " +
     "with TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE the service uses a Temporal of your own.",
-  ready: (signal) => waitUntilUsable(place, signal),
+  ready: (signal) => waitUntilUsable(options, signal),
 });

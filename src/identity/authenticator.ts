@@ -17,8 +17,8 @@ import { withTimeout } from "../lib/with-timeout.ts";
 const AUTHENTICATION_MS = 3_000;
 
 /** Agents whose key was good are remembered, so many and so long. How long does not matter for what they may do: a ledger sees to that. */
-const REMEMBERED_MAX = 5_000;
-const REMEMBERED_MS = 30_000;
+const CACHED_AGENTS_MAX = 5_000;
+const CACHED_AGENT_MS = 30_000;
 
 export interface AuthenticatorDependencies {
   readonly agents: Collection<AgentDocument>;
@@ -45,7 +45,7 @@ export interface Authentication {
 
 export interface AuthenticationOptions {
   /** An agent whose key was good some seconds ago will do: what it asks for is judged by the agent as it is now. */
-  readonly mayRemember?: boolean;
+  readonly mayUseCache?: boolean;
 }
 
 interface AgentAuthentication extends Authentication {
@@ -63,7 +63,7 @@ export class Authenticator {
   readonly #dependencies: AuthenticatorDependencies;
   /** Look-ups of requests that arrive together go together; nothing is kept for later ones. */
   readonly #agentsByHash: DataLoader<string, AgentDocument | null>;
-  readonly #remembered = new LRUCache<string, AgentPrincipal>({ max: REMEMBERED_MAX, ttl: REMEMBERED_MS });
+  readonly #cached = new LRUCache<string, AgentPrincipal>({ max: CACHED_AGENTS_MAX, ttl: CACHED_AGENT_MS });
 
   constructor(dependencies: AuthenticatorDependencies) {
     this.#dependencies = dependencies;
@@ -85,11 +85,11 @@ export class Authenticator {
     }
   }
 
-  async #verify(token: string, { mayRemember = false }: AuthenticationOptions): Promise<Authentication> {
+  async #verify(token: string, { mayUseCache = false }: AuthenticationOptions): Promise<Authentication> {
     switch (classifyApiKey(token)) {
       case "agent": {
         const hash = this.#dependencies.hashApiKey(token);
-        return (mayRemember ? this.#rememberedAgent(hash) : null) ?? (await this.#agent(hash));
+        return (mayUseCache ? this.#cachedAgent(hash) : null) ?? (await this.#agent(hash));
       }
       case "organization": {
         const result = await this.#dependencies.authenticateOrganizationKey(token);
@@ -107,22 +107,22 @@ export class Authenticator {
     }
   }
 
-  #rememberedAgent(hash: string): Authentication | null {
-    const principal = this.#remembered.get(hash);
+  #cachedAgent(hash: string): Authentication | null {
+    const principal = this.#cached.get(hash);
     if (principal === undefined) return null;
     const { agent, keyId } = principal;
     this.#dependencies.onAgentKeyUsed(agent);
     const verify = async (): Promise<Result<AgentPrincipal>> =>
       (await withTimeout(AUTHENTICATION_MS, this.#agent(hash))).result;
-    const remembered = { revision: agent.revision, verify };
+    const cached = { revision: agent.revision, verify };
     return {
-      result: ok({ ...principal, remembered }),
+      result: ok({ ...principal, cached }),
       caller: { id: keyId, organizationId: agent.organizationId },
     };
   }
 
   async #agent(hash: string): Promise<AgentAuthentication> {
-    this.#remembered.delete(hash);
+    this.#cached.delete(hash);
     const { isFirstUseAccepted, onAgentKeyUsed } = this.#dependencies;
     const agent = await this.#agentsByHash.load(hash);
     if (agent === null || agent.key === null || agent.lifecycle === "archived") return nobody;
@@ -133,7 +133,7 @@ export class Authenticator {
     const caller = { id: agent.key.id, organizationId: agent.organizationId };
     if (agent.lifecycle === "paused") return { result: refused(refusal("AGENT_PAUSED")), caller };
     const principal: AgentPrincipal = { type: "agent", agent, keyId: agent.key.id };
-    if (!isFirst) this.#remembered.set(hash, principal);
+    if (!isFirst) this.#cached.set(hash, principal);
     return { result: ok(principal), caller };
   }
 }

@@ -1,4 +1,4 @@
-import type { Access, ManagementAccess, PersonNeeds, Role } from "../contract/types.ts";
+import type { Access, ManagementAccess, PersonRequirements, Role } from "../contract/types.ts";
 import type { Refusal } from "../domain/errors.ts";
 import { refusal } from "../domain/errors.ts";
 import type { SessionPrincipal } from "./principal.ts";
@@ -45,8 +45,8 @@ export function authorizeBody(
     return tool === null || mayUse(principal, tool) ? null : refusal("TOOL_NOT_ALLOWED");
   }
   if (access.kind === "management" && principal?.type === "session") {
-    const needs = access.needsOf?.(body) ?? null;
-    return needs === null ? null : authorizePerson(needs, principal, now);
+    const requirements = access.requirementsOf?.(body) ?? null;
+    return requirements === null ? null : authorizePerson(requirements, principal, now);
   }
   return null;
 }
@@ -59,9 +59,13 @@ function authorizeKey(access: ManagementAccess, { scopes }: OrganizationKeyPrinc
   return refusal("INSUFFICIENT_SCOPE", undefined, { requiredScope });
 }
 
-function authorizePerson(needs: PersonNeeds, principal: SessionPrincipal, now: Date): Refusal | null {
-  if (outranks(needs.role, principal.role)) return refusal("ROLE_REQUIRED");
-  return needs.stepUp && !isSteppedUp(principal, now) ? refusal("STEP_UP_REQUIRED") : null;
+function authorizePerson(
+  requirements: PersonRequirements,
+  principal: SessionPrincipal,
+  now: Date,
+): Refusal | null {
+  if (outranks(requirements.role, principal.role)) return refusal("ROLE_REQUIRED");
+  return requirements.stepUp && !isSteppedUp(principal, now) ? refusal("STEP_UP_REQUIRED") : null;
 }
 
 /** Whether an agent's key is scoped to a tool; one without scopes has the full set. */

@@ -12,9 +12,9 @@ const WHOLE_ORGANIZATION: Binding = { type: "organization" };
 export const bindingOf = (principal: ManagementPrincipal): Binding =>
   principal.type === "session" ? WHOLE_ORGANIZATION : principal.binding;
 
-export function covers(binding: Binding, place: ContainerRef): boolean {
+export function covers(binding: Binding, container: ContainerRef): boolean {
   if (binding.type === "organization") return true;
-  return (binding.type === "project" ? place.projectId : place.teamId) === binding.id;
+  return (binding.type === "project" ? container.projectId : container.teamId) === binding.id;
 }
 
 /** What narrows a list of records that name their project and team. */

@@ -24,7 +24,7 @@ import { SessionTokens } from "./session-token.ts";
 import { loadSigningKey } from "./signing-key.ts";
 
 /** By then whoever waits has been answered. */
-const WAIT_FOR_TURN_MS = 4_000;
+const LOCK_WAIT_MS = 4_000;
 
 export interface AuthDeps {
   readonly db: Db;
@@ -41,7 +41,7 @@ export interface AuthDeps {
   /** Null or missing: invites are not mailed, and their tokens are answered. */
   readonly mailing?: Mailing | null;
   /** Told, at most about once a minute for each of them, which sessions are used. */
-  readonly onSessionSeen?: (sessionId: string) => void;
+  readonly onSessionUsed?: (sessionId: string) => void;
   /** Shared with whoever else needs callers' organizations. */
   readonly organizations?: Organizations;
 }
@@ -68,7 +68,7 @@ export interface AuthContext {
   readonly masterKey: MasterKey;
   readonly collections: AuthCollections;
   /** Look-ups of requests that arrive together go together; nothing is kept for later ones. */
-  readonly lookUps: {
+  readonly loaders: {
     readonly sessions: DataLoader<string, SessionDocument | null>;
     readonly users: DataLoader<string, UserDocument | null>;
   };
@@ -85,7 +85,7 @@ export interface AuthContext {
   readonly provision: Provision;
   readonly mailing: Mailing | null;
   readonly inviteRequests: InviteRequests;
-  readonly onSeen: (sessionId: string) => void;
+  readonly onSessionUsed: (sessionId: string) => void;
   /** Lets changes of one organization's members, or of one person's factors, wait for each other, which would only conflict. */
   readonly mutex: KeyedMutex;
 }
@@ -105,7 +105,7 @@ export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
     db,
     masterKey,
     collections,
-    lookUps: {
+    loaders: {
       sessions: documentLoader(
         (_id) => collections.sessions.findOne({ _id }),
         (ids) => collections.sessions.find({ _id: { $in: [...ids] } }).toArray(),
@@ -128,7 +128,7 @@ export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
     provision: deps.provision ?? (() => Promise.resolve()),
     mailing: deps.mailing ?? null,
     inviteRequests: new InviteRequests(collections.inviteRequests, sealer),
-    onSeen: deps.onSessionSeen ?? (() => undefined),
-    mutex: new KeyedMutex(WAIT_FOR_TURN_MS),
+    onSessionUsed: deps.onSessionUsed ?? (() => undefined),
+    mutex: new KeyedMutex(LOCK_WAIT_MS),
   };
 }

@@ -31,7 +31,7 @@ const SIGN_IN_AGAIN =
  * Why somebody must not begin an enrolment now, or null. A further factor needs step-up with one that is there. The first
  * needs a sign-in of just now: a stolen refresh token would enrol one of the thief's own, and step up by it.
  */
-export function whyNotEnrol(
+export function enrolmentRefusal(
   principal: SessionPrincipal,
   factors: readonly FactorDocument[],
   now: Date,

@@ -23,7 +23,7 @@ interface Window {
  * Takes a place for one more mailed invite under both caps, in the transaction that writes the invite: of any number at once exactly so many are
  * let through, and what is not written takes none. A refusal leaves the transaction to be aborted.
  */
-export async function takeInvitePlace(
+export async function takeInviteSlot(
   counts: Collection<InviteCountDocument>,
   invite: { readonly organizationId: string; readonly emailNormalized: string },
   now: Date,

@@ -10,7 +10,7 @@ import { changed, type Outcome, unchanged } from "../audit/notes.ts";
 import type { AuthContext, Mailing, WritingContext } from "./context.ts";
 import type { InviteDocument, Role, UserDocument } from "../store/identity-documents.ts";
 import { normalizeEmail } from "./email.ts";
-import { takeInvitePlace } from "./invite-caps.ts";
+import { takeInviteSlot } from "./invite-caps.ts";
 import type { InviteAnswer } from "./invite-requests.ts";
 import { EMAIL_TAKEN, invalid, newUser } from "./new-user.ts";
 import { chosenPasswordIssue } from "./passwords.ts";
@@ -133,10 +133,10 @@ async function write(
   if (member !== null) return invalid("email", "This person is a member already.");
   const open = { organizationId, emailNormalized, expiresAt: { $gt: createdAt } };
   const replaced = await collections.invites.findOne(open, { session });
-  const denied = replaced === null ? null : whyNotEnd(replaced, principal, createdAt);
+  const denied = replaced === null ? null : revokeRefusal(replaced, principal, createdAt);
   if (denied !== null) return denied;
   const over =
-    mailing === null ? null : await takeInvitePlace(collections.inviteCounts, invite, createdAt, session);
+    mailing === null ? null : await takeInviteSlot(collections.inviteCounts, invite, createdAt, session);
   if (over !== null) {
     await session.abortTransaction();
     return over;
@@ -157,7 +157,7 @@ export async function revokeInvite(
   return await transaction<Result<InviteDocument>>(async (session) => {
     const found = await collections.invites.findOne(open, { session });
     if (found === null) return unchanged(refused(refusal("NOT_FOUND")));
-    const denied = whyNotEnd(found, principal, now);
+    const denied = revokeRefusal(found, principal, now);
     if (denied !== null) return unchanged(refused(denied));
     const { deletedCount } = await collections.invites.deleteOne(open, { session });
     if (deletedCount === 0) return unchanged(refused(refusal("NOT_FOUND")));
@@ -239,7 +239,7 @@ async function join(
 }
 
 /** Why a person must not end an open invite: who can't make an owner must not keep somebody from becoming one. */
-function whyNotEnd({ role }: InviteDocument, principal: SessionPrincipal, now: Date): Refusal | null {
+function revokeRefusal({ role }: InviteDocument, principal: SessionPrincipal, now: Date): Refusal | null {
   if (role !== "owner") return null;
   if (!mayInvite(principal.role, role)) return refusal("ROLE_REQUIRED");
   return isSteppedUp(principal, now) ? null : refusal("STEP_UP_REQUIRED");

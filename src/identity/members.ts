@@ -60,7 +60,7 @@ export async function changeRole(
 ): Promise<Result<RoleChanged>> {
   const done = await changeMember<MemberChanged>(context, principal, memberId, async (member, session) => {
     if (member.role === role) return unchanged(ok({ member, lost: [] }));
-    const reason = await whyUntouchable(context, principal, member, session);
+    const reason = await changeRefusal(context, principal, member, session);
     if (reason !== null) return unchanged(refused(reason));
     await context.collections.users.updateOne({ _id: member._id }, { $set: { role } }, { session });
     const lost = role === "member" ? await loseKeys(context, member, keys, session) : [];
@@ -86,7 +86,7 @@ export async function removeMember(
 ): Promise<Result<null>> {
   const { factors, invites, sessions, users } = context.collections;
   return await changeMember<null>(context, principal, memberId, async (member, session) => {
-    const reason = await whyUntouchable(context, principal, member, session);
+    const reason = await changeRefusal(context, principal, member, session);
     if (reason !== null) return unchanged(refused(reason));
     await users.deleteOne({ _id: member._id }, { session });
     const ended = { revokedAt: context.clock(), revokedBecause: "member_removed" } as const;
@@ -153,7 +153,7 @@ async function changeMember<T>(
  * Why the caller must not change this member, or null. Only an owner touches an owner; the last one stays; and the
  * caller must still be what they were when the request came in.
  */
-async function whyUntouchable(
+async function changeRefusal(
   { collections }: AuthContext,
   principal: SessionPrincipal,
   member: UserDocument,

@@ -1,5 +1,5 @@
 import type { Collections } from "../store/collections.ts";
-import { given } from "../store/lists.ts";
+import { definedFields } from "../store/lists.ts";
 
 /** Containers that a list is narrowed to: by its caller's filters, or by the binding of a key. */
 export interface NarrowedTo {
@@ -16,13 +16,13 @@ type Chain = NarrowedTo & { readonly organizationId: string };
 /** The narrowest first. The record of each names all that it lies in, and none is ever moved. */
 const LEVELS = ["agentId", "teamId", "projectId"] as const;
 
-const PLACE = { projection: { organizationId: 1, projectId: 1, teamId: 1 } } as const;
+const SCOPE_FIELDS = { projection: { organizationId: 1, projectId: 1, teamId: 1 } } as const;
 
 const CHAIN_OF: Readonly<
   Record<(typeof LEVELS)[number], (records: Records, id: string) => Promise<Chain | null>>
 > = {
   async agentId({ agents }, agentId) {
-    const agent = await agents.findOne({ _id: agentId }, PLACE);
+    const agent = await agents.findOne({ _id: agentId }, SCOPE_FIELDS);
     return (
       agent && {
         organizationId: agent.organizationId,
@@ -33,11 +33,11 @@ const CHAIN_OF: Readonly<
     );
   },
   async teamId({ teams }, teamId) {
-    const team = await teams.findOne({ _id: teamId }, PLACE);
+    const team = await teams.findOne({ _id: teamId }, SCOPE_FIELDS);
     return team && { organizationId: team.organizationId, projectId: team.projectId, teamId };
   },
   async projectId({ projects }, projectId) {
-    const project = await projects.findOne({ _id: projectId }, PLACE);
+    const project = await projects.findOne({ _id: projectId }, SCOPE_FIELDS);
     return project && { organizationId: project.organizationId, projectId };
   },
 };
@@ -53,7 +53,7 @@ export async function narrowest(
   filter: NarrowedTo,
   binding: NarrowedTo,
 ): Promise<Readonly<Record<string, string>> | null> {
-  const named: NarrowedTo = { ...binding, ...given(filter) };
+  const named: NarrowedTo = { ...binding, ...definedFields(filter) };
   const isOutside = LEVELS.some((level) => binding[level] !== undefined && named[level] !== binding[level]);
   if (isOutside) return null;
   const level = LEVELS.find((each) => named[each] !== undefined);

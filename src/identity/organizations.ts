@@ -3,12 +3,12 @@ import type { Collection } from "mongodb";
 import type { OrganizationDocument } from "../store/identity-documents.ts";
 
 /** How long a plan, or a name, may be out of date. */
-const KEPT_MS = 10_000;
+const CACHE_TTL_MS = 10_000;
 const ORGANIZATIONS_MAX = 10_000;
 
 export type FindOrganization = (id: string) => Promise<OrganizationDocument | null>;
 
-interface Kept {
+interface CacheEntry {
   readonly organization: Promise<OrganizationDocument | null>;
   readonly until: number;
 }
@@ -21,7 +21,7 @@ interface Kept {
 export class Organizations {
   readonly #find: FindOrganization;
   readonly #clock: () => Date;
-  readonly #kept = new LRUCache<string, Kept>({ max: ORGANIZATIONS_MAX });
+  readonly #kept = new LRUCache<string, CacheEntry>({ max: ORGANIZATIONS_MAX });
 
   constructor(find: FindOrganization, clock: () => Date) {
     this.#find = find;
@@ -37,7 +37,7 @@ export class Organizations {
     const known = this.#kept.get(id);
     if (known !== undefined && now < known.until) return known.organization;
     const organization = this.#find(id);
-    const kept = { organization, until: now + KEPT_MS };
+    const kept = { organization, until: now + CACHE_TTL_MS };
     this.#kept.set(id, kept);
     try {
       const found = await organization;
@@ -50,7 +50,7 @@ export class Organizations {
   }
 
   /** Unless another read has taken its place. */
-  #forget(id: string, kept: Kept): void {
+  #forget(id: string, kept: CacheEntry): void {
     if (this.#kept.get(id) === kept) this.#kept.delete(id);
   }
 }

@@ -11,11 +11,11 @@ import type { SignedIn } from "./sessions.ts";
 import { beginSession } from "./sign-in.ts";
 
 /** Nobody is known yet: it is good in whoever's hands it is, together with a passkey. */
-const BY_ANYBODY = { purpose: "sign_in", userId: null, sessionId: null } as const;
+const ANONYMOUS = { purpose: "sign_in", userId: null, sessionId: null } as const;
 
 /** Begins a sign-in by passkey. It names no credentials, so it tells nobody whose there are. */
 export async function passkeySignInOptions(context: AuthContext): Promise<RequestOptions> {
-  const challenge = await issueChallenge(context, BY_ANYBODY);
+  const challenge = await issueChallenge(context, ANONYMOUS);
   return await (await ceremonies()).assertionOptions(context.relyingParty, challenge, []);
 }
 
@@ -32,7 +32,7 @@ export async function signInWithPasskey(
   const { users } = context.collections;
   // As they were before the passkey was accepted: after a reset of their factors meanwhile their session is over when it begins.
   const before: UserDocument[] = [];
-  const used = await usePasskey(context, response, BY_ANYBODY, async ({ userId }) => {
+  const used = await usePasskey(context, response, ANONYMOUS, async ({ userId }) => {
     const owner = await users.findOne({ _id: userId });
     if (owner === null) return;
     before.push(owner);

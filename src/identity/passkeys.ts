@@ -6,7 +6,7 @@ import { isDuplicateKey } from "../secrets/settings.ts";
 import { changed, unchanged } from "../audit/notes.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
 import type { PasskeyDocument } from "../store/identity-documents.ts";
-import { changeOwnFactors, factorsOf, hasFactor, stepUpRequired, whyNotEnrol } from "./factors.ts";
+import { changeOwnFactors, factorsOf, hasFactor, stepUpRequired, enrolmentRefusal } from "./factors.ts";
 import type { NewPasskey } from "./passkey-ceremonies.ts";
 import { type ChallengeFor, issueChallenge, takeChallenge } from "./passkey-challenges.ts";
 import { notAccepted } from "./passkey-use.ts";
@@ -37,7 +37,7 @@ export async function passkeyOptions(
   const factors = await factorsOf(context, principal.userId);
   const now = context.clock();
   const steppedUp = isSteppedUp(principal, now);
-  const reason = whyNotEnrol(principal, factors, now);
+  const reason = enrolmentRefusal(principal, factors, now);
   if (reason !== null) return refused(reason);
   const passkeys = factors.filter(isPasskey);
   if (passkeys.length >= PASSKEYS_MAX) return refused(refusal("TOO_MANY_PASSKEYS"));
@@ -137,8 +137,8 @@ export const removePasskey = (
     const one = factors.filter(isPasskey).find((passkey) => passkey._id === id);
     if (one === undefined) return unchanged(refused(refusal("NOT_FOUND")));
     const others = factors.filter((factor) => factor._id !== id);
-    const keepsOne = role !== "member" || secondFactorRequired === true;
-    if (keepsOne && !others.some(isInForce)) return unchanged(refused(refusal("LAST_FACTOR")));
+    const mustKeepOne = role !== "member" || secondFactorRequired === true;
+    if (mustKeepOne && !others.some(isInForce)) return unchanged(refused(refusal("LAST_FACTOR")));
     await context.collections.passkeys.deleteOne({ _id: id, userId }, { session });
     return changed(ok(null), { before: { name: one.name } });
   });

@@ -14,14 +14,14 @@ export interface AgentPrincipal {
   /** The key that it came with. */
   readonly keyId: string;
   /** Left out where the agent's record was read for this request. */
-  readonly remembered?: RememberedAgent;
+  readonly cached?: CachedAgent;
 }
 
 /**
  * The agent as this process read it some seconds ago. Good for nothing but a payment: its ledger refuses it where the agent has changed,
  * and then it has to be verified.
  */
-export interface RememberedAgent {
+export interface CachedAgent {
   readonly revision: number;
   /** Verifies the key by the agent's record as it is now. */
   readonly verify: () => Promise<Result<AgentPrincipal>>;

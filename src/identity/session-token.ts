@@ -87,13 +87,13 @@ export class SessionTokens {
   async verify(token: string, now: Date): Promise<SessionTokenSubject | "expired" | null> {
     if (token.length > MAX_TOKEN_CHARACTERS) return null;
     const hash = createHash("sha256").update(token).digest("base64url");
-    const known = this.#verified.get(hash) ?? (await this.#verifyAnew(token, hash, now));
+    const known = this.#verified.get(hash) ?? (await this.#verifySignature(token, hash, now));
     if (known === null || known === "expired") return known;
     return now.getTime() >= known.expiresAtMs ? "expired" : known.subject;
   }
 
   /** What is once well signed stays it; only its end is asked for each time. A bad token is not remembered. */
-  async #verifyAnew(token: string, hash: string, now: Date): Promise<Verified | "expired" | null> {
+  async #verifySignature(token: string, hash: string, now: Date): Promise<Verified | "expired" | null> {
     try {
       const { payload } = await jwtVerify(token, this.#key.publicKey, {
         algorithms: [ALGORITHM],

@@ -25,7 +25,7 @@ import {
 const SESSION_LIFETIME_MILLISECONDS = 30 * 24 * 3600 * 1000;
 
 /** How exactly it is known when a session was seen last. */
-const SEEN_EVERY_MILLISECONDS = 60 * 1000;
+const LAST_SEEN_PRECISION_MS = 60 * 1000;
 
 /** What a client comes back with. */
 export interface SessionTokensIssued {
@@ -64,7 +64,7 @@ interface LiveSession extends Person {
   readonly session: SessionDocument;
 }
 
-const nobodyAsks: Concerns = () => undefined;
+const noConcerns: Concerns = () => undefined;
 const unauthorized = () => refused(refusal("UNAUTHORIZED"));
 
 /** A session that begins, and what its client comes back with. */
@@ -166,7 +166,8 @@ export async function authenticateSession(
   const live = await readLiveSession(context, subject, now);
   if (live === null) return unauthorized();
   const { session, user } = live;
-  if (now.getTime() - session.lastSeenAt.getTime() >= SEEN_EVERY_MILLISECONDS) context.onSeen(session._id);
+  if (now.getTime() - session.lastSeenAt.getTime() >= LAST_SEEN_PRECISION_MS)
+    context.onSessionUsed(session._id);
   const mustEnrol = user.secondFactorRequired === true && !(await hasFactor(context, user._id));
   return ok(principalOf(live, mustEnrol));
 }
@@ -179,7 +180,7 @@ export async function refreshSession(
   context: WritingContext,
   refreshToken: string,
   now: Date,
-  concerns: Concerns = nobodyAsks,
+  concerns: Concerns = noConcerns,
 ): Promise<Result<SignedIn>> {
   const presented = context.refreshTokens.read(refreshToken);
   if (presented === null) return unauthorized();
@@ -235,16 +236,16 @@ export async function signOut(
  */
 async function readLiveSession(
   context: AuthContext,
-  said: Pick<SessionTokenSubject, "sessionId"> & Partial<SessionTokenSubject>,
+  claimed: Pick<SessionTokenSubject, "sessionId"> & Partial<SessionTokenSubject>,
   now: Date,
 ): Promise<LiveSession | null> {
-  const { lookUps, organizations } = context;
-  const reading = lookUps.sessions.load(said.sessionId);
-  const { organizationId, userId } = said.userId === undefined ? ((await reading) ?? said) : said;
+  const { loaders, organizations } = context;
+  const reading = loaders.sessions.load(claimed.sessionId);
+  const { organizationId, userId } = claimed.userId === undefined ? ((await reading) ?? claimed) : claimed;
   if (userId === undefined || organizationId === undefined) return null;
   const [session, user, organization] = await Promise.all([
     reading,
-    lookUps.users.load(userId),
+    loaders.users.load(userId),
     organizations.of(organizationId),
   ]);
   if (session === null || user === null || organization === null) return null;

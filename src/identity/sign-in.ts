@@ -6,7 +6,7 @@ import type { AuthenticationMethod, UserDocument } from "../store/identity-docum
 import { normalizeEmail } from "./email.ts";
 import { isSamePassword } from "./passwords.ts";
 import { openSession, repairProvisioning, type SignedIn } from "./sessions.ts";
-import { keepConfirmed, spendTotpCode } from "./totp-factor.ts";
+import { onlyUseCode, spendTotpCode } from "./totp-factor.ts";
 import { confirmedFactorKinds } from "./views.ts";
 
 export interface SignInInput {
@@ -43,8 +43,8 @@ export async function signIn(
     context.passwords.hash(input.email, input.password),
   ]);
   const fitting = accounts.filter(({ passwordHash }) => isSamePassword(passwordHash, hash));
-  const isMeant = !isShared || input.organizationId !== undefined || typeof input.onlyUserId === "string";
-  const refusedOnes = () => accounts.map((account) => concernedByRefused(account, isMeant));
+  const isAddressed = !isShared || input.organizationId !== undefined || typeof input.onlyUserId === "string";
+  const refusedOnes = () => accounts.map((account) => concernedByRefused(account, isAddressed));
   for (const account of fitting.length === 0 ? refusedOnes() : fitting.map(concerned)) concerns(account);
   const [user, another] = fitting;
   if (user === undefined) return refused(refusal("UNAUTHORIZED", "The e-mail or the password is wrong."));
@@ -65,8 +65,8 @@ const concerned = ({ _id, name, organizationId }: UserDocument): ConcernedAccoun
  * request came from is told only where it is proved, or this account is meant. That depends on nothing but this account and the request, so
  * that no log tells whether the address has another account elsewhere.
  */
-function concernedByRefused(account: UserDocument, isMeant: boolean): ConcernedAccount {
-  const isNotified = isMeant || account.emailVerified;
+function concernedByRefused(account: UserDocument, isAddressed: boolean): ConcernedAccount {
+  const isNotified = isAddressed || account.emailVerified;
   return isNotified ? concerned(account) : { ...concerned(account), isOriginHidden: true };
 }
 
@@ -129,7 +129,7 @@ async function secondFactor(
   const factors = await context.collections.factors.find({ userId }).toArray();
   if (!confirmedFactorKinds(factors).includes("totp")) return ok(["pwd"]);
   if (code === undefined) return refused(refusal("SECOND_FACTOR_REQUIRED"));
-  const spent = await spendTotpCode(context, { userId, slot: "confirmed", code, now }, keepConfirmed);
+  const spent = await spendTotpCode(context, { userId, slot: "confirmed", code, now }, onlyUseCode);
   if (spent.ok) return ok(["pwd", "otp"]);
   // This code has two statuses: 401 at sign-in, 403 elsewhere.
   return spent.refusal.code === "SECOND_FACTOR_INVALID" ? refused({ ...spent.refusal, status: 401 }) : spent;

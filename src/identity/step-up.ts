@@ -8,7 +8,7 @@ import { ceremonies } from "./webauthn.ts";
 import { type ChallengeFor, issueChallenge } from "./passkey-challenges.ts";
 import { usePasskey } from "./passkey-use.ts";
 import type { SessionPrincipal } from "./principal.ts";
-import { keepConfirmed, spendTotpCode } from "./totp-factor.ts";
+import { onlyUseCode, spendTotpCode } from "./totp-factor.ts";
 import { isPasskey } from "./views.ts";
 
 /** A step-up elevates the session for 5 minutes. */
@@ -64,5 +64,5 @@ async function verifyFactor(
 ): Promise<Result<unknown>> {
   if (input.method === "passkey") return await usePasskey(context, input.response, stepUpBy(principal));
   const request = { userId: principal.userId, slot: "confirmed", code: input.code, now } as const;
-  return await spendTotpCode(context, request, keepConfirmed);
+  return await spendTotpCode(context, request, onlyUseCode);
 }

@@ -3,7 +3,7 @@ import { changed, unchanged } from "../audit/notes.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
 import { isDuplicateKey } from "../secrets/settings.ts";
 import type { PendingTotpSecret, TotpFactorDocument } from "../store/identity-documents.ts";
-import { changeOwnFactors, factorsOf, hasFactor, stepUpRequired, whyNotEnrol } from "./factors.ts";
+import { changeOwnFactors, factorsOf, hasFactor, stepUpRequired, enrolmentRefusal } from "./factors.ts";
 import { newUuid } from "./ids.ts";
 import { isSteppedUp, type SessionPrincipal } from "./principal.ts";
 import { newTotpSecret, otpauthUrl } from "./totp-code.ts";
@@ -38,7 +38,7 @@ export async function enrollTotp(
   const now = context.clock();
   const { sessionId, userId } = principal;
   const steppedUp = isSteppedUp(principal, now);
-  const reason = whyNotEnrol(principal, await factorsOf(context, userId), now);
+  const reason = enrolmentRefusal(principal, await factorsOf(context, userId), now);
   if (reason !== null) return refused(reason);
   await ensureRecord(context, userId);
   const secret = newTotpSecret(context.randomBytes);

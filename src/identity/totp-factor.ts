@@ -6,7 +6,7 @@ import type { TotpFactorDocument, TotpSecret } from "../store/identity-documents
 import { matchingStep } from "./totp-code.ts";
 
 /** 5 wrong codes lock the factor for 15 minutes; the fifth still answers that it was wrong. */
-const MAX_WRONG_CODES = 5;
+const WRONG_CODES_MAX = 5;
 const LOCK_MILLISECONDS = 15 * 60 * 1000;
 
 const SEALING_PURPOSE = "totp-secret";
@@ -64,7 +64,7 @@ export async function spendTotpCode(
 }
 
 /** The change that only uses the code up. */
-export const keepConfirmed: OnAccepted = (_secret, step) => ({
+export const onlyUseCode: OnAccepted = (_secret, step) => ({
   $set: { "confirmed.lastUsedStep": step, "confirmed.wrongCodes": 0, "confirmed.lockedUntil": null },
 });
 
@@ -84,7 +84,7 @@ async function countWrongCode(
         [wrongCodes]: { $cond: [{ $eq: [`$${lockedUntil}`, null] }, { $add: [`$${wrongCodes}`, 1] }, 1] },
       },
     },
-    { $set: { [lockedUntil]: { $cond: [{ $gte: [`$${wrongCodes}`, MAX_WRONG_CODES] }, lockEnds, null] } } },
+    { $set: { [lockedUntil]: { $cond: [{ $gte: [`$${wrongCodes}`, WRONG_CODES_MAX] }, lockEnds, null] } } },
   ];
   const counted = await context.collections.totpFactors.updateOne(unlocked, count, within(request));
   return counted.matchedCount === 1 ? invalid() : notAccepted(await readSecret(context, request), now);

@@ -15,7 +15,7 @@ export class Arrival {
   }
 
   /** The same as if the work had taken no time: what the caller takes to send the rest of the request is not the service's. */
-  async aside<T>(work: Promise<T>): Promise<T> {
+  async excluding<T>(work: Promise<T>): Promise<T> {
     const began = performance.now();
     try {
       return await work;

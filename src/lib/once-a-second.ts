@@ -1,27 +1,27 @@
 /** So old may an answer be. */
-const FRESH_MS = 1_000;
+const MAX_AGE_MS = 1_000;
 
 /**
  * Looks at most once at a time, and not again within a second: whoever asks often costs nothing. A look that failed is not kept. `now`
  * in milliseconds, on a clock that only goes forward.
  */
 export function onceASecond<T>(
-  look: () => Promise<T>,
+  load: () => Promise<T>,
   now: () => number = () => performance.now(),
 ): () => Promise<T> {
-  let looking: Promise<T> | null = null;
+  let loading: Promise<T> | null = null;
   let last: { readonly at: number; readonly found: T } | null = null;
-  const lookNow = async (): Promise<T> => {
+  const loadNow = async (): Promise<T> => {
     try {
-      const found = await look();
+      const found = await load();
       last = { at: now(), found };
       return found;
     } finally {
-      looking = null;
+      loading = null;
     }
   };
   return async () => {
-    if (last !== null && now() - last.at < FRESH_MS) return last.found;
-    return (looking ??= lookNow());
+    if (last !== null && now() - last.at < MAX_AGE_MS) return last.found;
+    return (loading ??= loadNow());
   };
 }

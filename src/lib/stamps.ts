@@ -7,12 +7,12 @@
 const AHEAD_MS = 60_000;
 
 /** Whether something was stamped within the last so many milliseconds, as far as its stamp can be believed. */
-export const isYoung = (stampedAt: Date, now: number, ageMs: number, aheadMs = AHEAD_MS): boolean => {
+export const isRecent = (stampedAt: Date, now: number, ageMs: number, aheadMs = AHEAD_MS): boolean => {
   const ms = now - stampedAt.getTime();
   return ms < ageMs && ms >= -aheadMs;
 };
 
 /** Matches the stamps in MongoDB of what is not young. */
-export const notYoung = (now: number, ageMs: number, aheadMs = AHEAD_MS) => ({
+export const notRecent = (now: number, ageMs: number, aheadMs = AHEAD_MS) => ({
   $not: { $gt: new Date(now - ageMs), $lte: new Date(now + aheadMs) },
 });

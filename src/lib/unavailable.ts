@@ -26,7 +26,7 @@ const SOCKET_CODES: ReadonlySet<unknown> = new Set([
 const ENDED_MEANWHILE = "AcceptedUpdateCompletedWorkflow";
 
 /** An actor that is not there any more, by an operator's hand perhaps: nothing was decided, and one may bring it back. */
-const isGone = (error: unknown): boolean =>
+const isMissing = (error: unknown): boolean =>
   error instanceof WorkflowNotFoundError ||
   (error instanceof WorkflowUpdateFailedError &&
     error.cause instanceof ApplicationFailure &&
@@ -37,7 +37,7 @@ const isGone = (error: unknown): boolean =>
  * there was too much to do, or that a worker is older than this process: 503, and worth a replay.
  */
 export const isUnavailable = (error: unknown): boolean =>
-  isGone(error) ||
+  isMissing(error) ||
   error instanceof MongoError ||
   (error instanceof Error &&
     (("isUnavailable" in error && error.isUnavailable === true) ||

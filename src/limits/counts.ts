@@ -13,4 +13,4 @@ export interface Counts {
 }
 
 /** A minute and a half: a server whose clock is up to half a minute behind still finds the count of its minute. */
-export const KEPT_SECONDS = 90;
+export const COUNT_RETENTION_SECONDS = 90;

@@ -48,7 +48,7 @@ export interface AdmittedTo {
 export type LimitName = Surface | "address" | "operation" | "management_writes";
 
 /** The part of a caller's 5 s that looking the plan up may take. */
-const LOOK_UP_MS = 500;
+const PLAN_LOOKUP_MS = 500;
 
 /** Every limit per minute, apart from HTTP. */
 export class Limits {
@@ -84,7 +84,7 @@ export class Limits {
   }
 
   /** How an address stands, nothing counted. */
-  lookAtAddress(address: string): Promise<RateLimitStatus> {
+  statusOfAddress(address: string): Promise<RateLimitStatus> {
     return this.#limiter.peek(addressName(address), ANONYMOUS_PER_MINUTE);
   }
 
@@ -158,7 +158,7 @@ export class Limits {
 
   /** An agent's key does not carry its organization. */
   async #planOf({ organizationId }: Caller): Promise<PlanLimits> {
-    const organization = await withTimeout(LOOK_UP_MS, this.#organizations.of(organizationId));
+    const organization = await withTimeout(PLAN_LOOKUP_MS, this.#organizations.of(organizationId));
     if (organization === null) throw new Error(`there is no organization ${organizationId}`);
     return limitsOf(organization);
   }

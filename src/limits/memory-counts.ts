@@ -1,13 +1,13 @@
 import { RateLimiterMemory } from "rate-limiter-flexible";
-import { type Counts, KEPT_SECONDS } from "./counts.ts";
+import { type Counts, COUNT_RETENTION_SECONDS } from "./counts.ts";
 
-/** Counts of a service that is a single process. What it holds is bounded by who came within `KEPT_SECONDS`. */
+/** Counts of a service that is a single process. What it holds is bounded by who came within `COUNT_RETENTION_SECONDS`. */
 export class MemoryCounts implements Counts {
   readonly #limiter: RateLimiterMemory;
 
-  constructor(keptSeconds = KEPT_SECONDS) {
+  constructor(retentionSeconds = COUNT_RETENTION_SECONDS) {
     // Its own limit is never asked: one limiter counts for all limits.
-    this.#limiter = new RateLimiterMemory({ keyPrefix: "", points: 1, duration: keptSeconds });
+    this.#limiter = new RateLimiterMemory({ keyPrefix: "", points: 1, duration: retentionSeconds });
   }
 
   async add(key: string, points: number): Promise<number> {

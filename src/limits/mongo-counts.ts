@@ -3,7 +3,7 @@ import type { Db } from "mongodb";
 import { RateLimiterMongo, RateLimiterRes } from "rate-limiter-flexible";
 import { withTimeout } from "../lib/with-timeout.ts";
 import { isUnavailable } from "../lib/unavailable.ts";
-import { type Counts, KEPT_SECONDS } from "./counts.ts";
+import { type Counts, COUNT_RETENTION_SECONDS } from "./counts.ts";
 import { MemoryCounts } from "./memory-counts.ts";
 
 const COLLECTION = "rate_limits";
@@ -91,7 +91,7 @@ export class MongoCounts implements Counts {
       tableName: COLLECTION,
       keyPrefix: "",
       points: limit,
-      duration: KEPT_SECONDS,
+      duration: COUNT_RETENTION_SECONDS,
       inMemoryBlockOnConsumed: limit,
       disableIndexesCreation: true,
     });

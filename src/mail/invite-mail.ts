@@ -28,7 +28,7 @@ export interface InviteMailDependencies {
   readonly auditLog: AuditLog;
   readonly clock: Clock;
   readonly onOutcome: (outcome: MailOutcome) => void;
-  readonly onTrouble: (message: string, details: Readonly<Record<string, unknown>>) => void;
+  readonly onWarning: (message: string, details: Readonly<Record<string, unknown>>) => void;
 }
 
 export type MailActivities = Pick<Activities, "mailInvite">;
@@ -47,9 +47,9 @@ export function mailActivities(dependencies: InviteMailDependencies): MailActivi
         return await mailInvite(dependencies, input);
       } catch (error) {
         if (!(error instanceof MailUnsent)) throw error;
-        const { onOutcome, onTrouble } = dependencies;
+        const { onOutcome, onWarning } = dependencies;
         onOutcome("unsent");
-        onTrouble("an invite was not mailed and is tried again", {
+        onWarning("an invite was not mailed and is tried again", {
           inviteId: input.inviteId,
           reason: error.message,
         });
@@ -97,7 +97,7 @@ async function mailInvite(
 }
 
 async function send(
-  { db, mail, onTrouble, openLink }: InviteMailDependencies,
+  { db, mail, onWarning, openLink }: InviteMailDependencies,
   invite: MailedInvite,
   sealedLink: string | null,
 ): Promise<"sent" | "refused"> {
@@ -106,7 +106,7 @@ async function send(
   const message = await messageOf(db, invite, openLink(invite._id, sealedLink));
   const sent = await mail.send(message);
   if (sent === "refused")
-    onTrouble("the mail server refuses an invite's mail for good", { inviteId: invite._id });
+    onWarning("the mail server refuses an invite's mail for good", { inviteId: invite._id });
   return sent;
 }
 

@@ -1,4 +1,4 @@
-import { notYoung } from "../lib/stamps.ts";
+import { notRecent } from "../lib/stamps.ts";
 import type { Collection, Db } from "mongodb";
 import type { InviteMailInput } from "../messages/mail.ts";
 import type { Clock } from "../payments/ports.ts";
@@ -8,7 +8,7 @@ import { mailCollections, type MailedInvite } from "../store/mail-documents.ts";
 /** So long whoever invites may be kept by the start of the mail's workflow; after it the sweep begins it. */
 const BEGIN_MS = 1_000;
 /** An invite that was written so long ago and is unstarted is begun by the sweep: whoever wrote it has died, or is about to. */
-const FORGOTTEN_MS = 2_000;
+const ORPHANED_AFTER_MS = 2_000;
 /** Invites in one sweep. */
 const SWEEP_MAX = 100;
 
@@ -17,7 +17,7 @@ export interface InviteOutboxDependencies {
   /** Starts the workflow that mails an invite; once, however often it is called. */
   readonly start: (input: InviteMailInput) => Promise<void>;
   readonly clock: Clock;
-  readonly onTrouble: (message: string, error: unknown) => void;
+  readonly onWarning: (message: string, error: unknown) => void;
 }
 
 /**
@@ -38,13 +38,13 @@ export class InviteOutbox {
     try {
       await withTimeout(BEGIN_MS, this.#begun(invite));
     } catch (error) {
-      this.#dependencies.onTrouble("an invite's mail was not begun at once", error);
+      this.#dependencies.onWarning("an invite's mail was not begun at once", error);
     }
   }
 
   /** Begins what was left; how many those were. Never throws, since whoever sweeps has other things to do as well. */
   async sweep(): Promise<number> {
-    const createdAt = notYoung(this.#dependencies.clock().getTime(), FORGOTTEN_MS);
+    const createdAt = notRecent(this.#dependencies.clock().getTime(), ORPHANED_AFTER_MS);
     try {
       const left = await this.#invites
         .find({ unstarted: true, createdAt }, { projection: { organizationId: 1 } })
@@ -53,7 +53,7 @@ export class InviteOutbox {
       for (const invite of left) await this.#begun(invite);
       return left.length;
     } catch (error) {
-      this.#dependencies.onTrouble("mails of invites can't be begun for now", error);
+      this.#dependencies.onWarning("mails of invites can't be begun for now", error);
       return 0;
     }
   }

@@ -2,7 +2,7 @@ import type { AgentCommand, AgentReply } from "../domain/agent/commands.ts";
 import type { FirstKey } from "../domain/agent/access.ts";
 import type { AgentProfile, AgentState, AgentSummary, FollowedAgent } from "../domain/agent/state.ts";
 
-/** Names and payloads of what is said to an agent's actor; shared by the workflow and its callers. */
+/** Names and payloads of the messages to an agent's actor; shared by the workflow and its callers. */
 
 export const AGENT_WORKFLOW = "agent";
 export const agentWorkflowId = (agentId: string): string => `agent/${agentId}`;
@@ -14,7 +14,7 @@ export interface AgentInput {
     | {
         readonly kind: "resume";
         readonly state: AgentState;
-        /** Whether its create was given up: its record is not written any more. */
+        /** Whether its create was discarded: its record is not written any more. */
         readonly isDiscarded: boolean;
       };
   readonly settings: AgentSettings;

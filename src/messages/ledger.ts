@@ -4,14 +4,14 @@ import type { BudgetPolicy } from "../domain/ledger/policy.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../domain/ledger/commands.ts";
 import type { PackedLedger } from "../domain/ledger/pack.ts";
 import type { AssessedPayment, Assessment } from "../domain/ledger/pay.ts";
-import type { AccountSummary, Cap, Standing, Totals } from "../domain/ledger/state.ts";
+import type { AccountSummary, Cap, AccountStatus, Totals } from "../domain/ledger/state.ts";
 
-/** Names and payloads of what is said to a project's ledger; shared by the workflow and its callers. */
+/** Names and payloads of the messages to a project's ledger; shared by the workflow and its callers. */
 
 export const LEDGER_WORKFLOW = "ledger";
 export const ledgerWorkflowId = (projectId: string): string => `ledger/${projectId}`;
 
-/** Where a ledger is found. */
+/** The address of a ledger. */
 export interface ProjectRef {
   readonly organizationId: string;
   readonly projectId: string;
@@ -43,21 +43,21 @@ export const LEDGER_TASK_TIMEOUT_SECONDS = 2;
 /** The one update of a ledger: a batch of commands, judged one after another in one workflow task. */
 export const LEDGER_SUBMIT_UPDATE = "submit";
 
-/** Commands that go in one update at the most: so many that somebody waits for, and as many confirmations. */
+/** Commands that go in one update at the most: so many with a waiting caller, and as many confirmations. */
 export const LEDGER_BATCH_MAX = 128;
 export const LEDGER_CONFIRMATIONS_MAX = 128;
 
-/** What whoever sends an update knows of how far the ledger has come. */
+/** The ledger revisions that the sender of an update knows. */
 export interface KnownRevisions {
-  /** The newest revision that was heard of: a ledger that is behind it is one from a backup. */
+  /** The newest revision that was seen: a ledger that is behind it was restored from a backup. */
   readonly ledger: number;
   /** The newest one that the records are known to show. */
   readonly recorded: number;
-  /** Whether the records were read for this update: those that are behind what the ledger has heard of are from a backup. */
+  /** Whether the records were read for this update: records that are behind the ledger's recorded revision were restored from a backup. */
   readonly isRead: boolean;
 }
 
-/** Of whoever has heard of nothing. */
+/** Of a caller that knows no revision. */
 export const NOTHING_KNOWN: KnownRevisions = { ledger: 0, recorded: 0, isRead: false };
 
 export interface LedgerSubmitResult {
@@ -78,12 +78,12 @@ export interface AccountQueryInput {
   readonly agentId: string;
   /** The caller's time: a query runs at the time of the ledger's last task, which may be long ago. */
   readonly now: number;
-  /** Whoever asks has looked for a like payment in the records, if a rule does, after telling the ledger all it knows. */
+  /** The caller has checked the records for a similar payment, if a rule needs that, after flushing its confirmations to the ledger. */
   readonly payment?: AssessedPayment | null;
 }
 
 export interface AccountView {
-  readonly standing: Standing;
+  readonly status: AccountStatus;
   readonly policy: BudgetPolicy;
   readonly policyVersion: number;
   readonly spentCents: number;
@@ -121,43 +121,43 @@ export type TeamBudgets = Readonly<Record<string, number>>;
 export const LEDGER_STATE_QUERY = "state";
 
 export interface LedgerStateView extends CapsView {
-  readonly accounts: Readonly<Record<Standing, number>>;
+  readonly accounts: Readonly<Record<AccountStatus, number>>;
   readonly droppedAccounts: number;
   readonly openPayments: number;
-  readonly rememberedKeys: number;
+  readonly closedKeys: number;
   readonly weightBytes: number;
-  /** How far the ledger has come, and how far it knows that its records have. */
+  /** The ledger's revision, and the newest that its records are known to show. */
   readonly revision: number;
   readonly recordedRevision: number;
 }
 
-/** Accounts with everything that is open, in the order of their agents' ids, so many at a time. For who compares them with the records. */
-export const BOOKS_QUERY = "books";
+/** Accounts with everything that is open, in the order of their agents' ids, so many at a time. For reconciliation with the records. */
+export const SNAPSHOT_QUERY = "snapshot";
 
-export interface BooksQueryInput {
+export interface SnapshotQueryInput {
   /** The last agent of the page before; null: the first page. */
   readonly after: string | null;
   readonly limit: number;
 }
 
-export interface BookedAccount extends AccountSummary {
+export interface AccountSnapshot extends AccountSummary {
   readonly teamId: string;
   readonly name: string;
   readonly keyId: string | null;
   /** The newest revision that the agent's record is known to show. */
   readonly confirmedRevision: number;
   readonly sequence: number;
-  readonly open: readonly BookedPayment[];
+  readonly open: readonly OpenPaymentSnapshot[];
 }
 
-export interface BookedPayment {
+export interface OpenPaymentSnapshot {
   readonly payment: Payment;
   readonly confirmedRevision: number;
   readonly isWithdrawn: boolean;
 }
 
 /** The project (`teamId` null), or one of its teams. */
-export interface BookedLevel extends LevelView {
+export interface LevelSnapshot extends LevelView {
   readonly teamId: string | null;
   readonly recordedCapVersion: number;
   readonly rulesVersion: number;
@@ -165,30 +165,30 @@ export interface BookedLevel extends LevelView {
   readonly accounts: Totals;
 }
 
-export interface BooksPage {
-  readonly accounts: readonly BookedAccount[];
+export interface SnapshotPage {
+  readonly accounts: readonly AccountSnapshot[];
   /** All levels at this moment, and how many accounts were dropped by then. */
-  readonly levels: readonly BookedLevel[];
+  readonly levels: readonly LevelSnapshot[];
   readonly droppedAccounts: number;
   /** Whether there are more after these. */
   readonly hasMore: boolean;
 }
 
 /**
- * What one look after a payment has done: the effects of `revision`, and what the rail said on the way. Revision 0: not all
- * of what it asks for was done, so it is looked after again.
+ * The result of executing a payment once: the effects of `revision`, and the rail's outcome if it was called. Revision 0: not
+ * all of its effects are done, so it is executed again.
  */
 export interface ExecutionResult {
   readonly transactionId: string;
   readonly revision: number;
   readonly outcome: { readonly result: RailOutcome; readonly at: number } | null;
-  /** The payment as its rail has left it. */
+  /** The payment after its rail's outcome. */
   readonly payment: Payment;
-  /** It was tried, and could not be done. */
+  /** It was attempted and failed. */
   readonly hasFailed?: true;
 }
 
-/** What the ledger is told of it. */
+/** The confirmation of it for the ledger. */
 export const confirmationOf = (
   agentId: string,
   { outcome, revision, transactionId }: ExecutionResult,

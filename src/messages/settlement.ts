@@ -9,9 +9,9 @@ export const settlementWorkflowId = (transactionId: string): string => `settleme
 export interface SettlementInput {
   readonly profile: AgentProfile;
   readonly payment: Payment;
-  /** How often the rail was asked already; carried over continue-as-new, sets the pace. */
-  readonly asked: number;
+  /** How often the rail was polled already; carried over continue-as-new, sets the interval. */
+  readonly polls: number;
 }
 
-/** Seconds between two questions to the rail, by how often it was asked; the last one repeats. */
-export const SETTLEMENT_PACE_SECONDS = [1, 1, 2, 2, 5, 10, 30, 60, 300, 900] as const;
+/** Seconds between two polls of the rail, by how often it was polled; the last one repeats. */
+export const SETTLEMENT_POLL_SECONDS = [1, 1, 2, 2, 5, 10, 30, 60, 300, 900] as const;

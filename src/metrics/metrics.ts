@@ -8,7 +8,7 @@ import type { LimitName } from "../limits/limits.ts";
 import type { Surface } from "../limits/plans.ts";
 
 /** What a payment waits for, one after the other, before its caller is answered. */
-export type PaymentPhase = "look_up" | "decision" | "rail" | "record";
+export type PaymentPhase = "lookup" | "decision" | "rail" | "record";
 
 /** A limit that somebody was over: one per minute, a key's creates of a day, or an organization's mails. */
 type HitLimit = LimitName | "daily_creates" | "mailed_invites";

@@ -8,7 +8,7 @@ import { type Metrics, PREFIX } from "./metrics.ts";
 /** How long whoever reads the metrics waits for MongoDB, and MongoDB tries. What does not answer in time is left out. */
 const READ_MS = 1_000;
 /** How long what was read is shown, so that whoever asks again and again costs MongoDB nothing. */
-const KEPT_MS = 1_000;
+const CACHE_TTL_MS = 1_000;
 
 export interface OpenWorkDependencies {
   readonly collections: Pick<Collections, "approvals" | "events" | "transactions">;
@@ -24,7 +24,7 @@ export function registerOpenWork({ clock, collections, metrics }: OpenWorkDepend
   let reading: Promise<OpenWork | null> = Promise.resolve(null);
   let readAt = -Infinity;
   const read = (): Promise<OpenWork | null> => {
-    if (performance.now() - readAt < KEPT_MS) return reading;
+    if (performance.now() - readAt < CACHE_TTL_MS) return reading;
     readAt = performance.now();
     reading = withTimeout(READ_MS, readOpen(collections)).catch(() => null);
     return reading;

@@ -49,18 +49,18 @@ const LEASE_REQUESTS_MAX = 3;
 
 /** What who has a payment executed knows of it. */
 export interface ExecutionHints {
-  /** By `monotonicMs`, when the ledger was asked for the decision that let it be sent; left out: that is asked for. */
+  /** By `monotonicMs`, when the decision that granted the lease was requested; left out: a lease is requested. */
   readonly decidedSinceMs?: number;
 }
 
 export interface PaymentEffects {
   /**
-   * Does everything that a payment asks for at its revision: calls the rail if it is this executor's turn, starts or
-   * tells the workflows that wait with it, writes the projection. Every step is idempotent by transaction id, so the
-   * server, the ledger's sweep and the workflows may all do it, at the same time too. While its agent is paused the rail is only asked
-   * what it has; what it has none of is left as it is, and no revision is done. Throws when a step could not be
-   * done; nothing is confirmed then, and whoever comes next does it again. What the service did not take in, or a person it names did not
-   * approve, is ended without any of it: no rail is called.
+   * Does everything that a payment needs at its revision: calls the rail if it is this executor's turn, starts or signals the
+   * workflows that wait with it, writes the projection. Every step is idempotent by transaction id, so the server, the ledger's
+   * sweep and the workflows may all do it, at the same time too. While its agent is paused the rail is only queried; a payment
+   * that the rail does not have is left as it is, and no revision is done. Throws when a step could not be done; nothing is
+   * confirmed then, and whoever comes next does it again. What the service did not take in, or a person it names did not approve,
+   * is ended without any of it: no rail is called.
    */
   execute(
     profile: AgentProfile,
@@ -73,8 +73,8 @@ export interface PaymentEffects {
   /** A lease to send a payment, good at the moment of the answer. Throws `Superseded` where it is past that. */
   requestLease(profile: AgentProfile, payment: Payment): Promise<Lease>;
   /**
-   * What came of a payment gives its money back: the ledger hears that before anybody can read it. Its effects are not done by that, so no
-   * revision is confirmed. Nothing, where it gives nothing back.
+   * Where the outcome frees the payment's money, confirms it to the ledger before anybody can read it. Its effects are not done
+   * by that, so no revision is confirmed. Nothing, where it gives nothing back.
    */
   release(profile: AgentProfile, before: Payment, done: ExecutionResult): Promise<void>;
   /** Writes a payment down as it is, without calling anyone. */
@@ -95,14 +95,14 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     return proofs.isResolvedAsNamed(profile, payment) ? null : "decision";
   }
 
-  /** The payment as it may be written down and told of; null: not at all. */
+  /** The payment as it may be recorded and published; null: not at all. */
   function shown(profile: AgentProfile, payment: Payment): Payment | null {
     const forged = forgedIn(profile, payment);
     if (forged === "payment") return null;
     return forged === null ? payment : withoutResolver(payment);
   }
 
-  /** What nobody vouches for is ended as its ledger ends it, too, once it hears of it: nothing is paid. */
+  /** A payment without a valid proof ends as failed, here and in its ledger: nothing is paid. */
   async function refuse(
     profile: AgentProfile,
     payment: Payment,
@@ -132,15 +132,15 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
 
   const isFresh = (sinceMs: number): boolean => monotonicMs() - sinceMs < LEASE_MS;
 
-  /** What the ledger knows the end of is the business of whoever told it. */
+  /** What has ended in the ledger is handled by whoever confirmed it. */
   async function requestLease(profile: AgentProfile, { request }: Payment): Promise<Lease> {
     const { agentId } = profile;
     const { transactionId } = request;
     for (let ask = 0; ask < LEASE_REQUESTS_MAX; ask += 1) {
-      const askedMs = monotonicMs();
+      const requestedMs = monotonicMs();
       const reply = await ledgers.submit(profile, { kind: "request_lease", agentId, transactionId });
       if (reply.kind !== "lease") throw new Superseded("it is not to be sent any more");
-      if (reply.lease !== "send" || isFresh(askedMs)) return reply.lease;
+      if (reply.lease !== "send" || isFresh(requestedMs)) return reply.lease;
     }
     throw new LeaseExpired("lease to send came too late each time");
   }
@@ -156,9 +156,9 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     let leasedSinceMs = decidedSinceMs;
     const ask = async (): Promise<Lease> => {
       if (leasedSinceMs !== undefined && isFresh(leasedSinceMs)) return "send";
-      const askedMs = monotonicMs();
+      const requestedMs = monotonicMs();
       const lease = await requestLease(profile, payment);
-      if (lease === "send") leasedSinceMs = askedMs;
+      if (lease === "send") leasedSinceMs = requestedMs;
       return lease;
     };
     for (let call = 1; ; call += 1) {
@@ -194,7 +194,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
   }
 
   async function release(profile: AgentProfile, before: Payment, done: ExecutionResult): Promise<void> {
-    if (!givesBack(before, done.payment)) return;
+    if (!freesMoney(before, done.payment)) return;
     await ledgers.submit(profile, { ...confirmationOf(profile.agentId, done), revision: 0 });
   }
 
@@ -235,7 +235,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
 }
 
 /** Whether what became of it frees money at any level. */
-const givesBack = (before: Payment, after: Payment): boolean =>
+const freesMoney = (before: Payment, after: Payment): boolean =>
   moneyOf(before) !== "none" && moneyOf(after) === "none";
 
 /** The revision at which a held payment was resolved; later ones come from the approval workflow itself. */

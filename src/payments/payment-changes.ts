@@ -7,7 +7,7 @@ import type { TransactionDocument } from "../store/documents.ts";
 const LINGER_MS = 10_000;
 /** A stream that broke is opened again after so long. */
 const REOPENED_AFTER_MS = 500;
-/** What is written within so long of a change comes with one answer of MongoDB: asked at once, each would cost a read. */
+/** Changes within this time come with one response of MongoDB: requested at once, each would cost a read. */
 const GATHERED_MS = 20;
 
 /** A record that is there already and was written again. New ones are nothing that anybody can be waiting for. */

@@ -7,8 +7,8 @@ const WAITING_MAX = 10_000;
 /** Once a person has decided, its end on the rail is waited for so long at the most. */
 const FINALITY_MS = 5_000;
 /** The approval's record is written beside the transaction's, and may follow it by a moment. */
-const BESIDE_MS = 25;
-const BESIDE_MAX_MS = 500;
+const RECORD_LAG_MS = 25;
+const RECORD_LAG_MAX_MS = 500;
 /** A record that can't be read in so long is not waited for: the payment is answered as it was known. */
 const READ_MS = 1_000;
 
@@ -32,19 +32,19 @@ export async function outcomeOf(
 ): Promise<RecordedPayment> {
   let until = performance.now() + withinMs;
   let known = payment;
-  let standing: Standing = standingOf(known);
-  if (standing === "ended" || withinMs <= 0 || changes.waiting >= WAITING_MAX) return payment;
+  let stage: WaitStage = stageOf(known);
+  if (stage === "ended" || withinMs <= 0 || changes.waiting >= WAITING_MAX) return payment;
   const watch = await changes.watch(payment.transaction._id);
   try {
     for (;;) {
       known = { ...(await withTimeout(READ_MS, read())), replayed: payment.replayed };
-      const before: Standing = standing;
-      standing = standingOf(known);
+      const before: WaitStage = stage;
+      stage = stageOf(known);
       const now = performance.now();
-      if (standing !== before && standing === "decided") until = Math.min(until, now + FINALITY_MS);
-      if (standing !== before && standing === "written in part") until = Math.min(until, now + BESIDE_MAX_MS);
-      if (standing === "ended" || now >= until || changes.isOver) return known;
-      await watch.changed(Math.min(until - now, standing === "written in part" ? BESIDE_MS : Infinity));
+      if (stage !== before && stage === "decided") until = Math.min(until, now + FINALITY_MS);
+      if (stage !== before && stage === "written in part") until = Math.min(until, now + RECORD_LAG_MAX_MS);
+      if (stage === "ended" || now >= until || changes.isOver) return known;
+      await watch.changed(Math.min(until - now, stage === "written in part" ? RECORD_LAG_MS : Infinity));
     }
   } catch (error) {
     onError(error);
@@ -54,10 +54,10 @@ export async function outcomeOf(
   }
 }
 
-/** Where a payment stands, as far as waiting for it is concerned. */
-type Standing = "open" | "decided" | "written in part" | "ended";
+/** The stage of a payment, as far as waiting for it is concerned. */
+type WaitStage = "open" | "decided" | "written in part" | "ended";
 
-function standingOf({ approval, transaction }: RecordedPayment): Standing {
+function stageOf({ approval, transaction }: RecordedPayment): WaitStage {
   const resolution = approval?.resolution ?? null;
   if (transaction.status === "pending") return resolution === null ? "open" : "decided";
   const isWhole = approval === null || (resolution !== null && resolution !== "executing");

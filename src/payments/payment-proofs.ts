@@ -13,10 +13,10 @@ export type ProvenOrder = Pick<
 > & { readonly currency: string };
 
 /**
- * The same as it is asked for: under the idempotency key by which its actor knows it again, so that one that a person has denied is
- * not sent to the actor anew, as another one; and with what a person decides by besides.
+ * The same as requested: with the idempotency key by which its ledger recognizes it, so that a denied payment can't be
+ * submitted to the ledger again as another one; and with what a person decides by besides.
  */
-export type AskedOrder = ProvenOrder & Pick<PaymentRequest, "keyHash" | "merchantCategory" | "purpose">;
+export type OrderRequest = ProvenOrder & Pick<PaymentRequest, "keyHash" | "merchantCategory" | "purpose">;
 
 /** What a person has made of a payment on hold. */
 export interface PersonsDecision {
@@ -45,7 +45,7 @@ export class HmacPaymentProofs implements PaymentProofs {
   }
 
   /** For a payment that its agent asks for. */
-  ofOrder(payer: Payer, order: AskedOrder): string {
+  ofOrder(payer: Payer, order: OrderRequest): string {
     const { keyHash, merchantCategory, purpose } = order;
     return this.#mac(["order", ...factsOf(payer, order), keyHash, merchantCategory, purpose]);
   }

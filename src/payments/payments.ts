@@ -40,11 +40,11 @@ export interface Payer {
   readonly profile: AgentProfile;
   readonly keyId: string;
   /** Left out where the agent's record was read for this payment. */
-  readonly remembered?: RememberedPayer;
+  readonly cached?: CachedPayer;
 }
 
 /** The agent as it was read some seconds ago, and how its key is verified now. */
-export interface RememberedPayer {
+export interface CachedPayer {
   readonly revision: number;
   readonly verify: () => Promise<Result<Payer>>;
 }
@@ -52,7 +52,7 @@ export interface RememberedPayer {
 /** The parts of it that a dry run needs. */
 export type CheckedOrder = Pick<PaymentOrder, "rail" | "recipient" | "amountCents" | "merchantCategory">;
 
-/** A payment as its records stand. */
+/** A payment as its records have it. */
 export interface RecordedPayment {
   readonly transaction: TransactionDocument;
   readonly approval: ApprovalDocument | null;
@@ -88,7 +88,7 @@ const RECORD_READ_MS = 200;
 const EXECUTED_MS = 4_000;
 
 /** How often one payment is put to its ledger anew: after a look-up of a forgotten key, or since its rules were replaced. */
-const ASKS_MAX = 6;
+const DECISION_ATTEMPTS_MAX = 6;
 
 /** Seconds to wait when as many payments are open as the ledger holds. */
 const TOO_MANY_OPEN_RETRY_SECONDS = 30;
@@ -135,8 +135,8 @@ export class Payments {
   async #onceFinal(paid: RecordedPayment, until: number): Promise<RecordedPayment> {
     const { actors, rails } = this.#dependencies;
     const { _id, approvalId, rail, status } = paid.transaction;
-    const isOnItsWay = status === "pending" && approvalId === null;
-    if (!isOnItsWay || rails[rail].capabilities.finality === "instant") return paid;
+    const isInFlight = status === "pending" && approvalId === null;
+    if (!isInFlight || rails[rail].capabilities.finality === "instant") return paid;
     if (!(await actors.settled(_id, until - performance.now()))) return paid;
     try {
       const final = await withTimeout(until + RECORD_READ_MS - performance.now(), this.#recorded(_id));
@@ -148,15 +148,18 @@ export class Payments {
   }
 
   async #pay(payer: Payer, order: PaymentOrder, bound: Bound): Promise<Result<RecordedPayment>> {
-    const { profile, remembered } = payer;
+    const { profile, cached } = payer;
     const decided = await this.#decide(payer, this.#requestOf(profile, order));
-    const { kept, reply, request } = decided;
+    const { revisionRecorded, reply, request } = decided;
     switch (reply.kind) {
       case "decided": {
         const payment = decidedPayment(request, reply.decision);
         const isAnswered = this.#dependencies.ledgers.answering(profile);
         try {
-          const [paid] = await Promise.all([this.#execute(profile, payment, decided, bound), kept]);
+          const [paid] = await Promise.all([
+            this.#execute(profile, payment, decided, bound),
+            revisionRecorded,
+          ]);
           // Also where somebody else has executed it meanwhile: the payment was made by this request.
           return ok({ ...paid, replayed: false });
         } finally {
@@ -176,12 +179,12 @@ export class Payments {
           }),
         );
       case "stale_agent": {
-        if (remembered === undefined) throw new Error("a ledger took what was just read to be remembered");
-        const verified = await remembered.verify();
+        if (cached === undefined) throw new Error("a ledger took what was just read to be remembered");
+        const verified = await cached.verify();
         return verified.ok ? this.#pay(verified.value, order, bound) : verified;
       }
       case "no_account":
-      case "dead_key":
+      case "inactive_key":
         // Its key was good a moment ago; what archived the agent or revoked the key has made it no one's.
         return refused(refusal("UNAUTHORIZED"));
       default:
@@ -198,8 +201,8 @@ export class Payments {
   }
 
   /**
-   * Does what followed from a command on a payment that was held: told to its workflow, written down,
-   * confirmed to the ledger. What takes longer than `withinMs` is left to the ledger.
+   * Does what followed from a command on a payment that was held: its workflow is notified, its record written, the ledger's
+   * confirmation sent. What takes longer than `withinMs` is left to the ledger.
    */
   async executeResolution(
     profile: AgentProfile,
@@ -215,25 +218,28 @@ export class Payments {
   }
 
   /** Asks the ledger, and looks the key up in the records when the ledger has forgotten it. */
-  async #decide({ keyId, profile, remembered }: Payer, asked: PaymentRequest): Promise<Decided> {
+  async #decide({ keyId, profile, cached }: Payer, requested: PaymentRequest): Promise<Decided> {
     const { agentId } = profile;
     const { approvalWindowSeconds, ledgers, metrics } = this.#dependencies;
-    const { rail } = asked;
-    let lookedUpThrough = ledgers.closedOf(agentId);
-    const hasAsked = ledgers.expect(profile);
+    const { rail } = requested;
+    let recordsCheckedThrough = ledgers.closedOf(agentId);
+    const release = ledgers.expect(profile);
     try {
-      for (let asks = 0; asks < ASKS_MAX; asks += 1) {
-        const isLookedUp = lookedUpThrough > 0;
-        const [{ rules: ruled, versions }, earlier] = await metrics.timed(rail, "look_up", () =>
+      for (let attempt = 0; attempt < DECISION_ATTEMPTS_MAX; attempt += 1) {
+        const areRecordsChecked = recordsCheckedThrough > 0;
+        const [{ rules: ruled, versions }, earlier] = await metrics.timed(rail, "lookup", () =>
           Promise.all([
-            this.#rulings.of(profile, asked),
-            isLookedUp ? this.#earlier.load({ agentId, keyHash: asked.keyHash }) : null,
+            this.#rulings.of(profile, requested),
+            areRecordsChecked ? this.#earlier.load({ agentId, keyHash: requested.keyHash }) : null,
           ]),
         );
-        if (earlier !== null) return { reply: { kind: "recorded" }, request: asked, kept: Promise.resolve() };
-        const request = versions === undefined ? asked : { ...asked, rulesVersions: versions };
-        const rules = isLookedUp
-          ? await metrics.timed(rail, "look_up", () => this.#rulings.withLikePayment(ruled, agentId, request))
+        if (earlier !== null)
+          return { reply: { kind: "recorded" }, request: requested, revisionRecorded: Promise.resolve() };
+        const request = versions === undefined ? requested : { ...requested, rulesVersions: versions };
+        const rules = areRecordsChecked
+          ? await metrics.timed(rail, "lookup", () =>
+              this.#rulings.withSimilarPayment(ruled, agentId, request),
+            )
           : ruled;
         const command = {
           kind: "pay",
@@ -241,31 +247,31 @@ export class Payments {
           keyId,
           request,
           approvalWindowSeconds,
-          lookedUpThrough,
-          ...(remembered === undefined ? {} : { rememberedRevision: remembered.revision }),
+          recordsCheckedThrough,
+          ...(cached === undefined ? {} : { cachedAgentRevision: cached.revision }),
           ...(rules === undefined ? {} : { rules }),
         } as const;
-        const asking = metrics.timed(rail, "decision", () => ledgers.decided(profile, command));
-        hasAsked();
-        const { askedMs, kept, reply } = await asking;
-        if (reply.kind === "look_up") lookedUpThrough = reply.closed;
+        const submitting = metrics.timed(rail, "decision", () => ledgers.submitUnrecorded(profile, command));
+        release();
+        const { requestedMs, revisionRecorded, reply } = await submitting;
+        if (reply.kind === "records_check_required") recordsCheckedThrough = reply.closed;
         else if (reply.kind === "stale_rules") this.#rulings.forget(profile);
-        else return { reply, request, kept, decidedSinceMs: askedMs };
+        else return { reply, request, revisionRecorded, decidedSinceMs: requestedMs };
       }
     } finally {
-      hasAsked();
+      release();
     }
     throw new ActorUnavailable("the records do not keep up with the ledger");
   }
 
-  /** What a ledger is asked about a payment that is not made. Its mailbox is flushed before. */
+  /** The query to a ledger for a dry run. Its mailbox is flushed before. */
   async assessed(profile: AgentProfile, order: CheckedOrder): Promise<AssessedPayment> {
     const payment = { ...order, merchantCategory: order.merchantCategory ?? null };
     const { amountCents, rail, recipient } = payment;
     // No ledger compares what a dry run is judged by.
     this.#rulings.forget(profile);
     const { rules: ruled } = await this.#rulings.of(profile, payment);
-    const rules = await this.#rulings.withLikePayment(ruled, profile.agentId, payment);
+    const rules = await this.#rulings.withSimilarPayment(ruled, profile.agentId, payment);
     return { rail, recipient, amountCents, fingerprint: fingerprint(payment), rules };
   }
 
@@ -280,9 +286,9 @@ export class Payments {
   }
 
   /**
-   * The payment after its effects, or as it was decided when one of them could not be had in time: then it is
-   * written down so, and the ledger sees to the rest. A rail that gives no answer leaves it pending, a resolution stands. Only
-   * what was to be held and does not wait for a person yet is not answered; a replay of its key is safe.
+   * The payment after its effects, or as it was decided when one of them could not be had in time: then it is recorded so, and
+   * the ledger's sweep does the rest. A rail that does not respond leaves it pending; a resolution remains. Only what was to be
+   * held and does not wait for a person yet is not answered; a replay of its key is safe.
    */
   async #effectsOf(
     profile: AgentProfile,
@@ -307,7 +313,7 @@ export class Payments {
     }
   }
 
-  /** The effects, told to the ledger once they are done and told of, also when nobody waits for them any more. */
+  /** The effects, confirmed to the ledger once they are done and published, also when nobody waits for them any more. */
   async #confirmed(profile: AgentProfile, payment: Payment, hints: ExecutionHints): Promise<ExecutionResult> {
     const { effects, ledgers } = this.#dependencies;
     const done = await effects.execute(profile, payment, "server", hints);
@@ -330,10 +336,10 @@ export class Payments {
 /** What a ledger said to a payment. */
 interface Decided extends ExecutionHints {
   readonly reply: LedgerReply;
-  /** The payment as the ledger was asked for it. */
+  /** The request as it was submitted to the ledger. */
   readonly request: PaymentRequest;
-  /** Before which nobody is told what it said. */
-  readonly kept: Promise<void>;
+  /** No response is sent before. */
+  readonly revisionRecorded: Promise<void>;
 }
 
 const TOO_MANY_OPEN = {

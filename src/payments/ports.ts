@@ -32,13 +32,13 @@ export type Detachment = "detached" | "pending";
 export interface RailPort {
   readonly capabilities: RailCapabilities;
   /**
-   * Sends a payment. At most one effect for a transaction id, however often and by whomever it is called: a rail that
-   * does not promise that by itself records its intent first, and asks what became of it after. The caller has a lease for
-   * it when it calls; `lease` is asked again once whatever was to be waited for has come, at the last moment, and before whatever sets the
-   * payment in motion once more, where the rail has undone it.
+   * Sends a payment. At most one effect for a transaction id, however often and by whomever it is called: a rail that does not
+   * promise that by itself records its intent first, and asks what became of it after. The caller has a lease for it when it
+   * calls; `lease` is called again at the last moment, after every wait, and before a payment that was reverted on the rail is
+   * sent again.
    */
   send(profile: AgentProfile, payment: Payment, lease?: RequestLease): Promise<RailOutcome>;
-  /** What has become of a payment that was sent; null when the rail has never heard of it. Has no effect. */
+  /** What has become of a payment that was sent; null when the rail does not know it. Has no effect. */
   query(payment: Payment): Promise<RailOutcome | null>;
   /** Brings a payment that was sent closer to its end, and waits for it so long; null as `query`. */
   settle(
@@ -102,7 +102,7 @@ export interface PaymentProofs {
 
 export type ForgedKind = "payment" | "decision";
 
-/** Starts and tells the workflows that wait with a payment. Each call may be repeated. */
+/** Starts and signals the workflows that wait with a payment. Each call may be repeated. */
 export interface PaymentWorkflows {
   startApproval(profile: AgentProfile, payment: Payment): Promise<void>;
   notifyApproval(profile: AgentProfile, payment: Payment): Promise<void>;
@@ -131,14 +131,14 @@ export interface DeliveryWindows {
 
 /** The way to the ledgers of projects. */
 export interface LedgerGateway {
-  /** Throws where the ledger can't be had; `LedgerGone` where there is none any more. */
-  submit(place: ProjectRef, command: LedgerCommand): Promise<LedgerReply>;
+  /** Throws where the ledger can't be had; `LedgerLost` where there is none any more. */
+  submit(project: ProjectRef, command: LedgerCommand): Promise<LedgerReply>;
 }
 
 /** Starts the ledgers of new projects. */
 export interface LedgerStarter {
   /** Before the project has a record: nobody starts it after that. May be repeated until then. */
-  startLedger(place: ProjectRef): Promise<void>;
+  startLedger(project: ProjectRef): Promise<void>;
 }
 
 /** The way to agents' actors. */

@@ -29,12 +29,12 @@ export const auditLogOf = (db: Db): Collection<AuditDocument> =>
     readPreference: "primary",
   });
 
-const placeOf = (organizationId: string, sequence: number): string =>
+const entryId = (organizationId: string, sequence: number): string =>
   `${organizationId}/${String(sequence).padStart(DIGITS, "0")}`;
 
 export function auditDocument(entry: AuditEntry): AuditDocument {
   const { at, organizationId, sequence } = entry;
-  return { _id: placeOf(organizationId, sequence), ...entry, at: new Date(at) };
+  return { _id: entryId(organizationId, sequence), ...entry, at: new Date(at) };
 }
 
 /** The ids of a chain's entries, in their order. */
@@ -44,17 +44,17 @@ export const chainRange = (organizationId: string): { readonly $gt: string; read
 });
 
 /** The ids of a chain's entries after one of them (0: from the first), up to another. */
-export const chainStretch = (
+export const chainSegment = (
   organizationId: string,
   after: number,
   upTo: number,
 ): { readonly $gt: string; readonly $lte: string } => ({
-  $gt: placeOf(organizationId, after),
-  $lte: placeOf(organizationId, upTo),
+  $gt: entryId(organizationId, after),
+  $lte: entryId(organizationId, upTo),
 });
 
 /** A document with its place taken apart; null where its id is no place in a chain. */
-export function placedIn(document: Readonly<Record<string, unknown>>): {
+export function positionedEntry(document: Readonly<Record<string, unknown>>): {
   readonly organizationId: string;
   readonly found: FoundEntry;
 } | null {
@@ -97,7 +97,7 @@ export async function* chainsIn(log: Collection<AuditDocument>): AsyncGenerator<
   }
 }
 
-/** Whose chain something without a place in one lies in, or next to. */
+/** The chain that a document without a valid position belongs to, by its id. */
 export const chainNamedBy = ({ _id }: Readonly<Record<string, unknown>>): string =>
   String(_id).split("/")[0] ?? "";
 

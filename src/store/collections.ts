@@ -18,7 +18,7 @@ import { authCollections, type OrganizationDocument } from "./identity-documents
 import type { LogoDocument } from "../containers/logos.ts";
 import type { DailyCreatesDocument, OrganizationKeyDocument } from "./organization-key-documents.ts";
 
-/** A create of an agent, project or team that was asked for under an idempotency key, and the id it has for good. */
+/** A create of an agent, project or team that was requested with an idempotency key, and the id it has for good. */
 export interface CreateDocument extends Document {
   _id: string;
   payloadHash: string;
@@ -37,7 +37,7 @@ export interface Collections {
   readonly keyDeliveries: Collection<KeyDeliveryDocument>;
   readonly events: Collection<EventDocument>;
   readonly transactions: Collection<TransactionDocument>;
-  /** The same records, for readers of `SHOWN_OF_A_TRANSACTION` only. */
+  /** The same records, for readers of `SHOWN_TRANSACTION_FIELDS` only. */
   readonly shownTransactions: Collection<TransactionSnapshot>;
   readonly approvals: Collection<ApprovalDocument>;
   readonly teams: Collection<TeamDocument>;

@@ -195,7 +195,7 @@ export type AgentSnapshot = Pick<
 >;
 
 /** The fields of a transaction that are shown; the projection by which only they are read. */
-export const SHOWN_OF_A_TRANSACTION = {
+export const SHOWN_TRANSACTION_FIELDS = {
   _id: 1,
   createdAt: 1,
   agentId: 1,
@@ -214,7 +214,7 @@ export const SHOWN_OF_A_TRANSACTION = {
 } as const;
 
 /** What an event says of a transaction, and lists show of it: what anybody may see who may read it. */
-export type TransactionSnapshot = Pick<TransactionDocument, keyof typeof SHOWN_OF_A_TRANSACTION>;
+export type TransactionSnapshot = Pick<TransactionDocument, keyof typeof SHOWN_TRANSACTION_FIELDS>;
 
 /** What has happened, once for each event. Deliveries are made from it. */
 export interface EventDocument extends Document {

@@ -25,7 +25,7 @@ export interface OrganizationDocument {
   readonly createdAt: Date;
   /** Whether the operator's command made it, to stay or to try things out, or the set-up link. */
   readonly createdBy?: "command" | "trial" | "set-up";
-  /** What the call that made it asked for: while it is provisioning, the same call again finds it and makes no other. */
+  /** Hash of the request that created it: while it is provisioning, the same request finds it and creates no other. */
   readonly creation: string;
   readonly readyAt: Date | null;
   /** Its chain in the audit log was begun with its creation; missing in records from before there was one. */
@@ -100,7 +100,7 @@ export interface SessionDocument {
   readonly stepUpExpiresAt: Date | null;
 }
 
-/** One TOTP secret with its guards. Secrets are replaced whole, so an id stands for one secret for ever. */
+/** One TOTP secret with its guards. Secrets are replaced whole, so an id always means the same secret. */
 export interface TotpSecret {
   readonly id: string;
   /** Sealed, bound to `id`. */
@@ -241,13 +241,13 @@ export function authCollections(db: Db): AuthCollections {
 }
 
 /** The record of a dead session or an expired invite is kept for a day, then MongoDB removes it. */
-const EXPIRED_KEPT_SECONDS = 86_400;
+const EXPIRED_RETENTION_SECONDS = 86_400;
 
 /** A challenge's end is the service's clock's word; MongoDB, whose clock may differ, removes it only then. */
-const EXPIRED_CHALLENGES_KEPT_SECONDS = 600;
+const EXPIRED_CHALLENGE_RETENTION_SECONDS = 600;
 
 /** What a request for an invite was answered is kept for a day. */
-const ANSWERS_KEPT_SECONDS = 86_400;
+const ANSWER_RETENTION_SECONDS = 86_400;
 
 /** Creates the indexes that the rules of this folder rest on. Again is free. */
 export async function ensureAuthIndexes(db: Db): Promise<void> {
@@ -273,7 +273,7 @@ export async function ensureAuthIndexes(db: Db): Promise<void> {
     users.createIndex({ organizationId: 1, _id: 1 }, { name: "organization" }),
     users.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "members" }),
     sessions.createIndex({ userId: 1 }, { name: "user" }),
-    sessions.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: EXPIRED_KEPT_SECONDS }),
+    sessions.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: EXPIRED_RETENTION_SECONDS }),
     factors.createIndex(newestFirst(["userId"]), { name: "newest" }),
     passkeys.createIndex(
       { credentialId: 1 },
@@ -285,7 +285,7 @@ export async function ensureAuthIndexes(db: Db): Promise<void> {
     ),
     passkeyChallenges.createIndex(
       { expiresAt: 1 },
-      { name: "expiry", expireAfterSeconds: EXPIRED_CHALLENGES_KEPT_SECONDS },
+      { name: "expiry", expireAfterSeconds: EXPIRED_CHALLENGE_RETENTION_SECONDS },
     ),
     invites.createIndex({ tokenHash: 1 }, { name: "token_unique", unique: true }),
     invites.createIndex(
@@ -293,18 +293,18 @@ export async function ensureAuthIndexes(db: Db): Promise<void> {
       { name: "one_open_per_email", unique: true },
     ),
     invites.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "open" }),
-    invites.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: EXPIRED_KEPT_SECONDS }),
+    invites.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: EXPIRED_RETENTION_SECONDS }),
     invites.createIndex(
       { unstarted: 1 },
       { name: "unstarted", partialFilterExpression: { unstarted: true } },
     ),
     collections.inviteCounts.createIndex(
       { expiresAt: 1 },
-      { name: "expiry", expireAfterSeconds: EXPIRED_KEPT_SECONDS },
+      { name: "expiry", expireAfterSeconds: EXPIRED_RETENTION_SECONDS },
     ),
     collections.inviteRequests.createIndex(
       { createdAt: 1 },
-      { name: "kept", expireAfterSeconds: ANSWERS_KEPT_SECONDS },
+      { name: "kept", expireAfterSeconds: ANSWER_RETENTION_SECONDS },
     ),
   ]);
 }

@@ -5,20 +5,19 @@ import { createdEventId, LIFECYCLE_EVENTS, type LifecycleEvent, paymentEvents } 
 import { BulkWriter } from "./bulk-writer.ts";
 import type { AgentDocument, AgentSnapshot, EventDocument } from "./documents.ts";
 import { COLLECTIONS } from "./documents.ts";
-import { eventsKeptSince } from "./retention.ts";
+import { eventsRetainedSince } from "./retention.ts";
 import { approvalDocument, transactionDocument } from "./records.ts";
 
-/** How long an event of a payment waits for others; far below the time after which its actor tells it itself. */
+/** How long an event of a payment waits for others; far below the time after which its actor publishes it itself. */
 const LINGER_MS = 50;
 
-type Happened = Pick<EventDocument, "_id" | "type" | "createdAt" | "data">;
-/** What it concerns, and where that belongs. */
-type Whom = Pick<EventDocument, "organizationId" | "projectId" | "teamId" | "agentId" | "agentName">;
+type NewEvent = Pick<EventDocument, "_id" | "type" | "createdAt" | "data">;
+/** The organization, project, team and agent of an event. */
+type EventScope = Pick<EventDocument, "organizationId" | "projectId" | "teamId" | "agentId" | "agentName">;
 
 /**
- * What has happened, at least once told and once written: an event's id follows from what
- * happened, and the first telling stands. Whoever writes a record confirms it to the
- * actor only after its events are written, too.
+ * The journal of events: published at least once, written once. An event's id is derived from what happened, and the first
+ * write wins. Whoever writes a record confirms it to the actor only after its events are written, too.
  */
 export class EventJournal {
   readonly #agents: Collection<AgentDocument>;
@@ -48,15 +47,15 @@ export class EventJournal {
     return this.#writes.waiting + this.#lingeringWrites.waiting;
   }
 
-  /** Everything that has fired for a payment by now, as far as it would still be there if it had been told of before. */
+  /** Everything that has fired for a payment by now, as far as retention would still have it if it had been published when it fired. */
   async publishPayment(
     profile: AgentProfile,
     payment: Payment,
     at: Date,
     when: "now" | "soon",
   ): Promise<void> {
-    const keptSince = eventsKeptSince(this.#eventDays, at);
-    const events = paymentEvents(payment, keptSince).map((event, index) => ({
+    const retainedSince = eventsRetainedSince(this.#eventDays, at);
+    const events = paymentEvents(payment, retainedSince).map((event, index) => ({
       _id: event.id,
       type: event.type,
       // They are delivered in the order of their times.
@@ -76,7 +75,7 @@ export class EventJournal {
       ofAgent(profileOf(agent)),
       events.map(({ at, id, type }, index) => {
         const lifecycle = LIFECYCLE_EVENTS[type];
-        // The record may be ahead of what is told, or behind it.
+        // The record may be ahead of the event, or behind it.
         const then =
           lifecycle === "archived" ? { archivedAt: new Date(at), key: null } : { archivedAt: null };
         const data = { agent: { ...agentSnapshot(agent), lifecycle, ...then } };
@@ -86,13 +85,19 @@ export class EventJournal {
   }
 
   /** What concerns an organization and none of its agents. Told again under the same id, it is there already. */
-  async organizationEvent(organizationId: string, event: Happened): Promise<void> {
+  async organizationEvent(organizationId: string, event: NewEvent): Promise<void> {
     await this.#write(this.#writes, ofOrganization(organizationId), [event]);
   }
 
-  async #write(writes: BulkWriter<EventDocument>, whom: Whom, events: readonly Happened[]): Promise<void> {
+  async #write(
+    writes: BulkWriter<EventDocument>,
+    scope: EventScope,
+    events: readonly NewEvent[],
+  ): Promise<void> {
     if (events.length === 0) return;
-    await Promise.all(events.map((event) => writes.write({ insertOne: { document: eventOf(whom, event) } })));
+    await Promise.all(
+      events.map((event) => writes.write({ insertOne: { document: eventOf(scope, event) } })),
+    );
     this.#onWritten();
   }
 }
@@ -116,11 +121,15 @@ export const createdEvent = (agent: AgentDocument): EventDocument =>
   });
 
 /** Every event is made here. */
-const eventOf = (whom: Whom, event: Happened): EventDocument => ({ ...event, ...whom, isPending: true });
+const eventOf = (scope: EventScope, event: NewEvent): EventDocument => ({
+  ...event,
+  ...scope,
+  isPending: true,
+});
 
-const ofAgent = ({ name, ...place }: AgentProfile): Whom => ({ ...place, agentName: name });
+const ofAgent = ({ name, ...place }: AgentProfile): EventScope => ({ ...place, agentName: name });
 
-const ofOrganization = (organizationId: string): Whom => ({
+const ofOrganization = (organizationId: string): EventScope => ({
   organizationId,
   projectId: null,
   teamId: null,

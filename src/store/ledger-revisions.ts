@@ -2,7 +2,7 @@ import type { Collection, Db, Document } from "mongodb";
 import { BulkWriter } from "./bulk-writer.ts";
 import { COLLECTIONS } from "./documents.ts";
 
-/** How far a project's ledger had come when somebody was last told what it has decided. */
+/** The revision of a project's ledger when a response last depended on it. */
 export interface LedgerRevisionDocument extends Document {
   /** The project's id. */
   _id: string;
@@ -11,7 +11,7 @@ export interface LedgerRevisionDocument extends Document {
 
 /** Where it is written down how far ledgers have come. */
 export interface LedgerRevisionRecords {
-  /** 0: nobody was told anything yet. */
+  /** 0: no response has depended on it yet. */
   read(projectId: string): Promise<number>;
   /** An older revision never replaces a newer one. */
   write(projectId: string, revision: number): Promise<void>;

@@ -21,7 +21,7 @@ export interface Selection<T extends Listed> {
    * With an `_id` it is that record, if it has the rest as well. Null: there are none.
    */
   readonly having: Having | null;
-  /** What else is asked of them. What does not fit is read and passed over, so only where there is little of it. */
+  /** A further filter. What does not fit is read and passed over, so only where there is little of it. */
   readonly where?: Filter<T>;
   /** By default `createdAt`. */
   readonly newestBy?: TimeField;
@@ -36,9 +36,9 @@ export interface Selection<T extends Listed> {
 }
 
 export interface PageRequest<T extends Listed> extends Selection<T> {
-  /** The list, and what was asked of it: a cursor is good for exactly these. */
+  /** The list and its filters: a cursor is valid for exactly these. */
   readonly list: string;
-  readonly asked: object;
+  readonly filters: object;
   readonly limit: number;
   readonly cursor: string | undefined;
 }
@@ -72,8 +72,8 @@ export class Lists {
 
   /** The next page; `BAD_CURSOR` for a cursor that is malformed, or good for another list. */
   async page<T extends Listed>(request: PageRequest<T>): Promise<Result<Page<T>>> {
-    const { asked, cursor, limit, list, newestBy = "createdAt", ...selected } = request;
-    const bound = payloadHash([list, JSON.stringify(asked)]);
+    const { filters, cursor, limit, list, newestBy = "createdAt", ...selected } = request;
+    const bound = payloadHash([list, JSON.stringify(filters)]);
     const after = cursor === undefined ? null : this.#open(cursor, bound);
     if (after === undefined) return refused(refusal("BAD_CURSOR"));
     // It goes back as far as it did when its first page was read, though the clock has moved on.
@@ -96,8 +96,9 @@ export class Lists {
       const [bookmark, signature]: unknown[] = JSON.parse(Buffer.from(cursor, "base64url").toString("utf8"));
       if (typeof bookmark !== "string" || typeof signature !== "string") return undefined;
       const expected = Buffer.from(this.#sign(bookmark, bound));
-      const given = Buffer.from(signature);
-      if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined;
+      const definedFields = Buffer.from(signature);
+      if (definedFields.length !== expected.length || !timingSafeEqual(definedFields, expected))
+        return undefined;
       const [madeAt, id, since]: unknown[] = JSON.parse(bookmark);
       if (typeof madeAt !== "number" || typeof id !== "string") return undefined;
       return { madeAt: new Date(madeAt), id, since: typeof since === "number" ? new Date(since) : null };
@@ -156,8 +157,8 @@ async function readNewest<T extends Listed>(
 }
 
 /**
- * One stretch of the index, or several that MongoDB merges in their order. Said as they lie there, since a condition on the
- * position itself would have it read all that is newer, or all that was made in the same millisecond.
+ * One stretch of the index, or several that MongoDB merges in their order. Spelled out as index ranges, since a condition on
+ * the position itself would have it read all that is newer, or all that was made in the same millisecond.
  */
 function filterOf<T extends Listed>(selection: Selection<T>, after: Position | null): Filter<T>;
 function filterOf(
@@ -172,11 +173,11 @@ function filterOf(
           spanOf(newestBy, { ...from, $lt: after.madeAt }),
           { [newestBy]: after.madeAt, _id: { $lt: after.id } },
         ];
-  const stretches = prefixesOf(having ?? {}).flatMap((prefix) =>
+  const ranges = prefixesOf(having ?? {}).flatMap((prefix) =>
     spans.map((span) => ({ ...prefix, ...span, ...where })),
   );
-  const [only] = stretches;
-  return stretches.length === 1 && only !== undefined ? only : { $or: stretches };
+  const [only] = ranges;
+  return ranges.length === 1 && only !== undefined ? only : { $or: ranges };
 }
 
 const spanOf = (field: TimeField, bounds: Document): Document =>
@@ -196,11 +197,11 @@ function positionOf(record: Listed, newestBy: TimeField): Position {
   return { madeAt, id: record._id };
 }
 
-type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+type DefinedFields<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 
 /** Only the fields that were given: a filter or a change says nothing of the others. */
-export function given<T extends object>(fields: T): Given<T>;
-export function given(fields: object): object {
+export function definedFields<T extends object>(fields: T): DefinedFields<T>;
+export function definedFields(fields: object): object {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 

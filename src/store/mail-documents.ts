@@ -1,6 +1,6 @@
 import type { Collection, Db } from "mongodb";
 
-/** How an invite's mail stands. */
+/** The state of an invite's mail. */
 export interface InviteMail {
   /** `mailing`: the mail server has not taken it yet; `refused`: it takes none for this address, for good. */
   readonly state: "mailing" | "mailed" | "refused";

@@ -19,9 +19,9 @@ export const newestFirst = (
   ...Object.fromEntries(behind.map((field) => [field, 1 as const])),
 });
 
-/** Where agents, payments and approvals lie, the widest first: each lies in one of the one before, for good. */
-const AGENTS_LIE_IN = ["organizationId", "projectId", "teamId"] as const;
-const PAYMENTS_LIE_IN = [...AGENTS_LIE_IN, "agentId"] as const;
+/** The scopes of agents, payments and approvals, the widest first: each is nested in the one before, for good. */
+const AGENT_SCOPES = ["organizationId", "projectId", "teamId"] as const;
+const PAYMENT_SCOPES = [...AGENT_SCOPES, "agentId"] as const;
 
 /** All that a summary of payments is made of, so that it reads keys and no record. */
 const SUMMARIZED = {
@@ -43,32 +43,32 @@ const SUPERSEDED = [
   "agent_compared_recipient",
 ];
 
-/** Where projects, and where teams lie. */
-const CONTAINERS_LIE_IN = {
+/** The scopes of projects, and of teams. */
+const CONTAINER_SCOPES = {
   [COLLECTIONS.projects]: ["organizationId"],
   [COLLECTIONS.teams]: ["organizationId", "projectId"],
 } as const;
 
 /**
- * The indexes behind the lists of projects, teams, agents, payments and approvals (docs/lists.md): for each place that they lie in,
- * without and with the status that a list may be narrowed to. The rail is in every key of payments. Again is free.
+ * The indexes behind the lists of projects, teams, agents, payments and approvals (docs/lists.md): for each scope, without and
+ * with the status that a list may be narrowed to. The rail is in every key of payments. Again is free.
  */
 export async function ensureListIndexes(db: Db): Promise<void> {
   const create = (collection: string, keys: readonly (readonly string[])[]) => {
     const indexes: IndexDescription[] = keys.map((fields) => ({ key: newestFirst(fields) }));
     return db.collection(collection).createIndexes(indexes);
   };
-  const ofPayments = PAYMENTS_LIE_IN.flatMap((place) => [
-    [place, "rail"],
-    [place, "status", "rail"],
+  const ofPayments = PAYMENT_SCOPES.flatMap((scope) => [
+    [scope, "rail"],
+    [scope, "status", "rail"],
   ]);
-  const ofAgents = AGENTS_LIE_IN.flatMap((place) => [[place], [place, "lifecycle"]]);
-  const ofApprovals = PAYMENTS_LIE_IN.map((place) => [place, "state"]);
-  const ofContainers = Object.entries(CONTAINERS_LIE_IN).map(
-    ([name, places]) => [name, places.flatMap((place) => [[place], [place, "state"]])] as const,
+  const ofAgents = AGENT_SCOPES.flatMap((scope) => [[scope], [scope, "lifecycle"]]);
+  const ofApprovals = PAYMENT_SCOPES.map((scope) => [scope, "state"]);
+  const ofContainers = Object.entries(CONTAINER_SCOPES).map(
+    ([name, scopes]) => [name, scopes.flatMap((scope) => [[scope], [scope, "state"]])] as const,
   );
-  const namesOfAgents: IndexDescription[] = AGENTS_LIE_IN.map((place) => ({
-    key: newestFirst([place], "createdAt", ["name"]),
+  const namesOfAgents: IndexDescription[] = AGENT_SCOPES.map((scope) => ({
+    key: newestFirst([scope], "createdAt", ["name"]),
   }));
   await Promise.all([
     db.collection(COLLECTIONS.agents).createIndexes(namesOfAgents),

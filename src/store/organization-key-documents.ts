@@ -29,7 +29,7 @@ export interface OrganizationKeyDocument extends Document {
 export interface DailyCreatesDocument {
   /** `<lineage id>/<YYYY-MM-DD>` */
   _id: string;
-  places: { id: string; takenAt: Date; committed: boolean }[];
+  slots: { id: string; reservedAt: Date; committed: boolean }[];
   /** Some time after the day; then MongoDB removes it. */
   expiresAt: Date;
 }

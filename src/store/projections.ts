@@ -19,8 +19,8 @@ import type { Projections } from "../payments/ports.ts";
 import { approvalDocument, transactionDocument } from "./records.ts";
 
 /**
- * A payment's idempotency key stands on another transaction already. The actor should never have accepted it, so it
- * is not confirmed, and the sweep that keeps failing shows it to operators.
+ * Another transaction has the payment's idempotency key already. The actor should never have accepted it, so it is not
+ * confirmed, and the sweep that keeps failing shows it to operators.
  */
 export class DuplicateIdempotencyKey extends Error {
   override readonly name = "DuplicateIdempotencyKey";
@@ -173,7 +173,7 @@ async function overwrite(collection: Collection<Revised>, record: Revised): Prom
     await collection.replaceOne(filter, replacement, { upsert: true });
     return true;
   } catch (error) {
-    // A later one is there, or its idempotency key stands on another record.
+    // A later one is there, or another record has its idempotency key.
     if (error instanceof MongoServerError && error.code === DUPLICATE_KEY) return false;
     throw error;
   }
@@ -185,7 +185,7 @@ const literal = (fields: object): Document =>
   Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, { $literal: value }] as const));
 
 /** What people change of the record itself is no business of an actor's, and may be newer. */
-const noSoonerThan = (updatedAt: number): Document => ({
+const notBefore = (updatedAt: number): Document => ({
   $max: ["$updatedAt", { $literal: new Date(updatedAt) }],
 });
 
@@ -201,20 +201,20 @@ function agentFields(summary: AgentSummary): Document {
     ...literal({ name, walletDetached, revision, ...dates }),
     ...(archivedAt === null ? {} : { lifecycle: { $literal: "archived" } }),
     ...keyFields(keyId),
-    updatedAt: noSoonerThan(updatedAt),
+    updatedAt: notBefore(updatedAt),
   };
 }
 
 /** The same of what the ledger decides: an agent that is archived stays so. */
 function accountFields(summary: AccountSummary): Document {
-  const { policy, policyVersion, reservedCents, revision, spentCents, standing, updatedAt } = summary;
-  const isOpen = standing !== "closed";
+  const { policy, policyVersion, reservedCents, revision, spentCents, status, updatedAt } = summary;
+  const isOpen = status !== "closed";
   return {
     ...literal({ policy, policyVersion, spentCents, reservedCents, accountRevision: revision }),
     ...(isOpen
-      ? { lifecycle: { $cond: [{ $eq: ["$lifecycle", "archived"] }, "archived", { $literal: standing }] } }
+      ? { lifecycle: { $cond: [{ $eq: ["$lifecycle", "archived"] }, "archived", { $literal: status }] } }
       : {}),
-    updatedAt: noSoonerThan(updatedAt),
+    updatedAt: notBefore(updatedAt),
   };
 }
 
@@ -238,7 +238,7 @@ interface Revised extends Document {
 /** Writes of one record that race at the most; each round one of them wins. */
 const RACING_WRITES_MAX = 8;
 
-/** Records of which the highest revision stands, whatever order the writes arrive in. */
+/** Records of which the highest revision wins, whatever order the writes arrive in. */
 class RevisedRecords<T extends Revised> {
   readonly #collection: Collection<T>;
   readonly #writes: BulkWriter<T>;

@@ -10,7 +10,7 @@ import type { ApprovalDocument, TransactionDocument } from "./documents.ts";
 const REVERSED =
   "The payment was made, and then given back by the merchant or the card network: its amount is available again.";
 
-/** The transaction's record as the payment stands. */
+/** The payment's transaction record. */
 export function transactionDocument(profile: AgentProfile, payment: Payment): TransactionDocument {
   const { approval, denial, request } = payment;
   return {
@@ -111,7 +111,7 @@ export function paymentIn(record: TransactionDocument, approval: ApprovalDocumen
     day: ledgerState.day,
     status: record.status,
     phase: ledgerState.phase,
-    // Whoever was to be asked first is paid by its approval's workflow.
+    // A payment that needed an approval is executed by its approval's workflow.
     executor: approval === null ? "server" : "approval",
     denial: denialIn(record),
     deniedAt: record.deniedAt?.getTime() ?? null,

@@ -31,11 +31,11 @@ const INDEX_OPTIONS_CONFLICT = 85;
 
 /** Has MongoDB remove what was kept for long enough. Again is free, and with another retention changes it for what is there, too. */
 export async function ensureRetention(db: Db, retention: Retention): Promise<void> {
-  await Promise.all(RETAINED.map(({ days, field, name }) => keepFor(db, name, field, retention[days])));
+  await Promise.all(RETAINED.map(({ days, field, name }) => setRetention(db, name, field, retention[days])));
 }
 
-async function keepFor(db: Db, name: string, field: string, days: number): Promise<void> {
-  if (days === 0) return await keepForGood(db, name);
+async function setRetention(db: Db, name: string, field: string, days: number): Promise<void> {
+  if (days === 0) return await dropRetention(db, name);
   const expireAfterSeconds = days * DAY_SECONDS;
   const options = { name: RETENTION_INDEX, expireAfterSeconds };
   try {
@@ -46,7 +46,7 @@ async function keepFor(db: Db, name: string, field: string, days: number): Promi
   }
 }
 
-async function keepForGood(db: Db, name: string): Promise<void> {
+async function dropRetention(db: Db, name: string): Promise<void> {
   try {
     await db.collection(name).dropIndex(RETENTION_INDEX);
   } catch (error) {
@@ -58,12 +58,12 @@ const isOf = (error: unknown, code: number): boolean =>
   error instanceof MongoServerError && error.code === code;
 
 /** Approvals of payments that were made before may have been removed; null: all are kept for good. */
-export async function approvalsKeptSince(db: Db, now: Date): Promise<Date | null> {
+export async function approvalsRetainedSince(db: Db, now: Date): Promise<Date | null> {
   const indexes = await db.collection(COLLECTIONS.approvals).indexes();
   const seconds = indexes.find(({ name }) => name === RETENTION_INDEX)?.expireAfterSeconds;
   return seconds === undefined ? null : new Date(now.getTime() - seconds * 1_000);
 }
 
-/** Events before that were told of long ago, if they ever were, and may have been removed; null: all are kept for good. */
-export const eventsKeptSince = (eventDays: number, now: Date): number | null =>
+/** Events before that were published long ago, if ever, and may have been removed; null: all are kept for good. */
+export const eventsRetainedSince = (eventDays: number, now: Date): number | null =>
   eventDays === 0 ? null : now.getTime() - eventDays * DAY_MS;

@@ -2,7 +2,7 @@ import type { Collection, Db, Document } from "mongodb";
 import type { EventType } from "../domain/events.ts";
 import type { WebhookScope } from "../domain/webhooks/subscription.ts";
 
-/** A signing secret as it lies in the database: sealed under its own id. */
+/** A signing secret as stored: sealed under its own id. */
 export interface SealedSecret {
   readonly id: string;
   readonly sealed: string;
@@ -12,7 +12,7 @@ export interface SealedSecret {
 export interface ReplayRecord {
   readonly id: string;
   readonly since: Date;
-  /** When it was asked for: what happens later is delivered anyway. */
+  /** When it was requested: what happens later is delivered anyway. */
   readonly until: Date;
   /** `limited`: it has queued as many as one replay may. */
   readonly state: "running" | "done" | "limited" | "stopped";
@@ -91,7 +91,7 @@ export interface DeliveryDocument extends Document {
 }
 
 /** Attempts that a record keeps. */
-export const ATTEMPTS_KEPT = 25;
+export const ATTEMPTS_RETAINED_MAX = 25;
 
 export const WEBHOOK_COLLECTIONS = {
   endpoints: "webhook_endpoints",

@@ -19,7 +19,7 @@ import { type AuditedWrites, changed, unchanged } from "../audit/notes.ts";
 import type { SessionPrincipal } from "../identity/principal.ts";
 import type { Collections } from "../store/collections.ts";
 import { newId } from "../lib/ids.ts";
-import { given } from "../store/lists.ts";
+import { definedFields } from "../store/lists.ts";
 import type { Sealer } from "../secrets/sealer.ts";
 import type { KeyedMutex } from "../lib/keyed-mutex.ts";
 
@@ -108,13 +108,13 @@ export class WebhookEndpoints {
     };
     const write = () =>
       transaction<Result<WithSecret>>(async (session) => {
-        if (!(await this.#hasRoom(organizationId, session))) {
+        if (!(await this.#hasCapacity(organizationId, session))) {
           await session.abortTransaction();
           return unchanged(refused(refusal("TOO_MANY_WEBHOOKS")));
         }
         await webhooks.endpoints.insertOne(endpoint, { session });
         const on = { type: "webhook_endpoint", id: endpoint._id };
-        return changed(ok({ endpoint, secret }), { on, after: keptOf(endpoint) });
+        return changed(ok({ endpoint, secret }), { on, after: auditedFields(endpoint) });
       });
     return mutex.run(`webhooks/${organizationId}`, write);
   }
@@ -140,7 +140,7 @@ export class WebhookEndpoints {
     const { isActive, ...fields } = change;
     const scope =
       change.scopeType === undefined && change.scopeIds === undefined ? {} : { scopeType, scopeIds };
-    return this.#write({ _id: id, organizationId }, { ...given(fields), ...scope }, isActive, audit);
+    return this.#write({ _id: id, organizationId }, { ...definedFields(fields), ...scope }, isActive, audit);
   }
 
   /** Its secrets go with it; what is queued is not sent any more. */
@@ -154,7 +154,7 @@ export class WebhookEndpoints {
       const endpoint = await webhooks.endpoints.findOneAndDelete({ _id: id, organizationId }, { session });
       if (endpoint === null) return unchanged(notFound());
       await dropQueued(webhooks, id, session);
-      return changed(ok(endpoint), { before: keptOf(endpoint) });
+      return changed(ok(endpoint), { before: auditedFields(endpoint) });
     });
   }
 
@@ -270,13 +270,13 @@ export class WebhookEndpoints {
         );
         if (before.isActive && isActive === false) await dropQueued(webhooks, before._id, session);
         if (after === null) return unchanged(notFound());
-        return changed(ok(after), { before: keptOf(before), after: keptOf(after) });
+        return changed(ok(after), { before: auditedFields(before), after: auditedFields(after) });
       });
     return mutex.run(own._id, write);
   }
 
   /** In the transaction that makes another one. Writing the organization's record puts two at once in conflict: the second sees the first. */
-  async #hasRoom(organizationId: string, session: ClientSession): Promise<boolean> {
+  async #hasCapacity(organizationId: string, session: ClientSession): Promise<boolean> {
     const { collections, webhooks } = this.#dependencies;
     const next = { $inc: { webhooksRevision: 1 } };
     await collections.organizations.updateOne({ _id: organizationId }, next, { session });
@@ -304,7 +304,7 @@ export class WebhookEndpoints {
 }
 
 /** What decides where events go, for the audit log. */
-const keptOf = (endpoint: EndpointDocument) => ({
+const auditedFields = (endpoint: EndpointDocument) => ({
   name: endpoint.name,
   url: endpoint.url,
   eventTypes: endpoint.eventTypes,

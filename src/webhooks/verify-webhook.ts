@@ -10,7 +10,7 @@ export const SECRET_PREFIX = "whsec_";
 /** How far a delivery's timestamp may be from the receiver's clock, either way. */
 const TOLERANCE_SECONDS = 300;
 /** A rotation signs twice. A longer list is no reason to compute any more. */
-const SIGNATURES_LOOKED_AT_MAX = 4;
+const SIGNATURES_MAX = 4;
 /** Seconds since 1970, in digits alone: what else parses as a number is not what was signed. */
 const TIMESTAMP = /^[1-9][0-9]{0,11}$/;
 const MS_PER_SECOND = 1_000;
@@ -114,7 +114,7 @@ function isSigned(
 ): boolean {
   // Several headers of one name come joined by a comma and a space. We send one, without white space.
   if (/\s/.test(header)) return false;
-  const given = header.split(",", SIGNATURES_LOOKED_AT_MAX);
+  const given = header.split(",", SIGNATURES_MAX);
   // All are computed and compared, whichever fits.
   const fits = secrets.flatMap((secret) => {
     const expected = svcSignature(secret, timestamp, rawBody);

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { BatchRoom } from "../../src/actors/batch.ts";
+import { BatchCapacity } from "../../src/actors/batch.ts";
 import { FairQueue, type Urgency } from "../../src/actors/fair-queue.ts";
 import { times } from "../support/world.ts";
 
@@ -16,7 +16,7 @@ const newQueue = () => new FairQueue<Item>(({ urgency }) => urgency);
 const taken = (queue: FairQueue<Item>, places: number): readonly string[] =>
   queue
     .take(
-      new BatchRoom(places),
+      new BatchCapacity(places),
       ({ name }) => name,
       () => 0,
     )
@@ -85,7 +85,7 @@ describe("a fair queue", () => {
     const queue = newQueue();
     queue.add("one", item("pay"));
     queue.add("two", item("pay of two"));
-    queue.putBack("one", [item("pause", "stop"), item("earlier")]);
+    queue.requeue("one", [item("pause", "stop"), item("earlier")]);
     expect(taken(queue, 10)).to.deep.equal(["pause", "pay of two", "earlier", "pay"]);
   });
 

@@ -139,7 +139,14 @@ function stage({ fails = () => null, revisions = new Revisions() }: Stage = {}) 
       purpose: "a test",
       ...change,
     } as const;
-    return { kind: "pay", agentId, keyId: "akey_1", request, approvalWindowSeconds: 60, lookedUpThrough: 0 };
+    return {
+      kind: "pay",
+      agentId,
+      keyId: "akey_1",
+      request,
+      approvalWindowSeconds: 60,
+      recordsCheckedThrough: 0,
+    };
   };
   for (const agentId of ["one", "two", "three"]) judge(ledger, openAccount(agentId), 1);
   return { batches, errors, flight, knowns, ledger, ledgers, pay, records };
@@ -192,11 +199,11 @@ describe("a ledger's mailbox", () => {
     const { ledgers, pay } = stage({ revisions });
     let isTold = false;
     const submitted = ledgers.submit(place, pay("one")).then(() => (isTold = true));
-    const { kept } = await ledgers.decided(place, pay("one"));
+    const { revisionRecorded } = await ledgers.submitUnrecorded(place, pay("one"));
     for (const _each of times(3, () => null)) await turn();
     expect(isTold).to.equal(false);
     write();
-    await Promise.all([kept, submitted]);
+    await Promise.all([revisionRecorded, submitted]);
     expect(revisions.revision).to.equal(2);
   });
 

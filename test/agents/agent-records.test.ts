@@ -25,7 +25,7 @@ const life = (agentId: string, change: Partial<AgentSummary> = {}): AgentSummary
 
 const money = (agentId: string, change: Partial<AccountSummary> = {}): AccountSummary => ({
   agentId,
-  standing: "paused",
+  status: "paused",
   policy: openPolicy,
   policyVersion: 1,
   spentCents: 0,
@@ -83,7 +83,7 @@ describe("agents' records", () => {
     const written = projections();
     await written.writeAccount(money("both", { spentCents: 5, revision: 3 }));
     await written.writeAgent(life("both", { name: "Renamed" }));
-    await written.writeAccount(money("both", { spentCents: 4, standing: "active" }));
+    await written.writeAccount(money("both", { spentCents: 4, status: "active" }));
     await written.writeAgent(life("both", { name: "Older", revision: 1 }));
     const { accountRevision, lifecycle, name, revision, spentCents } =
       (await agents().findOne({ _id: "both" })) ?? {};
@@ -99,12 +99,12 @@ describe("agents' records", () => {
   it("an archived agent stays so, whatever its ledger says later of its account", async () => {
     await newAgent("ended");
     await projections().writeAgent(life("ended", { archivedAt: AT.getTime() }));
-    for (const [revision, standing] of [
+    for (const [revision, status] of [
       [2, "active"],
       [3, "paused"],
       [4, "closed"],
     ] as const) {
-      await projections().writeAccount(money("ended", { standing, revision, spentCents: revision }));
+      await projections().writeAccount(money("ended", { status, revision, spentCents: revision }));
       const { lifecycle, spentCents } = (await agents().findOne({ _id: "ended" })) ?? {};
       expect({ lifecycle, spentCents }).to.deep.equal({ lifecycle: "archived", spentCents: revision });
     }

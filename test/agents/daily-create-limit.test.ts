@@ -167,7 +167,7 @@ describe("the daily create limit of organization keys", () => {
     const reused = { ...made, name: "Q" };
     await world.api.refused("createProject", 422, "IDEMPOTENCY_KEY_REUSED", { token, body: reused });
     expect(await createdToday(key)).to.equal(1);
-    expect((await day(key))?.places).to.have.lengthOf(1);
+    expect((await day(key))?.slots).to.have.lengthOf(1);
     expect(await outcome(key)).to.equal(201);
   });
 
@@ -198,7 +198,7 @@ describe("the daily create limit of organization keys", () => {
   it("people have no daily limit", async () => {
     const request = () => ({ token: world.token, body: project() });
     for (let index = 0; index < 3; index += 1) await world.api.ok("createProject", 201, request());
-    expect(await days().countDocuments({ "places.id": world.organization.userId })).to.equal(0);
+    expect(await days().countDocuments({ "slots.id": world.organization.userId })).to.equal(0);
   });
 
   it("a create that fails gives its place back, and its replay takes one again", async () => {
@@ -211,7 +211,7 @@ describe("the daily create limit of organization keys", () => {
     } finally {
       await service.db.command({ collMod: "projects", validator: {} });
     }
-    expect((await day(key))?.places).to.deep.equal([]);
+    expect((await day(key))?.slots).to.deep.equal([]);
     expect(await createdToday(key)).to.equal(0);
     expect(await outcome(key, body)).to.equal(201);
     expect(await outcome(key)).to.equal("DAILY_CREATE_LIMIT_REACHED");
@@ -223,7 +223,7 @@ describe("the daily create limit of organization keys", () => {
     const body = project();
     const { project: made } = await world.api.ok("createProject", 201, { token: key.token, body });
     await service.db.collection<{ _id: string }>("projects").deleteOne({ _id: made.id });
-    await days().updateOne({ "places.id": made.id }, { $set: { "places.$.committed": false } });
+    await days().updateOne({ "slots.id": made.id }, { $set: { "slots.$.committed": false } });
     // The call that died held it for some seconds; they are over.
     await service.db
       .collection("creates")
@@ -244,24 +244,24 @@ describe("the daily create limit of organization keys", () => {
       expect(await outcome(key)).to.equal(201);
       const abandon = (ms: number) => ({
         id: randomUUID(),
-        takenAt: new Date(now() - ms),
+        reservedAt: new Date(now() - ms),
         committed: false,
       });
       const { lineageId } = key;
       const _id = `${lineageId}/${new Date(now()).toISOString().slice(0, 10)}`;
-      const places = [abandon(ageMs), abandon(30_000)];
-      await days().updateOne({ _id }, { $push: { places: { $each: places } } });
+      const slots = [abandon(ageMs), abandon(30_000)];
+      await days().updateOne({ _id }, { $push: { slots: { $each: slots } } });
       await days().updateOne(
-        { _id, "places.committed": true },
-        { $set: { "places.0.takenAt": new Date(0) } },
+        { _id, "slots.committed": true },
+        { $set: { "slots.0.reservedAt": new Date(0) } },
       );
       expect(await createdToday(key)).to.equal(1);
       expect(await outcome(key)).to.equal(201);
       expect(await outcome(key)).to.equal("DAILY_CREATE_LIMIT_REACHED");
       expect(await createdToday(key)).to.equal(2);
       await days().updateOne(
-        { _id, "places.id": places[1]?.id ?? "" },
-        { $set: { "places.$.takenAt": new Date(now() - 61_000) } },
+        { _id, "slots.id": slots[1]?.id ?? "" },
+        { $set: { "slots.$.reservedAt": new Date(now() - 61_000) } },
       );
       expect(await outcome(key)).to.equal(201);
       expect(await outcome(key)).to.equal("DAILY_CREATE_LIMIT_REACHED");
@@ -273,7 +273,7 @@ describe("the daily create limit of organization keys", () => {
     const bodies = times(6, () => project());
     const robbing = (async () => {
       for (let round = 0; round < 40; round += 1) {
-        await days().updateMany({}, { $pull: { places: { committed: false } } });
+        await days().updateMany({}, { $pull: { slots: { committed: false } } });
       }
     })();
     const outcomes = await Promise.all(bodies.map((body) => outcome(key, body)));

@@ -7,7 +7,7 @@ import { Logos } from "../../src/containers/logos.ts";
 import { Creates } from "../../src/agents/creates.ts";
 import { DailyCreates } from "../../src/agents/daily-creates.ts";
 import { Deadline } from "../../src/lib/deadline.ts";
-import { keptBefore } from "../../server/admin/keep-command.ts";
+import { withoutEntry } from "../../server/admin/record-command.ts";
 import { transactionsOf } from "../../src/store/transactions.ts";
 import { KeyedMutex } from "../../src/lib/keyed-mutex.ts";
 import { newWorld, type World } from "../support/world.ts";
@@ -64,7 +64,7 @@ describe("a create without an idempotency key", () => {
     const created = await creates.once<Note, { readonly record: Note }>({
       kind: "project",
       principal: await owner(world),
-      audit: { transaction: keptBefore(transactionsOf(db.client)) },
+      audit: { transaction: withoutEntry(transactionsOf(db.client)) },
       deadline,
       idempotencyKey: undefined,
       payload: {},

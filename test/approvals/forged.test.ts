@@ -14,7 +14,7 @@ import {
 import { APPROVAL_WORKFLOW, approvalWorkflowId, RESOLVED_SIGNAL } from "../../src/messages/approval.ts";
 import { SETTLEMENT_WORKFLOW } from "../../src/messages/settlement.ts";
 import { expectBooksAgree } from "../support/books.ts";
-import { bookedAccount } from "../support/ledger.ts";
+import { accountSnapshot } from "../support/ledger.ts";
 import { sideBySide } from "../support/side-by-side.ts";
 import { newWorld, type TestAgent, until, type World } from "../support/world.ts";
 import { send } from "../support/wire.ts";
@@ -43,7 +43,7 @@ const payCommand = (agentId: string, keyId: string, request: PaymentRequest): Co
   keyId,
   request,
   approvalWindowSeconds: WINDOW_SECONDS,
-  lookedUpThrough: 0,
+  recordsCheckedThrough: 0,
 });
 
 /** What somebody may do who reaches Temporal and has no credential of this service. */
@@ -58,7 +58,7 @@ describe("what is written to Temporal past this service", () => {
   const ledger = () => temporal().getHandle(ledgerWorkflowId(world.organization.projectId));
   const tell = (command: LedgerCommand) =>
     ledger().executeUpdate(LEDGER_SUBMIT_UPDATE, { args: [[command], NOTHING_KNOWN] });
-  const accountOf = (agent: TestAgent) => bookedAccount(world, agent.id);
+  const accountOf = (agent: TestAgent) => accountSnapshot(world, agent.id);
   const owner = () => ({ userId: world.organization.userId, name: "Owner" });
   const paymentOf = (agent: TestAgent, id: string) =>
     world.api.ok("getPayment", 200, { token: agent.key, id });
@@ -277,7 +277,7 @@ describe("what is written to Temporal past this service", () => {
         const following = await temporal().start(SETTLEMENT_WORKFLOW, {
           workflowId: `forged/${randomUUID()}`,
           taskQueue,
-          args: [{ profile, payment: told, asked: 0 }],
+          args: [{ profile, payment: told, polls: 0 }],
         });
         await following.result();
       }

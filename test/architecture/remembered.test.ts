@@ -4,12 +4,12 @@ import { expect } from "chai";
 
 /** What a process keeps beyond one call, in a Map or Set that bounds nothing by itself, and what bounds it. */
 const BOUNDS: Readonly<Record<string, string>> = {
-  "src/audit/chain/appender.ts #chains": "HEADS_MAX, and chains that have something waiting",
+  "src/audit/chain/appender.ts #chains": "CACHED_HEADS_MAX, and chains that have something waiting",
   "src/chain/taken-nonces.ts #unexplained": "UNEXPLAINED_MAX",
   "src/rails/wallet/limits.ts #raising": "limits that are being raised",
-  "src/webhooks/delivery/slots.ts #endpoints": "REMEMBERED_MAX, and exchanges under way",
-  "src/webhooks/delivery/slots.ts #organizations": "REMEMBERED_MAX, and exchanges under way",
-  "src/webhooks/delivery/slots.ts #tests": "REMEMBERED_MAX, and exchanges under way",
+  "src/webhooks/delivery/slots.ts #endpoints": "TRACKED_MAX, and exchanges under way",
+  "src/webhooks/delivery/slots.ts #organizations": "TRACKED_MAX, and exchanges under way",
+  "src/webhooks/delivery/slots.ts #tests": "TRACKED_MAX, and exchanges under way",
   "src/actors/account-records.ts #unconfirmed":
     "until the ledger knows; its mailbox retires when nothing is left",
   "src/actors/account-records.ts #unwritten": "until the next tick writes them",
@@ -20,7 +20,7 @@ const BOUNDS: Readonly<Record<string, string>> = {
   "src/actors/ledger-mailbox.ts #unpublished": "publications under way",
   "src/actors/ledgers.ts #mailboxes": "projects with something under way",
   "src/audit/outbox.ts #removing": "removals under way",
-  "src/audit/refusals.ts #taken": "WINDOWS_MAX: places of windows that are open",
+  "src/audit/refusals.ts #countersInUse": "WINDOWS_MAX: counters of windows that are open",
   "src/audit/refusals.ts #windows": "WINDOWS_MAX",
   "src/identity/session-token.ts #verified": "VERIFIED_TOKENS_MAX",
   "src/changes/feed.ts #organizationOf": "AGENTS_KNOWN_MAX",
@@ -36,7 +36,7 @@ const BOUNDS: Readonly<Record<string, string>> = {
   "src/agents/key-use.ts #used": "keys used since the last write, 5 s ago at most",
   "src/metrics/metrics.ts #queues": "names of queues",
   "src/payments/payment-changes.ts #waiting": "calls that wait",
-  "src/payments/rules/ready-cache.ts #kept": "READY_RULES_BYTES_MAX",
+  "src/payments/rules/ready-cache.ts #entries": "READY_RULES_BYTES_MAX",
   "src/payments/rules/rules-in-force.ts #reading": "readings under way",
   "src/secrets/master-key.ts #derived": "purposes of keys",
   "src/lib/keyed-mutex.ts #last": "turns that are taken or waited for",

@@ -91,8 +91,8 @@ describe("anchors of the audit log", () => {
     const log = new AuditAppender(db, seal);
     await log.append(recordOf(1));
     const trouble = new EventEmitter();
-    const onTrouble = () => void trouble.emit("one");
-    const anchoring = new AuditAnchoring({ db, seal, file, clock: now, recordRoot: null, onTrouble });
+    const onWarning = () => void trouble.emit("one");
+    const anchoring = new AuditAnchoring({ db, seal, file, clock: now, recordRoot: null, onWarning });
     const rootsOf = async (): Promise<number> => (await readAnchors(file, seal)).roots.size;
     try {
       const failed = once(trouble, "one");
@@ -146,7 +146,7 @@ describe("anchors of the audit log", () => {
         file,
         clock: now,
         recordRoot,
-        onTrouble: () => undefined,
+        onWarning: () => undefined,
       });
     };
     const log = new AuditAppender(database.db, seal);

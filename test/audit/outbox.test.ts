@@ -72,7 +72,7 @@ describe("the audit outbox", () => {
     const { db } = service;
     const log = new AuditAppender(db, seal());
     const clock = () => new Date(Date.now() + laterMs);
-    return new AuditOutbox({ db, log, seal: seal(), clock, onTrouble: () => undefined });
+    return new AuditOutbox({ db, log, seal: seal(), clock, onWarning: () => undefined });
   }
 
   /** The chain of an organization, which must be whole. */

@@ -51,7 +51,7 @@ describe("refusals in the audit log", () => {
     new Refusals({
       log: new AuditAppender(database.db, seal),
       clock: () => new Date(now),
-      onTrouble: (error) => troubles.push(error),
+      onWarning: (error) => troubles.push(error),
       ...more,
     });
   const entries = () => entriesOf(database.db, organizationId);
@@ -222,7 +222,7 @@ describe("refusals in the audit log", () => {
     const kept = new Refusals({
       log: { append: (record) => (isBroken ? Promise.reject(new Error("away")) : log.append(record)) },
       clock: () => new Date(now),
-      onTrouble: (error) => troubles.push(error),
+      onWarning: (error) => troubles.push(error),
     });
     const [outcome] = await Promise.allSettled([kept.keep(refused())]);
     expect(outcome?.status).to.equal("rejected");

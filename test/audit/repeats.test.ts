@@ -69,7 +69,7 @@ describe("a write whose answer was lost, and that is repeated,", () => {
   async function swept(): Promise<void> {
     const { db } = service;
     const log = new AuditAppender(db, seal());
-    await new AuditOutbox({ db, log, seal: seal(), clock: later, onTrouble: () => undefined }).sweep();
+    await new AuditOutbox({ db, log, seal: seal(), clock: later, onWarning: () => undefined }).sweep();
   }
 
   /** The write takes effect, and nobody is told; then it is asked for again. Answers what its resource's entries say. */

@@ -1,7 +1,12 @@
 import { expect } from "chai";
 import { createSecretKey } from "node:crypto";
 import type { Db } from "mongodb";
-import { type AuditDocument, auditLogOf, chainRange, placedIn } from "../../src/store/audit-documents.ts";
+import {
+  type AuditDocument,
+  auditLogOf,
+  chainRange,
+  positionedEntry,
+} from "../../src/store/audit-documents.ts";
 import { auditSeal } from "../../src/audit/chain/seal.ts";
 import { MasterKey } from "../../src/secrets/master-key.ts";
 import type { AuditSeal } from "../../src/domain/audit/entry.ts";
@@ -29,7 +34,7 @@ export function breakIn(
 ): ChainBreak | null {
   const verifier = new ChainVerifier(seal, anchors);
   for (const document of documents) {
-    const placed = placedIn(document);
+    const placed = positionedEntry(document);
     expect(placed, String(document["_id"])).not.to.equal(null);
     if (placed !== null) verifier.take(placed.found);
   }

@@ -65,7 +65,7 @@ describe("npm run admin -- verify-audit-log", () => {
       file: new AnchorFile(anchorsPath),
       clock: () => new Date(),
       recordRoot: null,
-      onTrouble: (message, error) => expect.fail(`${message}: ${String(error)}`),
+      onWarning: (message, error) => expect.fail(`${message}: ${String(error)}`),
     });
   const tell = (key: string) => new AuditAppender(db, seal).append({ ...serviceRecord, entryKey: key });
 

@@ -105,7 +105,7 @@ describe("what must not be shown, and whom not to believe", () => {
     const config = { ...scene.config, rpcUrl: impostor.url };
     const common = { db: scene.db, config, signer: scene.signer, clock: () => new Date() };
     for (const sandbox of [true, false]) {
-      const wallets = createWallets({ ...common, sandbox, onTrouble: () => undefined });
+      const wallets = createWallets({ ...common, sandbox, onWarning: () => undefined });
       const thrown = await wallets.start().then(
         () => null,
         (error: unknown) => error,
@@ -125,7 +125,7 @@ describe("what must not be shown, and whom not to believe", () => {
       MasterKey.parse("another-master-key-for-this-one-test", "a test"),
       db,
     );
-    const common = { clock: () => new Date(), onTrouble: () => undefined, sandbox: true };
+    const common = { clock: () => new Date(), onWarning: () => undefined, sandbox: true };
     const wallets = createWallets({ db, config, signer, ...common });
     const minted = await wallets.sandbox?.mint("one", signer.address, 1).then(
       () => null,
@@ -153,7 +153,7 @@ describe("what must not be shown, and whom not to believe", () => {
     const payment = newPayment(100);
     expect((await scene.open().wallets.rail.send(agent.profile, payment)).status).to.equal("settled");
     const config = { ...scene.config, chainId: 1 };
-    const common = { clock: () => new Date(), onTrouble: () => undefined, sandbox: false };
+    const common = { clock: () => new Date(), onWarning: () => undefined, sandbox: false };
     const { rail } = createWallets({ db: scene.db, config, signer: scene.signer, ...common });
     const outcome = await rail.send(agent.profile, payment).catch(() => null);
     expect(outcome, "only its own chain can tell").to.equal(null);
@@ -163,7 +163,7 @@ describe("what must not be shown, and whom not to believe", () => {
     const agent = await scene.funded(100);
     const payment = newPayment(100);
     const config = { ...scene.config, chainId: 1 };
-    const common = { clock: () => new Date(), onTrouble: () => undefined, sandbox: false };
+    const common = { clock: () => new Date(), onWarning: () => undefined, sandbox: false };
     const { rail } = createWallets({ db: scene.db, config, signer: scene.signer, ...common });
     expect(await rail.send(agent.profile, payment)).to.include({ status: "failed" });
     expect(await scene.open().wallets.rail.send(agent.profile, payment)).to.include({ status: "failed" });
@@ -174,7 +174,7 @@ describe("what must not be shown, and whom not to believe", () => {
     const key = toHex(createHmac("sha256", "a test").update("key").digest());
     const { config } = scene;
     const signer = localSigner(key);
-    const common = { clock: () => new Date(), onTrouble: () => undefined, sandbox: true };
+    const common = { clock: () => new Date(), onWarning: () => undefined, sandbox: true };
     const wallets = createWallets({ db: scene.db, config, signer, ...common });
     const options = { depth: Infinity, showHidden: true, getters: true } as const;
     const texts = [inspect(signer, options), inspect(wallets, options), JSON.stringify(signer)];

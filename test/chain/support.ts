@@ -117,13 +117,13 @@ export async function openScene(url = sharedChainUrl(), keyOf?: Scene): Promise<
     const fees = feesUpTo === undefined ? {} : { fixedFees: null, maxFeePerGas: feesUpTo };
     const at = { ...config, rpcUrl, confirmations, ...fees };
     const troubles: string[] = [];
-    const onTrouble = (message: string, details: Readonly<Record<string, unknown>>): void =>
+    const onWarning = (message: string, details: Readonly<Record<string, unknown>>): void =>
       void troubles.push(`${message} ${JSON.stringify(details)}`);
     const repairs = new Map<string, number>();
     const onRepair = (what: string, count: number): void =>
       void repairs.set(what, (repairs.get(what) ?? 0) + count);
     const common = { db: options.db ?? db, config: at, signer, clock };
-    const wallets = createWallets({ ...common, sandbox: feesUpTo === undefined, onTrouble, onRepair });
+    const wallets = createWallets({ ...common, sandbox: feesUpTo === undefined, onWarning, onRepair });
     const instance = {
       wallets,
       outbox: new ChainOutbox({ ...common, rpc: new ChainRpc(at) }),

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { type Address, getAddress, keccak256, toBytes } from "viem";
-import type { SpentEvent } from "../../server/admin/reconcile/books.ts";
+import type { SpentEvent } from "../../server/admin/reconcile/sources.ts";
 import type { Books, RecordEntry, TransactionEntry } from "../../scripts/chaos/audit/books.ts";
 import { compare } from "../../scripts/chaos/audit/compare.ts";
 import type { Arrival } from "../../scripts/chaos/audit/told.ts";

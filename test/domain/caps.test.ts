@@ -20,7 +20,7 @@ function capped(projectCents: number | null, teamCents: number | null = null): T
 /** The second agent pays; its team has no cap of its own. */
 function payElsewhere(account: TestAccount, amountCents: number): void {
   const request = account.request(amountCents);
-  const pay = { keyId: KEY, approvalWindowSeconds: APPROVAL_WINDOW_SECONDS, lookedUpThrough: 0 };
+  const pay = { keyId: KEY, approvalWindowSeconds: APPROVAL_WINDOW_SECONDS, recordsCheckedThrough: 0 };
   account.as("decided", account.judge({ kind: "pay", agentId: "agent-2", request, ...pay }));
 }
 

@@ -59,7 +59,7 @@ describe("what the ledger says to who is about to send a payment", () => {
 });
 
 const quietAfterMs = (account: TestAccount) =>
-  account.as("standing", account.do({ kind: "pause" })).quietAfterMs;
+  account.as("account_status", account.do({ kind: "pause" })).quietAfterMs;
 
 describe("who pauses an agent is told how long others may still begin to send", () => {
   it("from the decision, and anew from each time that a lease was given; again, if asked again", () => {
@@ -179,12 +179,12 @@ describe("a payment whose key was revoked on its way", () => {
     const known = account.request(100);
     account.payReply(known);
     revoke(account);
-    const pay = { kind: "pay", approvalWindowSeconds: 60, lookedUpThrough: 0 } as const;
+    const pay = { kind: "pay", approvalWindowSeconds: 60, recordsCheckedThrough: 0 } as const;
     const request = account.request(100);
-    expect(account.do({ ...pay, keyId: KEY, request })).to.deep.equal({ kind: "dead_key" });
+    expect(account.do({ ...pay, keyId: KEY, request })).to.deep.equal({ kind: "inactive_key" });
     expect(account.do({ ...pay, keyId: KEY, request: known }).kind, "decided before").to.equal("replayed");
     mint(account);
-    expect(account.do({ ...pay, keyId: KEY, request }).kind, "the old key").to.equal("dead_key");
+    expect(account.do({ ...pay, keyId: KEY, request }).kind, "the old key").to.equal("inactive_key");
     expect(account.totals().reserved).to.equal(100);
     expect(account.do({ ...pay, keyId: "akey_2", request }).kind).to.equal("decided");
   });

@@ -325,7 +325,9 @@ describe("the events of a payment, each at its time", () => {
       }
       // Since each step, and since a millisecond after the last one.
       times.push(account.now + 1);
-      const found = times.map((keptSince) => paymentEvents(payment, keptSince).map(({ type }) => type));
+      const found = times.map((retainedSince) =>
+        paymentEvents(payment, retainedSince).map(({ type }) => type),
+      );
       expect(found).to.deep.equal(told);
     });
   }

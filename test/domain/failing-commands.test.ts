@@ -62,14 +62,24 @@ describe("a command that throws half-way", () => {
       command,
       { kind: "resume", agentId: "agent-2" } as const,
     ].map((each) => judge(ledger, each, now));
-    expect([pause?.kind, failed?.kind, resume?.kind]).to.deep.equal(["standing", "failed", "standing"]);
+    expect([pause?.kind, failed?.kind, resume?.kind]).to.deep.equal([
+      "account_status",
+      "failed",
+      "account_status",
+    ]);
   });
 
   it("that would hold less than nothing is refused, and nothing of it is so", () => {
     const account = new TestAccount();
     const before = contentOf(account.ledger);
     const request = { ...account.request(-700), rulesVersions: { project: 4, team: 4 } };
-    const pay = { kind: "pay", keyId: KEY, request, approvalWindowSeconds: 60, lookedUpThrough: 0 } as const;
+    const pay = {
+      kind: "pay",
+      keyId: KEY,
+      request,
+      approvalWindowSeconds: 60,
+      recordsCheckedThrough: 0,
+    } as const;
     const { agentId } = profile;
     for (const amountCents of [-700, 0.5]) {
       const broken = { ...pay, agentId, request: { ...request, amountCents } };

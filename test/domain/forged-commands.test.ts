@@ -10,7 +10,7 @@ import { SUBMIT_BATCH_MAX } from "../../src/messages/agent.ts";
 import { isAgentCommand } from "../../src/messages/guards/agent-commands.ts";
 import {
   isAccountQueryInput,
-  isBooksQueryInput,
+  isSnapshotQueryInput,
   isLedgerCommand,
 } from "../../src/messages/guards/ledger-commands.ts";
 import { isPayment } from "../../src/messages/guards/payment.ts";
@@ -221,7 +221,7 @@ describe("commands that nobody here has made", () => {
     ]) {
       expect(isAccountQueryInput(query)).to.equal(false);
     }
-    expect(isBooksQueryInput({ after: null, limit: 1_000 })).to.equal(true);
-    expect(isBooksQueryInput({ after: null, limit: 1_001 })).to.equal(false);
+    expect(isSnapshotQueryInput({ after: null, limit: 1_000 })).to.equal(true);
+    expect(isSnapshotQueryInput({ after: null, limit: 1_001 })).to.equal(false);
   });
 });

@@ -85,7 +85,7 @@ describe("idempotency keys: a replay never decides again", () => {
     const account = newAccount();
     account.open("agent-2", profile.teamId);
     const { request } = account.paid(1);
-    const pay = { keyId: "akey_1", approvalWindowSeconds: 60, lookedUpThrough: 0 } as const;
+    const pay = { keyId: "akey_1", approvalWindowSeconds: 60, recordsCheckedThrough: 0 } as const;
     const reply = account.judge({ kind: "pay", agentId: "agent-2", request: again(request), ...pay });
     expect(reply.kind).to.equal("decided");
   });
@@ -97,7 +97,9 @@ describe("idempotency keys: what the ledger has forgotten is looked up", () => {
     const requests = paid(account, KEYS_MAX);
     for (const request of requests) expect(account.payReply(again(request)).kind).to.equal("recorded");
     account.paid(1);
-    const forgotten = requests.filter((request) => account.payReply(again(request)).kind === "look_up");
+    const forgotten = requests.filter(
+      (request) => account.payReply(again(request)).kind === "records_check_required",
+    );
     expect(forgotten).to.deep.equal(requests.slice(0, KEYS_MAX / 20));
   });
 
@@ -105,8 +107,8 @@ describe("idempotency keys: what the ledger has forgotten is looked up", () => {
     const account = newAccount();
     paid(account, KEYS_MAX + 10);
     const request = account.request(1);
-    const { closed } = account.as("look_up", account.payReply(request));
-    expect(account.payReply(request, 9).kind).to.equal("look_up");
+    const { closed } = account.as("records_check_required", account.payReply(request));
+    expect(account.payReply(request, 9).kind).to.equal("records_check_required");
     expect(account.payReply(request, closed).kind).to.equal("decided");
   });
 
@@ -120,7 +122,7 @@ describe("idempotency keys: what the ledger has forgotten is looked up", () => {
     const account = newAccount();
     paid(account, KEYS_MAX + 10);
     account.open("agent-2", profile.teamId);
-    const pay = { keyId: "akey_1", approvalWindowSeconds: 60, lookedUpThrough: 0 } as const;
+    const pay = { keyId: "akey_1", approvalWindowSeconds: 60, recordsCheckedThrough: 0 } as const;
     const reply = account.judge({ kind: "pay", agentId: "agent-2", request: account.request(1), ...pay });
     expect(reply.kind).to.equal("decided");
   });
@@ -132,7 +134,7 @@ describe("idempotency keys: what the ledger has forgotten is looked up", () => {
     account.settle(request.transactionId);
     paid(account, KEYS_MAX);
     // The caller looked before the first payment was in the records, and found nothing.
-    expect(account.payReply(again(request), closed).kind).to.equal("look_up");
+    expect(account.payReply(again(request), closed).kind).to.equal("records_check_required");
   });
 
   it("keys of open payments are never forgotten, however many payments follow", () => {
@@ -154,7 +156,7 @@ describe("idempotency keys: what the ledger has forgotten is looked up", () => {
     account.settle(late.transactionId);
     expect(account.payReply(again(late), account.state.closed).kind).to.equal("recorded");
     paid(account, 2 * KEYS_MAX);
-    expect(account.payReply(again(late), before).kind).to.equal("look_up");
+    expect(account.payReply(again(late), before).kind).to.equal("records_check_required");
   });
 
   it("keys of an agent whose account is no more are forgotten with it", () => {
@@ -185,7 +187,12 @@ describe("open payments", () => {
   it("only so many of a project: an agent with none open is told so, and nothing is left of it", () => {
     const account = newAccount();
     account.open("agent-2", profile.teamId);
-    const pay = { kind: "pay", keyId: "akey_1", approvalWindowSeconds: 60, lookedUpThrough: 0 } as const;
+    const pay = {
+      kind: "pay",
+      keyId: "akey_1",
+      approvalWindowSeconds: 60,
+      recordsCheckedThrough: 0,
+    } as const;
     for (let open = 0; open < OPEN_MAX; open += 1) {
       account.pay(1);
       account.judge({ ...pay, agentId: "agent-2", request: account.request(1) });
@@ -265,11 +272,11 @@ describe("the request ids of what people and backends ask for", () => {
     const account = newAccount();
     const ask = (number: number) => account.do({ kind: "pause", requestId: `r${number}` });
     for (let number = 0; number < 300; number += 1) ask(number);
-    expect([...account.ledger.answers.keys()]).to.deep.equal(
+    expect([...account.ledger.replies.keys()]).to.deep.equal(
       Array.from({ length: 256 }, (_, at) => `r${at + 44}`),
     );
     account.now += 300 * SECOND;
     ask(300);
-    expect([...account.ledger.answers.keys()]).to.deep.equal(["r300"]);
+    expect([...account.ledger.replies.keys()]).to.deep.equal(["r300"]);
   });
 });

@@ -5,8 +5,8 @@ import { HOUR, human, NOON, profile } from "./support/actor.ts";
 /** What speaks against a payment, in the order in which it is answered; all of it at once is answered by the first. */
 const OBSTACLES: readonly (readonly [answer: string, put: (account: TestAccount) => unknown])[] = [
   ["replayed", (account) => account.payReply(account.request(1, { keyHash: "the key" }))],
-  ["dead_key", (account) => account.follow({ keyId: "akey_2" })],
-  ["look_up", (account) => forgetKeys(account)],
+  ["inactive_key", (account) => account.follow({ keyId: "akey_2" })],
+  ["records_check_required", (account) => forgetKeys(account)],
   ["stale_rules", (account) => account.judge({ kind: "follow_rules", teamId: profile.teamId, version: 7 })],
   ["too_many_open", (account) => void Array.from({ length: 3 }, () => account.pay(0, NEWEST))],
   ["AGENT_PAUSED", (account) => account.do({ kind: "pause" })],
@@ -42,10 +42,12 @@ function answerWith(obstacles: typeof OBSTACLES): string {
   const account = new TestAccount({}, NOON, BOUNDS);
   const isFull = obstacles.some(([answer]) => answer === "too_many_open");
   // What makes payments comes before what would refuse them.
-  const first = obstacles.filter(([answer]) => ["replayed", "look_up", "too_many_open"].includes(answer));
+  const first = obstacles.filter(([answer]) =>
+    ["replayed", "records_check_required", "too_many_open"].includes(answer),
+  );
   const isKnown = first.some(([answer]) => answer === "replayed");
   for (const [answer, put] of first) {
-    if (answer === "look_up") put(account);
+    if (answer === "records_check_required") put(account);
   }
   if (isKnown) {
     const request = account.request(1, { ...NEWEST, keyHash: "the key" });
@@ -54,10 +56,10 @@ function answerWith(obstacles: typeof OBSTACLES): string {
   const open = account.state.open.size;
   if (isFull) for (let more = open; more < BOUNDS.openOfAgent; more += 1) account.pay(0, NEWEST);
   for (const [answer, put] of obstacles) {
-    if (!["replayed", "look_up", "too_many_open"].includes(answer)) put(account);
+    if (!["replayed", "records_check_required", "too_many_open"].includes(answer)) put(account);
   }
   const keyHash = isKnown ? "the key" : "another key";
-  const isLookedUp = !obstacles.some(([answer]) => answer === "look_up");
+  const areRecordsChecked = !obstacles.some(([answer]) => answer === "records_check_required");
   const isStale = obstacles.some(([answer]) => answer === "stale_rules");
   const request = account.request(100, { keyHash, ...(isStale ? {} : NEWEST) });
   const reply = account.do({
@@ -65,7 +67,7 @@ function answerWith(obstacles: typeof OBSTACLES): string {
     keyId: KEY,
     request,
     approvalWindowSeconds: 60,
-    lookedUpThrough: isLookedUp ? account.state.closed : 0,
+    recordsCheckedThrough: areRecordsChecked ? account.state.closed : 0,
   });
   if (reply.kind !== "decided") return reply.kind;
   return reply.decision.denial?.code ?? (reply.decision.approval === null ? "sent" : "held");

@@ -73,8 +73,8 @@ describe("pausing and resuming", () => {
     const account = new TestAccount();
     const twice = (kind: "pause" | "resume") => [account.do({ kind }), account.do({ kind })];
     expect(account.do({ kind: "resume" })).to.deep.equal({
-      kind: "standing",
-      standing: "active",
+      kind: "account_status",
+      status: "active",
       changed: false,
       quietAfterMs: 0,
     });
@@ -116,7 +116,7 @@ describe("a closed account", () => {
 });
 
 describe("what the agent's record shows of its account", () => {
-  it("its revision rises with every change of standing, policy or totals, and with nothing else", () => {
+  it("its revision rises with every change of status, policy or totals, and with nothing else", () => {
     const account = new TestAccount({ budgetCents: 100 });
     const revision = () => account.state.revision;
     const raises = (change: () => unknown): number => {

@@ -11,10 +11,16 @@ const CHANGES: readonly (readonly [what: string, change: (account: TestAccount) 
 ];
 
 /** A payment of 100 by the agent as it was at this revision. */
-function reply(account: TestAccount, rememberedRevision: number, keyHash = "a new key") {
+function reply(account: TestAccount, cachedAgentRevision: number, keyHash = "a new key") {
   const request = account.request(100, { keyHash });
-  const pay = { kind: "pay", keyId: KEY, request, approvalWindowSeconds: 60, lookedUpThrough: 0 } as const;
-  return account.do({ ...pay, rememberedRevision });
+  const pay = {
+    kind: "pay",
+    keyId: KEY,
+    request,
+    approvalWindowSeconds: 60,
+    recordsCheckedThrough: 0,
+  } as const;
+  return account.do({ ...pay, cachedAgentRevision });
 }
 
 describe("a payment by an agent that its caller remembers", () => {

@@ -9,9 +9,9 @@ import { DAY, HOUR, NOON, SECOND } from "./support/actor.ts";
 const velocity = (count: number, windowSeconds: number): PaymentRules => ({
   checks: [{ type: "velocity", count, windowSeconds }],
 });
-const duplicate = (windowSeconds: number, likeAt?: number): PaymentRules => ({
+const duplicate = (windowSeconds: number, similarAt?: number): PaymentRules => ({
   checks: [{ type: "duplicate", windowSeconds }],
-  ...(likeAt === undefined ? {} : { likeAt }),
+  ...(similarAt === undefined ? {} : { similarAt }),
 });
 
 const declined = { status: "failed", code: "CARD_DECLINED", reason: "Declined." } as const;
@@ -171,7 +171,7 @@ describe("rules: duplicate", () => {
       account.settle(account.pay(1, like(`shop ${payment}`)).request.transactionId);
     }
     const request = { ...account.request(1), ...like("shop 0") };
-    expect(account.payReply(request, 0, duplicate(60)).kind).to.equal("look_up");
+    expect(account.payReply(request, 0, duplicate(60)).kind).to.equal("records_check_required");
     const found = duplicate(60, NOON);
     const reply = account.as("decided", account.payReply(request, account.state.closed, found));
     expect(reply.decision.approval?.flaggedByRuleTypes).to.deep.equal(["duplicate"]);

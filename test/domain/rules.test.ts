@@ -83,7 +83,7 @@ function flagged(rules: readonly ApprovalRule[], change: Partial<RuledPayment & 
   if (travelling === undefined) return [];
   const history = {
     countWithin: (windowMs: number) => ages.filter((age) => age < windowMs).length,
-    newestLikeAt: () => (likeAge === null ? null : now - likeAge),
+    newestSimilarAt: () => (likeAge === null ? null : now - likeAge),
   };
   return flaggedTypes(travelling, history, now);
 }

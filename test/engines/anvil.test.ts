@@ -215,7 +215,7 @@ describe("The embedded local chain", () => {
       folder: fileIn(""),
       examine: takeAll,
       onProgress: () => undefined,
-      blocksKept: 10,
+      blocksRetained: 10,
     });
     const text = await readFile(state ?? "", "utf8");
     expect(text.match(/"parentHash"/g)).to.have.length(11);

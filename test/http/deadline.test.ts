@@ -47,7 +47,7 @@ describe("a request's deadline", () => {
     const arrival = new Arrival();
     await pause(50);
     const before = arrival.elapsedMs;
-    await arrival.aside(pause(2_000));
+    await arrival.excluding(pause(2_000));
     expect(before).to.be.at.least(49);
     expect(arrival.elapsedMs).to.be.within(before, before + 1_000);
   });

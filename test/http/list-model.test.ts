@@ -2,7 +2,7 @@ import { expect } from "chai";
 import * as fc from "fast-check";
 import { collectionsOf } from "../../src/store/collections.ts";
 import type { TransactionDocument } from "../../src/store/documents.ts";
-import { given } from "../../src/store/lists.ts";
+import { definedFields } from "../../src/store/lists.ts";
 import { boundKeys, type Placed, populate, transactionOf } from "../support/payments-in-place.ts";
 import { seed } from "../support/seed.ts";
 import { newWorld, type World } from "../support/world.ts";
@@ -84,7 +84,7 @@ describe("a walk through the transactions", () => {
   const queryOf = ({ agent, away, home, project, range, status, team, type }: Asked): Query => {
     const named = (from: string, field: keyof Placed): string | undefined =>
       from === "none" ? undefined : (placed[from === "home" ? home : away]?.[field] ?? NOBODY);
-    return given({
+    return definedFields({
       agentId: named(agent, "agentId"),
       teamId: named(team, "teamId"),
       projectId: named(project, "projectId"),

@@ -167,7 +167,7 @@ describe("metrics", () => {
         ["payments_total", { status: "failed", denial_code: "CARD_DECLINED" }, 1],
         ["rail_calls_total", { rail: "card", call: "send", result: "settled" }, 2],
         ["rail_calls_total", { rail: "card", call: "send", result: "failed" }, 1],
-        [...phase("look_up"), 4],
+        [...phase("lookup"), 4],
         [...phase("decision"), 4],
         [...phase("rail"), 3],
         [...phase("record"), 4],

@@ -112,7 +112,7 @@ describe("where records are read", () => {
         const [first] = await Promise.all(asked);
         const checks = first?.rules?.checks.map(({ type }) => type);
         expect(checks).to.deep.equal(["new_recipient", "duplicate"]);
-        await rulings.withLikePayment(first?.rules, "agent", payment);
+        await rulings.withSimilarPayment(first?.rules, "agent", payment);
         for (const projectId of ids) rulings.forget({ projectId, teamId: team });
       }
       expect(await new MongoLedgerRevisions(db).read(project)).to.equal(0);
@@ -122,7 +122,7 @@ describe("where records are read", () => {
     it("what is committed is the primary's: transactions, ends of windows, entries and outbox", async () => {
       const seal = ownSeal();
       const log = new AuditAppender(db, seal);
-      const outbox = new AuditOutbox({ db, log, seal, clock: () => new Date(), onTrouble: () => undefined });
+      const outbox = new AuditOutbox({ db, log, seal, clock: () => new Date(), onWarning: () => undefined });
       expect((await outbox.sweep()).left).to.equal(0);
       const options = { db, seal, anchors: new Map(), organizationId: null, onEntry: () => undefined };
       for await (const report of walkChains(options)) expect.fail(report.organizationId);

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { keptBefore } from "../../server/admin/keep-command.ts";
+import { withoutEntry } from "../../server/admin/record-command.ts";
 import { createAuthContext } from "../../src/identity/context.ts";
 import { createAuthService } from "../../src/identity/service.ts";
 import { beginSession } from "../../src/identity/sign-in.ts";
@@ -65,7 +65,7 @@ describe("what a session may do by its sign-in", () => {
   const contextOf = async () => {
     const { db } = the.database;
     const deps = { db, masterKey: the.masterKey, baseUrl: BASE_URL, clock: the.clock.read };
-    const transaction = keptBefore(transactionsOf(db.client));
+    const transaction = withoutEntry(transactionsOf(db.client));
     return { ...(await createAuthContext(deps)), transaction };
   };
 
@@ -117,7 +117,7 @@ describe("what a session may do by its sign-in", () => {
       masterKey: the.masterKey,
       baseUrl: BASE_URL,
       clock: the.clock.read,
-      onSessionSeen: (sessionId) => void seen.push(sessionId),
+      onSessionUsed: (sessionId) => void seen.push(sessionId),
     });
     const { of, token } = await the.signIn();
     the.clock.advance(MINUTE - 1);

@@ -6,7 +6,7 @@ import {
   type AuthCollections,
 } from "../../src/store/identity-documents.ts";
 import type { SessionPrincipal } from "../../src/identity/principal.ts";
-import { keptBefore } from "../../server/admin/keep-command.ts";
+import { withoutEntry } from "../../server/admin/record-command.ts";
 import type { AuthDeps } from "../../src/identity/context.ts";
 import { createAuthService, type AuthService, type AuthWrites } from "../../src/identity/service.ts";
 import { transactionsOf } from "../../src/store/transactions.ts";
@@ -31,7 +31,7 @@ export type TestAuth = AuthService & AuthWrites;
 
 export async function authOn(deps: AuthDeps): Promise<TestAuth> {
   const auth = await createAuthService(deps);
-  return { ...auth, ...auth.writing({ transaction: keptBefore(transactionsOf(deps.db.client)) }) };
+  return { ...auth, ...auth.writing({ transaction: withoutEntry(transactionsOf(deps.db.client)) }) };
 }
 
 /** A clock that stands still until it is told to move. */

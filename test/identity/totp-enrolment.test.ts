@@ -3,7 +3,7 @@ import type { SessionPrincipal } from "../../src/identity/principal.ts";
 import { resetPassword } from "../../src/identity/password-change.ts";
 import { Passwords } from "../../src/identity/passwords.ts";
 import { transactionsOf } from "../../src/store/transactions.ts";
-import { keptBefore } from "../../server/admin/keep-command.ts";
+import { withoutEntry } from "../../server/admin/record-command.ts";
 import { statusOf } from "../../src/domain/errors.ts";
 import {
   atOnce,
@@ -156,7 +156,7 @@ describe("Enrolment of TOTP", () => {
     valueOf(await the.auth.enrollTotp(principal));
     const { clock, collections, database } = the;
     const passwords = await Passwords.on(database.db);
-    const transaction = keptBefore(transactionsOf(database.db.client));
+    const transaction = withoutEntry(transactionsOf(database.db.client));
     const person = { _id: the.userId, email: EMAIL };
     valueOf(
       await resetPassword({ clock: clock.read, collections, passwords, transaction }, person, PASSWORD),

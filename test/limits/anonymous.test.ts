@@ -15,7 +15,7 @@ import {
   message,
   rpc,
   shown,
-  type StandingClock,
+  type FixedClock,
   startLimitedService,
   statuses,
 } from "./support.ts";
@@ -37,7 +37,7 @@ const proxies = (text: string | undefined) =>
   readConfig(text === undefined ? {} : { TRUSTED_PROXIES: text }, "127.0.0.1").trustedProxies;
 
 describe("limits of who is nobody, by address", () => {
-  let clock: StandingClock;
+  let clock: FixedClock;
   let service: TestService;
   let api: Api;
   before(async () => {

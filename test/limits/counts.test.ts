@@ -15,7 +15,7 @@ import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { startTestService } from "../support/service.ts";
 import { startServiceOn } from "../support/own-service.ts";
 import { tally, times } from "../support/world.ts";
-import { atOnce, from, shown, StandingClock, statuses } from "./support.ts";
+import { atOnce, from, shown, FixedClock, statuses } from "./support.ts";
 
 interface StoredCount {
   readonly key: string;
@@ -41,7 +41,7 @@ describe("counts", () => {
   };
   for (const [where, open] of Object.entries(stores)) {
     it(`${where}: of any number at once exactly the limit's number pass, in each minute anew`, async () => {
-      const clock = new StandingClock();
+      const clock = new FixedClock();
       const limiter = new FixedWindowLimiter(await open(), clock.read);
       for (const _ of times(2, () => null)) {
         const taken = await Promise.all(times(150, () => limiter.consume("a", 100)));
@@ -53,7 +53,7 @@ describe("counts", () => {
     });
 
     it(`${where}: looking counts nothing, several count as many`, async () => {
-      const limiter = new FixedWindowLimiter(await open(), new StandingClock().read);
+      const limiter = new FixedWindowLimiter(await open(), new FixedClock().read);
       expect(await limiter.peek("c", 10)).to.include({ remaining: 10, exceeded: false });
       expect(await limiter.consume("c", 10, 7)).to.include({ remaining: 3, exceeded: false });
       expect(await limiter.peek("c", 10)).to.include({ remaining: 3, exceeded: false });
@@ -63,7 +63,7 @@ describe("counts", () => {
 
   for (const [where, open] of Object.entries(stores)) {
     it(`${where}: a /48 of IPv6 has ten times an address's sign-ins, however many it holds`, async () => {
-      const clock = new StandingClock().read;
+      const clock = new FixedClock().read;
       const limits = new Limits({
         counts: await open(),
         clock,
@@ -95,7 +95,7 @@ describe("counts", () => {
   });
 
   it("in MongoDB are shared: two processes' limiters at once let exactly the limit's number pass", async () => {
-    const clock = new StandingClock();
+    const clock = new FixedClock();
     const processes = await Promise.all(
       times(2, async () => new FixedWindowLimiter(await inMongoDB(), clock.read)),
     );
@@ -105,7 +105,7 @@ describe("counts", () => {
   });
 
   it("in MongoDB cost it nothing once the limit is reached, and it forgets them by itself", async () => {
-    const limiter = new FixedWindowLimiter(await inMongoDB(), new StandingClock().read);
+    const limiter = new FixedWindowLimiter(await inMongoDB(), new FixedClock().read);
     await Promise.all(times(10, () => limiter.consume("busy", 10)));
     await Promise.all(times(50, () => limiter.consume("busy", 10)));
     const collection = database.db.collection<StoredCount>("rate_limits");
@@ -120,7 +120,7 @@ describe("counts", () => {
 
   it("in MongoDB go on in each process while it is away: no limit is lifted, nobody waits", async () => {
     const away = await testDatabase();
-    const limiter = new FixedWindowLimiter(await MongoCounts.on(away.db), new StandingClock().read);
+    const limiter = new FixedWindowLimiter(await MongoCounts.on(away.db), new FixedClock().read);
     await away.close();
     const began = performance.now();
     const taken = await Promise.all(times(150, () => limiter.consume("d", 100)));
@@ -131,7 +131,7 @@ describe("counts", () => {
   });
 
   it("of two server processes are one: what one has counted the other refuses", async () => {
-    const clock = new StandingClock();
+    const clock = new FixedClock();
     const first = await startTestService();
     const servers = await Promise.all(
       times(2, async () =>

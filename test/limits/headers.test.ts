@@ -6,7 +6,7 @@ import type { Counts } from "../../src/limits/counts.ts";
 import { expectError } from "../support/contract-api.ts";
 import { send } from "../support/wire.ts";
 import { cardPayment, type TestAgent, type World } from "../support/world.ts";
-import { from, limitedWorld, shown, type StandingClock, startLimitedService } from "./support.ts";
+import { from, limitedWorld, shown, type FixedClock, startLimitedService } from "./support.ts";
 
 const MCP = { accept: "application/json, text/event-stream", "content-type": "application/json" };
 const LARGE = "x".repeat(256 * 1_024 + 1);
@@ -17,7 +17,7 @@ const LIMITS = { rest: 1_000, mcp: 600, address: 100 } as const;
 const PING = { jsonrpc: "2.0", id: 1, method: "ping" };
 
 describe("x-ratelimit-limit, -remaining and -reset", () => {
-  let clock: StandingClock;
+  let clock: FixedClock;
   let service: TestService;
   let world: World;
   let agent: TestAgent;

@@ -12,7 +12,7 @@ import {
   mintKey,
   rpc,
   shown,
-  type StandingClock,
+  type FixedClock,
   startLimitedService,
   statuses,
 } from "./support.ts";
@@ -20,7 +20,7 @@ import {
 const NOBODY = "018f0000-0000-7000-8000-000000000000";
 
 describe("limits over MCP", () => {
-  let clock: StandingClock;
+  let clock: FixedClock;
   let service: TestService;
   before(async () => {
     ({ clock, service } = await startLimitedService());

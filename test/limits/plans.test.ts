@@ -14,7 +14,7 @@ import {
   mintKey,
   rpc,
   shown,
-  StandingClock,
+  FixedClock,
   startLimitedService,
   statuses,
 } from "./support.ts";
@@ -42,7 +42,7 @@ const organization = (id: string): OrganizationDocument => ({
 });
 
 describe("limits per minute of a plan", () => {
-  let clock: StandingClock;
+  let clock: FixedClock;
   let service: TestService;
   let api: Api;
   before(async () => {
@@ -200,7 +200,7 @@ describe("the organizations of callers, and their plans", () => {
   });
 
   it("are read once in 10 s, however many ask at once, and again after a read that failed", async () => {
-    const clock = new StandingClock();
+    const clock = new FixedClock();
     let [reads, fails] = [0, false];
     const find: FindOrganization = (id) => {
       reads += 1;
@@ -226,7 +226,7 @@ describe("the organizations of callers, and their plans", () => {
       reads += 1;
       return Promise.resolve(organization(id));
     };
-    const organizations = new Organizations(find, new StandingClock().read);
+    const organizations = new Organizations(find, new FixedClock().read);
     for (let index = 0; index <= 10_000; index += 1) await organizations.of(String(index));
     expect(reads).to.equal(10_001);
     await organizations.of("10000");

@@ -14,13 +14,13 @@ import {
   from,
   limitedWorld,
   shown,
-  type StandingClock,
+  type FixedClock,
   startLimitedService,
   statuses,
 } from "./support.ts";
 
 describe("caps of single routes", () => {
-  let clock: StandingClock;
+  let clock: FixedClock;
   let service: TestService;
   let api: Api;
   before(async () => {

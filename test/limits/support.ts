@@ -8,7 +8,7 @@ import { elevate, type World, worldOf } from "../support/world.ts";
 const MINUTE_MS = 60_000;
 
 /** A clock that stands still at the beginning of a minute until a test moves it. */
-export class StandingClock {
+export class FixedClock {
   #now = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
 
   readonly read = (): Date => new Date(this.#now);
@@ -29,13 +29,13 @@ export class StandingClock {
 }
 
 export interface LimitedService {
-  readonly clock: StandingClock;
+  readonly clock: FixedClock;
   readonly service: TestService;
 }
 
 /** A service of the test's own, on a clock that stands still: nothing here ever waits for a minute. */
 export async function startLimitedService(trustedProxies = "loopback"): Promise<LimitedService> {
-  const clock = new StandingClock();
+  const clock = new FixedClock();
   return { clock, service: await startTestService({ clock: clock.read, trustedProxies }) };
 }
 
@@ -98,7 +98,7 @@ const minted = z.object({ organizationKey: z.object({ id: z.string() }), key: z.
 /** A new organization key's value. */
 export async function mintKey(
   world: World,
-  clock: StandingClock,
+  clock: FixedClock,
   scopes: readonly string[] = ["agents:read", "agents:write"],
 ): Promise<string> {
   await elevate(world, clock.read());

@@ -193,9 +193,9 @@ describe(`lists and rules among ${ROWS.toLocaleString("en")} records of each kin
       for (const { agentId } of [agent, other]) {
         const profile = { organizationId, projectId, teamId, agentId, name: "Agent" };
         const { rules: said } = await rulings.of(profile, payment);
-        const like = await rulings.withLikePayment(said, agentId, payment);
+        const like = await rulings.withSimilarPayment(said, agentId, payment);
         const isNew = said?.checks.some(({ type }) => type === "new_recipient") ?? false;
-        found.push([isNew, like?.likeAt !== undefined]);
+        found.push([isNew, like?.similarAt !== undefined]);
       }
     });
     // Of the one the settled payment, alike, was found; the other's settled ones were, and no like one.

@@ -191,7 +191,7 @@ describe("invites by mail", () => {
       auditLog: new AuditAppender(service.db, auditSeal(masterKey.deriveKey("audit-log"))),
       clock: () => new Date(Date.now() + clockAheadMs),
       onOutcome: () => undefined,
-      onTrouble: () => undefined,
+      onWarning: () => undefined,
     });
   };
 

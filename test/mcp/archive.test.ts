@@ -36,7 +36,7 @@ import {
   message,
   mintKey,
   rpc,
-  type StandingClock,
+  type FixedClock,
   startLimitedService,
 } from "../limits/support.ts";
 import { startTestService, type TestService } from "../support/service.ts";
@@ -166,7 +166,7 @@ describe("archive_agent", () => {
 });
 
 describe("the cap of 30 archives a minute", () => {
-  let clock: StandingClock;
+  let clock: FixedClock;
   let service: TestService;
   before(async () => {
     ({ clock, service } = await startLimitedService());

@@ -40,7 +40,7 @@ async function dump({ db }: TestService): Promise<ReadonlyMap<string, readonly D
   return new Map(await Promise.all(contents));
 }
 
-async function putBack(
+async function requeue(
   { db }: TestService,
   contents: ReadonlyMap<string, readonly Document[]>,
 ): Promise<void> {
@@ -146,7 +146,7 @@ describe("engines from backups of different times", () => {
     const third = await paid(lost);
     await service.stop();
     await startAnew();
-    await putBack(service, backup);
+    await requeue(service, backup);
     await ledgerAnswers();
 
     const { projectId } = world.organization;

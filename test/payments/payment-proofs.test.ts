@@ -3,13 +3,13 @@ import { expect } from "chai";
 import type { PaymentRequest } from "../../src/domain/ledger/payment.ts";
 import { decidedPayment } from "../../src/domain/ledger/pay.ts";
 import {
-  type AskedOrder,
+  type OrderRequest,
   HmacPaymentProofs,
   type PersonsDecision,
 } from "../../src/payments/payment-proofs.ts";
 
 const PAYER = { organizationId: "org", agentId: "agent" };
-const ORDER: AskedOrder = {
+const ORDER: OrderRequest = {
   transactionId: "txn",
   approvalId: "apr",
   keyHash: "key",

@@ -36,8 +36,8 @@ describe("what rules look up among an agent's records", () => {
     await world.service.db.collection<{ _id: string }>("transactions").insertOne(document);
   }
 
-  const likeAt = async (agentId: string) =>
-    (await rulings.withLikePayment(duplicates, agentId, payment))?.likeAt ?? null;
+  const similarAt = async (agentId: string) =>
+    (await rulings.withSimilarPayment(duplicates, agentId, payment))?.similarAt ?? null;
 
   const statuses: readonly [TransactionStatus, boolean][] = [
     ["approved", true],
@@ -52,7 +52,7 @@ describe("what rules look up among an agent's records", () => {
     it(`a like payment that is ${status} is ${isFound ? "found" : "passed over"}`, async () => {
       const agentId = randomUUID();
       await record(agentId, { status });
-      expect(await likeAt(agentId)).to.equal(isFound ? NOON : null);
+      expect(await similarAt(agentId)).to.equal(isFound ? NOON : null);
     });
   }
 
@@ -67,18 +67,18 @@ describe("what rules look up among an agent's records", () => {
     ]) {
       await record(agentId, { ...change, createdAt: new Date(NOON + 9_000) });
     }
-    expect(await likeAt(agentId)).to.equal(null);
+    expect(await similarAt(agentId)).to.equal(null);
     await record(agentId, { createdAt: new Date(NOON + 1_000), merchant: "\u00a0ＳＨ\u200bＯＰ " });
     await record(agentId, { createdAt: new Date(NOON), merchant: "shop" });
-    expect(await likeAt(agentId)).to.equal(NOON + 1_000);
+    expect(await similarAt(agentId)).to.equal(NOON + 1_000);
   });
 
   it("nothing is looked up where no rule looks for duplicates", async () => {
     const rules: PaymentRules = { checks: [{ type: "velocity", count: 1, windowSeconds: 1 }] };
     const agentId = randomUUID();
     await record(agentId);
-    expect(await rulings.withLikePayment(rules, agentId, payment)).to.equal(rules);
-    expect(await rulings.withLikePayment(undefined, agentId, payment)).to.equal(undefined);
+    expect(await rulings.withSimilarPayment(rules, agentId, payment)).to.equal(rules);
+    expect(await rulings.withSimilarPayment(undefined, agentId, payment)).to.equal(undefined);
   });
 
   /** Processor time of judging payments, one after the other, in milliseconds each; the fastest of some rounds. */

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { AgentDocument, TransactionDocument } from "../../src/store/documents.ts";
 import type { CardLedgerDocument } from "../../src/rails/card-sandbox.ts";
-import { askEach } from "../../server/admin/reconcile/ask-each.ts";
+import { mapConcurrently } from "../../server/admin/reconcile/map-concurrently.ts";
 import type { Difference } from "../../server/admin/reconcile/difference.ts";
 import type { Reconciled } from "../../server/admin/reconcile/reconcile.ts";
 import { reconciledText } from "../../server/admin/reconcile/text.ts";
@@ -208,7 +208,7 @@ describe("npm run admin -- reconcile, of books that were altered by hand", () =>
   before(async () => {
     const world = await newWorld();
     await capTeam(world);
-    await askEach(CASES, async ({ what }) => scenes.set(what, await newScene(world)));
+    await mapConcurrently(CASES, async ({ what }) => scenes.set(what, await newScene(world)));
     await Promise.all([...scenes.values()].map((scene) => atRest(world, scene)));
     for (const { alter, what } of CASES) await alter(sceneOf(what));
     first = await run(world, true);

@@ -74,7 +74,7 @@ export const atRest = (world: World, { agent, held }: Scene): Promise<true> =>
     "the agent is at rest",
     async () => {
       const { projectId } = world.organization;
-      const { accounts } = await actorsOf(world).books(projectId, { after: null, limit: 250 });
+      const { accounts } = await actorsOf(world).ledgerSnapshot(projectId, { after: null, limit: 250 });
       const account = accounts.find(({ agentId }) => agentId === agent.id);
       if (account === undefined) throw new Error("an agent has no account");
       const { confirmedRevision, open, revision } = account;

@@ -27,7 +27,7 @@ async function archiveWhole(world: World, { agent }: Scene): Promise<void> {
   await until(
     "the archived agent's account is dropped",
     async () => {
-      const page = await actorsOf(world).books(organization.projectId, { after: null, limit: 1 });
+      const page = await actorsOf(world).ledgerSnapshot(organization.projectId, { after: null, limit: 1 });
       return page.droppedAccounts === 1 ? true : null;
     },
     REST_MS,

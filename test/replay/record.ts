@@ -186,7 +186,7 @@ async function recordLife(stage: Stage): Promise<void> {
   await agent.submit(replayOfCreate, { kind: "revoke_key" });
   await agent.submit(
     { kind: "mint_key", keyId: "akey_second" },
-    { kind: "follow_standing", standing: "paused", revision: 7 },
+    { kind: "follow_status", status: "paused", revision: 7 },
   );
   const first = (await agent.handle.describe()).runId;
   while ((await agent.handle.describe()).runId === first)

@@ -3,9 +3,9 @@ import { judge } from "../../src/domain/ledger/judge.ts";
 import { packLedger } from "../../src/domain/ledger/pack.ts";
 import { type Account, newLedger } from "../../src/domain/ledger/state.ts";
 import {
-  BOOKS_QUERY,
-  type BookedAccount,
-  type BooksPage,
+  SNAPSHOT_QUERY,
+  type AccountSnapshot,
+  type SnapshotPage,
   LEDGER_SETTINGS,
   LEDGER_WORKFLOW,
   type LedgerInput,
@@ -52,23 +52,23 @@ describe("A ledger that rolls over under load", function () {
     service.connections.temporal.workflow.getHandle(ledgerWorkflowId(projectId));
 
   /** The account once all that was paid is closed. */
-  async function closedAccount(projectId: string, agentId: string): Promise<BookedAccount> {
+  async function closedAccount(projectId: string, agentId: string): Promise<AccountSnapshot> {
     return until("all payments are closed", SWEPT_MS, async () => {
       const page = { after: null, limit: 10 };
-      const { accounts } = await handle(projectId).query<BooksPage, [object]>(BOOKS_QUERY, page);
+      const { accounts } = await handle(projectId).query<SnapshotPage, [object]>(SNAPSHOT_QUERY, page);
       const account = accounts.find((each) => each.agentId === agentId);
       return account !== undefined && account.open.length === 0 ? account : null;
     });
   }
 
   /** Goes on with a ledger that rolls over far sooner than others, and has forgotten every idempotency key. */
-  async function forgetAndHurry(projectId: string, known: BookedAccount): Promise<void> {
+  async function forgetAndHurry(projectId: string, known: AccountSnapshot): Promise<void> {
     const { agentId, keyId, name, policy, reservedCents, revision, sequence, spentCents, teamId } = known;
     const ledger = newLedger(tenant.organization.organizationId, projectId);
     judge(ledger, { kind: "open_account", agentId, keyId, name, policy, teamId }, Date.now());
     const account: Account | undefined = ledger.accounts.get(agentId);
     if (account === undefined) throw new Error("the account was not opened");
-    Object.assign(account, { sequence, closed: sequence, forgottenThrough: sequence, revision });
+    Object.assign(account, { sequence, closed: sequence, evictedThrough: sequence, revision });
     account.confirmedRevision = revision;
     account.usage = { ...account.usage, spentCents, reservedCents };
     const totals = { spentCents, reservedCents };

@@ -1,12 +1,12 @@
 import { expect } from "chai";
-import { DeliveryPace } from "../../src/webhooks/delivery/pace.ts";
+import { DeliveryThrottle } from "../../src/webhooks/delivery/throttle.ts";
 import { times } from "../support/world.ts";
 
 const SECONDS = 10;
 
 /** Deliveries begun in some seconds of looks every 100 ms that begin all that they may, up to 50 a look. */
 function begunIn(
-  pace: DeliveryPace,
+  pace: DeliveryThrottle,
   demand: { load: number; paymentsPerSecond: number },
   fromSeconds = 0,
 ): number {
@@ -28,12 +28,12 @@ describe("the pace of webhook deliveries", () => {
   for (const { demand, each, why } of rows) {
     const { load, paymentsPerSecond } = demand;
     it(`load ${load}, ${paymentsPerSecond} payments/s: ${each} deliveries/s: ${why}`, () => {
-      expect(begunIn(new DeliveryPace(0), demand)).to.equal(each * SECONDS);
+      expect(begunIn(new DeliveryThrottle(0), demand)).to.equal(each * SECONDS);
     });
   }
 
   it("an event for many endpoints is begun whole, and made up for", () => {
-    const pace = new DeliveryPace(0);
+    const pace = new DeliveryThrottle(0);
     const demand = { load: 1, paymentsPerSecond: 30 };
     expect(pace.allowance(demand, 400)).to.equal(2);
     pace.begun(12);
@@ -42,14 +42,14 @@ describe("the pace of webhook deliveries", () => {
   });
 
   it("what was begun while nothing was in its way is no debt once something is", () => {
-    const pace = new DeliveryPace(0);
+    const pace = new DeliveryThrottle(0);
     expect(pace.allowance({ load: 0.2, paymentsPerSecond: 0 }, 100)).to.equal(Infinity);
     pace.begun(1_000);
     expect(begunIn(pace, { load: 1, paymentsPerSecond: 30 })).to.be.within(48, 50);
   });
 
   it("what was not used is not saved up", () => {
-    const pace = new DeliveryPace(0);
+    const pace = new DeliveryThrottle(0);
     const demand = { load: 1, paymentsPerSecond: 30 };
     expect(pace.allowance(demand, 60_000)).to.equal(5);
     pace.begun(300);
@@ -58,7 +58,7 @@ describe("the pace of webhook deliveries", () => {
   });
 
   it("once the load falls they come back by and by, while payments go on", () => {
-    const pace = new DeliveryPace(0);
+    const pace = new DeliveryThrottle(0);
     begunIn(pace, { load: 1, paymentsPerSecond: 40 });
     const begun = begunIn(pace, { load: 0.7, paymentsPerSecond: 40 }, SECONDS);
     expect(begun).to.be.within(1_500, 3_500);
@@ -66,7 +66,7 @@ describe("the pace of webhook deliveries", () => {
   });
 
   it("they come back at once when there are no payments to give way to", () => {
-    const pace = new DeliveryPace(0);
+    const pace = new DeliveryThrottle(0);
     begunIn(pace, { load: 1, paymentsPerSecond: 40 });
     expect(pace.dependsOnPayments(0.2)).to.equal(true);
     expect(pace.allowance({ load: 0.9, paymentsPerSecond: 1 }, 1_000 * SECONDS + 100)).to.equal(Infinity);

@@ -175,12 +175,12 @@ describe("workflow agent: what it decided and no server has told", () => {
       await ledger.submit({ kind: "pause", agentId: account.agentId });
       await stage.skip(10_500);
       await eventsUntil(ledger.handle, (events) => activitiesOf(events).includes("writeAccounts"));
-      while ((await agent.state()).standing === "active") await stage.skip(10);
+      while ((await agent.state()).status === "active") await stage.skip(10);
       expect(await shown()).to.deep.equal(["paused"]);
-      const { standingRevision } = await agent.state();
-      await agent.submit({ kind: "follow_standing", standing: "active", revision: standingRevision });
+      const { statusRevision } = await agent.state();
+      await agent.submit({ kind: "follow_status", status: "active", revision: statusRevision });
       expect(await shown()).to.deep.equal(["paused"]);
-      await agent.submit({ kind: "follow_standing", standing: "active", revision: standingRevision + 1 });
+      await agent.submit({ kind: "follow_status", status: "active", revision: statusRevision + 1 });
       expect(await shown()).to.deep.equal(["active"]);
     }));
 });

@@ -14,7 +14,7 @@ import { DELIVERY_WORKFLOW, DROPPED_SIGNAL } from "../../src/messages/delivery.t
 import { REFUSED } from "../../src/messages/guards/refusals.ts";
 import {
   ACCOUNT_QUERY,
-  BOOKS_QUERY,
+  SNAPSHOT_QUERY,
   LEDGER_SUBMIT_UPDATE,
   NOTHING_KNOWN,
 } from "../../src/messages/ledger.ts";
@@ -177,7 +177,7 @@ describe("workflows: what nobody here has made is refused in bounded time, and t
           [{ agentId, now: 1, payment: { amountCents: 1 } }],
         ].map((args): [string, unknown[]] => [ACCOUNT_QUERY, args]),
         ...[[], [{ after: null }], [{ after: null, limit: 1_001 }], [{ after: 1, limit: 1 }]].map(
-          (args): [string, unknown[]] => [BOOKS_QUERY, args],
+          (args): [string, unknown[]] => [SNAPSHOT_QUERY, args],
         ),
       ];
       for (const [query, args] of faults) {
@@ -188,7 +188,7 @@ describe("workflows: what nobody here has made is refused in bounded time, and t
         );
         expect(end, `${query} ${JSON.stringify(args)}`).to.equal(REFUSED);
       }
-      expect(await account.view(Date.now())).to.include({ spentCents: 0, standing: "active" });
+      expect(await account.view(Date.now())).to.include({ spentCents: 0, status: "active" });
       expect(await ledger.books()).to.have.length(1);
     }));
 
@@ -251,7 +251,7 @@ describe("workflows: what nobody here has made is refused in bounded time, and t
   it("approvals and settlements of nothing fail at their start, and are not tried for ever", () =>
     play(async (stage) => {
       for (const type of [APPROVAL_WORKFLOW, SETTLEMENT_WORKFLOW]) {
-        for (const [index, args] of [[], [null], [{}], [{ profile: {}, payment: {}, asked: 0 }]].entries()) {
+        for (const [index, args] of [[], [null], [{}], [{ profile: {}, payment: {}, polls: 0 }]].entries()) {
           const handle = await stage.client.workflow.start(type, {
             workflowId: `${type}/${stage.scene}/${String(index)}`,
             taskQueue: stage.taskQueue,

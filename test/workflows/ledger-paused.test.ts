@@ -20,12 +20,13 @@ async function stop(account: StagedAccount, ...stops: readonly Stop[]): Promise<
   const { agentId, ledger } = account;
   for (const each of stops) {
     await (each === "pause"
-      ? ledger.ask("standing", { kind: "pause", agentId })
+      ? ledger.ask("account_status", { kind: "pause", agentId })
       : ledger.ask("followed", account.following(each === "revoke" ? "revoked" : "archived")));
   }
 }
 
-const resume = ({ agentId, ledger }: StagedAccount) => ledger.ask("standing", { kind: "resume", agentId });
+const resume = ({ agentId, ledger }: StagedAccount) =>
+  ledger.ask("account_status", { kind: "resume", agentId });
 
 /** How often the ledger has looked after its payments. */
 const looks = async ({ ledger }: StagedAccount): Promise<number> =>

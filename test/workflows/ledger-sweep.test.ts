@@ -157,7 +157,7 @@ describe("workflow ledger: what nobody confirms, the ledger carries out itself",
           { kind: "pause", agentId },
           account.paying(account.request(100)),
         );
-        expect(paused).to.include({ kind: "standing", standing: "paused", changed: true });
+        expect(paused).to.include({ kind: "account_status", status: "paused", changed: true });
         expect(second).to.nested.include({ kind: "decided", "decision.denial.code": "AGENT_PAUSED" });
         const open = (await account.booked())?.open ?? [];
         expect(open[0]?.payment).to.include({ phase: "sending", revision: payment.revision });
@@ -182,7 +182,7 @@ describe("workflow ledger: records, caps and limits that nobody wrote", () => {
       stage.projections.broken.add(broken.agentId);
       for (const { agentId } of [broken, whole]) await ledger.submit({ kind: "pause", agentId });
       await sweptAfter(stage, ledger, 1);
-      expect(stage.projections.accounts.get(whole.agentId)).to.include({ standing: "paused" });
+      expect(stage.projections.accounts.get(whole.agentId)).to.include({ status: "paused" });
       const [ofBroken, ofWhole] = [await broken.booked(), await whole.booked()];
       expect([ofBroken?.events.length, ofWhole?.events.length], "left to tell").to.deep.equal([1, 0]);
       await stage.skip(HOUR_MS);

@@ -214,7 +214,7 @@ describe("workflow ledger: what callers and operators see", () => {
       expect((await account.booked())?.sequence).to.equal(1);
     }));
 
-  it("its state query counts accounts by their standing, what is open, and what is remembered", () =>
+  it("its state query counts accounts by their status, what is open, and what is remembered", () =>
     play(async (stage) => {
       const ledger = await StagedLedger.start(stage);
       const [paying, paused, closed] = await ledger.open(3);
@@ -229,7 +229,7 @@ describe("workflow ledger: what callers and operators see", () => {
         accounts: { active: 1, paused: 1, closed: 1 },
         droppedAccounts: 0,
         openPayments: 2,
-        rememberedKeys: 1,
+        closedKeys: 1,
         project: { cap: { capCents: null, version: 1 }, totals: { spentCents: 100, reservedCents: 50 } },
       });
       const { denial } = (await closed.booked())?.open[0]?.payment ?? held;

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { Payment, RailOutcome } from "../../src/domain/ledger/payment.ts";
-import { SETTLEMENT_PACE_SECONDS, settlementWorkflowId } from "../../src/messages/settlement.ts";
+import { SETTLEMENT_POLL_SECONDS, settlementWorkflowId } from "../../src/messages/settlement.ts";
 import type { SettlementInput } from "../../src/messages/settlement.ts";
 import { SETTLED } from "./support/doubles.ts";
 import { withAccount } from "./support/ledger.ts";
@@ -23,7 +23,7 @@ describe("workflow settlement: follows a payment on its rail until nothing more 
         expect(await account.totals()).to.deep.equal({ spent: 0, reserved: 100, open: 1 });
         const settlement = stage.client.workflow.getHandle(settlementWorkflowId(transactionId));
         expect(await settlement.result()).to.include({ status: "approved", phase: "done" });
-        const lastOneRepeats = [...SETTLEMENT_PACE_SECONDS, 900, 900];
+        const lastOneRepeats = [...SETTLEMENT_POLL_SECONDS, 900, 900];
         expect(seconds(await eventsOf(settlement))).to.deep.equal(lastOneRepeats);
         expect(stage.rail.sent).to.deep.equal([transactionId]);
         expect(stage.rail.queried).to.have.length(lastOneRepeats.length);
@@ -68,7 +68,7 @@ describe("workflow settlement: follows a payment on its rail until nothing more 
         const payment = await account.pay(100);
         const { profile } = account;
         const followed = { ...payment, phase: "following", revision: 2 } as const;
-        const input: SettlementInput = { profile, payment: followed, asked: 5 };
+        const input: SettlementInput = { profile, payment: followed, polls: 5 };
         const settlement = await stage.client.workflow.start("settlement", {
           taskQueue: stage.taskQueue,
           workflowId: settlementWorkflowId(payment.request.transactionId),

@@ -43,7 +43,7 @@ class Sweeping {
   /** Decided, by a server that is gone after it. */
   pay(rail: Rail = "card"): string {
     const { transactionId } = this.account.pay(10, { rail }).request;
-    this.#actor.sweeps.lookAgain();
+    this.#actor.sweeps.recheck();
     return transactionId;
   }
 

@@ -31,7 +31,7 @@ export const patientApi: Client = createClient({
 export const refusedIn = (error: unknown): Refused | null =>
   error instanceof RefusedError ? error.refused : null;
 
-const SAID: Partial<Record<Refused["code"], string>> = {
+const MESSAGES: Partial<Record<Refused["code"], string>> = {
   NO_ANSWER: "The service can’t be reached at the moment. Check your connection, then try again.",
   UNREADABLE: "The service can’t be reached at the moment. Try again shortly.",
   SERVICE_UNAVAILABLE: "The service can’t be reached at the moment. Try again shortly.",
@@ -63,7 +63,7 @@ export function sentenceOf(refused: Refused, fields: readonly string[] = []): st
   if (refused.code === "SECOND_FACTOR_LOCKED") {
     return `Too many wrong codes. Try again in ${waitOf(refused.retryAfterSeconds)}.`;
   }
-  return SAID[refused.code] ?? sentence(refused.message);
+  return MESSAGES[refused.code] ?? sentence(refused.message);
 }
 
 export const sentence = (text: string): string =>

@@ -5,7 +5,7 @@ import type { Approval } from "./words.ts";
 
 /** The service ends every request within 5 s: what was lost and does not show by then has not arrived. */
 const SHOWS_WITHIN_MS = 6_000;
-const LOOK_MS = 1_500;
+const POLL_MS = 1_500;
 
 export type Decision = { readonly how: "approve" } | { readonly how: "deny"; readonly feedback: string };
 
@@ -53,6 +53,6 @@ async function look(id: string): Promise<Decided> {
     }
     if (answer.ok && began - lostAt > SHOWS_WITHIN_MS) return { state: "not arrived" };
     if (!answer.ok && !isAmbiguous(answer.refused)) return { state: "refused", refused: answer.refused };
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }

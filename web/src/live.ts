@@ -28,8 +28,12 @@ const STALE: Readonly<Record<string, readonly (readonly string[])[]>> = {
  * What changes all the time is read again no more often than that: a person's requests are counted, and a page that is looked at
  * must leave some of them for what its reader does.
  */
-const PACE_MS: Readonly<Record<string, number>> = { approvals: 1_000, transactions: 10_000, agents: 10_000 };
-const PACE_ELSE_MS = 2_000;
+const REFETCH_INTERVAL_MS: Readonly<Record<string, number>> = {
+  approvals: 1_000,
+  transactions: 10_000,
+  agents: 10_000,
+};
+const DEFAULT_REFETCH_INTERVAL_MS = 2_000;
 
 const FIRST_PAUSE_MS = 1_000;
 const PAUSE_MS_MAX = 60_000;
@@ -77,7 +81,7 @@ class Live {
     }
     if (this.#due.has(kind)) return;
     const since = Date.now() - (this.#lastMs.get(kind) ?? 0);
-    const waitMs = Math.max(0, (PACE_MS[kind] ?? PACE_ELSE_MS) - since);
+    const waitMs = Math.max(0, (REFETCH_INTERVAL_MS[kind] ?? DEFAULT_REFETCH_INTERVAL_MS) - since);
     this.#due.set(
       kind,
       setTimeout(() => this.#readAgain(kind), waitMs),
@@ -129,9 +133,9 @@ function showApprovals(client: QueryClient, data: string): boolean {
   for (const approval of approvals) client.setQueryData(["approvals", "one", approval.id], approval);
   client.setQueryData<Output<"listPendingApprovals">>(PENDING, (page) => {
     if (page === undefined) return page;
-    const told = new Set(approvals.map(({ id }) => id));
+    const shown = new Set(approvals.map(({ id }) => id));
     const waiting = approvals.filter(({ resolution }) => resolution === undefined);
-    const others = page.approvals.filter(({ id }) => !told.has(id));
+    const others = page.approvals.filter(({ id }) => !shown.has(id));
     // Ids sort by time: newest first.
     const all = [...waiting, ...others].toSorted((a, b) => (a.id < b.id ? 1 : -1));
     return { ...page, approvals: all };

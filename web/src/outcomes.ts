@@ -52,8 +52,8 @@ export function outcomeFor(
   decided: Decided | null,
 ): Outcome {
   const outcome = outcomeOf(approval, transaction, myId);
-  const cameLate = decided?.state === "late" && approval.resolvedBy?.userId !== myId;
-  return cameLate
+  const wasTooLate = decided?.state === "late" && approval.resolvedBy?.userId !== myId;
+  return wasTooLate
     ? { ...outcome, text: `Your decision came too late. ${outcome.text ?? ""}`.trim() }
     : outcome;
 }

@@ -45,12 +45,12 @@ export const canNotify = (): boolean => "Notification" in window;
 const mayNotify = (): boolean => canNotify() && Notification.permission === "granted";
 
 function notify({ agentName, amountCents, currency, id, recipient }: Approval): void {
-  const told = new Notification(`${asWritten(agentName)} asks for ${money(amountCents, currency)}`, {
+  const notification = new Notification(`${asWritten(agentName)} asks for ${money(amountCents, currency)}`, {
     body: `To ${asWritten(recipient)}`,
     tag: id,
     icon: document.querySelector<HTMLLinkElement>("link[rel=icon]")?.href ?? "",
   });
-  told.addEventListener("click", () => {
+  notification.addEventListener("click", () => {
     window.focus();
     location.assign(`/approvals/${id}`);
   });

@@ -64,16 +64,16 @@ export const typedPolicy = (policy: PolicyValues): TypedPolicy => ({
 
 type Read =
   | { readonly ok: true; readonly values: PolicyValues }
-  | { readonly ok: false; readonly wrong: Partial<Record<PolicyField, string>> };
+  | { readonly ok: false; readonly errors: Partial<Record<PolicyField, string>> };
 
 /** What was typed as a policy, or what is wrong with it. Empty clears a limit; a budget can't be cleared. */
-export function readPolicy(given: TypedPolicy): Read {
-  const wrong: Partial<Record<PolicyField, string>> = {};
+export function readPolicy(input: TypedPolicy): Read {
+  const errors: Partial<Record<PolicyField, string>> = {};
   const read = (name: PolicyField, kind: "amount" | "count"): number | null => {
-    const text = given[name].trim();
+    const text = input[name].trim();
     if (text === "") return null;
     const value = kind === "amount" ? centsOf(text) : /^\d+$/.test(text) ? Number(text) : null;
-    if (value === null) wrong[name] = kind === "amount" ? "An amount like 250 or 99.50." : "A whole number.";
+    if (value === null) errors[name] = kind === "amount" ? "An amount like 250 or 99.50." : "A whole number.";
     return value;
   };
   const values: PolicyValues = {
@@ -84,8 +84,8 @@ export function readPolicy(given: TypedPolicy): Read {
     hourlyVelocityLimit: read("hourlyVelocityLimit", "count"),
     dailyVelocityLimit: read("dailyVelocityLimit", "count"),
   };
-  if (given.budgetCents.trim() === "") wrong.budgetCents = "A budget is needed; 0 stops every payment.";
-  return Object.keys(wrong).length > 0 ? { ok: false, wrong } : { ok: true, values };
+  if (input.budgetCents.trim() === "") errors.budgetCents = "A budget is needed; 0 stops every payment.";
+  return Object.keys(errors).length > 0 ? { ok: false, errors } : { ok: true, values };
 }
 
 /** Only what differs: what is left out stays as it is. */

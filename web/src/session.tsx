@@ -65,13 +65,13 @@ export function signedIn(client: QueryClient, session: Output<"signIn">): void {
   client.setQueryData(ME, { organization, secondFactorEnrolment, user, stepUpExpiresAt: null });
 }
 
-const LOOK_AGAIN_MS = 5_000;
+const RETRY_MS = 5_000;
 
 export const useSession = () =>
   useQuery({
     ...meQuery,
     // Where the service can't be reached it may be in a moment.
-    refetchInterval: ({ state }) => (state.status === "error" ? LOOK_AGAIN_MS : false),
+    refetchInterval: ({ state }) => (state.status === "error" ? RETRY_MS : false),
   });
 
 const MeContext = createContext<Me | null>(null);

@@ -46,7 +46,7 @@ export function Shell(): ReactElement {
   );
 }
 
-interface Place {
+interface NavItem {
   readonly to:
     | "/"
     | "/approvals"
@@ -59,7 +59,7 @@ interface Place {
   readonly icon: IconName;
 }
 
-const PLACES: readonly Place[] = [
+const NAV_ITEMS: readonly NavItem[] = [
   { to: "/", label: "Overview", icon: "home" },
   { to: "/approvals", label: "Approvals", icon: "inbox" },
   { to: "/agents", label: "Agents", icon: "agent" },
@@ -67,7 +67,7 @@ const PLACES: readonly Place[] = [
   { to: "/projects", label: "Projects", icon: "tree" },
 ];
 
-const isAt = (pathname: string, { to }: Place): boolean => {
+const isAt = (pathname: string, { to }: NavItem): boolean => {
   if (to === "/") return pathname === "/";
   if (to.startsWith("/settings")) return pathname.startsWith("/settings");
   return pathname.startsWith(to) || (to === "/projects" && pathname.startsWith("/teams"));
@@ -82,19 +82,19 @@ function Frame(): ReactElement {
   useNotifications();
   useEffect(() => menu.close(), [pathname]);
   useTitle(pathname, pending);
-  const settings: Place = {
+  const settings: NavItem = {
     to: isAdmin ? "/settings/organization" : "/settings/security",
     label: "Settings",
     icon: "settings",
   };
   const links = (
     <nav aria-label="Main" className="nav">
-      {[...PLACES, settings].map((place) => (
+      {[...NAV_ITEMS, settings].map((item) => (
         <NavItem
-          key={place.to}
-          place={place}
-          isCurrent={isAt(pathname, place)}
-          count={place.to === "/approvals" ? pending : 0}
+          key={item.to}
+          item={item}
+          isCurrent={isAt(pathname, item)}
+          count={item.to === "/approvals" ? pending : 0}
         />
       ))}
     </nav>
@@ -138,16 +138,16 @@ function Frame(): ReactElement {
 }
 
 interface NavItemProps {
-  readonly place: Place;
+  readonly item: NavItem;
   readonly isCurrent: boolean;
   readonly count: number;
 }
 
-function NavItem({ count, isCurrent, place }: NavItemProps): ReactElement {
+function NavItem({ count, isCurrent, item }: NavItemProps): ReactElement {
   return (
-    <Link to={place.to} className="nav-item" aria-current={isCurrent ? "page" : undefined}>
-      <Icon name={place.icon} />
-      <span>{place.label}</span>
+    <Link to={item.to} className="nav-item" aria-current={isCurrent ? "page" : undefined}>
+      <Icon name={item.icon} />
+      <span>{item.label}</span>
       {count > 0 ? <Count of={count} /> : null}
     </Link>
   );
@@ -165,18 +165,18 @@ const Count = ({ of }: { readonly of: number }): ReactNode => (
 function Tabs({ pathname, pending }: { readonly pathname: string; readonly pending: number }): ReactElement {
   return (
     <nav aria-label="Main, below" className="tabs">
-      {PLACES.slice(0, 4).map((place) => (
+      {NAV_ITEMS.slice(0, 4).map((item) => (
         <Link
-          key={place.to}
-          to={place.to}
+          key={item.to}
+          to={item.to}
           className="tab"
-          aria-current={isAt(pathname, place) ? "page" : undefined}
+          aria-current={isAt(pathname, item) ? "page" : undefined}
         >
           <span className="tab-icon">
-            <Icon name={place.icon} size={21} />
-            {place.to === "/approvals" && pending > 0 ? <Count of={pending} /> : null}
+            <Icon name={item.icon} size={21} />
+            {item.to === "/approvals" && pending > 0 ? <Count of={pending} /> : null}
           </span>
-          <span>{place.label}</span>
+          <span>{item.label}</span>
         </Link>
       ))}
     </nav>

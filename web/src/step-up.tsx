@@ -58,10 +58,10 @@ function Factors({ onCancel, onDone }: FactorsProps): ReactElement {
   const attempt = async (run: () => Promise<string | null>): Promise<void> => {
     setBusy(true);
     setProblem("");
-    const said = await run();
+    const failure = await run();
     setBusy(false);
-    if (said === null) return onDone();
-    setProblem(said);
+    if (failure === null) return onDone();
+    setProblem(failure);
     setCode("");
   };
   const passkey = () => attempt(stepUpByPasskey);

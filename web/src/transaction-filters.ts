@@ -12,10 +12,10 @@ const RAIL = ["card", "wallet"] as const;
 const RANGE = ["7d", "30d", "90d", "all"] as const;
 const STATUS = ["approved", "pending", "denied", "failed", "reversed", "expired"] as const;
 
-const oneOf = <T extends string>(values: readonly T[], given: unknown): T | undefined =>
-  values.find((value) => value === given);
-const text = (given: unknown): string | undefined =>
-  typeof given === "string" && given !== "" ? given : undefined;
+const oneOf = <T extends string>(values: readonly T[], input: unknown): T | undefined =>
+  values.find((value) => value === input);
+const text = (input: unknown): string | undefined =>
+  typeof input === "string" && input !== "" ? input : undefined;
 
 /** What of an address is a filter; anything else in it is none. */
 export function filtersIn(search: Readonly<Record<string, unknown>>): Filters {

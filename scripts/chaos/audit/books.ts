@@ -1,5 +1,5 @@
 import type { Hash } from "viem";
-import type { LedgerEntry, PaymentEntry, SpentEvent } from "../../../server/admin/reconcile/books.ts";
+import type { LedgerEntry, PaymentEntry, SpentEvent } from "../../../server/admin/reconcile/sources.ts";
 import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
 import type { Cap, Totals } from "../../../src/domain/ledger/state.ts";
 import type { Stopped } from "../changes.ts";

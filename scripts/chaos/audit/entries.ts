@@ -1,7 +1,7 @@
 import type { AgentDocument, ApprovalDocument } from "../../../src/store/documents.ts";
 import { lifecycleOf } from "../../../src/domain/agent/state.ts";
 import type { AgentStateView } from "../../../src/messages/agent.ts";
-import type { BookedAccount } from "../../../src/messages/ledger.ts";
+import type { AccountSnapshot } from "../../../src/messages/ledger.ts";
 import type { AccountEntry, LifeEntry, RecordEntry } from "./books.ts";
 import type { ApprovalEntry } from "./told.ts";
 
@@ -19,11 +19,11 @@ export const approvalEntry = ({
   isDecidedByPerson: resolvedBy !== null,
 });
 
-export const accountEntry = ({ open, standing, ...account }: BookedAccount): AccountEntry => ({
+export const accountEntry = ({ open, status, ...account }: AccountSnapshot): AccountEntry => ({
   agentId: account.agentId,
   name: account.name,
   keyId: account.keyId,
-  state: standing === "closed" ? "archived" : standing,
+  state: status === "closed" ? "archived" : status,
   policy: account.policy,
   policyVersion: account.policyVersion,
   spentCents: account.spentCents,

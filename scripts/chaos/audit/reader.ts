@@ -22,15 +22,15 @@ import type { ProjectDocument, TeamDocument } from "../../../src/store/documents
 import { NO_CAP, NO_TOTALS } from "../../../src/domain/ledger/state.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
 import {
-  type BookedAccount,
-  BOOKS_QUERY,
-  type BooksPage,
-  type BooksQueryInput,
+  type AccountSnapshot,
+  SNAPSHOT_QUERY,
+  type SnapshotPage,
+  type SnapshotQueryInput,
   CAPS_QUERY,
   type CapsView,
   ledgerWorkflowId,
 } from "../../../src/messages/ledger.ts";
-import { askEach } from "../../../server/admin/reconcile/ask-each.ts";
+import { mapConcurrently } from "../../../server/admin/reconcile/map-concurrently.ts";
 import type { Letterbox, Letters } from "../letterbox.ts";
 import { RECIPIENTS } from "../orders.ts";
 import type { Place } from "../place.ts";
@@ -136,9 +136,9 @@ export class Reader {
     tickets,
   }: Scope): Promise<Books> {
     const of = { organizationId: { $in: [...organizationIds] } };
-    const accounts = (await askEach(projectIds, (projectId) => this.#accounts(projectId))).flat();
+    const accounts = (await mapConcurrently(projectIds, (projectId) => this.#accounts(projectId))).flat();
     const lives = await this.#endedLives(agents);
-    const levels = (await askEach(projectIds, (projectId) => this.#levels(projectId))).flat();
+    const levels = (await mapConcurrently(projectIds, (projectId) => this.#levels(projectId))).flat();
     const [transactions, approvals, cardLedger, records, chain] = await Promise.all([
       this.#db.collection<TransactionDocument>("transactions").find(of).toArray(),
       this.#db.collection<ApprovalDocument>("approvals").find(of).toArray(),
@@ -162,7 +162,7 @@ export class Reader {
         hash: onChainTxHash,
       })),
       approvals: withRemoved(approvals.map(approvalEntry), removed, agents),
-      told: await askEach(letters, (each) => this.#told(each, records)),
+      told: await mapConcurrently(letters, (each) => this.#told(each, records)),
       cardLedger: cardLedger.map(({ _id, ...rest }) => ({ ...rest, id: _id })),
       records: records.map(recordEntry),
     };
@@ -178,11 +178,11 @@ export class Reader {
     const of = { organizationId: { $in: [...organizationIds] } };
     const pending = await this.#db.collection("transactions").countDocuments({ ...of, status: "pending" });
     if (pending > 0) return `${String(pending)} payments are pending`;
-    const accounts = (await askEach(projectIds, (projectId) => this.#accounts(projectId))).flat();
+    const accounts = (await mapConcurrently(projectIds, (projectId) => this.#accounts(projectId))).flat();
     const open = accounts.flatMap((account) => account.open.map(({ payment }) => payment.request));
     if (open.length > 0)
       return `${String(open.length)} payments are open in ledgers (${open.map(({ transactionId }) => transactionId).join(", ")})`;
-    const closed = accounts.filter(({ standing }) => standing === "closed");
+    const closed = accounts.filter(({ status }) => status === "closed");
     if (closed.length > 0) return `${String(closed.length)} closed accounts are still there`;
     const behind = await this.#db.collection<AgentDocument>("agents").countDocuments({
       $or: accounts.map(({ agentId, revision }) => ({ _id: agentId, accountRevision: { $lt: revision } })),
@@ -219,7 +219,7 @@ export class Reader {
 
   /** The states of agents' actors that run. */
   async #lives(agents: readonly PayingAgent[]): Promise<AgentStateView[]> {
-    const states = await askEach(agents, async ({ id }) => {
+    const states = await mapConcurrently(agents, async ({ id }) => {
       const handle = this.#temporal.workflow.getHandle(agentWorkflowId(id));
       const { status } = await handle.describe();
       return status.name === "RUNNING" ? handle.query<AgentStateView>(STATE_QUERY) : null;
@@ -227,11 +227,14 @@ export class Reader {
     return states.flatMap((state) => state ?? []);
   }
 
-  async #accounts(projectId: string): Promise<BookedAccount[]> {
-    const accounts: BookedAccount[] = [];
+  async #accounts(projectId: string): Promise<AccountSnapshot[]> {
+    const accounts: AccountSnapshot[] = [];
     for (;;) {
-      const input: BooksQueryInput = { after: accounts.at(-1)?.agentId ?? null, limit: PAGE };
-      const page = await this.#ledger(projectId).query<BooksPage, [BooksQueryInput]>(BOOKS_QUERY, input);
+      const input: SnapshotQueryInput = { after: accounts.at(-1)?.agentId ?? null, limit: PAGE };
+      const page = await this.#ledger(projectId).query<SnapshotPage, [SnapshotQueryInput]>(
+        SNAPSHOT_QUERY,
+        input,
+      );
       accounts.push(...page.accounts);
       if (!page.hasMore) return accounts;
     }

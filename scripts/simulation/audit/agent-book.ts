@@ -1,6 +1,6 @@
 import type { RailOutcome, TransactionStatus } from "../../../src/domain/ledger/payment.ts";
 import type { BudgetPolicy, DenialDetails } from "../../../src/domain/ledger/policy.ts";
-import type { NewAccount, Standing } from "../../../src/domain/ledger/state.ts";
+import type { NewAccount, AccountStatus } from "../../../src/domain/ledger/state.ts";
 import type { RuleCheck } from "../../../src/domain/rules/rules.ts";
 import { JournalBook } from "./journal-book.ts";
 import { must } from "./violation.ts";
@@ -81,7 +81,7 @@ export class AgentBook {
   name: string;
   policy: BudgetPolicy;
   version = 1;
-  standing: Standing = "active";
+  status: AccountStatus = "active";
   /** The key that may pay, and the revision of the agent's actor that name, key and end are from. */
   keyId: string | null;
   followedRevision = 0;
@@ -154,13 +154,13 @@ export class AgentBook {
   }
 
   /** Decided and not over, and no person is to be asked. */
-  onTheirWay(): BookedPayment[] {
+  inFlight(): BookedPayment[] {
     return this.payments.filter((one) => one.status === "pending" && !one.isOver && !isHeld(one));
   }
 
   /** What its key has asked for, and was not sent, is not to be sent any more. */
   withdraw(): void {
-    for (const payment of this.onTheirWay()) payment.isWithdrawn = true;
+    for (const payment of this.inFlight()) payment.isWithdrawn = true;
   }
 
   get usedCents(): number {
@@ -174,8 +174,8 @@ export class AgentBook {
 
   /** What the agent's life and its own limits say to an amount, `own` not counted; the first that fails. */
   verdict(amountCents: number, now: number, own: BookedPayment | null = null): Verdict | null {
-    if (this.standing !== "active") {
-      return { code: this.standing === "paused" ? "AGENT_PAUSED" : "AGENT_ARCHIVED", details: null };
+    if (this.status !== "active") {
+      return { code: this.status === "paused" ? "AGENT_PAUSED" : "AGENT_ARCHIVED", details: null };
     }
     return this.#amounts(amountCents, now, own) ?? this.#counts(now, own);
   }
@@ -239,9 +239,9 @@ export class AgentBook {
         if (recent.length >= rule.count) flags.add(rule.type);
       } else if (rule.type === "duplicate") {
         const since = now - rule.windowSeconds * 1_000;
-        const isLike = (one: BookedPayment): boolean =>
+        const isSimilar = (one: BookedPayment): boolean =>
           one.fingerprint === fingerprint && one.status !== "denied" && one.createdAt > since;
-        if (this.payments.some(isLike)) flags.add(rule.type);
+        if (this.payments.some(isSimilar)) flags.add(rule.type);
       } else flags.add(rule.type);
     }
     return flags;

@@ -10,7 +10,7 @@ export function auditAtRest(ours: AuditBooks, books: Books): void {
   for (const account of ours.accounts.values()) {
     const life = ours.life(account.agentId);
     auditRecord(account, life, books);
-    if (account.standing === "closed") auditEnded(account, books);
+    if (account.status === "closed") auditEnded(account, books);
     else auditAccount(account, life, books);
     account.journal.expectComplete();
   }
@@ -58,7 +58,7 @@ function auditRecord(account: AgentBook, book: LifeBook, { records }: Books): vo
   mustEqual(money.reservedCents, account.reservedCents, `recorded as reserved by ${agentId}`);
   mustEqual(money.policyVersion, account.version, `the recorded version of the policy of ${agentId}`);
   mustEqual(money.policy, account.policy, `the recorded policy of ${agentId}`);
-  mustEqual(money.standing, account.standing, `the recorded standing of ${agentId}`);
+  mustEqual(money.status, account.status, `the recorded status of ${agentId}`);
   mustEqual(life.name, book.name, `the recorded name of ${agentId}`);
   mustEqual(life.archivedAt, book.archivedAt, `the recorded end of ${agentId}`);
   mustEqual(life.keyId, book.keys.activeKeyId(), `the recorded key of ${agentId}`);

@@ -71,7 +71,7 @@ export class Auditor implements Observer {
     const book = this.#books.account(agentId);
     mustEqual(account.spentCents, book.spentCents, `spent by ${agentId}`);
     mustEqual(account.reservedCents, book.reservedCents, `reserved by ${agentId}`);
-    mustEqual(account.standing, book.standing, `the standing of ${agentId}`);
+    mustEqual(account.status, book.status, `the status of ${agentId}`);
     mustEqual(account.policyVersion, book.version, `the version of the policy of ${agentId}`);
     mustEqual({ ...account.policy }, { ...book.policy }, `the policy of ${agentId}`);
   }
@@ -154,7 +154,7 @@ export class Auditor implements Observer {
     const book = this.#books.accounts.get(agentId);
     const life = this.#books.lives.get(agentId);
     // Somebody may have resumed it since.
-    if (book?.standing !== "paused" || life === undefined) return;
+    if (book?.status !== "paused" || life === undefined) return;
     life.pausedAtTurn = book.turns;
     this.#books.count("pause answered");
   }
@@ -162,7 +162,7 @@ export class Auditor implements Observer {
   archiveAnswered(agentId: string, record: AgentSummary | undefined): void {
     this.#audit(() => {
       mustEqual(
-        this.#books.account(agentId).standing,
+        this.#books.account(agentId).status,
         "closed",
         "an archive was answered before the ledger had heard of it",
       );

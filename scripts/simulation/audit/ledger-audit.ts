@@ -76,7 +76,7 @@ export class LedgerAudit {
         return this.#expectPolicy(command, reply);
       case "pause":
       case "resume":
-        return this.#expectStanding(command, reply, now);
+        return this.#expectStatus(command, reply, now);
       case "follow_agent":
         return this.#expectFollowed(command, reply, now);
       case "replace_project":
@@ -104,7 +104,7 @@ export class LedgerAudit {
     }
     mustEqual(reply, { kind: "opened", changed: !known }, "an account");
     if (known) return;
-    const live = [...accounts.values()].filter(({ standing }) => standing !== "closed");
+    const live = [...accounts.values()].filter(({ status }) => status !== "closed");
     must(live.length < bounds.accounts, "more accounts than there may be");
     accounts.set(command.agentId, new AgentBook(command));
   }
@@ -114,16 +114,16 @@ export class LedgerAudit {
     const book = this.#books.account(agentId);
     const known = book.byKey.get(request.keyHash);
     if (known !== undefined) return this.#expectReplay(known, book, command, reply);
-    if (book.standing === "closed") return mustEqual(reply.kind, "no_account", "a closed account's payment");
+    if (book.status === "closed") return mustEqual(reply.kind, "no_account", "a closed account's payment");
     if (book.keyId !== keyId) {
       this.#books.count("payment by a dead key");
-      return mustEqual(reply.kind, "dead_key", "a dead key's payment");
+      return mustEqual(reply.kind, "inactive_key", "a dead key's payment");
     }
     must(
       !this.#books.life(agentId).deadKeys.has(keyId),
       "a key pays of which its owner was told that it is dead",
     );
-    if (reply.kind === "look_up") {
+    if (reply.kind === "records_check_required") {
       this.#books.count("look up");
       return must(book.payments.some(isClosed), "a look-up, and nothing was closed");
     }
@@ -184,12 +184,12 @@ export class LedgerAudit {
         mustEqual(reply.samePayload, known.payloadHash === command.request.payloadHash, "the same payload");
         return mustEqual(reply.payment.status, known.status, "the status in a replay");
       case "recorded":
-      case "look_up":
+      case "records_check_required":
         return must(isClosed(known), `${known.id} is open, and was answered ${reply.kind}`);
       case "no_account":
-        return must(book.standing === "closed" && isClosed(known), "an account that is there was not found");
-      case "dead_key":
-        return must(book.keyId !== command.keyId && isClosed(known), "a known key was answered dead_key");
+        return must(book.status === "closed" && isClosed(known), "an account that is there was not found");
+      case "inactive_key":
+        return must(book.keyId !== command.keyId && isClosed(known), "a known key was answered inactive_key");
       default:
         throw new Error(`a known key was answered ${reply.kind}`);
     }
@@ -230,9 +230,9 @@ export class LedgerAudit {
     if (reply.kind === "not_open") return this.#expectClosed(transactionId);
     const payment = this.#books.payment(transactionId);
     const book = this.#books.account(agentId);
-    if (!book.onTheirWay().includes(payment))
+    if (!book.inFlight().includes(payment))
       return mustEqual(reply.kind, "payment", `lease to send ${transactionId}`);
-    const lease = payment.isWithdrawn ? "withdraw" : book.standing === "paused" ? "wait" : "send";
+    const lease = payment.isWithdrawn ? "withdraw" : book.status === "paused" ? "wait" : "send";
     mustEqual(reply, { kind: "lease", lease }, `lease to send ${transactionId}`);
     this.#books.count(`lease: ${lease}`);
     if (lease === "send") book.leaseUntil = now + LEASE_MS;
@@ -288,7 +288,7 @@ export class LedgerAudit {
 
   #expectPolicy(command: CommandOf<"change_policy">, reply: LedgerReply): void {
     const book = this.#books.account(command.agentId);
-    if (book.standing === "closed") return mustEqual(reply.kind, "no_account", "a closed account's policy");
+    if (book.status === "closed") return mustEqual(reply.kind, "no_account", "a closed account's policy");
     if (command.version !== book.version) {
       this.#books.count("stale policy");
       return mustEqual(reply, { kind: "version_conflict", version: book.version }, "a stale version");
@@ -303,34 +303,34 @@ export class LedgerAudit {
     mustEqual(reply.before, before, "the policy before a new one");
   }
 
-  #expectStanding(command: CommandOf<"pause" | "resume">, reply: LedgerReply, now: number): void {
+  #expectStatus(command: CommandOf<"pause" | "resume">, reply: LedgerReply, now: number): void {
     const book = this.#books.account(command.agentId);
-    if (book.standing === "closed") return mustEqual(reply.kind, "no_account", "a closed account's standing");
-    const standing = command.kind === "pause" ? "paused" : "active";
-    const changed = book.standing !== standing;
-    const isQuiet = standing === "active" || book.onTheirWay().length === 0;
+    if (book.status === "closed") return mustEqual(reply.kind, "no_account", "a closed account's status");
+    const status = command.kind === "pause" ? "paused" : "active";
+    const changed = book.status !== status;
+    const isQuiet = status === "active" || book.inFlight().length === 0;
     // A clock that went back makes nobody wait longer than a lease is ever good for.
     const quietAfterMs = isQuiet ? 0 : Math.max(0, Math.min(book.leaseUntil - now, LEASE_MS_MAX));
-    mustEqual(reply, { kind: "standing", standing, changed, quietAfterMs }, "a change of standing");
+    mustEqual(reply, { kind: "account_status", status, changed, quietAfterMs }, "a change of status");
     if (!changed) return;
-    book.standing = standing;
+    book.status = status;
     book.turns += 1;
-    if (standing === "active") this.#books.life(book.agentId).pausedAtTurn = null;
-    if (standing === "paused" && book.keyId === null) book.withdraw();
-    book.journal.happened(standing === "paused" ? "agent.paused" : "agent.resumed", now);
-    this.#books.count(standing === "paused" ? "paused" : "resumed");
+    if (status === "active") this.#books.life(book.agentId).pausedAtTurn = null;
+    if (status === "paused" && book.keyId === null) book.withdraw();
+    book.journal.happened(status === "paused" ? "agent.paused" : "agent.resumed", now);
+    this.#books.count(status === "paused" ? "paused" : "resumed");
   }
 
   #expectFollowed(command: CommandOf<"follow_agent">, reply: LedgerReply, now: number): void {
     const book = this.#books.account(command.agentId);
     must(reply.kind === "followed", `what is to be followed was answered ${reply.kind}`);
-    if (book.standing === "closed" || command.revision <= book.followedRevision)
+    if (book.status === "closed" || command.revision <= book.followedRevision)
       return mustEqual(reply.ended, [], "what an old end has ended");
     book.followedRevision = command.revision;
     book.name = command.name;
     if (!command.isArchived) {
       book.keyId = command.keyId;
-      if (command.keyId === null && book.standing === "paused") book.withdraw();
+      if (command.keyId === null && book.status === "paused") book.withdraw();
       return mustEqual(reply.ended, [], "what is ended of an agent that lives");
     }
     const held = book.held();
@@ -339,8 +339,8 @@ export class LedgerAudit {
       const status = now >= payment.expiresAt ? "expired" : "denied";
       this.#books.change(book, payment, { status, isOver: true }, now);
     }
-    if (book.standing === "paused") book.withdraw();
-    book.standing = "closed";
+    if (book.status === "paused") book.withdraw();
+    book.status = "closed";
     book.keyId = null;
     this.#books.count(held.length > 0 ? "closed with payments on hold" : "closed");
   }
@@ -362,7 +362,7 @@ export class LedgerAudit {
     }
     for (const { agentId, budgetCents } of command.kind === "replace_team" ? command.agents : []) {
       const book = this.#books.accounts.get(agentId);
-      if (book === undefined || book.standing === "closed" || book.teamId !== own) continue;
+      if (book === undefined || book.status === "closed" || book.teamId !== own) continue;
       if (book.policy.budgetCents === budgetCents) continue;
       book.policy = { ...book.policy, budgetCents };
       book.version += 1;

@@ -44,7 +44,7 @@ export class LifeAudit {
         break;
       case "confirm_record":
       case "confirm_followed":
-      case "follow_standing":
+      case "follow_status":
         mustEqual(reply.kind, "confirmed", `the answer to ${command.kind}`);
     }
     this.#expectShown(book, summary);

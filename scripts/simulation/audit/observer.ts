@@ -5,7 +5,7 @@ import type { AgentProfile, AgentSummary } from "../../../src/domain/agent/state
 import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
 import type { LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import type { AccountSummary, Cap, LedgerBounds } from "../../../src/domain/ledger/state.ts";
-import type { AccountView, BookedAccount, CapsView } from "../../../src/messages/ledger.ts";
+import type { AccountView, AccountSnapshot, CapsView } from "../../../src/messages/ledger.ts";
 
 /** What can be seen of the service from outside: what its parts were told, what they answered, and the books of others. */
 export interface Observer {
@@ -66,7 +66,7 @@ export interface LedgerShown {
 export interface Books {
   readonly now: number;
   readonly caps: CapsView;
-  readonly accounts: ReadonlyMap<string, BookedAccount & { readonly view: AccountView }>;
+  readonly accounts: ReadonlyMap<string, AccountSnapshot & { readonly view: AccountView }>;
   /** Agents' actors that run. */
   readonly lives: ReadonlyMap<string, AgentSummary>;
   readonly records: ReadonlyMap<string, RecordShown>;

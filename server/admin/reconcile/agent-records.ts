@@ -1,8 +1,8 @@
 import type { AgentDocument } from "../../../src/store/documents.ts";
 import { followedOf, summarize } from "../../../src/domain/agent/state.ts";
 import type { AgentStateView } from "../../../src/messages/agent.ts";
-import type { BookedAccount } from "../../../src/messages/ledger.ts";
-import type { AgentBooksRead } from "./books.ts";
+import type { AccountSnapshot } from "../../../src/messages/ledger.ts";
+import type { AgentSources } from "./sources.ts";
 import { ADVICE, type Difference } from "./difference.ts";
 
 /** Agents' records, against their actors and accounts. */
@@ -16,7 +16,7 @@ const isEnded = ({ archivedAt, walletDetached }: AgentDocument): boolean =>
   archivedAt !== null && walletDetached;
 
 /** An agent's actor, with its record and its account. */
-export function compareLife({ account, actor, agentId, record }: AgentBooksRead): Found[] {
+export function compareLifecycle({ account, actor, agentId, record }: AgentSources): Found[] {
   const who = { of: "agent", id: agentId, what: "the agent's actor", found: "none" } as const;
   if (actor === "silent") {
     const silent = { kind: "actor_silent", expected: "an answer", advice: ADVICE.silentActor } as const;
@@ -28,7 +28,7 @@ export function compareLife({ account, actor, agentId, record }: AgentBooksRead)
     return [{ ...who, kind: "actor_lost", expected: "running", advice: ADVICE.lostActor }];
   }
   return [
-    ...compareLifeRecord(actor, record),
+    ...compareLifecycleRecord(actor, record),
     ...(typeof account === "string" ? [] : compareFollowed(actor, account)),
   ];
 }
@@ -44,7 +44,7 @@ const lostRecord = (agentId: string): Found => ({
 });
 
 /** What the agent's record shows of its life follows its actor. */
-function compareLifeRecord(actor: AgentStateView, record: AgentDocument): Found[] {
+function compareLifecycleRecord(actor: AgentStateView, record: AgentDocument): Found[] {
   const summary = summarize(actor);
   const { archivedAt, authenticatedAt, keyId, name, revision, walletDetached } = summary;
   return compareAgentRecord({
@@ -74,9 +74,9 @@ function compareLifeRecord(actor: AgentStateView, record: AgentDocument): Found[
 }
 
 /** What it shows of its money follows the ledger. */
-export function compareAccountRecord(account: BookedAccount, record: AgentDocument): Found[] {
-  const { policy, policyVersion, reservedCents, revision, spentCents, standing } = account;
-  const isOpen = standing !== "closed" && record.archivedAt === null;
+export function compareAccountRecord(account: AccountSnapshot, record: AgentDocument): Found[] {
+  const { policy, policyVersion, reservedCents, revision, spentCents, status } = account;
+  const isOpen = status !== "closed" && record.archivedAt === null;
   return compareAgentRecord({
     record,
     of: "account",
@@ -88,7 +88,7 @@ export function compareAccountRecord(account: BookedAccount, record: AgentDocume
       policyVersion,
       spentCents,
       reservedCents,
-      ...(isOpen ? { lifecycle: standing } : {}),
+      ...(isOpen ? { lifecycle: status } : {}),
     },
     shown: {
       policy: flat(record.policy),
@@ -136,11 +136,11 @@ function compareAgentRecord(compared: ComparedRecord): Found[] {
 }
 
 /** The ledger follows the agent's actor in name, key and end. */
-function compareFollowed(actor: AgentStateView, account: BookedAccount): Found[] {
+function compareFollowed(actor: AgentStateView, account: AccountSnapshot): Found[] {
   const { isArchived, keyId, name } = followedOf(actor);
   const wanted = { name, keyId: isArchived ? null : keyId, isClosed: isArchived };
-  const { standing } = account;
-  const shown = { name: account.name, keyId: account.keyId, isClosed: standing === "closed" };
+  const { status } = account;
+  const shown = { name: account.name, keyId: account.keyId, isClosed: status === "closed" };
   return differing(wanted, shown).map(([field, expected, found]) => ({
     kind: "account_differs",
     of: "agent",

@@ -2,9 +2,9 @@ import type { ApprovalDocument, TransactionDocument } from "../../../src/store/d
 import { approvalDocument, transactionDocument } from "../../../src/store/records.ts";
 import { moneyOf } from "../../../src/domain/ledger/payment.ts";
 import { profileIn } from "../../../src/domain/ledger/state.ts";
-import type { BookedAccount, BookedPayment } from "../../../src/messages/ledger.ts";
-import { compareAccountRecord, compareLife, differing, flat, type Found } from "./agent-records.ts";
-import type { AgentBooksRead } from "./books.ts";
+import type { AccountSnapshot, OpenPaymentSnapshot } from "../../../src/messages/ledger.ts";
+import { compareAccountRecord, compareLifecycle, differing, flat, type Found } from "./agent-records.ts";
+import type { AgentSources } from "./sources.ts";
 import { ADVICE, type Difference, type DifferenceKind } from "./difference.ts";
 import { cents } from "./rails.ts";
 
@@ -13,10 +13,10 @@ import { cents } from "./rails.ts";
  * first. A payment that the ledger has let go of was written down before for good, and what it has open is known exactly; so what they
  * add up to agrees to the cent at any moment, however busy the agent is.
  */
-export function compareAgent(books: AgentBooksRead): readonly Difference[] {
-  const { agentId, record, transactions } = books;
+export function compareAgent(sources: AgentSources): readonly Difference[] {
+  const { agentId, record, transactions } = sources;
   const projectId = record?.projectId ?? transactions[0]?.projectId ?? null;
-  return [...compareLife(books), ...compareMoney(books)].map((found) => ({
+  return [...compareLifecycle(sources), ...compareMoney(sources)].map((found) => ({
     repair: null,
     mayBeInFlight: false,
     ...found,
@@ -25,10 +25,10 @@ export function compareAgent(books: AgentBooksRead): readonly Difference[] {
   }));
 }
 
-function compareMoney(books: AgentBooksRead): Found[] {
-  const { account, agentId, record, transactions } = books;
+function compareMoney(sources: AgentSources): Found[] {
+  const { account, agentId, record, transactions } = sources;
   if (account === "unknown") return [];
-  if (account === "none") return compareDropped(books);
+  if (account === "none") return compareDropped(sources);
   const place = record ?? transactions[0];
   if (place === undefined) return [];
   const { organizationId, projectId } = place;
@@ -42,14 +42,14 @@ function compareMoney(books: AgentBooksRead): Found[] {
     ...(record === null ? [] : compareAccountRecord(account, record)),
     ...compareSequence(agentId, known, transactions),
     ...compareSum(known, transactions),
-    ...compareOpen(known, books),
-    ...compareClosed(known, books),
+    ...compareOpen(known, sources),
+    ...compareClosed(known, sources),
   ];
 }
 
 /** An agent whose account was dropped has come to its end: its records are all that there is, and agree among themselves. */
-function compareDropped(books: AgentBooksRead): Found[] {
-  const { agentId, record, transactions } = books;
+function compareDropped(sources: AgentSources): Found[] {
+  const { agentId, record, transactions } = sources;
   const who = { of: "agent", id: agentId } as const;
   if (record === null) return [];
   if (record.archivedAt === null) {
@@ -58,7 +58,7 @@ function compareDropped(books: AgentBooksRead): Found[] {
     return [{ ...who, ...lost, kind: "account_lost", advice: ADVICE.lostAccount, mayBeInFlight: true }];
   }
   const sequence = transactions.reduce((last, one) => Math.max(last, one.sequence), 0);
-  const known = { open: new Map<string, BookedPayment>(), sequence };
+  const known = { open: new Map<string, OpenPaymentSnapshot>(), sequence };
   const spent = transactions
     .filter(({ status }) => status === "approved")
     .reduce((sum, { amountCents }) => sum + amountCents, 0);
@@ -76,17 +76,17 @@ function compareDropped(books: AgentBooksRead): Found[] {
       found: cents(sum),
       advice: ADVICE.sum,
     }));
-  return [...sums, ...compareSequence(agentId, known, transactions), ...compareClosed(known, books)];
+  return [...sums, ...compareSequence(agentId, known, transactions), ...compareClosed(known, sources)];
 }
 
 /** What the ledger knows of an agent's payments; of one without an account, what follows from its records. */
 interface KnownPayments {
-  readonly open: ReadonlyMap<string, BookedPayment>;
+  readonly open: ReadonlyMap<string, OpenPaymentSnapshot>;
   readonly sequence: number;
 }
 
 interface KnownAccount extends KnownPayments {
-  readonly account: BookedAccount;
+  readonly account: AccountSnapshot;
   readonly profile: ReturnType<typeof profileIn>;
 }
 
@@ -150,7 +150,7 @@ function compareSum(
 }
 
 /** The records of what the account has open. */
-function compareOpen({ open, profile }: KnownAccount, { approvals, transactions }: AgentBooksRead): Found[] {
+function compareOpen({ open, profile }: KnownAccount, { approvals, transactions }: AgentSources): Found[] {
   const recorded = new Map(transactions.map((transaction) => [transaction._id, transaction]));
   const asked = new Map(approvals.map((approval) => [approval._id, approval]));
   return [...open.values()].flatMap((each) => {
@@ -208,7 +208,7 @@ const comparable = (value: unknown): unknown =>
 /** A record that is written by revisions, with what the ledger has at its own. */
 function compareRevised<T extends TransactionDocument | ApprovalDocument>(
   of: "payment" | "approval",
-  { confirmedRevision, payment }: BookedPayment,
+  { confirmedRevision, payment }: OpenPaymentSnapshot,
   wanted: T,
   record: T | null,
   fields: readonly string[],
@@ -236,7 +236,7 @@ function compareRevised<T extends TransactionDocument | ApprovalDocument>(
 /** What the ledger has let go of changes no more: it has an end, and its approval's record says the same. */
 function compareClosed(
   { open, sequence }: KnownPayments,
-  { approvals, approvalsKeptSince, transactions }: AgentBooksRead,
+  { approvals, approvalsRetainedSince, transactions }: AgentSources,
 ): Found[] {
   const asked = new Map(approvals.map((approval) => [approval._id, approval]));
   const closed = transactions.filter((one) => !open.has(one._id) && one.sequence <= sequence);
@@ -259,7 +259,8 @@ function compareClosed(
     if (approvalId === null) return [];
     const approval = asked.get(approvalId);
     // What its retention may have removed.
-    if (approval === undefined && approvalsKeptSince !== null && createdAt < approvalsKeptSince) return [];
+    if (approval === undefined && approvalsRetainedSince !== null && createdAt < approvalsRetainedSince)
+      return [];
     const actual =
       approval === undefined ? "no record" : `${approval.state}, revision ${String(approval.revision)}`;
     const expected = `completed, revision ${String(revision)}`;

@@ -1,6 +1,6 @@
 import { type Address, getAbiItem, getAddress, isAddress, type PublicClient } from "viem";
 import { agentWalletAbi } from "../../../src/chain/contracts.ts";
-import type { SpentEvent } from "./books.ts";
+import type { SpentEvent } from "./sources.ts";
 
 /** Wallets whose events are asked for in one call. */
 const WALLETS_AT_ONCE = 200;

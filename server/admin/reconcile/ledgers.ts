@@ -1,7 +1,7 @@
 import type { ContainerDocument } from "../../../src/store/documents.ts";
 import { NO_CAP } from "../../../src/domain/ledger/state.ts";
-import type { BookedLevel } from "../../../src/messages/ledger.ts";
-import type { LedgerBooks, ProjectBooks } from "./books.ts";
+import type { LevelSnapshot } from "../../../src/messages/ledger.ts";
+import type { LedgerSource, ProjectSources } from "./sources.ts";
 import { ADVICE, type Difference } from "./difference.ts";
 import { cents } from "./rails.ts";
 
@@ -9,14 +9,14 @@ type Found = Pick<Difference, "kind" | "of" | "id" | "what" | "expected" | "foun
   Partial<Pick<Difference, "repair" | "mayBeInFlight" | "steady">>;
 
 /** A project's ledger with itself, and with the records of its project and teams. It was asked first. */
-export function compareProject(books: ProjectBooks): readonly Difference[] {
-  const { projectId } = books;
+export function compareProject(sources: ProjectSources): readonly Difference[] {
+  const { projectId } = sources;
   const place = { agentId: null, projectId };
-  return findingsOf(books).map((found) => ({ repair: null, mayBeInFlight: false, ...found, ...place }));
+  return findingsOf(sources).map((found) => ({ repair: null, mayBeInFlight: false, ...found, ...place }));
 }
 
-function findingsOf(books: ProjectBooks): Found[] {
-  const { ledger, projectId } = books;
+function findingsOf(sources: ProjectSources): Found[] {
+  const { ledger, projectId } = sources;
   const ofLedger = { of: "project", id: projectId, what: "the project's ledger", found: "none" } as const;
   if (ledger === "lost")
     return [{ ...ofLedger, kind: "ledger_lost", expected: "running", advice: ADVICE.lostLedger }];
@@ -25,14 +25,14 @@ function findingsOf(books: ProjectBooks): Found[] {
     return [{ ...ofLedger, ...silent, mayBeInFlight: true }];
   }
   return [
-    ...ledger.levels.flatMap((level) => compareContainer(books, level)),
-    ...compareTotals(books, ledger),
+    ...ledger.levels.flatMap((level) => compareContainer(sources, level)),
+    ...compareTotals(sources, ledger),
   ];
 }
 
 const named = (
   projectId: string,
-  { teamId }: Pick<BookedLevel, "teamId">,
+  { teamId }: Pick<LevelSnapshot, "teamId">,
 ): { readonly of: "project" | "team"; readonly id: string } =>
   teamId === null ? { of: "project", id: projectId } : { of: "team", id: teamId };
 
@@ -40,7 +40,7 @@ const named = (
  * What was used under a cap is what the accounts under it have, as the ledger said at one and the same moment, and what the records say
  * of agents whose account was dropped.
  */
-function compareTotals({ droppedCents, projectId }: ProjectBooks, { levels }: LedgerBooks): Found[] {
+function compareTotals({ droppedCents, projectId }: ProjectSources, { levels }: LedgerSource): Found[] {
   const ofProject = [...droppedCents.values()].reduce((sum, spent) => sum + spent, 0);
   return levels.flatMap((level): Found[] => {
     const { accounts, teamId, totals } = level;
@@ -63,7 +63,7 @@ function compareTotals({ droppedCents, projectId }: ProjectBooks, { levels }: Le
 }
 
 /** The container's record follows the ledger's caps, and is ahead of what it has heard of the rules. */
-function compareContainer({ project, projectId, teams }: ProjectBooks, level: BookedLevel): Found[] {
+function compareContainer({ project, projectId, teams }: ProjectSources, level: LevelSnapshot): Found[] {
   const who = named(projectId, level);
   const record = level.teamId === null ? project : (teams.find(({ _id }) => _id === level.teamId) ?? null);
   if (record === null) {
@@ -76,7 +76,7 @@ function compareContainer({ project, projectId, teams }: ProjectBooks, level: Bo
 
 type Who = ReturnType<typeof named>;
 
-function compareCap(who: Who, projectId: string, level: BookedLevel, record: ContainerDocument): Found[] {
+function compareCap(who: Who, projectId: string, level: LevelSnapshot, record: ContainerDocument): Found[] {
   const { cap, recordedCapVersion, teamId } = level;
   const shown = record.cap ?? NO_CAP;
   if (shown.version === cap.version && shown.capCents === cap.capCents) return [];
@@ -100,7 +100,7 @@ function compareCap(who: Who, projectId: string, level: BookedLevel, record: Con
 /** Nobody has ever set any: version 1 to those who read them, and nothing that the ledger has heard of. */
 const NO_RULES_VERSION = 1;
 
-function compareRules(who: Who, { rulesVersion }: BookedLevel, record: ContainerDocument): Found[] {
+function compareRules(who: Who, { rulesVersion }: LevelSnapshot, record: ContainerDocument): Found[] {
   const shown = record.approvalRules?.version ?? NO_RULES_VERSION;
   if (shown >= rulesVersion) return [];
   return [

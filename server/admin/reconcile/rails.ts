@@ -1,5 +1,5 @@
 import { keccak256, toBytes } from "viem";
-import type { LedgerEntry, PaymentEntry, SpentEvent } from "./books.ts";
+import type { LedgerEntry, PaymentEntry, SpentEvent } from "./sources.ts";
 
 /** Where a rail's own books and the payments' records disagree. */
 export interface RailFinding {
@@ -77,7 +77,7 @@ function entriesText(entries: readonly LedgerEntry[]): string {
 }
 
 /** What wallets and their payments are compared with. */
-export interface WalletBooks {
+export interface WalletSources {
   readonly payments: readonly PaymentEntry[];
   /** The wallet of each agent that has one. */
   readonly walletOf: ReadonlyMap<string, string>;
@@ -95,7 +95,7 @@ export function compareWallets({
   spent,
   unitsPerCent,
   walletOf,
-}: WalletBooks): readonly RailFinding[] {
+}: WalletSources): readonly RailFinding[] {
   const events = grouped(spent, ({ id }) => id);
   const paid = payments.filter(({ rail, status }) => rail === "wallet" && status === "approved");
   const names = new Map(payments.map(({ id }) => [keccak256(toBytes(id)), id]));

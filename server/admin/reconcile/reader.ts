@@ -3,22 +3,22 @@ import { type Client, QueryRejectedError, WorkflowNotFoundError } from "@tempora
 import { createPublicClient, http, type PublicClient } from "viem";
 import { sandboxTokenDeployment } from "../../../src/chain/contracts.ts";
 import type { AgentDocument } from "../../../src/store/documents.ts";
-import { approvalsKeptSince } from "../../../src/store/retention.ts";
+import { approvalsRetainedSince } from "../../../src/store/retention.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
 import {
-  type BookedAccount,
-  BOOKS_QUERY,
-  type BooksPage,
-  type BooksQueryInput,
+  type AccountSnapshot,
+  SNAPSHOT_QUERY,
+  type SnapshotPage,
+  type SnapshotQueryInput,
   ledgerWorkflowId,
 } from "../../../src/messages/ledger.ts";
 import { type Collections, collectionsOf } from "../../../src/store/collections.ts";
 import type { Connections } from "../../../src/store/connections.ts";
-import { askEach } from "./ask-each.ts";
-import type { AgentBooksRead, LedgerBooks, LedgerEntry, PaymentEntry, ProjectBooks } from "./books.ts";
-import { paymentEntry } from "./books.ts";
+import { mapConcurrently } from "./map-concurrently.ts";
+import type { AgentSources, LedgerSource, LedgerEntry, PaymentEntry, ProjectSources } from "./sources.ts";
+import { paymentEntry } from "./sources.ts";
 import { addressOf, spentEvents } from "./chain-reader.ts";
-import type { WalletBooks } from "./rails.ts";
+import type { WalletSources } from "./rails.ts";
 
 /** One call to an actor; one that is in no worker's memory is made anew from its history first. */
 const ACTOR_MS = 20_000;
@@ -41,17 +41,17 @@ export interface Focus {
 }
 
 /** All that is compared of an organization, or of a focus on it. */
-export interface OrganizationBooks {
-  readonly agents: readonly AgentBooksRead[];
-  readonly projects: readonly ProjectBooks[];
+export interface OrganizationSources {
+  readonly agents: readonly AgentSources[];
+  readonly projects: readonly ProjectSources[];
   readonly payments: readonly PaymentEntry[];
   readonly ledger: readonly LedgerEntry[];
   /** Null: there is no chain to compare with; a text: why it could not be read. */
-  readonly wallets: WalletBooks | string | null;
+  readonly wallets: WalletSources | string | null;
 }
 
 /** Reads ledgers, agents' actors, records, the processor's ledger and the chain, in that order: what comes later in a payment's life is read earlier. */
-export class BooksReader {
+export class SourceReader {
   readonly #db: Db;
   readonly #collections: Collections;
   readonly #temporal: Client;
@@ -78,18 +78,22 @@ export class BooksReader {
     return found.map(({ _id }) => _id).toSorted();
   }
 
-  async books(organizationId: string, focus: Focus | null, onAgent: () => void): Promise<OrganizationBooks> {
+  async sources(
+    organizationId: string,
+    focus: Focus | null,
+    onAgent: () => void,
+  ): Promise<OrganizationSources> {
     const places = await this.#places(organizationId, focus);
     const ids = await this.#projectIds(organizationId, focus, places);
     const ledgers = new Map(
-      await askEach(ids, async (projectId) => [projectId, await this.#ledger(projectId)] as const),
+      await mapConcurrently(ids, async (projectId) => [projectId, await this.#ledger(projectId)] as const),
     );
-    const agents = await askEach([...places], async ([agentId, projectId]) => {
-      const books = await this.#agent(agentId, ledgers.get(projectId) ?? "lost");
+    const agents = await mapConcurrently([...places], async ([agentId, projectId]) => {
+      const sources = await this.#agent(agentId, ledgers.get(projectId) ?? "lost");
       onAgent();
-      return books;
+      return sources;
     });
-    const projects = await askEach([...ledgers], ([projectId, ledger]) =>
+    const projects = await mapConcurrently([...ledgers], ([projectId, ledger]) =>
       this.#project(organizationId, projectId, ledger),
     );
     const payments = await this.#payments(agents, focus);
@@ -138,7 +142,7 @@ export class BooksReader {
     return this.#collections.agents.countDocuments({ organizationId });
   }
 
-  async #agent(agentId: string, ledger: LedgerBooks | "lost" | "silent"): Promise<AgentBooksRead> {
+  async #agent(agentId: string, ledger: LedgerSource | "lost" | "silent"): Promise<AgentSources> {
     const actor = await this.#state(agentId);
     const account = typeof ledger === "string" ? "unknown" : (ledger.accounts.get(agentId) ?? "none");
     const { agents, approvals, transactions } = this.#collections;
@@ -150,7 +154,7 @@ export class BooksReader {
     const found = [];
     for (let at = 0; at < asked.length; at += IDS_AT_ONCE)
       found.push(...(await approvals.find({ _id: { $in: asked.slice(at, at + IDS_AT_ONCE) } }).toArray()));
-    const keptSince = await approvalsKeptSince(this.#db, new Date());
+    const retainedSince = await approvalsRetainedSince(this.#db, new Date());
     return {
       agentId,
       actor,
@@ -158,7 +162,7 @@ export class BooksReader {
       record,
       transactions: own,
       approvals: found,
-      approvalsKeptSince: keptSince,
+      approvalsRetainedSince: retainedSince,
     };
   }
 
@@ -179,17 +183,17 @@ export class BooksReader {
   }
 
   /** All pages, with no account dropped between the first and the last: levels and accounts are of one another. */
-  async #ledger(projectId: string): Promise<LedgerBooks | "lost" | "silent"> {
+  async #ledger(projectId: string): Promise<LedgerSource | "lost" | "silent"> {
     for (let read = 1; ; read += 1) {
-      const accounts = new Map<string, BookedAccount>();
+      const accounts = new Map<string, AccountSnapshot>();
       const dropped = new Set<number>();
-      let page: BooksPage | null = null;
+      let page: SnapshotPage | null = null;
       let after: string | null = null;
       do {
-        const query: BooksQueryInput = { after, limit: ACCOUNTS_AT_ONCE };
-        const asked: BooksPage | "lost" | "silent" = await this.#ask<BooksPage>(
+        const query: SnapshotQueryInput = { after, limit: ACCOUNTS_AT_ONCE };
+        const asked: SnapshotPage | "lost" | "silent" = await this.#ask<SnapshotPage>(
           ledgerWorkflowId(projectId),
-          BOOKS_QUERY,
+          SNAPSHOT_QUERY,
           query,
         );
         if (typeof asked === "string") return asked;
@@ -205,10 +209,10 @@ export class BooksReader {
   async #project(
     organizationId: string,
     projectId: string,
-    ledger: LedgerBooks | "lost" | "silent",
-  ): Promise<ProjectBooks> {
+    ledger: LedgerSource | "lost" | "silent",
+  ): Promise<ProjectSources> {
     const { projects, teams, transactions } = this.#collections;
-    const accounts = typeof ledger === "string" ? new Map<string, BookedAccount>() : ledger.accounts;
+    const accounts = typeof ledger === "string" ? new Map<string, AccountSnapshot>() : ledger.accounts;
     const [project, ofProject, spent] = await Promise.all([
       projects.findOne({ _id: projectId }),
       teams.find({ projectId }).toArray(),
@@ -229,7 +233,7 @@ export class BooksReader {
     return { organizationId, projectId, ledger, droppedCents, project, teams: ofProject };
   }
 
-  async #payments(agents: readonly AgentBooksRead[], focus: Focus | null): Promise<PaymentEntry[]> {
+  async #payments(agents: readonly AgentSources[], focus: Focus | null): Promise<PaymentEntry[]> {
     if (focus === null) return agents.flatMap(({ transactions }) => transactions.map(paymentEntry));
     const found = await this.#collections.transactions
       .find({ _id: { $in: [...focus.paymentIds] } })
@@ -253,7 +257,7 @@ export class BooksReader {
     organizationId: string,
     payments: readonly PaymentEntry[],
     focus: Focus | null,
-  ): Promise<WalletBooks | string | null> {
+  ): Promise<WalletSources | string | null> {
     if (this.#chain === null) return null;
     const agents = await this.#collections.agents.find({ organizationId, wallet: { $ne: null } }).toArray();
     const walletOf = new Map(agents.map(({ _id, wallet }) => [_id, wallet?.address ?? ""]));

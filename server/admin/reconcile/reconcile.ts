@@ -4,14 +4,14 @@ import type { Connections } from "../../../src/store/connections.ts";
 import { AdminError, connected } from "../connecting.ts";
 import type { MasterKey } from "../../../src/secrets/master-key.ts";
 import { verifyMasterKey } from "../../../src/secrets/verify-master-key.ts";
-import { sealingKeyBeside } from "../master-key.ts";
+import { requireMasterKey } from "../master-key.ts";
 import { compareAgent } from "./agents.ts";
-import type { AgentBooksRead } from "./books.ts";
+import type { AgentSources } from "./sources.ts";
 import { compareProject } from "./ledgers.ts";
 import { ADVICE, type Difference, signatureOf } from "./difference.ts";
 import { compareCards, compareWallets, type RailFinding } from "./rails.ts";
-import { BooksReader, type Focus, type OrganizationBooks } from "./reader.ts";
-import { keepRepairs, type Repaired, repairAll } from "./repair.ts";
+import { SourceReader, type Focus, type OrganizationSources } from "./reader.ts";
+import { recordRepairs, type Repaired, repairAll } from "./repair.ts";
 
 export interface ReconcileOptions {
   /** Null: all of them. */
@@ -23,7 +23,7 @@ export interface ReconcileOptions {
 }
 
 /** The first look again; each pause is twice the one before. */
-const LOOK_AGAIN_MS = 1_000;
+const RECHECK_MIN_MS = 1_000;
 const AGENTS_PER_PROGRESS = 500;
 
 export interface Reconciled {
@@ -53,7 +53,7 @@ export async function reconcileOn(
   env: NodeJS.ProcessEnv,
   options: ReconcileOptions,
 ): Promise<Reconciled> {
-  const reader = new BooksReader(connections, env);
+  const reader = new SourceReader(connections, env);
   const all = await reader.organizations();
   const { organizationId } = options;
   if (organizationId !== null && !all.includes(organizationId))
@@ -90,7 +90,7 @@ interface RepairedIn {
 
 /** Before anything is looked at: a repair that could not leave its entry is not made. */
 async function repairKey(db: Db, env: NodeJS.ProcessEnv): Promise<MasterKey> {
-  const masterKey = await sealingKeyBeside(env);
+  const masterKey = await requireMasterKey(env);
   await verifyMasterKey(db, masterKey);
   return masterKey;
 }
@@ -102,18 +102,18 @@ async function repaired(
   found: OrganizationResult,
 ): Promise<OrganizationResult> {
   const outcome = await repairAll(db, found.differences);
-  await keepRepairs(db, masterKey, organizationId, outcome.repaired);
+  await recordRepairs(db, masterKey, organizationId, outcome.repaired);
   const left = outcome.repaired.length === 0 ? outcome.left : await run.certain(outcome.left);
   return { ...found, ...outcome, left };
 }
 
 /** One organization: a look at everything, and further ones at what differs, until it is certain or gone. */
 class OrganizationRun {
-  readonly #reader: BooksReader;
+  readonly #reader: SourceReader;
   readonly #organizationId: string;
   readonly #options: ReconcileOptions;
 
-  constructor(reader: BooksReader, organizationId: string, options: ReconcileOptions) {
+  constructor(reader: SourceReader, organizationId: string, options: ReconcileOptions) {
     this.#reader = reader;
     this.#organizationId = organizationId;
     this.#options = options;
@@ -122,14 +122,14 @@ class OrganizationRun {
   async all(): Promise<OrganizationResult> {
     const total = await this.#reader.countAgents(this.#organizationId);
     let asked = 0;
-    const books = await this.#reader.books(this.#organizationId, null, () => {
+    const sources = await this.#reader.sources(this.#organizationId, null, () => {
       asked += 1;
       if (asked % AGENTS_PER_PROGRESS === 0 || asked === total)
         this.#say(`${String(asked)} of ${String(total)} agents asked`);
     });
-    refuseSilence(books.agents);
-    const differences = await this.certain(differencesIn(books));
-    const { agents, payments, projects, wallets } = books;
+    refuseSilence(sources.agents);
+    const differences = await this.certain(differencesIn(sources));
+    const { agents, payments, projects, wallets } = sources;
     return {
       agents: agents.length,
       payments: payments.length,
@@ -152,14 +152,14 @@ class OrganizationRun {
     let suspects = found;
     const certain: Difference[] = [];
     const end = Date.now() + this.#options.patienceMs;
-    for (let pauseMs = LOOK_AGAIN_MS; suspects.length > 0; pauseMs *= 2) {
+    for (let pauseMs = RECHECK_MIN_MS; suspects.length > 0; pauseMs *= 2) {
       const isLast = Date.now() + pauseMs >= end;
       this.#say(`${String(suspects.length)} differences are looked at again`);
       await sleep(Math.max(0, Math.min(pauseMs, end - Date.now())));
       const known = new Set(suspects.map(signatureOf));
       const focus = focusOn(suspects);
-      const books = await this.#reader.books(this.#organizationId, focus, () => undefined);
-      const again = differencesIn(books).filter((each) => known.has(signatureOf(each)));
+      const sources = await this.#reader.sources(this.#organizationId, focus, () => undefined);
+      const again = differencesIn(sources).filter((each) => known.has(signatureOf(each)));
       certain.push(...again.filter(({ mayBeInFlight }) => isLast || !mayBeInFlight));
       suspects = isLast ? [] : again.filter(({ mayBeInFlight }) => mayBeInFlight);
     }
@@ -172,12 +172,12 @@ class OrganizationRun {
 }
 
 /** If nobody answers at all, it is no difference of theirs. */
-function refuseSilence(agents: readonly AgentBooksRead[]): void {
+function refuseSilence(agents: readonly AgentSources[]): void {
   if (agents.length === 0 || agents.some(({ actor }) => actor !== "silent")) return;
   throw new AdminError("No actor answers. Check that a worker runs on this task queue.");
 }
 
-function differencesIn({ agents, ledger, payments, projects, wallets }: OrganizationBooks): Difference[] {
+function differencesIn({ agents, ledger, payments, projects, wallets }: OrganizationSources): Difference[] {
   const paidBy = new Map(payments.map(({ agentId, id }) => [id, agentId]));
   const onRail =
     (kind: "card_ledger_differs" | "chain_differs", advice: string) =>

@@ -2,7 +2,7 @@ import type { Db } from "mongodb";
 import { overwriteAgent, overwriteCap, overwritePayment } from "../../../src/store/projections.ts";
 import { collectionsOf } from "../../../src/store/collections.ts";
 import type { MasterKey } from "../../../src/secrets/master-key.ts";
-import { keepCommand } from "../keep-command.ts";
+import { recordCommand } from "../record-command.ts";
 import type { Difference, Repair } from "./difference.ts";
 
 /** What was done about a difference. */
@@ -45,14 +45,14 @@ export async function repairAll(
 const REPAIRS_PER_ENTRY = 1_000;
 
 /** What was repaired in an organization, in its chain of the audit log. */
-export async function keepRepairs(
+export async function recordRepairs(
   db: Db,
   masterKey: MasterKey,
   organizationId: string,
   repaired: readonly Repaired[],
 ): Promise<void> {
   for (let from = 0; from < repaired.length; from += REPAIRS_PER_ENTRY) {
-    await keepCommand(db, masterKey, {
+    await recordCommand(db, masterKey, {
       organizationId,
       via: "reconcile --repair",
       action: "reconcileRepair",

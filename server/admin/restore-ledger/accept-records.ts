@@ -1,13 +1,13 @@
 import { MongoLedgerRevisions } from "../../../src/store/ledger-revisions.ts";
 import { behindOf } from "../../../src/domain/ledger/behind.ts";
-import type { BookedAccount } from "../../../src/messages/ledger.ts";
+import type { AccountSnapshot } from "../../../src/messages/ledger.ts";
 import { TemporalCalls } from "../../../src/actors/calls.ts";
 import { TemporalActors } from "../../../src/actors/temporal.ts";
 import { type Collections, collectionsOf } from "../../../src/store/collections.ts";
 import type { Connections } from "../../../src/store/connections.ts";
 import { AdminError, connected } from "../connecting.ts";
-import { keepCommand } from "../keep-command.ts";
-import { sealingKeyBeside } from "../master-key.ts";
+import { recordCommand } from "../record-command.ts";
+import { requireMasterKey } from "../master-key.ts";
 import { plural } from "../reconcile/text.ts";
 
 export interface AcceptOptions {
@@ -48,7 +48,7 @@ export async function acceptRecordsOn(
   { isConfirmed, projectId }: AcceptOptions,
 ): Promise<Accepted> {
   const { db, temporal } = connections;
-  const masterKey = isConfirmed ? await sealingKeyBeside(env) : null;
+  const masterKey = isConfirmed ? await requireMasterKey(env) : null;
   const collections = collectionsOf(db);
   const project = await collections.projects.findOne({ _id: projectId });
   if (project === null) throw new AdminError(`There is no project ${projectId}.`);
@@ -61,7 +61,7 @@ export async function acceptRecordsOn(
   const lacking = await lackingIn(collections, await accountsOf(actors, projectId));
   const found = { projectId, ledgerRevision: state.revision, recordedRevision: recorded, lacking };
   if (masterKey === null) return { ...found, isDone: false };
-  await keepCommand(db, masterKey, {
+  await recordCommand(db, masterKey, {
     organizationId: project.organizationId,
     via: "accept-records",
     action: "acceptRecords",
@@ -73,11 +73,11 @@ export async function acceptRecordsOn(
   return { ...found, isDone: true };
 }
 
-async function accountsOf(actors: TemporalActors, projectId: string): Promise<readonly BookedAccount[]> {
-  const accounts: BookedAccount[] = [];
+async function accountsOf(actors: TemporalActors, projectId: string): Promise<readonly AccountSnapshot[]> {
+  const accounts: AccountSnapshot[] = [];
   for (let hasMore = true; hasMore;) {
     const after = accounts.at(-1)?.agentId ?? null;
-    const page = await actors.books(projectId, { after, limit: ACCOUNTS_AT_ONCE });
+    const page = await actors.ledgerSnapshot(projectId, { after, limit: ACCOUNTS_AT_ONCE });
     accounts.push(...page.accounts);
     ({ hasMore } = page);
   }
@@ -87,7 +87,7 @@ async function accountsOf(actors: TemporalActors, projectId: string): Promise<re
 /** Payments are numbered by their agent's account, and each has a record once it was answered. */
 async function lackingIn(
   { agents, transactions }: Pick<Collections, "agents" | "transactions">,
-  accounts: readonly BookedAccount[],
+  accounts: readonly AccountSnapshot[],
 ): Promise<readonly Lacking[]> {
   const ids = accounts.map(({ agentId }) => agentId);
   const known = await agents.find({ _id: { $in: ids } }, { projection: { _id: 1 } }).toArray();
@@ -121,11 +121,11 @@ export const acceptedText = ({
         ? `agent ${agentId} has an account and no record: nobody can pay by it`
         : `agent ${agentId} lacks the records of ${plural(payments, "payment")}`,
     ),
-    ...NOT_MENDED,
+    ...NOT_REPAIRED,
     isDone ? "The ledger goes on." : "Nothing was done. With --yes the ledger goes on.",
   ].join("\n");
 
-const NOT_MENDED: readonly string[] = [
+const NOT_REPAIRED: readonly string[] = [
   "What the records lack goes on counting under every limit, and can't be listed.",
   "An idempotency key of a lost payment is answered 503 as long as the ledger remembers it (the newest 5,000 of the project); after that it would pay again.",
 ];

@@ -18,7 +18,7 @@ import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/
 import { type Collections, collectionsOf } from "../../../src/store/collections.ts";
 import type { Connections } from "../../../src/store/connections.ts";
 import { AdminError } from "../connecting.ts";
-import { askEach } from "../reconcile/ask-each.ts";
+import { mapConcurrently } from "../reconcile/map-concurrently.ts";
 
 /** What is read of a project whose ledger is lost. */
 
@@ -133,13 +133,13 @@ function accountOf(
 ): RecordedAccount {
   const { _id: agentId, accountRevision, key, lifecycle, name, policy, policyVersion, teamId } = agent;
   const newest = actor !== null && actor.revision >= agent.revision ? actor : null;
-  const told = actor !== null && actor.standingRevision > accountRevision ? actor.standing : lifecycle;
+  const told = actor !== null && actor.statusRevision > accountRevision ? actor.status : lifecycle;
   return {
     agentId,
     teamId,
     name: newest?.profile.name ?? name,
     keyId: newest === null ? (key?.id ?? null) : newest.access.activeKeyId,
-    standing: told === "paused" ? "paused" : "active",
+    status: told === "paused" ? "paused" : "active",
     isArchived: agent.archivedAt !== null || (actor !== null && actor.archivedAt !== null),
     agentRevision: actor?.revision ?? agent.revision,
     policy,
@@ -147,7 +147,7 @@ function accountOf(
     // The first policy the wallet gets when it is deployed.
     isUnmirrored: agent.wallet !== null && policyVersion > 1,
     recordedRevision: accountRevision,
-    knownRevision: Math.max(accountRevision, actor?.standingRevision ?? 0),
+    knownRevision: Math.max(accountRevision, actor?.statusRevision ?? 0),
     updatedAt: agent.updatedAt.getTime(),
     payments: payments.all,
   };
@@ -159,7 +159,7 @@ async function askActors(
   agents: readonly AgentDocument[],
 ): Promise<ReadonlyMap<string, AgentStateView>> {
   const asked = agents.filter(({ archivedAt, walletDetached }) => archivedAt === null || !walletDetached);
-  const answers = await askEach(asked, async ({ _id: agentId }) => {
+  const answers = await mapConcurrently(asked, async ({ _id: agentId }) => {
     const handle = temporal.workflow.getHandle(agentWorkflowId(agentId));
     try {
       return await temporal.withDeadline(Date.now() + ACTOR_MS, () =>

@@ -14,8 +14,8 @@ import { collectionsOf } from "../../../src/store/collections.ts";
 import type { Connections } from "../../../src/store/connections.ts";
 import { verifyMasterKey } from "../../../src/secrets/verify-master-key.ts";
 import { AdminError, connected } from "../connecting.ts";
-import { keepCommand } from "../keep-command.ts";
-import { sealingKeyBeside } from "../master-key.ts";
+import { recordCommand } from "../record-command.ts";
+import { requireMasterKey } from "../master-key.ts";
 import type { Difference } from "../reconcile/difference.ts";
 import { reconcileOn } from "../reconcile/reconcile.ts";
 import { readRecords } from "./records.ts";
@@ -72,7 +72,7 @@ export async function restoreLedgerOn(
   const { db, temporal } = connections;
   const { isConfirmed, onProgress, projectId } = options;
   // Before anything is looked at: what could not leave its entry is not begun.
-  const masterKey = isConfirmed ? await sealingKeyBeside(env) : null;
+  const masterKey = isConfirmed ? await requireMasterKey(env) : null;
   if (masterKey !== null) await verifyMasterKey(db, masterKey);
   const project = await collectionsOf(db).projects.findOne({ _id: projectId });
   if (project === null) throw new AdminError(`There is no project ${projectId}.`);
@@ -85,7 +85,7 @@ export async function restoreLedgerOn(
   const found = { ...summaryOf(ledger), lost, notes, notKnown: NOT_KNOWN };
   if (masterKey === null) return { ...found, isDone: false, differences: null };
   const { organizationId } = ledger;
-  await keepCommand(db, masterKey, entryOf(project, found));
+  await recordCommand(db, masterKey, entryOf(project, found));
   await start(actors, ledger);
   onProgress("the ledger runs; everything is compared");
   const { differences } = await reconcileOn(connections, env, { ...options, organizationId, repair: false });

@@ -6,7 +6,7 @@ import type { DeliveryKeys } from "./delivery-keys.ts";
 const DUPLICATE_KEY = 11_000;
 
 /** Looks at a create's record; each time it turns out to have been written in between. */
-const LOOKS_MAX = 3;
+const READS_MAX = 3;
 
 /** The ends of the windows in which first keys are delivered again. */
 export class MongoDeliveryWindows implements DeliveryWindows {
@@ -35,7 +35,7 @@ export class MongoDeliveryWindows implements DeliveryWindows {
 
   async #conclude(agentId: string): Promise<"committed" | "discarded"> {
     const at = this.#clock();
-    for (let looks = 0; looks < LOOKS_MAX; looks += 1) {
+    for (let reads = 0; reads < READS_MAX; reads += 1) {
       const change = { $set: { state: "closed" as const, sealed: null, at, endedAt: at } };
       const closed = await this.#deliveries.updateOne({ _id: agentId, state: "open" }, change);
       if (closed.matchedCount > 0) return "committed";

@@ -17,11 +17,11 @@ export interface AnchoringDependencies {
   readonly clock: Clock;
   /** Puts a root on the chain; null where none is set up. */
   readonly recordRoot: ((root: string) => Promise<RootTransaction>) | null;
-  readonly onTrouble: (message: string, error: unknown) => void;
+  readonly onWarning: (message: string, error: unknown) => void;
 }
 
 /** Heads in one line of the file. */
-const HEADS_MAX = 1_000;
+const HEADS_PER_LINE_MAX = 1_000;
 /** Roots that wait for a chain that is away; older ones have only the file. */
 const WAITING_ROOTS_MAX = 1_000;
 /** Lines without a successor that a writer's first one names; each server that ever wrote leaves one. */
@@ -59,7 +59,7 @@ export class AuditAnchoring {
   }
 
   async #startNow(everySeconds: number, firstSeconds: number): Promise<void> {
-    await this.#inTurn(() => this.#anchor());
+    await this.#serially(() => this.#anchor());
     if (this.#isStopped) return;
     const isFirst = this.#known === null || this.#known.anchored.size === 0;
     const seconds = isFirst ? Math.min(firstSeconds, everySeconds) : everySeconds;
@@ -75,15 +75,15 @@ export class AuditAnchoring {
     this.#isStopped = true;
     await withTimeout(
       LAST_ANCHOR_MS,
-      this.#inTurn(() => this.#anchor()),
-    ).catch((error: unknown) => this.#dependencies.onTrouble("the last anchor was not written", error));
+      this.#serially(() => this.#anchor()),
+    ).catch((error: unknown) => this.#dependencies.onWarning("the last anchor was not written", error));
   }
 
   /** One anchoring after another; never rejects. */
-  #inTurn(work: () => Promise<void>): Promise<void> {
+  #serially(work: () => Promise<void>): Promise<void> {
     this.#turn = this.#turn
       .then(work)
-      .catch((error: unknown) => this.#dependencies.onTrouble("the audit log was not anchored", error));
+      .catch((error: unknown) => this.#dependencies.onWarning("the audit log was not anchored", error));
     return this.#turn;
   }
 
@@ -94,7 +94,7 @@ export class AuditAnchoring {
     try {
       await this.#recordRoots();
     } catch (error) {
-      if (!this.#isStopped) this.#dependencies.onTrouble("an anchor's root is not on the chain yet", error);
+      if (!this.#isStopped) this.#dependencies.onWarning("an anchor's root is not on the chain yet", error);
     } finally {
       this.#isRecording = false;
     }
@@ -118,7 +118,7 @@ export class AuditAnchoring {
       const { hash, sequence } = await headOf(this.#log, organizationId);
       if (sequence === (known.anchored.get(organizationId) ?? 0)) continue;
       heads.push({ organizationId, sequence, hash });
-      if (heads.length >= HEADS_MAX) await write();
+      if (heads.length >= HEADS_PER_LINE_MAX) await write();
     }
     await write();
   }
@@ -148,8 +148,8 @@ export class AuditAnchoring {
     for (const [organizationId, hashes] of byOrganization) {
       anchored.set(organizationId, lastAnchored(hashes));
     }
-    const carried = new Set(transactions.map(({ root }) => root));
-    this.#waitingRoots = unnamed.filter((root) => !carried.has(root)).slice(-WAITING_ROOTS_MAX);
+    const onChain = new Set(transactions.map(({ root }) => root));
+    this.#waitingRoots = unnamed.filter((root) => !onChain.has(root)).slice(-WAITING_ROOTS_MAX);
     return { anchored, follows: unnamed.slice(-FOLLOWS_MAX) };
   }
 }

@@ -14,7 +14,7 @@ import {
   auditDocument,
   auditLogOf,
   headOf,
-  placedIn,
+  positionedEntry,
 } from "../../store/audit-documents.ts";
 
 /** The audit log does not take an entry now. What it was about may have been done; the entry can be told again. */
@@ -49,7 +49,7 @@ const AFTER_LOST_ROUND_MAX_MS = 20;
 /** How long one batch may take; whoever waits has been answered by then. */
 const BATCH_MS = 10_000;
 /** Chains whose ends are remembered at once; others cost a look. */
-const HEADS_MAX = 10_000;
+const CACHED_HEADS_MAX = 10_000;
 
 /** Whoever has told something, and waits until all of it is in the chain. */
 interface Waiting {
@@ -140,7 +140,7 @@ export class AuditAppender implements AuditLog {
   #chainOf(organizationId: string): Chain {
     const known = this.#chains.get(organizationId);
     if (known !== undefined) return known;
-    this.#forgetIdle();
+    this.#evictIdle();
     const chain: Chain = {
       organizationId,
       waiting: [],
@@ -153,8 +153,8 @@ export class AuditAppender implements AuditLog {
     return chain;
   }
 
-  #forgetIdle(): void {
-    if (this.#chains.size < HEADS_MAX) return;
+  #evictIdle(): void {
+    if (this.#chains.size < CACHED_HEADS_MAX) return;
     for (const [id, { running, waiting }] of this.#chains) {
       if (running === null && waiting.length === 0) return void this.#chains.delete(id);
     }
@@ -245,7 +245,7 @@ function recordsOf(waiter: Waiting): Open[] {
 
 /** Whether a document is an entry that this service has written, in the place where it was written. */
 function isEntryOf(document: AuditDocument, seal: AuditSeal): boolean {
-  const placed = placedIn(document);
+  const placed = positionedEntry(document);
   if (placed === null || placed.found.position !== document.sequence) return false;
   return isSealed(placed.found.fields, seal);
 }

@@ -10,7 +10,7 @@ import {
 import type { AuditSeal } from "../../domain/audit/entry.ts";
 import { type AnchoredHashes, type ChainBreak, ChainVerifier } from "../../domain/audit/verify.ts";
 import type { AnchorFile } from "./anchor-file.ts";
-import { AUDIT_LOG, chainNamedBy, chainRange, placedIn } from "../../store/audit-documents.ts";
+import { AUDIT_LOG, chainNamedBy, chainRange, positionedEntry } from "../../store/audit-documents.ts";
 
 /** What was found of one chain. */
 export interface ChainReport {
@@ -118,7 +118,7 @@ async function* walk(
   let current: { readonly organizationId: string; readonly verifier: ChainVerifier } | null = null;
   for await (const document of entries) {
     onEntry();
-    const placed = placedIn(document);
+    const placed = positionedEntry(document);
     // What has no place in any chain was put there by somebody else.
     const organizationId = placed?.organizationId ?? chainNamedBy(document);
     if (current !== null && current.organizationId !== organizationId) {

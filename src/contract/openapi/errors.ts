@@ -47,7 +47,7 @@ function accessErrors(access: Access): ErrorCode[] {
   if (access.kind === "public") return [...BROWSER_ERRORS];
   if (access.kind === "agent")
     return ["UNAUTHORIZED", "AGENT_PAUSED", "WRONG_CREDENTIAL", "TOOL_NOT_ALLOWED", ...BROWSER_ERRORS];
-  const mayNeedMore = access.needsOf !== undefined;
+  const mayNeedMore = access.requirementsOf !== undefined;
   return [
     "UNAUTHORIZED",
     ...BROWSER_ERRORS,

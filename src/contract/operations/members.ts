@@ -12,7 +12,7 @@ import {
   uuid,
 } from "../primitives.ts";
 import { listOf, session, user } from "../records.ts";
-import type { ManagementAccess, PersonNeeds } from "../types.ts";
+import type { ManagementAccess, PersonRequirements } from "../types.ts";
 
 const role = z.enum(["owner", "admin", "member"]);
 const params = z.strictObject({ id: uuid });
@@ -37,21 +37,24 @@ const invite = z
 const rank = z.object({ role });
 
 /** Only an owner makes owners; giving somebody more than a member's role needs step-up. */
-function inviteNeeds(body: unknown): PersonNeeds | null {
+function inviteRequirements(body: unknown): PersonRequirements | null {
   const asked = rank.safeParse(body);
   if (!asked.success || asked.data.role === "member") return null;
   return { role: asked.data.role === "owner" ? "owner" : "admin", stepUp: true };
 }
 
-function roleChangeNeeds(body: unknown): PersonNeeds | null {
+function roleChangeRequirements(body: unknown): PersonRequirements | null {
   const asked = rank.safeParse(body);
   return asked.success && asked.data.role === "owner" ? { role: "owner", stepUp: true } : null;
 }
 
-const invites: ManagementAccess<"never", "none"> = { ...person({ role: "admin" }), needsOf: inviteNeeds };
+const invites: ManagementAccess<"never", "none"> = {
+  ...person({ role: "admin" }),
+  requirementsOf: inviteRequirements,
+};
 const changesRoles: ManagementAccess<"never", "none"> = {
   ...person({ role: "admin", stepUp: true }),
-  needsOf: roleChangeNeeds,
+  requirementsOf: roleChangeRequirements,
 };
 
 export const listMembers = define({

@@ -1,6 +1,6 @@
 import type { Archiver, ArchiveRefusalCode } from "./archive.ts";
 
-/** What can be asked of an agent's actor. Several go together in one update, and are decided in their order; each has its own reply. */
+/** The commands of an agent's actor. Several go together in one update, and are decided in their order; each has its own reply. */
 export type AgentCommand =
   | { readonly kind: "rename"; readonly name: string }
   /** A request came with this key. Told before the request is let through while no key of the agent is known to have been used. */
@@ -12,14 +12,14 @@ export type AgentCommand =
   | { readonly kind: "archive"; readonly by: Archiver }
   /** The service has given up its right to spend from the archived agent's wallet. */
   | { readonly kind: "confirm_detached" }
-  /** The agent's record shows this revision, and what it told of is in the journal. */
+  /** The agent's record shows this revision, and its events are in the journal. */
   | { readonly kind: "confirm_record"; readonly revision: number }
   /** The ledger follows the agent as it is at this revision. */
   | { readonly kind: "confirm_followed"; readonly revision: number }
   /** The ledger has paused or resumed the account, which was its revision `revision`. An older one changes nothing. */
   | {
-      readonly kind: "follow_standing";
-      readonly standing: "active" | "paused";
+      readonly kind: "follow_status";
+      readonly status: "active" | "paused";
       readonly revision: number;
     };
 

@@ -30,8 +30,8 @@ export function handle(state: AgentState, command: AgentCommand, now: number): A
     case "confirm_followed":
       state.followedRevision = Math.max(state.followedRevision, Math.min(command.revision, state.revision));
       return CONFIRMED;
-    case "follow_standing":
-      return followStanding(state, command);
+    case "follow_status":
+      return followStatus(state, command);
   }
 }
 
@@ -79,12 +79,9 @@ function confirmRecord(state: AgentState, { revision }: AgentCommandOf<"confirm_
 }
 
 /** The ledger's word; the agent's record follows the ledger itself. */
-function followStanding(
-  state: AgentState,
-  { revision, standing }: AgentCommandOf<"follow_standing">,
-): AgentReply {
-  if (revision <= state.standingRevision) return CONFIRMED;
-  state.standingRevision = revision;
-  state.standing = standing;
+function followStatus(state: AgentState, { revision, status }: AgentCommandOf<"follow_status">): AgentReply {
+  if (revision <= state.statusRevision) return CONFIRMED;
+  state.statusRevision = revision;
+  state.status = status;
   return CONFIRMED;
 }

@@ -21,8 +21,8 @@ export interface AgentState {
   profile: AgentProfile;
   access: AgentAccess;
   /** As the ledger has said at this revision of the account. */
-  standing: "active" | "paused";
-  standingRevision: number;
+  status: "active" | "paused";
+  statusRevision: number;
   archivedAt: number | null;
   /** Whether the service can no longer spend from the wallet of the archived agent. */
   walletDetached: boolean;
@@ -34,7 +34,7 @@ export interface AgentState {
   ledgerRevision: number;
   followedRevision: number;
   updatedAt: number;
-  /** What became of the agent and is not known to be in the journal. */
+  /** Events that are not known to be in the journal. */
   outbox: LifecycleEvent[];
 }
 
@@ -42,8 +42,8 @@ export const initialAgentState = (profile: AgentProfile, firstKey: FirstKey, now
   schemaVersion: 1,
   profile,
   access: initialAccess(firstKey),
-  standing: "active",
-  standingRevision: 0,
+  status: "active",
+  statusRevision: 0,
   archivedAt: null,
   walletDetached: false,
   // Whoever creates the agent writes its first record, and opens its account.
@@ -55,8 +55,8 @@ export const initialAgentState = (profile: AgentProfile, firstKey: FirstKey, now
   outbox: [],
 });
 
-export const lifecycleOf = ({ archivedAt, standing }: AgentState): AgentLifecycle =>
-  archivedAt === null ? standing : "archived";
+export const lifecycleOf = ({ archivedAt, status }: AgentState): AgentLifecycle =>
+  archivedAt === null ? status : "archived";
 
 /** What an agent's record shows of its life; written under its revision. */
 export interface AgentSummary {
@@ -69,7 +69,7 @@ export interface AgentSummary {
   readonly authenticatedAt: number | null;
   readonly revision: number;
   readonly updatedAt: number;
-  /** For the journal; told until the record of this revision is confirmed. */
+  /** For the journal; repeated until the record of this revision is confirmed. */
   readonly events: readonly LifecycleEvent[];
 }
 
@@ -102,7 +102,7 @@ export const followedOf = ({ access, archivedAt, profile, revision }: AgentState
   isArchived: archivedAt !== null,
 });
 
-/** Whether the ledger has not heard yet of what it is to follow. */
+/** Whether the ledger has not confirmed the newest revision yet. */
 export const isUnfollowed = ({ followedRevision, ledgerRevision }: AgentState): boolean =>
   followedRevision < ledgerRevision;
 

@@ -99,7 +99,7 @@ export function transactionOf(
   return { ...content, mac: seal.mac(seal.hash(canonicalJson(content))) };
 }
 
-/** Whether a transaction's line is as it was written; of one from before they were sealed nobody can tell. */
+/** Whether a transaction's line is as it was written; unknown for lines from before they were sealed. */
 export function isGenuineTransaction(line: AnchorTransaction, seal: AuditSeal): boolean {
   if (line.version === 1) return true;
   const { mac, ...content } = line;

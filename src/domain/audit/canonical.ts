@@ -49,24 +49,26 @@ function isPlain(value: object): value is Readonly<Record<string, unknown>> {
  * A value as an entry keeps it: fields without a value are left out, instants are ISO texts, and no string has half a
  * character, which the database would keep as another.
  */
-export const auditValue = (value: unknown): AuditValue => (isKept(value) ? value : keptOf(value));
+export const auditValue = (value: unknown): AuditValue => (isAuditValue(value) ? value : toAuditValue(value));
 
 /** What is kept as it is. Most of it is: a copy of it all would cost each payment more than its hash does. */
-function isKept(value: unknown): value is AuditValue {
+function isAuditValue(value: unknown): value is AuditValue {
   if (typeof value === "string") return value.isWellFormed();
   if (typeof value !== "object" || value === null) return isScalar(value);
-  if (Array.isArray(value)) return value.every(isKept);
-  return isPlain(value) && Object.keys(value).every((name) => name.isWellFormed() && isKept(value[name]));
+  if (Array.isArray(value)) return value.every(isAuditValue);
+  return (
+    isPlain(value) && Object.keys(value).every((name) => name.isWellFormed() && isAuditValue(value[name]))
+  );
 }
 
-function keptOf(value: unknown): AuditValue {
+function toAuditValue(value: unknown): AuditValue {
   if (value === null || value === undefined) return null;
   if (typeof value === "string") return value.toWellFormed();
   if (typeof value === "boolean") return value;
   if (typeof value === "number") return Number.isFinite(value) ? value : String(value);
   if (value instanceof Date) return Number.isFinite(value.getTime()) ? value.toISOString() : String(value);
-  if (Array.isArray(value)) return value.map(keptOf);
+  if (Array.isArray(value)) return value.map(toAuditValue);
   if (typeof value !== "object") return null;
   const fields = Object.entries(value).filter(([, field]) => field !== undefined);
-  return Object.fromEntries(fields.map(([name, field]) => [name.toWellFormed(), keptOf(field)]));
+  return Object.fromEntries(fields.map(([name, field]) => [name.toWellFormed(), toAuditValue(field)]));
 }

@@ -26,7 +26,7 @@ export interface AuditOrigin {
 export interface AuditRecord {
   /** Whose chain it is in. */
   readonly organizationId: string;
-  /** Unique in the chain: the same thing, told again, is one entry. */
+  /** Unique in the chain: a repeated append of the same thing is one entry. */
   readonly entryKey: string;
   /** When it was done, in epoch milliseconds. */
   readonly at: number;

@@ -33,7 +33,7 @@ export function lastAnchored(anchors: AnchoredHashes): number {
 /** Stands for an entry's number in its canonical form; no text that people write. */
 const ANY_SEQUENCE = "\u0000sequence";
 
-/** So many entries that were taken out before one are looked for at the most, to tell that from a change. */
+/** So many entries that were taken out before one are searched for at the most, to distinguish that from a change. */
 const RENUMBERED_MAX = 1_000;
 
 /**
@@ -122,7 +122,7 @@ export class ChainVerifier {
     this.#hash = hash;
   }
 
-  /** What became of an entry that is not as it was written, as far as its neighbours tell. */
+  /** What became of an entry that is not as it was written, as far as its neighbours show. */
   #explain(fields: FoundEntry["fields"], next: FoundEntry | null): void {
     const expected = this.#sequence + 1;
     const original = this.#originalSequence(fields);

@@ -3,42 +3,42 @@ import type { Lease } from "./lease.ts";
 import type { Approval, Payment, PaymentRequest, RailOutcome, Resolver } from "./payment.ts";
 import type { BudgetPolicy, BudgetPolicyPatch, Denial } from "./policy.ts";
 import type { PaymentRules } from "../rules/checks.ts";
-import type { Cap, NewAccount, Standing } from "./state.ts";
+import type { Cap, NewAccount, AccountStatus } from "./state.ts";
 
-/** What can be asked of a ledger. Several go together in one update, and are judged in their order; each has its own reply. */
+/** The commands of a ledger. Several go together in one update, and are judged in their order; each has its own reply. */
 export type LedgerCommand = (AccountCommand | LevelCommand) & {
-  /** Of what a person or a backend has asked for: brought again by the engine, it gets its first answer again. */
+  /** Of requests by people and backends: when the engine repeats one, it gets its first reply again. */
   readonly requestId?: string;
 };
 
-/** What is about one agent's account. */
+/** Commands about one agent's account. */
 export type AccountCommand = { readonly agentId: string } & (
   | ({ readonly kind: "open_account" } & Omit<NewAccount, "agentId">)
   | {
       readonly kind: "pay";
-      /** The key that asked for it. */
+      /** The key of the request. */
       readonly keyId: string;
       /**
        * The revision at which the caller has the agent in its memory, and by it knows the key; left out where it has just read the agent's
        * record.
        */
-      readonly rememberedRevision?: number;
+      readonly cachedAgentRevision?: number;
       readonly request: PaymentRequest;
       readonly approvalWindowSeconds: number;
       /** How many of the agent's payments were closed before the caller looked its key up in the records; 0: no look-up. */
-      readonly lookedUpThrough: number;
-      /** What the rules of project and team have to say; left out where that is nothing. */
+      readonly recordsCheckedThrough: number;
+      /** What the rules of project and team need; left out where there are none. */
       readonly rules?: PaymentRules;
     }
   | {
       readonly kind: "confirm";
       readonly transactionId: string;
-      /** Everything this revision asks for has been done. */
+      /** All effects of this revision are done. */
       readonly revision: number;
-      /** What the rail said on the way, if it was called, and when. */
+      /** The rail's outcome, if it was called, and when. */
       readonly outcome: { readonly result: RailOutcome; readonly at: number } | null;
     }
-  /** The agent's wallet has been told of the policy of this version. */
+  /** The agent's wallet mirrors the policy of this version. */
   | { readonly kind: "confirm_limits"; readonly policyVersion: number }
   | {
       readonly kind: "approve";
@@ -56,18 +56,18 @@ export type AccountCommand = { readonly agentId: string } & (
     }
   | { readonly kind: "expire"; readonly transactionId: string }
   | { readonly kind: "cancel"; readonly transactionId: string }
-  /** Whoever says so is about to send the payment, and does if it is told to. */
+  /** The caller is about to send the payment, and does so if it is granted the lease. */
   | { readonly kind: "request_lease"; readonly transactionId: string }
   /** The payment as it is, if it is open. */
   | { readonly kind: "read_payment"; readonly transactionId: string }
   | { readonly kind: "change_policy"; readonly patch: BudgetPolicyPatch; readonly version: number }
   | { readonly kind: "pause" }
   | { readonly kind: "resume" }
-  /** The agent as its actor has it at this revision of the actor's; an older one changes nothing. */
+  /** The agent's state at this revision of its actor; an older one changes nothing. */
   | ({ readonly kind: "follow_agent" } & FollowedAgent)
 );
 
-/** What is about the project or one of its teams. */
+/** Commands about the project or one of its teams. */
 export type LevelCommand =
   | {
       readonly kind: "replace_project";
@@ -84,7 +84,7 @@ export type LevelCommand =
     }
   /** The rules of the project (`teamId` null) or a team were replaced: none older judges a payment from now on. */
   | { readonly kind: "follow_rules"; readonly teamId: string | null; readonly version: number }
-  /** Agents' records show their accounts at these revisions, and what happened to the accounts is in the journal. */
+  /** Agents' records show their accounts at these revisions, and the accounts' events are in the journal. */
   | {
       readonly kind: "confirm_records";
       readonly records: readonly { readonly agentId: string; readonly revision: number }[];
@@ -106,7 +106,7 @@ export interface PaymentDecision {
   readonly approval: Approval | null;
 }
 
-/** The cap of the project (`teamId` null) or a team, as it stands. */
+/** The current cap of the project (`teamId` null) or a team. */
 export interface RecordedCap {
   readonly teamId: string | null;
   readonly cap: Cap;
@@ -114,28 +114,28 @@ export interface RecordedCap {
 
 export type LedgerReply =
   | { readonly kind: "decided"; readonly decision: PaymentDecision }
-  /** The key was seen before. `payment` while something of it is open. */
+  /** The key was used before, and its payment is open. */
   | {
       readonly kind: "replayed";
       readonly transactionId: string;
       readonly samePayload: boolean;
       readonly payment: Payment;
     }
-  /** The key was seen before, and what became of its payment is in the records for good. */
+  /** The key was used before, and its payment's final state is in the records. */
   | { readonly kind: "recorded" }
-  /** The key may be older than the ledger remembers: look it up in the records, then ask again. */
-  | { readonly kind: "look_up"; readonly closed: number }
-  /** The agent has changed since the caller read its record: read it, then ask again. */
+  /** The key may have been evicted: check the records, then submit again. */
+  | { readonly kind: "records_check_required"; readonly closed: number }
+  /** The agent has changed since the caller read its record: read it, then submit again. */
   | { readonly kind: "stale_agent" }
-  /** The payment was judged by rules that were replaced since: read them, then ask again. */
+  /** The payment was judged by rules that were replaced since: read them, then submit again. */
   | { readonly kind: "stale_rules" }
   /** As many payments of the agent, or of the project, are open as may be. */
   | { readonly kind: "too_many_open"; readonly of: "agent" | "project" }
-  /** The key that asked is not the one that may pay. */
-  | { readonly kind: "dead_key" }
+  /** The request's key is not the agent's active key. */
+  | { readonly kind: "inactive_key" }
   /** The payment as it is after the command, and whether this command changed it. */
   | { readonly kind: "payment"; readonly changed: boolean; readonly payment: Payment }
-  /** Nothing of that payment is open here: what became of it is in the records. */
+  /** The payment is not open here: its final state is in the records. */
   | { readonly kind: "not_open" }
   | { readonly kind: "lease"; readonly lease: Lease }
   | {
@@ -146,13 +146,13 @@ export type LedgerReply =
     }
   | { readonly kind: "version_conflict"; readonly version: number }
   | {
-      readonly kind: "standing";
-      readonly standing: Standing;
+      readonly kind: "account_status";
+      readonly status: AccountStatus;
       readonly changed: boolean;
-      /** So long some process may still begin to send what was decided before the pause; 0: none may. */
+      /** For so long some process may still begin to send what was decided before the pause; 0: none may. */
       readonly quietAfterMs: number;
     }
-  /** The account is as its agent's actor has it. `ended`: the payments on hold that closing it has denied. */
+  /** The account follows its agent's actor. `ended`: the payments on hold that closing it has denied. */
   | { readonly kind: "followed"; readonly ended: readonly string[] }
   /** There is no such account, or none any more. */
   | { readonly kind: "no_account" }
@@ -162,7 +162,7 @@ export type LedgerReply =
   /** `caps`: those that are to be in the records. */
   | { readonly kind: "replaced"; readonly version: number; readonly caps: readonly RecordedCap[] }
   | { readonly kind: "confirmed" }
-  /** The command could not be judged: nothing of it is so. */
+  /** The command could not be judged, and changed nothing. */
   | { readonly kind: "failed"; readonly message: string };
 
 export type CommandOf<K extends LedgerCommand["kind"]> = Extract<LedgerCommand, { readonly kind: K }>;

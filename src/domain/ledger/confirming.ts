@@ -2,11 +2,11 @@ import { settle } from "./payment.ts";
 import type { CommandOf, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";
 
-/** What was done of what the ledger has decided. */
+/** Confirmations of effects. */
 
 const CONFIRMED: LedgerReply = { kind: "confirmed" };
 
-/** A payment's effects, and what its rail said on the way; said twice, or late, it changes nothing. */
+/** A payment's effects, and its rail's outcome; repeated, or late, it changes nothing. */
 export function confirm(draft: Draft, command: CommandOf<"confirm">): LedgerReply {
   const { agentId, outcome, revision, transactionId } = command;
   const account = draft.account(agentId);

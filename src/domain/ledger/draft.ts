@@ -1,13 +1,13 @@
 import { moneyOf, type Payment } from "./payment.ts";
 import { countPayment, rollDay, type Usage } from "./usage.ts";
 import { lifecycleEventId, type LifecycleEventType } from "../events.ts";
-import { type Closing, forgetAgent, rememberClosed } from "./key-memory.ts";
+import { type Closing, dropAgentKeys, addClosedKey } from "./closed-keys.ts";
 import { type Account, type Ledger, type Level, levelOf, type OpenPayment, type Totals } from "./state.ts";
 import { weightOf } from "./weight.ts";
 
 /**
- * What one command does to a ledger, until it is committed. Accounts are copied when a command first asks for them, levels are
- * replaced, and keys are noted: a command that throws half-way leaves the ledger as it was.
+ * The changes of one command to a ledger, until they are committed. Accounts are copied when a command first asks for them,
+ * levels are replaced, and keys are noted: a command that throws half-way leaves the ledger as it was.
  */
 export class Draft {
   readonly ledger: Ledger;
@@ -91,11 +91,11 @@ export class Draft {
     account.open.delete(request.transactionId);
     account.closed += 1;
     const { keyHash, fingerprint } = request;
-    const remembered = status === "denied" ? null : fingerprint;
+    const closedFingerprint = status === "denied" ? null : fingerprint;
     this.#closings.push({
       agentId: account.agentId,
       keyHash,
-      key: [account.closed, createdAt, remembered],
+      key: [account.closed, createdAt, closedFingerprint],
     });
   }
 
@@ -105,15 +105,15 @@ export class Draft {
     account.updatedAt = this.now;
   }
 
-  /** The same, and everybody is to be told of it. */
-  tell(account: Account, type: LifecycleEventType): void {
+  /** The same, and adds an event to the outbox. */
+  emit(account: Account, type: LifecycleEventType): void {
     this.touch(account);
     const { agentId, revision } = account;
     const event = { id: lifecycleEventId(agentId, "account", revision), type, at: this.now, revision };
     account.outbox = [...account.outbox, event];
   }
 
-  /** Puts all of it into force. Throws, with nothing changed, where it would break what always holds. */
+  /** Commits all changes. Throws, with nothing changed, where it would break what always holds. */
   commit(): void {
     for (const account of this.#accounts.values()) assertSound(account);
     const { ledger } = this;
@@ -127,34 +127,34 @@ export class Draft {
     const { ledger } = this;
     const { agentId, teamId, usage } = account;
     const before = ledger.accounts.get(agentId);
-    const gone = isFinished(account);
+    const isDropped = isFinished(account);
     const spentCents = usage.spentCents - (before?.usage.spentCents ?? 0);
     const reservedCents = usage.reservedCents - (before?.usage.reservedCents ?? 0);
     const team = levelOf(ledger, teamId);
     ledger.teams.set(teamId, { ...team, totals: plus(team.totals, spentCents, reservedCents) });
     ledger.project = { ...ledger.project, totals: plus(ledger.project.totals, spentCents, reservedCents) };
     ledger.openPayments += account.open.size - (before?.open.size ?? 0);
-    ledger.weightBytes += (gone ? 0 : weightOf(account)) - (before === undefined ? 0 : weightOf(before));
+    ledger.weightBytes += (isDropped ? 0 : weightOf(account)) - (before === undefined ? 0 : weightOf(before));
     ledger.touched.add(agentId);
-    if (!gone) return void ledger.accounts.set(agentId, account);
+    if (!isDropped) return void ledger.accounts.set(agentId, account);
     ledger.accounts.delete(agentId);
     ledger.droppedAccounts += 1;
-    forgetAgent(ledger.keys, agentId);
+    dropAgentKeys(ledger.keys, agentId);
   }
 
   #remember(closing: Closing): void {
     const { accounts, bounds, keys } = this.ledger;
     if (!accounts.has(closing.agentId)) return;
-    for (const [agentId, closedAs] of rememberClosed(keys, closing, bounds.closedKeys)) {
+    for (const [agentId, closedAs] of addClosedKey(keys, closing, bounds.closedKeys)) {
       const account = accounts.get(agentId);
-      if (account !== undefined) account.forgottenThrough = Math.max(account.forgottenThrough, closedAs);
+      if (account !== undefined) account.evictedThrough = Math.max(account.evictedThrough, closedAs);
     }
   }
 }
 
-/** Whether nothing of a closed account is left to do or to be told: what became of it is in the records. */
-const isFinished = ({ confirmedRevision, open, outbox, revision, standing }: Account): boolean =>
-  standing === "closed" && open.size === 0 && outbox.length === 0 && confirmedRevision >= revision;
+/** Whether nothing of a closed account is left to execute or publish: its outcome is in the records. */
+const isFinished = ({ confirmedRevision, open, outbox, revision, status }: Account): boolean =>
+  status === "closed" && open.size === 0 && outbox.length === 0 && confirmedRevision >= revision;
 
 const plus = (totals: Totals, spentCents: number, reservedCents: number): Totals => ({
   spentCents: totals.spentCents + spentCents,
@@ -193,7 +193,7 @@ function move(usage: Usage, { day, request: { amountCents } }: Payment, from: Mo
 
 const isAmount = (cents: number): boolean => Number.isSafeInteger(cents) && cents >= 0;
 
-/** What no command may break, whatever it says. */
+/** The invariant that no command may break. */
 function assertSound({ usage: { reservedCents, spentCents } }: Account): void {
   if (isAmount(reservedCents) && isAmount(spentCents)) return;
   throw new Error(

@@ -1,15 +1,15 @@
 import type { Rail } from "./payment.ts";
 import type { Account, Ledger, Level, OpenPayment } from "./state.ts";
 
-/** What the ledger sees to itself, since nobody has in time: whoever decided may have died before acting. */
+/** What the ledger's sweep executes, since nobody confirmed it in time: the process that decided may have died before acting. */
 
 export interface SweepSettings {
   /** What is not confirmed after so long is carried out by the ledger. */
   readonly sweepAfterMs: number;
 }
 
-/** A paused agent's rails are asked at a slowing pace what they have of its payments; at least so often. */
-const LOOK_AFTER_MAX_MS = 3_600_000;
+/** The rails of a paused agent's payments are polled with backoff; this is the longest interval. */
+const PAUSED_POLL_MAX_MS = 3_600_000;
 
 /**
  * Expiry, and the sending of what was approved, are the approval's workflow's. So many times the usual pause later the ledger
@@ -17,20 +17,20 @@ const LOOK_AFTER_MAX_MS = 3_600_000;
  */
 const OVERDUE_SWEEPS = 2;
 
-/** What keeps failing is tried at a slowing pace: the last pause is 2^5 times the usual one. */
-const SLOWED_MAX = 5;
+/** Backoff of what keeps failing: the longest pause is 2^5 times the usual one. */
+const BACKOFF_DOUBLINGS_MAX = 5;
 
 const pauseMs = ({ failures = 0 }: OpenPayment, { sweepAfterMs }: SweepSettings): number =>
-  sweepAfterMs * 2 ** Math.min(Math.max(0, failures - 1), SLOWED_MAX);
+  sweepAfterMs * 2 ** Math.min(Math.max(0, failures - 1), BACKOFF_DOUBLINGS_MAX);
 
-/** When a payment is to be seen to, if nobody has by then; Infinity: it waits for nobody. */
+/** When the sweep executes a payment that nobody has confirmed by then; Infinity: it waits for nobody. */
 export function paymentDueAt({ pausedAt }: Account, open: OpenPayment, settings: SweepSettings): number {
   const { changedAt, confirmedRevision, dueAt, isWithdrawn, payment } = open;
   const { sweepAfterMs } = settings;
   if (dueAt !== undefined) return dueAt;
   if (isWithdrawn !== true && pausedAt !== null && payment.phase === "sending") {
     // Whoever began to send it before the pause may have left it to its rail, and died; ever less likely.
-    return changedAt + Math.min(Math.max(sweepAfterMs, changedAt - pausedAt), LOOK_AFTER_MAX_MS);
+    return changedAt + Math.min(Math.max(sweepAfterMs, changedAt - pausedAt), PAUSED_POLL_MAX_MS);
   }
   if (confirmedRevision < payment.revision) return changedAt + pauseMs(open, settings);
   if (isWithItsApproval(payment))
@@ -59,7 +59,7 @@ export function accountDueAt(account: Account, settings: SweepSettings): number 
 const capDueAt = (level: Level, { sweepAfterMs }: SweepSettings): number =>
   level.recordedCapVersion < level.cap.version ? level.capChangedAt + sweepAfterMs : Infinity;
 
-/** Something to see to. */
+/** Something due for the sweep. */
 export type Due =
   | {
       readonly kind: "payment";
@@ -70,7 +70,7 @@ export type Due =
   | { readonly kind: "record"; readonly agentId: string }
   | { readonly kind: "cap"; readonly teamId: string | null };
 
-/** What is due now, and when something is due next. Looks at every account, so it is asked when something is known to be due. */
+/** What is due now, and when something is due next. Scans every account, so it is only called when something is known to be due. */
 export function dueNow(ledger: Ledger, settings: SweepSettings, now: number): { due: Due[]; nextAt: number } {
   const due: Due[] = [];
   let nextAt = Infinity;
@@ -93,8 +93,13 @@ export function dueNow(ledger: Ledger, settings: SweepSettings, now: number): { 
   return { due, nextAt };
 }
 
-/** What is put off comes again after the usual pause, what has failed ever later; what was due at once is no longer. */
-export function putOff(account: Account, transactionId: string, now: number, why: "waits" | "failed"): void {
+/** A postponed payment is due again after the usual pause, a failed one after a growing one; `dueAt` is cleared. */
+export function postpone(
+  account: Account,
+  transactionId: string,
+  now: number,
+  why: "waits" | "failed",
+): void {
   const open = account.open.get(transactionId);
   if (open === undefined) return;
   const { dueAt: _dueAt, failures = 0, ...rest } = open;
@@ -103,13 +108,13 @@ export function putOff(account: Account, transactionId: string, now: number, why
 }
 
 /**
- * The rail of a payment that has failed has answered others: it is tried again after the usual pause, once. What fails all the same is nothing
- * that the rail's being back helps, and keeps its own pace. Answers when it is due; Infinity: as it was.
+ * The rail of a payment that has failed has answered others: it is tried again after the usual pause, once. If it fails again,
+ * the rail's recovery was not the cause, and its own backoff applies. Answers when it is due; Infinity: as it was.
  */
-export function hurry(account: Account, transactionId: string, { sweepAfterMs }: SweepSettings): number {
+export function expedite(account: Account, transactionId: string, { sweepAfterMs }: SweepSettings): number {
   const open = account.open.get(transactionId);
-  if (open?.failures === undefined || open.isHurried === true) return Infinity;
+  if (open?.failures === undefined || open.isExpedited === true) return Infinity;
   const dueAt = open.changedAt + sweepAfterMs;
-  account.open.set(transactionId, { ...open, dueAt, isHurried: true });
+  account.open.set(transactionId, { ...open, dueAt, isExpedited: true });
   return dueAt;
 }

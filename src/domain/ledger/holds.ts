@@ -5,7 +5,7 @@ import { cancel, deny, endByArchive, expire, withApproval } from "./held.ts";
 import { checkCaps } from "./caps.ts";
 import type { CommandOf, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";
-import { standingDenial } from "./pay.ts";
+import { statusDenial } from "./pay.ts";
 import { grantLease } from "./sending.ts";
 import type { Account, Ledger } from "./state.ts";
 
@@ -24,7 +24,7 @@ export const cancelHeld = (draft: Draft, command: CommandOf<"cancel">): LedgerRe
 export const expireHeld = (draft: Draft, command: CommandOf<"expire">): LedgerReply =>
   resolve(draft, command, (payment) => expire(payment, draft.now));
 
-/** A person's name and words are kept with the payment until that is in the records: not while there is no room for them. */
+/** A person's name and feedback are stored with the payment until they are in the records: refused while there is no capacity for them. */
 const tooHeavy = ({ ledger: { bounds, weightBytes } }: Draft): LedgerReply | null =>
   weightBytes < bounds.resolvedBelowBytes ? null : { kind: "too_many_open", of: "project" };
 
@@ -57,7 +57,7 @@ function approved(
   const { amountCents } = payment.request;
   const own = { amountCents, day: payment.day, countedAt: payment.countedAt };
   const denial: Denial | null =
-    standingDenial(account) ??
+    statusDenial(account) ??
     checkLimits(account.policy, account.usage, amountCents, now, own) ??
     checkCaps(ledger, account, amountCents, amountCents);
   const resolution = { resolvedAt: now, resolvedBy: by, proof, policyVersion: account.policyVersion };

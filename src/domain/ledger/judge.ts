@@ -1,12 +1,12 @@
 import type { CommandOf, LedgerCommand, LedgerReply } from "./commands.ts";
 import { confirm, confirmCaps, confirmLimits, confirmRecords } from "./confirming.ts";
 import { Draft } from "./draft.ts";
-import { answerToKeep, firstAnswer, keepAnswer } from "./first-answers.ts";
+import { replyToCache, cachedReply, cacheReply } from "./reply-cache.ts";
 import { approveHeld, cancelHeld, denyHeld, expireHeld } from "./holds.ts";
 import { followRules, replaceProject, replaceTeam } from "./levels.ts";
 import { pay } from "./pay.ts";
 import { requestLease } from "./sending.ts";
-import { changePolicy, followAgent, openAccount, setStanding } from "./standing.ts";
+import { changePolicy, followAgent, openAccount, setAccountStatus } from "./account.ts";
 import type { Ledger } from "./state.ts";
 
 /**
@@ -17,12 +17,12 @@ import type { Ledger } from "./state.ts";
 export function judge(ledger: Ledger, command: LedgerCommand, now: number): LedgerReply {
   const draft = new Draft(ledger, now);
   try {
-    const first = firstAnswer(ledger, command);
+    const first = cachedReply(ledger, command);
     if (first !== null) return first;
     const reply = decide(draft, command);
-    const answer = answerToKeep(command, reply);
+    const answer = replyToCache(command, reply);
     draft.commit();
-    if (answer !== null) keepAnswer(ledger, answer, now);
+    if (answer !== null) cacheReply(ledger, answer, now);
     return reply;
   } catch (error) {
     return { kind: "failed", message: error instanceof Error ? error.message : String(error) };
@@ -58,9 +58,9 @@ function decide(draft: Draft, command: LedgerCommand): LedgerReply {
     case "change_policy":
       return changePolicy(draft, command);
     case "pause":
-      return setStanding(draft, command.agentId, "paused");
+      return setAccountStatus(draft, command.agentId, "paused");
     case "resume":
-      return setStanding(draft, command.agentId, "active");
+      return setAccountStatus(draft, command.agentId, "active");
     case "follow_agent":
       return followAgent(draft, command);
     case "replace_project":

@@ -8,15 +8,15 @@ export type Lease =
   /** It is released, unless the rail has it already. */
   | "withdraw";
 
-/** Whoever has a lease begins to send within so long, counted from before it asked. */
+/** The holder of a lease begins to send within so long, counted from before the request. */
 export const LEASE_MS = 1_000;
 
 /** The ledger waits so much longer than the lease is good for: its engine's clocks may differ by that. */
-const CLOCKS_APART_MAX_MS = 250;
+const CLOCK_SKEW_MAX_MS = 250;
 
 /** Until when a lease that is given now may be made use of, as the ledger counts. */
-export const leaseUntil = (now: number): number => now + LEASE_MS + CLOCKS_APART_MAX_MS;
+export const leaseUntil = (now: number): number => now + LEASE_MS + CLOCK_SKEW_MAX_MS;
 
-/** Decided and on its way to its end: it may be sent, or sent again, by whoever comes next. */
-export const isOnItsWay = ({ phase, status }: Payment): boolean =>
+/** Decided and on its way to its end: it may be sent, or sent again, by any server or sweep. */
+export const isInFlight = ({ phase, status }: Payment): boolean =>
   status === "pending" && (phase === "sending" || phase === "following");

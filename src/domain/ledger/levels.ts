@@ -34,8 +34,8 @@ function setCap(draft: Draft, teamId: string | null, capCents: number | null): R
 
 function setBudget(draft: Draft, teamId: string, agentId: string, budgetCents: number): void {
   const known = draft.ledger.accounts.get(agentId);
-  const isMeant = known !== undefined && known.teamId === teamId && known.standing !== "closed";
-  if (!isMeant || known.policy.budgetCents === budgetCents) return;
+  const isOfTeam = known !== undefined && known.teamId === teamId && known.status !== "closed";
+  if (!isOfTeam || known.policy.budgetCents === budgetCents) return;
   const account = draft.account(agentId);
   if (account === undefined) return;
   account.policy = { ...account.policy, budgetCents };

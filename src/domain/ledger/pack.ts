@@ -3,8 +3,8 @@ import { LEDGER_BOUNDS, type LedgerBounds, NO_CAP, NO_TOTALS } from "./state.ts"
 import type { BudgetPolicy } from "./policy.ts";
 import type { Counted, Usage } from "./usage.ts";
 import type { LifecycleEvent } from "../events.ts";
-import type { FirstAnswer } from "./first-answers.ts";
-import type { ClosedKey } from "./key-memory.ts";
+import type { CachedReply } from "./reply-cache.ts";
+import type { ClosedKey } from "./closed-keys.ts";
 import { weightOf } from "./weight.ts";
 
 /**
@@ -21,7 +21,7 @@ export interface PackedLedger {
   readonly teams: readonly PackedTeam[];
   /** In the order of closing: agent, key and what is remembered of it. */
   readonly keys: readonly (readonly [agentId: string, keyHash: string, ...ClosedKey])[];
-  readonly answers: readonly (readonly [requestId: string, ...FirstAnswer])[];
+  readonly replies: readonly (readonly [requestId: string, ...CachedReply])[];
   readonly droppedAccounts: number;
 }
 
@@ -46,7 +46,7 @@ interface PackedAccount {
   readonly key: string | null;
   readonly policy: PackedPolicy;
   readonly at: number;
-  readonly standing?: "paused" | "closed";
+  readonly status?: "paused" | "closed";
   readonly followed?: number;
   readonly policyVersion?: number;
   readonly mirrored?: number;
@@ -58,7 +58,7 @@ interface PackedAccount {
   readonly sequence?: number;
   readonly open?: readonly OpenPayment[];
   readonly closed?: number;
-  readonly forgotten?: number;
+  readonly evicted?: number;
   readonly revision?: number;
   readonly unconfirmed?: number;
   readonly pausedAt?: number;
@@ -67,7 +67,7 @@ interface PackedAccount {
 }
 
 export function packLedger(ledger: Ledger): PackedLedger {
-  const { answers, droppedAccounts, keys, organizationId, project, projectId, teams } = ledger;
+  const { replies, droppedAccounts, keys, organizationId, project, projectId, teams } = ledger;
   const { recordedRevision, revision } = ledger;
   const accounts = new Map<string, PackedAccount[]>();
   for (const account of ledger.accounts.values()) {
@@ -92,7 +92,7 @@ export function packLedger(ledger: Ledger): PackedLedger {
       const key = keys.byAgent.get(agentId)?.get(keyHash);
       return key === undefined ? [] : [[agentId, keyHash, ...key] as const];
     }),
-    answers: [...answers].map(([requestId, answer]) => [requestId, ...answer] as const),
+    replies: [...replies].map(([requestId, answer]) => [requestId, ...answer] as const),
     droppedAccounts,
   };
 }
@@ -109,7 +109,7 @@ export function unpackLedger(packed: PackedLedger, bounds: LedgerBounds = LEDGER
     teams: new Map(packed.teams.map((team) => [team.teamId, unpackLevel(team)])),
     accounts: new Map(),
     keys: { byAgent: new Map(), order: [], count: 0 },
-    answers: new Map(packed.answers.map(([requestId, at, reply]) => [requestId, [at, reply]])),
+    replies: new Map(packed.replies.map(([requestId, at, reply]) => [requestId, [at, reply]])),
     droppedAccounts: packed.droppedAccounts,
     weightBytes: 0,
     openPayments: 0,
@@ -136,9 +136,9 @@ function put(ledger: Ledger, account: Account): void {
 const packLevel = ({ cap, capChangedAt, recordedCapVersion, rulesVersion, totals }: Level): PackedLevel => ({
   ...(cap.capCents === null && cap.version === NO_CAP.version ? {} : { cap }),
   ...(totals.spentCents === 0 && totals.reservedCents === 0 ? {} : { totals }),
-  ...given("rulesVersion", rulesVersion, 0),
-  ...given("recordedCap", recordedCapVersion, cap.version),
-  ...given("capChangedAt", capChangedAt, 0),
+  ...unlessDefault("rulesVersion", rulesVersion, 0),
+  ...unlessDefault("recordedCap", recordedCapVersion, cap.version),
+  ...unlessDefault("capChangedAt", capChangedAt, 0),
 });
 
 const unpackLevel = ({
@@ -150,8 +150,8 @@ const unpackLevel = ({
 }: PackedLevel): Level => ({ cap, totals, rulesVersion, recordedCapVersion: recordedCap, capChangedAt });
 
 /** A field that is not as it is in a new account. */
-function given<K extends string, V>(name: K, value: V, usual: V): Partial<Record<K, V>>;
-function given(name: string, value: unknown, usual: unknown): Record<string, unknown> {
+function unlessDefault<K extends string, V>(name: K, value: V, usual: V): Partial<Record<K, V>>;
+function unlessDefault(name: string, value: unknown, usual: unknown): Record<string, unknown> {
   return value === usual ? {} : { [name]: value };
 }
 
@@ -163,7 +163,7 @@ function packAccount(account: Account): PackedAccount {
     open,
     outbox,
     revision,
-    standing,
+    status,
   } = { ...account, ...account.usage };
   return {
     id: account.agentId,
@@ -171,23 +171,23 @@ function packAccount(account: Account): PackedAccount {
     key: account.keyId,
     policy: packPolicy(account.policy),
     at: account.updatedAt,
-    ...(standing === "active" ? {} : { standing }),
-    ...given("followed", account.followedRevision, 0),
-    ...given("policyVersion", account.policyVersion, 1),
-    ...given("mirrored", account.mirroredPolicyVersion, account.policyVersion),
-    ...given("spent", account.usage.spentCents, 0),
-    ...given("reserved", account.usage.reservedCents, 0),
+    ...(status === "active" ? {} : { status }),
+    ...unlessDefault("followed", account.followedRevision, 0),
+    ...unlessDefault("policyVersion", account.policyVersion, 1),
+    ...unlessDefault("mirrored", account.mirroredPolicyVersion, account.policyVersion),
+    ...unlessDefault("spent", account.usage.spentCents, 0),
+    ...unlessDefault("reserved", account.usage.reservedCents, 0),
     ...(day.date === "" ? {} : { day: [day.date, day.amountCents, day.count] as const }),
     ...(hour.length === 0 ? {} : { instants: packInstants(hour) }),
-    ...given("sequence", account.sequence, 0),
+    ...unlessDefault("sequence", account.sequence, 0),
     ...(open.size === 0 ? {} : { open: [...open.values()] }),
-    ...given("closed", account.closed, account.sequence - open.size),
-    ...given("forgotten", account.forgottenThrough, 0),
-    ...given("revision", revision, 1),
-    ...given("unconfirmed", revision - confirmedRevision, 0),
+    ...unlessDefault("closed", account.closed, account.sequence - open.size),
+    ...unlessDefault("evicted", account.evictedThrough, 0),
+    ...unlessDefault("revision", revision, 1),
+    ...unlessDefault("unconfirmed", revision - confirmedRevision, 0),
     ...(account.pausedAt === null ? {} : { pausedAt: account.pausedAt }),
     // It counts only for what is open; that it seems to be over does not mean much: the clock may go back.
-    ...(open.size === 0 ? {} : given("leaseUntil", account.leaseUntil, 0)),
+    ...(open.size === 0 ? {} : unlessDefault("leaseUntil", account.leaseUntil, 0)),
     ...(outbox.length === 0 ? {} : { outbox }),
   };
 }
@@ -199,7 +199,7 @@ function unpackAccount(teamId: string, packed: PackedAccount): Account {
     agentId: packed.id,
     teamId,
     name: packed.name,
-    standing: packed.standing ?? "active",
+    status: packed.status ?? "active",
     keyId: packed.key,
     followedRevision: packed.followed ?? 0,
     policy: unpackPolicy(packed.policy),
@@ -208,7 +208,7 @@ function unpackAccount(teamId: string, packed: PackedAccount): Account {
     sequence,
     open,
     closed: packed.closed ?? sequence - open.size,
-    forgottenThrough: packed.forgotten ?? 0,
+    evictedThrough: packed.evicted ?? 0,
     revision,
     confirmedRevision: revision - (packed.unconfirmed ?? 0),
     updatedAt: packed.at,

@@ -9,29 +9,30 @@ import { flaggedTypes } from "../rules/flags.ts";
 import { checkCaps } from "./caps.ts";
 import type { CommandOf, LedgerReply, PaymentDecision } from "./commands.ts";
 import type { Draft } from "./draft.ts";
-import { isClosedKey, newestLikeAt } from "./key-memory.ts";
+import { isClosedKey, newestSimilarAt } from "./closed-keys.ts";
 import { grantLease } from "./sending.ts";
 import type { Account, Ledger } from "./state.ts";
 
 /**
- * Judges a payment at all three levels at once, and holds its amount at all of them. In this order: does its caller know the agent as it
- * is, was its idempotency key used before, may this agent key pay, do the records have to be looked at first, was it judged by the newest rules, is there room, and then
- * policy, caps and rules.
+ * Judges a payment at all three levels at once, and holds its amount at all of them. In this order: is the caller's copy of the
+ * agent current, was the idempotency key used before, may this agent key pay, do the records have to be checked first, was it
+ * judged by the newest rules, is there capacity, and then policy, caps and rules.
  */
 export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
   const { ledger, now } = draft;
-  const { agentId, keyId, lookedUpThrough, request, rules } = command;
+  const { agentId, keyId, recordsCheckedThrough, request, rules } = command;
   const account = draft.account(agentId);
-  if (!isAsRemembered(account, command)) return { kind: "stale_agent" };
+  if (!isCacheCurrent(account, command)) return { kind: "stale_agent" };
   if (account === undefined) return { kind: "no_account" };
   const known = replayOf(ledger, account, request);
   if (known !== null) return known;
-  if (account.standing === "closed") return { kind: "no_account" };
-  if (account.keyId !== keyId) return { kind: "dead_key" };
-  // The records have to be looked at as far as keys are forgotten, and with them which payments were alike.
-  if (account.forgottenThrough > lookedUpThrough) return { kind: "look_up", closed: account.closed };
+  if (account.status === "closed") return { kind: "no_account" };
+  if (account.keyId !== keyId) return { kind: "inactive_key" };
+  // The records have to be checked as far as keys were evicted, and with them for similar payments.
+  if (account.evictedThrough > recordsCheckedThrough)
+    return { kind: "records_check_required", closed: account.closed };
   if (!judgedByNewestRules(draft, account, request.rulesVersions)) return { kind: "stale_rules" };
-  const full = fullness(ledger, account);
+  const full = boundReached(ledger, account);
   if (full !== null) return { kind: "too_many_open", of: full };
 
   const assessment = assess(ledger, account, { ...request, rules }, now);
@@ -42,14 +43,14 @@ export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
   return { kind: "decided", decision };
 }
 
-/** Whoever has just read the agent's record has checked its key and standing; nobody else may be answered by what was true before. */
-function isAsRemembered(
+/** Whoever has just read the agent's record has checked its key and status; nobody else may act on a stale copy. */
+function isCacheCurrent(
   account: Account | undefined,
-  { keyId, rememberedRevision }: CommandOf<"pay">,
+  { keyId, cachedAgentRevision }: CommandOf<"pay">,
 ): boolean {
-  if (rememberedRevision === undefined) return true;
-  if (account === undefined || account.standing !== "active" || account.keyId !== keyId) return false;
-  return account.followedRevision <= rememberedRevision;
+  if (cachedAgentRevision === undefined) return true;
+  if (account === undefined || account.status !== "active" || account.keyId !== keyId) return false;
+  return account.followedRevision <= cachedAgentRevision;
 }
 
 function replayOf(
@@ -67,7 +68,7 @@ function replayOf(
   return null;
 }
 
-/** Who was judged by newer rules than the ledger has heard of has read them: nobody is judged by older ones from now on. */
+/** A payment judged by newer rules than the ledger knows raises the ledger's version: none is judged by older ones from now on. */
 function judgedByNewestRules(
   draft: Draft,
   { teamId }: Account,
@@ -81,7 +82,7 @@ function judgedByNewestRules(
   return true;
 }
 
-function fullness(
+function boundReached(
   { bounds, openPayments, weightBytes }: Ledger,
   { open }: Account,
 ): "agent" | "project" | null {
@@ -90,14 +91,14 @@ function fullness(
   return isFull ? "project" : null;
 }
 
-/** The verdict on a payment, and nothing else. */
+/** The assessment of a payment. */
 export interface Assessment {
   readonly denial: Denial | null;
-  /** The types of the rules that want a person to look; empty: none. */
+  /** The types of the rules that require approval; empty: none. */
   readonly flaggedByRuleTypes: readonly string[];
 }
 
-/** The parts of a payment that its fingerprint follows from, and what rules say of it. */
+/** The parts of a payment that its fingerprint is derived from, and its rules. */
 export interface AssessedPayment {
   readonly rail: Rail;
   readonly recipient: string;
@@ -107,21 +108,21 @@ export interface AssessedPayment {
 }
 
 /**
- * The verdict on a payment, and nothing else: the same code decides a payment and answers a dry run. Against standing, limits, caps,
+ * The verdict on a payment, and nothing else: the same code decides a payment and answers a dry run. Against status, limits, caps,
  * threshold and rules, in this order; what is denied is flagged by nothing.
  */
 export function assess(ledger: Ledger, account: Account, payment: AssessedPayment, now: number): Assessment {
   const { amountCents, rules } = payment;
   const denial =
-    standingDenial(account) ??
+    statusDenial(account) ??
     checkLimits(account.policy, account.usage, amountCents, now) ??
     checkCaps(ledger, account, amountCents);
   if (denial !== null) return { denial, flaggedByRuleTypes: [] };
   const byThreshold = isAboveThreshold(account.policy, amountCents) ? ["agent_threshold"] : [];
   const history = {
     countWithin: (windowMs: number) => countWithin(account.usage, windowMs, now),
-    newestLikeAt: () =>
-      latest(newestLikeAt(ledger.keys, account, payment.fingerprint), rules?.likeAt ?? null),
+    newestSimilarAt: () =>
+      latest(newestSimilarAt(ledger.keys, account, payment.fingerprint), rules?.similarAt ?? null),
   };
   const byRules = rules === undefined ? [] : flaggedTypes(rules, history, now);
   return { denial: null, flaggedByRuleTypes: [...byThreshold, ...byRules] };
@@ -130,10 +131,10 @@ export function assess(ledger: Ledger, account: Account, payment: AssessedPaymen
 const latest = (one: number | null, other: number | null): number | null =>
   one === null || other === null ? (one ?? other) : Math.max(one, other);
 
-/** Why an account of this standing pays nothing; null: it may. */
-export function standingDenial({ standing }: Account): Denial | null {
-  if (standing === "active") return null;
-  return standing === "paused" ? AGENT_PAUSED : AGENT_ARCHIVED;
+/** Why an account of this status pays nothing; null: it may. */
+export function statusDenial({ status }: Account): Denial | null {
+  if (status === "active") return null;
+  return status === "paused" ? AGENT_PAUSED : AGENT_ARCHIVED;
 }
 
 function decisionOf(
@@ -175,7 +176,7 @@ function newApproval(
   };
 }
 
-/** The payment as the ledger has it, put together from the request that was sent and the decision that came back. */
+/** The ledger's payment, composed of the submitted request and the decision that came back. */
 export function decidedPayment(request: Payment["request"], decision: PaymentDecision): Payment {
   const { approval, countedAt, createdAt, day, denial, policyVersion, sequence } = decision;
   const isDenied = denial !== null;

@@ -23,7 +23,7 @@ export interface PaymentRequest {
   readonly purpose: string;
   /** Hash of rail, recipient as it is compared, and amount; a workflow can't make one. */
   readonly fingerprint: string;
-  /** By which whoever pays it knows that the service took it in: only the service can make one. */
+  /** Proof that the service accepted it: only the service can make one. */
   readonly proof: string;
   /** Of the approval rules that it was judged by. Left out where nobody has ever set any. */
   readonly rulesVersions?: RulesVersions;
@@ -57,7 +57,7 @@ export interface Approval {
   readonly resolvedAt: number | null;
   readonly resolvedBy: Resolver | null;
   readonly feedback: string | null;
-  /** By which whoever acts on it knows that `resolvedBy` decided so. Only where a person did. */
+  /** Proof that `resolvedBy` decided so. Only where a person did. */
   readonly proof?: string;
   /** Who was named has not decided so. Only in what is written down, never in a ledger. */
   readonly isForged?: true;
@@ -66,9 +66,8 @@ export interface Approval {
 }
 
 /**
- * Where a payment stands between decision and end:
- * `held` waits for a person; `sending` is decided, its rail is to be called; `following` was sent and may still
- * change on its rail; `done` changes no more.
+ * The phase of a payment between decision and end: `held` waits for a person; `sending` is decided, its rail is to be called;
+ * `following` was sent and may still change on its rail; `done` changes no more.
  */
 export type PaymentPhase = "held" | "sending" | "following" | "done";
 
@@ -104,19 +103,19 @@ export interface OnChain {
   readonly chainCaip2: string;
 }
 
-/** Why a rail did not pay. */
+/** Why a payment failed on its rail. */
 export interface RailFailure {
   readonly code: "CARD_DECLINED" | "INSUFFICIENT_FUNDS" | "RAIL_UNAVAILABLE";
   readonly reason: string;
 }
 
-/** What a rail says has become of a payment. */
+/** The outcome of a payment on its rail. */
 export type RailOutcome =
   | { readonly status: "settled"; readonly final: boolean; readonly onChain?: OnChain }
   | { readonly status: "pending"; readonly onChain?: OnChain }
   | ({ readonly status: "failed"; readonly onChain?: OnChain } & RailFailure)
   | { readonly status: "reversed" }
-  /** It has none of it and never will: it was asked to take it no more before it had. */
+  /** The rail does not have it and never will: it was withdrawn before the rail accepted it. */
   | { readonly status: "withheld" };
 
 export const AGENT_PAUSED: Denial = { code: "AGENT_PAUSED", reason: "The agent is paused.", details: null };
@@ -190,9 +189,9 @@ function failed(payment: Payment, outcome: Extract<RailOutcome, { status: "faile
 }
 
 /**
- * The payment changed by its rail. Its revision follows from what it has become, not from how often the rail was
- * asked: server, sweep and settlement may each have heard something else first, and what they write down under one
- * revision must be the same thing, with the later thing under the higher one.
+ * The payment changed by its rail. Its revision follows from what it has become, not from how often the rail was queried:
+ * server, sweep and settlement may each have seen a different outcome first, and what they record under one revision must be the
+ * same, with the later outcome under the higher one.
  */
 function onRail(payment: Payment, change: Partial<Payment>): Payment {
   const after = { ...payment, ...change };

@@ -45,13 +45,13 @@ export interface RecordedAccount {
   readonly teamId: string;
   readonly name: string;
   readonly keyId: string | null;
-  readonly standing: "active" | "paused";
+  readonly status: "active" | "paused";
   readonly isArchived: boolean;
   /** The revision of the agent's actor that name, key and end are from. */
   readonly agentRevision: number;
   readonly policy: BudgetPolicy;
   readonly policyVersion: number;
-  /** Whether the wallet may not have been told of the policy. */
+  /** Whether the wallet may not mirror the policy yet. */
   readonly isUnmirrored: boolean;
   /** The revision of the account that the record shows, and the newest one that anybody knows of. */
   readonly recordedRevision: number;
@@ -68,28 +68,28 @@ export interface RecordedPayments extends Totals {
   readonly countedAt: readonly number[];
   /** The newest day on which anything is counted. */
   readonly day: Usage["day"];
-  /** Those with something left to do, or to be told of. */
+  /** Those with something left to execute or publish. */
   readonly open: readonly Payment[];
 }
 
 /**
- * An account's revision is raised so far above what is known: whatever the lost ledger told under its last revisions, and nobody wrote down,
- * is not taken for what this one tells.
+ * An account's revision is raised so far above what is known, so that what the lost ledger sent under its last revisions, and
+ * nobody recorded, is not mistaken for what this one sends.
  */
-const REVISIONS_APART = 1_000;
+const REVISION_GAP = 1_000;
 /** The same of the ledger's own, which updates raise that no record shows, such as confirmations. */
-const LEDGER_REVISIONS_APART = 1_000_000;
+const LEDGER_REVISION_GAP = 1_000_000;
 
 /**
- * The ledger as the records have it. What is open is seen to at once, as if nobody had: its rail is asked by the payment's id, which pays it
- * once, whoever has begun to. Every idempotency key of a payment that has ended is looked up in the records. Nobody has a lease to send: the
- * caller has waited until what was given is over.
+ * The ledger as the records have it. What is open is executed at once, as if it were unconfirmed: its rail is called with the
+ * payment's id, so it pays once, whoever has begun to. Every idempotency key of a payment that has ended is looked up in the
+ * records. Nobody has a lease to send: the caller has waited until what was given is over.
  */
 export function restoredLedger(recorded: RecordedProject, now: number, bounds?: LedgerBounds): Ledger {
   const { accounts, droppedAccounts, organizationId, othersSpentCents, project, projectId, teams } = recorded;
   const ledger = newLedger(organizationId, projectId, bounds);
   ledger.droppedAccounts = droppedAccounts;
-  ledger.revision = recorded.revision + LEDGER_REVISIONS_APART;
+  ledger.revision = recorded.revision + LEDGER_REVISION_GAP;
   ledger.recordedRevision = recorded.revision;
   setLevel(ledger, null, project);
   for (const [teamId, team] of teams) setLevel(ledger, teamId, team);
@@ -127,13 +127,15 @@ function put(ledger: Ledger, account: Account): void {
 }
 
 function restoredAccount(recorded: RecordedAccount, now: number): Account {
-  const { agentId, isArchived, keyId, name, payments, policy, standing, teamId } = recorded;
-  const open = new Map(payments.open.map((payment) => [payment.request.transactionId, unseen(payment, now)]));
+  const { agentId, isArchived, keyId, name, payments, policy, status, teamId } = recorded;
+  const open = new Map(
+    payments.open.map((payment) => [payment.request.transactionId, unconfirmed(payment, now)]),
+  );
   const closed = payments.sequence - open.size;
   const account: Account = {
     ...newAccount({ agentId, teamId, name, policy, keyId }, recorded.updatedAt),
-    standing,
-    // That it is archived is still to be heard.
+    status,
+    // The ledger has yet to follow the archive.
     followedRevision: recorded.agentRevision - (isArchived ? 1 : 0),
     policyVersion: recorded.policyVersion,
     mirroredPolicyVersion: recorded.isUnmirrored ? 0 : recorded.policyVersion,
@@ -141,18 +143,18 @@ function restoredAccount(recorded: RecordedAccount, now: number): Account {
     sequence: payments.sequence,
     open,
     closed,
-    forgottenThrough: closed,
-    revision: recorded.knownRevision + REVISIONS_APART,
+    evictedThrough: closed,
+    revision: recorded.knownRevision + REVISION_GAP,
     confirmedRevision: recorded.recordedRevision,
-    pausedAt: standing === "paused" ? now : null,
+    pausedAt: status === "paused" ? now : null,
   };
   // Its key was revoked while it is paused: the emergency stop. Whether an archived agent was paused, its record does not say; it is not
   // to spend what it can do without.
-  if (isArchived || (standing === "paused" && keyId === null)) withdrawOpen(account, now);
+  if (isArchived || (status === "paused" && keyId === null)) withdrawOpen(account, now);
   return account;
 }
 
-const unseen = (payment: Payment, now: number): OpenPayment => ({
+const unconfirmed = (payment: Payment, now: number): OpenPayment => ({
   payment,
   changedAt: now,
   confirmedRevision: 0,
@@ -206,7 +208,7 @@ export class PaymentsOfRecords {
 
 export type CountedPayment = Pick<Payment, "createdAt" | "day" | "revision" | "sequence" | "status"> & {
   readonly amountCents: number;
-  /** A person was asked; who approves a payment moves its amount to another day, and not its count. */
+  /** It was on hold; an approval moves its amount to another day, and not its count. */
   readonly wasHeld: boolean;
 };
 

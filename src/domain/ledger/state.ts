@@ -3,8 +3,8 @@ import type { Payment } from "./payment.ts";
 import type { AgentProfile } from "../agent/state.ts";
 import type { BudgetPolicy } from "./policy.ts";
 import { emptyUsage, type Usage } from "./usage.ts";
-import type { FirstAnswers } from "./first-answers.ts";
-import { emptyKeyMemory, type KeyMemory } from "./key-memory.ts";
+import type { ReplyCache } from "./reply-cache.ts";
+import { noClosedKeys, type ClosedKeys } from "./closed-keys.ts";
 
 /** The cap over a project or a team; null: none. Its version is raised by every replacement. */
 export interface Cap {
@@ -22,7 +22,7 @@ export interface Totals {
 
 export const NO_TOTALS: Totals = { spentCents: 0, reservedCents: 0 };
 
-/** A project, or one of its teams, as the ledger knows it. */
+/** The project or a team, in the ledger. */
 export interface Level {
   readonly cap: Cap;
   readonly totals: Totals;
@@ -43,23 +43,23 @@ export const NEW_LEVEL: Level = {
 };
 
 /** Whether an account takes payments. A closed one stays until all that is open of it has come to its end. */
-export type Standing = "active" | "paused" | "closed";
+export type AccountStatus = "active" | "paused" | "closed";
 
-/** A payment with something left to do, to be told, or to happen. Replaced as a whole, never changed. */
+/** A payment with something left to execute, publish or await. Replaced as a whole, never changed. */
 export interface OpenPayment {
   readonly payment: Payment;
   /** When it last changed: what is not confirmed some time after, the ledger carries out itself. */
   readonly changedAt: number;
   /** The newest revision whose effects are known to be carried out; 0: none yet. */
   readonly confirmedRevision: number;
-  /** When it is to be seen to, if that is earlier than its last change says: what it waited for has come. */
+  /** When the sweep executes it, if that is earlier than its last change implies: what it waited for has happened. */
   readonly dueAt?: number;
-  /** It is not to be sent any more: what its rail has none of is released. */
+  /** It must not be sent any more: it is released unless its rail has it already. */
   readonly isWithdrawn?: true;
   /** How often in a row the ledger could not carry it out. */
   readonly failures?: number;
-  /** Its rail has answered others since it first failed, and it was tried sooner for that, once. */
-  readonly isHurried?: true;
+  /** Its rail has answered other payments since it first failed, so it was retried sooner, once. */
+  readonly isExpedited?: true;
 }
 
 /**
@@ -70,7 +70,7 @@ export interface Account {
   readonly agentId: string;
   readonly teamId: string;
   name: string;
-  standing: Standing;
+  status: AccountStatus;
   /** The one key that may pay; null: none. */
   keyId: string | null;
   /** The revision of the agent's actor that name, key and closing are from. */
@@ -83,8 +83,8 @@ export interface Account {
   open: Map<string, OpenPayment>;
   /** Number of payments closed so far: all is done for them, so they are in the records as they will stay. */
   closed: number;
-  /** The highest of the closed payments, in the order of closing, whose key the ledger has forgotten; 0: none. */
-  forgottenThrough: number;
+  /** The highest of the closed payments, in the order of closing, whose key was evicted; 0: none. */
+  evictedThrough: number;
   /** Raised by every change of what the agent's record shows of its account. */
   revision: number;
   confirmedRevision: number;
@@ -95,7 +95,7 @@ export interface Account {
   pausedAt: number | null;
   /** Until when some process may begin to send what it has a lease to send; 0: none was ever given. */
   leaseUntil: number;
-  /** What became of the agent and is not known to be in the journal. */
+  /** Events that are not known to be in the journal. */
   outbox: readonly LifecycleEvent[];
 }
 
@@ -106,7 +106,7 @@ export interface LedgerBounds {
   /** Payments of one agent that are under way or on hold at once, and of all agents of the project. */
   readonly openOfAgent: number;
   readonly openOfProject: number;
-  /** Idempotency keys of closed payments that are remembered, over all agents; older ones are looked up in the records. */
+  /** Idempotency keys of closed payments in the ledger, over all agents; older ones are evicted, and checked in the records. */
   readonly closedKeys: number;
   /** An account is opened, a payment accepted, and one resolved by a person, only while the ledger's weight is below this. */
   readonly openedBelowBytes: number;
@@ -130,7 +130,7 @@ export interface Ledger {
   readonly bounds: LedgerBounds;
   readonly organizationId: string;
   readonly projectId: string;
-  /** Raised by every update: a ledger from a backup is behind what was heard of it before. */
+  /** Raised by every update: a ledger from a backup is behind revisions that were seen before. */
   revision: number;
   /** The newest revision that the records were known to show: records from a backup are behind it. */
   recordedRevision: number;
@@ -138,15 +138,15 @@ export interface Ledger {
   /** Teams that a cap, rules or an account were ever under. */
   readonly teams: Map<string, Level>;
   readonly accounts: Map<string, Account>;
-  readonly keys: KeyMemory;
-  readonly answers: FirstAnswers;
+  readonly keys: ClosedKeys;
+  readonly replies: ReplyCache;
   /** How many accounts were dropped after all that was open of them had come to its end. */
   droppedAccounts: number;
   /** An upper bound of the bytes that the ledger takes once it is encoded (`weight.ts`). */
   weightBytes: number;
   /** Payments open in all accounts. */
   openPayments: number;
-  /** Accounts that have changed since their owner last looked, by agent. */
+  /** Agents whose accounts the current batch has changed. */
   readonly touched: Set<string>;
 }
 
@@ -163,8 +163,8 @@ export const newLedger = (
   project: NEW_LEVEL,
   teams: new Map(),
   accounts: new Map(),
-  keys: emptyKeyMemory(),
-  answers: new Map(),
+  keys: noClosedKeys(),
+  replies: new Map(),
   droppedAccounts: 0,
   weightBytes: 0,
   openPayments: 0,
@@ -182,14 +182,14 @@ export interface NewAccount {
 
 export const newAccount = (opened: NewAccount, now: number): Account => ({
   ...opened,
-  standing: "active",
+  status: "active",
   followedRevision: 0,
   policyVersion: 1,
   usage: emptyUsage(),
   sequence: 0,
   open: new Map(),
   closed: 0,
-  forgottenThrough: 0,
+  evictedThrough: 0,
   // Whoever creates the agent writes its first record.
   revision: 1,
   confirmedRevision: 1,
@@ -205,20 +205,20 @@ export const levelOf = ({ teams }: Ledger, teamId: string): Level => teams.get(t
 /** What an agent's record shows of its account; written under its revision. */
 export interface AccountSummary {
   readonly agentId: string;
-  readonly standing: Standing;
+  readonly status: AccountStatus;
   readonly policy: BudgetPolicy;
   readonly policyVersion: number;
   readonly spentCents: number;
   readonly reservedCents: number;
   readonly revision: number;
   readonly updatedAt: number;
-  /** For the journal; told until the record of this revision is confirmed. */
+  /** For the journal; repeated until the record of this revision is confirmed. */
   readonly events: readonly LifecycleEvent[];
 }
 
 export const summaryOf = (account: Account): AccountSummary => ({
   agentId: account.agentId,
-  standing: account.standing,
+  status: account.status,
   policy: account.policy,
   policyVersion: account.policyVersion,
   spentCents: account.usage.spentCents,
@@ -228,7 +228,7 @@ export const summaryOf = (account: Account): AccountSummary => ({
   events: account.outbox,
 });
 
-/** Whose payment it is, as it is written into what is said of it. */
+/** The owner of a payment, as copied into its records and events. */
 export const profileIn = (
   { organizationId, projectId }: Pick<Ledger, "organizationId" | "projectId">,
   { agentId, name, teamId }: Pick<Account, "agentId" | "teamId" | "name">,

@@ -32,7 +32,7 @@ export const emptyUsage = (): Usage => ({
   recentPayments: [],
 });
 
-/** The last day that was asked for, and its date: making a date costs more than the rest of a decision. */
+/** The last day that was formatted, and its date: making a date costs more than the rest of a decision. */
 let [knownDay, knownDate] = [0, "1970-01-01"];
 
 /** The UTC date of an instant, `YYYY-MM-DD`. */
@@ -104,7 +104,7 @@ export function countToday(usage: Usage, now: number, ownDay: string | null = nu
   return ownDay === today.date ? Math.max(0, today.count - 1) : today.count;
 }
 
-/** When fewer than `limit` payments will lie in the rolling hour again; null where waiting does not help. */
+/** When fewer than `limit` payments are in the rolling hour again; null where waiting does not help. */
 export function slotFreeAt(usage: Usage, limit: number, now: number): number | null {
   if (limit === 0) return null;
   let newer = 0;

@@ -15,7 +15,7 @@ const USED_BYTES = 60;
 const INSTANT_BYTES = 8;
 /** Ids, hashes, proofs, times and an approval of an open payment. */
 const OPEN_BYTES = 480;
-/** An event that is not told yet. */
+/** An event that is not published yet. */
 const EVENT_BYTES = 60;
 
 export function weightOf({ name, open, outbox, sequence, usage }: Account): number {
@@ -43,7 +43,7 @@ function paymentBytes(payment: Payment): number {
   return bytes;
 }
 
-/** What the letters of most scripts take more than their bytes: they make all that stands around them dearer. */
+/** What the letters of most scripts take more than their bytes: they make the text around them compress worse. */
 const MIXED = 1.2;
 
 /** As UTF-8, of which nothing is compressed. Control characters take six bytes, as JSON writes them, but those compress. */

@@ -16,9 +16,9 @@ export interface PaymentRules {
   readonly zones?: readonly ZoneOffsets[];
   /**
    * When the newest like payment was made that is done with and in the projection, epoch milliseconds; for a ledger that
-   * does not remember all of them. It is looked up as of the command's `lookedUpThrough`.
+   * does not remember all of them. It is looked up as of the command's `recordsCheckedThrough`.
    */
-  readonly likeAt?: number;
+  readonly similarAt?: number;
 }
 
 /** The facts of a payment that rules look at. */

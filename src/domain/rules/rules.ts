@@ -91,7 +91,7 @@ export interface LedgerFacts {
   /** Payments that passed policy in the window that ends now, of this many milliseconds; one as old as it has left it. */
   readonly countWithin: (windowMs: number) => number;
   /** When the newest like payment was made that is not denied; null: there is none. */
-  readonly newestLikeAt: () => number | null;
+  readonly newestSimilarAt: () => number | null;
 }
 
 /** What the ledger judges of a rule, for each type that depends on the agent's other payments or on the time. */
@@ -168,8 +168,8 @@ const BY_LEDGER: { readonly [T in LedgerRuleType]: LedgerJudgement<T> } = {
       const check = { type: "duplicate", windowSeconds } as const;
       return () => check;
     },
-    flags({ windowSeconds }, { newestLikeAt, now }) {
-      const likeAt = newestLikeAt();
+    flags({ windowSeconds }, { newestSimilarAt, now }) {
+      const likeAt = newestSimilarAt();
       return likeAt !== null && likeAt > now - windowSeconds * 1_000;
     },
     covers: (earlier, later) => earlier.windowSeconds >= later.windowSeconds,

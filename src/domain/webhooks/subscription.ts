@@ -1,13 +1,13 @@
 import type { EventType } from "../events.ts";
 
-/** What of an organization an endpoint is told of. */
+/** The events of an organization that an endpoint receives. */
 export const WEBHOOK_SCOPES = ["organization", "project", "team", "agent"] as const;
 export type WebhookScope = (typeof WEBHOOK_SCOPES)[number];
 
 /** Every type of event, and those that come later. */
 export const ALL_EVENTS = "*";
 
-/** What an endpoint has asked for. */
+/** An endpoint's subscription. */
 export interface Subscription {
   readonly eventTypes: readonly string[];
   readonly scopeType: WebhookScope;
@@ -15,7 +15,7 @@ export interface Subscription {
   readonly scopeIds: readonly string[];
 }
 
-/** What decides who is told of an event; null where it concerns the organization alone. */
+/** What decides which endpoints receive an event; null where it concerns the organization alone. */
 export interface EventSubject {
   readonly type: EventType;
   readonly projectId: string | null;

@@ -91,7 +91,10 @@ export class OrganizationKeys {
     const minted = this.#newKey(principal, choice, null);
     return await this.#asMinter(principal, audit, async (session) => {
       await this.#dependencies.collections.organizationKeys.insertOne(minted.document, { session });
-      return changed(ok(minted), { on: keyNamed(minted.document._id), after: keptOf(minted.document) });
+      return changed(ok(minted), {
+        on: keyNamed(minted.document._id),
+        after: auditedFields(minted.document),
+      });
     });
   }
 
@@ -106,7 +109,7 @@ export class OrganizationKeys {
       const { name, scopes, binding, dailyCreateLimit, lineageId } = old;
       const minted = this.#newKey(principal, { name, scopes, binding, dailyCreateLimit }, lineageId);
       await collections.organizationKeys.insertOne(minted.document, { session });
-      return changed(ok(minted), { before: keptOf(old), after: keptOf(minted.document) });
+      return changed(ok(minted), { before: auditedFields(old), after: auditedFields(minted.document) });
     });
   }
 
@@ -148,7 +151,7 @@ export class OrganizationKeys {
         returnDocument: "after",
       });
       if (revoked === null) return unchanged(refused(refusal("NOT_FOUND")));
-      return changed(ok(revoked), { before: keptOf(revoked) });
+      return changed(ok(revoked), { before: auditedFields(revoked) });
     });
   }
 
@@ -185,7 +188,14 @@ export class OrganizationKeys {
 const keyNamed = (id: string) => ({ type: "organization_key", id });
 
 /** What a key may do, for the audit log. */
-const keptOf = ({ _id, binding, dailyCreateLimit, lineageId, name, scopes }: OrganizationKeyDocument) => ({
+const auditedFields = ({
+  _id,
+  binding,
+  dailyCreateLimit,
+  lineageId,
+  name,
+  scopes,
+}: OrganizationKeyDocument) => ({
   keyId: _id,
   lineageId,
   name,

@@ -55,7 +55,7 @@ const CLOSED_SIX = sixes(
  * IPv6 that stands for an IPv4 address: compatible, mapped, translated, NAT64, Teredo and 6to4. A router or the system's
  * own sockets turn it into an address that nobody has judged, so none of it is allowed, whatever is allowed besides.
  */
-const STANDS_FOR_FOUR = sixes(
+const EMBEDS_IPV4 = sixes(
   "::/96",
   "::ffff:0:0/96",
   "::ffff:0:0:0/96",
@@ -79,10 +79,10 @@ function sixes(...cidrs: readonly string[]): readonly Network<Six>[] {
 const within = <T extends Four | Six>(address: T, networks: readonly Network<T>[]): boolean =>
   networks.some(([network, bits]) => address.match(network, bits));
 
-const standsForFour = (address: Six): boolean => {
+const embedsIpv4 = (address: Six): boolean => {
   const [, , , , fifth, sixth] = address.parts;
   const isatap = fifth !== undefined && ISATAP.parts.includes(fifth) && sixth === ISATAP.marker;
-  return isatap || (within(address, STANDS_FOR_FOUR) && !within(address, LOOPBACK_SIX));
+  return isatap || (within(address, EMBEDS_IPV4) && !within(address, LOOPBACK_SIX));
 };
 
 /** Tells which addresses may be connected to. */
@@ -117,7 +117,7 @@ export class AddressRules {
   }
 
   #reachOfSix(address: Six): Reach {
-    if (standsForFour(address)) return "refused";
+    if (embedsIpv4(address)) return "refused";
     if (within(address, this.#allowedSix)) return "allowed";
     const open = within(address, GLOBAL_SIX) && !within(address, CLOSED_SIX);
     return open && address.range() === "unicast" ? "public" : "refused";
@@ -134,6 +134,6 @@ function checkNetwork(cidr: string): void {
   const read = kind !== 0 && !address.includes("%") && /^\d{1,3}$/.test(bits) && Number(bits) <= most;
   if (!read || cidr !== `${address}/${bits}`)
     throw new PlainError(`"${cidr}" is not a network: write one as 127.0.0.0/8 or ::1/128.`);
-  if (kind === 6 && Number(bits) > 0 && standsForFour(ipaddr.IPv6.parse(address)))
+  if (kind === 6 && Number(bits) > 0 && embedsIpv4(ipaddr.IPv6.parse(address)))
     throw new PlainError(`"${cidr}" stands for IPv4 addresses: write the network as IPv4.`);
 }

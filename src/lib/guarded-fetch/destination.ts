@@ -13,7 +13,7 @@ export interface Destination {
 }
 
 /** What is wrong with a URL: in words for whoever gave it, and as the reason why nothing was sent. */
-export interface Wrong {
+export interface UrlProblem {
   readonly message: string;
   readonly reason: string;
 }
@@ -58,18 +58,18 @@ const CLOUD_NAMES: ReadonlySet<string> = new Set([
   "metadata.tencentyun.com",
 ]);
 
-export const isWrong = (found: object): found is Wrong => "message" in found;
+export const isUrlProblem = (found: object): found is UrlProblem => "message" in found;
 
-const badUrl = (message: string): Wrong => ({ message, reason: REASONS.badUrl });
+const badUrl = (message: string): UrlProblem => ({ message, reason: REASONS.badUrl });
 
-export const CLOSED_NAME: Wrong = badUrl("must name a host of the public internet");
+export const CLOSED_NAME: UrlProblem = badUrl("must name a host of the public internet");
 
 /** Reads a URL and judges what can be judged without a look-up; the port and the addresses come later. */
-export function destinationOf(text: string): Destination | Wrong {
+export function destinationOf(text: string): Destination | UrlProblem {
   if (text.length > URL_CHARACTERS_MAX) return badUrl("must have at most 2,048 characters");
   if (UNREADABLE.test(text))
     return badUrl("must be a URL without spaces, control or broken characters and backslashes");
-  const wrong = wrongForm(text);
+  const wrong = formProblem(text);
   if (wrong !== null) return badUrl(wrong);
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null) return badUrl("must be a URL");
@@ -85,7 +85,7 @@ export function destinationOf(text: string): Destination | Wrong {
  * Told of the text, not of the parsed URL: parsing mends missing slashes and drops an empty user name or fragment, so
  * that what another program reads there may be something else.
  */
-function wrongForm(text: string): string | null {
+function formProblem(text: string): string | null {
   const [, scheme, slashes = "", authority = ""] = /^([a-z][a-z0-9+.-]*):(\/*)([^/?#]*)/i.exec(text) ?? [];
   if (scheme === undefined) return "must be a URL";
   if (scheme.toLowerCase() !== "https") return "must be https";

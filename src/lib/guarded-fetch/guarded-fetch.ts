@@ -5,8 +5,8 @@ import {
   type Destination,
   destinationOf,
   isClosedName,
-  isWrong,
-  type Wrong,
+  isUrlProblem,
+  type UrlProblem,
 } from "./destination.ts";
 import { dial, trustOf } from "./dial.ts";
 import { type Answer, exchange } from "./exchange.ts";
@@ -70,7 +70,7 @@ export class GuardedFetch {
     const found = await this.#bounded(JUDGE_LOOKUP_MS, (signal) => this.#find(url, signal)).catch(
       () => UNRESOLVED,
     );
-    return isWrong(found) ? found.message : null;
+    return isUrlProblem(found) ? found.message : null;
   }
 
   /** Never throws, never follows a redirect, never uses a proxy of the environment. */
@@ -110,7 +110,7 @@ export class GuardedFetch {
 
   async #exchange(request: GuardedRequest, signal: AbortSignal): Promise<Answer> {
     const found = await this.#find(request.url, signal);
-    if (isWrong(found)) throw new ExchangeFailure(found.reason);
+    if (isUrlProblem(found)) throw new ExchangeFailure(found.reason);
     const { destination, addresses } = found;
     const mayTalkTo = (address: string): boolean => this.#rules.reachOf(address) !== "refused";
     const socket = await dial({ destination, addresses, trust: this.#trust, mayTalkTo, signal });
@@ -118,9 +118,9 @@ export class GuardedFetch {
   }
 
   /** Where a URL leads now, with all its addresses judged. */
-  async #find(url: string, signal: AbortSignal): Promise<Found | Wrong> {
+  async #find(url: string, signal: AbortSignal): Promise<Found | UrlProblem> {
     const destination = destinationOf(url);
-    if (isWrong(destination)) return destination;
+    if (isUrlProblem(destination)) return destination;
     const { host, isAddress } = destination;
     // Nothing is asked about a name that could only be allowed by a network which is not.
     if (!isAddress && isClosedName(host) && !this.#rules.allowsMore) return CLOSED_NAME;
@@ -135,7 +135,7 @@ export class GuardedFetch {
   }
 
   /** One address that is not allowed is enough to refuse: which of them is connected to is not the caller's choice. */
-  #judged({ host, isAddress, port }: Destination, addresses: readonly string[]): Wrong | null {
+  #judged({ host, isAddress, port }: Destination, addresses: readonly string[]): UrlProblem | null {
     const reaches = addresses.map((address) => this.#rules.reachOf(address));
     const allAllowed = reaches.every((reach) => reach === "allowed");
     if (!isAddress && !allAllowed && isClosedName(host)) return CLOSED_NAME;
@@ -143,7 +143,7 @@ export class GuardedFetch {
     return port > 0 && (allAllowed || this.#ports.has(port)) ? null : this.#closedPort();
   }
 
-  #closedPort(): Wrong {
+  #closedPort(): UrlProblem {
     const ports = [...this.#ports].toSorted((a, b) => a - b).join(" or ");
     return { message: `must have the port ${ports}`, reason: REASONS.closedPort };
   }
@@ -154,15 +154,15 @@ interface Found {
   readonly addresses: readonly string[];
 }
 
-const UNRESOLVED: Wrong = {
+const UNRESOLVED: UrlProblem = {
   message: "names a host that could not be resolved",
   reason: REASONS.unresolved,
 };
-const CLOSED_ADDRESS: Wrong = {
+const CLOSED_ADDRESS: UrlProblem = {
   message: "resolves to an address that is not public",
   reason: REASONS.closedAddress,
 };
-const CLOSED_LITERAL: Wrong = {
+const CLOSED_LITERAL: UrlProblem = {
   message: "has an address that is not public",
   reason: REASONS.closedAddress,
 };

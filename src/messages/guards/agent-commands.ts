@@ -3,7 +3,7 @@ import type { Archiver } from "../../domain/agent/archive.ts";
 import { isCount, isId, isOneOf, isVariant, type Variants } from "./guards.ts";
 import { isName } from "./payment.ts";
 
-/** What an agent's actor is told, as it may come through Temporal. */
+/** Guards for the commands of an agent's actor, as they may arrive through Temporal. */
 
 const isArchiver = isVariant<Archiver, "type">("type", {
   user: {},
@@ -20,7 +20,7 @@ const commands: Variants<AgentCommand, "kind"> = {
   confirm_detached: {},
   confirm_record: { revision: isCount },
   confirm_followed: { revision: isCount },
-  follow_standing: { standing: isOneOf(["active", "paused"]), revision: isCount },
+  follow_status: { status: isOneOf(["active", "paused"]), revision: isCount },
 };
 
 export const AGENT_COMMAND_KINDS: ReadonlySet<string> = new Set(Object.keys(commands));

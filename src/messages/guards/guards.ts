@@ -99,7 +99,7 @@ export function isRecord<T>(shape: Shape<T>): Guard<T> {
   return (value): value is T => isFields(value) && hasFields(value, 0);
 }
 
-/** One of several records, told apart by a field. */
+/** A union of records, discriminated by a field. */
 export const isVariant = <T extends Readonly<Record<K, string>>, K extends string>(
   tag: K,
   shapes: Variants<T, K>,

@@ -2,7 +2,7 @@ import type { RailOutcome } from "../../domain/ledger/payment.ts";
 import type { BudgetPolicy, BudgetPolicyPatch } from "../../domain/ledger/policy.ts";
 import type { LedgerCommand } from "../../domain/ledger/commands.ts";
 import type { AssessedPayment } from "../../domain/ledger/pay.ts";
-import type { AccountQueryInput, BooksQueryInput, KnownRevisions } from "../ledger.ts";
+import type { AccountQueryInput, SnapshotQueryInput, KnownRevisions } from "../ledger.ts";
 import {
   isArrayOf,
   isAtMost,
@@ -31,7 +31,7 @@ import {
 } from "./payment.ts";
 import { isRules } from "./payment-rules.ts";
 
-/** What a project's ledger is told, as it may come through Temporal. */
+/** Guards for the commands of a project's ledger, as they may arrive through Temporal. */
 
 /** As in the settings, a year. */
 const APPROVAL_WINDOW_SECONDS_MAX = 31_536_000;
@@ -90,10 +90,10 @@ const commands: Variants<LedgerCommand, "kind"> = {
   pay: {
     ...ofAgent,
     keyId: isId,
-    rememberedRevision: optional(isCount),
+    cachedAgentRevision: optional(isCount),
     request: isRequest,
     approvalWindowSeconds: isAtMost(APPROVAL_WINDOW_SECONDS_MAX),
-    lookedUpThrough: isCount,
+    recordsCheckedThrough: isCount,
     rules: optional(isRules),
   },
   confirm: { ...ofPayment, revision: isCount, outcome: orNull(isOutcome) },
@@ -150,9 +150,9 @@ export const isKnownRevisions = isRecord<KnownRevisions>({
   isRead: isFlag,
 });
 
-const BOOKS_PAGE_MAX = 1_000;
+const SNAPSHOT_PAGE_MAX = 1_000;
 
-export const isBooksQueryInput = isRecord<BooksQueryInput>({
+export const isSnapshotQueryInput = isRecord<SnapshotQueryInput>({
   after: orNull(isId),
-  limit: isAtMost(BOOKS_PAGE_MAX),
+  limit: isAtMost(SNAPSHOT_PAGE_MAX),
 });

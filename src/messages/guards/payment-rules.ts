@@ -63,5 +63,5 @@ function isFinite(value: unknown): value is number {
 export const isRules = isRecord<PaymentRules>({
   checks: isArrayOf(isRuleCheck, RULE_CHECKS_MAX),
   zones: optional(isArrayOf(isZone, RULE_CHECKS_MAX)),
-  likeAt: optional(isTime),
+  similarAt: optional(isTime),
 });

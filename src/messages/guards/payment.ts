@@ -136,7 +136,7 @@ function isTrue(value: unknown): value is true {
   return value === true;
 }
 
-/** A payment, as actors and the workflows that wait with it tell each other of it. */
+/** A payment in messages between actors and the workflows that wait with it. */
 export const isPayment: Guard<Payment> = isRecord<Payment>({
   request: isRequest,
   sequence: isCount,
@@ -167,5 +167,5 @@ export const isApprovalInput = isRecord<ApprovalInput>({
 export const isSettlementInput = isRecord<SettlementInput>({
   profile: isProfile,
   payment: isPayment,
-  asked: isCount,
+  polls: isCount,
 });

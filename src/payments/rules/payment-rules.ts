@@ -78,7 +78,7 @@ export class PaymentRulings {
   }
 
   /** The rules, with the newest like payment that is done with, where a rule asks for it. */
-  async withLikePayment(
+  async withSimilarPayment(
     rules: PaymentRules | undefined,
     agentId: string,
     payment: Payment,
@@ -91,12 +91,12 @@ export class PaymentRulings {
       // Merged from one stretch of the index for each status.
       { ...FOUND, sort: { createdAt: -1 } },
     );
-    return like === null ? rules : { ...rules, likeAt: like.createdAt.getTime() };
+    return like === null ? rules : { ...rules, similarAt: like.createdAt.getTime() };
   }
 
   /**
-   * Asked of the records, which have every settled payment before anybody is told that it settled, and from before there
-   * were rules as well. Found once, it stays: a reversal unlearns nothing.
+   * Read from the records, which have every settled payment before its response is sent, and those from before there were rules
+   * as well. Found once, it stays: a reversal unlearns nothing.
    */
   async #isNewRecipient(rules: readonly ReadyRule[], agentId: string, payment: Payment): Promise<boolean> {
     if (!rules.some(({ type }) => type === "new_recipient")) return false;

@@ -8,14 +8,14 @@ const RULE_BYTES = 300;
 const ENTRY_BYTES = 100;
 const BYTES_PER_UNIT = 2;
 
-interface Kept {
+interface CacheEntry {
   readonly rules: readonly ReadyRule[];
   readonly bytes: number;
 }
 
 /** Sets of rules that are ready to judge payments, by the hash of what they say; those that were used last. */
 export class ReadyRulesCache {
-  readonly #kept = new Map<string, Kept>();
+  readonly #entries = new Map<string, CacheEntry>();
   readonly #bytesMax: number;
   #bytes = 0;
 
@@ -24,28 +24,28 @@ export class ReadyRulesCache {
   }
 
   get(contentHash: string): readonly ReadyRule[] | undefined {
-    const kept = this.#kept.get(contentHash);
-    if (kept === undefined) return undefined;
-    this.#kept.delete(contentHash);
-    this.#kept.set(contentHash, kept);
-    return kept.rules;
+    const entries = this.#entries.get(contentHash);
+    if (entries === undefined) return undefined;
+    this.#entries.delete(contentHash);
+    this.#entries.set(contentHash, entries);
+    return entries.rules;
   }
 
   set(contentHash: string, rules: readonly ReadyRule[]): void {
     this.#forget(contentHash);
     const bytes = rules.reduce((sum, rule) => sum + bytesOf(rule), RULE_BYTES);
-    this.#kept.set(contentHash, { rules, bytes });
+    this.#entries.set(contentHash, { rules, bytes });
     this.#bytes += bytes;
     // A map goes through its keys in the order in which they were set.
-    for (const oldest of this.#kept.keys()) {
+    for (const oldest of this.#entries.keys()) {
       if (this.#bytes <= this.#bytesMax) return;
       this.#forget(oldest);
     }
   }
 
   #forget(contentHash: string): void {
-    this.#bytes -= this.#kept.get(contentHash)?.bytes ?? 0;
-    this.#kept.delete(contentHash);
+    this.#bytes -= this.#entries.get(contentHash)?.bytes ?? 0;
+    this.#entries.delete(contentHash);
   }
 }
 

@@ -23,8 +23,8 @@ const FROM_PRIMARY = { readPreference: "primary" } as const;
 const HEAD = { "approvalRules.version": 1, "approvalRules.contentHash": 1 } as const;
 
 /** Containers whose rules' versions are remembered, so many and so long: that is how late a replacement binds that nobody was answered. */
-const HEADS_MAX = 10_000;
-const HEADS_MS = 5_000;
+const CACHED_HEADS_MAX = 10_000;
+const HEAD_CACHE_MS = 5_000;
 
 /**
  * The rules of projects, or of teams, as they were some seconds ago at the most, or since they were forgotten. What they say is read only
@@ -36,9 +36,9 @@ export class RulesOf {
   readonly #cache: ReadyRulesCache;
   readonly #heads: DataLoader<string, RulesHead | null>;
   /** An entry without rules is a container that has none. */
-  readonly #remembered = new LRUCache<string, { readonly head: RulesHead["approvalRules"] }>({
-    max: HEADS_MAX,
-    ttl: HEADS_MS,
+  readonly #cached = new LRUCache<string, { readonly head: RulesHead["approvalRules"] }>({
+    max: CACHED_HEADS_MAX,
+    ttl: HEAD_CACHE_MS,
   });
   /** Rules that are being read: payments that come at once wait for one reading of them. */
   readonly #reading = new Map<string, Promise<RulesInForce | undefined>>();
@@ -46,13 +46,13 @@ export class RulesOf {
   constructor(containers: Collection<ContainerDocument>, cache: ReadyRulesCache) {
     this.#containers = containers;
     this.#cache = cache;
-    this.#heads = headsTogether(containers);
+    this.#heads = headLoader(containers);
   }
 
   /** Undefined where nobody has ever set any. */
   async of(id: string): Promise<RulesInForce | undefined> {
-    const remembered = this.#remembered.get(id);
-    const head = remembered === undefined ? await this.#readHead(id) : remembered.head;
+    const cached = this.#cached.get(id);
+    const head = cached === undefined ? await this.#readHead(id) : cached.head;
     if (head === undefined) return undefined;
     const { contentHash, version } = head;
     const rules = this.#cache.get(contentHash);
@@ -64,14 +64,14 @@ export class RulesOf {
     return reading;
   }
 
-  /** What is asked next reads which rules there are. */
+  /** The next call reads the current head. */
   forget(id: string): void {
-    this.#remembered.delete(id);
+    this.#cached.delete(id);
   }
 
   async #readHead(id: string): Promise<RulesHead["approvalRules"]> {
     const head = (await this.#heads.load(id))?.approvalRules;
-    this.#remembered.set(id, { head });
+    this.#cached.set(id, { head });
     return head;
   }
 
@@ -89,7 +89,7 @@ export class RulesOf {
   }
 }
 
-function headsTogether(containers: Collection<ContainerDocument>) {
+function headLoader(containers: Collection<ContainerDocument>) {
   const options = { ...FROM_PRIMARY, projection: HEAD };
   return documentLoader<RulesHead>(
     (_id) => containers.findOne<RulesHead>({ _id }, options),

@@ -51,7 +51,7 @@ export function zoneOffsets(timezone: string, fromMs: number, untilMs: number): 
   return { segments, untilMs };
 }
 
-/** The first millisecond of the new offset; bisection, since zones do not tell their transitions. */
+/** The first millisecond of the new offset; bisection, since the API has no list of a zone's transitions. */
 function transitionBetween(offsetAt: (at: number) => number, before: number, after: number): number {
   let [old, changed] = [before, after];
   while (changed - old > 1) {

@@ -69,12 +69,12 @@ export interface AttemptDependencies {
 }
 
 /** An attempt, and who is asked at the last moment whether it may be sent. */
-interface Asked extends Attempt {
+interface LeasedAttempt extends Attempt {
   readonly lease: RequestLease;
 }
 
 interface Waiting {
-  readonly attempt: Asked;
+  readonly attempt: LeasedAttempt;
   readonly resolve: (recorded: Recorded) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -158,7 +158,7 @@ export class Attempts {
   }
 
   /** Its limit is looked after once more before its next payment. */
-  lookAnewAt({ address }: Wallet): void {
+  recheckLimit({ address }: Wallet): void {
     this.#ready.delete(address);
   }
 
@@ -190,7 +190,7 @@ export class Attempts {
    * Whoever was decided before keeps that decision, in `record` at the latest; where there is money for all of them, nobody
    * has to look for it first.
    */
-  async #decide(attempts: readonly Asked[]): Promise<ReadonlyMap<string, Recorded>> {
+  async #decide(attempts: readonly LeasedAttempt[]): Promise<ReadonlyMap<string, Recorded>> {
     // One that was asked for twice at once is one, and takes what it takes once.
     const asked = new Map(attempts.map((attempt) => [attemptPurpose(attempt), attempt]));
     const least = await this.#leastFor([...asked.values()]);
@@ -201,7 +201,7 @@ export class Attempts {
     return new Map([...before, ...(await this.#decideWith(open, await this.#exactlyFor(open)))]);
   }
 
-  async #decideWith(attempts: readonly Asked[], available: Map<Address, number>) {
+  async #decideWith(attempts: readonly LeasedAttempt[], available: Map<Address, number>) {
     const { broadcast, outbox } = this.#dependencies;
     const wallets = new Map(attempts.map(({ wallet }) => [wallet.address, wallet]));
     const prepared = await this.#prepare([...wallets.values()]);
@@ -224,7 +224,7 @@ export class Attempts {
   }
 
   #entries(
-    attempts: readonly Asked[],
+    attempts: readonly LeasedAttempt[],
     available: Map<Address, number>,
     prepared: ReadonlyMap<string, Recorded>,
   ): Entry[] {
@@ -254,7 +254,7 @@ export class Attempts {
       data: spendData({ transactionId, token, to, units: unitsOf(amountCents, tokenDecimals) }),
       gas: GAS.spend,
       amountCents,
-      isStillWanted: async () => (await lease()) === "send",
+      mayBeSigned: async () => (await lease()) === "send",
     };
   }
 
@@ -274,7 +274,7 @@ export class Attempts {
       this.#held(wallets, "latest"),
       outbox.movedBy(wallets, finality.confirmedNonce),
     ]);
-    const least = sum(held, moved, ({ takenCents }) => -takenCents);
+    const least = sum(held, moved, ({ debitCents }) => -debitCents);
     const isEnough = wallets.every((wallet) => (wanted.get(wallet) ?? 0) <= (least.get(wallet) ?? 0));
     return isEnough ? least : null;
   }
@@ -292,7 +292,7 @@ export class Attempts {
       this.#held(wallets, blockNumber),
       outbox.movedBy(wallets, mined),
     ]);
-    return sum(held, moved, ({ broughtCents, takenCents }) => broughtCents - takenCents);
+    return sum(held, moved, ({ creditCents, debitCents }) => creditCents - debitCents);
   }
 
   async #held(wallets: readonly Address[], block: bigint | "latest"): Promise<Map<Address, number>> {

@@ -21,10 +21,10 @@ import { WalletRail } from "./wallet-rail.ts";
 import { AgentWallets, newWallet } from "./wallets.ts";
 
 /** How often the chain is looked at for what it lost, by how soon it is expected to answer. */
-const LOOKS_PER_POLL = 20;
-const LOOK_MAX_MS = 15_000;
+const POLLS_PER_ROUND = 20;
+const ROUND_INTERVAL_MAX_MS = 15_000;
 /** Looks in which a signing could be mined before more is offered: a minute, where the chain is a remote one. */
-const LOOKS_BEFORE_RAISE = 4;
+const ROUNDS_BEFORE_RAISE = 4;
 
 export interface WalletsOptions {
   readonly db: Db;
@@ -33,7 +33,7 @@ export interface WalletsOptions {
   /** Whether this is a local test chain: gas, contracts and money are made as they are needed. */
   readonly sandbox: boolean;
   readonly clock: Clock;
-  readonly onTrouble: ChainWatchers["onTrouble"];
+  readonly onWarning: ChainWatchers["onWarning"];
   readonly onRepair?: ChainWatchers["onRepair"];
 }
 
@@ -69,8 +69,8 @@ export interface Wallets {
 
 /** Puts the wallet rail together. Nothing is asked of the chain yet. */
 export function createWallets(options: WalletsOptions): Wallets {
-  const { clock, db, onRepair = nothing, onTrouble, config, signer } = options;
-  const watchers = { onRepair, onTrouble };
+  const { clock, db, onRepair = nothing, onWarning, config, signer } = options;
+  const watchers = { onRepair, onWarning };
   const rpc = new ChainRpc(config);
   const outbox = new ChainOutbox({ db, config, rpc, signer, clock });
   const finality = new Finality({
@@ -80,7 +80,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     confirmations: config.confirmations,
   });
   const wallets = new AgentWallets(db);
-  const broadcast = inTurns(async (recorded) => {
+  const broadcast = serialized(async (recorded) => {
     const inOrder = [...recorded].filter(isTransaction).toSorted((one, other) => one.nonce - other.nonce);
     await Promise.all(inOrder.map(({ raw }) => rpc.send(raw)));
   });
@@ -102,7 +102,7 @@ export function createWallets(options: WalletsOptions): Wallets {
   const sandbox = options.sandbox
     ? new ChainSandbox({ config, rpc, outbox, finality, signer, broadcast })
     : null;
-  const everyMs = Math.min(LOOK_MAX_MS, config.pollMs * LOOKS_PER_POLL);
+  const everyMs = Math.min(ROUND_INTERVAL_MAX_MS, config.pollMs * POLLS_PER_ROUND);
   const keeper = new Keeper({
     rpc,
     outbox,
@@ -112,7 +112,7 @@ export function createWallets(options: WalletsOptions): Wallets {
       rpc,
       outbox,
       clock,
-      raiseAfterMs: everyMs * LOOKS_BEFORE_RAISE,
+      raiseAfterMs: everyMs * ROUNDS_BEFORE_RAISE,
       ...watchers,
     }),
     from: signer.address,
@@ -121,7 +121,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     clock,
     // The gas of a chain that was killed is gone with its blocks.
     beforeResending: async () => sandbox?.giveGas(),
-    everyLook: async () => sandbox?.prepare(),
+    onEveryRound: async () => sandbox?.prepare(),
     unwedge: async () => sandbox?.unwedge(),
     ...watchers,
   });
@@ -168,7 +168,7 @@ export function createWallets(options: WalletsOptions): Wallets {
       await (sandbox?.prepare() ?? rpc.check()).catch((error: unknown) => {
         // Nobody would see money that was sent to the addresses of a sandbox on a chain that is none.
         if (error instanceof WrongChain) throw error;
-        onTrouble("the chain is not ready yet", { error: error instanceof Error ? error.message : "" });
+        onWarning("the chain is not ready yet", { error: error instanceof Error ? error.message : "" });
       });
       keeper.start();
     },
@@ -182,7 +182,7 @@ const nothing = (): void => undefined;
 type Broadcast = (recorded: Iterable<Recorded>) => Promise<void>;
 
 /** One after another, so that transactions reach the chain in the order of their nonces. */
-function inTurns(send: Broadcast): Broadcast {
+function serialized(send: Broadcast): Broadcast {
   let turn = Promise.resolve();
   return (recorded) => (turn = turn.then(() => send(recorded)));
 }

@@ -5,7 +5,7 @@ import type { Call, ChainOutbox, Recorded } from "../../chain/outbox.ts";
 import type { Finality } from "../../chain/finality.ts";
 import { isTransaction, type RecordedTransaction } from "../../chain/outbox.ts";
 import { unitsOf } from "../../chain/units.ts";
-import type { AgentWallets, Wallet, WantedLimit } from "./wallets.ts";
+import type { AgentWallets, Wallet, TargetLimit } from "./wallets.ts";
 
 /** Limits of one wallet that go by while one is being set, at the most. */
 const ROUNDS_MAX = 20;
@@ -51,11 +51,11 @@ export class WalletLimits {
     if (deployed === undefined || !isTransaction(deployed)) return;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       const set = await outbox.under(limitPrefix(wallet));
-      const wanted = await wallets.wantedLimit(wallet);
+      const wanted = await wallets.targetLimit(wallet);
       const last = set.findLast(isTransaction);
       const isSet = last?.limitVersion === wanted.policyVersion;
       // One more try at each occasion: it is undone again as long as the service is no spender.
-      if (isSet && (round > 0 || !(await this.#isUndone(last)))) return;
+      if (isSet && (round > 0 || !(await this.#isReverted(last)))) return;
       const recorded = await outbox.record([this.#call(wallet, set.length + 1, wanted)]);
       await broadcast(recorded.values());
     }
@@ -66,7 +66,7 @@ export class WalletLimits {
    * It was lost, or the contract undid it, as it does while the service is no spender of the wallet; then the limit before it
    * holds.
    */
-  async #isUndone(limit: RecordedTransaction): Promise<boolean> {
+  async #isReverted(limit: RecordedTransaction): Promise<boolean> {
     if (limit.lost !== null) return true;
     const [receipt] = await this.#dependencies.finality.now([limit]);
     return receipt?.succeeded === false;
@@ -81,7 +81,7 @@ export class WalletLimits {
 
   /** The limit that a wallet is deployed with. */
   async first(wallet: Wallet): Promise<Call> {
-    return this.#call(wallet, 1, await this.#dependencies.wallets.wantedLimit(wallet));
+    return this.#call(wallet, 1, await this.#dependencies.wallets.targetLimit(wallet));
   }
 
   /**
@@ -114,9 +114,9 @@ export class WalletLimits {
     const { outbox, wallets } = this.#dependencies;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       const set = await outbox.under(limitPrefix(wallet));
-      const wanted = await wallets.wantedLimit(wallet);
+      const wanted = await wallets.targetLimit(wallet);
       const capCents = Math.max(await neededCents(), wanted.capCents);
-      if ((await payment.isStillWanted?.()) === false) return new Map();
+      if ((await payment.mayBeSigned?.()) === false) return new Map();
       const raised = this.#call(wallet, set.length + 1, { ...wanted, capCents, policyVersion: RAISED });
       const recorded = await outbox.record([raised, payment], "behind the first");
       if (recorded.has(payment.purpose)) return recorded;
@@ -124,7 +124,7 @@ export class WalletLimits {
     throw new Error(`the limit of wallet ${wallet.address} could not be raised`);
   }
 
-  #call(wallet: Wallet, number: number, { capCents, periodSeconds, policyVersion }: WantedLimit): Call {
+  #call(wallet: Wallet, number: number, { capCents, periodSeconds, policyVersion }: TargetLimit): Call {
     const { token, tokenDecimals } = this.#dependencies.config;
     return {
       kind: "call",

@@ -27,13 +27,13 @@ import type { AgentWallets, Wallet } from "./wallets.ts";
  * How long `send` waits for the first confirmation. On a local chain that is the whole way; elsewhere a workflow follows
  * the payment.
  */
-const CONFIRMED_SOON_MS = 2_000;
-const DETACHED_SOON_MS = 5_000;
+const CONFIRMATION_WAIT_MS = 2_000;
+const DETACH_WAIT_MS = 5_000;
 
 /** Attempts of one payment, each after the contract has undone the one before, until it is given up. */
 const ATTEMPTS_MAX = 5;
 
-const UNDONE_TOO_OFTEN = {
+const REVERTED_TOO_OFTEN = {
   code: "RAIL_UNAVAILABLE",
   reason: "The chain undid the transfer again and again.",
 } as const;
@@ -67,10 +67,10 @@ export class WalletRail implements RailPort {
     if (wallet.chainCaip2 !== this.#chainCaip2) return this.#refusedOn(wallet.chainCaip2, attempt);
     const first = await this.#attempts.decide(attempt, lease);
     if (!isTransaction(first)) return refused(first.refusal);
-    const receipt = await this.#dependencies.finality.wait(first, CONFIRMED_SOON_MS);
+    const receipt = await this.#dependencies.finality.wait(first, CONFIRMATION_WAIT_MS);
     if (receipt === null) return { status: "pending", onChain: this.#onChain(first) };
     if (hasPaid(first, receipt, payment.request.transactionId)) return this.#settled(receipt);
-    return (await this.settle(profile, payment, CONFIRMED_SOON_MS, lease)) ?? { status: "pending" };
+    return (await this.settle(profile, payment, CONFIRMATION_WAIT_MS, lease)) ?? { status: "pending" };
   }
 
   async query({ request }: Payment): Promise<RailOutcome | null> {
@@ -162,7 +162,7 @@ export class WalletRail implements RailPort {
     const isOver = last === undefined || lastIsMined || (await taken.isLost(last));
     const next = isOver ? before.length + 1 : before.length;
     const sent = await this.#sendDetach(wallet, `${prefix}${String(next)}`);
-    if ((await finality.wait(sent, DETACHED_SOON_MS)) === null) return "pending";
+    if ((await finality.wait(sent, DETACH_WAIT_MS)) === null) return "pending";
     return (await this.#isSpender(wallet)) ? "pending" : "detached";
   }
 
@@ -236,7 +236,7 @@ export class WalletRail implements RailPort {
     const { amountCents, wallet } = attempt;
     const remedy =
       attempt.number > ATTEMPTS_MAX
-        ? ({ kind: "refuse", refusal: UNDONE_TOO_OFTEN } as const)
+        ? ({ kind: "refuse", refusal: REVERTED_TOO_OFTEN } as const)
         : await diagnose(this.#dependencies, attempt);
     if (remedy.kind === "refuse" && remedy.refusal === NOT_THERE && !(await this.#isDeploymentOver(wallet)))
       return false;
@@ -244,7 +244,7 @@ export class WalletRail implements RailPort {
     if (remedy.kind === "refuse") {
       await outbox.record([refusalOf(attempt, remedy.refusal)]);
       // While the service was no spender, its limits went by without an effect.
-      this.#attempts.lookAnewAt(wallet);
+      this.#attempts.recheckLimit(wallet);
       return true;
     }
     const needed = async () => (await this.#chargedCents(wallet)) + amountCents;
@@ -269,7 +269,7 @@ export class WalletRail implements RailPort {
   async #chargedCents({ address }: Wallet): Promise<number> {
     const { outbox, rpc, signer } = this.#dependencies;
     const mined = await rpc.nonceAt(signer.address, "latest");
-    const waiting = (await outbox.movedBy([address], mined)).get(address)?.takenCents ?? 0;
+    const waiting = (await outbox.movedBy([address], mined)).get(address)?.debitCents ?? 0;
     return waiting + (await spentCents(this.#dependencies, address));
   }
 
@@ -287,8 +287,8 @@ export class WalletRail implements RailPort {
     const newest = sent.findLast(({ lost }) => lost === null);
     const onChain = newest === undefined ? {} : { onChain: this.#onChain(newest) };
     // Each is in the chain or can never be in it, and none has paid.
-    const undone = sent.every(({ lost }, at) => lost !== null || receipts[at] !== null);
-    if (!isTransaction(last) && undone) return { ...refused(last.refusal), ...onChain };
+    const allReverted = sent.every(({ lost }, at) => lost !== null || receipts[at] !== null);
+    if (!isTransaction(last) && allReverted) return { ...refused(last.refusal), ...onChain };
     return { status: "pending", ...onChain };
   }
 

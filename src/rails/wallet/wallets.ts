@@ -19,24 +19,24 @@ export interface Wallet {
 }
 
 /** The limit that a wallet is to have, and the version of the policy that it mirrors. */
-export interface WantedLimit extends SpendingLimit {
+export interface TargetLimit extends SpendingLimit {
   readonly policyVersion: number;
 }
 
 /** The limit that an actor asked for last. Beside the agent's record, which follows its actor more slowly. */
-interface WalletLimitDocument extends WantedLimit {
+interface WalletLimitDocument extends TargetLimit {
   readonly _id: string;
 }
 
 /** Wallets in memory; each is read once. */
-const KEPT_MAX = 50_000;
+const CACHED_WALLETS_MAX = 50_000;
 
 /** The wallets of agents, and the limits that they are to have. */
 export class AgentWallets {
   readonly #agents: Collection<AgentDocument>;
   readonly #limits: Collection<WalletLimitDocument>;
   /** A wallet never changes, so what was found once stays good. */
-  readonly #kept = new LRUCache<string, Wallet>({ max: KEPT_MAX });
+  readonly #kept = new LRUCache<string, Wallet>({ max: CACHED_WALLETS_MAX });
 
   constructor(db: Db) {
     this.#agents = db.collection(COLLECTIONS.agents);
@@ -71,7 +71,7 @@ export class AgentWallets {
   }
 
   /** The newest limit that is known, whichever of the two records has heard of it first. */
-  async wantedLimit({ address, agentId }: Wallet): Promise<WantedLimit> {
+  async targetLimit({ address, agentId }: Wallet): Promise<TargetLimit> {
     const [asked, agent] = await Promise.all([
       this.#limits.findOne({ _id: address }),
       this.#agents.findOne({ _id: agentId }, { projection: { policy: 1, policyVersion: 1 } }),

@@ -19,7 +19,7 @@ const HANDOVER_MS = 500;
 /** Between two steps of a watch that is behind. */
 const BEHIND_MS = 20;
 /** Between two steps while deliveries give way to payments. */
-const GIVING_WAY_MS = 100;
+const YIELD_MS = 100;
 /** A process that has no chain leaves its deposits to others. */
 const NO_CHAIN_MS = 60_000;
 
@@ -62,7 +62,7 @@ export function createWebhookActivities(dependencies: WebhookActivityDependencie
       let sweepAt = 0;
       await beating(watching.events, async () => {
         const left = await dispatcher.step();
-        if (left === "waiting") await sleep(GIVING_WAY_MS);
+        if (left === "waiting") await sleep(YIELD_MS);
         if (performance.now() < sweepAt) return left !== "nothing";
         sweepAt = performance.now() + SWEEP_MS;
         const begun = (await dispatcher.sweep()) + (await sweepOthers());

@@ -1,4 +1,4 @@
-import { isYoung, notYoung } from "../../lib/stamps.ts";
+import { isRecent, notRecent } from "../../lib/stamps.ts";
 import { LRUCache } from "lru-cache";
 import type { Collection, Db, Document } from "mongodb";
 import { MongoBulkWriteError } from "mongodb";
@@ -13,7 +13,7 @@ import {
   webhookCollections,
 } from "../../store/webhook-documents.ts";
 import { inputOf, newDelivery } from "./new-delivery.ts";
-import { DeliveryPace } from "./pace.ts";
+import { DeliveryThrottle } from "./throttle.ts";
 import type { EventData, WebhookWorkflows } from "./ports.ts";
 
 /**
@@ -33,7 +33,7 @@ export const SETTLED_MS = 75;
 /** Clocks are taken to differ by less: an event that waits keeps those behind it waiting. */
 const AHEAD_MS = 5_000;
 /** A delivery that was begun so long ago and is not told is begun here: whoever created it has died, or is about to. */
-const FORGOTTEN_MS = 2_000;
+const ORPHANED_AFTER_MS = 2_000;
 
 /** Of so long the payments are counted that deliveries may have to give way to. */
 const COUNTED_MS = 1_000;
@@ -74,9 +74,9 @@ export class EventDispatcher {
   readonly #dependencies: DispatcherDependencies;
   /** Events of which this process can make no delivery: a defect, which a later version may mend. */
   readonly #unspeakable = new LRUCache<string, true>({ max: UNSPEAKABLE_MAX });
-  readonly #pace: DeliveryPace;
+  readonly #throttle: DeliveryThrottle;
   readonly #elapsed: () => number;
-  #lastInTurn = "";
+  #lastServed = "";
   #counted = { at: 0, payments: 0 };
   /** When the payments were made that were told of lately. */
   #publishedAt: Date[] = [];
@@ -84,7 +84,7 @@ export class EventDispatcher {
   constructor(dependencies: DispatcherDependencies) {
     this.#dependencies = dependencies;
     this.#elapsed = dependencies.elapsed ?? (() => performance.now());
-    this.#pace = new DeliveryPace(this.#elapsed());
+    this.#throttle = new DeliveryThrottle(this.#elapsed());
     this.#events = dependencies.db.collection(COLLECTIONS.events);
     this.#webhooks = webhookCollections(dependencies.db);
   }
@@ -100,12 +100,12 @@ export class EventDispatcher {
     await this.#insert(deliveries);
     await inLines(lines, (delivery) => this.#dependencies.workflows.startDelivery(inputOf(delivery)));
     await this.#allBegun(deliveries);
-    this.#pace.begun(deliveries.length);
+    this.#throttle.begun(deliveries.length);
     const done = events.map(({ _id }) => _id).filter((id) => !this.#unspeakable.has(id));
     await this.#events.updateMany({ _id: { $in: done } }, doneWith(this.#dependencies.clock()));
     const isCut = events.length < pending.length;
     // Whoever comes after the last one who was served is served next.
-    if (isCut) this.#lastInTurn = events.at(-1)?.organizationId ?? "";
+    if (isCut) this.#lastServed = events.at(-1)?.organizationId ?? "";
     this.#remember(events);
     return isCut && deliveries.length >= allowance ? "waiting" : "more";
   }
@@ -114,7 +114,7 @@ export class EventDispatcher {
   async sweep(): Promise<number> {
     const { clock, workflows } = this.#dependencies;
     const now = clock().getTime();
-    const isForgotten = (at: Date): boolean => !isYoung(at, now, FORGOTTEN_MS, AHEAD_MS);
+    const isOrphaned = (at: Date): boolean => !isRecent(at, now, ORPHANED_AFTER_MS, AHEAD_MS);
     const unsent = await this.#webhooks.deliveries
       .find({ unsent: { $exists: true } })
       .limit(STEP_MAX)
@@ -124,21 +124,21 @@ export class EventDispatcher {
     const pending = new Set(await this.#events.distinct("_id", { _id: { $in: eventIds }, isPending: true }));
     const due = unsent.filter(
       ({ createdAt, eventId, unsent: what }) =>
-        what === "drop" || (isForgotten(createdAt) && (eventId === null || !pending.has(eventId))),
+        what === "drop" || (isOrphaned(createdAt) && (eventId === null || !pending.has(eventId))),
     );
     await inLines(
       due.map((delivery) => [delivery]),
       async (delivery) => {
         if (delivery.unsent === "begin") await workflows.startDelivery(inputOf(delivery));
         else await workflows.dropDelivery({ deliveryId: delivery._id, run: delivery.run });
-        await this.told(delivery);
+        await this.markNotified(delivery);
       },
     );
     return due.length;
   }
 
   /** Its workflow has been told of what the record says here. */
-  async told({ _id, run, unsent }: Pick<DeliveryDocument, "_id" | "run" | "unsent">): Promise<void> {
+  async markNotified({ _id, run, unsent }: Pick<DeliveryDocument, "_id" | "run" | "unsent">): Promise<void> {
     if (unsent === undefined) return;
     await this.#webhooks.deliveries.updateOne({ _id, run, unsent }, { $unset: { unsent: "" } });
   }
@@ -146,8 +146,8 @@ export class EventDispatcher {
   /** Pending events, oldest first in each organization; organizations take turns, so that none waits for another's many. */
   async #pending(): Promise<EventDocument[]> {
     const now = this.#dependencies.clock().getTime();
-    const isSettled = notYoung(now, SETTLED_MS, AHEAD_MS);
-    const organizations = this.#nextInTurn(
+    const isSettled = notRecent(now, SETTLED_MS, AHEAD_MS);
+    const organizations = this.#nextRoundRobin(
       await this.#events.distinct("organizationId", { isPending: true }),
     );
     const unspeakable = this.#unspeakable.size === 0 ? {} : { _id: { $nin: [...this.#unspeakable.keys()] } };
@@ -158,42 +158,42 @@ export class EventDispatcher {
         .limit(Math.ceil(STEP_MAX / organizations.length))
         .toArray(),
     );
-    return inTurns(await Promise.all(ofEach));
+    return roundRobin(await Promise.all(ofEach));
   }
 
   /** Some of the organizations, from the one after the last that was served. */
-  #nextInTurn(organizations: readonly string[]): string[] {
-    const after = organizations.filter((id) => id > this.#lastInTurn);
-    const before = organizations.filter((id) => id <= this.#lastInTurn);
+  #nextRoundRobin(organizations: readonly string[]): string[] {
+    const after = organizations.filter((id) => id > this.#lastServed);
+    const before = organizations.filter((id) => id <= this.#lastServed);
     const next = [...after.toSorted(), ...before.toSorted()].slice(0, ORGANIZATIONS_MAX);
-    this.#lastInTurn = next.at(-1) ?? "";
+    this.#lastServed = next.at(-1) ?? "";
     return next;
   }
 
   async #allowance(): Promise<number> {
     const load = this.#dependencies.load();
-    const paymentsPerSecond = this.#pace.dependsOnPayments(load) ? await this.#paymentsPerSecond() : 0;
-    return this.#pace.allowance({ load, paymentsPerSecond }, this.#elapsed());
+    const paymentsPerSecond = this.#throttle.dependsOnPayments(load) ? await this.#paymentsPerSecond() : 0;
+    return this.#throttle.allowance({ load, paymentsPerSecond }, this.#elapsed());
   }
 
   /** That payments were told of, for as long as they count: also where nobody asks for their rate. */
   #remember(events: readonly EventDocument[]): void {
     const since = new Date(this.#dependencies.clock().getTime() - COUNTED_MS);
-    const told = events.filter(({ type }) => OF_PAYMENTS.has(type)).map(({ createdAt }) => createdAt);
-    this.#publishedAt = [...this.#publishedAt, ...told].filter((at) => at >= since);
+    const published = events.filter(({ type }) => OF_PAYMENTS.has(type)).map(({ createdAt }) => createdAt);
+    this.#publishedAt = [...this.#publishedAt, ...published].filter((at) => at >= since);
   }
 
   /** Payments of the last second that have ended: those that are still to be told of, and those that were told of since. */
   async #paymentsPerSecond(): Promise<number> {
     const now = this.#dependencies.clock().getTime();
     const since = new Date(now - COUNTED_MS);
-    const told = this.#publishedAt.filter((at) => at >= since);
+    const published = this.#publishedAt.filter((at) => at >= since);
     if (now - this.#counted.at < RECOUNTED_MS) return this.#counted.payments;
     const unsent = await this.#events.countDocuments(
       { isPending: true, createdAt: { $gte: since }, type: { $in: [...OF_PAYMENTS] } },
       { limit: COUNTED_MAX },
     );
-    this.#counted = { at: now, payments: unsent + told.length };
+    this.#counted = { at: now, payments: unsent + published.length };
     return this.#counted.payments;
   }
 
@@ -228,7 +228,7 @@ export class EventDispatcher {
       }
       made += subscribed.length;
     }
-    return { events, lines: inTurns([...linesOfEach.values()].map((lines) => [...lines.values()])) };
+    return { events, lines: roundRobin([...linesOfEach.values()].map((lines) => [...lines.values()])) };
   }
 
   /** What an event says; null where that can't be said, which must not keep other events. */
@@ -282,7 +282,7 @@ async function inLines<T>(lines: readonly (readonly T[])[], work: (each: T) => P
 }
 
 /** The first of each, then the second of each, and so on. */
-function inTurns<T>(lists: readonly (readonly T[])[]): T[] {
+function roundRobin<T>(lists: readonly (readonly T[])[]): T[] {
   const longest = Math.max(0, ...lists.map(({ length }) => length));
   return Array.from({ length: longest }, (_, index) =>
     lists.flatMap((list) => list.slice(index, index + 1)),

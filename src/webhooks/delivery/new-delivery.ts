@@ -6,7 +6,7 @@ import type { DeliveryDocument, EndpointDocument } from "../../store/webhook-doc
 const DAY_MS = 86_400_000;
 
 /** When a delivery's record goes, from now on. */
-export const keptUntil = (now: Date, retentionDays: number): Date =>
+export const retainedUntil = (now: Date, retentionDays: number): Date =>
   new Date(now.getTime() + retentionDays * DAY_MS);
 
 export interface NewDelivery {
@@ -62,7 +62,7 @@ const begun = (endpoint: NewDelivery["endpoint"], now: Date, retentionDays: numb
   runAttempts: 0,
   nextAttemptAt: null,
   createdAt: now,
-  expiresAt: keptUntil(now, retentionDays),
+  expiresAt: retainedUntil(now, retentionDays),
   unsent: "begin" as const,
 });
 

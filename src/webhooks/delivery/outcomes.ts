@@ -2,7 +2,7 @@ import type { ClientSession, Document, MongoClient } from "mongodb";
 import { DISABLE_AFTER_FAILURES } from "../../domain/webhooks/attempts.ts";
 import type { Clock } from "../../payments/ports.ts";
 import {
-  ATTEMPTS_KEPT,
+  ATTEMPTS_RETAINED_MAX,
   type AttemptRecord,
   type DeliveryDocument,
   type EndpointDocument,
@@ -127,7 +127,7 @@ const withAttempt = (attempt: AttemptRecord, change: object): Document[] => [
   {
     $set: {
       attempts: {
-        $slice: [{ $concatArrays: ["$attempts", [{ $literal: attempt }]] }, -ATTEMPTS_KEPT],
+        $slice: [{ $concatArrays: ["$attempts", [{ $literal: attempt }]] }, -ATTEMPTS_RETAINED_MAX],
       },
       runAttempts: { $add: ["$runAttempts", 1] },
       attemptCount: { $add: ["$attemptCount", 1] },

@@ -10,7 +10,7 @@ import {
   type WebhookCollections,
   webhookCollections,
 } from "../../store/webhook-documents.ts";
-import { deliveryIdOf, inputOf, keptUntil, newDelivery } from "./new-delivery.ts";
+import { deliveryIdOf, inputOf, retainedUntil, newDelivery } from "./new-delivery.ts";
 import type { EventData, WebhookWorkflows } from "./ports.ts";
 
 /** Events that one step looks at, and deliveries that one replay queues. */
@@ -58,7 +58,7 @@ export class Redeliveries {
           runAttempts: 0,
           nextAttemptAt: null,
           unsent: "begin",
-          expiresAt: keptUntil(clock(), retentionDays),
+          expiresAt: retainedUntil(clock(), retentionDays),
         },
       },
       { returnDocument: "after" },

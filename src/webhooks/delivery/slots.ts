@@ -10,21 +10,21 @@ const SLOW_MAX = 100;
 const TESTS_MAX = 4;
 
 /** Between the exchange that was just refused a place and the next look. */
-const LOOK_AGAIN_MIN_MS = 500;
-const LOOK_AGAIN_MAX_MS = 600_000;
+const RETRY_MIN_MS = 500;
+const RETRY_MAX_MS = 600_000;
 /** What an exchange is expected to take before any has ended. */
 const FIRST_GUESS_MS = 500;
 /** How much a new duration counts. */
 const WEIGHT = 0.2;
-const REMEMBERED_MAX = 10_000;
+const TRACKED_MAX = 10_000;
 
 /** A place to send from; whoever has one gives it back. */
 export interface Slot {
   release(elapsedMs: number): void;
 }
 
-interface Pace {
-  underWay: number;
+interface Usage {
+  inFlight: number;
   /** What exchanges take of late. */
   typicalMs: number;
   /** Until then those that were refused have been told to come. */
@@ -33,8 +33,8 @@ interface Pace {
 
 /** How many at a time. */
 interface Bound {
-  readonly pace: Pace;
-  readonly places: number;
+  readonly usage: Usage;
+  readonly max: number;
 }
 
 export interface SlotRequest {
@@ -48,10 +48,10 @@ export interface SlotRequest {
  * for a place: whoever gets none is told when to come again, each later than the one before, by what exchanges take.
  */
 export class DeliverySlots {
-  readonly #endpoints = new Map<string, Pace>();
-  readonly #organizations = new Map<string, Pace>();
-  readonly #tests = new Map<string, Pace>();
-  readonly #slow = freshPace();
+  readonly #endpoints = new Map<string, Usage>();
+  readonly #organizations = new Map<string, Usage>();
+  readonly #tests = new Map<string, Usage>();
+  readonly #slow = unused();
   readonly #now: () => number;
 
   /** `now`: a monotonic clock in milliseconds. */
@@ -62,59 +62,59 @@ export class DeliverySlots {
   /** A place, or the milliseconds after which to come again. */
   take({ endpointId, isTest, organizationId }: SlotRequest): Slot | number {
     const bounds = isTest ? this.#boundsOfTest(organizationId) : this.#bounds(endpointId, organizationId);
-    const full = bounds.find(({ pace, places }) => pace.underWay >= places);
+    const full = bounds.find(({ usage, max }) => usage.inFlight >= max);
     if (full !== undefined) return this.#reserve(full);
-    for (const { pace } of bounds) pace.underWay += 1;
+    for (const { usage } of bounds) usage.inFlight += 1;
     return {
       release: (elapsedMs) => {
-        for (const { pace } of bounds) this.#release(pace, elapsedMs);
+        for (const { usage } of bounds) this.#release(usage, elapsedMs);
       },
     };
   }
 
   #boundsOfTest(organizationId: string): Bound[] {
-    return [{ pace: paceOf(this.#tests, organizationId), places: TESTS_MAX }];
+    return [{ usage: usageOf(this.#tests, organizationId), max: TESTS_MAX }];
   }
 
   #bounds(endpointId: string, organizationId: string): Bound[] {
-    const endpoint = paceOf(this.#endpoints, endpointId);
-    const organization = { pace: paceOf(this.#organizations, organizationId), places: OF_ORGANIZATION_MAX };
-    if (endpoint.typicalMs < SLOW_MS) return [{ pace: endpoint, places: OF_ENDPOINT_MAX }, organization];
+    const endpoint = usageOf(this.#endpoints, endpointId);
+    const organization = { usage: usageOf(this.#organizations, organizationId), max: OF_ORGANIZATION_MAX };
+    if (endpoint.typicalMs < SLOW_MS) return [{ usage: endpoint, max: OF_ENDPOINT_MAX }, organization];
     return [
-      { pace: endpoint, places: OF_SLOW_ENDPOINT_MAX },
-      { pace: this.#slow, places: SLOW_MAX },
+      { usage: endpoint, max: OF_SLOW_ENDPOINT_MAX },
+      { usage: this.#slow, max: SLOW_MAX },
       organization,
     ];
   }
 
-  #release(pace: Pace, elapsedMs: number): void {
-    const [before, now] = [pace.typicalMs, this.#now()];
-    pace.underWay -= 1;
-    pace.typicalMs += (elapsedMs - before) * WEIGHT;
+  #release(usage: Usage, elapsedMs: number): void {
+    const [before, now] = [usage.typicalMs, this.#now()];
+    usage.inFlight -= 1;
+    usage.typicalMs += (elapsedMs - before) * WEIGHT;
     // Who comes when its receiver is well again does not wait for as long as those who came while it was not.
-    const ahead = pace.reservedUntil - now;
-    if (pace.typicalMs < before && ahead > 0) pace.reservedUntil = now + (ahead * pace.typicalMs) / before;
+    const ahead = usage.reservedUntil - now;
+    if (usage.typicalMs < before && ahead > 0) usage.reservedUntil = now + (ahead * usage.typicalMs) / before;
   }
 
-  #reserve({ pace, places }: Bound): number {
+  #reserve({ usage, max }: Bound): number {
     const now = this.#now();
-    const earliest = now + LOOK_AGAIN_MIN_MS;
-    pace.reservedUntil = Math.max(earliest, pace.reservedUntil + pace.typicalMs / places);
-    return Math.min(LOOK_AGAIN_MAX_MS, pace.reservedUntil - now);
+    const earliest = now + RETRY_MIN_MS;
+    usage.reservedUntil = Math.max(earliest, usage.reservedUntil + usage.typicalMs / max);
+    return Math.min(RETRY_MAX_MS, usage.reservedUntil - now);
   }
 }
 
-const freshPace = (): Pace => ({ underWay: 0, typicalMs: FIRST_GUESS_MS, reservedUntil: 0 });
+const unused = (): Usage => ({ inFlight: 0, typicalMs: FIRST_GUESS_MS, reservedUntil: 0 });
 
-function paceOf(paces: Map<string, Pace>, id: string): Pace {
-  const known = paces.get(id);
+function usageOf(usages: Map<string, Usage>, id: string): Usage {
+  const known = usages.get(id);
   if (known !== undefined) return known;
-  if (paces.size >= REMEMBERED_MAX) forgetIdle(paces);
-  const fresh = freshPace();
-  paces.set(id, fresh);
+  if (usages.size >= TRACKED_MAX) evictIdle(usages);
+  const fresh = unused();
+  usages.set(id, fresh);
   return fresh;
 }
 
-function forgetIdle(paces: Map<string, Pace>): void {
-  for (const [id, { underWay }] of paces) if (underWay === 0) paces.delete(id);
+function evictIdle(usages: Map<string, Usage>): void {
+  for (const [id, { inFlight }] of usages) if (inFlight === 0) usages.delete(id);
 }

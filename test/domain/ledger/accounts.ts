@@ -26,7 +26,7 @@ export function openAccount(world: LedgerWorld, team: number): void {
   mustEqual(reply, { kind: "opened", changed: true }, "an account");
   must(live <= BOUNDS.accounts, "more accounts than there may be");
   must(weight < BOUNDS.openedBelowBytes, "an account beyond the ledger's weight");
-  world.book.agents.set(opened.agentId, { ...opened, policyVersion: 1, standing: "active", events: [] });
+  world.book.agents.set(opened.agentId, { ...opened, policyVersion: 1, status: "active", events: [] });
 }
 
 export function changePolicy(world: LedgerWorld, { agent: place, patch, stale }: ActionOf<"policy">): void {
@@ -35,7 +35,7 @@ export function changePolicy(world: LedgerWorld, { agent: place, patch, stale }:
   const { agentId, policyVersion } = agent;
   const version = stale ? policyVersion - 1 : policyVersion;
   const reply = world.judge({ kind: "change_policy", agentId, patch, version, requestId: world.requestId() });
-  if (agent.standing === "closed") return mustEqual(reply, { kind: "no_account" }, "a policy of none");
+  if (agent.status === "closed") return mustEqual(reply, { kind: "no_account" }, "a policy of none");
   if (stale) return mustEqual(reply, { kind: "version_conflict", version: policyVersion }, "a stale policy");
   agent.policy = { ...agent.policy, ...patch };
   agent.policyVersion += 1;
@@ -45,14 +45,14 @@ export function changePolicy(world: LedgerWorld, { agent: place, patch, stale }:
 export function life(world: LedgerWorld, { agent: place, change }: ActionOf<"life">): void {
   const agent = world.agent(place);
   if (agent === undefined) return;
-  world.note(`${change}${agent.standing === "closed" ? " of a closed one" : ""}`);
+  world.note(`${change}${agent.status === "closed" ? " of a closed one" : ""}`);
   switch (change) {
     case "stop":
-      setStanding(world, agent, "pause");
+      setAccountStatus(world, agent, "pause");
       return setKey(world, agent, null);
     case "pause":
     case "resume":
-      return setStanding(world, agent, change);
+      return setAccountStatus(world, agent, change);
     case "revoke":
       return setKey(world, agent, null);
     case "mint":
@@ -66,27 +66,27 @@ export function life(world: LedgerWorld, { agent: place, change }: ActionOf<"lif
   }
 }
 
-function setStanding(world: LedgerWorld, agent: BookedAgent, change: "pause" | "resume"): void {
+function setAccountStatus(world: LedgerWorld, agent: BookedAgent, change: "pause" | "resume"): void {
   const { agentId } = agent;
   const expected = world.quietAfterMs(agentId);
   const reply = world.judge({ kind: change, agentId, requestId: world.requestId() });
-  if (agent.standing === "closed") return mustEqual(reply, { kind: "no_account" }, `${change} of none`);
-  const standing = change === "pause" ? "paused" : "active";
-  const changed = agent.standing !== standing;
-  const quietAfterMs = standing === "paused" ? expected : 0;
-  mustEqual(reply, { kind: "standing", standing, changed, quietAfterMs }, `${change} of ${agentId}`);
+  if (agent.status === "closed") return mustEqual(reply, { kind: "no_account" }, `${change} of none`);
+  const status = change === "pause" ? "paused" : "active";
+  const changed = agent.status !== status;
+  const quietAfterMs = status === "paused" ? expected : 0;
+  mustEqual(reply, { kind: "account_status", status, changed, quietAfterMs }, `${change} of ${agentId}`);
   if (!changed) return;
-  agent.standing = standing;
+  agent.status = status;
   const revision = world.account(agentId)?.revision ?? 0;
-  agent.events.push({ type: standing === "paused" ? "agent.paused" : "agent.resumed", revision });
-  if (standing === "paused" && agent.keyId === null) world.withdraw(agentId);
+  agent.events.push({ type: status === "paused" ? "agent.paused" : "agent.resumed", revision });
+  if (status === "paused" && agent.keyId === null) world.withdraw(agentId);
 }
 
 function setKey(world: LedgerWorld, agent: BookedAgent, keyId: string | null): void {
   follow(world, agent.agentId, { keyId, isArchived: false });
-  if (agent.standing === "closed") return;
+  if (agent.status === "closed") return;
   agent.keyId = keyId;
-  if (keyId === null && agent.standing === "paused") world.withdraw(agent.agentId);
+  if (keyId === null && agent.status === "paused") world.withdraw(agent.agentId);
 }
 
 function follow(
@@ -108,9 +108,9 @@ function close(world: LedgerWorld, agent: BookedAgent): void {
   const own = world.openPayments().filter((each) => each.agentId === agentId);
   const held = own.filter(({ payment }) => payment.phase === "held");
   const reply = follow(world, agentId, { keyId: null, isArchived: true });
-  const ended = agent.standing === "closed" ? [] : held.map(({ request }) => request.transactionId);
+  const ended = agent.status === "closed" ? [] : held.map(({ request }) => request.transactionId);
   mustEqual(reply, { kind: "followed", ended }, "a closed account");
-  if (agent.standing === "closed") return;
+  if (agent.status === "closed") return;
   for (const booked of held) {
     const isLate = world.now >= (booked.payment.approval?.expiresAt ?? 0);
     const now = world.open(agentId, booked.request.transactionId);
@@ -118,8 +118,8 @@ function close(world: LedgerWorld, agent: BookedAgent): void {
     mustEqual(now.status, isLate ? "expired" : "denied", "what was on hold of a closed account");
     booked.payment = now;
   }
-  if (agent.standing === "paused") world.withdraw(agentId);
-  agent.standing = "closed";
+  if (agent.status === "paused") world.withdraw(agentId);
+  agent.status = "closed";
   agent.keyId = null;
   if (held.length > 0) world.book.counted(agentId, world.now);
 }

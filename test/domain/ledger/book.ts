@@ -7,7 +7,7 @@ import {
   type Account,
   type Ledger,
   type OpenPayment,
-  type Standing,
+  type AccountStatus,
   summaryOf,
 } from "../../../src/domain/ledger/state.ts";
 import { weightOf } from "../../../src/domain/ledger/weight.ts";
@@ -34,7 +34,7 @@ export interface BookedAgent {
   readonly teamId: string;
   policy: BudgetPolicy;
   policyVersion: number;
-  standing: Standing;
+  status: AccountStatus;
   keyId: string | null;
   /** What is told of it and not confirmed, with the revision of the account that brought it. */
   events: BookedEvent[];
@@ -110,9 +110,9 @@ export class LedgerBook {
 
   /** Why a payment of so much must be denied now; null: it must not. `own`: a payment on hold that is checked again. */
   denialOf(agent: BookedAgent, amountCents: number, now: number, own?: BookedPayment): string | null {
-    const { agentId, policy, standing, teamId } = agent;
-    if (standing === "paused") return "AGENT_PAUSED";
-    if (standing === "closed") return "AGENT_ARCHIVED";
+    const { agentId, policy, status, teamId } = agent;
+    if (status === "paused") return "AGENT_PAUSED";
+    if (status === "closed") return "AGENT_ARCHIVED";
     const others = this.payments.filter((each) => each !== own);
     const book = own === undefined ? this.payments : others;
     const used = (isUnder: (payment: BookedPayment) => boolean): number =>
@@ -209,13 +209,13 @@ export class LedgerBook {
 
   #auditAccount(account: Account, agent: BookedAgent, now: number): void {
     const { agentId, usage } = account;
-    const { keyId, policy, policyVersion, standing } = agent;
+    const { keyId, policy, policyVersion, status } = agent;
     const { spentCents, reservedCents } = usage;
     const own = this.totals((each) => each.agentId === agentId);
     mustAgree({ spentCents, reservedCents }, own, `the totals of ${agentId}`);
     this.#auditUsage(account, now);
-    const known = { standing: account.standing, keyId: account.keyId };
-    mustAgree(known, { standing, keyId }, `standing and key of ${agentId}`);
+    const known = { status: account.status, keyId: account.keyId };
+    mustAgree(known, { status, keyId }, `status and key of ${agentId}`);
     mustAgree({ ...account.policy }, { ...policy }, `the policy of ${agentId}`);
     mustAgree(account.policyVersion, policyVersion, `the version of the policy of ${agentId}`);
     for (const open of account.open.values()) this.#auditOpen(open);
@@ -268,7 +268,7 @@ export class LedgerBook {
   #auditGone(agentId: string): void {
     const isOwn = (each: BookedPayment): boolean => each.agentId === agentId;
     mustAgree(this.#sum("pending", isOwn), 0, `on hold for ${agentId}, which is gone`);
-    mustAgree(this.agents.get(agentId)?.standing, "closed", `the standing of ${agentId}, which is gone`);
+    mustAgree(this.agents.get(agentId)?.status, "closed", `the status of ${agentId}, which is gone`);
   }
 }
 

@@ -64,7 +64,7 @@ class Project {
   pay({ agentId, keyId }: Holder, amountCents: number, characters = 10): { id: string; reply: LedgerReply } {
     const texts = { purpose: this.some.text(characters), recipient: this.some.text(characters, "letters") };
     const request = this.some.request(amountCents, texts);
-    const pay = { kind: "pay", approvalWindowSeconds: 86_400, lookedUpThrough: 1e9 } as const;
+    const pay = { kind: "pay", approvalWindowSeconds: 86_400, recordsCheckedThrough: 1e9 } as const;
     return { id: request.transactionId, reply: this.ask({ ...pay, agentId, keyId, request }) };
   }
 
@@ -134,7 +134,7 @@ describe("how much a ledger holds", function () {
     }
     project.answerRequests(2 * REQUESTS_KEPT);
     expect(ledger.keys.count).to.be.within(0.9 * LEDGER_BOUNDS.closedKeys, LEDGER_BOUNDS.closedKeys);
-    expect(ledger.answers.size).to.equal(REQUESTS_KEPT);
+    expect(ledger.replies.size).to.equal(REQUESTS_KEPT);
     project.expectToFit("a tenth busy");
   });
 

@@ -4,7 +4,7 @@ import {
   dueNow,
   isWithItsApproval,
   paymentDueAt,
-  putOff,
+  postpone,
 } from "../../../src/domain/ledger/due.ts";
 import { KEY, TestAccount } from "../support/account.ts";
 import { DAY, HOUR, NOON, profile, SECOND } from "../support/actor.ts";
@@ -102,7 +102,7 @@ describe("what a ledger sees to itself", () => {
     const paces: number[] = [];
     for (const waited of [SWEEP_MS, 3 * SWEEP_MS, HOUR, 5 * HOUR]) {
       account.now += waited;
-      putOff(account.state, id, account.now, "waits");
+      postpone(account.state, id, account.now, "waits");
       paces.push(dueAt(account, id));
     }
     expect(paces).to.deep.equal([SWEEP_MS, 4 * SWEEP_MS, HOUR, HOUR]);
@@ -119,7 +119,7 @@ describe("what a ledger sees to itself", () => {
     account.now += HOUR;
     account.follow({ keyId: null });
     expect(dueAt(account, id), "withdrawn").to.equal(0);
-    putOff(account.state, id, account.now, "waits");
+    postpone(account.state, id, account.now, "waits");
     expect(dueAt(account, id), "put off").to.equal(SWEEP_MS);
   });
 
@@ -127,8 +127,8 @@ describe("what a ledger sees to itself", () => {
     const account = quiet();
     const id = sent(account);
     account.now += SWEEP_MS;
-    putOff(account.state, id, account.now, "waits");
-    putOff(account.state, "txn_none", account.now, "waits");
+    postpone(account.state, id, account.now, "waits");
+    postpone(account.state, "txn_none", account.now, "waits");
     expect(dueAt(account, id)).to.equal(SWEEP_MS);
   });
 
@@ -172,7 +172,7 @@ describe("what a ledger sees to itself", () => {
     const request = account.request(5);
     account.now += 3 * SECOND;
     const pay = { kind: "pay", agentId: "agent-2", keyId: KEY, approvalWindowSeconds: 60 } as const;
-    account.judge({ ...pay, request, lookedUpThrough: 0 });
+    account.judge({ ...pay, request, recordsCheckedThrough: 0 });
     account.now += SECOND;
     sent(account);
     const next = Math.min(

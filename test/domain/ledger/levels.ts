@@ -45,7 +45,7 @@ export function teamCap(
   world.book.caps.set(teamId, { capCents, version: version + 1 });
   heardOfCaps(world, reply.caps, [teamId], isRecorded);
   for (const agent of members) {
-    if (agent.standing === "closed" || agent.policy.budgetCents === budgetCents) continue;
+    if (agent.status === "closed" || agent.policy.budgetCents === budgetCents) continue;
     agent.policy = { ...agent.policy, budgetCents };
     agent.policyVersion += 1;
   }

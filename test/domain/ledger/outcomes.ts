@@ -1,5 +1,5 @@
 import { must, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
-import { isOnItsWay } from "../../../src/domain/ledger/lease.ts";
+import { isInFlight } from "../../../src/domain/ledger/lease.ts";
 import { moneyOf, type Payment, type RailOutcome, settle } from "../../../src/domain/ledger/payment.ts";
 import type { LedgerCommand } from "../../../src/domain/ledger/commands.ts";
 import { human } from "../support/actor.ts";
@@ -17,7 +17,7 @@ const OUTCOMES: Readonly<Record<Fate, RailOutcome>> = {
   withheld: { status: "withheld" },
 };
 
-const isAtItsRail = (payment: Payment): boolean => isOnItsWay(payment) || payment.phase === "following";
+const isAtItsRail = (payment: Payment): boolean => isInFlight(payment) || payment.phase === "following";
 
 /** The rail says what became of a payment; said too late, or of what was never sent, it changes nothing. */
 export function rail(world: LedgerWorld, { confirms, fate, isAny, pick }: ActionOf<"rail">): void {
@@ -103,8 +103,8 @@ export function ask(world: LedgerWorld, { pick }: ActionOf<"ask">): void {
   if (booked === undefined) return;
   const { agentId, payment, request } = booked;
   const reply = world.judge({ kind: "request_lease", agentId, transactionId: request.transactionId });
-  if (!isOnItsWay(payment)) return mustEqual(reply.kind, "payment", "lease for what is not to be sent");
-  const isPaused = world.book.agents.get(agentId)?.standing === "paused";
+  if (!isInFlight(payment)) return mustEqual(reply.kind, "payment", "lease for what is not to be sent");
+  const isPaused = world.book.agents.get(agentId)?.status === "paused";
   const lease = booked.isWithdrawn ? "withdraw" : isPaused ? "wait" : "send";
   mustEqual(reply, { kind: "lease", lease }, `lease to send ${request.transactionId}`);
   if (lease === "send") world.grantLease(agentId);

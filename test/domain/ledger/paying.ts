@@ -27,15 +27,15 @@ export function pay(world: LedgerWorld, action: ActionOf<"pay">): void {
   const asked = { action, agent, keyId, known, request };
   const weight = world.ledger.weightBytes;
   let reply = world.judge(payCommand(asked, 0));
-  if (reply.kind === "look_up") reply = lookUp(world, asked, reply.closed);
+  if (reply.kind === "records_check_required") reply = lookUp(world, asked, reply.closed);
   if (reply.kind === "decided") must(weight < BOUNDS.paidBelowBytes, "a payment beyond the ledger's weight");
   heardOfPayment(world, asked, reply);
 }
 
 function payCommand(
   { action, agent, keyId, request }: Asked,
-  lookedUpThrough: number,
-  likeAt?: number,
+  recordsCheckedThrough: number,
+  similarAt?: number,
 ): CommandOf<"pay"> {
   const rules = CHECKS[action.rules];
   return {
@@ -44,8 +44,8 @@ function payCommand(
     keyId,
     request,
     approvalWindowSeconds: APPROVAL_WINDOW_SECONDS,
-    lookedUpThrough,
-    ...(rules === undefined ? {} : { rules: likeAt === undefined ? rules : { ...rules, likeAt } }),
+    recordsCheckedThrough,
+    ...(rules === undefined ? {} : { rules: similarAt === undefined ? rules : { ...rules, similarAt } }),
   };
 }
 
@@ -102,10 +102,10 @@ function lookUp(world: LedgerWorld, asked: Asked, closed: number): LedgerReply {
 function heardOfPayment(world: LedgerWorld, asked: Asked, reply: LedgerReply): void {
   const { agent, keyId, known, request } = asked;
   if (known !== undefined) return heardOfReplay(world, known, asked, reply);
-  if (world.account(agent.agentId) === undefined || agent.standing === "closed") {
+  if (world.account(agent.agentId) === undefined || agent.status === "closed") {
     return mustEqual(reply, { kind: "no_account" }, "a payment without an account");
   }
-  if (keyId !== agent.keyId) return mustEqual(reply, { kind: "dead_key" }, "a payment by another key");
+  if (keyId !== agent.keyId) return mustEqual(reply, { kind: "inactive_key" }, "a payment by another key");
   if (areStale(world, agent, request)) {
     world.note("stale rules");
     return mustEqual(reply, { kind: "stale_rules" }, "a payment by old rules");
@@ -140,8 +140,8 @@ function heardOfReplay(
   if (world.open(agent.agentId, transactionId) === undefined) {
     const answers = ["recorded"];
     // The ledger may have forgotten the idempotency key; then who asks comes first.
-    if (agent.standing === "closed") answers.push("no_account");
-    if (agent.keyId !== keyId) answers.push("dead_key");
+    if (agent.status === "closed") answers.push("no_account");
+    if (agent.keyId !== keyId) answers.push("inactive_key");
     return must(answers.includes(reply.kind), () => `a replay was answered ${reply.kind}`);
   }
   const samePayload = known.request.payloadHash === request.payloadHash;

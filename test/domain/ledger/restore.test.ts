@@ -46,14 +46,14 @@ function paymentsOf(world: LedgerWorld, { agentId, teamId }: BookedAgent): Payme
 
 /** What the agent's actor and record say of it. */
 function recordedAccount(agent: BookedAgent, lost: Account, payments: PaymentsOfRecords): RecordedAccount {
-  const { agentId, keyId, policy, policyVersion, standing, teamId } = agent;
+  const { agentId, keyId, policy, policyVersion, status, teamId } = agent;
   return {
     agentId,
     teamId,
     name: lost.name,
     keyId,
-    standing: standing === "paused" ? "paused" : "active",
-    isArchived: standing === "closed",
+    status: status === "paused" ? "paused" : "active",
+    isArchived: status === "closed",
     agentRevision: lost.followedRevision,
     policy,
     policyVersion,
@@ -72,7 +72,7 @@ function recordsOf(world: LedgerWorld): RecordedProject {
   for (const agent of book.agents.values()) {
     const payments = paymentsOf(world, agent);
     const lost = ledger.accounts.get(agent.agentId);
-    const isDropped = agent.standing === "closed" && payments.all.open.length === 0;
+    const isDropped = agent.status === "closed" && payments.all.open.length === 0;
     if (lost !== undefined && !isDropped) accounts.push(recordedAccount(agent, lost, payments));
     else {
       const { teamId } = agent;

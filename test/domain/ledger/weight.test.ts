@@ -44,7 +44,13 @@ function ledgerOf(mixture: Mixture): { ledger: Ledger; now: number } {
     const [agentId, keyId] = [some.uuid(), some.id("akey")];
     const policy = { ...openPolicy, ...some.policy(), autoApprovalThresholdCents: 0 };
     ask({ kind: "open_account", agentId, teamId, keyId, name: text(mixture.name), policy });
-    const pay = { kind: "pay", agentId, keyId, approvalWindowSeconds: 86_400, lookedUpThrough: 1e9 } as const;
+    const pay = {
+      kind: "pay",
+      agentId,
+      keyId,
+      approvalWindowSeconds: 86_400,
+      recordsCheckedThrough: 1e9,
+    } as const;
     for (let payment = 0; payment < mixture.settled + mixture.open; payment += 1) {
       const texts = { purpose: text(mixture.texts), recipient: text(Math.ceil(mixture.texts / 5) * 2) };
       const request = some.request(some.random.between(1, 1_000_000), texts);

@@ -1,5 +1,5 @@
 import { must } from "../../../scripts/simulation/audit/violation.ts";
-import { isOnItsWay } from "../../../src/domain/ledger/lease.ts";
+import { isInFlight } from "../../../src/domain/ledger/lease.ts";
 import type { Payment } from "../../../src/domain/ledger/payment.ts";
 import type { LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import { judge } from "../../../src/domain/ledger/judge.ts";
@@ -107,7 +107,7 @@ export class LedgerWorld {
 
   /** How long others may still begin to send. */
   quietAfterMs(agentId: string): number {
-    const isAny = this.openPayments().some((each) => each.agentId === agentId && isOnItsWay(each.payment));
+    const isAny = this.openPayments().some((each) => each.agentId === agentId && isInFlight(each.payment));
     const until = this.book.leaseUntil.get(agentId) ?? 0;
     return isAny ? Math.max(0, Math.min(until - this.now, LEASE_MS)) : 0;
   }
@@ -115,7 +115,7 @@ export class LedgerWorld {
   /** The emergency stop: what was decided and not sent is not to be sent any more. */
   withdraw(agentId: string): void {
     for (const each of this.openPayments()) {
-      if (each.agentId === agentId && isOnItsWay(each.payment)) each.isWithdrawn = true;
+      if (each.agentId === agentId && isInFlight(each.payment)) each.isWithdrawn = true;
     }
   }
 }

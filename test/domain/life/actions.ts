@@ -15,7 +15,7 @@ export type Action =
   | { readonly kind: "replay" | "prove"; readonly own: boolean }
   | { readonly kind: "archive"; readonly by: ArchiveBy }
   | { readonly kind: "rename"; readonly name: string }
-  | { readonly kind: "standing"; readonly standing: "active" | "paused"; readonly isOld: boolean }
+  | { readonly kind: "status"; readonly status: "active" | "paused"; readonly isOld: boolean }
   | { readonly kind: "close_window" | "detached" }
   /** Its record, or the ledger, has it as it is now; `behind`: as it was so many revisions ago. */
   | { readonly kind: "recorded" | "followed"; readonly behind: number }
@@ -50,8 +50,8 @@ const quiet: fc.Arbitrary<Action> = fc.oneof(
   {
     weight: 1,
     arbitrary: fc.record({
-      kind: kindOf("standing"),
-      standing: kindOf("active", "paused"),
+      kind: kindOf("status"),
+      status: kindOf("active", "paused"),
       isOld: fc.boolean(),
     }),
   },

@@ -17,7 +17,7 @@ export class LifeBook {
   activeKey: string | null = FIRST_KEY;
   archivedAt: number | null = null;
   name = profile.name;
-  standing: "active" | "paused" = "active";
+  status: "active" | "paused" = "active";
   detached = false;
   recorded = 1;
   followed = 1;
@@ -144,14 +144,14 @@ export class LifeBook {
 
   /** Holds the actor against all of that. */
   audit(state: AgentState, now: number): void {
-    const { access, archivedAt, outbox, profile: shown, revision, standing, walletDetached } = state;
+    const { access, archivedAt, outbox, profile: shown, revision, status, walletDetached } = state;
     mustEqual(access.activeKeyId, this.activeKey, "the active key");
     mustEqual(archivedAt, this.archivedAt, "when it was archived");
     mustEqual(access.authenticatedAt, this.#usedAt, "when a key was first used");
     mustEqual(access.touchedByPerson, this.#touched, "whether a person touched its keys");
     mustEqual(access.bundled.provenAt, this.#provenAt, "the proof of non-delivery");
     mustEqual(shown.name, this.name, "its name");
-    mustEqual(standing, this.standing, "its standing, as the ledger has said");
+    mustEqual(status, this.status, "its status, as the ledger has said");
     mustEqual(walletDetached, this.detached, "whether its wallet is detached");
     if (this.archivedAt === now && this.#archiveRevision === Infinity) this.#archiveRevision = revision;
     const types = outbox.map(({ type }) => type);

@@ -32,7 +32,7 @@ export class LifeRun {
   readonly #book: LifeBook;
   #state: AgentState;
   #now = NOON;
-  #standingRevision = 0;
+  #statusRevision = 0;
 
   constructor(life: Life, domain: LifeDomain = SOUND_LIFE) {
     this.#domain = domain;
@@ -81,7 +81,7 @@ export class LifeRun {
         const { name } = action;
         return book.renamed(name, this.#handle({ kind: "rename", name }));
       }
-      case "standing":
+      case "status":
         return this.#stand(action);
       case "close_window":
         if (this.#now >= UNTIL) this.#state.access.bundled.erased = true;
@@ -130,10 +130,10 @@ export class LifeRun {
   }
 
   /** The ledger has paused or resumed the account; an older word comes late. */
-  #stand({ isOld, standing }: ActionOf<"standing">): void {
-    const revision = isOld ? this.#standingRevision : (this.#standingRevision += 1);
-    this.#handle({ kind: "follow_standing", standing, revision });
-    if (!isOld) this.#book.standing = standing;
+  #stand({ isOld, status }: ActionOf<"status">): void {
+    const revision = isOld ? this.#statusRevision : (this.#statusRevision += 1);
+    this.#handle({ kind: "follow_status", status, revision });
+    if (!isOld) this.#book.status = status;
   }
 
   #recorded(behind: number): void {

@@ -25,7 +25,7 @@ const closing: readonly LedgerMutant[] = [
         if (command.kind !== "follow_agent" || !command.isArchived) return judge(ledger, command, now);
         judge(ledger, { ...command, isArchived: false, keyId: null }, now);
         const account = accountOf(ledger, command);
-        if (account !== undefined) put(ledger, account, { standing: "closed", pausedAt: null });
+        if (account !== undefined) put(ledger, account, { status: "closed", pausedAt: null });
         return { kind: "followed", ended: [] };
       }),
   },
@@ -55,15 +55,15 @@ const closing: readonly LedgerMutant[] = [
     fault: "a closed account pays",
     complaint: "a payment without an account",
     domain: () =>
-      judgingAs(["pay"], ({ keyId, standing }, command) =>
-        standing === "closed"
-          ? { standing: "active", keyId: command.kind === "pay" ? command.keyId : keyId }
+      judgingAs(["pay"], ({ keyId, status }, command) =>
+        status === "closed"
+          ? { status: "active", keyId: command.kind === "pay" ? command.keyId : keyId }
           : {},
       ),
   },
   {
     fault: "a closed account keeps its key",
-    complaint: "standing and key of",
+    complaint: "status and key of",
     domain: () =>
       after(({ command, is, ledger, was }) => {
         if (command.kind === "follow_agent" && command.isArchived && is !== undefined)
@@ -73,15 +73,14 @@ const closing: readonly LedgerMutant[] = [
   {
     fault: "resuming brings a closed account back",
     complaint: "resume of none",
-    domain: () =>
-      judgingAs(["resume"], ({ standing }) => (standing === "closed" ? { standing: "paused" } : {})),
+    domain: () => judgingAs(["resume"], ({ status }) => (status === "closed" ? { status: "paused" } : {})),
   },
   {
     fault: "an account is dropped while something of it is on hold",
     complaint: "gone",
     domain: () =>
       after(({ command, is, ledger }) => {
-        if (command.kind === "follow_agent" && is?.standing === "closed") ledger.accounts.delete(is.agentId);
+        if (command.kind === "follow_agent" && is?.status === "closed") ledger.accounts.delete(is.agentId);
       }),
   },
 ];
@@ -106,7 +105,7 @@ const keys: readonly LedgerMutant[] = [
   },
   {
     fault: "an older word of the agent's actor is believed",
-    complaint: "standing and key of",
+    complaint: "status and key of",
     domain: () =>
       before((ledger, command) => {
         const account = accountOf(ledger, command);
@@ -120,7 +119,7 @@ const stop: readonly LedgerMutant[] = [
   {
     fault: "a paused agent's payment is sent",
     complaint: "lease to send",
-    domain: () => judgingAs(["request_lease"], () => ({ standing: "active" })),
+    domain: () => judgingAs(["request_lease"], () => ({ status: "active" })),
   },
   {
     fault: "a payment decided before the pause goes on after the emergency stop",
@@ -134,9 +133,9 @@ const stop: readonly LedgerMutant[] = [
     fault: "a revocation is the emergency stop though the agent goes on",
     complaint: "is withdrawn",
     domain: () =>
-      judgingAs(["follow_agent"], ({ standing }, command) =>
-        standing === "active" && command.kind === "follow_agent" && !command.isArchived
-          ? { standing: "paused" }
+      judgingAs(["follow_agent"], ({ status }, command) =>
+        status === "active" && command.kind === "follow_agent" && !command.isArchived
+          ? { status: "paused" }
           : {},
       ),
   },
@@ -165,8 +164,7 @@ const records: readonly LedgerMutant[] = [
   {
     fault: "pausing what is paused fires again",
     complaint: "pause of",
-    domain: () =>
-      judgingAs(["pause"], ({ standing }) => (standing === "paused" ? { standing: "active" } : {})),
+    domain: () => judgingAs(["pause"], ({ status }) => (status === "paused" ? { status: "active" } : {})),
   },
   {
     fault: "a pause is not told",
@@ -183,7 +181,7 @@ const records: readonly LedgerMutant[] = [
     domain: () =>
       after(({ command, is, ledger, reply }) => {
         const last = is?.outbox.at(-1);
-        if (command.kind !== "pause" || reply.kind !== "standing" || !reply.changed) return;
+        if (command.kind !== "pause" || reply.kind !== "account_status" || !reply.changed) return;
         if (is !== undefined && last !== undefined)
           put(ledger, is, { outbox: [...is.outbox, { ...last, id: `${last.id} again` }] });
       }),

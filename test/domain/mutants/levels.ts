@@ -1,4 +1,4 @@
-import { emptyKeyMemory } from "../../../src/domain/ledger/key-memory.ts";
+import { noClosedKeys } from "../../../src/domain/ledger/closed-keys.ts";
 import { judge } from "../../../src/domain/ledger/judge.ts";
 import { levelOf, NO_CAP, NO_TOTALS } from "../../../src/domain/ledger/state.ts";
 import type { LedgerDomain } from "../ledger/world.ts";
@@ -252,9 +252,9 @@ const losing: readonly (readonly [what: string, domain: () => LedgerDomain])[] =
     () =>
       losingOfAccounts(({ usage }) => ({ usage: { ...usage, day: { date: "", amountCents: 0, count: 0 } } })),
   ],
-  ["the keys of closed payments", () => rollingOver(() => ({ keys: emptyKeyMemory() }))],
-  ["how far keys are forgotten", () => losingOfAccounts(() => ({ forgottenThrough: 0 }))],
-  ["first answers", () => rollingOver(() => ({ answers: new Map() }))],
+  ["the keys of closed payments", () => rollingOver(() => ({ keys: noClosedKeys() }))],
+  ["how far keys are forgotten", () => losingOfAccounts(() => ({ evictedThrough: 0 }))],
+  ["first answers", () => rollingOver(() => ({ replies: new Map() }))],
   ["what is open", () => losingOfAccounts(() => ({ open: new Map() }))],
   [
     "that a payment is withdrawn",
@@ -267,7 +267,7 @@ const losing: readonly (readonly [what: string, domain: () => LedgerDomain])[] =
   ["which effects are done", () => losingOfOpen((open) => ({ ...open, confirmedRevision: 0 }))],
   ["that somebody may be sending", () => losingOfAccounts(() => ({ leaseUntil: 0 }))],
   ["what is not told yet", () => losingOfAccounts(() => ({ outbox: [] }))],
-  ["that an agent is paused", () => losingOfAccounts(() => ({ standing: "active" }))],
+  ["that an agent is paused", () => losingOfAccounts(() => ({ status: "active" }))],
   ["since when an agent is paused", () => losingOfAccounts(() => ({ pausedAt: null }))],
   ["what it has heard of the agents", () => losingOfAccounts(() => ({ followedRevision: 0 }))],
   ["the policies' versions", () => losingOfAccounts(() => ({ policyVersion: 1, mirroredPolicyVersion: 1 }))],

@@ -250,8 +250,8 @@ const archive: readonly LifeMutant[] = [
 const followers: readonly LifeMutant[] = [
   {
     fault: "an older word of the ledger is believed",
-    complaint: "its standing",
-    domain: () => deciding(["follow_standing"], () => ({ standingRevision: -1 })),
+    complaint: "its status",
+    domain: () => deciding(["follow_status"], () => ({ statusRevision: -1 })),
   },
   {
     fault: "the ledger does not hear of a revoked key",

@@ -1,7 +1,7 @@
 import { moneyOf } from "../../../src/domain/ledger/payment.ts";
 import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
 import { utcDate } from "../../../src/domain/ledger/usage.ts";
-import { isClosedKey } from "../../../src/domain/ledger/key-memory.ts";
+import { isClosedKey } from "../../../src/domain/ledger/closed-keys.ts";
 import { judge } from "../../../src/domain/ledger/judge.ts";
 import type { LedgerDomain } from "../ledger/world.ts";
 import { HOUR, MINUTE } from "../support/actor.ts";
@@ -195,13 +195,12 @@ const decisions: readonly LedgerMutant[] = [
   {
     fault: "a paused agent's payment is approved",
     complaint: "what is approved, by its limits",
-    domain: () => judgingAs(["approve"], () => ({ standing: "active" })),
+    domain: () => judgingAs(["approve"], () => ({ status: "active" })),
   },
   {
     fault: "a paused agent pays",
     complaint: "AGENT_PAUSED",
-    domain: () =>
-      judgingAs(["pay"], ({ standing }) => ({ standing: standing === "paused" ? "active" : standing })),
+    domain: () => judgingAs(["pay"], ({ status }) => ({ status: status === "paused" ? "active" : status })),
   },
   {
     fault: "an approval after the window's end pays",
@@ -252,7 +251,7 @@ const decisions: readonly LedgerMutant[] = [
     complaint: "a replay was answered decided",
     domain: () =>
       before((_ledger, command) =>
-        command.kind === "pay" ? { ...command, lookedUpThrough: Infinity } : undefined,
+        command.kind === "pay" ? { ...command, recordsCheckedThrough: Infinity } : undefined,
       ),
   },
   {

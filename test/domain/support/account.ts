@@ -82,8 +82,8 @@ export class TestAccount {
     };
   }
 
-  payReply(request: PaymentRequest, lookedUpThrough = 0, rules?: PaymentRules): LedgerReply {
-    const pay = { kind: "pay", keyId: this.state.keyId ?? KEY, request, lookedUpThrough } as const;
+  payReply(request: PaymentRequest, recordsCheckedThrough = 0, rules?: PaymentRules): LedgerReply {
+    const pay = { kind: "pay", keyId: this.state.keyId ?? KEY, request, recordsCheckedThrough } as const;
     const approvalWindowSeconds = APPROVAL_WINDOW_SECONDS;
     return this.do({ ...pay, approvalWindowSeconds, ...(rules === undefined ? {} : { rules }) });
   }

@@ -23,7 +23,7 @@ export const agentExamples: AgentExamples = {
   confirm_detached: { kind: "confirm_detached" },
   confirm_record: { kind: "confirm_record", revision: 1 },
   confirm_followed: { kind: "confirm_followed", revision: 1 },
-  follow_standing: { kind: "follow_standing", standing: "paused", revision: 2 },
+  follow_status: { kind: "follow_status", status: "paused", revision: 2 },
 };
 
 /** Every command of a project's ledger, with every field that it may have, of the payment that is named. */
@@ -64,7 +64,7 @@ export const ledgerExamples = (transactionId: string): LedgerExamples => ({
       rulesVersions: { project: 2, team: null },
     },
     approvalWindowSeconds: 3_600,
-    lookedUpThrough: 0,
+    recordsCheckedThrough: 0,
     rules: {
       checks: [
         { type: "recipient" },
@@ -80,7 +80,7 @@ export const ledgerExamples = (transactionId: string): LedgerExamples => ({
         },
       ],
       zones: [{ segments: [[AT - 1_000, 120]], untilMs: AT * 2 }],
-      likeAt: AT,
+      similarAt: AT,
     },
     requestId,
   },

@@ -240,12 +240,12 @@ export const simulationFaults: readonly SimulationFault[] = [
   },
   {
     fault: "who pauses is not told how long others may still send",
-    complaint: "a change of standing",
+    complaint: "a change of status",
     seed: 3,
     domain: () =>
       judging((ledger, command, now) => {
         const reply = judge(ledger, command, now);
-        return reply.kind === "standing" ? { ...reply, quietAfterMs: 0 } : reply;
+        return reply.kind === "account_status" ? { ...reply, quietAfterMs: 0 } : reply;
       }),
   },
   {
@@ -261,7 +261,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   },
   {
     fault: "the ledger does not hear of an archive",
-    complaint: "the standing of",
+    complaint: "the status of",
     seed: 3,
     domain: () =>
       judging((ledger, command, now) =>

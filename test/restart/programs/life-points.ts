@@ -118,11 +118,11 @@ export function withLifePoints(plain: EffectDependencies): EffectDependencies {
         await pass("mint-recorded", agentId);
       },
       async writeAccount(summary) {
-        const { agentId, standing } = summary;
-        if (standing === "paused") await pass("pause-decided", agentId);
-        if (standing === "closed") await pass("archive-decided", agentId);
+        const { agentId, status } = summary;
+        if (status === "paused") await pass("pause-decided", agentId);
+        if (status === "closed") await pass("archive-decided", agentId);
         await projections.writeAccount(summary);
-        if (standing === "paused") await pass("pause-recorded", agentId);
+        if (status === "paused") await pass("pause-recorded", agentId);
       },
       writeCaps: (projectId, caps) => projections.writeCaps(projectId, caps),
     },

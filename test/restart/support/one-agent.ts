@@ -35,9 +35,9 @@ export async function teamOf({ db, temporal }: LifeStage, { lineageId, teamId }:
   const days = db
     .collection<DailyCreatesDocument>("daily_creates")
     .find({ _id: { $regex: `^${lineageId}/` } });
-  const places = lineageId === null ? [] : (await days.toArray()).flatMap((day) => day.places);
+  const slots = lineageId === null ? [] : (await days.toArray()).flatMap((day) => day.slots);
   const idsOf = (isCommitted: boolean) =>
-    places.filter(({ committed }) => committed === isCommitted).map(({ id }) => id);
+    slots.filter(({ committed }) => committed === isCommitted).map(({ id }) => id);
   return { agents, created, running, committed: idsOf(true), uncommitted: idsOf(false) };
 }
 

@@ -29,7 +29,7 @@ export const ledgerExamples = (agentId: string, transactionId: string): LedgerEx
       rulesVersions: { project: 2, team: null },
     },
     approvalWindowSeconds: 3_600,
-    lookedUpThrough: 0,
+    recordsCheckedThrough: 0,
     rules: {
       checks: [
         { type: "recipient" },
@@ -37,7 +37,7 @@ export const ledgerExamples = (agentId: string, transactionId: string): LedgerEx
         { type: "time_window", zone: 0, days: [0, 6], fromMinutes: 60, toMinutes: 1_440, outside: true },
       ],
       zones: [{ segments: [[AT - 1_000, 120]], untilMs: AT * 2 }],
-      likeAt: AT,
+      similarAt: AT,
     },
   },
   confirm: {

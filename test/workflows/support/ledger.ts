@@ -9,10 +9,10 @@ import {
   ACCOUNT_QUERY,
   type AccountQueryInput,
   type AccountView,
-  type BookedAccount,
-  BOOKS_QUERY,
-  type BooksPage,
-  type BooksQueryInput,
+  type AccountSnapshot,
+  SNAPSHOT_QUERY,
+  type SnapshotPage,
+  type SnapshotQueryInput,
   confirmationOf,
   type ExecutionResult,
   LEDGER_SETTINGS,
@@ -123,9 +123,9 @@ export class StagedLedger {
     return this.handle.query<LedgerStateView>(LEDGER_STATE_QUERY);
   }
 
-  async books(): Promise<readonly BookedAccount[]> {
-    const query: BooksQueryInput = { after: null, limit: 1_000 };
-    return (await this.handle.query<BooksPage, [BooksQueryInput]>(BOOKS_QUERY, query)).accounts;
+  async books(): Promise<readonly AccountSnapshot[]> {
+    const query: SnapshotQueryInput = { after: null, limit: 1_000 };
+    return (await this.handle.query<SnapshotPage, [SnapshotQueryInput]>(SNAPSHOT_QUERY, query)).accounts;
   }
 }
 
@@ -180,7 +180,7 @@ export class StagedAccount {
 
   paying(request: PaymentRequest, approvalWindowSeconds = DAY_SECONDS): LedgerCommand {
     const { agentId } = this;
-    return { kind: "pay", agentId, keyId: KEY, request, approvalWindowSeconds, lookedUpThrough: 0 };
+    return { kind: "pay", agentId, keyId: KEY, request, approvalWindowSeconds, recordsCheckedThrough: 0 };
   }
 
   /** A payment that must be decided; nothing of it is carried out. */
@@ -240,7 +240,7 @@ export class StagedAccount {
   }
 
   /** As the ledger has it for who compares it with the records; undefined: there is none any more. */
-  async booked(): Promise<BookedAccount | undefined> {
+  async booked(): Promise<AccountSnapshot | undefined> {
     return (await this.ledger.books()).find(({ agentId }) => agentId === this.agentId);
   }
 

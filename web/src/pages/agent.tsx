@@ -35,10 +35,10 @@ export function AgentPage(): ReactElement {
   return <Known agent={data} />;
 }
 
-type Asked = "archive" | "edit";
+type OpenDialog = "archive" | "edit";
 
 function Known({ agent }: { readonly agent: Agent }): ReactElement {
-  const [asked, ask, close] = useOpened<Asked>();
+  const [dialog, openDialog, close] = useOpened<OpenDialog>();
   const isAdmin = useMay("admin");
   const stale = [["agents"]];
   const pause = useAction(() => api.pauseAgent({ id: agent.id }), { stale });
@@ -47,7 +47,7 @@ function Known({ agent }: { readonly agent: Agent }): ReactElement {
   const actions = isArchived ? undefined : (
     <>
       {isAdmin ? (
-        <Button variant="default" leftSection={<Icon name="edit" />} onClick={() => ask("edit")}>
+        <Button variant="default" leftSection={<Icon name="edit" />} onClick={() => openDialog("edit")}>
           Edit
         </Button>
       ) : null}
@@ -100,7 +100,7 @@ function Known({ agent }: { readonly agent: Agent }): ReactElement {
           {isArchived ? null : <Tabs.Tab value="connect">Connect</Tabs.Tab>}
         </Tabs.List>
         <Tabs.Panel value="overview" pt="md">
-          <Overview agent={agent} onArchive={() => ask("archive")} />
+          <Overview agent={agent} onArchive={() => openDialog("archive")} />
         </Tabs.Panel>
         <Tabs.Panel value="policy" pt="md">
           <PolicyEditor agentId={agent.id} isReadOnly={isArchived || !isAdmin} />
@@ -116,8 +116,8 @@ function Known({ agent }: { readonly agent: Agent }): ReactElement {
           </Card>
         </Tabs.Panel>
       </Tabs>
-      {asked === "archive" ? <Archive agent={agent} onClose={close} /> : null}
-      {asked === "edit" ? <EditAgent agent={agent} onClose={close} /> : null}
+      {dialog === "archive" ? <Archive agent={agent} onClose={close} /> : null}
+      {dialog === "edit" ? <EditAgent agent={agent} onClose={close} /> : null}
     </Page>
   );
 }

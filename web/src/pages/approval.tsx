@@ -20,9 +20,9 @@ import { type Approval, RAILS } from "../words.ts";
 /** Anything else would be another path of the service's, or none. */
 const ID = /^apr_[0-9A-HJKMNP-TV-Z]{26}$/;
 
-const LOOK_MS = 5_000;
+const POLL_MS = 5_000;
 /** Where something is about to come out. */
-const LOOK_SOON_MS = 1_500;
+const FAST_POLL_MS = 1_500;
 
 /** One payment on hold: shows it, follows it, and puts a person's decision to the service, once. */
 export function ApprovalPage(): ReactElement {
@@ -66,10 +66,10 @@ function useApproval(id: string) {
     refetchInterval: ({ state }) => {
       if (refusedIn(state.error)?.code === "NOT_FOUND") return false;
       const approval = state.data;
-      if (approval === undefined || state.error !== null) return LOOK_MS;
-      if (approval.resolution === "executing") return LOOK_SOON_MS;
+      if (approval === undefined || state.error !== null) return POLL_MS;
+      if (approval.resolution === "executing") return FAST_POLL_MS;
       if (approval.resolution !== undefined) return false;
-      return msUntil(approval.expiresAt) <= 0 ? LOOK_SOON_MS : LOOK_MS;
+      return msUntil(approval.expiresAt) <= 0 ? FAST_POLL_MS : POLL_MS;
     },
   });
   return { approval: data, error, refetch };
@@ -198,7 +198,7 @@ function useTransaction({ resolution, transactionId }: Approval) {
     queryFn: async ({ signal }) =>
       valueOf(await api.getTransaction({ id: transactionId }, { signal })).transaction,
     enabled: resolution !== undefined,
-    refetchInterval: ({ state }) => (state.data === undefined ? LOOK_SOON_MS : false),
+    refetchInterval: ({ state }) => (state.data === undefined ? FAST_POLL_MS : false),
   });
   return data ?? null;
 }

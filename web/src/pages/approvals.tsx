@@ -50,7 +50,7 @@ function Notify(): ReactElement | null {
 }
 
 /** What came of decisions that did not go as they were meant, in words. */
-function saidOf(approval: Approval, decided: Decided): string | null {
+function outcomeText(approval: Approval, decided: Decided): string | null {
   const what = `${money(approval.amountCents, approval.currency)} to ${approval.recipient}`;
   switch (decided.state) {
     case "done":
@@ -66,7 +66,7 @@ function saidOf(approval: Approval, decided: Decided): string | null {
   }
 }
 
-type Asked = { readonly how: "deny" | "approve several"; readonly approvals: readonly Approval[] };
+type OpenDialog = { readonly how: "deny" | "approve several"; readonly approvals: readonly Approval[] };
 
 /** Cards that are drawn at first, and with each further step: each holds much to decide by. */
 const SHOWN = 20;
@@ -76,23 +76,23 @@ function Inbox(): ReactElement {
   const { data, error, refetch } = usePending();
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [deciding, setDeciding] = useState<ReadonlySet<string>>(new Set());
-  const [said, setSaid] = useState<readonly string[]>([]);
-  const [asked, setAsked] = useState<Asked | null>(null);
+  const [notices, setNotices] = useState<readonly string[]>([]);
+  const [dialog, setDialog] = useState<OpenDialog | null>(null);
   const [shown, setShown] = useState(SHOWN);
   const approvals = data?.approvals ?? [];
   const selected = approvals.filter(({ id }) => chosen.has(id));
   useKeys(approvals.length > 0);
 
   const run = async (which: readonly Approval[], decision: Decision): Promise<void> => {
-    setSaid([]);
+    setNotices([]);
     setDeciding((now) => new Set([...now, ...which.map(({ id }) => id)]));
     const ended = await Promise.all(
-      which.map(async (approval) => saidOf(approval, await decide(approval.id, decision))),
+      which.map(async (approval) => outcomeText(approval, await decide(approval.id, decision))),
     );
-    setSaid(ended.filter((each) => each !== null));
+    setNotices(ended.filter((each) => each !== null));
     // What was chosen or asked about others meanwhile stays.
     const isOne = (id: string): boolean => which.some((each) => each.id === id);
-    setAsked((now) => (now?.approvals.some(({ id }) => isOne(id)) === true ? null : now));
+    setDialog((now) => (now?.approvals.some(({ id }) => isOne(id)) === true ? null : now));
     setChosen((now) => new Set([...now].filter((id) => !isOne(id))));
     await client.invalidateQueries({ queryKey: ["approvals"] });
     setDeciding((now) => new Set([...now].filter((id) => !isOne(id))));
@@ -112,7 +112,7 @@ function Inbox(): ReactElement {
   return (
     <Stack>
       <div aria-live="polite">
-        {said.map((each) => (
+        {notices.map((each) => (
           <Problem key={each} text={each} />
         ))}
       </div>
@@ -130,8 +130,8 @@ function Inbox(): ReactElement {
             all={approvals}
             plus={plusOf(data)}
             onAll={(isAll) => setChosen(new Set(isAll ? approvals.map(({ id }) => id) : []))}
-            onApprove={() => setAsked({ how: "approve several", approvals: selected })}
-            onDeny={() => setAsked({ how: "deny", approvals: selected })}
+            onApprove={() => setDialog({ how: "approve several", approvals: selected })}
+            onDeny={() => setDialog({ how: "deny", approvals: selected })}
           />
           <Expiry approvals={approvals} onExpired={() => void refetch()} />
           {approvals.slice(0, shown).map((approval) => (
@@ -142,7 +142,7 @@ function Inbox(): ReactElement {
               isDeciding={deciding.has(approval.id)}
               onChoose={() => toggle(approval.id)}
               onApprove={() => void run([approval], { how: "approve" })}
-              onDeny={() => setAsked({ how: "deny", approvals: [approval] })}
+              onDeny={() => setDialog({ how: "deny", approvals: [approval] })}
             />
           ))}
           {approvals.length <= shown ? null : (
@@ -156,27 +156,27 @@ function Inbox(): ReactElement {
           </Text>
         </>
       )}
-      {asked?.how === "deny" ? (
+      {dialog?.how === "deny" ? (
         <Deny
           title={
-            asked.approvals.length === 1 ? "Deny the payment" : `Deny ${asked.approvals.length} payments`
+            dialog.approvals.length === 1 ? "Deny the payment" : `Deny ${dialog.approvals.length} payments`
           }
-          isBusy={asked.approvals.some(({ id }) => deciding.has(id))}
-          onDeny={(feedback) => void run(asked.approvals, { how: "deny", feedback })}
-          onClose={() => setAsked(null)}
+          isBusy={dialog.approvals.some(({ id }) => deciding.has(id))}
+          onDeny={(feedback) => void run(dialog.approvals, { how: "deny", feedback })}
+          onClose={() => setDialog(null)}
         />
       ) : null}
-      {asked?.how === "approve several" ? (
+      {dialog?.how === "approve several" ? (
         <Confirm
-          title={`Approve ${asked.approvals.length} payments?`}
+          title={`Approve ${dialog.approvals.length} payments?`}
           action="Approve all"
           color="indigo"
-          isBusy={asked.approvals.some(({ id }) => deciding.has(id))}
+          isBusy={dialog.approvals.some(({ id }) => deciding.has(id))}
           problem=""
-          onConfirm={() => void run(asked.approvals, { how: "approve" })}
-          onClose={() => setAsked(null)}
+          onConfirm={() => void run(dialog.approvals, { how: "approve" })}
+          onClose={() => setDialog(null)}
         >
-          Together {money(asked.approvals.reduce((sum, { amountCents }) => sum + amountCents, 0))}. Each is
+          Together {money(dialog.approvals.reduce((sum, { amountCents }) => sum + amountCents, 0))}. Each is
           checked against the hard limits again.
         </Confirm>
       ) : null}

@@ -107,7 +107,7 @@ function AgentForm({ onCancel, onCreated }: FormProps): ReactElement {
   const [chosenTeam, setTeam] = useState<string | null>(null);
   const [policy, setPolicy] = useState(EMPTY_POLICY);
   const [tools, setTools] = useState<readonly Tool[]>([]);
-  const [wrong, setWrong] = useState<Partial<Record<PolicyField | "name" | "teamId", string>>>({});
+  const [errors, setErrors] = useState<Partial<Record<PolicyField | "name" | "teamId", string>>>({});
   const [isMore, more] = useDisclosure(false);
   const [idempotencyKey] = useState(() => crypto.randomUUID());
   const first = useRef<HTMLInputElement>(null);
@@ -128,7 +128,7 @@ function AgentForm({ onCancel, onCreated }: FormProps): ReactElement {
       ...(name.trim() === "" ? { name: "Every agent has a name." } : {}),
       ...(teamId === null ? { teamId: "Choose the team whose budget it draws from." } : {}),
     };
-    setWrong({ ...(read.ok ? {} : read.wrong), ...missing });
+    setErrors({ ...(read.ok ? {} : read.errors), ...missing });
     if (!read.ok || teamId === null || name.trim() === "") return;
     const body = {
       name,
@@ -152,7 +152,7 @@ function AgentForm({ onCancel, onCreated }: FormProps): ReactElement {
           data-autofocus
           value={name}
           onChange={({ currentTarget }) => setName(currentTarget.value)}
-          error={wrong.name ?? create.at("name")}
+          error={errors.name ?? create.at("name")}
         />
         <Select
           label="Team"
@@ -161,10 +161,10 @@ function AgentForm({ onCancel, onCreated }: FormProps): ReactElement {
           data={groups}
           value={teamId}
           onChange={setTeam}
-          error={wrong.teamId ?? create.at("teamId")}
+          error={errors.teamId ?? create.at("teamId")}
         />
         <LabelFields value={labels} onChange={setLabels} at={create.at} />
-        <PolicyFields value={policy} onChange={setPolicy} wrong={wrong} />
+        <PolicyFields value={policy} onChange={setPolicy} errors={errors} />
         <Button
           variant="subtle"
           size="compact-sm"

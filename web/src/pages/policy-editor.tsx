@@ -77,9 +77,9 @@ function Form({ agentId, current, isReadOnly }: FormProps): ReactElement {
   const client = useQueryClient();
   const [base, setBase] = useState(current);
   const [typed, setTyped] = useState(() => typedPolicy(current));
-  const [wrong, setWrong] = useState<Partial<Record<PolicyField, string>>>({});
+  const [errors, setErrors] = useState<Partial<Record<PolicyField, string>>>({});
   const [theirs, setTheirs] = useState<Policy | null>(null);
-  const lookWhoElse = async (): Promise<void> => {
+  const checkConflict = async (): Promise<void> => {
     const now = await api.getAgentBudgetPolicy({ id: agentId });
     if (now.ok) setTheirs(now.value);
   };
@@ -89,7 +89,7 @@ function Form({ agentId, current, isReadOnly }: FormProps): ReactElement {
     {
       stale: [["agents"], ["budgets"]],
       fields: POLICY_FIELDS.map(({ name }) => name),
-      onRefused: ({ code }) => code === "VERSION_CONFLICT" && void lookWhoElse(),
+      onRefused: ({ code }) => code === "VERSION_CONFLICT" && void checkConflict(),
     },
   );
   const read = readPolicy(typed);
@@ -105,12 +105,12 @@ function Form({ agentId, current, isReadOnly }: FormProps): ReactElement {
     setBase(policy);
     setTyped((now) => (sent === undefined || now === sent ? typedPolicy(policy) : now));
     setTheirs(null);
-    setWrong({});
+    setErrors({});
     save.clear();
   };
   const send = async (version: number): Promise<void> => {
-    if (!read.ok) return setWrong(read.wrong);
-    setWrong({});
+    if (!read.ok) return setErrors(read.errors);
+    setErrors({});
     const sent = typed;
     const saved = await save.run(changes, version);
     if (saved !== null) begin(saved, sent);
@@ -145,7 +145,7 @@ function Form({ agentId, current, isReadOnly }: FormProps): ReactElement {
           <PolicyFields
             value={typed}
             onChange={setTyped}
-            wrong={{ ...fieldProblems(save.at), ...wrong }}
+            errors={{ ...fieldProblems(save.at), ...errors }}
             disabled={isReadOnly}
           />
           {isReadOnly ? (
@@ -182,7 +182,7 @@ interface ConflictProps {
   readonly onMine: () => void;
 }
 
-const said = (kind: "amount" | "count", value: number | null, none: string | null): string =>
+const valueText = (kind: "amount" | "count", value: number | null, none: string | null): string =>
   value === null ? (none ?? "None") : kind === "amount" ? money(value) : number(value);
 
 /** Somebody else has changed the policy since it was read here: a person says which of the two counts. */
@@ -210,10 +210,10 @@ function Conflict({ base, isBusy, mine, onMine, onTheirs, theirs }: ConflictProp
               return (
                 <tr key={name}>
                   <td>{label}</td>
-                  <td>{said(kind, theirs[name], none)}</td>
+                  <td>{valueText(kind, theirs[name], none)}</td>
                   <td>
                     {isMine ? (
-                      <strong>{said(kind, mine[name], none)}</strong>
+                      <strong>{valueText(kind, mine[name], none)}</strong>
                     ) : (
                       <span className="muted">as theirs</span>
                     )}

@@ -19,7 +19,7 @@ import type { SentRules } from "../rules.ts";
 import { useMay } from "../session.tsx";
 import { Tile } from "./projects.tsx";
 
-type Asked = "edit" | "archive" | "team";
+type OpenDialog = "edit" | "archive" | "team";
 
 /** One project: its budget with those of its teams, and its rules. */
 export function ProjectPage(): ReactElement {
@@ -33,20 +33,20 @@ export function ProjectPage(): ReactElement {
 }
 
 function Known({ project }: { readonly project: Project }): ReactElement {
-  const [asked, ask, close] = useOpened<Asked>();
+  const [dialog, openDialog, close] = useOpened<OpenDialog>();
   const isAdmin = useMay("admin");
   const isArchived = project.archivedAt !== null;
   const archive = useAction(() => api.archiveProject({ id: project.id }), { stale: [["projects"]] });
   const actions =
     isArchived || !isAdmin ? undefined : (
       <>
-        <Button leftSection={<Icon name="plus" />} onClick={() => ask("team")}>
+        <Button leftSection={<Icon name="plus" />} onClick={() => openDialog("team")}>
           Create a team
         </Button>
-        <Button variant="default" leftSection={<Icon name="edit" />} onClick={() => ask("edit")}>
+        <Button variant="default" leftSection={<Icon name="edit" />} onClick={() => openDialog("edit")}>
           Edit
         </Button>
-        <Button variant="default" leftSection={<Icon name="archive" />} onClick={() => ask("archive")}>
+        <Button variant="default" leftSection={<Icon name="archive" />} onClick={() => openDialog("archive")}>
           Archive
         </Button>
         <EmergencyStop scope={{ projectId: project.id }} what="all agents of this project" />
@@ -73,9 +73,9 @@ function Known({ project }: { readonly project: Project }): ReactElement {
           <ProjectRules id={project.id} />
         </Stack>
       )}
-      {asked === "edit" ? <ContainerForm kind="project" of={project} onClose={close} /> : null}
-      {asked === "team" ? <ContainerForm kind="team" projectId={project.id} onClose={close} /> : null}
-      {asked === "archive" ? (
+      {dialog === "edit" ? <ContainerForm kind="project" of={project} onClose={close} /> : null}
+      {dialog === "team" ? <ContainerForm kind="team" projectId={project.id} onClose={close} /> : null}
+      {dialog === "archive" ? (
         <Confirm
           title={`Archive ${project.name}?`}
           action="Archive"

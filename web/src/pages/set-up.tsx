@@ -73,7 +73,7 @@ function SetUpForm({ onDone }: { readonly onDone: () => void }): ReactElement {
     withAsterisk: false,
     onChange: ({ currentTarget }: { readonly currentTarget: HTMLInputElement }) =>
       setFields({ ...fields, [name]: currentTarget.value }),
-    error: said(refused, name),
+    error: fieldError(refused, name),
   });
   const submit = async (event: SyntheticEvent): Promise<void> => {
     event.preventDefault();
@@ -91,7 +91,7 @@ function SetUpForm({ onDone }: { readonly onDone: () => void }): ReactElement {
   return (
     <form method="post" noValidate onSubmit={(event) => void submit(event)}>
       <Stack>
-        <Problem text={refused === null ? "" : wrong(refused)} />
+        <Problem text={refused === null ? "" : messageOf(refused)} />
         <TextInput label="Organization" autoComplete="organization" {...field("organizationName")} />
         <TextInput label="Your name" autoComplete="name" {...field("name")} />
         <TextInput label="E-mail" type="email" autoComplete="username" {...field("email")} />
@@ -109,12 +109,12 @@ function SetUpForm({ onDone }: { readonly onDone: () => void }): ReactElement {
   );
 }
 
-const said = (refused: Refused | null, name: string): string | undefined => {
+const fieldError = (refused: Refused | null, name: string): string | undefined => {
   const found = refused?.issues.find(({ path }) => path === name);
   return found === undefined ? undefined : sentence(found.message);
 };
 
-const wrong = (refused: Refused): string =>
+const messageOf = (refused: Refused): string =>
   refused.code === "NOT_FOUND"
     ? "This link is not complete or not valid any more: it was used or withdrawn, or is too old."
     : sentenceOf(refused, FIELDS);

@@ -22,7 +22,7 @@ import { EmergencyStop } from "../parts/stop.tsx";
 import type { SentRules } from "../rules.ts";
 import { useMay } from "../session.tsx";
 
-type Asked = "edit" | "archive";
+type OpenDialog = "edit" | "archive";
 
 /** One team: its budget with those of its agents, and its rules. */
 export function TeamPage(): ReactElement {
@@ -37,7 +37,7 @@ export function TeamPage(): ReactElement {
 
 function Known({ team }: { readonly team: Team }): ReactElement {
   const names = useNames();
-  const [asked, ask, close] = useOpened<Asked>();
+  const [dialog, openDialog, close] = useOpened<OpenDialog>();
   const isAdmin = useMay("admin");
   const isArchived = team.archivedAt !== null;
   const archive = useAction(() => api.archiveTeam({ id: team.id }), { stale: [["teams"], ["budgets"]] });
@@ -65,10 +65,14 @@ function Known({ team }: { readonly team: Team }): ReactElement {
           </ButtonLink>
           {isArchived || !isAdmin ? null : (
             <>
-              <Button variant="default" leftSection={<Icon name="edit" />} onClick={() => ask("edit")}>
+              <Button variant="default" leftSection={<Icon name="edit" />} onClick={() => openDialog("edit")}>
                 Edit
               </Button>
-              <Button variant="default" leftSection={<Icon name="archive" />} onClick={() => ask("archive")}>
+              <Button
+                variant="default"
+                leftSection={<Icon name="archive" />}
+                onClick={() => openDialog("archive")}
+              >
                 Archive
               </Button>
               <EmergencyStop scope={{ teamId: team.id }} what="all agents of this team" />
@@ -87,8 +91,8 @@ function Known({ team }: { readonly team: Team }): ReactElement {
           <TeamRules id={team.id} />
         </Stack>
       )}
-      {asked === "edit" ? <ContainerForm kind="team" of={team} onClose={close} /> : null}
-      {asked === "archive" ? (
+      {dialog === "edit" ? <ContainerForm kind="team" of={team} onClose={close} /> : null}
+      {dialog === "archive" ? (
         <Confirm
           title={`Archive ${team.name}?`}
           action="Archive"
@@ -132,7 +136,7 @@ function useChildNames(teamId: string): ChildNames {
   const { fetchNextPage, hasNextPage, isFetching } = read;
   return {
     nameOf: (id) => known.get(id) ?? "",
-    onSeen: () => {
+    onVisible: () => {
       if (debounced === "" && hasNextPage && !isFetching) void fetchNextPage();
     },
     typed,

@@ -62,7 +62,7 @@ export function BudgetEditor(props: EditorProps): ReactElement {
   const { problem, refused } = props;
   const [base, setBase] = useState(budget);
   const [typed, setTyped] = useState(() => typedBudget(budget));
-  const [wrong, setWrong] = useState<Typed>({});
+  const [errors, setErrors] = useState<Typed>({});
   const start = typedBudget(base);
   const isChanged = Object.keys(typed).some((key) => typed[key] !== start[key]);
   // What nobody is editing shows what is in force now.
@@ -73,7 +73,7 @@ export function BudgetEditor(props: EditorProps): ReactElement {
   const reset = (): void => {
     setBase(budget);
     setTyped(typedBudget(budget));
-    setWrong({});
+    setErrors({});
   };
   const read = (key: string, isOptional: boolean, problems: Record<string, string>): number | null => {
     const text = (typed[key] ?? "").trim();
@@ -87,7 +87,7 @@ export function BudgetEditor(props: EditorProps): ReactElement {
     const problems: Record<string, string> = {};
     const cap = read(CAP, true, problems);
     const children = new Map(base.children.map(({ id }) => [id, read(id, mayClear, problems)]));
-    setWrong(problems);
+    setErrors(problems);
     if (Object.keys(problems).length > 0) {
       // What is wrong may be out of sight.
       names.onTyped("");
@@ -140,7 +140,7 @@ export function BudgetEditor(props: EditorProps): ReactElement {
             description="What all agents below it may reserve and spend together. Empty: no cap."
             placeholder="No cap"
             value={typed[CAP] ?? ""}
-            error={wrong[CAP]}
+            error={errors[CAP]}
             disabled={isReadOnly}
             onChange={set(CAP)}
           />
@@ -153,7 +153,7 @@ export function BudgetEditor(props: EditorProps): ReactElement {
                 ids={base.children.map(({ id }) => id)}
                 names={names}
                 values={typed}
-                problems={wrong}
+                problems={errors}
                 placeholder={mayClear ? "No cap" : ""}
                 isReadOnly={isReadOnly}
                 onChange={(id, value) => set(id)(value)}

@@ -8,7 +8,7 @@ import { Written } from "./parts.tsx";
 export interface ChildNames {
   readonly nameOf: (id: string) => string;
   /** Told of those that are seen: their names may still have to be read. */
-  readonly onSeen?: (ids: readonly string[]) => void;
+  readonly onVisible?: (ids: readonly string[]) => void;
   /** What was typed to find some of them, and those that fit; null: all. */
   readonly typed: string;
   readonly onTyped: (typed: string) => void;
@@ -59,7 +59,7 @@ export function BudgetRows({ ids, names, ...rows }: RowsProps): ReactElement {
 }
 
 function Whole({ ids, names, ...rows }: RowsProps): ReactElement {
-  useSeen(ids, names);
+  useVisible(ids, names);
   return (
     <>
       {ids.map((id) => (
@@ -78,7 +78,7 @@ function Windowed({ ids, names, ...rows }: RowsProps): ReactElement {
     overscan: AROUND,
   });
   const drawn = windowed.getVirtualItems().map(({ index, start }) => ({ id: ids[index] ?? "", start }));
-  useSeen(
+  useVisible(
     drawn.map(({ id }) => id),
     names,
   );
@@ -95,10 +95,10 @@ function Windowed({ ids, names, ...rows }: RowsProps): ReactElement {
   );
 }
 
-function useSeen(ids: readonly string[], { nameOf, onSeen }: ChildNames): void {
+function useVisible(ids: readonly string[], { nameOf, onVisible }: ChildNames): void {
   const unnamed = ids.filter((id) => nameOf(id) === "").join(" ");
   useEffect(() => {
-    if (unnamed !== "") onSeen?.(unnamed.split(" "));
+    if (unnamed !== "") onVisible?.(unnamed.split(" "));
   });
 }
 

@@ -2,7 +2,7 @@ import { Button, Fieldset, Stack, Textarea } from "@mantine/core";
 import { type ReactElement, type SyntheticEvent, useEffect, useRef, useState } from "react";
 import { number } from "../format.ts";
 import { REASONS } from "../words.ts";
-import { FEEDBACK_CHARACTERS_MAX, lengthOf, withReason, wrongWith } from "./deny.tsx";
+import { FEEDBACK_CHARACTERS_MAX, lengthOf, withReason, feedbackError } from "./deny.tsx";
 
 interface DenialProps {
   readonly onDeny: (feedback: string) => void;
@@ -18,7 +18,7 @@ export function Denial({ onBack, onDeny }: DenialProps): ReactElement {
   const submit = (event: SyntheticEvent): void => {
     event.preventDefault();
     setSent(true);
-    if (wrongWith(feedback) === undefined) onDeny(feedback);
+    if (feedbackError(feedback) === undefined) onDeny(feedback);
     else area.current?.focus();
   };
   return (
@@ -53,7 +53,7 @@ export function Denial({ onBack, onDeny }: DenialProps): ReactElement {
           descriptionProps={{ id: "feedback-count" }}
           errorProps={{ id: "feedback-problem" }}
           inputWrapperOrder={["label", "input", "description", "error"]}
-          error={isSent ? wrongWith(feedback) : undefined}
+          error={isSent ? feedbackError(feedback) : undefined}
         />
         <div className="choice">
           <Button type="submit" size="lg" color="red">

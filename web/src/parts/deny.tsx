@@ -17,7 +17,7 @@ export const withReason = (feedback: string, reason: string): string => {
 };
 
 /** Why this can't be sent; undefined: it can. */
-export function wrongWith(feedback: string): string | undefined {
+export function feedbackError(feedback: string): string | undefined {
   if (feedback.trim() === "") return "Say why: it is what the agent gets to read.";
   return lengthOf(feedback) > FEEDBACK_CHARACTERS_MAX ? "This is too long." : undefined;
 }
@@ -36,7 +36,7 @@ export function Deny({ isBusy, onClose, onDeny, title }: DenyProps): ReactElemen
   const submit = (event: SyntheticEvent): void => {
     event.preventDefault();
     setSent(true);
-    if (wrongWith(feedback) === undefined) onDeny(feedback);
+    if (feedbackError(feedback) === undefined) onDeny(feedback);
   };
   return (
     <Modal opened onClose={onClose} title={title}>
@@ -66,7 +66,7 @@ export function Deny({ isBusy, onClose, onDeny, title }: DenyProps): ReactElemen
             onChange={({ currentTarget }) => setFeedback(currentTarget.value)}
             description={`${number(lengthOf(feedback))} of ${number(FEEDBACK_CHARACTERS_MAX)} characters`}
             inputWrapperOrder={["label", "input", "description", "error"]}
-            error={isSent ? wrongWith(feedback) : undefined}
+            error={isSent ? feedbackError(feedback) : undefined}
           />
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>

@@ -177,7 +177,7 @@ export function BudgetBar({
   const used = spentCents + reservedCents + moreCents;
   const whole = limitCents === null ? Math.max(used, 1) : Math.max(limitCents, used, 1);
   const share = (cents: number): number => (HUNDRED * cents) / whole;
-  const said =
+  const text =
     limitCents === null
       ? `${money(used)} used, no cap`
       : `${money(used)} of ${money(limitCents)} (${percent(used / Math.max(limitCents, 1))})`;
@@ -186,13 +186,13 @@ export function BudgetBar({
     <div className="bar">
       <div className="bar-head">
         <span>{label}</span>
-        <span className="figure">{said}</span>
+        <span className="figure">{text}</span>
       </div>
       {limitCents === null ? null : (
         <svg
           className="bar-track"
           role="img"
-          aria-label={`${label}: ${said}`}
+          aria-label={`${label}: ${text}`}
           viewBox="0 0 100 6"
           preserveAspectRatio="none"
           data-over={isOver}

@@ -5,12 +5,12 @@ import { AmountInput, CountInput } from "./amount.tsx";
 interface PolicyFieldsProps {
   readonly value: TypedPolicy;
   readonly onChange: (value: TypedPolicy) => void;
-  readonly wrong: Partial<Record<PolicyField, string | undefined>>;
+  readonly errors: Partial<Record<PolicyField, string | undefined>>;
   readonly disabled?: boolean;
 }
 
 /** The fields of a budget policy: empty is no limit. */
-export function PolicyFields({ disabled = false, onChange, value, wrong }: PolicyFieldsProps): ReactElement {
+export function PolicyFields({ disabled = false, onChange, value, errors }: PolicyFieldsProps): ReactElement {
   return (
     <div className="fields">
       {POLICY_FIELDS.map(({ about, kind, label, name, none }) => {
@@ -22,7 +22,7 @@ export function PolicyFields({ disabled = false, onChange, value, wrong }: Polic
             description={about ?? <span className="no-description">{"\u00a0"}</span>}
             placeholder={none ?? ""}
             value={value[name]}
-            error={wrong[name]}
+            error={errors[name]}
             disabled={disabled}
             onChange={(typed) => onChange({ ...value, [name]: typed })}
           />

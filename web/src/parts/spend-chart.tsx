@@ -199,13 +199,13 @@ function Column({ day, iso, nameOf, series, width, x, y }: ColumnProps): ReactEl
   const parts = series.map((key) => day.groups.find((each) => each.group === key)?.amountCents ?? 0);
   const rest = day.amountCents - parts.reduce((sum, cents) => sum + cents, 0);
   let below = 0;
-  const said = series.flatMap((key, index) => {
+  const labels = series.flatMap((key, index) => {
     const cents = parts[index] ?? 0;
     return cents === 0 ? [] : [`${nameOf(key)}: ${money(cents)}`];
   });
   return (
     <g>
-      <title>{[`${dayOf(`${iso}T12:00:00`)}: ${money(day.amountCents)}`, ...said].join("\n")}</title>
+      <title>{[`${dayOf(`${iso}T12:00:00`)}: ${money(day.amountCents)}`, ...labels].join("\n")}</title>
       {[...parts, rest].map((cents, index) => {
         if (cents <= 0) return null;
         below += cents;

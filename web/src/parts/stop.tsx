@@ -49,7 +49,9 @@ export function EmergencyStop({ label = "Emergency stop", scope, what }: StopPro
             To take it back, mint new keys and resume.
           </Text>
           <Problem text={problem} />
-          <div role="status">{progress === null ? null : <Text size="sm">{saidOf(progress)}</Text>}</div>
+          <div role="status">
+            {progress === null ? null : <Text size="sm">{progressText(progress)}</Text>}
+          </div>
           <Group justify="flex-end">
             <Button variant="default" onClick={() => setOpen(false)} disabled={progress !== null}>
               Cancel
@@ -64,7 +66,7 @@ export function EmergencyStop({ label = "Emergency stop", scope, what }: StopPro
   );
 }
 
-const saidOf = ({ left, step }: Progress): string => {
+const progressText = ({ left, step }: Progress): string => {
   const what = step === "pausing" ? "Pausing" : "Everything is paused. Revoking keys";
   return left === null ? `${what}…` : `${what}: ${number(left)} to go…`;
 };

@@ -34,7 +34,7 @@ export function TransactionDrawer({
         <Stack>
           <Payment transaction={data.transaction} />
           <Steps story={data} />
-          <Kept story={data} />
+          <History story={data} />
         </Stack>
       )}
     </Drawer>
@@ -169,13 +169,13 @@ function Steps({ story }: { readonly story: Story }): ReactElement {
 }
 
 /** Deliveries and entries of the log, to those who may read them. */
-function Kept({ story }: { readonly story: Story }): ReactElement | null {
+function History({ story }: { readonly story: Story }): ReactElement | null {
   const { auditEntries, webhookDeliveries } = story;
   if (auditEntries === null && webhookDeliveries === null) return null;
   return (
     <section>
       <Title order={3} mb="xs">
-        Kept of it
+        History of it
       </Title>
       <Facts>
         <Fact label="Webhooks">

@@ -15,7 +15,7 @@ import { Table } from "../../parts/table.tsx";
 import { MintKey } from "./mint-key.tsx";
 
 type Key = Item<"listOrganizationKeys">;
-type Asked = { readonly how: "rotate" | "revoke"; readonly key: Key };
+type OpenDialog = { readonly how: "rotate" | "revoke"; readonly key: Key };
 
 const STALE = [["organizationKeys"]];
 
@@ -29,9 +29,12 @@ export function OrganizationKeys(): ReactElement {
   );
   const [isMinting, setMinting] = useState(false);
   const [secret, setSecret] = useState<string | null>(null);
-  const [asked, ask, close] = useOpened<Asked>();
+  const [dialog, openDialog, close] = useOpened<OpenDialog>();
   const keys = pages.data?.pages.flatMap((page) => page.organizationKeys) ?? [];
-  const cells = useCallback((key: Key) => <Cells of={key} onAsk={(how) => ask({ how, key })} />, [ask]);
+  const cells = useCallback(
+    (key: Key) => <Cells of={key} onOpenDialog={(how) => openDialog({ how, key })} />,
+    [openDialog],
+  );
   const mint = (
     <Button leftSection={<Icon name="plus" />} onClick={() => setMinting(true)}>
       Mint a key
@@ -81,7 +84,7 @@ export function OrganizationKeys(): ReactElement {
           }}
         />
       ) : null}
-      {asked === null ? null : <Ask asked={asked} onClose={close} onRotated={setSecret} />}
+      {dialog === null ? null : <ConfirmDialog dialog={dialog} onClose={close} onRotated={setSecret} />}
       {secret === null ? null : (
         <Secret title="The new key" label="Organization key" value={secret} onClose={() => setSecret(null)} />
       )}
@@ -91,10 +94,10 @@ export function OrganizationKeys(): ReactElement {
 
 interface CellsProps {
   readonly of: Key;
-  readonly onAsk: (how: Asked["how"]) => void;
+  readonly onOpenDialog: (how: OpenDialog["how"]) => void;
 }
 
-function Cells({ of: key, onAsk }: CellsProps): ReactElement {
+function Cells({ of: key, onOpenDialog }: CellsProps): ReactElement {
   const names = useNames();
   const { binding } = key;
   const state = stateOf(key);
@@ -144,13 +147,16 @@ function Cells({ of: key, onAsk }: CellsProps): ReactElement {
               </ActionIcon>
             </Menu.Target>
             <Menu.Dropdown>
-              <Menu.Item leftSection={<Icon name="refresh" size={16} />} onClick={() => onAsk("rotate")}>
+              <Menu.Item
+                leftSection={<Icon name="refresh" size={16} />}
+                onClick={() => onOpenDialog("rotate")}
+              >
                 Rotate
               </Menu.Item>
               <Menu.Item
                 color="red"
                 leftSection={<Icon name="trash" size={16} />}
-                onClick={() => onAsk("revoke")}
+                onClick={() => onOpenDialog("revoke")}
               >
                 Revoke
               </Menu.Item>
@@ -162,14 +168,14 @@ function Cells({ of: key, onAsk }: CellsProps): ReactElement {
   );
 }
 
-interface AskProps {
-  readonly asked: Asked;
+interface ConfirmDialogProps {
+  readonly dialog: OpenDialog;
   readonly onClose: () => void;
   readonly onRotated: (value: string) => void;
 }
 
-function Ask({ asked, onClose, onRotated }: AskProps): ReactElement {
-  const { how, key } = asked;
+function ConfirmDialog({ dialog, onClose, onRotated }: ConfirmDialogProps): ReactElement {
+  const { how, key } = dialog;
   const rotate = useAction(() => api.rotateOrganizationKey({ id: key.id }), { stale: STALE });
   const revoke = useAction(() => api.revokeOrganizationKey({ id: key.id }), { stale: STALE });
   const run = async (): Promise<void> => {

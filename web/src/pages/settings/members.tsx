@@ -14,7 +14,7 @@ import type { Member } from "../../words.ts";
 import { Invite, Invites } from "./invites.tsx";
 
 type Role = Member["role"];
-type Asked = { readonly member: Member; readonly role: Role | null };
+type OpenDialog = { readonly member: Member; readonly role: Role | null };
 
 /** The people of the organization, and who is invited. */
 export function Members(): ReactElement {
@@ -23,10 +23,10 @@ export function Members(): ReactElement {
   );
   const isAdmin = useMay("admin");
   const [isInviting, setInviting] = useState(false);
-  const [asked, ask, close] = useOpened<Asked>();
+  const [dialog, openDialog, close] = useOpened<OpenDialog>();
   const cells = useCallback(
-    (member: Member) => <Cells member={member} onAsk={(role) => ask({ member, role })} />,
-    [ask],
+    (member: Member) => <Cells member={member} onOpenDialog={(role) => openDialog({ member, role })} />,
+    [openDialog],
   );
   const invite = isAdmin ? (
     <Button leftSection={<Icon name="plus" />} onClick={() => setInviting(true)}>
@@ -60,7 +60,7 @@ export function Members(): ReactElement {
       </Card>
       <Invites />
       {isInviting ? <Invite onClose={() => setInviting(false)} /> : null}
-      {asked === null ? null : <Change asked={asked} onClose={close} />}
+      {dialog === null ? null : <Change dialog={dialog} onClose={close} />}
     </Stack>
   );
 }
@@ -69,10 +69,10 @@ const FACTORS: Readonly<Record<string, string>> = { totp: "App", passkey: "Passk
 
 interface CellsProps {
   readonly member: Member;
-  readonly onAsk: (role: Role | null) => void;
+  readonly onOpenDialog: (role: Role | null) => void;
 }
 
-function Cells({ member, onAsk }: CellsProps): ReactElement {
+function Cells({ member, onOpenDialog }: CellsProps): ReactElement {
   const { user } = useMe();
   const isOwner = useMay("owner");
   const isAdmin = useMay("admin");
@@ -117,12 +117,12 @@ function Cells({ member, onAsk }: CellsProps): ReactElement {
             </Menu.Target>
             <Menu.Dropdown>
               {others.map((role) => (
-                <Menu.Item key={role} onClick={() => onAsk(role)}>
+                <Menu.Item key={role} onClick={() => onOpenDialog(role)}>
                   Make {role === "member" ? "a member" : `an ${role}`}
                 </Menu.Item>
               ))}
               <Menu.Divider />
-              <Menu.Item color="red" onClick={() => onAsk(null)}>
+              <Menu.Item color="red" onClick={() => onOpenDialog(null)}>
                 Remove
               </Menu.Item>
             </Menu.Dropdown>
@@ -136,8 +136,14 @@ function Cells({ member, onAsk }: CellsProps): ReactElement {
 const STALE = [["members"], ["organizationKeys"]];
 
 /** A role that changes, or a person who goes: what becomes of the keys that they have minted is asked, too. */
-function Change({ asked, onClose }: { readonly asked: Asked; readonly onClose: () => void }): ReactElement {
-  const { member, role } = asked;
+function Change({
+  dialog,
+  onClose,
+}: {
+  readonly dialog: OpenDialog;
+  readonly onClose: () => void;
+}): ReactElement {
+  const { member, role } = dialog;
   const [keepsKeys, setKeepsKeys] = useState(false);
   const query = keepsKeys ? ({ keepKeys: "true" } as const) : {};
   const change = useAction((to: Role) => api.updateMember({ id: member.id, query, body: { role: to } }), {

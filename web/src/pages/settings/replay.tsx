@@ -22,7 +22,7 @@ const STATES = {
   stopped: "Stopped, since the endpoint was disabled",
 } as const;
 
-const LOOK_MS = 2_000;
+const POLL_MS = 2_000;
 
 interface ReplayProps {
   readonly endpointId: string;
@@ -35,7 +35,7 @@ export function ReplayEvents({ endpointId: id, onClose }: ReplayProps): ReactEle
   const last = useQuery({
     queryKey: ["webhooks", id, "replay"],
     queryFn: async ({ signal }) => valueOf(await api.getWebhookReplay({ id }, { signal })).replay,
-    refetchInterval: ({ state }) => (state.data?.state === "running" ? LOOK_MS : false),
+    refetchInterval: ({ state }) => (state.data?.state === "running" ? POLL_MS : false),
   });
   const replay = useAction(
     () =>

@@ -17,7 +17,7 @@ import { ReplayEvents } from "./replay.tsx";
 import { WebhookForm } from "./webhook-form.tsx";
 
 type Endpoint = Item<"listWebhooks">;
-type Asked = "edit" | "delete" | "rotate" | "replay";
+type OpenDialog = "edit" | "delete" | "rotate" | "replay";
 
 const STALE = [["webhooks"]];
 
@@ -40,7 +40,7 @@ export function WebhookPage(): ReactElement {
 function Endpoint({ endpoint }: { readonly endpoint: Endpoint }): ReactElement {
   const { id } = endpoint;
   const navigate = useNavigate();
-  const [asked, ask, close] = useOpened<Asked>();
+  const [dialog, openDialog, close] = useOpened<OpenDialog>();
   const [secret, setSecret] = useState<string | null>(null);
   const [sent, setSent] = useState<Output<"testWebhook"> | null>(null);
   const test = useAction(() => api.testWebhook({ id, body: {} }), { stale: STALE });
@@ -66,19 +66,19 @@ function Endpoint({ endpoint }: { readonly endpoint: Endpoint }): ReactElement {
           <Button variant="default" loading={test.isBusy} onClick={() => void test.run().then(setSent)}>
             Send a test
           </Button>
-          <Button variant="default" onClick={() => ask("edit")}>
+          <Button variant="default" onClick={() => openDialog("edit")}>
             Edit
           </Button>
-          <Button variant="default" onClick={() => ask("rotate")}>
+          <Button variant="default" onClick={() => openDialog("rotate")}>
             Rotate secret
           </Button>
-          <Button variant="default" onClick={() => ask("replay")} disabled={!endpoint.isActive}>
+          <Button variant="default" onClick={() => openDialog("replay")} disabled={!endpoint.isActive}>
             Replay
           </Button>
           <Button variant="default" loading={turn.isBusy} onClick={() => void turn.run(!endpoint.isActive)}>
             {endpoint.isActive ? "Disable" : "Enable again"}
           </Button>
-          <Button variant="subtle" color="red" onClick={() => ask("delete")}>
+          <Button variant="subtle" color="red" onClick={() => openDialog("delete")}>
             Delete
           </Button>
         </>
@@ -114,9 +114,9 @@ function Endpoint({ endpoint }: { readonly endpoint: Endpoint }): ReactElement {
           )}
         </Facts>
       </Stack>
-      {asked === "edit" ? <WebhookForm endpoint={endpoint} onClose={close} /> : null}
-      {asked === "replay" ? <ReplayEvents endpointId={id} onClose={close} /> : null}
-      {asked === "rotate" ? (
+      {dialog === "edit" ? <WebhookForm endpoint={endpoint} onClose={close} /> : null}
+      {dialog === "replay" ? <ReplayEvents endpointId={id} onClose={close} /> : null}
+      {dialog === "rotate" ? (
         <Confirm
           title="Rotate the secret?"
           action="Rotate"
@@ -130,7 +130,7 @@ function Endpoint({ endpoint }: { readonly endpoint: Endpoint }): ReactElement {
           your receiver can change over.
         </Confirm>
       ) : null}
-      {asked === "delete" ? (
+      {dialog === "delete" ? (
         <Confirm
           title={`Delete ${endpoint.name}?`}
           action="Delete"

@@ -7,7 +7,7 @@ import { type Account, newAccount } from "./state.ts";
 
 /** Whether an account takes payments, by which key, and under which policy. */
 
-/** Opens an account; once, however often it is told. */
+/** Opens an account. Idempotent. */
 export function openAccount(draft: Draft, command: CommandOf<"open_account">): LedgerReply {
   const { kind: _kind, requestId: _requestId, ...opened } = command;
   const { ledger, now } = draft;
@@ -19,31 +19,31 @@ export function openAccount(draft: Draft, command: CommandOf<"open_account">): L
   return { kind: "opened", changed: true };
 }
 
-/** What was paused stays as it is, and is seen to when it is resumed. */
-export function setStanding(draft: Draft, agentId: string, standing: "active" | "paused"): LedgerReply {
+/** A paused account's payments stay as they are, and are executed when it is resumed. */
+export function setAccountStatus(draft: Draft, agentId: string, status: "active" | "paused"): LedgerReply {
   const { now } = draft;
   const account = draft.account(agentId);
-  if (account === undefined || account.standing === "closed") return { kind: "no_account" };
-  const changed = account.standing !== standing;
-  const quiet = standing === "paused" ? quietAfterMs(account, now) : 0;
-  if (changed && standing === "paused") pause(draft, account);
-  if (changed && standing === "active") resume(draft, account);
-  return { kind: "standing", standing, changed, quietAfterMs: quiet };
+  if (account === undefined || account.status === "closed") return { kind: "no_account" };
+  const changed = account.status !== status;
+  const quiet = status === "paused" ? quietAfterMs(account, now) : 0;
+  if (changed && status === "paused") pause(draft, account);
+  if (changed && status === "active") resume(draft, account);
+  return { kind: "account_status", status, changed, quietAfterMs: quiet };
 }
 
 function pause(draft: Draft, account: Account): void {
-  account.standing = "paused";
+  account.status = "paused";
   account.pausedAt = draft.now;
   // Its key was revoked before: that is the emergency stop, too.
   if (account.keyId === null) withdrawOpen(account, draft.now);
-  draft.tell(account, "agent.paused");
+  draft.emit(account, "agent.paused");
 }
 
 function resume(draft: Draft, account: Account): void {
-  account.standing = "active";
+  account.status = "active";
   account.pausedAt = null;
   wakeOpen(account, draft.now);
-  draft.tell(account, "agent.resumed");
+  draft.emit(account, "agent.resumed");
 }
 
 /**
@@ -57,25 +57,24 @@ export function followAgent(draft: Draft, command: CommandOf<"follow_agent">): L
   account.name = command.name;
   if (command.isArchived) return { kind: "followed", ended: close(draft, account) };
   account.keyId = command.keyId;
-  if (command.keyId === null && account.standing === "paused") withdrawOpen(account, draft.now);
+  if (command.keyId === null && account.status === "paused") withdrawOpen(account, draft.now);
   return { kind: "followed", ended: [] };
 }
 
 function close(draft: Draft, account: Account): string[] {
   const ended = endAllHeld(draft, account);
-  if (account.standing === "paused") withdrawOpen(account, draft.now);
-  account.standing = "closed";
+  if (account.status === "paused") withdrawOpen(account, draft.now);
+  account.status = "closed";
   account.keyId = null;
   account.pausedAt = null;
   draft.touch(account);
   return ended;
 }
 
-/** The account, where this is newer than what it has heard of its agent; null: it is not, or there is none. */
+/** The account, where the command's revision is newer than the one it follows; null: it is not, or there is no account. */
 function follow(draft: Draft, { agentId, revision }: CommandOf<"follow_agent">): Account | null {
   const account = draft.account(agentId);
-  const isNews =
-    account !== undefined && account.standing !== "closed" && revision > account.followedRevision;
+  const isNews = account !== undefined && account.status !== "closed" && revision > account.followedRevision;
   if (!isNews) return null;
   account.followedRevision = revision;
   return account;
@@ -83,7 +82,7 @@ function follow(draft: Draft, { agentId, revision }: CommandOf<"follow_agent">):
 
 export function changePolicy(draft: Draft, command: CommandOf<"change_policy">): LedgerReply {
   const account = draft.account(command.agentId);
-  if (account === undefined || account.standing === "closed") return { kind: "no_account" };
+  if (account === undefined || account.status === "closed") return { kind: "no_account" };
   const { policy: before, policyVersion } = account;
   if (command.version !== policyVersion) return { kind: "version_conflict", version: policyVersion };
   account.policy = patchPolicy(before, command.patch);

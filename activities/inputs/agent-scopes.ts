@@ -3,15 +3,15 @@ import type { Collection, Db } from "mongodb";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import { type AgentDocument, COLLECTIONS } from "../../src/store/documents.ts";
 
-type Place = Pick<AgentDocument, "organizationId" | "projectId" | "teamId">;
+type AgentScope = Pick<AgentDocument, "organizationId" | "projectId" | "teamId">;
 
 /** Places in memory; each is read once. */
-const KEPT_MAX = 50_000;
+const CACHED_SCOPES_MAX = 50_000;
 
-/** Where agents lie, by their records. None ever moves, so what was read once stays good. */
-export class AgentPlaces {
+/** The organization, project and team of agents, from their records. None ever moves, so what was read once stays good. */
+export class AgentScopes {
   readonly #agents: Collection<AgentDocument>;
-  readonly #kept = new LRUCache<string, Place>({ max: KEPT_MAX });
+  readonly #cached = new LRUCache<string, AgentScope>({ max: CACHED_SCOPES_MAX });
 
   constructor(db: Db) {
     this.#agents = db.collection(COLLECTIONS.agents);
@@ -19,19 +19,19 @@ export class AgentPlaces {
 
   /** Whether the agent is of this organization, project and team. Throws for one that has no record, or not yet. */
   async isOf({ agentId, organizationId, projectId, teamId }: Omit<AgentProfile, "name">): Promise<boolean> {
-    const place = this.#kept.get(agentId) ?? (await this.#read(agentId));
+    const scope = this.#cached.get(agentId) ?? (await this.#read(agentId));
     return (
-      place.organizationId === organizationId && place.projectId === projectId && place.teamId === teamId
+      scope.organizationId === organizationId && scope.projectId === projectId && scope.teamId === teamId
     );
   }
 
-  async #read(agentId: string): Promise<Place> {
+  async #read(agentId: string): Promise<AgentScope> {
     const projection = { organizationId: 1, projectId: 1, teamId: 1 };
     const found = await this.#agents.findOne({ _id: agentId }, { projection });
     if (found === null) throw new Error(`agent ${agentId} has no record`);
     const { organizationId, projectId, teamId } = found;
-    const place = { organizationId, projectId, teamId };
-    this.#kept.set(agentId, place);
-    return place;
+    const scope = { organizationId, projectId, teamId };
+    this.#cached.set(agentId, scope);
+    return scope;
   }
 }

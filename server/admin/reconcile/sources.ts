@@ -7,7 +7,7 @@ import type {
 } from "../../../src/store/documents.ts";
 import type { Rail, TransactionStatus } from "../../../src/domain/ledger/payment.ts";
 import type { AgentStateView } from "../../../src/messages/agent.ts";
-import type { BookedAccount, BookedLevel } from "../../../src/messages/ledger.ts";
+import type { AccountSnapshot, LevelSnapshot } from "../../../src/messages/ledger.ts";
 
 /** What is compared, as it was read; plain data. */
 
@@ -42,32 +42,32 @@ export interface SpentEvent {
 }
 
 /** What there is of an agent. Its actor and its account were asked for before its records were read. */
-export interface AgentBooksRead {
+export interface AgentSources {
   readonly agentId: string;
   /** `lost`: there is no such actor; `silent`: it did not answer. */
   readonly actor: AgentStateView | "lost" | "silent";
   /** `none`: its project's ledger has none; `unknown`: there is no ledger to ask. */
-  readonly account: BookedAccount | "none" | "unknown";
+  readonly account: AccountSnapshot | "none" | "unknown";
   readonly record: AgentDocument | null;
   readonly transactions: readonly TransactionDocument[];
   readonly approvals: readonly ApprovalDocument[];
   /** Of payments that were made before, and have ended, approvals may have been removed; null: of none. */
-  readonly approvalsKeptSince: Date | null;
+  readonly approvalsRetainedSince: Date | null;
 }
 
 /** A project's ledger: its levels at one moment, and each account at a moment of its own. */
-export interface LedgerBooks {
+export interface LedgerSource {
   /** The project, and teams that a cap, rules or an account were ever under. */
-  readonly levels: readonly BookedLevel[];
-  readonly accounts: ReadonlyMap<string, BookedAccount>;
+  readonly levels: readonly LevelSnapshot[];
+  readonly accounts: ReadonlyMap<string, AccountSnapshot>;
 }
 
 /** A project. Its ledger was asked before its records were read. */
-export interface ProjectBooks {
+export interface ProjectSources {
   readonly organizationId: string;
   readonly projectId: string;
   /** `lost`: there is no such ledger; `silent`: it did not answer. */
-  readonly ledger: LedgerBooks | "lost" | "silent";
+  readonly ledger: LedgerSource | "lost" | "silent";
   /** What the records say that agents without an account have spent, by team. */
   readonly droppedCents: ReadonlyMap<string, number>;
   readonly project: ContainerDocument | null;

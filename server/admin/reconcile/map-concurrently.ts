@@ -5,7 +5,7 @@
 export const ACTORS_AT_ONCE = 8;
 
 /** Asks for each item in turn, so many at once; answers in order. */
-export async function askEach<T, R>(items: readonly T[], ask: (item: T) => Promise<R>): Promise<R[]> {
+export async function mapConcurrently<T, R>(items: readonly T[], ask: (item: T) => Promise<R>): Promise<R[]> {
   const answers: R[] = [];
   let next = 0;
   const work = async (): Promise<void> => {

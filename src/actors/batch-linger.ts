@@ -1,18 +1,18 @@
 import type { Timers } from "../lib/timers.ts";
 
-/** So long a batch waits for requests that are about to ask. */
-const ASKING_MS = 2;
+/** How long a batch waits for requests that are about to submit. */
+const EXPECTED_REQUEST_MS = 2;
 
-/** So long after an answer whoever got it may ask again, and so long a batch waits for those that are being answered at the most. */
+/** How long after a response its caller may send the next request, and how long a batch waits for those that are being answered at the most. */
 const RETURNING_MS = 2;
 const ANSWERING_MS = 12;
 
 /** An update's duration is taken for what most of the last ones have shown. */
 const NEWEST_SHARE = 0.25;
 
-/** Where waiting was for nothing so often in a row, so many batches go at once. */
-const VAIN_MAX = 3;
-const UNGATHERED_BATCHES = 32;
+/** After so many fruitless waits in a row, so many batches are sent without lingering. */
+const FRUITLESS_MAX = 3;
+const UNLINGERED_BATCHES = 32;
 
 /** Of those that were being answered, this part has to come again while a batch waits for them. */
 const RETURNED_PART = 0.5;
@@ -21,25 +21,25 @@ const RETURNED_PART = 0.5;
 export type Release = () => void;
 
 /**
- * How long a batch waits for more to go with it. An update costs about as much with many commands as with one, and takes longer than most
- * callers need to be answered and to ask again: who sends at once what has come meanwhile splits the callers into groups, each of which
- * waits for the updates of the others. Nothing waits where nobody is about to come, and not for long where those that were waited for did
- * not come.
+ * How long a batch lingers for more commands. An update costs about as much with many commands as with one, and takes longer
+ * than most callers need to be answered and to ask again: who sends at once what has come meanwhile splits the callers into
+ * groups, each of which waits for the updates of the others. Nothing waits where nobody is about to come, and not for long where
+ * those that were waited for did not come.
  */
-export class Gathering {
+export class BatchLinger {
   readonly #timers: Pick<Timers, "monotonicMs">;
   readonly #onRelease: () => void;
   /** Requests that are about to ask, and those that were decided and are being answered. */
-  #asking = 0;
+  #expecting = 0;
   #answering = 0;
   /** When the last update ended, how long one takes, and who was answered last. */
   #endedMs = 0;
   #updateMs = 0;
   #answeredMs = -Infinity;
-  /** How many were waited for, and how many were here then; null: nobody is waited for. */
-  #gathered: { readonly from: number; readonly were: number } | null = null;
-  #vain = 0;
-  #ungathered = 0;
+  /** How many callers the batch lingers for, and how many commands it had then; null: none. */
+  #lingered: { readonly from: number; readonly were: number } | null = null;
+  #fruitless = 0;
+  #unlingered = 0;
 
   constructor(timers: Pick<Timers, "monotonicMs">, onRelease: () => void) {
     this.#timers = timers;
@@ -48,13 +48,13 @@ export class Gathering {
 
   /** Whether anybody is counted. */
   get isEmpty(): boolean {
-    return this.#asking === 0 && this.#answering === 0;
+    return this.#expecting === 0 && this.#answering === 0;
   }
 
   /** A request is about to ask. */
-  asking(): Release {
-    this.#asking += 1;
-    return this.#once(() => (this.#asking -= 1));
+  expecting(): Release {
+    this.#expecting += 1;
+    return this.#once(() => (this.#expecting -= 1));
   }
 
   /** A request was decided, and is being answered. */
@@ -72,14 +72,14 @@ export class Gathering {
     this.#updateMs = before + NEWEST_SHARE * (tookMs - before);
   }
 
-  /** How much longer a batch waits of which so many commands are here, the first since then; 0: it goes. */
+  /** How much longer a batch of so many commands lingers, the first of them since then; 0: it is sent. */
   leftMs(waiting: number, sinceMs: number): number {
     const now = this.#timers.monotonicMs();
     const untilMs = Math.max(
-      this.#asking > 0 ? Math.max(sinceMs, this.#endedMs) + ASKING_MS : 0,
-      this.#ungathered > 0 ? 0 : this.#returningUntilMs(),
+      this.#expecting > 0 ? Math.max(sinceMs, this.#endedMs) + EXPECTED_REQUEST_MS : 0,
+      this.#unlingered > 0 ? 0 : this.#returningUntilMs(),
     );
-    if (untilMs > now) this.#gathered ??= { from: this.#answering, were: waiting };
+    if (untilMs > now) this.#lingered ??= { from: this.#answering, were: waiting };
     return Math.max(0, untilMs - now);
   }
 
@@ -90,15 +90,15 @@ export class Gathering {
 
   /** A batch of so many goes. */
   sent(commands: number): void {
-    const gathered = this.#gathered;
-    this.#gathered = null;
-    this.#ungathered = Math.max(0, this.#ungathered - 1);
-    if (gathered === null || gathered.from === 0) return;
-    const returned = commands - gathered.were;
-    this.#vain = returned >= RETURNED_PART * gathered.from ? 0 : this.#vain + 1;
-    if (this.#vain < VAIN_MAX) return;
-    this.#vain = 0;
-    this.#ungathered = UNGATHERED_BATCHES;
+    const lingered = this.#lingered;
+    this.#lingered = null;
+    this.#unlingered = Math.max(0, this.#unlingered - 1);
+    if (lingered === null || lingered.from === 0) return;
+    const returned = commands - lingered.were;
+    this.#fruitless = returned >= RETURNED_PART * lingered.from ? 0 : this.#fruitless + 1;
+    if (this.#fruitless < FRUITLESS_MAX) return;
+    this.#fruitless = 0;
+    this.#unlingered = UNLINGERED_BATCHES;
   }
 
   #once(release: () => void): Release {

@@ -23,7 +23,7 @@ export interface Demand {
  * later: where both want the same processors, payments come first, and deliveries go on at a part of their rate. When the
  * load falls while payments go on, that is because deliveries gave way, so they come back by and by.
  */
-export class DeliveryPace {
+export class DeliveryThrottle {
   /** Null: as many as there are. */
   #bound: { perSecond: number; allowed: number } | null = null;
   #atMs: number;

@@ -6,7 +6,7 @@ import { newUuid } from "../../src/lib/ids.ts";
 import { agentsFollowing } from "./agent-records.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 
-interface StandingSet {
+interface PauseChange {
   /** The agent's record, which shows it. */
   readonly shown: AgentDocument;
   /** Whether this has changed it: it may have been so before. */
@@ -14,15 +14,15 @@ interface StandingSet {
 }
 
 /** Pauses or resumes an agent. Its project's ledger decides. */
-export const standingsOf = ({
+export const agentPausing = ({
   collections,
   ledgers,
 }: Pick<HandlerDependencies, "collections" | "ledgers">) => {
   const following = agentsFollowing(collections, ledgers);
-  return async (agent: AgentDocument, kind: "pause" | "resume"): Promise<Result<StandingSet>> => {
+  return async (agent: AgentDocument, kind: "pause" | "resume"): Promise<Result<PauseChange>> => {
     const command = { kind, agentId: agent._id, requestId: newUuid() } as const;
-    const { reply, revision } = await ledgers.answered(agent, command);
-    if (reply.kind !== "standing") return refused(refusal("AGENT_ARCHIVED"));
+    const { reply, revision } = await ledgers.submitRecorded(agent, command);
+    if (reply.kind !== "account_status") return refused(refusal("AGENT_ARCHIVED"));
     // The record is what keeps a paused agent's key out, so the answer waits until it has come that far; somebody else may
     // have resumed or archived the agent since. And until nobody has leave any more to send what was decided before.
     const [shown] = await Promise.all([

@@ -13,7 +13,7 @@ import { verifyMasterKey } from "../../src/secrets/verify-master-key.ts";
  * The transactions of a command whose entry was kept before it began: they carry none. No request of the service is given
  * these.
  */
-export const keptBefore =
+export const withoutEntry =
   (transaction: Transaction): AuditedTransaction =>
   (work) =>
     transaction(async (session) => (await work(session)).value);
@@ -30,7 +30,7 @@ export interface Command {
 }
 
 /** Leaves an entry of an operator's command that changed something, of the service itself or of an organization. */
-export async function keepCommand(db: Db, masterKey: MasterKey, command: Command): Promise<void> {
+export async function recordCommand(db: Db, masterKey: MasterKey, command: Command): Promise<void> {
   await verifyMasterKey(db, masterKey);
   await ensureAuditIndexes(db);
   const log = new AuditAppender(db, auditSeal(masterKey.deriveKey("audit-log")));

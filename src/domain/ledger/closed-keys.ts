@@ -1,0 +1,87 @@
+import type { Account } from "./state.ts";
+
+/**
+ * The idempotency keys of closed payments in a ledger; those of open ones are in the accounts. The state of a closed payment is
+ * in its record; the ledger stores only that it exists, so that a key takes some thirty bytes.
+ */
+export interface ClosedKeys {
+  /** By agent, then by the hash of its key. */
+  readonly byAgent: Map<string, Map<string, ClosedKey>>;
+  /** In the order of closing, the oldest first. Keys of agents whose account was dropped are passed over. */
+  order: (readonly [agentId: string, keyHash: string])[];
+  count: number;
+}
+
+/** A closed payment: as which of its agent's it was closed, when it was made, and its fingerprint; null: it was denied. */
+export type ClosedKey = readonly [closedAs: number, createdAt: number, fingerprint: string | null];
+
+export const noClosedKeys = (): ClosedKeys => ({ byAgent: new Map(), order: [], count: 0 });
+
+export const isClosedKey = ({ byAgent }: ClosedKeys, agentId: string, keyHash: string): boolean =>
+  byAgent.get(agentId)?.has(keyHash) === true;
+
+/** A payment's key once the payment was closed. */
+export interface Closing {
+  readonly agentId: string;
+  readonly keyHash: string;
+  readonly key: ClosedKey;
+}
+
+/** * Adds the key of a closed payment; beyond `max` the oldest are evicted, and returned by agent and closing number. */
+export function addClosedKey(
+  closedKeys: ClosedKeys,
+  { agentId, key, keyHash }: Closing,
+  max: number,
+): readonly (readonly [agentId: string, closedAs: number])[] {
+  const keys = closedKeys.byAgent.get(agentId) ?? new Map<string, ClosedKey>();
+  closedKeys.byAgent.set(agentId, keys.set(keyHash, key));
+  closedKeys.order.push([agentId, keyHash]);
+  closedKeys.count += 1;
+  if (closedKeys.order.length > 2 * max) closedKeys.order = known(closedKeys);
+  const evicted: (readonly [agentId: string, closedAs: number])[] = [];
+  while (closedKeys.count > max && closedKeys.order.length > 0) evicted.push(...evictOldest(closedKeys, max));
+  return evicted;
+}
+
+/** The order without the keys of agents whose account was dropped. */
+const known = ({ byAgent, order }: ClosedKeys): ClosedKeys["order"] =>
+  order.filter(([agentId, keyHash]) => byAgent.get(agentId)?.has(keyHash) === true);
+
+/** The share that is evicted at once: taking one from the front of the order costs as much as taking some hundred. */
+const EVICTED_SHARE = 1 / 20;
+
+function evictOldest(closedKeys: ClosedKeys, max: number): (readonly [agentId: string, closedAs: number])[] {
+  const oldest = closedKeys.order.splice(0, Math.max(1, Math.ceil(max * EVICTED_SHARE)));
+  return oldest.flatMap(([agentId, keyHash]) => {
+    const keys = closedKeys.byAgent.get(agentId);
+    const key = keys?.get(keyHash);
+    if (keys === undefined || key === undefined) return [];
+    keys.delete(keyHash);
+    if (keys.size === 0) closedKeys.byAgent.delete(agentId);
+    closedKeys.count -= 1;
+    return [[agentId, key[0]] as const];
+  });
+}
+
+/** Drops all keys of an agent whose account was dropped: nobody can pay from it again. */
+export function dropAgentKeys(closedKeys: ClosedKeys, agentId: string): void {
+  closedKeys.count -= closedKeys.byAgent.get(agentId)?.size ?? 0;
+  closedKeys.byAgent.delete(agentId);
+}
+
+/** When the newest payment of this fingerprint was made, among its open and closed payments; denied ones do not count. */
+export function newestSimilarAt(
+  closedKeys: ClosedKeys,
+  account: Account,
+  fingerprint: string,
+): number | null {
+  let newestAt: number | null = null;
+  const note = (at: number): void => void (newestAt = Math.max(newestAt ?? at, at));
+  for (const [, createdAt, closed] of closedKeys.byAgent.get(account.agentId)?.values() ?? []) {
+    if (closed === fingerprint) note(createdAt);
+  }
+  for (const { payment } of account.open.values()) {
+    if (payment.status !== "denied" && payment.request.fingerprint === fingerprint) note(payment.createdAt);
+  }
+  return newestAt;
+}
