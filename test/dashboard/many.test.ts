@@ -31,10 +31,17 @@ const SCRIPT_BYTES = 250_000;
 /** A busy machine only ever makes it longer. */
 const ROUNDS = 4;
 
-/** When the page showed all that it shows at first, from the beginning of its navigation. */
+/**
+ * When the page showed all that it shows at first, from the beginning of its navigation, and when its chart as well: the sums of a million
+ * payments take MongoDB a second or two.
+ */
 const NOTE_READY = `new MutationObserver((_changes, observer) => {
-  if (!document.querySelector("main h1") || document.querySelector(".mantine-Skeleton-root")) return;
-  globalThis.readyMs = performance.now();
+  const waiting = [...document.querySelectorAll(".mantine-Skeleton-root")];
+  const isOfChart = (each) => each.closest("section.card")?.querySelector("h2")?.innerText === "Spend";
+  if (!document.querySelector("main h1") || waiting.some((each) => ${String(!isSoak)} || !isOfChart(each))) return;
+  globalThis.readyMs ??= performance.now();
+  if (waiting.length > 0) return;
+  globalThis.chartMs = performance.now();
   observer.disconnect();
 }).observe(document, { childList: true, subtree: true, attributes: true })`;
 
@@ -123,6 +130,8 @@ describe("the dashboard with many agents and payments, in a browser", function (
       readyMs = Math.min(readyMs, await firstLoadMs());
     await page.page.setCacheEnabled(true);
     measured["ready"] = readyMs;
+    await waitFor("globalThis.chartMs !== undefined");
+    measured["chart"] = await page.page.evaluate("chartMs");
     const scriptBytes = z.number().parse(await page.page.evaluate(SCRIPTS));
     measured["script bytes"] = scriptBytes;
     expect(readyMs).to.be.below(READY_MS);
