@@ -45,7 +45,7 @@ export async function approval(input: ApprovalInput): Promise<ApprovalResult | n
   };
   setHandler(resolved, (told) => {
     if (isResolved(input, told)) payment ??= told;
-    else log.warn("told of nothing that became of its payment, and passed it over");
+    else log.warn("a signal without a payment was ignored");
   });
   setHandler(approvalStateQuery, () => ({
     state,

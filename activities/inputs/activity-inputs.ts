@@ -67,7 +67,7 @@ const inputs: ReadonlyMap<string, z.ZodType> = new Map(Object.entries(ACTIVITY_I
 export function refusedInput(activity: string, args: readonly unknown[]): string | null {
   const schema = inputs.get(activity);
   if (schema === undefined) return "there is no such activity";
-  if (args.length > 1) return "it was given more than one argument";
+  if (args.length > 1) return "it has more than one argument";
   const parsed = schema.safeParse(args[0]);
   if (parsed.success) return null;
   const [issue] = parsed.error.issues;

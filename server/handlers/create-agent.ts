@@ -116,8 +116,8 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
 
   /** The key of a create that was just committed: given out here, or, where that took too long, never. */
   function firstAnswer({ apiKey, record }: NewAgent): CreateReply {
-    const late = !isStillDeliverable(record, clock());
-    return ok({ body: late ? { ...answer(record, null), keyDelivery: "expired" } : answer(record, apiKey) });
+    const isTooLate = !isStillDeliverable(record, clock());
+    return ok({ body: isTooLate ? { ...answer(record, null), keyDelivery: "expired" } : answer(record, apiKey) });
   }
 
   /** Null: the agent is archived, its actor has ended, and nothing of it is delivered any more. */

@@ -21,8 +21,8 @@ const hasBody = (request: Request): boolean =>
  * a charset counts, also within quotes: which of several the parser would go by is nobody's concern then.
  */
 function isInUtf8({ headers }: Request): boolean {
-  const said = (headers["content-type"] ?? "").matchAll(/;\s*charset\s*=\s*"?([^\s";]*)/gi);
-  return [...said].every(([, charset = ""]) => charset.toLowerCase() === "utf-8");
+  const charsets = (headers["content-type"] ?? "").matchAll(/;\s*charset\s*=\s*"?([^\s";]*)/gi);
+  return [...charsets].every(([, charset = ""]) => charset.toLowerCase() === "utf-8");
 }
 
 /** A body that is here so soon after its headers came with them. */

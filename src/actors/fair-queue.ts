@@ -68,7 +68,7 @@ export class FairQueue<T> {
       for (const item of waiting) {
         if (count >= max) break;
         const command = commandOf(item);
-        if (!capacity.fits(command, repliedBytesOf(command), taken.length + count === 0)) break;
+        if (!capacity.tryReserve(command, repliedBytesOf(command), taken.length + count === 0)) break;
         count += 1;
       }
       // A sender that was not served keeps its position, or those before it would always come first.

@@ -27,7 +27,7 @@ export interface Create<R extends Committable, M extends { readonly record: R }>
   /** The record is written with its entry in the audit log. */
   readonly audit: AuditedWrites;
   readonly idempotencyKey: string | undefined;
-  /** Moved where another call is found at the same create, and where nothing but the answer tells what it came to. */
+  /** Moved where another call is found at the same create, and where only the response shows the outcome. */
   readonly deadline: Deadline;
   /** What a replay must repeat, defaults spelt out. */
   readonly payload: Readonly<Record<string, unknown>>;
@@ -46,16 +46,16 @@ export interface Create<R extends Committable, M extends { readonly record: R }>
   readonly capacityRefusal?: (session?: ClientSession) => Promise<Refusal | null>;
   /** Writes the record, which commits the create, and says what its entry says of it. */
   readonly insert: (made: M, session: ClientSession) => Promise<Pick<Noted, "after">>;
-  /** Where what goes before the record is given up after some time: how that is told, and done. */
+  /** Where an uncommitted create is discarded after some time: how that is detected, and done. */
   readonly discarding?: Discarding;
 }
 
 interface Discarding {
-  /** Whether what was begun then is to be given up, unless it was committed. */
+  /** Whether a create that was begun then is to be discarded, unless it was committed. */
   readonly isDue: (begunAt: Date) => boolean;
-  /** Gives it up, unless it was committed: afterwards nothing can be committed under the id any more. */
+  /** Discards it, unless it was committed: afterwards nothing can be committed under the id any more. */
   readonly discard: (id: string) => Promise<"committed" | "discarded">;
-  /** Whether it was given up meanwhile. */
+  /** Whether it was discarded meanwhile. */
   readonly isDiscarded: (id: string) => Promise<boolean>;
 }
 
@@ -93,7 +93,7 @@ export interface CreatesDependencies {
 /** How long a replay waits for the call that carries its create out; then it is 409. */
 const EARLIER_CALL_MS = 10_000;
 const POLL_MS = 50;
-/** The same where this process carries the create out: the end of that is told, and looked for only in case it hangs. */
+/** The same where this process executes the create: its end is signalled, and polled only in case it hangs. */
 const SLOW_POLL_MS = 500;
 
 /** Less than that: who waits for a call whose process has died takes its create over. */
@@ -108,19 +108,20 @@ const CLOCK_SKEW_MAX_MS = 60_000;
  */
 const EXECUTED_MS = 3_400;
 
-/** When a create without an idempotency key is answered that was let to commit: nothing tells its caller later what it came to. */
+/** The deadline of a create without an idempotency key that has begun to commit: its caller can't find out the outcome later. */
 const COMMITTED_MS = 4_900;
 
-/** A create whose place was reclaimed under it takes another; this often at most. */
+/** A create whose slot was reclaimed meanwhile takes another; this often at most. */
 const SLOT_ATTEMPTS_MAX = 3;
 
 /**
- * The one way in which agents, projects and teams are created. For an idempotency key there is one id for good, fixed before anything is done. The record, the place
- * under the daily limit and the container's being live are committed in one transaction, so whoever replays, races or
- * dies: one record at the most, none in an archived container, none beyond the limit. One call at a time carries a create
- * out and the others wait for it; that only saves work, what is right does not depend on it.
+ * The one way in which agents, projects and teams are created. For an idempotency key there is one id for good, fixed before
+ * anything is done. The record, the slot under the daily limit and the container's being live are committed in one transaction,
+ * so whoever replays, races or dies: one record at the most, none in an archived container, none beyond the limit. One call at a
+ * time carries a create out and the others wait for it; that only saves work, what is right does not depend on it.
  *
- * The order of refusals: another payload → (a committed create is answered) → archived container → daily limit → a container without room.
+ * * The order of refusals: another payload → (a committed create is answered) → archived container → daily limit → a container
+ * without room.
  */
 export class Creates {
   readonly #dependencies: CreatesDependencies;
@@ -290,7 +291,7 @@ export class Creates {
         return changed("committed", { ...entry, on: { type: kind, id: made.record._id } });
       });
     try {
-      // What it shares with others that commit: the day's places, the container, or nothing.
+      // What it contends for with other commits: the day's slots, the container, or nothing.
       return await mutex.run(quotaSlot?.dayId ?? parent?.id ?? made.record._id, commit);
     } catch (error) {
       if (isDuplicateKey(error)) return "there";
@@ -298,20 +299,20 @@ export class Creates {
     }
   }
 
-  /** People have no daily limit. */
+  /** People have no daily create limit. */
   async #takeSlot(principal: ManagementPrincipal, id: string): Promise<Result<QuotaSlot | null>> {
     if (principal.type === "session") return ok(null);
     return this.#dependencies.dailyCreates.take(principal, id, this.#dependencies.clock());
   }
 
-  /** The day's place of what was given up is free for what is begun in its stead. */
+  /** The slot of a discarded create is free for its replacement. */
   async #releaseSlot(principal: ManagementPrincipal, createdId: string): Promise<void> {
     if (principal.type === "session") return;
     const dayId = dailyCreatesId(principal.lineageId, this.#dependencies.clock());
     await this.#dependencies.dailyCreates.release({ dayId, createdId });
   }
 
-  /** A create that came to nothing gives its place back; so does one that failed, and its replay takes another. */
+  /** A refused create releases its slot; so does a failed one, and its replay takes another. */
   async #releasingSlot<R, M>(
     quotaSlot: QuotaSlot | null,
     work: () => Promise<Result<Created<R, M>> | "discarded" | "slot_lost">,
@@ -319,14 +320,14 @@ export class Creates {
     const { dailyCreates } = this.#dependencies;
     try {
       const result = await work();
-      // A lost place may be another call's by now, under the same id.
+      // A lost slot may be another call's by now, under the same id.
       const isHeld = quotaSlot !== null && result !== "slot_lost";
-      // Of a create that another call finished, too: that one may have committed with a place of the day before.
+      // Of a create that another call finished, too: that one may have committed with a slot of the day before.
       if (isHeld && !(result !== "discarded" && result.ok && !result.value.replayed))
         await dailyCreates.release(quotaSlot);
       return result;
     } catch (error) {
-      // Where the database is out of reach for this too, the place is reclaimed when it is needed.
+      // Where the database is out of reach for this too, the slot is reclaimed when it is needed.
       if (quotaSlot !== null) await dailyCreates.release(quotaSlot).catch(() => undefined);
       throw error;
     }
@@ -386,11 +387,11 @@ export class Creates {
       .catch(() => undefined);
   }
 
-  /** What was begun under the id was given up, and nobody was ever told of it: the create gets another. */
+  /** The create under this id was discarded, and no response ever named the id: the create gets another. */
   async #restarted({ holder, id, reservationId }: Held): Promise<Slot> {
     const slot = { id: newUuid(), begunAt: this.#dependencies.clock() };
-    const anew = { createdId: slot.id, createdAt: slot.begunAt };
-    await this.#dependencies.creates.updateOne({ _id: reservationId, createdId: id }, { $set: anew });
+    const restarted = { createdId: slot.id, createdAt: slot.begunAt };
+    await this.#dependencies.creates.updateOne({ _id: reservationId, createdId: id }, { $set: restarted });
     const found = await this.#dependencies.creates.findOne({ _id: reservationId });
     if (found === null) throw new Error("a reservation was lost");
     return { ...heldOf({ ...found, holder }) };

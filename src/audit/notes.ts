@@ -57,7 +57,7 @@ export interface AuditNotes extends AuditedWrites {
    * done, so that whatever dies after it, there is an entry. What became of it is said by `change`.
    */
   begin(expected: Pick<Noted, "before" | "after">): Promise<void>;
-  /** What was changed in the end by what was begun. The last word stands. */
+  /** What was changed in the end by what was begun. The last call wins. */
   change(before: unknown, after: unknown): void;
   /** Whose log it belongs to, where no credential says so. */
   readonly concerns: Concerns;

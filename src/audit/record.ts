@@ -25,7 +25,7 @@ export interface Call {
 export interface Doer {
   readonly organizationId: string;
   readonly actor: AuditActor;
-  /** Its organization is not told where the request came from. */
+  /** The request's origin is not shown to its organization. */
   readonly isOriginHidden?: true;
 }
 

@@ -89,7 +89,7 @@ export class FeeRaising {
     if (bounded.length > 0) {
       onRepair("fee_bounded", bounded.length);
       const details = { ...about(bounded), setting: "EVM_MAX_FEE_PER_GAS_GWEI" };
-      onWarning("transactions wait, since the chain asks a higher fee than may be offered", details);
+      onWarning("transactions wait, since the chain requires a higher fee than may be offered", details);
     }
   }
 }

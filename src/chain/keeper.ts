@@ -114,7 +114,7 @@ export class Keeper {
     // What can be found out of nonces that are gone must not keep the others from being sent.
     await taken
       .look()
-      .catch((error: unknown) => onWarning("used nonces could not be looked after", errorOf(error)));
+      .catch((error: unknown) => onWarning("used nonces could not be checked", errorOf(error)));
   }
 
   /** Somebody else's transactions had these nonces when they were passed over, and the chain has lost them since. */
@@ -177,7 +177,7 @@ export class Keeper {
         pauseMs = sent > 0 ? everyMs : Math.min(everyMs * PAUSES_MAX, pauseMs * PAUSE_GROWS_BY);
       } catch (error) {
         pauseMs = everyMs;
-        onWarning("the chain could not be looked after", errorOf(error));
+        onWarning("the chain could not be checked", errorOf(error));
       }
     }
   }

@@ -42,7 +42,7 @@ export interface ChainTransactionDocument extends Document {
   lost: Loss | null;
   /** Of a lost one: what is sent under its nonce where the chain has none again. It does nothing; not there until it was needed. */
   filler?: SigningDocument;
-  /** Whether whoever sees it lost records it under another nonce; else that is left to who asked for it. */
+  /** Whether whoever sees it lost records it under another nonce; else that is left to its caller. */
   isRepeated: boolean;
   /** The wallet that it spends from or changes. */
   wallet: string | null;
@@ -82,7 +82,7 @@ export interface Refused extends Purposed {
 
 export type Entry = Call | Refused;
 
-/** A decision as it stands. */
+/** A decision, as recorded. */
 export type Recorded =
   | {
       readonly kind: "transaction";

@@ -26,8 +26,8 @@ const CALLS_PER_REQUEST_MAX = 100;
 const PRICE_CACHE_MS = 2_000;
 
 /**
- * The chain gave no usable answer. The message is for operators and names no address: an RPC URL often carries a key,
- * and failures of activities stand in histories.
+ * The chain gave no usable answer. The message is for operators and names no address: an RPC URL often carries a key, and
+ * failures of activities are stored in histories.
  */
 export class ChainUnreachable extends PlainError implements Unavailable {
   override readonly name = "ChainUnreachable";
@@ -69,7 +69,7 @@ export interface FoundTransaction {
   readonly blockNumber: bigint | null;
 }
 
-/** The few questions that are asked of a chain, each bounded in time. Throws `ChainUnreachable` where one has no answer. */
+/** The calls to a chain, each with a timeout. Throws `ChainUnreachable` where one has no answer. */
 export class ChainRpc {
   readonly client: PublicClient;
   readonly #config: ChainConfig;
@@ -118,7 +118,7 @@ export class ChainRpc {
     return { nonce: through < 0n ? 0 : await this.nonceAt(address, through), through };
   }
 
-  /** The hash of a block, which stands for everything up to it; null: the chain has no such block. */
+  /** The hash of a block, which covers everything up to it; null: the chain has no such block. */
   async blockHash(blockNumber: bigint): Promise<Hash | null> {
     try {
       const { hash, number } = await withTimeout(CALL_MS, this.client.getBlock({ blockNumber }));

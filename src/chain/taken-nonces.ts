@@ -135,10 +135,10 @@ export class TakenNonces {
     if (taker === null) return "unexplained";
     if (isOneOf(signings, taker)) return "own";
     const blockNumber = Number(taker.blockNumber);
-    const said = await outbox.markLost(transaction, { by: taker.hash, blockNumber, at: clock() });
-    if (said === "not proven") return "overtaken";
+    const loss = await outbox.markLost(transaction, { by: taker.hash, blockNumber, at: clock() });
+    if (loss === "not proven") return "overtaken";
     const details = { nonce, purpose, by: taker.hash, blockNumber };
-    if (said === "known before") return "lost";
+    if (loss === "known before") return "lost";
     onRepair("nonce_taken", 1);
     onWarning("a nonce of the service's key was used by another transaction", details);
     return "lost";

@@ -16,7 +16,7 @@ const OF_A_SESSION_MAX = 8;
 const OPEN_MAX = 2_000;
 const RETRY_AFTER_SECONDS = 10;
 const HEARTBEAT_MS = 15_000;
-/** How often it is looked at who is behind a stream, whatever was heard of them: a token expires without a word. */
+/** How often a stream's caller is checked again: a token expires without a change event. */
 const CHECKED_EVERY_MS = 60_000;
 /** The feed stays open for so long after the last stream has gone. */
 const LINGER_MS = 60_000;

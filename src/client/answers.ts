@@ -28,8 +28,8 @@ function secondsIn(body: unknown, headers: Headers): number | null {
 }
 
 /** A refusal as a value, of whatever has answered. */
-export function refusedOf(status: number, headers: Headers, given: unknown): Refused {
-  const body = objectIn(given);
+export function refusedOf(status: number, headers: Headers, answered: unknown): Refused {
+  const body = objectIn(answered);
   const { error } = body;
   if (!isCode(error)) {
     return {

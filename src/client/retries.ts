@@ -4,7 +4,7 @@ import type { ClientRoute, Refused } from "./types.ts";
 export interface Patience {
   /** Tries of one call, the first included. */
   readonly triesMax: number;
-  /** The longest pause before a further one; who is told to wait longer is answered the refusal. */
+  /** The longest pause before a further one; a longer Retry-After is returned as the refusal. */
   readonly pauseMsMax: number;
 }
 

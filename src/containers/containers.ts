@@ -40,9 +40,9 @@ export interface ContainersDependencies {
 }
 
 /**
- * Projects and teams after they were made. What is put into a container writes to the container's
- * own record in the same transaction (`enter`), and so does archiving it: of the two at once the database lets one
- * commit first, the other sees what it did. So nothing live ever lies in an archived container.
+ * Projects and teams after they were made. What is put into a container writes to the container's own record in the same
+ * transaction (`enter`), and so does archiving it: of the two at once the database lets one commit first, the other sees what it
+ * did. So an archived container never contains anything live.
  */
 export class Containers {
   readonly #dependencies: ContainersDependencies;
@@ -63,8 +63,8 @@ export class Containers {
   }
 
   /**
-   * In the transaction that puts a team into a project, after `enter`, which puts two at once in conflict: so of any number as many are
-   * let through as there is room for. Without a session it is only asked beforehand.
+   * In the transaction that puts a team into a project, after `enter`, which puts two at once in conflict: so of any number as
+   * many are let through as there is room for. Without a session it is only a check beforehand.
    */
   async teamCapacityRefusal(projectId: string, session?: ClientSession): Promise<Refusal | null> {
     const { projects, teams } = this.#dependencies.collections;

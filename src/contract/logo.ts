@@ -10,7 +10,7 @@ const LOGO_SIDE_PIXELS_MAX = 4_096;
 
 export const LOGO_DATA_URL = /^data:image\/(png|jpeg|webp);base64,/;
 
-/** Base64 makes a third longer, and the longest prefix stands before it. */
+/** Base64 makes a third longer, and the longest prefix precedes it. */
 export const LOGO_DATA_URL_CHARACTERS_MAX =
   "data:image/jpeg;base64,".length + Math.ceil(LOGO_BYTES_MAX / 3) * 4;
 

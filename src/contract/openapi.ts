@@ -124,7 +124,7 @@ function describe(
 
 const ROLES = { member: null, admin: "the role admin or owner", owner: "the role owner" } as const;
 
-/** What OpenAPI's security can't say: the role and the step-up that a person needs whatever is asked for. */
+/** What OpenAPI's security can't say: the role and the step-up that a person needs for the operation. */
 function peopleNeed(access: Access): string {
   if (access.kind !== "management") return "";
   const needs = [ROLES[access.role], access.stepUp ? "a step-up within 5 minutes" : null];

@@ -84,7 +84,7 @@ export const email = referred(
   { keywords: { pattern: `^[${SPACES}]*${EMAIL}[${SPACES}]*$` } },
 );
 
-/** A password that somebody chooses; what it must be like is asked where it is set, since that takes a list. */
+/** A password that somebody chooses; its strength is checked where it is set, since that takes a list. */
 export const newPassword = referred(text(1, 1_024), {
   keywords: {
     minLength: 12,

@@ -55,7 +55,7 @@ export interface RunningEngines {
     readonly rpcUrl: string;
     /** The same chain for the service itself, without the guard's work. */
     readonly directUrl: string;
-    /** Null for one that is not ours: which chain it is, only it can tell. */
+    /** Null for one that is not ours: only the chain itself knows its id. */
     readonly chainId: number | null;
     readonly pid: number | null;
     /** Ours: a chain to play on. */
@@ -84,7 +84,7 @@ const uiPorts = ({ ports }: EngineOptions) => ({
   uiPort: { port: ports.temporalUi, variable: "TEMPORAL_UI_PORT" },
 });
 
-/** Only where it is asked for: whoever reaches the UI does with the workflows what they like. */
+/** Only on request: whoever reaches the UI can do anything with the workflows. */
 const hasUi = ({ env }: EngineOptions): boolean => env["TEMPORAL_UI"] === "true";
 
 const chainPorts = ({ ports }: EngineOptions) => ({
@@ -102,7 +102,7 @@ async function assertPortsFree(options: EngineOptions): Promise<void> {
   await choosePorts(wishes);
 }
 
-/** What is to be stopped, and whose pid is told. */
+/** What is to be stopped, and whose pid is reported. */
 type Supervised = Pick<Supervisor, "pid" | "stop">;
 
 type Started<T> = T & { readonly supervisor: Supervised | null };
@@ -268,7 +268,7 @@ function assertSupported({ env }: EngineOptions): void {
 
 const abortError = (): EngineError => new EngineError("START_FAILED", "The start was given up.");
 
-/** For work that can't be told to end, and harms nobody who no longer waits for it. Throws EngineError START_FAILED. */
+/** For work that can't be cancelled, and is harmless when nobody waits for it. Throws EngineError START_FAILED. */
 async function unlessAborted<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
   if (signal === undefined) return work;
   const over = new AbortController();

@@ -24,7 +24,7 @@ import {
 /** A session ends 30 days after the sign-in, however often it is refreshed. */
 const SESSION_LIFETIME_MILLISECONDS = 30 * 24 * 3600 * 1000;
 
-/** How exactly it is known when a session was seen last. */
+/** The precision of `lastSeenAt`. */
 const LAST_SEEN_PRECISION_MS = 60 * 1000;
 
 /** What a client comes back with. */
@@ -146,7 +146,7 @@ export async function repairProvisioning(
   if (organization.status === "provisioning") await context.provision(organization, 0);
 }
 
-/** What was good and is over is told from what never was. */
+/** Expired tokens are distinguished from invalid ones. */
 const EXPIRED =
   `The session's token has expired: it lasts ${SESSION_TOKEN_LIFETIME_SECONDS / 60} minutes. Get a new one with the ` +
   "refresh token (POST /v1/auth/refresh), or sign in again.";

@@ -139,10 +139,10 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     for (let ask = 0; ask < LEASE_REQUESTS_MAX; ask += 1) {
       const requestedMs = monotonicMs();
       const reply = await ledgers.submit(profile, { kind: "request_lease", agentId, transactionId });
-      if (reply.kind !== "lease") throw new Superseded("it is not to be sent any more");
+      if (reply.kind !== "lease") throw new Superseded("it must not be sent any more");
       if (reply.lease !== "send" || isFresh(requestedMs)) return reply.lease;
     }
-    throw new LeaseExpired("lease to send came too late each time");
+    throw new LeaseExpired("every lease expired before it could be used");
   }
 
   /** What the rail says once it was called; null: it has nothing of the payment, and is not to have it now. */
@@ -210,7 +210,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
         const ended = await projections.endOf(decided.request.transactionId);
         if (ended !== null && ended.sequence !== decided.sequence)
           return refuse(profile, decided, "payment", keep);
-        if (ended !== null) throw new Superseded("its record says that it has ended unpaid");
+        if (ended !== null) throw new Superseded("its record shows that it ended unpaid");
       }
       const result = turn ? await send(profile, decided, decidedSinceMs) : null;
       const outcome = result === null ? null : { result, at: clock().getTime() };

@@ -125,7 +125,7 @@ class OrganizationRun {
     const sources = await this.#reader.sources(this.#organizationId, null, () => {
       asked += 1;
       if (asked % AGENTS_PER_PROGRESS === 0 || asked === total)
-        this.#say(`${String(asked)} of ${String(total)} agents asked`);
+        this.#say(`${String(asked)} of ${String(total)}agents read`);
     });
     refuseSilence(sources.agents);
     const differences = await this.certain(differencesIn(sources));
@@ -154,7 +154,7 @@ class OrganizationRun {
     const end = Date.now() + this.#options.patienceMs;
     for (let pauseMs = RECHECK_MIN_MS; suspects.length > 0; pauseMs *= 2) {
       const isLast = Date.now() + pauseMs >= end;
-      this.#say(`${String(suspects.length)} differences are looked at again`);
+      this.#say(`${String(suspects.length)} differences are checked again`);
       await sleep(Math.max(0, Math.min(pauseMs, end - Date.now())));
       const known = new Set(suspects.map(signatureOf));
       const focus = focusOn(suspects);

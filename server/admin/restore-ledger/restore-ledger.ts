@@ -47,7 +47,7 @@ export interface Restored {
   readonly droppedAccounts: number;
   readonly caps: number;
   readonly totals: Totals;
-  /** Payments that are seen to again, by what becomes of them. */
+  /** Payments that are executed again, by outcome. */
   readonly open: Readonly<Record<"held" | "sending" | "following" | "done", number>>;
   readonly notes: readonly string[];
   /** What no record says. */
@@ -188,8 +188,8 @@ const entryOf = (
 
 const NOT_KNOWN: readonly string[] = [
   "Payments that were decided, and that whoever was to send them died before writing down. A rail that has one has no record of it: the comparison names it (card_ledger_differs, chain_differs). It counts under no limit, and its idempotency key pays again: stop its agent first.",
-  "Decisions of people that nobody wrote down: nobody was answered them. What was approved so waits again.",
+  "Decisions of people that were not recorded: their requests got no response. Payments that were approved so are on hold again.",
   "A budget or policy whose change was not answered: some of its agents may have it already.",
   "Payments that were withdrawn by an emergency stop of an agent that was resumed since: they go on. Those of archived agents are withdrawn unless their rail has them.",
-  "First answers to management requests: one that the engine brings again is judged anew.",
+  "Cached replies to management requests: one that the engine repeats is judged again.",
 ];

@@ -98,12 +98,12 @@ export function postpone(
   account: Account,
   transactionId: string,
   now: number,
-  why: "waits" | "failed",
+  reason: "waits" | "failed",
 ): void {
   const open = account.open.get(transactionId);
   if (open === undefined) return;
   const { dueAt: _dueAt, failures = 0, ...rest } = open;
-  const tried = why === "failed" ? { failures: failures + 1 } : {};
+  const tried = reason === "failed" ? { failures: failures + 1 } : {};
   account.open.set(transactionId, { ...rest, ...tried, changedAt: now });
 }
 

@@ -122,7 +122,7 @@ export class GuardedFetch {
     const destination = destinationOf(url);
     if (isUrlProblem(destination)) return destination;
     const { host, isAddress } = destination;
-    // Nothing is asked about a name that could only be allowed by a network which is not.
+    // A name is not resolved where no network is allowed that it could resolve to.
     if (!isAddress && isClosedName(host) && !this.#rules.allowsMore) return CLOSED_NAME;
     const addresses = isAddress ? [host] : await this.#addressesOf(host, signal);
     if (addresses.length === 0) return UNRESOLVED;

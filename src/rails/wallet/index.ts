@@ -67,7 +67,7 @@ export interface Wallets {
   oldestMissing(): Date | null;
 }
 
-/** Puts the wallet rail together. Nothing is asked of the chain yet. */
+/** Puts the wallet rail together. The chain is not called yet. */
 export function createWallets(options: WalletsOptions): Wallets {
   const { clock, db, onRepair = nothing, onWarning, config, signer } = options;
   const watchers = { onRepair, onWarning };
