@@ -33,7 +33,7 @@ export interface Config {
   readonly keyDeliveryWindowSeconds: number;
   /** Where the keys are stored that seal those keys; servers and workers of one database share it. */
   readonly keyDeliveryDir: string;
-  /** How often the audit log's ends are written down outside the database; 0: only when a server ends. */
+  /** How often the heads of the audit log's chains are written to the anchor file outside of the database; 0: only when a server ends. */
   readonly auditAnchorSeconds: number;
   readonly auditAnchorFile: string;
   readonly logLevel: string;

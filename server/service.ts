@@ -78,7 +78,7 @@ export interface ServiceOptions {
   readonly decorateBackends?: (backends: Backends) => Backends;
 }
 
-/** What requests are carried out with. */
+/** The dependencies of request handlers. */
 export interface Backends {
   readonly actors: TemporalActors;
   readonly ledgers: Ledgers;

@@ -22,7 +22,7 @@ export interface VerifyOptions {
   readonly organization?: string | undefined;
   /** Whether it is fine that there are no anchors at all: then the end of any chain may have been cut off. */
   readonly withoutAnchors?: boolean | undefined;
-  /** Told how many entries were looked at so far. */
+  /** Called with the number of entries checked so far. */
   readonly onProgress?: (entries: number) => void;
 }
 

@@ -32,7 +32,7 @@ export class Admission {
     this.#limits = limits;
   }
 
-  /** Lets in whoever comes, counted by address; a credential is not looked at. */
+  /** Admits every caller, counted by address; a credential is not checked. */
   async anyone(request: Request, response: Response): Promise<Result<Requester>> {
     const address = addressOf(request);
     const status = await this.#limits.ofAddress(address);

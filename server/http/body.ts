@@ -28,7 +28,7 @@ function isInUtf8({ headers }: Request): boolean {
 /** A body that is here so soon after its headers came with them. */
 const WITH_HEADERS_MS = 20;
 
-/** A body, and whether it came so long after its headers that what they said has to be looked at anew. */
+/** A body, and whether it came so long after its headers that the caller has to be authenticated again. */
 export interface ReadBody {
   readonly value: unknown;
   readonly isDelayed: boolean;

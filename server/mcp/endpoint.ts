@@ -95,7 +95,7 @@ const paying = z.looseObject({
 const onlyPays = (body: unknown): boolean =>
   (Array.isArray(body) ? body : [body]).every((message) => paying.safeParse(message).success);
 
-/** What of a request's headers the protocol looks at. */
+/** The request headers that the protocol reads. */
 const OF_PROTOCOL = ["accept", "content-type", "mcp-protocol-version", "mcp-method", "mcp-name"] as const;
 
 /** The request as the SDKs want it. Its body has been read already. */

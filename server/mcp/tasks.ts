@@ -41,7 +41,7 @@ export function taskFor(tool: string, { isError, structuredContent }: ToolResult
   return taskOf(made.data);
 }
 
-/** What became of a task; null: the caller has none of that name, or may not ask. */
+/** The outcome of a task; null: the caller has none of that name, or may not read it. */
 export async function lookAtTask(band: Band, taskId: string): Promise<DetailedTask | null> {
   if (!PAYMENT_READERS.some((id) => band.may(id))) return null;
   const read = await band.outcomeOf("getPayment", { params: { id: taskId }, query: {}, body: undefined });

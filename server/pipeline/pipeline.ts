@@ -87,7 +87,7 @@ type AnyHandler = (input: unknown, context: HandlerContext) => Promise<Result<Re
  * not too often → shape → existence and binding → state (by the handler). The rest of a request is read only after what can be
  * said without it.
  *
- * * Also the one place that writes calls to the audit log: a call that changes something is answered, or refused, once its entry
+ * Also the one place that writes calls to the audit log: a call that changes something is answered, or refused, once its entry
  * is durable.
  */
 export class Pipeline {
@@ -170,8 +170,8 @@ export class Pipeline {
   }
 
   /**
-   * What became of a call, once it is in the audit log. What takes longer than its caller waits goes on, and is kept as
-   * what it came to in the end.
+   * The outcome of a call, once it is in the audit log. What takes longer than its caller waits goes on, and is kept as what it
+   * came to in the end.
    */
   async #executeAudited(call: Call, raw: RawInput, deadline: Deadline): Promise<Result<Reply<unknown>>> {
     const { audit } = this.#dependencies;

@@ -150,8 +150,8 @@ export class AgentActors implements AgentGateway {
   }
 
   /**
-   * Puts one command to an agent's actor. Answered once the agent's record and its project's ledger are as the actor has decided. Throws
-   * `ActorUnavailable` where that can't be had in time, `NoSuchActor` where there is none.
+   * Puts one command to an agent's actor. Answered once the agent's record and its project's ledger are as the actor has decided.
+   * Throws `ActorUnavailable` where that takes too long, `NoSuchActor` where there is none.
    */
   submit(agentId: string, command: AgentCommand): Promise<AgentReply> {
     const existing = this.#mailboxes.get(agentId);

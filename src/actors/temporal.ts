@@ -276,7 +276,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
     }
   }
 
-  /** The payment once its approval is carried out; null when that takes longer than the bound. */
+  /** The payment once its approval is executed; null when that takes longer than the bound. */
   approvalResult(approvalId: string, withinMs: number): Promise<ApprovalResult | null> {
     return this.#calls.resultWithin(approvalWorkflowId(approvalId), withinMs);
   }

@@ -182,7 +182,7 @@ export class AuditOutbox {
   }
 }
 
-/** The index behind sweeps, and with it the collection. Again is free. */
+/** The index behind sweeps, and with it the collection. Idempotent. */
 export async function ensureAuditOutbox(db: Db): Promise<void> {
   await db.collection(AUDIT_OUTBOX).createIndex({ insertedAt: 1, _id: 1 }, { name: "oldest" });
 }

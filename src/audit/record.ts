@@ -29,7 +29,7 @@ export interface Doer {
   readonly isOriginHidden?: true;
 }
 
-/** What a call's entry says beside the call itself. */
+/** What a call's entry has besides the call itself. */
 export interface AuditFacts extends Pick<AuditRecord, "entryKey" | "at" | "result"> {
   readonly doer: Doer;
   /** What a handler said that it was done on; null: what the route's path says. */

@@ -79,7 +79,7 @@ export class Refusals {
     return this.#windows.size;
   }
 
-  /** Done when it is in the log, or counted behind one that is. Throws when that can't be had. */
+  /** Done when it is in the log, or counted behind one that is. Throws when that fails. */
   async keep(record: AuditRecord): Promise<void> {
     const minute = Math.floor(record.at / MINUTE_MS);
     this.#endWhere((window) => window.minute !== minute);
@@ -142,7 +142,7 @@ export class Refusals {
     const { record } = counter;
     if (count === 0) return;
     this.#ended += 1;
-    // A kind may give way and come again within its minute: each time has its count.
+    // A counter may be evicted and opened again within its minute: each has its own count.
     const entryKey = `${record.entryKey}_${this.#process}_${this.#ended}`;
     const resource = { type: record.resource.type, id: idInKind(record) };
     this.#unwritten.push({ ...record, entryKey, at: lastAt, resource, after: { refusals: count } });

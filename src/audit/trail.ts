@@ -38,8 +38,8 @@ export class AuditTrail {
   }
 
   /**
-   * Keeps what became of a call, and is done when its entry is safe: nothing is answered before. Throws when that can't be
-   * had. What only reads, and what belongs to no organization that is known, leaves no entry.
+   * Records the outcome of a call, and resolves when its entry is durable: no response is sent before. Throws when that fails.
+   * What only reads, and what belongs to no organization that is known, leaves no entry.
    */
   async keep(
     call: Call,

@@ -21,7 +21,7 @@ export interface DepositWatchDependencies {
   readonly journal: Pick<EventJournal, "organizationEvent">;
   readonly treasuries: { all(): Promise<ReadonlyMap<Address, string>> };
   readonly clock: Clock;
-  /** Where it looks first where it has never looked. A test chain is short, and may have been killed and begun anew. */
+  /** Where it looks first where it has never looked. A test chain is short, and may have been killed and reset. */
   readonly beginsAt: "the first block" | "the newest final block";
 }
 
@@ -35,7 +35,7 @@ interface Deposit {
  * writes the events, then moves the cursor. A repetition, after a crash, by several processes or after a reorganization, writes
  * the same events under the same ids, which are derived from the transactions.
  *
- * * A treasury that is recorded while the cursor is far ahead has missed nothing: it is recorded before its address is disclosed
+ * A treasury that is recorded while the cursor is far ahead has missed nothing: it is recorded before its address is disclosed
  * and after the cursor has begun (`begin`), so what is sent to it comes into later blocks. Therefore the treasuries are read
  * after the newest block is known, never before.
  */
@@ -60,10 +60,7 @@ export class DepositWatch {
     this.#hasBegun = true;
   }
 
-  /**
-   * Looks once; `isBehind`: there is more to be looked at now. Throws, having moved nothing, where the chain or the
-   * database is silent.
-   */
+  /** Looks once; `isBehind`: there are more blocks to read now. Throws, having moved nothing, where the chain or the database is silent. */
   async step(): Promise<{ readonly isBehind: boolean }> {
     const { rpc } = this.#dependencies;
     await rpc.check();

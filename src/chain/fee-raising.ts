@@ -11,7 +11,7 @@ export interface FeeRaisingDependencies extends ChainWatchers {
   readonly rpc: ChainRpc;
   readonly outbox: ChainOutbox;
   readonly clock: () => Date;
-  /** What was signed last is given so long to be mined before it is looked at whether more must be offered. */
+  /** The newest signing has so long to be mined before a fee raise is considered. */
   readonly raiseAfterMs: number;
 }
 

@@ -82,10 +82,10 @@ export class Finality {
 
   #answer(waiting: readonly Waiting[], receipts: readonly (Receipt | null)[] | null): void {
     const now = performance.now();
-    const pending = waiting.filter((waiting, index) => {
+    const pending = waiting.filter((one, index) => {
       const receipt = receipts?.[index] ?? null;
-      if (receipt === null && now < waiting.until) return true;
-      waiting.resolve(receipt);
+      if (receipt === null && now < one.until) return true;
+      one.resolve(receipt);
       return false;
     });
     // Those that arrived during the call are queued behind them.

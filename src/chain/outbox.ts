@@ -162,10 +162,7 @@ export class ChainOutbox {
     return matchedCount === 0 ? null : { ...transaction, hash, raw, signings: all };
   }
 
-  /**
-   * Writes down what has a transaction's nonce for good, once. Nothing is proven where more was signed under the nonce than
-   * the proof knew of.
-   */
+  /** Records what has a transaction's nonce for good, once. Nothing is proven where more was signed under the nonce than the proof knew of. */
   async markLost(
     { nonce, purpose, signings }: RecordedTransaction,
     loss: Loss,

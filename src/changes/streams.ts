@@ -157,7 +157,7 @@ export class Streams {
     await this.#feed.caughtUp();
     await organization.resume(one, () => (since === null ? null : this.#log.since(organizationId, since)));
     if (!this.#open.has(one)) this.#leave(one);
-    // It could not be read; the client comes again.
+    // It could not be read; the client reconnects.
     else if (!organization.has(one)) this.#endOne(one, "restart");
   }
 

@@ -90,7 +90,7 @@ export function createClient(options: ClientOptions): Client {
   );
   const each = (id: string, input: AnyInput = {}, given: CallOptions = {}) =>
     records(caller, routeOf(id), input, given);
-  // The types follow from the very contract that the routes are held against.
+  // The types are derived from the contract that the routes are tested against.
   return Object.assign(calls, { each }) as unknown as Client;
 }
 

@@ -132,7 +132,7 @@ export class ContainerBudgets {
     return ok({ ...asDecided(capCents, version, usage), agents: children });
   }
 
-  /** Decides, and writes down what was decided. */
+  /** Decides, and records the decision. */
   async #replace(
     organizationId: string,
     projectId: string,

@@ -56,7 +56,7 @@ export class Containers {
     // Counting is what makes it a write; an update that changes nothing would conflict with no archive.
     const entered = await this.#of(kind).updateOne(
       { _id: id, archivedAt: null },
-      { $inc: { createdInside: 1 } },
+      { $inc: { childrenCreated: 1 } },
       { session },
     );
     return entered.matchedCount === 1;
@@ -72,7 +72,7 @@ export class Containers {
     const count = await teams.countDocuments(live, { ...definedFields({ session }), limit: LIVE_TEAMS_MAX });
     if (count >= LIVE_TEAMS_MAX) return refusal("TOO_MANY_TEAMS");
     const project = await projects.findOne({ _id: projectId }, definedFields({ session }));
-    const others = (project?.createdInside ?? 0) - (session === undefined ? 0 : 1);
+    const others = (project?.childrenCreated ?? 0) - (session === undefined ? 0 : 1);
     return others < TEAMS_EVER_MAX ? null : refusal("PROJECT_FULL");
   }
 

@@ -10,7 +10,7 @@ import { timezone } from "./timezone.ts";
 export const RULES_MAX = 50;
 export const ANY_OF_MAX = 200;
 
-/** How long an array is, is looked at before what is in it: judging each entry of one that fills a body takes long. */
+/** An array's length is checked before its items: judging each entry of one that fills a body takes long. */
 const atMost = <T extends z.ZodType>(max: number, item: T) =>
   z.preprocess(
     (given, check) => {

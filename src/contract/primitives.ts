@@ -177,8 +177,8 @@ export const nextCursor = referred(z.string(), { keywords: { pattern: `^${CURSOR
   .meta({ description: "Null on the last page." });
 
 /**
- * Some of a few known values, none twice. How many there are is looked at before what they are: judging each entry of
- * an array that fills a body would take most of a second.
+ * Some of a few known values, none twice. The length is checked before the items: judging each entry of an array that fills a
+ * body would take most of a second.
  */
 export const choices = <const T extends readonly string[]>(values: T) =>
   z.preprocess(

@@ -75,7 +75,7 @@ export interface ManagementAccess<
   readonly subject: S;
   /** Also for people who have no second factor although their organization requires one: to enrol it, and about their account. */
   readonly beforeEnrolment?: true;
-  /** Where what the body asks for needs more of a person (inviting an owner); before its shape is looked at. */
+  /** Where what the body asks for needs more of a person (inviting an owner); before its shape is validated. */
   readonly requirementsOf?: (body: unknown) => PersonRequirements | null;
 }
 

@@ -7,7 +7,7 @@ import { signalProcess } from "./processes.ts";
 /**
  * Runs an engine and never outlives its parent.
  *
- * * Its standard input is a pipe whose other end only the service holds, and the kernel closes that end however the service dies.
+ * Its standard input is a pipe whose other end only the service holds, and the kernel closes that end however the service dies.
  * A child of this shell waits for it and then ends the engine: SIGTERM, and SIGKILL after 1.5 seconds. It writes the engine's own
  * pid to descriptor 3. It ends when the engine ends, with its status.
  */

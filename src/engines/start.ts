@@ -36,12 +36,12 @@ export interface EngineOptions {
    * and data; if `fatal`, it failed too often and stays down.
    */
   onUnexpectedExit(engine: string, detail: string, fatal: boolean): void;
-  /** It is usable again, under another pid: the moment to write runtime.json anew. */
+  /** It is usable again, under another pid: the moment to rewrite runtime.json. */
   onRestarted?(engine: string, pid: number): void;
 }
 
 export interface RunningEngines {
-  /** `pid` is read anew each time: null for one that is not ours, and while it is down. */
+  /** `pid` is read again each time: null for one that is not ours, and while it is down. */
   /** The address of one that is ours holds its password: it is for no log and no argument. */
   readonly mongodb: { readonly uri: string; readonly pid: number | null };
   readonly temporal: {

@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import type { Collection } from "mongodb";
 import type { OrganizationDocument } from "../store/identity-documents.ts";
 
-/** How long a plan, or a name, may be out of date. */
+/** The TTL of the cache: how long a plan, or a name, may be out of date. */
 const CACHE_TTL_MS = 10_000;
 const ORGANIZATIONS_MAX = 10_000;
 

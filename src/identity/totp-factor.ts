@@ -78,7 +78,7 @@ async function countWrongCode(
   const lockedUntil = `${slot}.lockedUntil`;
   const lockEnds = new Date(now.getTime() + LOCK_MILLISECONDS);
   const count = [
-    // The filter lets only a lock that has run out through, and after that the count begins anew.
+    // The filter lets only a lock that has run out through, and after that the count restarts.
     {
       $set: {
         [wrongCodes]: { $cond: [{ $eq: [`$${lockedUntil}`, null] }, { $add: [`$${wrongCodes}`, 1] }, 1] },

@@ -31,7 +31,7 @@ export interface PaymentEffectDependencies extends EffectDependencies {
   readonly ledgers: LedgerGateway;
 }
 
-/** The ledger knows what became of this payment, and it is no more as it was here: read it again. */
+/** The ledger has a newer state of this payment: read it again. */
 export class Superseded extends Error {
   override readonly name = "Superseded";
 }
@@ -81,8 +81,8 @@ export interface PaymentEffects {
   record(profile: AgentProfile, payment: Payment): Promise<void>;
   recordAndPublish(profile: AgentProfile, payment: Payment): Promise<void>;
   /**
-   * Publishes what became of a payment whose effects are done. No answer waits for it, but the confirmation does: what was
-   * not published is not confirmed, and whoever executes the payment next publishes it.
+   * Publishes the outcome of a payment whose effects are done. No answer waits for it, but the confirmation does: what was not
+   * published is not confirmed, and whoever executes the payment next publishes it.
    */
   publish(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void>;
 }
@@ -234,7 +234,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
   };
 }
 
-/** Whether what became of it frees money at any level. */
+/** Whether the outcome frees money at any level. */
 const freesMoney = (before: Payment, after: Payment): boolean =>
   moneyOf(before) !== "none" && moneyOf(after) === "none";
 

@@ -28,8 +28,8 @@ export interface PaymentWatch {
 }
 
 /**
- * Tells when records of payments change, whichever process has changed them: one change stream of MongoDB for all who wait
- * in this process, open only while somebody does. While it can't be had, those who wait are woken to look for themselves.
+ * Tells when records of payments change, whichever process has changed them: one change stream of MongoDB for all who wait in
+ * this process, open only while somebody does. While the change stream is down, waiting calls are woken to poll.
  */
 export class PaymentChanges {
   readonly #transactions: Collection<TransactionDocument>;

@@ -6,7 +6,7 @@ import type { RecordedPayment } from "./payments.ts";
 const WAITING_MAX = 10_000;
 /** Once a person has decided, its end on the rail is waited for so long at the most. */
 const FINALITY_MS = 5_000;
-/** The approval's record is written beside the transaction's, and may follow it by a moment. */
+/** The approval's record is written concurrently with the transaction's, and may follow it by a moment. */
 const RECORD_LAG_MS = 25;
 const RECORD_LAG_MAX_MS = 500;
 /** A record that can't be read in so long is not waited for: the payment is answered as it was known. */

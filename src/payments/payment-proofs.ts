@@ -35,7 +35,7 @@ export type OnForged = PaymentProofs["onForged"];
  */
 export class HmacPaymentProofs implements PaymentProofs {
   readonly #key: KeyObject;
-  /** Requests whose proof was checked, with whose they are: each is looked at wherever something follows from it, and none ever changes. */
+  /** Requests whose proof was checked, with whose they are: each is checked before every effect, and none ever changes. */
   readonly #accepted = new WeakMap<PaymentRequest, string>();
   readonly onForged: OnForged;
 

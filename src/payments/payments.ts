@@ -87,7 +87,7 @@ const RECORD_READ_MS = 200;
 /** How long a rail may take of that. What it has not done by then is answered as pending, and goes on with nobody waiting. */
 const EXECUTED_MS = 4_000;
 
-/** How often one payment is put to its ledger anew: after a look-up of a forgotten key, or since its rules were replaced. */
+/** How often one payment is submitted to its ledger again: after a check of the records for an evicted key, or since its rules were replaced. */
 const DECISION_ATTEMPTS_MAX = 6;
 
 /** Seconds to wait when as many payments are open as the ledger holds. */

@@ -11,7 +11,7 @@ import type { ProjectRef } from "../messages/ledger.ts";
 export interface RailCapabilities {
   /** `eventual`: what was sent is final only later, and its end is waited for. */
   readonly finality: "instant" | "eventual";
-  /** Whether a settled payment can be given back. */
+  /** Whether a settled payment can be reversed. */
   readonly reversible: boolean;
 }
 
@@ -33,9 +33,9 @@ export interface RailPort {
   readonly capabilities: RailCapabilities;
   /**
    * Sends a payment. At most one effect for a transaction id, however often and by whomever it is called: a rail that does not
-   * promise that by itself records its intent first, and asks what became of it after. The caller has a lease for it when it
-   * calls; `lease` is called again at the last moment, after every wait, and before a payment that was reverted on the rail is
-   * sent again.
+   * guarantee that by itself records its intent first, and reconciles afterwards. The caller has a lease for it when it calls;
+   * `lease` is called again at the last moment, after every wait, and before a payment that was reverted on the rail is sent
+   * again.
    */
   send(profile: AgentProfile, payment: Payment, lease?: RequestLease): Promise<RailOutcome>;
   /** What has become of a payment that was sent; null when the rail does not know it. Has no effect. */
@@ -76,12 +76,9 @@ export interface Projections {
   writeCaps(projectId: string, caps: readonly RecordedCap[]): Promise<void>;
 }
 
-/** Publishes what became of payments to the journal of events and the audit log, on which no answer depends. */
+/** Publishes the outcomes of payments to the journal of events and the audit log, on which no answer depends. */
 export interface PaymentPublishing {
-  /**
-   * Everything that became of a payment by now. Done when it is kept for good; again is free. `soon`: nobody waits for it, so
-   * it may wait for others to go with.
-   */
+  /** All events of a payment so far. Resolves when they are durable; idempotent. `soon`: nobody waits for it, so it may wait for a larger batch. */
   publish(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void>;
   /** Writes at once what waits for a larger batch. */
   flush(): void;
@@ -131,7 +128,7 @@ export interface DeliveryWindows {
 
 /** The way to the ledgers of projects. */
 export interface LedgerGateway {
-  /** Throws where the ledger can't be had; `LedgerLost` where there is none any more. */
+  /** Throws where the ledger is unavailable; `LedgerLost` where there is none any more. */
   submit(project: ProjectRef, command: LedgerCommand): Promise<LedgerReply>;
 }
 

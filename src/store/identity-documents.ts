@@ -249,7 +249,7 @@ const EXPIRED_CHALLENGE_RETENTION_SECONDS = 600;
 /** What a request for an invite was answered is kept for a day. */
 const ANSWER_RETENTION_SECONDS = 86_400;
 
-/** Creates the indexes that the rules of this folder rest on. Again is free. */
+/** Creates the indexes that the rules of this folder rest on. Idempotent. */
 export async function ensureAuthIndexes(db: Db): Promise<void> {
   const collections = authCollections(db);
   const { organizations, users, sessions, factors, passkeys, passkeyChallenges, invites } = collections;

@@ -53,7 +53,7 @@ function compareLifecycleRecord(actor: AgentStateView, record: AgentDocument): F
     revision,
     recordedRevision: record.revision,
     confirmedRevision: actor.confirmedRevision,
-    expected: {
+    target: {
       name,
       archivedAt,
       authenticatedAt,
@@ -83,7 +83,7 @@ export function compareAccountRecord(account: AccountSnapshot, record: AgentDocu
     revision,
     recordedRevision: record.accountRevision,
     confirmedRevision: account.confirmedRevision,
-    expected: {
+    target: {
       policy: flat(policy),
       policyVersion,
       spentCents,
@@ -107,14 +107,14 @@ interface ComparedRecord {
   readonly revision: number;
   readonly recordedRevision: number;
   readonly confirmedRevision: number;
-  readonly expected: Readonly<Record<string, unknown>>;
+  readonly target: Readonly<Record<string, unknown>>;
   readonly shown: Readonly<Record<string, unknown>>;
   readonly repair: Difference["repair"];
 }
 
 /** The record is never below what is known to be written, and the same at the same revision. */
 function compareAgentRecord(compared: ComparedRecord): Found[] {
-  const { confirmedRevision, of, record, recordedRevision, repair, revision, shown, expected } = compared;
+  const { confirmedRevision, of, record, recordedRevision, repair, revision, shown, target } = compared;
   const found = { kind: "agent_record_differs", of: "agent", id: record._id } as const;
   const revisions = {
     what: `the revision of the agent's ${of} in its record`,
@@ -129,7 +129,7 @@ function compareAgentRecord(compared: ComparedRecord): Found[] {
     const mayBeInFlight = recordedRevision >= confirmedRevision;
     return [{ ...found, ...revisions, advice: ADVICE.repair, repair, mayBeInFlight }];
   }
-  return differing(expected, shown).map(([field, expected, actual]) => {
+  return differing(target, shown).map(([field, expected, actual]) => {
     const what = `${field} in the agent's record`;
     return { ...found, what, expected, found: actual, advice: ADVICE.repair, repair };
   });
@@ -138,10 +138,10 @@ function compareAgentRecord(compared: ComparedRecord): Found[] {
 /** The ledger follows the agent's actor in name, key and end. */
 function compareFollowed(actor: AgentStateView, account: AccountSnapshot): Found[] {
   const { isArchived, keyId, name } = followedOf(actor);
-  const expected = { name, keyId: isArchived ? null : keyId, isClosed: isArchived };
+  const target = { name, keyId: isArchived ? null : keyId, isClosed: isArchived };
   const { status } = account;
   const shown = { name: account.name, keyId: account.keyId, isClosed: status === "closed" };
-  return differing(expected, shown).map(([field, expected, found]) => ({
+  return differing(target, shown).map(([field, expected, found]) => ({
     kind: "account_differs",
     of: "agent",
     id: account.agentId,

@@ -163,9 +163,17 @@ function compareOpen({ open, profile }: KnownAccount, { approvals, transactions 
     const isApprovalMissing =
       approval === null || record === null
         ? []
-        : compareRevised("approval", each, approval, approvalsById.get(approval._id) ?? null, APPROVAL_FIELDS);
+        : compareRevised(
+            "approval",
+            each,
+            approval,
+            approvalsById.get(approval._id) ?? null,
+            APPROVAL_FIELDS,
+          );
     const repair = { kind: "payment_records", profile, payment } as const;
-    return [...found, ...isApprovalMissing].map((one) => (one.advice === ADVICE.repair ? { ...one, repair } : one));
+    return [...found, ...isApprovalMissing].map((one) =>
+      one.advice === ADVICE.repair ? { ...one, repair } : one,
+    );
   });
 }
 
@@ -209,11 +217,11 @@ const comparable = (value: unknown): unknown =>
 function compareRevised<T extends TransactionDocument | ApprovalDocument>(
   of: "payment" | "approval",
   { confirmedRevision, payment }: OpenPaymentSnapshot,
-  expected: T,
+  target: T,
   record: T | null,
   fields: readonly string[],
 ): Found[] {
-  const found = { kind: KINDS[of], of, id: expected._id } as const;
+  const found = { kind: KINDS[of], of, id: target._id } as const;
   const advice = ADVICE.repair;
   if (record === null) {
     const what = `the record of an open ${of}`;
@@ -228,7 +236,7 @@ function compareRevised<T extends TransactionDocument | ApprovalDocument>(
     return [{ ...found, ...revision, what, advice, mayBeInFlight: record.revision >= confirmedRevision }];
   const pick = (document: T) =>
     Object.fromEntries(fields.map((field) => [field, comparable(document[field])]));
-  return differing(pick(expected), pick(record)).map(([field, expected, actual]) => {
+  return differing(pick(target), pick(record)).map(([field, expected, actual]) => {
     return { ...found, what: `${field} in the record of an open ${of}`, expected, found: actual, advice };
   });
 }

@@ -99,7 +99,7 @@ export function compareWallets({
   const events = grouped(spent, ({ id }) => id);
   const paid = payments.filter(({ rail, status }) => rail === "wallet" && status === "approved");
   const names = new Map(payments.map(({ id }) => [keccak256(toBytes(id)), id]));
-  const expected = new Set(paid.map(({ id }) => keccak256(toBytes(id))));
+  const paidIds = new Set(paid.map(({ id }) => keccak256(toBytes(id))));
   const findings: RailFinding[] = [];
   for (const { agentId, amountCents, hash, id, to } of paid) {
     const found = events.get(keccak256(toBytes(id))) ?? [];
@@ -129,7 +129,7 @@ export function compareWallets({
       });
   }
   for (const { hash, id, units } of spent) {
-    if (expected.has(id)) continue;
+    if (paidIds.has(id)) continue;
     const what = `the chain's transaction ${hash} spent ${String(units)} units`;
     findings.push({
       id: names.get(id) ?? id,

@@ -20,11 +20,11 @@ import { paymentEntry } from "./sources.ts";
 import { addressOf, spentEvents } from "./chain-reader.ts";
 import type { WalletSources } from "./rails.ts";
 
-/** One call to an actor; one that is in no worker's memory is made anew from its history first. */
+/** One call to an actor; one that no worker has cached is replayed from its history first. */
 const ACTOR_MS = 20_000;
 /** Accounts in one answer of a ledger. */
 const ACCOUNTS_AT_ONCE = 250;
-/** A ledger is read anew where an account was dropped meanwhile, so often. */
+/** A ledger is read again where an account was dropped meanwhile, so often. */
 const READS_MAX = 10;
 const CHAIN_MS = 10_000;
 /** Ids in one query. */
@@ -105,7 +105,10 @@ export class SourceReader {
   }
 
   /** Agents with the projects they are in. One whose record is lost is known by its payments. */
-  async #projectIdsByAgent(organizationId: string, focus: Focus | null): Promise<ReadonlyMap<string, string>> {
+  async #projectIdsByAgent(
+    organizationId: string,
+    focus: Focus | null,
+  ): Promise<ReadonlyMap<string, string>> {
     const { agents, transactions } = this.#collections;
     const some = focus === null ? null : { $in: [...focus.agentIds] };
     const [recorded, paying] = await Promise.all([

@@ -88,14 +88,14 @@ interface RepairedIn {
   readonly organizationId: string;
 }
 
-/** Before anything is looked at: a repair that could not leave its entry is not made. */
+/** Before anything is read: no repair is made without its audit entry. */
 async function repairKey(db: Db, env: NodeJS.ProcessEnv): Promise<MasterKey> {
   const masterKey = await requireMasterKey(env);
   await verifyMasterKey(db, masterKey);
   return masterKey;
 }
 
-/** What could not be repaired may have been a consequence of what could: it is looked at again. */
+/** What could not be repaired may have been a consequence of what could: it is compared again. */
 async function repaired(
   { db, masterKey, organizationId }: RepairedIn,
   run: OrganizationRun,

@@ -22,7 +22,7 @@ import { mapConcurrently } from "../reconcile/map-concurrently.ts";
 
 /** What is read of a project whose ledger is lost. */
 
-/** One call to an actor; one that is in no worker's memory is made anew from its history first. */
+/** One call to an actor; one that no worker has cached is replayed from its history first. */
 const ACTOR_MS = 20_000;
 /** Ids in one query. */
 const IDS_AT_ONCE = 1_000;
@@ -158,7 +158,9 @@ async function askActors(
   temporal: Client,
   agents: readonly AgentDocument[],
 ): Promise<ReadonlyMap<string, AgentStateView>> {
-  const approvalIds = agents.filter(({ archivedAt, walletDetached }) => archivedAt === null || !walletDetached);
+  const approvalIds = agents.filter(
+    ({ archivedAt, walletDetached }) => archivedAt === null || !walletDetached,
+  );
   const answers = await mapConcurrently(approvalIds, async ({ _id: agentId }) => {
     const handle = temporal.workflow.getHandle(agentWorkflowId(agentId));
     try {

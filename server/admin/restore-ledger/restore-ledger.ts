@@ -30,7 +30,7 @@ export interface RestoreOptions {
 }
 
 /**
- * What the lost ledger gave leave to send is begun within 1.25 s, and written down by whoever sends it within 5 s after that. Only then are
+ * What the lost ledger gave leave to send is begun within 1.25 s, and recorded by its sender within 5 s after that. Only then are
  * the records all that is known.
  */
 const QUIET_MS = 10_000;
@@ -57,7 +57,7 @@ export interface Restored {
 }
 
 /**
- * `restore-ledger`: starts the ledger of a project anew, as the records have it, where it was ended by hand or lost with its engine. One
+ * `restore-ledger`: restarts the ledger of a project from its records where it was ended by hand or lost with its engine. One
  * that runs from a backup, behind its records, it ends first; it refuses while another runs.
  */
 export const restoreLedger = (env: NodeJS.ProcessEnv, options: RestoreOptions): Promise<Restored> =>
@@ -71,7 +71,7 @@ export async function restoreLedgerOn(
 ): Promise<Restored> {
   const { db, temporal } = connections;
   const { isConfirmed, onProgress, projectId } = options;
-  // Before anything is looked at: what could not leave its entry is not begun.
+  // Before anything is read: nothing is begun without its audit entry.
   const masterKey = isConfirmed ? await requireMasterKey(env) : null;
   if (masterKey !== null) await verifyMasterKey(db, masterKey);
   const project = await collectionsOf(db).projects.findOne({ _id: projectId });

@@ -79,10 +79,10 @@ interface Chain {
 }
 
 /**
- * Appends to the chains, any number of processes at once, without a lock. Entries that wait are linked in memory behind the
- * last known head and go together in one ordered insert. Each has its sequence for a place, and a place is taken once: who
- * comes second is refused there, looks where the chain has got to, and links what is left anew. An ordered insert stops at
- * its first refusal, so what went in before is a part of the chain from its beginning: no gap and no fork, whoever dies where.
+ * Appends to the chains, any number of processes at once, without a lock. Entries that wait are linked in memory behind the last
+ * known head and go together in one ordered insert. Each entry's id is its position in the chain, and unique: on a conflict the
+ * appender reads the chain's head, and links the remaining entries again. An ordered insert stops at its first refusal, so what
+ * went in before is a part of the chain from its beginning: no gap and no fork, whoever dies where.
  */
 export class AuditAppender implements AuditLog {
   readonly #log: Collection<AuditDocument>;

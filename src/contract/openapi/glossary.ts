@@ -25,7 +25,7 @@ const cents = (description: string, example: number): Note =>
 export const GLOSSARY: Readonly<Record<string, Note>> = {
   id: note("Its id.", EXAMPLE_ID),
   name: note("What people call it.", "Procurement"),
-  description: note("What it is for; null: nothing is said.", "Buys the team's software subscriptions."),
+  description: note("What it is for; null: not stated.", "Buys the team's software subscriptions."),
   createdAt: note("When it was made.", CREATED),
   updatedAt: note("When it was changed last.", LATER),
   archivedAt: note("When it was archived; null: it is live.", LATER),
@@ -160,7 +160,7 @@ export const GLOSSARY: Readonly<Record<string, Note>> = {
   Authorization: note("The agent's key, as a bearer token.", `Bearer sk_svc_live_${"0".repeat(40)}`),
   createdBy: note("Who made it."),
   scopes: note("What it may do; null: everything."),
-  idempotencyKey: note("Made and kept before the call.", EXAMPLE_ID),
+  idempotencyKey: note("Generate and store it before the call.", EXAMPLE_ID),
 
   // Payments, transactions and approvals.
   rail: note("What it is paid by."),
@@ -186,7 +186,7 @@ export const GLOSSARY: Readonly<Record<string, Note>> = {
   resolution: note("The resolution; absent while it is pending."),
   resolvedAt: note("When it was decided, or expired.", LATER),
   resolvedBy: note("Who decided; null: nobody did."),
-  feedback: note("What the person said; null: nothing.", "We have a contract with another vendor."),
+  feedback: note("The person's feedback; null: none.", "We have a contract with another vendor."),
   range: note("How far back."),
 
   lastPayment: note("Its newest payment; null: none."),
@@ -197,7 +197,7 @@ export const GLOSSARY: Readonly<Record<string, Note>> = {
   remainingIfDeniedCents: cents("What is left if it is denied", 37_500),
   railSteps: note("What its rail has on its books."),
   kind: note("What it did."),
-  events: note("What was told of it."),
+  events: note("The events that were published for it."),
   webhookDeliveries: note("Where that was delivered."),
   eventId: note("The event's id.", `evt_txn_${ULID}_transaction.completed`),
   endpointId: note("The webhook endpoint's id.", `whe_${ULID}`),
@@ -240,7 +240,7 @@ export const GLOSSARY: Readonly<Record<string, Note>> = {
   ]),
   "params.from": note("The start, HH:MM, inclusive.", "09:00"),
   "params.to": note("The end, HH:MM up to 24:00, exclusive; earlier than `from`: over midnight.", "17:30"),
-  outside: note("True: holds what lies outside; false: what lies inside."),
+  outside: note("True: flags payments outside of the window; false: inside."),
 
   // People and sessions.
   email: note("The e-mail address.", "ada@example.com"),
@@ -375,9 +375,9 @@ export const GLOSSARY: Readonly<Record<string, Note>> = {
   body: note("As it is sent and signed.", "{}"),
   since: note("From this time on, inclusive.", CREATED),
   until: note("Up to this instant.", LATER),
-  examined: note("Events looked at.", 12),
+  examined: note("Events examined.", 12),
   queued: note("Deliveries that were queued.", 2),
-  reachedAt: note("When the last event happened that was looked at.", LATER),
+  reachedAt: note("When the last examined event happened.", LATER),
   endedAt: note("When it ended; null: it runs.", LATER),
 
   // Audit log.
@@ -392,7 +392,7 @@ export const GLOSSARY: Readonly<Record<string, Note>> = {
   "actor.id": note("Their id.", EXAMPLE_ID),
   resource: note("What it was done to."),
   "resource.id": note("Its id; null: it has none.", EXAMPLE_ID),
-  from: note("Where it came from; null: from within."),
+  from: note("The origin of the request; null: the service itself."),
   "audit-log.from": note("From this time on, inclusive.", CREATED),
   "audit-log.to": note("Before this time.", LATER),
   surface: note("Over which surface."),

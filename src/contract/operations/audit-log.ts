@@ -53,9 +53,9 @@ export const exportAuditLog = define({
 export const verifyAuditLog = define({
   summary: "Verify the audit log",
   description:
-    "Walks the organization's chain behind `after`, 5,000 entries at the most, and says whether each is as the service wrote it and follows " +
+    "Walks the organization's chain behind `after`, 5,000 entries at the most, and reports whether each is as the service wrote it and follows " +
     "the one before. Go on with `after` = `verifiedTo` until that is `lastSequence`. Nothing is written. Whether the end was cut off, " +
-    "only anchors tell: the command `verify-audit-log` holds the chain against those, too.",
+    "only anchors show: the command `verify-audit-log` checks the chain against those, too.",
   tag: "Audit log",
   access: person({ role: "admin" }),
   rate: "verify",

@@ -109,7 +109,7 @@ export const enrollTotp = define({
   summary: "Enrol a TOTP factor",
   description:
     "Answers a new secret, once; the factor becomes active when it is confirmed with a code, in this session and within 10 minutes. With a factor enrolled already it needs " +
-    "step-up, and else a sign-in within the last 5 minutes, which no refresh makes anew.",
+    "step-up, and else a sign-in within the last 5 minutes, which a refresh does not renew.",
   tag: "Authentication",
   access: ownAccount,
   rate: "standard",

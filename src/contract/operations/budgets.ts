@@ -105,7 +105,7 @@ export const getTeamBudget = define({
 
 export const setTeamBudget = define({
   summary: "Replace a team's budget",
-  description: `${REPLACES}An agent's budget that changes raises its policy's \`version\`; no step-up is asked for.`,
+  description: `${REPLACES}An agent's budget that changes raises its policy's \`version\`; no step-up is needed.`,
   tag: "Teams",
   access: manages("teams:write", "team", { role: "admin" }),
   waitsFor: "propagation",

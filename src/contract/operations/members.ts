@@ -124,8 +124,8 @@ export const createInvite = define({
 export const listInvites = define({
   summary: "List open invites",
   description:
-    "Those that can still be accepted, newest first; never a token. `delivery` says what became of the mail: to one whose address is " +
-    "refused no mail comes; withdraw it, and invite another address.",
+    "Those that can still be accepted, newest first; never a token. `delivery` is the state of the mail: to one whose address is " +
+    "refused no mail is sent; withdraw it, and invite another address.",
   tag: "Members",
   access: person(),
   rate: "standard",

@@ -80,7 +80,7 @@ export const removePasskey = define({
 export const passkeySignInOptions = define({
   summary: "Begin to sign in by passkey",
   description:
-    "Answers what `navigator.credentials.get()` takes; no e-mail is asked for. Its challenge can be used once, within 5 minutes, only for sign-in.",
+    "Answers what `navigator.credentials.get()` takes; no e-mail is needed. Its challenge can be used once, within 5 minutes, only for sign-in.",
   tag,
   access: anyone,
   rate: "signIn",

@@ -84,8 +84,8 @@ function railTool(body: unknown): "create_card_payment" | "create_wallet_payment
 const STATUSES =
   "status `approved`: paid. `pending` with an approval: a person decides until its expiresAt, read the payment again after " +
   "a minute; without one: not confirmed yet by the card network or the chain, read it again after 5 seconds. `denied`, " +
-  "`failed` or `expired` (nobody decided in time): not paid, see denialCode and denialReason. `reversed`: paid and given " +
-  "back later; the amount is available again.";
+  "`failed` or `expired` (nobody decided in time): not paid, see denialCode and denialReason. `reversed`: paid and " +
+  "refunded later; the amount is available again.";
 
 export const createPayment = define({
   summary: "Make a payment",
@@ -264,7 +264,7 @@ export const getDenialFeedback = define({
         denialCode: denialCode.nullable().meta({ description: "Null for a payment that was reversed." }),
         denialReason: z.string(),
         feedback: z.string().nullable(),
-        deniedAt: timestamp.meta({ description: "When it was denied, failed, expired or given back." }),
+        deniedAt: timestamp.meta({ description: "When it was denied, failed, expired or reversed." }),
       }),
     ),
   }),

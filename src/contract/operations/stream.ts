@@ -10,12 +10,12 @@ export const streamChanges = define({
   description:
     "Server-sent events: what changes in the caller's organization, until the caller goes away. The first event is `ready`; then an " +
     "event for each kind of which something changed: `approvals`, `transactions` and `agents` with their records as they are now, the " +
-    "others with `ids`. What changes often is told of together, transactions at most once a second; `more` says that more changed than is " +
-    "named, so that lists of the kind are to be read again. An event may come twice. `heartbeat` comes every 15 seconds. Resumed " +
-    "by Last-Event-ID (or `lastEventId`), it goes on behind that event; where too much has passed since, `reset` says that everything is " +
-    "to be read again. `end` comes before the service ends a stream: `credential` (the session is over, or its token's 15 " +
+    "others with `ids`. Frequent changes are coalesced, transactions at most once a second; `more` says that more changed than is " +
+    "named, so that lists of the kind are to be read again. An event may be sent twice. `heartbeat` is sent every 15 seconds. Resumed " +
+    "by Last-Event-ID (or `lastEventId`), it continues after that event; where too much has passed since, `reset` says that everything is " +
+    "to be read again. `end` is sent before the service ends a stream: `credential` (the session is over, or its token's 15 " +
     "minutes are: refresh it, and come back), `role` (come back), `restart` (come back). A session may have 8 open streams at a server. " +
-    `Of ${[...ADMINS_KINDS].join(" and ")} only owners and admins are told.`,
+    `Of ${[...ADMINS_KINDS].join(" and ")} only owners and admins receive them.`,
   tag: "Changes",
   access: person(),
   rate: "standard",

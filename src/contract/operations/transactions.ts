@@ -91,7 +91,7 @@ export const summarizeTransactions = define({
     "How many payments were made on each day, and what they come to, newest day first, by status, rail, agent, team or project; " +
     "the list's filters hold. Exact, each day as it is when it is read. Days without payments are left out. An answer takes as many days as can be read in a " +
     "second and a half, and at least one: go on with `before` = `nextBefore` until that is null. Of many agents or teams a day names the 50 that " +
-    "paid most, and `others` has the rest. One summary is made at a time in a server; who waits for too long is told to come again.",
+    "paid most, and `others` has the rest. One summary is made at a time in a server; a request that waits for too long is answered 503.",
   tag: "Transactions",
   access: manages("agents:read", "list"),
   rate: "summary",
@@ -185,7 +185,7 @@ export const getTransactionStory = define({
   description:
     "The payment, how it was decided, by which version of the policy, its approval with who resolved it, what its rail did, and the " +
     "events that it has made. For owners and admins also the webhook deliveries of these events and the payment's entries in the audit " +
-    "log, as only they may read those; for everybody else both are null. What is told of after an answer (decision, events) may follow the " +
+    "log, as only they may read those; for everybody else both are null. What is written after a response (decision, events) may follow the " +
     "payment by a moment.",
   tag: "Transactions",
   access: manages("agents:read", "transaction"),

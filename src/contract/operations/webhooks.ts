@@ -125,9 +125,9 @@ const replay = z
       description:
         "`limited`: the maximum of deliveries per replay is queued; start another one with `reachedAt` as its `since`. `stopped`: the endpoint was disabled in the meantime.",
     }),
-    examined: z.int().meta({ description: "Events looked at." }),
+    examined: z.int().meta({ description: "Events examined." }),
     queued: z.int().meta({ description: "Deliveries that were queued." }),
-    reachedAt: timestamp.nullable().meta({ description: "When the last event happened that was looked at." }),
+    reachedAt: timestamp.nullable().meta({ description: "When the last examined event happened." }),
     endedAt: timestamp.nullable(),
   })
   .meta({ id: "WebhookReplay" });
@@ -293,7 +293,7 @@ export const redeliverWebhook = define({
   ...common,
   summary: "Send a delivery again",
   description:
-    "Begins its attempts anew, with the same id and the same body. One that is on its way is answered as it is.",
+    "Restarts its attempts, with the same id and the same body. A pending one is returned unchanged.",
   http: { method: "post", path: "/v1/webhooks/:id/deliveries/:deliveryId/redeliver", successStatus: 200 },
   params: deliveryParams,
   output: z.strictObject({ delivery }),
@@ -316,7 +316,7 @@ export const replayWebhook = define({
 export const getWebhookReplay = define({
   ...common,
   summary: "Read the progress of a replay",
-  description: "The last one that was asked for; null where there was none.",
+  description: "The last one that was requested; null where there was none.",
   http: { method: "get", path: "/v1/webhooks/:id/replay", successStatus: 200 },
   params,
   output: z.strictObject({ replay: replay.nullable() }),

@@ -146,7 +146,7 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
   },
   get_denial_feedback: {
     description:
-      "Why payments were not made, or were given back: denialReason is what a limit, the card network or the " +
+      "Why payments were not made, or were refunded: denialReason is what a limit, the card network or the " +
       "blockchain said, feedback what the person who denied it wrote to you (null: nothing). Read it before you " +
       "try such a payment again. Denied by a person: pay again only as the feedback asks. A limit: wait until it " +
       "resets, or ask for more; get_budget shows what is left. CARD_DECLINED: by the card network. " +
@@ -157,7 +157,7 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
     },
     results: {
       "denials.transactionId": "",
-      "denials.denialCode": "null: given back",
+      "denials.denialCode": "null: refunded",
       "denials.denialReason": "",
       "denials.feedback": "",
     },

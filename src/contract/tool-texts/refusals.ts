@@ -200,7 +200,7 @@ const TOOLS: Readonly<Partial<Record<AgentTool | ManagementTool, Texts>>> = {
   create_wallet_payment: PAYS,
   get_denial_feedback: {
     NOT_FOUND: {
-      what: "You have no payment with this id that was denied, failed, expired or given back.",
+      what: "You have no payment with this id that was denied, failed, expired or refunded.",
       next: "get_payment shows what became of it; without transactionId you get the last 20 that were not made.",
     },
   },

@@ -1,7 +1,7 @@
 import { canonicalJson } from "./canonical.ts";
 import type { AuditHead, AuditSeal } from "./entry.ts";
 
-/** An anchor: the ends of chains, written down where whoever can write to the database can't. */
+/** An anchor: the heads of chains, written where a writer of the database has no access. */
 
 export interface AnchoredHead extends AuditHead {
   readonly organizationId: string;

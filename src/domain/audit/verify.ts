@@ -122,7 +122,7 @@ export class ChainVerifier {
     this.#hash = hash;
   }
 
-  /** What became of an entry that is not as it was written, as far as its neighbours show. */
+  /** What happened to an entry that is not as it was written, as far as its neighbours show. */
   #explain(fields: FoundEntry["fields"], next: FoundEntry | null): void {
     const expected = this.#sequence + 1;
     const original = this.#originalSequence(fields);

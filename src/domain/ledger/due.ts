@@ -4,7 +4,7 @@ import type { Account, Ledger, Level, OpenPayment } from "./state.ts";
 /** What the ledger's sweep executes, since nobody confirmed it in time: the process that decided may have died before acting. */
 
 export interface SweepSettings {
-  /** What is not confirmed after so long is carried out by the ledger. */
+  /** What is not confirmed after so long is executed by the ledger's sweep. */
   readonly sweepAfterMs: number;
 }
 

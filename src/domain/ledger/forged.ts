@@ -7,7 +7,7 @@ export const FORGED = {
   reason: "It was not decided on through this service, so nothing was paid.",
 } as const satisfies { readonly status: "failed" } & RailFailure;
 
-/** The payment as it is written down where nobody vouches for the person that is named: nobody is named. */
+/** The payment as recorded where the named person's proof is invalid: without the name. */
 export function withoutResolver(payment: Payment): Payment {
   const { approval, denial } = payment;
   if (approval === null) return payment;

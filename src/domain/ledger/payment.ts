@@ -59,7 +59,7 @@ export interface Approval {
   readonly feedback: string | null;
   /** Proof that `resolvedBy` decided so. Only where a person did. */
   readonly proof?: string;
-  /** Who was named has not decided so. Only in what is written down, never in a ledger. */
+  /** Who was named has not decided so. Only in records, never in a ledger. */
   readonly isForged?: true;
   /** Of the agent's policy that it was checked against once more when a person approved it. */
   readonly policyVersion?: number;
@@ -85,7 +85,7 @@ export interface Payment {
   /** Who calls the rail: the server at once (and the ledger's sweep), or the approval workflow. */
   readonly executor: "server" | "approval";
   readonly denial: Denial | null;
-  /** When it was denied, failed, expired or given back. */
+  /** When it was denied, failed, expired or reversed. */
   readonly deniedAt: number | null;
   readonly approval: Approval | null;
   readonly onChainTxHash: string | null;

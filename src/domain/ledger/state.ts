@@ -48,9 +48,9 @@ export type AccountStatus = "active" | "paused" | "closed";
 /** A payment with something left to execute, publish or await. Replaced as a whole, never changed. */
 export interface OpenPayment {
   readonly payment: Payment;
-  /** When it last changed: what is not confirmed some time after, the ledger carries out itself. */
+  /** When it last changed: what is not confirmed some time after is executed by the ledger's sweep. */
   readonly changedAt: number;
-  /** The newest revision whose effects are known to be carried out; 0: none yet. */
+  /** The newest revision whose effects are confirmed; 0: none yet. */
   readonly confirmedRevision: number;
   /** When the sweep executes it, if that is earlier than its last change implies: what it waited for has happened. */
   readonly dueAt?: number;

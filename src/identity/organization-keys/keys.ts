@@ -134,8 +134,8 @@ export class OrganizationKeys {
   }
 
   /**
-   * Ends a key, from its next request on. Again is free. One that was rotated is not found: it is dead already, and a revocation
-   * of its lineage must not report success while its successor is active.
+   * Ends a key, from its next request on. Idempotent. One that was rotated is not found: it is dead already, and a revocation of
+   * its lineage must not report success while its successor is active.
    */
   async revoke(
     principal: SessionPrincipal,

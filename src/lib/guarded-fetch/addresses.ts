@@ -41,7 +41,7 @@ const CLOSED_FOUR = fours(
 /** Where all IPv6 of the public internet lies. */
 const GLOBAL_SIX = sixes("2000::/3");
 
-/** What within that is not public: special purposes, documentation, tunnels, and networks that were given back. */
+/** What within that is not public: special purposes, documentation, tunnels, and networks that were returned. */
 const CLOSED_SIX = sixes(
   "2001::/23",
   "2001:db8::/32",

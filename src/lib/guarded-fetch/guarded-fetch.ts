@@ -85,7 +85,7 @@ export class GuardedFetch {
     }
   }
 
-  /** Ends what is under way; whatever is sent afterwards fails. */
+  /** Ends requests that are in flight; later ones fail. */
   close(): void {
     this.#closed = true;
     for (const controller of this.#running) controller.abort(new ExchangeFailure(REASONS.closed));

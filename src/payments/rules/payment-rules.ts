@@ -53,8 +53,8 @@ export class PaymentRulings {
   }
 
   /**
-   * By the rules as they were some seconds ago at the most. The ledger refuses a payment that was judged by older ones than those of the
-   * newest replacement that was answered: then they are to be forgotten, and the payment is judged anew.
+   * By the rules as they were some seconds ago at the most. The ledger refuses a payment that was judged by older ones than those
+   * of the newest replacement that was answered: then the cached ones are dropped, and the payment is judged again.
    */
   async of(profile: AgentProfile, payment: Payment): Promise<Ruling> {
     const [project, team] = await Promise.all([

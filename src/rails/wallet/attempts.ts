@@ -93,9 +93,9 @@ const FACTORIES_MAX = 100;
 const BATCH_MAX = 64;
 
 /**
- * Decides first attempts: what arrives while one batch is under way goes together in the next. Each is held against what
- * its wallet has on chain, less what was recorded since and is not in the chain yet, and its decision recorded for good
- * before anything is sent. So a payment that was refused can never be sent by somebody who read the balance later.
+ * Decides first attempts: what arrives while one batch is under way goes together in the next. Each is checked against its
+ * wallet's balance on chain, less what was recorded since and is not in the chain yet, and its decision recorded for good before
+ * anything is sent. So a payment that was refused can never be sent by somebody who read the balance later.
  */
 export class Attempts {
   readonly #dependencies: AttemptDependencies;

@@ -18,7 +18,7 @@ export interface LimitsDependencies {
   readonly config: ChainConfig;
   readonly wallets: AgentWallets;
   readonly finality: Finality;
-  /** Hands transactions that were recorded to the chain. */
+  /** Broadcasts recorded transactions. */
   readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
 }
 

@@ -28,7 +28,7 @@ interface WalletLimitDocument extends TargetLimit {
   readonly _id: string;
 }
 
-/** Wallets in memory; each is read once. */
+/** Cached wallets; each is read once. */
 const CACHED_WALLETS_MAX = 50_000;
 
 /** The wallets of agents, and the limits that they are to have. */

@@ -299,5 +299,5 @@ function isOnlyDuplicates(error: unknown): boolean {
 /** The change of events that have their deliveries: from now on their retention counts. What is an organization's alone stays. */
 const doneWith = (now: Date): Document[] => [
   { $unset: "isPending" },
-  { $set: { doneAt: { $cond: [{ $eq: ["$agentId", null] }, "$$REMOVE", { $literal: now }] } } },
+  { $set: { dispatchedAt: { $cond: [{ $eq: ["$agentId", null] }, "$$REMOVE", { $literal: now }] } } },
 ];
