@@ -86,6 +86,12 @@ const ruleOf = <I extends z.ZodType, E extends z.ZodType, W extends z.ZodType>(
 
 const id = z.string().regex(/^rule_[0-9A-HJKMNP-TV-Z]{26}$/, "must be the id of a rule that is there");
 
+/** The types that have no parameters. */
+const bareTypes = Object.entries(params)
+  .filter(([, { shape }]) => Object.keys(shape).length === 0)
+  .map(([type]) => type)
+  .join(", ");
+
 /** Which payments a type holds for a person, as the model reads it that sets rules. */
 const HOLDS: Readonly<Record<RuleType, string>> = {
   amount_above: "above params.amountCents",
@@ -139,7 +145,7 @@ const flatRule = z.strictObject({
           "time_window: true (the default) holds what is outside the window, false what is inside.",
       }),
     })
-    .meta({ description: "The parameters of the type and no others; {} for a type without any." }),
+    .meta({ description: `The parameters of the type and no others; {} for ${bareTypes}.` }),
 });
 
 const sentRule = flatRule.pipe(ruleOf({ id: id.optional(), enabled: z.boolean() }, windowAsSent));

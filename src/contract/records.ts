@@ -24,21 +24,22 @@ export const errorBody = z
 
 /** What a policy may set: spend ceilings are cleared by null, never by omission. */
 export const policyFields = {
-  budgetCents: cents.meta({ description: "What the agent may spend in all, in cents." }),
+  budgetCents: cents.meta({ description: "The agent's lifetime budget, in cents." }),
   autoApprovalThresholdCents: cents.nullable().meta({
-    description: "0: every payment needs approval; n: above n; null: automatic within the budget.",
+    description:
+      "A payment above this amount, in cents, needs a person's approval. 0: every payment does; null: no amount does.",
   }),
   perTransactionLimitCents: cents.nullable().meta({
-    description: "The most that one payment may be, in cents; null: no limit.",
+    description: "The maximum of one payment, in cents; null: no limit.",
   }),
   dailySpendLimitCents: cents.nullable().meta({
-    description: "The most that the agent may spend in a UTC day, in cents; null: no limit.",
+    description: "The maximum spend in a UTC day, in cents; null: no limit.",
   }),
   hourlyVelocityLimit: paymentCount.nullable().meta({
-    description: "Payments in any 60 minutes; null: no limit.",
+    description: "The maximum number of payments in any 60 minutes; null: no limit.",
   }),
   dailyVelocityLimit: paymentCount.nullable().meta({
-    description: "Payments in a UTC day; null: no limit.",
+    description: "The maximum number of payments in a UTC day; null: no limit.",
   }),
 };
 
@@ -99,7 +100,7 @@ export const agent = z
     archivedAt: timestamp.nullable(),
     lastPayment: lastPayment.nullable().optional().meta({
       description:
-        "Its newest payment, in whatever status; null: none. Only in a list with `with=lastPayment`.",
+        "Its newest payment, whatever its status; null: none. Only in a list with `with=lastPayment`.",
     }),
   })
   .meta({ id: "Agent" });
@@ -184,7 +185,7 @@ export const payment = z.strictObject({
   approvalUrl: z
     .string()
     .nullable()
-    .meta({ description: "Of a payment that waits for a person: the page where they decide." }),
+    .meta({ description: "The page where a person decides, if the payment is on hold." }),
 });
 
 const container = {
@@ -216,7 +217,7 @@ export const passkey = z
   .strictObject({
     id: z.string(),
     name: z.string(),
-    credentialId: z.string().meta({ description: "WebAuthn's own id of it, base64url." }),
+    credentialId: z.string().meta({ description: "The WebAuthn credential id, base64url." }),
     transports: z.array(z.string()),
     backupEligible: z.boolean().meta({ description: "Whether it may be synced to other devices." }),
     backedUp: z.boolean().meta({ description: "Whether it was synced at its last use." }),
@@ -224,7 +225,7 @@ export const passkey = z
     lastUsedAt: timestamp.nullable(),
     suspectedCloneAt: timestamp.nullable().meta({
       description:
-        "When it last signed with a counter that was not ahead of the one known, as a copy of it would. Remove it.",
+        "When it last signed with a counter that had not advanced, which suggests that it was copied; if so, remove it.",
     }),
   })
   .meta({ id: "Passkey" });

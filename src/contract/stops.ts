@@ -11,9 +11,9 @@ const params = z.strictObject({ id: uuid });
 const remaining = z
   .int()
   .min(0)
-  .meta({ description: "How many are left to do: repeat the call until it is 0." });
+  .meta({ description: "How many agents are left: repeat the call until it is 0." });
 
-const REPEATS = `A call does as many as fit into its time, ${STOPPED_AT_ONCE} at the most: repeat it until \`remaining\` is 0. What is done is never done again.`;
+const REPEATS = `A call handles as many agents as its time allows, at most ${STOPPED_AT_ONCE}: repeat it until \`remaining\` is 0. Repeating it is safe.`;
 
 /** The two halves of an emergency stop of all agents in a team or a project. */
 export const stopsOf = <K extends "team" | "project">(kind: K) =>
@@ -21,7 +21,7 @@ export const stopsOf = <K extends "team" | "project">(kind: K) =>
     pauseAgents: define({
       summary: `Pause all agents of a ${kind}`,
       description:
-        `Pauses every active agent in the ${kind}, as pausing each of them would. It is the first half of an emergency stop, and ` +
+        `Pauses every active agent in the ${kind}. It is the first half of an emergency stop, and ` +
         `needs no step-up. ${REPEATS}`,
       tag: kind === "team" ? "Teams" : "Projects",
       access: manages("agents:write", kind),
@@ -38,7 +38,7 @@ export const stopsOf = <K extends "team" | "project">(kind: K) =>
       summary: `Revoke the keys of all agents of a ${kind}`,
       description:
         `Revokes every active key of an agent in the ${kind}, paused or not. It is the second half of an emergency stop; minting ` +
-        `keys and resuming takes it back. People only, with step-up. ${REPEATS}`,
+        `keys and resuming the agents reverses it. People only, with step-up. ${REPEATS}`,
       tag: kind === "team" ? "Teams" : "Projects",
       access: manages("never", kind, { role: "admin", stepUp: true }),
       rate: "keyRevoke",

@@ -14,108 +14,6 @@ import type { Operation } from "../../src/contract/types.ts";
 import { ERRORS } from "../../src/domain/errors.ts";
 import { RULE_TYPES } from "../../src/domain/rules/rules.ts";
 
-/** The list of all routes, written out once more. */
-const ROUTES = [
-  "post /v1/agents",
-  "get /v1/agents",
-  "get /v1/agents/:id",
-  "get /v1/agents/summary",
-  "get /v1/agents/:id/budget-policy",
-  "get /v1/agents/:id/connect",
-  "get /v1/agents/:id/wallet",
-  "patch /v1/agents/:id/budget-policy",
-  "patch /v1/agents/:id",
-  "post /v1/teams/:id/pause-agents",
-  "post /v1/teams/:id/revoke-agent-keys",
-  "post /v1/projects/:id/pause-agents",
-  "post /v1/projects/:id/revoke-agent-keys",
-  "delete /v1/agents/:id",
-  "post /v1/agents/:id/key",
-  "delete /v1/agents/:id/key",
-  "post /v1/agents/:id/pause",
-  "post /v1/agents/:id/resume",
-  "post /v1/payments",
-  "get /v1/payments",
-  "get /v1/payments/:id",
-  "post /v1/payments/:id/cancel",
-  "get /v1/approvals/pending",
-  "get /v1/approvals/completed",
-  "get /v1/approvals/:id",
-  "get /v1/approvals/:id/context",
-  "post /v1/approvals/:id/approve",
-  "post /v1/approvals/:id/deny",
-  "get /v1/transactions",
-  "get /v1/transactions/:id",
-  "get /v1/transactions/:id/story",
-  "get /v1/transactions/export",
-  "get /v1/transactions/summary",
-  "get /v1/stream",
-  "get /v1/audit-log/verification",
-  "post /v1/sandbox/agents/:id/fund",
-  "post /v1/sandbox/treasury/deposit",
-  "post /v1/sandbox/billing/payment-failed",
-  "get /v1/sandbox/card/ledger",
-  "post /v1/auth/sign-in",
-  "post /v1/auth/sign-out",
-  "post /v1/auth/refresh",
-  "get /v1/auth/me",
-  "post /v1/auth/totp",
-  "post /v1/auth/totp/confirm",
-  "post /v1/auth/password",
-  "get /v1/auth/sessions",
-  "delete /v1/auth/sessions/:id",
-  "post /v1/auth/sessions/end-others",
-  "post /v1/auth/step-up",
-  "post /v1/auth/step-up/options",
-  "post /v1/auth/passkeys/options",
-  "post /v1/auth/passkeys",
-  "get /v1/auth/passkeys",
-  "patch /v1/auth/passkeys/:id",
-  "delete /v1/auth/passkeys/:id",
-  "post /v1/auth/sign-in/passkey/options",
-  "post /v1/auth/sign-in/passkey",
-  "post /v1/setup",
-  "post /v1/setup/check",
-  "get /v1/members",
-  "patch /v1/members/:id",
-  "delete /v1/members/:id",
-  "get /v1/invites",
-  "post /v1/invites",
-  "delete /v1/invites/:id",
-  "post /v1/invites/accept",
-  "get /v1/audit-log",
-  "get /v1/audit-log/export",
-  "get /v1/organization",
-  "patch /v1/organization",
-  "post /v1/organization-keys",
-  "get /v1/organization-keys",
-  "post /v1/organization-keys/:id/rotate",
-  "delete /v1/organization-keys/:id",
-  "post /v1/webhooks",
-  "get /v1/webhooks",
-  "get /v1/webhooks/:id",
-  "put /v1/webhooks/:id",
-  "delete /v1/webhooks/:id",
-  "post /v1/webhooks/:id/rotate-secret",
-  "post /v1/webhooks/:id/test",
-  "get /v1/webhooks/:id/deliveries",
-  "get /v1/webhooks/:id/deliveries/:deliveryId",
-  "post /v1/webhooks/:id/deliveries/:deliveryId/redeliver",
-  "post /v1/webhooks/:id/replay",
-  "get /v1/webhooks/:id/replay",
-  ...["projects", "teams"].flatMap((plural) => [
-    `post /v1/${plural}`,
-    `get /v1/${plural}`,
-    `get /v1/${plural}/:id`,
-    `patch /v1/${plural}/:id`,
-    `delete /v1/${plural}/:id`,
-    `get /v1/${plural}/:id/approval-rules`,
-    `put /v1/${plural}/:id/approval-rules`,
-    `get /v1/${plural}/:id/budget`,
-    `put /v1/${plural}/:id/budget`,
-  ]),
-];
-
 /** Codes and statuses as callers are promised them, written out once more. */
 const STATUSES: Readonly<Record<number, readonly string[]>> = {
   400: ["VALIDATION_FAILED", "IDEMPOTENCY_KEY_REQUIRED", "BAD_CURSOR"],
@@ -179,11 +77,12 @@ const STATUSES: Readonly<Record<number, readonly string[]>> = {
 const accepts = (schema: z.ZodType, value: unknown) => schema.safeParse(value).success;
 
 describe("the contract", () => {
-  it("has every operation once, at its method and path", () => {
+  // Which routes there are is written out once more in src/client/routes.ts.
+  it("no two operations share a method and a path", () => {
     const routes = operationList.flatMap(([, { http }]) =>
       http === null ? [] : [`${http.method} ${http.path}`],
     );
-    expect(routes.toSorted()).to.deep.equal(ROUTES.toSorted());
+    expect(routes).to.deep.equal([...new Set(routes)]);
   });
 
   it("an agent's scopes offer the tools that there are, and no others", () => {

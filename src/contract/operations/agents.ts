@@ -18,7 +18,7 @@ export const createAgentBody = z.strictObject({
   ...createdLabels,
   scopes: choices(AGENT_TOOLS)
     .optional()
-    .meta({ description: "The tools that the agent may use; left out: all." }),
+    .meta({ description: "The tools that the agent may use; if left out, all." }),
   idempotencyKey: idempotencyKey.optional(),
 });
 
@@ -36,12 +36,13 @@ export const mcpConfigBlock = z.strictObject({
 export const createAgent = define({
   summary: "Create an agent",
   description:
-    "Creates an agent with its policy, its wallet and first API key; a limit that is left out or null is none. Replaying the same idempotencyKey with the same " +
-    "payload answers 200 with the same agent and never creates another; another payload is 422. A key of the " +
-    "organization must send one, and creates as many a day as its daily limit allows. To it, and the keys that it is " +
-    "rotated into, a replay delivers the agent's key again for about 30 minutes; after that `apiKey` and " +
-    "`mcpConfigBlock` are null and `keyDelivery` is `expired`; a first answer that took that long says so, too. A person " +
-    "gets the key in the first answer only. Replay after a time-out, REQUEST_IN_PROGRESS, ORG_NOT_READY, CREATE_RETRYABLE and any other 5xx.",
+    "Creates an agent with its policy, its wallet and its first API key. A limit that is left out or null does not " +
+    "apply. Repeating the request with the same idempotencyKey and payload answers 200 with the same agent and never " +
+    "creates another; a different payload is 422. An organization key must send an idempotencyKey, and its daily " +
+    "create limit applies. For about 30 minutes a repeat by that key, or by a key that it was rotated into, returns " +
+    "the agent's API key again; after that `apiKey` and `mcpConfigBlock` are null and `keyDelivery` is `expired`, " +
+    "also in a first answer that took that long. A person receives the API key in the first answer only. Repeat the " +
+    "request after a time-out, REQUEST_IN_PROGRESS, ORG_NOT_READY, CREATE_RETRYABLE and any other 5xx.",
   tag: "Agents",
   access: manages("agents:write", "newAgent", { role: "admin" }),
   rate: "standard",
@@ -60,7 +61,8 @@ export const createAgent = define({
 export const listAgents = define({
   summary: "List agents",
   description:
-    "The organization's agents, newest first, archived ones too. An unknown project or team as a filter gives an empty list.",
+    "The organization's agents, newest first, including archived ones. Filtering by an unknown project or team gives " +
+    "an empty list.",
   tag: "Agents",
   access: manages("agents:read", "list"),
   rate: "standard",
@@ -71,11 +73,11 @@ export const listAgents = define({
     projectId: uuid.optional(),
     teamId: uuid.optional(),
     state: z.enum(["active", "paused", "archived"]).optional(),
-    name: name.optional().meta({ description: "Only agents whose name has this in it, in whatever case." }),
+    name: name.optional().meta({ description: "Only agents whose name contains this text, ignoring case." }),
     with: z
       .enum(["lastPayment"])
       .optional()
-      .meta({ description: "`lastPayment`: with each agent's newest payment." }),
+      .meta({ description: "`lastPayment`: adds each agent's newest payment." }),
   }),
   output: listOf("agents", agent),
   errors: ["BAD_CURSOR"],
@@ -87,8 +89,9 @@ const count = (what: string) => total.meta({ description: `How many are ${what}.
 export const summarizeAgents = define({
   summary: "Summarize agents",
   description:
-    "How many agents there are in each state, and what the budgets of those that are not archived come to, with what is spent and on hold of them; " +
-    "of a key's binding only. An unknown project or team as a filter gives zeros. The totals follow payments within a second or so.",
+    "How many agents are in each state, and the sums of the budgets of agents that are not archived, with what is " +
+    "spent and reserved of them. An organization key sees only its binding. Filtering by an unknown project or team " +
+    "gives zeros. The sums follow payments within about a second.",
   tag: "Agents",
   access: manages("agents:read", "list"),
   rate: "summary",
@@ -107,7 +110,7 @@ export const summarizeAgents = define({
 
 export const getAgent = define({
   summary: "Read an agent",
-  description: "One agent's record.",
+  description: "Returns one agent.",
   tag: "Agents",
   access: manages("agents:read", "agent"),
   rate: "standard",
@@ -121,7 +124,8 @@ export const getAgent = define({
 export const getAgentWallet = define({
   summary: "Read an agent's wallet",
   description:
-    "The address of the agent's wallet and its current balance on the chain; `balanceCents` is null if the chain does not answer. `wallet` is null for an agent that has none.",
+    "The address of the agent's wallet and its current balance on the chain. `balanceCents` is null if the chain " +
+    "does not answer; `wallet` is null for an agent without a wallet.",
   tag: "Agents",
   access: manages("agents:read", "agent"),
   rate: "standard",
@@ -135,7 +139,7 @@ export const getAgentWallet = define({
 
 export const getAgentBudgetPolicy = define({
   summary: "Read an agent's budget policy",
-  description: "The policy that is in force now, with usage and the `version` that a change must name.",
+  description: "The policy in force, its usage, and the `version` that a change must name.",
   tag: "Agents",
   access: manages("agents:write", "agent"),
   rate: "standard",
@@ -149,7 +153,8 @@ export const getAgentBudgetPolicy = define({
 export const updateAgentBudgetPolicy = define({
   summary: "Change an agent's budget policy",
   description:
-    "A partial change: a field left out stays, null clears a ceiling. An outdated `version` is 409. A limit may be set below what is already used; it then stops further payments.",
+    "A partial change: a field that is left out stays unchanged, and null removes a limit. An outdated `version` is " +
+    "409. A limit below what is already used is accepted and stops further payments.",
   tag: "Agents",
   access: manages("agents:write", "agent", { role: "admin", stepUp: true }),
   rate: "standard",
@@ -167,8 +172,8 @@ export const updateAgentBudgetPolicy = define({
 export const pauseAgent = define({
   summary: "Pause an agent",
   description:
-    "At once: every request of its key is refused from now on. Key and configuration are kept, what is on hold stays. " +
-    "Pausing a paused agent is 200.",
+    "Takes effect at once: every request with the agent's key is refused. The key, the configuration and payments on " +
+    "hold stay. Pausing a paused agent is 200.",
   tag: "Agents",
   access: manages("agents:write", "agent"),
   rate: "standard",
@@ -209,10 +214,10 @@ export const updateAgent = define({
 });
 
 export const connectAgent = define({
-  summary: "How an agent's MCP client is connected",
+  summary: "Read the configuration of an agent's MCP client",
   description:
-    "The configuration for each client that people use, to copy. The service does not know the agent's key: `keyPlaceholder` " +
-    "stands in its place.",
+    "The configuration for each common MCP client, to copy. The service does not know the agent's key, so each " +
+    "`text` contains `keyPlaceholder` instead.",
   tag: "Agents",
   access: manages("agents:read", "agent"),
   rate: "standard",
@@ -220,18 +225,20 @@ export const connectAgent = define({
   params,
   output: z.strictObject({
     mcpUrl: z.string().meta({ description: "The MCP endpoint." }),
-    keyPlaceholder: z.string().meta({ description: "To be replaced by the agent's key in every `text`." }),
+    keyPlaceholder: z.string().meta({ description: "Replace it by the agent's key in every `text`." }),
     clients: z
       .array(
         z.strictObject({
-          client: z.string().meta({ description: "Such as `claude-code`." }),
+          client: z.string().meta({ description: "The client's id, such as `claude-code`." }),
           name: z.string(),
-          place: z.string().meta({ description: "The file that it goes into, or `a shell`." }),
-          format: z.enum(["json", "toml", "shell"]).meta({ description: "What `text` is written in." }),
-          text: z.string().meta({ description: "To copy, once the placeholder is replaced." }),
+          place: z.string().meta({ description: "The file that the text belongs in, or `a shell`." }),
+          format: z.enum(["json", "toml", "shell"]).meta({ description: "The format of `text`." }),
+          text: z
+            .string()
+            .meta({ description: "The configuration to copy, after the placeholder is replaced." }),
         }),
       )
-      .meta({ description: "The clients that people use." }),
+      .meta({ description: "The common clients." }),
   }),
   errors: ["NOT_FOUND"],
 });
@@ -239,8 +246,8 @@ export const connectAgent = define({
 export const mintAgentKey = define({
   summary: "Mint an agent's key",
   description:
-    "A new key for an agent that has none; its value is shown once. 409 KEY_ALREADY_EXISTS while one is active: revoke it " +
-    "first. People only, with step-up.",
+    "Creates a key for an agent that has none and shows its value once. While a key is active the answer is 409 " +
+    "KEY_ALREADY_EXISTS: revoke that key first. People only, with step-up.",
   tag: "Agents",
   access: manages("never", "agent", { role: "admin", stepUp: true }),
   rate: "keyMint",
@@ -253,8 +260,9 @@ export const mintAgentKey = define({
 export const revokeAgentKey = define({
   summary: "Revoke an agent's key",
   description:
-    "The active key is refused from its next request on; without an active key it is 404. Pausing and revoking is the emergency stop; minting " +
-    "and resuming takes it back. People only, with step-up.",
+    "Revokes the active key: it is refused from its next request on. Without an active key the answer is 404. " +
+    "Pausing the agent and revoking its key is the emergency stop; minting a key and resuming the agent reverses it. " +
+    "People only, with step-up.",
   tag: "Agents",
   access: manages("never", "agent", { role: "admin", stepUp: true }),
   rate: "keyRevoke",
@@ -267,11 +275,12 @@ export const revokeAgentKey = define({
 export const archiveAgent = define({
   summary: "Archive an agent",
   description:
-    "Permanent: its key is revoked, payments on hold are denied, and the service gives up its right to spend from the wallet, whose balance stays the organization's. Repeat it until `walletsFailed` " +
-    "is empty: a repeat is 200. People need step-up. A key of the organization may archive only an agent that its lineage created, whose key " +
-    "provably was never delivered, that never authenticated, holds nothing, and whose keys no person touched: " +
-    "MACHINE_ARCHIVE_DENIED is terminal, KEY_STILL_DELIVERABLE, KEY_DELIVERY_UNPROVEN (replay the create) and " +
-    "BALANCE_UNVERIFIABLE are not.",
+    "Permanent. Revokes the agent's key, denies its payments on hold, and gives up the service's right to spend from " +
+    "the wallet; the wallet's balance stays with the organization. Repeat the request until `walletsFailed` is " +
+    "empty. People need step-up. An organization key may archive only an agent of its own lineage, whose key " +
+    "provably was never delivered, that never authenticated, that holds nothing, and whose keys no person has " +
+    "changed. MACHINE_ARCHIVE_DENIED is final. After KEY_STILL_DELIVERABLE, KEY_DELIVERY_UNPROVEN (repeat the " +
+    "create) or BALANCE_UNVERIFIABLE the request may succeed later.",
   tag: "Agents",
   access: manages("agents:write", "agent", { role: "admin", stepUp: true }),
   rate: "archive",

@@ -9,9 +9,9 @@ const params = z.strictObject({ id: uuid });
 const body = z.strictObject({ rules: rulesAsSent, version });
 
 const READS =
-  "The rules whose flags hold a payment for a person, with the `version` that a change must name.";
+  "The rules that hold payments for a person's approval, with the `version` that a change must name.";
 const REPLACES =
-  "Replaces all rules: a rule that is left out is deleted, a rule with an id keeps it, a rule without one gets one; an unknown id is 400. An outdated `version` is STALE_APPROVAL_RULES. Applies to every payment after the answer.";
+  "Replaces all rules. A rule that is left out is deleted, a rule with an id keeps it, and a rule without one receives one; an unknown id is 400. An outdated `version` is 409 STALE_APPROVAL_RULES. The rules apply to every payment after the answer.";
 
 export const getProjectApprovalRules = define({
   summary: "Read a project's approval rules",

@@ -40,7 +40,7 @@ export const listCompletedApprovals = define({
 export const getApproval = define({
   summary: "Read an approval",
   description:
-    "One approval request, pending or completed. A pending one has no `resolution`; it expires by itself at `expiresAt`.",
+    "One approval request, pending or completed. A pending request has no `resolution`; it expires at `expiresAt`.",
   tag: "Approvals",
   access: manages("agents:read", "approval"),
   rate: "standard",
@@ -71,8 +71,8 @@ const level = z.strictObject({
 export const getApprovalContext = define({
   summary: "Read an approval's context",
   description:
-    "The money of the payment's agent, team and project as it is now, with what an approval would leave at each of them, and the " +
-    "agent's last 10 payments before this one, newest first.",
+    "The budgets of the payment's agent, team and project as they are now, what an approval would leave of each, and " +
+    "the agent's last 10 payments before this one, newest first.",
   tag: "Approvals",
   access: manages("agents:read", "approval"),
   rate: "standard",
@@ -90,8 +90,9 @@ export const getApprovalContext = define({
 export const approveApproval = define({
   summary: "Approve a payment on hold",
   description:
-    "No body, or an empty object. The payment is checked against the hard limits again and carried out. The answer waits a few seconds for it: " +
-    "resolution `approved`, still `executing`, or `failed` with the transaction's denialCode.",
+    "Send no body, or an empty object. The payment is checked against the hard limits again and executed. The answer " +
+    "waits a few seconds for the result: resolution `approved`, `executing` while it is not finished, or `failed` " +
+    "with the transaction's denialCode.",
   tag: "Approvals",
   access: decides,
   rate: "standard",
@@ -103,7 +104,8 @@ export const approveApproval = define({
 
 export const denyApproval = define({
   summary: "Deny a payment on hold",
-  description: "The amount is released, and the agent reads the feedback with get_denial_feedback.",
+  description:
+    "Denies the payment and releases its amount. The agent reads the feedback with get_denial_feedback.",
   tag: "Approvals",
   access: decides,
   rate: "standard",

@@ -19,9 +19,9 @@ const filters = {
 export const listAuditLog = define({
   summary: "List the audit log",
   description:
-    "Every write to the organization, refused ones too, and every decision on a payment, newest first: who, what, on " +
-    "what, from where, with what result; for policies as they were and as they are. An unknown id as a filter gives an " +
-    "empty list.",
+    "Every write to the organization, including refused ones, and every decision on a payment, newest first: who did " +
+    "what to which resource, from where, and with which result; for policies also the values before and after. " +
+    "Filtering by an unknown id gives an empty list.",
   tag: "Audit log",
   access: person({ role: "admin" }),
   rate: "standard",
@@ -34,8 +34,8 @@ export const listAuditLog = define({
 export const exportAuditLog = define({
   summary: "Export the audit log",
   description:
-    "The same entries as JSON Lines, oldest first, up to the newest entry when the export begins. A line is an entry " +
-    "as its hash is made of it (docs/audit-log.md), so that the chain can be checked without the service.",
+    "The same entries as JSON Lines, oldest first, up to the newest entry when the export begins. Each line is an " +
+    "entry in the form that its hash is computed from, so the chain can be verified without the service.",
   tag: "Audit log",
   access: person({ role: "admin" }),
   rate: "export",
@@ -53,9 +53,10 @@ export const exportAuditLog = define({
 export const verifyAuditLog = define({
   summary: "Verify the audit log",
   description:
-    "Walks the organization's chain behind `after`, 5,000 entries at the most, and reports whether each is as the service wrote it and follows " +
-    "the one before. Go on with `after` = `verifiedTo` until that is `lastSequence`. Nothing is written. Whether the end was cut off, " +
-    "only anchors show: the command `verify-audit-log` checks the chain against those, too.",
+    "Verifies up to 5,000 entries of the organization's chain after `after`: whether each is as the service wrote it " +
+    "and follows the one before. Continue with `after` = `verifiedTo` until that is `lastSequence`. Nothing is " +
+    "written. Only anchors show whether the end of the chain was removed; the command `verify-audit-log` checks " +
+    "those, too.",
   tag: "Audit log",
   access: person({ role: "admin" }),
   rate: "verify",

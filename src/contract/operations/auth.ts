@@ -10,10 +10,11 @@ const code = z.string().regex(/^[0-9]{6}$/, "must be six digits");
 export const signIn = define({
   summary: "Sign in",
   description:
-    "Answers a session: a JWT of 15 minutes and a refresh token; to a browser that asks for them with `svc-session: " +
-    "cookie`, in cookies. A user with TOTP sends its `code` too; passkeys have an operation of their own. Does not step up. " +
-    "An e-mail may have accounts in several organizations: where the password fits several of them, 409 " +
-    "`ORGANIZATION_REQUIRED` names these. Beyond 5 accounts of an e-mail, `organizationId` is needed.",
+    "Starts a session and answers a JWT, valid for 15 minutes, and a refresh token; a browser that sends " +
+    "`svc-session: cookie` receives them in cookies. A user with TOTP also sends its `code`; passkeys have an " +
+    "operation of their own. Signing in does not step up. One e-mail may have accounts in several organizations: if " +
+    "the password matches several of them, the answer is 409 `ORGANIZATION_REQUIRED` with these organizations. An " +
+    "e-mail with more than 5 accounts needs `organizationId`.",
   tag: "Authentication",
   access: anyone,
   rate: "signIn",
@@ -38,8 +39,8 @@ export const signIn = define({
 export const setUp = define({
   summary: "Set the service up",
   description:
-    "Makes the first organization and its owner with the token of the link that the first start prints, and signs the " +
-    "owner in. The token can be used once; after the service is set up it is 404.",
+    "Creates the first organization and its owner with the token of the link that the first start prints, and signs " +
+    "the owner in. The token can be used once; after the set-up the answer is 404.",
   tag: "Authentication",
   access: anyone,
   rate: "password",
@@ -52,7 +53,8 @@ export const setUp = define({
 export const checkSetUp = define({
   summary: "Check a set-up link",
   description:
-    "Answers 204 if the token of a set-up link is valid, without using it up. A wrong token, and any token after the service is set up, is 404.",
+    "Answers 204 if the token of a set-up link is valid, without using it. A wrong token, and any token after the " +
+    "set-up, is 404.",
   tag: "Authentication",
   access: anyone,
   rate: "standard",
@@ -65,8 +67,8 @@ export const checkSetUp = define({
 export const refreshSession = define({
   summary: "Refresh a session",
   description:
-    "Exchanges a refresh token for a new pair of tokens. A refresh token can be used once; using it again ends the session. Without one in " +
-    "the body the refresh cookie counts, and the answer is in cookies.",
+    "Exchanges a refresh token for a new pair of tokens. A refresh token can be used once; using it again ends the " +
+    "session. If the body has none, the refresh cookie is used, and the answer sets cookies.",
   tag: "Authentication",
   access: anyone,
   rate: "standard",
@@ -78,7 +80,7 @@ export const refreshSession = define({
 
 export const signOut = define({
   summary: "Sign out",
-  description: "Ends the session; its token is refused from now on, and a browser's cookies are cleared.",
+  description: "Ends the session: its token is refused from now on, and a browser's cookies are cleared.",
   tag: "Authentication",
   access: ownAccount,
   rate: "standard",
@@ -88,10 +90,10 @@ export const signOut = define({
 });
 
 export const getMe = define({
-  summary: "Who am I",
+  summary: "Read the signed-in user",
   description:
-    "The signed-in user, the organization, until when this session is stepped up (null: it is not), and whether a second " +
-    "factor is still to be enrolled.",
+    "The signed-in user, the organization, when this session's step-up expires (null: it is not stepped up), and " +
+    "whether a second factor must still be enrolled.",
   tag: "Authentication",
   access: ownAccount,
   rate: "standard",
@@ -108,8 +110,9 @@ export const getMe = define({
 export const enrollTotp = define({
   summary: "Enrol a TOTP factor",
   description:
-    "Answers a new secret, once; the factor becomes active when it is confirmed with a code, in this session and within 10 minutes. With a factor enrolled already it needs " +
-    "step-up, and else a sign-in within the last 5 minutes, which a refresh does not renew.",
+    "Answers a new secret, once. The factor becomes active when it is confirmed with a code in this session within " +
+    "10 minutes. With a factor already enrolled this needs step-up, otherwise a sign-in within the last 5 minutes; " +
+    "refreshing the session does not count as one.",
   tag: "Authentication",
   access: ownAccount,
   rate: "standard",
@@ -121,7 +124,8 @@ export const enrollTotp = define({
 export const confirmTotp = define({
   summary: "Confirm a TOTP factor",
   description:
-    "Activates the factor. The code is used up: signing in and stepping up need the next one, which follows within 30 s.",
+    "Activates the factor. The code is used up: signing in and stepping up need the next one, which follows within " +
+    "30 s.",
   tag: "Authentication",
   access: ownAccount,
   rate: "standard",
@@ -134,7 +138,8 @@ export const confirmTotp = define({
 export const stepUp = define({
   summary: "Step up",
   description:
-    "Verifies a second factor, a code or a passkey's response to `step-up/options`, and elevates this session for 5 minutes, on the server.",
+    "Verifies a second factor, a TOTP code or a passkey's response to `step-up/options`, and elevates this session " +
+    "for 5 minutes.",
   tag: "Authentication",
   access: person(),
   rate: "stepUp",
@@ -148,10 +153,10 @@ export const stepUp = define({
 });
 
 export const changePassword = define({
-  summary: "Change one's password",
+  summary: "Change your password",
   description:
-    "Ends the person's other sessions; this one continues. A wrong `currentPassword` is 403 `PASSWORD_INVALID` and counts with " +
-    "the account's sign-ins, whose cap per minute holds for both together.",
+    "Ends your other sessions; this one continues. A wrong `currentPassword` is 403 `PASSWORD_INVALID`. Attempts " +
+    "count towards the account's limit of sign-ins per minute.",
   tag: "Authentication",
   access: ownAccount,
   rate: "password",

@@ -52,13 +52,15 @@ const REPLACE_ERRORS = [
 ] as const;
 
 const REPLACES =
-  "Replaces the whole budget, or nothing: `capCents` null clears the cap, every live child must be named. A cap may be set below what is already used; it then stops further payments. It is in force once it is answered; one that takes too long " +
-  "is 503 and may be carried through all the same: read the budget again before another try. ";
+  "Replaces the whole budget, or nothing. `capCents` null removes the cap; every child that is not archived must be named. A cap " +
+  "below what is already used is accepted and stops further payments. The budget is in force once the request is answered. A request that takes " +
+  "too long is 503, and its change may still be made: read the budget again before you retry. ";
 
 export const getProjectBudget = define({
   summary: "Read a project's budget",
   description:
-    "The project's cap, those of its live teams, what is used, and the `version` that a change must name.",
+    "The project's cap, the caps of its teams that are not archived, the usage, and the `version` that a change must " +
+    "name.",
   tag: "Projects",
   access: manages("projects:write", "project"),
   waitsFor: "propagation",
@@ -91,7 +93,8 @@ export const setProjectBudget = define({
 export const getTeamBudget = define({
   summary: "Read a team's budget",
   description:
-    "The team's cap, the budgets of its live agents, what is used, and the `version` that a change must name.",
+    "The team's cap, the budgets of its agents that are not archived, the usage, and the `version` that a change " +
+    "must name.",
   tag: "Teams",
   access: manages("teams:write", "team"),
   waitsFor: "propagation",
@@ -105,7 +108,7 @@ export const getTeamBudget = define({
 
 export const setTeamBudget = define({
   summary: "Replace a team's budget",
-  description: `${REPLACES}An agent's budget that changes raises its policy's \`version\`; no step-up is needed.`,
+  description: `${REPLACES}An agent's budget that changes raises its policy's \`version\`; step-up is not required.`,
   tag: "Teams",
   access: manages("teams:write", "team", { role: "admin" }),
   waitsFor: "propagation",

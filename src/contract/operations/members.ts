@@ -72,8 +72,9 @@ export const listMembers = define({
 export const updateMember = define({
   summary: "Change a member's role",
   description:
-    "The new role applies to open sessions at once. Only an owner makes or demotes owners; the last one stays. A person who becomes a member loses the organization keys that they created or rotated last: they are revoked at once and named in the answer, " +
-    "unless `keepKeys=true`.",
+    "The new role applies to open sessions at once. Only an owner makes or demotes owners; the last owner cannot be " +
+    "demoted. The organization keys that a person created or rotated last are revoked at once when that person " +
+    "becomes a member, and named in the answer, unless `keepKeys=true`.",
   tag: "Members",
   access: changesRoles,
   rate: "standard",
@@ -91,8 +92,9 @@ export const updateMember = define({
 export const removeMember = define({
   summary: "Remove a member",
   description:
-    "Their sessions and factors end at once, and so do the organization keys that they minted or rotated last, unless " +
-    "`keepKeys=true`; the audit log names them. Only an owner removes owners; the last one stays.",
+    "Ends the person's sessions and second factors at once and revokes the organization keys that the person created " +
+    "or rotated last, unless `keepKeys=true`; the audit log names them. Only an owner removes owners; the last owner " +
+    "cannot be removed.",
   tag: "Members",
   access: person({ role: "admin", stepUp: true }),
   rate: "standard",
@@ -106,12 +108,13 @@ export const removeMember = define({
 export const createInvite = define({
   summary: "Invite a person",
   description:
-    "Valid 7 days. Where the service has a mail server, the person is sent the link by mail and `token` is null: who accepts has " +
-    "shown that the address is theirs. Else `token` is answered, once, for the link `/invite#token=…`, which you hand on. " +
-    "A new invite to the same e-mail replaces an open one, and is mailed again. At most 50 invites are mailed in an hour, and 5 in a UTC day " +
-    "to one address, else 429. Inviting an owner or admin needs step-up; only an owner, with step-up, makes or " +
-    "replaces an owner's invite. For a day the same " +
-    "idempotencyKey with the same payload answers 200 with what the first request was answered, and mails nothing; another payload is 422.",
+    "The invite is valid for 7 days. If the service has a mail server, it mails the link and `token` is null; " +
+    "accepting the invite then proves that the address belongs to the person. Otherwise `token` is answered once, " +
+    "and you pass on the link `/invite#token=…`. A new invite to the same e-mail replaces an open one and is mailed " +
+    "again. At most 50 invites are mailed in an hour, and 5 in a UTC day to one address; beyond that the answer is " +
+    "429. Inviting an owner or admin needs step-up; only an owner, with step-up, creates or replaces an owner's " +
+    "invite. For a day, repeating the request with the same idempotencyKey and payload answers 200 with the first " +
+    "answer and mails nothing; a different payload is 422.",
   tag: "Members",
   access: invites,
   rate: "standard",
@@ -124,8 +127,8 @@ export const createInvite = define({
 export const listInvites = define({
   summary: "List open invites",
   description:
-    "Those that can still be accepted, newest first; never a token. `delivery` is the state of the mail: to one whose address is " +
-    "refused no mail is sent; withdraw it, and invite another address.",
+    "The invites that can still be accepted, newest first, without their tokens. `delivery` is the state of the " +
+    "mail. If the address was refused, revoke the invite and invite another address.",
   tag: "Members",
   access: person(),
   rate: "standard",

@@ -35,8 +35,8 @@ const withValue = z.strictObject({ organizationKey, key: z.string() });
 export const mintOrganizationKey = define({
   summary: "Mint an organization key",
   description:
-    "A credential for an orchestrator: its value is shown once. Scopes, binding and daily create limit are fixed for its " +
-    "life.",
+    "Creates a credential for an orchestrator and shows its value once. Its scopes, binding and daily create limit " +
+    "cannot be changed.",
   tag: "Organization keys",
   access: person({ role: "admin", stepUp: true }),
   rate: "keyMint",
@@ -56,7 +56,8 @@ export const mintOrganizationKey = define({
 
 export const listOrganizationKeys = define({
   summary: "List organization keys",
-  description: "Newest first, rotated and revoked ones too; never a value.",
+  description:
+    "The organization's keys, newest first, including rotated and revoked ones, without their values.",
   tag: "Organization keys",
   access: person({ role: "admin" }),
   rate: "standard",
@@ -69,7 +70,8 @@ export const listOrganizationKeys = define({
 export const rotateOrganizationKey = define({
   summary: "Rotate an organization key",
   description:
-    "A new value with the same lineage, scopes, binding and limit. The old value is refused at once, and today's creates still count. A key that was already rotated or revoked is 404.",
+    "Replaces the key's value; lineage, scopes, binding and limit stay. The old value is refused at once, and " +
+    "today's creates still count. A key that was already rotated or revoked is 404.",
   tag: "Organization keys",
   access: person({ role: "admin", stepUp: true }),
   rate: "keyMint",
@@ -82,7 +84,8 @@ export const rotateOrganizationKey = define({
 export const revokeOrganizationKey = define({
   summary: "Revoke an organization key",
   description:
-    "Refused from its next request on. Revoking it again is 200; a key that was rotated is 404: revoke its successor.",
+    "The key is refused from its next request on. Revoking it again is 200. A key that was rotated is 404: revoke " +
+    "its successor.",
   tag: "Organization keys",
   access: person({ role: "admin", stepUp: true }),
   rate: "keyRevoke",

@@ -40,10 +40,12 @@ export const getOrganization = define({
 export const updateOrganization = define({
   summary: "Change the organization's settings",
   description:
-    "Fields that are left out stay unchanged. `walletOwner`: the address of a key of the organization's own, which the service never holds: it can withdraw everything, and replace or " +
-    "remove the service. It holds for agents that are created from now on; of an existing wallet its owner passes the ownership " +
-    "on, on chain. `requireSecondFactor`: people without a second factor can do nothing but enrol one, from their next request " +
-    "on, else 403 `SECOND_FACTOR_ENROLMENT_REQUIRED`, and nobody removes their last one. Organization keys and agents go on.",
+    "Fields that are left out stay unchanged. `walletOwner` is the address of a key that the organization holds and " +
+    "the service never does: it can withdraw everything, and replace or remove the service. It applies to agents " +
+    "created from now on; the owner of an existing wallet transfers its ownership on chain. With " +
+    "`requireSecondFactor`, from their next request on, people without a second factor can only enrol one (else 403 " +
+    "`SECOND_FACTOR_ENROLMENT_REQUIRED`), and nobody can remove their last one. Organization keys and agents are not " +
+    "affected.",
   tag: "Organization",
   access: person({ role: "owner", stepUp: true }),
   rate: "standard",

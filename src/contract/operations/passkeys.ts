@@ -16,7 +16,9 @@ const tag = "Authentication";
 export const passkeyOptions = define({
   summary: "Begin to enrol a passkey",
   description:
-    "Answers what `navigator.credentials.create()` takes. Its challenge can be used once, within 5 minutes, only for this session's enrolment. With a factor enrolled already it needs step-up, and else a sign-in within the last 5 minutes.",
+    "The options for `navigator.credentials.create()`. The challenge can be used once, within 5 minutes, and only to " +
+    "enrol in this session. With a factor already enrolled this needs step-up, otherwise a sign-in within the last 5 " +
+    "minutes.",
   tag,
   access: ownAccount,
   rate: "standard",
@@ -28,7 +30,8 @@ export const passkeyOptions = define({
 export const enrollPasskey = define({
   summary: "Enrol a passkey",
   description:
-    "Registers the passkey that the browser created with the options. Does not step up; other sessions continue. An invalid response uses up its challenge.",
+    "Registers the passkey that the browser created with the options. This does not step up; other sessions " +
+    "continue. An invalid response uses up its challenge.",
   tag,
   access: ownAccount,
   rate: "standard",
@@ -40,7 +43,7 @@ export const enrollPasskey = define({
 
 export const listPasskeys = define({
   summary: "List your passkeys",
-  description: "The signed-in person's own, newest first.",
+  description: "Your own passkeys, newest first.",
   tag,
   access: ownAccount,
   rate: "standard",
@@ -52,7 +55,7 @@ export const listPasskeys = define({
 
 export const updatePasskey = define({
   summary: "Rename a passkey",
-  description: "One of the signed-in person's own.",
+  description: "Renames one of your own passkeys.",
   tag,
   access: person({ stepUp: true }),
   rate: "standard",
@@ -66,8 +69,8 @@ export const updatePasskey = define({
 export const removePasskey = define({
   summary: "Remove a passkey",
   description:
-    "It can no longer be used to sign in or step up. The last second factor of an owner or admin, and of " +
-    "everybody where the organization requires one, stays until another is enrolled.",
+    "The passkey can no longer be used to sign in or step up. The last second factor of an owner or admin, and of " +
+    "everybody if the organization requires one, cannot be removed until another is enrolled.",
   tag,
   access: person({ stepUp: true }),
   rate: "standard",
@@ -80,7 +83,8 @@ export const removePasskey = define({
 export const passkeySignInOptions = define({
   summary: "Begin to sign in by passkey",
   description:
-    "Answers what `navigator.credentials.get()` takes; no e-mail is needed. Its challenge can be used once, within 5 minutes, only for sign-in.",
+    "The options for `navigator.credentials.get()`; no e-mail is needed. The challenge can be used once, within 5 " +
+    "minutes, and only to sign in.",
   tag,
   access: anyone,
   rate: "signIn",
@@ -92,7 +96,8 @@ export const passkeySignInOptions = define({
 export const signInWithPasskey = define({
   summary: "Sign in by passkey",
   description:
-    "Like sign-in, without password and code: a passkey with user verification counts as two factors. Does not step up. An invalid response uses up its challenge.",
+    "Like signing in, without password and code: a passkey with user verification counts as two factors. This does " +
+    "not step up. An invalid response uses up its challenge.",
   tag,
   access: anyone,
   rate: "signIn",
@@ -105,7 +110,8 @@ export const signInWithPasskey = define({
 export const stepUpOptions = define({
   summary: "Begin to step up by passkey",
   description:
-    "Answers what `navigator.credentials.get()` takes, with the person's own passkeys. Its challenge can be used once, within 5 minutes, only for this session's step-up.",
+    "The options for `navigator.credentials.get()`, with your own passkeys. The challenge can be used once, within 5 " +
+    "minutes, and only for the step-up of this session.",
   tag,
   access: person(),
   rate: "stepUp",

@@ -46,8 +46,8 @@ const waits = z.strictObject({
     .default(0)
     .meta({
       description:
-        "While the payment is pending, wait up to so many seconds for a person's decision and for its end on the rail; the " +
-        "answer comes as soon as there is one. 0: answer at once.",
+        "While the payment is pending, the answer waits up to so many seconds for a person's decision and for its completion on the rail. " +
+        "0: answer at once.",
     }),
 });
 
@@ -82,17 +82,17 @@ function railTool(body: unknown): "create_card_payment" | "create_wallet_payment
 
 /** What a payment's status means to who made it, and what to do next. */
 const STATUSES =
-  "status `approved`: paid. `pending` with an approval: a person decides until its expiresAt, read the payment again after " +
-  "a minute; without one: not confirmed yet by the card network or the chain, read it again after 5 seconds. `denied`, " +
-  "`failed` or `expired` (nobody decided in time): not paid, see denialCode and denialReason. `reversed`: paid and " +
-  "refunded later; the amount is available again.";
+  "status `approved`: paid. `pending` with an approval: a person decides until its expiresAt; read the payment again after " +
+  "a minute. `pending` without one: the card network or the chain has not confirmed it yet; read it again after 5 seconds. `denied`, " +
+  "`failed` or `expired` (nobody decided in time): not paid, see denialCode and denialReason. `reversed`: paid, and the money was " +
+  "returned later; the amount is available again.";
 
 export const createPayment = define({
   summary: "Make a payment",
   description:
     "Decides the payment by the agent's policy and by the caps and rules of its team and project, reserves its amount and " +
-    `carries it out, or holds it for a person's approval. A payment that is not made is 201, too. ${STATUSES} ` +
-    "The same idempotencyKey never pays twice: a replay answers 200 with the same transaction as it is now. The answer " +
+    `executes it or holds it for a person's approval. The answer is 201 even if the payment is not made. ${STATUSES} ` +
+    "The same idempotencyKey never pays twice: repeating the request answers 200 with the same transaction as it is now. The answer " +
     "to a wallet payment waits up to 5 seconds for the chain.",
   tag: "Payments",
   access: { kind: "agent", tools: ["create_card_payment", "create_wallet_payment"], toolOf: railTool },
@@ -223,7 +223,7 @@ export const listPayments = define({
     ...paging,
     status: transactionStatus
       .optional()
-      .meta({ description: "Only with this status now; `pending`: on hold or in flight." }),
+      .meta({ description: "Only payments with this status now; `pending`: on hold or in flight." }),
   }),
   output: listOf("payments", transaction),
   errors: ["BAD_CURSOR"],
@@ -264,7 +264,7 @@ export const getDenialFeedback = define({
         denialCode: denialCode.nullable().meta({ description: "Null for a payment that was reversed." }),
         denialReason: z.string(),
         feedback: z.string().nullable(),
-        deniedAt: timestamp.meta({ description: "When it was denied, failed, expired or reversed." }),
+        deniedAt: timestamp.meta({ description: "When it was denied, failed, expired or was reversed." }),
       }),
     ),
   }),

@@ -16,8 +16,9 @@ const branding = { color: color.nullable().optional(), logo: logo.nullable().opt
 export const createProject = define({
   summary: "Create a project",
   description:
-    "A container of teams. Replaying the same idempotencyKey with the same payload answers 200 with the same project; " +
-    "another payload is 422. A key of the organization must send one and be bound to the organization.",
+    "Creates a container of teams. Repeating the request with the same idempotencyKey and payload answers 200 with " +
+    "the same project; a different payload is 422. An organization key must send one and be bound to the " +
+    "organization.",
   tag: "Projects",
   access: manages("projects:write", "newProject", { role: "admin" }),
   rate: "standard",
@@ -40,7 +41,9 @@ export const createProjectByTool = define({
 
 export const listProjects = define({
   summary: "List projects",
-  description: "Newest first, including archived ones; for a key, those within its binding.",
+  description:
+    "The organization's projects, newest first, including archived ones. An organization key sees those in its " +
+    "binding.",
   tag: "Projects",
   access: manages("projects:read", "list"),
   rate: "standard",
@@ -53,7 +56,7 @@ export const listProjects = define({
 
 export const getProject = define({
   summary: "Read a project",
-  description: "One project's record.",
+  description: "Returns one project.",
   tag: "Projects",
   access: manages("projects:read", "project"),
   rate: "standard",
@@ -66,7 +69,7 @@ export const getProject = define({
 export const updateProject = define({
   summary: "Change a project",
   description:
-    "Name, description, color or logo; fields that are left out stay unchanged, null clears a field.",
+    "Changes name, description, color or logo. A field that is left out stays unchanged; null clears it.",
   tag: "Projects",
   access: manages("never", "project", { role: "admin" }),
   rate: "standard",
@@ -80,8 +83,8 @@ export const updateProject = define({
 export const archiveProject = define({
   summary: "Archive a project",
   description:
-    "Permanent; only possible when no team in it is active. Archiving it again is 200. The default project may be archived like any " +
-    "other; teams must then name their project.",
+    "Permanent, and only possible when every team in it is archived. Archiving it again is 200. The default project " +
+    "can be archived like any other; new teams must then name their project.",
   tag: "Projects",
   access: manages("never", "project", { role: "admin", stepUp: true }),
   rate: "archive",

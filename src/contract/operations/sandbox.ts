@@ -9,8 +9,8 @@ import { listOf, wallet } from "../records.ts";
 export const fundAgentInSandbox = define({
   summary: "Fund an agent's wallet with test money",
   description:
-    "Mints test money on the local chain into the agent's wallet, which needs no deployment for it, and answers once it is " +
-    "there. Only with the sandbox rails, else 404.",
+    "Mints test money on the local chain into the agent's wallet, which need not be deployed, and answers once the " +
+    "money is there. Without the sandbox rails the answer is 404.",
   tag: "Sandbox",
   access: manages("never", "agent", { role: "admin" }),
   rate: "standard",
@@ -24,8 +24,9 @@ export const fundAgentInSandbox = define({
 export const depositToTreasury = define({
   summary: "Send test money to the organization's treasury",
   description:
-    "Mints test money on the local chain into the treasury, which needs no deployment for it, and answers once it is there, " +
-    "with the treasury's address; the event `funding.deposited` follows. Only with the sandbox chain, else 404.",
+    "Mints test money on the local chain into the treasury, which need not be deployed, and answers with the " +
+    "treasury's address once the money is there; the event `funding.deposited` follows. Without the sandbox chain " +
+    "the answer is 404.",
   tag: "Sandbox",
   access: person({ role: "admin" }),
   rate: "standard",
@@ -38,7 +39,8 @@ export const depositToTreasury = define({
 export const failBilling = define({
   summary: "Simulate a failed subscription payment",
   description:
-    "Sends the event `billing.payment_failed` as if a payment for the organization's own subscription had failed, and changes nothing else. Only with the sandbox chain, else 404.",
+    "Sends the event `billing.payment_failed` as if a payment for the organization's own subscription had failed, " +
+    "and changes nothing else. Without the sandbox chain the answer is 404.",
   tag: "Sandbox",
   access: person({ role: "admin" }),
   rate: "standard",
@@ -57,7 +59,8 @@ export const failBilling = define({
 export const listCardLedger = define({
   summary: "Read the sandbox card processor's ledger",
   description:
-    "One entry per capture or reversal, newest first; a decline has none. Only with the sandbox rails, else 404.",
+    "One entry per capture or reversal, newest first; a decline has none. Without the sandbox rails the answer is " +
+    "404.",
   tag: "Sandbox",
   access: person({ role: "admin" }),
   rate: "standard",

@@ -14,8 +14,8 @@ const ownSession = z
   .meta({ id: "Session" });
 
 export const listSessions = define({
-  summary: "List one's sessions",
-  description: "The person's active sessions, newest first; at most 200.",
+  summary: "List your sessions",
+  description: "Your active sessions, newest first, at most 200.",
   tag: "Authentication",
   access: ownAccount,
   rate: "standard",
@@ -25,9 +25,10 @@ export const listSessions = define({
 });
 
 export const endSession = define({
-  summary: "End one of one's sessions",
+  summary: "End one of your sessions",
   description:
-    "Its token and its refresh token are refused from now on. Other people's sessions, and those that are over, are 404.",
+    "Its token and its refresh token are refused from now on. Another person's session, or one that has ended, is " +
+    "404.",
   tag: "Authentication",
   access: ownAccount,
   rate: "standard",
@@ -38,8 +39,8 @@ export const endSession = define({
 });
 
 export const endOtherSessions = define({
-  summary: "End one's other sessions",
-  description: "Ends all of the person's sessions but this one; their tokens are refused from now on.",
+  summary: "End your other sessions",
+  description: "Ends all of your sessions except this one; their tokens are refused from now on.",
   tag: "Authentication",
   access: ownAccount,
   rate: "standard",

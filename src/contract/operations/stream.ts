@@ -8,14 +8,14 @@ const KINDS = new RegExp(`^(?:${CHANGE_KINDS.join("|")})(?:,(?:${CHANGE_KINDS.jo
 export const streamChanges = define({
   summary: "Follow changes",
   description:
-    "Server-sent events: what changes in the caller's organization, until the caller goes away. The first event is `ready`; then an " +
-    "event for each kind of which something changed: `approvals`, `transactions` and `agents` with their records as they are now, the " +
-    "others with `ids`. Frequent changes are coalesced, transactions at most once a second; `more` says that more changed than is " +
-    "named, so that lists of the kind are to be read again. An event may be sent twice. `heartbeat` is sent every 15 seconds. Resumed " +
-    "by Last-Event-ID (or `lastEventId`), it continues after that event; where too much has passed since, `reset` says that everything is " +
-    "to be read again. `end` is sent before the service ends a stream: `credential` (the session is over, or its token's 15 " +
-    "minutes are: refresh it, and come back), `role` (come back), `restart` (come back). A session may have 8 open streams at a server. " +
-    `Of ${[...ADMINS_KINDS].join(" and ")} only owners and admins receive them.`,
+    "Server-sent events about changes in the caller's organization, until the caller disconnects. The first event is `ready`. Then " +
+    "there is an event for each kind that changed: `approvals`, `transactions` and `agents` with their records as they are now, the " +
+    "others with `ids`. Frequent changes are combined, transactions at most once a second. `more` means that more changed than the event " +
+    "names: read lists of that kind again. An event may come twice. `heartbeat` comes every 15 seconds. With Last-Event-ID (or " +
+    "`lastEventId`) the stream continues after that event; if too much has happened since, `reset` means that everything must be " +
+    "read again. `end` comes before the service closes a stream, with a reason: `credential` (the session or its 15-minute token has " +
+    "expired: refresh it and reconnect), `role` (reconnect), `restart` (reconnect). A session may have 8 open streams on a server. " +
+    `Only owners and admins receive ${[...ADMINS_KINDS].join(" and ")}.`,
   tag: "Changes",
   access: person(),
   rate: "standard",
@@ -27,13 +27,13 @@ export const streamChanges = define({
       .regex(KINDS, `must be some of ${CHANGE_KINDS.join(", ")}, separated by commas`)
       .optional()
       .meta({
-        description: "Only of these kinds, separated by commas; by default of all that the caller may read.",
+        description: "Only these kinds, separated by commas; by default all that the caller may read.",
       }),
     lastEventId: z
       .string()
       .max(100)
       .optional()
-      .meta({ description: "As the header Last-Event-ID, which counts where both are there." }),
+      .meta({ description: "Like the header Last-Event-ID, which takes precedence if both are sent." }),
   }),
   output: z.string().meta({ description: "Events, one after another." }),
   errors: ["TOO_MANY_STREAMS"],

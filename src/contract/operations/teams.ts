@@ -16,10 +16,10 @@ const branding = { color: color.nullable().optional(), logo: logo.nullable().opt
 export const createTeam = define({
   summary: "Create a team",
   description:
-    "A container of agents, in the named project, by default that of a key bound to one, or else the default project; " +
-    "409 where that one is archived or has 1,000 live teams. " +
-    "Replaying the same idempotencyKey with the same payload answers 200 with the same team; " +
-    "another payload is 422. A key of the organization must send one and not be bound to a team.",
+    "Creates a container of agents in the named project; if none is named, in the project that the key is bound to, " +
+    "or else in the default project. The answer is 409 if that project is archived or has 1,000 teams that are not " +
+    "archived. Repeating the request with the same idempotencyKey and payload answers 200 with the same team; a " +
+    "different payload is 422. An organization key must send one and must not be bound to a team.",
   tag: "Teams",
   access: manages("teams:write", "newTeam", { role: "admin" }),
   rate: "standard",
@@ -47,7 +47,8 @@ export const createTeamByTool = define({
 
 export const listTeams = define({
   summary: "List teams",
-  description: "Newest first, including archived ones; for a key, those within its binding.",
+  description:
+    "The organization's teams, newest first, including archived ones. An organization key sees those in its binding.",
   tag: "Teams",
   access: manages("teams:read", "list"),
   rate: "standard",
@@ -64,7 +65,7 @@ export const listTeams = define({
 
 export const getTeam = define({
   summary: "Read a team",
-  description: "One team's record.",
+  description: "Returns one team.",
   tag: "Teams",
   access: manages("teams:read", "team"),
   rate: "standard",
@@ -77,7 +78,7 @@ export const getTeam = define({
 export const updateTeam = define({
   summary: "Change a team",
   description:
-    "Name, description, color or logo; fields that are left out stay unchanged, null clears a field.",
+    "Changes name, description, color or logo. A field that is left out stays unchanged; null clears it.",
   tag: "Teams",
   access: manages("never", "team", { role: "admin" }),
   rate: "standard",
@@ -90,7 +91,7 @@ export const updateTeam = define({
 
 export const archiveTeam = define({
   summary: "Archive a team",
-  description: "Permanent; only possible when no agent in it is active. Archiving it again is 200.",
+  description: "Permanent, and only possible when every agent in it is archived. Archiving it again is 200.",
   tag: "Teams",
   access: manages("never", "team", { role: "admin", stepUp: true }),
   rate: "archive",

@@ -20,9 +20,9 @@ import { delivery } from "./webhooks.ts";
 /** What a list and an export can be narrowed by alike. */
 const filters = {
   ...agentFilter,
-  type: rail.optional().meta({ description: "Only of this rail." }),
+  type: rail.optional().meta({ description: "Only payments on this rail." }),
   range: z.enum(["7d", "30d", "90d", "all"]).optional().meta({
-    description: "Only of the last 7, 30 or 90 days before the first page; all (default): of any time.",
+    description: "Only the last 7, 30 or 90 days before the first page; `all` (default): no limit.",
   }),
   projectId: uuid.optional(),
   teamId: uuid.optional(),
@@ -31,8 +31,8 @@ const filters = {
 export const listTransactions = define({
   summary: "List transactions",
   description:
-    "The organization's transactions, newest first; of a key's binding only. An unknown agent as a filter gives an empty " +
-    "list.",
+    "The organization's transactions, newest first. An organization key sees only its binding. Filtering by an " +
+    "unknown agent gives an empty list.",
   tag: "Transactions",
   access: manages("agents:read", "list"),
   rate: "standard",
@@ -44,7 +44,7 @@ export const listTransactions = define({
       ...filters,
       status: transactionStatus
         .optional()
-        .meta({ description: "Only with this status now; `pending`: on hold or in flight." }),
+        .meta({ description: "Only payments with this status now; `pending`: on hold or in flight." }),
     })
     .refine(oneAgent, ONE_AGENT),
   output: listOf("transactions", transaction),
@@ -54,13 +54,14 @@ export const listTransactions = define({
 export const exportTransactions = define({
   summary: "Export transactions",
   description:
-    "The same transactions as a CSV file, newest first: RFC 4180 in UTF-8, with a header row and CRLF. Columns: id, createdAt, " +
-    "agentId, agentName, merchant, amountCents (integer cents), currency, direction, rail, status, purpose, denialReason, " +
-    "denialCode, onChainTxHash, chainCaip2; what is null is empty. A cell that a spreadsheet would take for a formula has an " +
-    "apostrophe before it, and so has what would be one after a semicolon, a tab or a line's end. Each row is as its " +
-    "transaction was when that part of the file was read: what fits the filters all the while is in it once, what " +
-    "is made after the export has begun is not. A connection that breaks is a file that is not whole. An unknown agent, " +
-    "project or team as a filter gives the header row alone.",
+    "The same transactions as a CSV file, newest first: RFC 4180 in UTF-8, with a header row and CRLF. Columns: id, " +
+    "createdAt, agentId, agentName, merchant, amountCents (integer cents), currency, direction, rail, status, " +
+    "purpose, denialReason, denialCode, onChainTxHash, chainCaip2; a null is empty. A cell that a spreadsheet would " +
+    "read as a formula starts with an apostrophe, and so does what would be one after a semicolon, a tab or a line " +
+    "break. Each row shows its transaction as it was when that part of the file was read. A transaction that matches " +
+    "the filters throughout is in the file once; one that is made after the export has begun is not. If the " +
+    "connection breaks, the file is incomplete. Filtering by an unknown agent, project or team gives the header row " +
+    "alone.",
   tag: "Transactions",
   access: manages("agents:read", "list"),
   rate: "export",
@@ -68,13 +69,12 @@ export const exportTransactions = define({
   query: z
     .strictObject({
       ...filters,
-      status: transactionStatus
-        .extract(["approved", "pending", "denied", "failed"])
-        .optional()
-        .meta({ description: "Only with this status when it is read; `pending`: on hold or in flight." }),
+      status: transactionStatus.extract(["approved", "pending", "denied", "failed"]).optional().meta({
+        description: "Only payments with this status when they are read; `pending`: on hold or in flight.",
+      }),
       tz: timezone.optional().meta({
         description:
-          "IANA time zone, like Europe/Berlin, whose clocks createdAt shows, with its offset; by default UTC.",
+          "The IANA time zone of createdAt, such as Europe/Berlin; the offset is included. Default: UTC.",
       }),
     })
     .refine(oneAgent, ONE_AGENT),
@@ -82,16 +82,18 @@ export const exportTransactions = define({
   errors: [],
 });
 
-const calendarDay = z.iso.date().meta({ description: "A day on the clocks of `tz`." });
+const calendarDay = z.iso.date().meta({ description: "A day in the time zone `tz`." });
 const sum = { count: z.int().min(0), amountCents: z.int().min(0) };
 
 export const summarizeTransactions = define({
   summary: "Summarize transactions by day",
   description:
-    "How many payments were made on each day, and what they come to, newest day first, by status, rail, agent, team or project; " +
-    "the list's filters hold. Exact, each day as it is when it is read. Days without payments are left out. An answer takes as many days as can be read in a " +
-    "second and a half, and at least one: go on with `before` = `nextBefore` until that is null. Of many agents or teams a day names the 50 that " +
-    "paid most, and `others` has the rest. One summary is made at a time in a server; a request that waits for too long is answered 503.",
+    "The number and the sum of the payments of each day, newest day first, by status, rail, agent, team or project; " +
+    "the filters are those of the list. The figures are exact as of when a day is read. Days without payments are " +
+    "left out. An answer has as many days as can be read in a second and a half, and at least one: continue with " +
+    "`before` = `nextBefore` until that is null. If a day has many agents or teams, it lists the 50 with the largest " +
+    "sums, and `others` has the rest. A server makes one summary at a time; a request that waits too long is refused " +
+    "and can be retried.",
   tag: "Transactions",
   access: manages("agents:read", "list"),
   rate: "summary",
@@ -100,14 +102,14 @@ export const summarizeTransactions = define({
     .strictObject({
       ...filters,
       status: transactionStatus.optional().meta({
-        description: "Only with this status now; `approved`: what was spent.",
+        description: "Only payments with this status now; `approved`: what was spent.",
       }),
       groupBy: z
         .enum(["status", "rail", "agent", "team", "project"])
         .default("status")
         .meta({ description: "How each day is grouped." }),
       tz: timezone.optional().meta({
-        description: "IANA time zone, like Europe/Berlin, whose days are meant; by default UTC.",
+        description: "The IANA time zone of the days, such as Europe/Berlin. Default: UTC.",
       }),
       before: calendarDay.optional().meta({
         description: "Only days before this one: `nextBefore` of an earlier answer.",
@@ -122,7 +124,7 @@ export const summarizeTransactions = define({
           ...sum,
           groups: z
             .array(z.strictObject({ group: z.string(), ...sum }))
-            .meta({ description: "The largest amount first; `group` is the status, the rail, or an id." }),
+            .meta({ description: "The largest sum first; `group` is the status, the rail, or an id." }),
           others: z
             .strictObject(sum)
             .nullable()
@@ -131,7 +133,7 @@ export const summarizeTransactions = define({
       )
       .meta({ description: "Newest first." }),
     nextBefore: calendarDay.nullable().meta({
-      description: "Continue before this day; null: there is no more.",
+      description: "Continue before this day; null: there are no more days.",
     }),
   }),
   errors: [],
@@ -163,15 +165,14 @@ const decision = z.strictObject({
 const railStep = z.strictObject({
   id: z.string(),
   kind: z.enum(["captured", "reversed", "withheld", "signed", "refused"]).meta({
-    description: "By card: `captured` or `reversed`. On chain: `signed` and sent, or `refused` in its place.",
+    description: "By card: `captured` or `reversed`. On chain: `signed` and sent, or `refused` instead.",
   }),
   createdAt: timestamp,
   amountCents: cents.nullable(),
   onChainTxHash: z.string().nullable(),
-  reason: z
-    .string()
-    .nullable()
-    .meta({ description: "Why it was refused, or can never be mined; null: neither." }),
+  reason: z.string().nullable().meta({
+    description: "Why it was refused or can never be mined; null: it was not refused and can be mined.",
+  }),
 });
 
 const event = z.strictObject({
@@ -183,10 +184,10 @@ const event = z.strictObject({
 export const getTransactionStory = define({
   summary: "Read a transaction's full history",
   description:
-    "The payment, how it was decided, by which version of the policy, its approval with who resolved it, what its rail did, and the " +
-    "events that it has made. For owners and admins also the webhook deliveries of these events and the payment's entries in the audit " +
-    "log, as only they may read those; for everybody else both are null. What is written after a response (decision, events) may follow the " +
-    "payment by a moment.",
+    "The payment, how it was decided and by which version of the policy, its approval with who resolved it, the " +
+    "records of its rail, and its events. Owners and admins also get the webhook deliveries of these events and the " +
+    "payment's entries in the audit log; for everybody else both are null. The decision and the events may appear a " +
+    "moment after the payment.",
   tag: "Transactions",
   access: manages("agents:read", "transaction"),
   rate: "standard",

@@ -88,7 +88,7 @@ const endpoint = z
     }),
     consecutiveFailures: z.int(),
     secretPreviousExpiresAt: timestamp.nullable().meta({
-      description: "Until then deliveries are also signed with the previous secret.",
+      description: "Until this time deliveries are also signed with the previous secret.",
     }),
     createdAt: timestamp,
     updatedAt: timestamp,
@@ -125,7 +125,7 @@ const replay = z
       description:
         "`limited`: the maximum of deliveries per replay is queued; start another one with `reachedAt` as its `since`. `stopped`: the endpoint was disabled in the meantime.",
     }),
-    examined: z.int().meta({ description: "Events examined." }),
+    examined: z.int().meta({ description: "Events that were examined." }),
     queued: z.int().meta({ description: "Deliveries that were queued." }),
     reachedAt: timestamp.nullable().meta({ description: "When the last examined event happened." }),
     endedAt: timestamp.nullable(),
@@ -134,7 +134,7 @@ const replay = z
 
 const secret = z
   .string()
-  .meta({ description: "Shown this once: signs the deliveries. Keep it in a secret manager." });
+  .meta({ description: "Signs the deliveries and is shown only once. Keep it in a secret manager." });
 const answer = z.strictObject({ endpoint });
 const admin = person({ role: "admin" });
 const common = { tag: "Webhooks", access: admin, rate: "standard" } as const;
@@ -173,9 +173,9 @@ export const createWebhook = define({
   ...common,
   summary: "Create a webhook endpoint",
   description:
-    "Events that match its types and its scope are pushed to it from now on, signed with the secret that this answer shows " +
-    "once. The URL must be https and public, as its name resolves now and at each delivery. An organization has at most 50 " +
-    "endpoints, disabled ones included.",
+    "Events that match the endpoint's types and scope are delivered to it from now on, signed with the secret that " +
+    "this answer shows once. The URL must be https and public; its name is resolved now and at each delivery. An " +
+    "organization has at most 50 endpoints, including disabled ones.",
   http: { method: "post", path: "/v1/webhooks", successStatus: 201 },
   body: newEndpoint,
   output: z.strictObject({ endpoint, secret }),
@@ -185,7 +185,7 @@ export const createWebhook = define({
 export const listWebhooks = define({
   ...common,
   summary: "List webhook endpoints",
-  description: "Newest first; never a secret.",
+  description: "The organization's endpoints, newest first, without their secrets.",
   http: { method: "get", path: "/v1/webhooks", successStatus: 200 },
   query: z.strictObject({ ...paging }),
   output: listOf("webhooks", endpoint),
@@ -195,7 +195,7 @@ export const listWebhooks = define({
 export const getWebhook = define({
   ...common,
   summary: "Read a webhook endpoint",
-  description: "Without its secret, which was shown when it was created.",
+  description: "Returns one endpoint without its secret, which was shown when it was created.",
   http: { method: "get", path: "/v1/webhooks/:id", successStatus: 200 },
   params,
   output: answer,
@@ -206,8 +206,8 @@ export const updateWebhook = define({
   ...common,
   summary: "Change a webhook endpoint",
   description:
-    "Fields that are left out stay unchanged. `isActive: false` drops what is queued; `isActive: true` begins again, with no failures " +
-    "counted. What it missed meanwhile can be sent by a replay.",
+    "Fields that are left out stay unchanged. `isActive: false` drops queued deliveries; `isActive: true` enables " +
+    "the endpoint again and resets its count of failures. Events that it missed in between can be sent by a replay.",
   http: { method: "put", path: "/v1/webhooks/:id", successStatus: 200 },
   params,
   body: z.strictObject({
@@ -226,7 +226,7 @@ export const updateWebhook = define({
 export const deleteWebhook = define({
   ...common,
   summary: "Delete a webhook endpoint",
-  description: "Its secrets are erased, and what is queued is dropped.",
+  description: "Erases its secrets and drops queued deliveries.",
   http: { method: "delete", path: "/v1/webhooks/:id", successStatus: 204 },
   params,
   output: z.undefined(),
@@ -237,8 +237,8 @@ export const rotateWebhookSecret = define({
   ...common,
   summary: "Rotate a webhook endpoint's secret",
   description:
-    "For 24 hours deliveries carry two signatures, one with the new secret and one with the one before it, so that receivers " +
-    "can change over. A second rotation within that time leaves the two newest.",
+    "For 24 hours deliveries carry two signatures, one with the new secret and one with the previous one, so that " +
+    "receivers can switch. After a second rotation within that time the two newest secrets sign.",
   http: { method: "post", path: "/v1/webhooks/:id/rotate-secret", successStatus: 201 },
   params,
   output: z.strictObject({ endpoint, secret, secretPreviousExpiresAt: timestamp }),
@@ -249,8 +249,8 @@ export const testWebhook = define({
   ...common,
   summary: "Send a test event",
   description:
-    "One signed delivery with `data.test` true, of the type that is named or else the endpoint's first, also to a disabled " +
-    "endpoint. It is listed among the deliveries, and never counts as a failure.",
+    "Sends one signed delivery with `data.test` true, of the named type or else of the endpoint's first type, also " +
+    "to a disabled endpoint. It is listed among the deliveries and never counts as a failure.",
   rate: "webhookTest",
   waitsFor: "receiver",
   http: { method: "post", path: "/v1/webhooks/:id/test", successStatus: 200 },
@@ -268,7 +268,9 @@ export const testWebhook = define({
 export const listWebhookDeliveries = define({
   ...common,
   summary: "List an endpoint's deliveries",
-  description: "Newest first, with every attempt: what was answered, how fast, and why it did not count.",
+  description:
+    "The endpoint's deliveries, newest first, with their attempts: the response, the time that it took, and why an " +
+    "attempt failed.",
   http: { method: "get", path: "/v1/webhooks/:id/deliveries", successStatus: 200 },
   params,
   query: z.strictObject({
@@ -282,7 +284,7 @@ export const listWebhookDeliveries = define({
 export const getWebhookDelivery = define({
   ...common,
   summary: "Read a delivery",
-  description: "With the exact body that is sent and signed.",
+  description: "One delivery with the exact body that is sent and signed.",
   http: { method: "get", path: "/v1/webhooks/:id/deliveries/:deliveryId", successStatus: 200 },
   params: deliveryParams,
   output: z.strictObject({ delivery, body: z.string() }),
@@ -293,7 +295,8 @@ export const redeliverWebhook = define({
   ...common,
   summary: "Send a delivery again",
   description:
-    "Restarts its attempts, with the same id and the same body. A pending one is returned unchanged.",
+    "Starts the attempts again, with the same id and the same body. A delivery that is still being attempted is " +
+    "answered as it is.",
   http: { method: "post", path: "/v1/webhooks/:id/deliveries/:deliveryId/redeliver", successStatus: 200 },
   params: deliveryParams,
   output: z.strictObject({ delivery }),
@@ -304,8 +307,9 @@ export const replayWebhook = define({
   ...common,
   summary: "Send what an endpoint missed",
   description:
-    "Queues each event since then that matches the endpoint and has not arrived: failed and dropped deliveries under their " +
-    "own ids, and what happened while it was disabled. At most 10,000 deliveries. While one runs, another is 409.",
+    "Queues each event since then that matches the endpoint and has not been delivered: failed and dropped " +
+    "deliveries under their own ids, and events that happened while the endpoint was disabled. At most 10,000 " +
+    "deliveries. While a replay is running, another one is 409.",
   http: { method: "post", path: "/v1/webhooks/:id/replay", successStatus: 201 },
   params,
   body: z.strictObject({ since: z.iso.datetime({ offset: true }) }),
@@ -316,7 +320,7 @@ export const replayWebhook = define({
 export const getWebhookReplay = define({
   ...common,
   summary: "Read the progress of a replay",
-  description: "The last one that was requested; null where there was none.",
+  description: "The last replay that was requested; null if there was none.",
   http: { method: "get", path: "/v1/webhooks/:id/replay", successStatus: 200 },
   params,
   output: z.strictObject({ replay: replay.nullable() }),

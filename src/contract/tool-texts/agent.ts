@@ -27,7 +27,7 @@ const WAIT =
 const PAYING = {
   amountCents: AMOUNT,
   currency: CURRENCY,
-  purpose: "What is paid for, and why: whoever has to approve it decides by this.",
+  purpose: "What is paid for, and why: the person who approves it decides by this.",
   idempotencyKey: "A new random value (a UUID) for each payment; the same one only to repeat a call.",
   merchantCategory: CATEGORY,
   waitSeconds: WAIT,
@@ -75,7 +75,7 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
       currency: CURRENCY,
       merchantCategory: CATEGORY,
       purpose: "Not needed here.",
-      idempotencyKey: "Not needed here; it stays free for the payment.",
+      idempotencyKey: "Not needed here; it remains unused for the payment.",
     },
     results: {
       decision: "",
@@ -98,7 +98,7 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
   create_wallet_payment: {
     description:
       "Sends stablecoin, a dollar for a dollar, from your wallet to an address on its blockchain, once. It can't " +
-      "be taken back: be sure of the address. get_wallet shows what there is. For a merchant by name use " +
+      "be taken back: be sure of the address. get_wallet shows its balance. For a merchant by name use " +
       "create_card_payment. Read " +
       `transaction.status: \`approved\`: paid, onChainTxHash is the transfer. ${HELD}${ON_ITS_WAY}${NOT_PAID}${REPEAT}`,
     arguments: {
@@ -109,7 +109,7 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
   },
   get_payment: {
     description:
-      "One of your payments as it is now. Use it to see what became of one that was `pending`. " +
+      "One of your payments as it is now. Use it to follow one that was `pending`. " +
       "transaction.status `approved`: paid. `pending` with an approval that has no resolution: a person still " +
       "decides, at approvalUrl, until approval.expiresAt; wait with waitSeconds 45, then do other work and ask " +
       "again now and then. `pending` otherwise: on its way, waitSeconds 10. `denied`, `failed`, `expired`: not " +
@@ -146,8 +146,8 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
   },
   get_denial_feedback: {
     description:
-      "Why payments were not made, or were refunded: denialReason is what a limit, the card network or the " +
-      "blockchain said, feedback what the person who denied it wrote to you (null: nothing). Read it before you " +
+      "Why payments were not made or were reversed: denialReason is the reason of a limit, the card network or the " +
+      "blockchain, feedback what the person who denied it wrote to you (null: nothing). Read it before you " +
       "try such a payment again. Denied by a person: pay again only as the feedback asks. A limit: wait until it " +
       "resets, or ask for more; get_budget shows what is left. CARD_DECLINED: by the card network. " +
       "INSUFFICIENT_FUNDS: the wallet holds too little. RAIL_UNAVAILABLE: it could not be sent; a new payment " +
@@ -157,7 +157,7 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
     },
     results: {
       "denials.transactionId": "",
-      "denials.denialCode": "null: refunded",
+      "denials.denialCode": "null: it was reversed",
       "denials.denialReason": "",
       "denials.feedback": "",
     },
@@ -165,7 +165,7 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
   get_wallet: {
     description:
       "Your wallet, for create_wallet_payment: its address, its blockchain (a CAIP-2 id such as eip155:1) and " +
-      "what it holds now. Card payments do not need it. Only people put money into it.",
+      "its balance now. Card payments do not need it. Only people put money into it.",
     arguments: {},
     results: { address: "", chainCaip2: "", balanceCents: "" },
   },

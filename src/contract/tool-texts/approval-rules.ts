@@ -6,7 +6,10 @@ import type { ToolText } from "./types.ts";
 
 type RuleTool = Extract<ManagementTool, `${"get" | "set"}_${"project" | "team"}_approval_rules`>;
 
-const RULES_RESULTS = { rules: "as set takes them, each with its id", version: "for the next set" } as const;
+const RULES_RESULTS = {
+  rules: "in the form that set takes, each with its id",
+  version: "for the next set",
+} as const;
 
 const replaces = (noun: string): string =>
   `Replaces all approval rules of a ${noun}: a rule that is left out is deleted. So call get_${noun}_approval_rules, change, add or ` +
@@ -16,7 +19,7 @@ const replaces = (noun: string): string =>
 
 const reads = (noun: string, others: string): string =>
   `The approval rules of a ${noun}: a payment of its agents that any of them holds waits for a person. With the version ` +
-  `that set_${noun}_approval_rules wants. What holds payments besides: ${others}, and the agents' own ` +
+  `that set_${noun}_approval_rules needs. Payments are also held by ${others}, and the agents' own ` +
   "autoApprovalThresholdCents.";
 
 const ruleArguments = (noun: string) => ({

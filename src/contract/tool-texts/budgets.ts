@@ -35,7 +35,7 @@ export const BUDGET_TOOLS: Readonly<Record<BudgetTool, ToolText>> = {
   get_project_budget: {
     description:
       "A project's cap, what its agents have used of it, the caps of its teams (list_teams has their names), and " +
-      "the version that set_project_budget wants.",
+      "the version that set_project_budget needs.",
     arguments: { projectId: IDS.project },
     results: PROJECT_RESULTS,
   },
@@ -46,10 +46,10 @@ export const BUDGET_TOOLS: Readonly<Record<BudgetTool, ToolText>> = {
       "The teams' caps may add up to more than the project's: each binds on its own. A team's agents keep their budgets.",
     arguments: {
       projectId: IDS.project,
-      capCents: "What all agents of the project together may spend in all, in cents; null: no cap.",
+      capCents: "What all agents of the project may spend together, in cents; null: no cap.",
       teams: "Each team that get_project_budget showed, also those that stay as they are.",
       "teams.teamId": "As it was read.",
-      "teams.capCents": "What all agents of this team together may spend in all, in cents; null: no cap.",
+      "teams.capCents": "What all agents of this team may spend together, in cents; null: no cap.",
       version: "As get_project_budget answered it.",
     },
     results: PROJECT_RESULTS,
@@ -57,7 +57,7 @@ export const BUDGET_TOOLS: Readonly<Record<BudgetTool, ToolText>> = {
   get_team_budget: {
     description:
       "A team's cap, what its agents have used of it, the budgets of its agents (list_agents has their names), " +
-      "and the version that set_team_budget wants.",
+      "and the version that set_team_budget needs.",
     arguments: { teamId: IDS.team },
     results: TEAM_RESULTS,
   },
@@ -70,10 +70,10 @@ export const BUDGET_TOOLS: Readonly<Record<BudgetTool, ToolText>> = {
       "other limits stay.",
     arguments: {
       teamId: IDS.team,
-      capCents: "What all agents of the team together may spend in all, in cents; null: no cap.",
+      capCents: "What all agents of the team may spend together, in cents; null: no cap.",
       agents: "Each agent that get_team_budget showed, also those that stay as they are.",
       "agents.agentId": "As it was read.",
-      "agents.budgetCents": "What this agent may spend in all, over its whole life, in cents.",
+      "agents.budgetCents": "The lifetime budget of this agent, in cents.",
       version: "As get_team_budget answered it.",
     },
     results: TEAM_RESULTS,

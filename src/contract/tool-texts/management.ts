@@ -7,19 +7,20 @@ import type { ToolText } from "./types.ts";
 /** The tools of the management band as the model reads them that provisions and supervises agents. */
 
 const CREATE_KEY =
-  "A new random value (a UUID) for each create, kept before the call; the same one only to repeat a call.";
+  "A new random value (a UUID) for each create, stored before the call; the same one only to repeat a call.";
 const CREATED_ONCE =
   "After a time-out or an unclear answer repeat the call with the same idempotencyKey and arguments: nothing is created twice.";
 
 /** Limits as they are set; what leaving one out means differs. */
 const LIMITS = {
-  budgetCents: "What the agent may spend in all, over its whole life, in cents: 5000 is 50.00 USD.",
+  budgetCents: "The agent's lifetime budget, in cents: 5000 is 50.00 USD.",
   autoApprovalThresholdCents:
-    "A payment above it waits for a person: 1000 means above 10.00 USD, 0 each payment; null: none waits for its amount.",
-  perTransactionLimitCents: "The most that one payment may be, in cents; above it is denied. null: no limit.",
-  dailySpendLimitCents: "The most in a UTC day, in cents. null: no limit.",
-  hourlyVelocityLimit: "How many payments in any 60 minutes. null: no limit.",
-  dailyVelocityLimit: "How many payments in a UTC day. null: no limit.",
+    "A payment above it waits for a person: 1000 means above 10.00 USD, 0 each payment; null: no payment waits because of its amount.",
+  perTransactionLimitCents:
+    "The maximum of one payment, in cents; a larger payment is denied. null: no limit.",
+  dailySpendLimitCents: "The maximum spend in a UTC day, in cents. null: no limit.",
+  hourlyVelocityLimit: "The maximum number of payments in any 60 minutes. null: no limit.",
+  dailyVelocityLimit: "The maximum number of payments in a UTC day. null: no limit.",
 } as const;
 
 const agentResults = (path: string) => ({
@@ -53,8 +54,8 @@ const AGENT_TOOLS = {
       projectId: "Only agents of this project.",
       teamId: "Only agents of this team.",
       state: "Only agents in this state; `archived` is for good.",
-      name: "Only agents whose name has this text in it, in whatever case.",
-      with: "`lastPayment`: each agent comes with its newest payment, whatever became of it.",
+      name: "Only agents whose name contains this text, ignoring case.",
+      with: "`lastPayment`: adds each agent's newest payment, whatever its status.",
     },
     results: { ...agentResults("agents"), ...PAGED },
   },
@@ -93,7 +94,7 @@ const AGENT_TOOLS = {
   get_agent_budget_policy: {
     description:
       "An agent's limits as they are in force, what is used of them (in all, today, in the last hour), and the " +
-      "version that update_agent_budget_policy wants. Team and project may leave less: get_team_budget, " +
+      "version that update_agent_budget_policy needs. Team and project may leave less: get_team_budget, " +
       "get_project_budget.",
     arguments: { agentId: IDS.agent },
     results: POLICY_RESULTS,
@@ -101,7 +102,7 @@ const AGENT_TOOLS = {
   update_agent_budget_policy: {
     description:
       "Changes limits of one agent: those that you give, the others stay. It binds the agent's next payment, and " +
-      "what waits for a person is judged by it when it is approved. A limit below what is used stops further " +
+      "payments on hold are checked against it when they are approved. A limit below what is used stops further " +
       "payments and takes nothing back. Read get_agent_budget_policy first and send its version; refused as " +
       "stale, read again and decide again. To change the budgets of a whole team at once use set_team_budget; to " +
       "stop an agent pause_agent.",
@@ -123,17 +124,17 @@ const AGENT_TOOLS = {
   },
   resume_agent: {
     description:
-      "Lets a paused agent pay again, within the same limits; make sure that why it was paused is over. Resuming an " +
+      "Lets a paused agent pay again, within the same limits; first make sure that the reason for the pause is resolved. Resuming an " +
       "active agent changes nothing.",
     arguments: { agentId: IDS.agent },
     results: agentResults("agent"),
   },
   archive_agent: {
     description:
-      "Ends an agent for good: its key dies, what is on hold is denied. Your key may do this only to an agent " +
+      "Archives an agent permanently: its key is revoked and its payments on hold are denied. Your key may do this only to an agent " +
       "that it created itself and that was never used: its API key was provably not delivered, it never called " +
-      "or paid, its wallet is empty, and no person touched its keys. It is for an agent whose key got lost on " +
-      "creation: after the 30 minutes in which the key can be had, repeat the create_agent call; once that " +
+      "or paid, its wallet is empty, and no person touched its keys. Use it for an agent whose key was lost on " +
+      "creation: after the 30 minutes in which the key can be delivered, repeat the create_agent call; once that " +
       "answers keyDelivery `expired`, archive. To stop any other agent use pause_agent and ask a person to " +
       "archive it. If walletsFailed is not empty, call again until it is.",
     arguments: { agentId: IDS.agent },

@@ -28,7 +28,7 @@ const BOTH: Texts = {
   },
   INTERNAL: {
     what: "An internal error occurred in the service.",
-    next: "Call again once with the same arguments; if it goes on, report requestId to the people you work for.",
+    next: "Call again once with the same arguments; if it happens again, report requestId to the people you work for.",
   },
 };
 
@@ -51,7 +51,7 @@ const AGENT: Texts = {
   },
   IDEMPOTENCY_KEY_REQUIRED: {
     what: "A payment needs an idempotencyKey.",
-    next: "Make a new random value, such as a UUID, keep it, and call again with it; repeat the call with the same one after any doubt.",
+    next: "Make a new random value, such as a UUID, store it, and call again with it; repeat the call with the same one after any doubt.",
   },
   IDEMPOTENCY_KEY_REUSED: {
     what: "This idempotencyKey belongs to another payment of yours, with other arguments; nothing was paid now.",
@@ -63,7 +63,7 @@ const AGENT: Texts = {
   NOT_FOUND: { what: "You have no payment with this id.", next: "list_payments shows yours." },
   PAYMENT_NOT_CANCELLABLE: {
     what: "This payment is not on hold, so it can't be cancelled.",
-    next: "get_payment shows what has become of it.",
+    next: "get_payment shows its status.",
   },
 };
 
@@ -76,7 +76,7 @@ const PAYS: Texts = {
   INTERNAL: {
     what: "An internal error occurred in the service; whether the payment was made is not known.",
     next:
-      "Call again with the same arguments and the same idempotencyKey, which never pays twice; if it goes on, " +
+      "Call again with the same arguments and the same idempotencyKey, which never pays twice; if it happens again, " +
       "report requestId to the people you work for.",
   },
 };
@@ -119,7 +119,7 @@ const MANAGEMENT: Texts = {
   },
   IDEMPOTENCY_KEY_REQUIRED: {
     what: "A create needs an idempotencyKey.",
-    next: "Make a new random value, such as a UUID, keep it, and call again with it; repeat the call with the same one after any doubt.",
+    next: "Make a new random value, such as a UUID, store it, and call again with it; repeat the call with the same one after any doubt.",
   },
   IDEMPOTENCY_KEY_REUSED: {
     what: "This idempotencyKey was used for another create, with other arguments; nothing was created.",
@@ -135,7 +135,7 @@ const MANAGEMENT: Texts = {
   MACHINE_ARCHIVE_DENIED: {
     what:
       "Your key may not archive this agent, and never will: it was used, holds money, was not created by your " +
-      "key, or a person has given or taken a key of it.",
+      "key, or a person has minted or revoked a key of it.",
     next: "Do not try again. Stop it with pause_agent, and ask a person to archive it.",
   },
   KEY_STILL_DELIVERABLE: {
@@ -200,8 +200,8 @@ const TOOLS: Readonly<Partial<Record<AgentTool | ManagementTool, Texts>>> = {
   create_wallet_payment: PAYS,
   get_denial_feedback: {
     NOT_FOUND: {
-      what: "You have no payment with this id that was denied, failed, expired or refunded.",
-      next: "get_payment shows what became of it; without transactionId you get the last 20 that were not made.",
+      what: "You have no payment with this id that was denied, failed, expired or reversed.",
+      next: "get_payment shows its status; without transactionId you get the last 20 that were not made.",
     },
   },
   get_wallet: {

@@ -9,7 +9,7 @@ export const PAGING = {
 export const PAGED = { nextCursor: "null: no further page" } as const;
 
 export const STATUSES =
-  "`pending`: on hold or on its way; `approved`: paid; `reversed`: paid, and refunded later; `denied`, `failed`, " +
+  "`pending`: on hold or on its way; `approved`: paid; `reversed`: paid, and returned later; `denied`, `failed`, " +
   "`expired`: not paid.";
 
 /** Where ids come from. */
