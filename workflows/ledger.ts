@@ -98,7 +98,7 @@ export async function ledger(input: LedgerInput): Promise<void> {
     `The ledger of project \`${actor.ledger.projectId}\`. The query \`${LEDGER_STATE_QUERY}\` shows caps and totals, \`${ACCOUNT_QUERY}\` an agent's account.`,
   );
   await sweepUntilDone(actor, input.settings);
-  // The task that ends this run has answered its updates already, so nobody is caught between two runs.
+  // The task that ends this run has answered its updates already, so no update is lost between two runs.
   await continueAsNew<typeof ledger>({
     start: { kind: "resume", ledger: packLedger(actor.ledger) },
     settings: input.settings,

@@ -17,7 +17,7 @@ const UNLINGERED_BATCHES = 32;
 /** Of those that were being answered, this share has to send another request while a batch waits for them. */
 const RETURNED_PART = 0.5;
 
-/** Counted until whoever it is for calls the answer, and then not twice. */
+/** Counted until released; a second release does nothing. */
 export type Release = () => void;
 
 /**

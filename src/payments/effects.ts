@@ -36,7 +36,7 @@ export class Superseded extends Error {
   override readonly name = "Superseded";
 }
 
-/** A lease to send a payment was over when it was to be sent: whoever comes next sends it. */
+/** A lease to send a payment was over when it was to be sent: another executor sends it. */
 export class LeaseExpired extends Error {
   override readonly name = "LeaseExpired";
 }
@@ -59,8 +59,8 @@ export interface PaymentEffects {
    * workflows that wait with it, writes the projection. Every step is idempotent by transaction id, so the server, the ledger's
    * sweep and the workflows may all do it, at the same time too. While its agent is paused the rail is only queried; a payment
    * that the rail does not have is left as it is, and no revision is done. Throws when a step could not be done; nothing is
-   * confirmed then, and whoever comes next does it again. What the service did not take in, or a person it names did not approve,
-   * is ended without any of it: no rail is called.
+   * confirmed then, and another executor repeats it. What the service did not take in, or a person it names did not approve, is
+   * ended without any of it: no rail is called.
    */
   execute(
     profile: AgentProfile,
@@ -121,7 +121,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     const ended = outcome === null ? payment : settle(payment, outcome.result, outcome.at);
     const done = { transactionId, revision: ended.revision, outcome, payment: withoutResolver(ended) };
     await release(profile, payment, done);
-    // Only what is so in the ledger, too: a workflow of somebody's own may have brought a payment that is not.
+    // Only if the ledger has the same payment: a forged workflow may pass one that it does not have.
     const reply = await ledgers.submit(profile, { kind: "read_payment", agentId, transactionId });
     const isActual = reply.kind === "payment" && reply.payment.revision === ended.revision;
     if (what === "decision" && isActual) {
@@ -204,8 +204,8 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
       const forged = forgedIn(profile, decided);
       if (forged !== null) return refuse(profile, decided, forged, keep);
       const turn = decided.phase === "sending" && decided.executor === executor;
-      // Whoever was answered the decision has made the payment's id just now. All others look whether it has ended before: a
-      // ledger that was replaced, or restored, may have forgotten that.
+      // The caller that got the decision has just created the payment's id. All others check whether it has ended before: a
+      // ledger that was replaced, or restored, may not know that.
       if (turn && decidedSinceMs === undefined) {
         const ended = await projections.endOf(decided.request.transactionId);
         if (ended !== null && ended.sequence !== decided.sequence)

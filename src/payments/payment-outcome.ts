@@ -2,7 +2,7 @@ import { withTimeout } from "../lib/with-timeout.ts";
 import type { PaymentChanges } from "./payment-changes.ts";
 import type { RecordedPayment } from "./payments.ts";
 
-/** So many may wait in a process at once; whoever comes then is answered at once. */
+/** So many calls may wait in a process; further ones are answered at once. */
 const WAITING_MAX = 10_000;
 /** Once a person has decided, its end on the rail is waited for so long at the most. */
 const FINALITY_MS = 5_000;

@@ -26,8 +26,8 @@ export type RailBalance =
 export type Detachment = "detached" | "pending";
 
 /**
- * A payment rail: embedded, or somebody's service. A call that ends without an answer throws:
- * then nothing is known, and the caller asks again, with the same transaction id.
+ * A payment rail: embedded, or an external service. A call that ends without an answer throws: then nothing is known, and the
+ * caller asks again, with the same transaction id.
  */
 export interface RailPort {
   readonly capabilities: RailCapabilities;
@@ -48,8 +48,8 @@ export interface RailPort {
     lease?: RequestLease,
   ): Promise<RailOutcome | null>;
   /**
-   * Decides for good that a payment which the rail does not have is never sent, whoever may be about to: `withheld`. What it
-   * has, it answers as `query` does, and what it would have refused, as `send` does; nothing is taken back.
+   * Decides for good that a payment which the rail does not have is never sent, by any process: `withheld`. What it has, it
+   * answers as `query` does, and what it would have refused, as `send` does; nothing is taken back.
    */
   withhold(profile: AgentProfile, payment: Payment): Promise<RailOutcome>;
   /** Gives a settled payment back; `not_reversible` where the rail has no way to. Once, however often it is called. */
@@ -59,7 +59,7 @@ export interface RailPort {
   detach(profile: AgentProfile): Promise<Detachment>;
 }
 
-/** Asks the ledger whether a payment may be sent now; left out where nobody could say no. */
+/** Requests a lease to send a payment from the ledger; missing where none is needed. */
 export type RequestLease = () => Promise<Lease>;
 
 export type Rails = Readonly<Record<Rail, RailPort>>;
@@ -85,13 +85,13 @@ export interface PaymentPublishing {
 }
 
 /**
- * What vouches for payments and for decisions of persons on them, which come back through Temporal: whoever reaches it can write
- * there what they like.
+ * What vouches for payments and for decisions of persons on them, which come back through Temporal, whose state can be written by
+ * anybody with access to it.
  */
 export interface PaymentProofs {
   /** Whether this service took the payment in, with this recipient and amount. */
   isAccepted(profile: AgentProfile, payment: Payment): boolean;
-  /** Whether whoever is named to have resolved it did so through this service; true where nobody is named. */
+  /** Whether the named person resolved it through this service; true where none is named. */
   isResolvedAsNamed(profile: AgentProfile, payment: Payment): boolean;
   /** Something forged was found, and came to nothing. */
   onForged(what: ForgedKind, profile: AgentProfile, payment: Payment): void;

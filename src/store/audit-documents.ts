@@ -81,7 +81,7 @@ export async function headOf(log: Collection<AuditDocument>, organizationId: str
   return last === undefined ? NO_ENTRY : { sequence: last.sequence, hash: last.hash };
 }
 
-/** Whose chains there are, by the places of their entries. */
+/** The organizations that have chains, by the ids of their entries. */
 export async function* chainsIn(log: Collection<AuditDocument>): AsyncGenerator<string> {
   let after = "";
   for (;;) {

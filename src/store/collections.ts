@@ -25,7 +25,7 @@ export interface CreateDocument extends Document {
   createdId: string;
   /** When something was begun under this id. */
   createdAt: Date;
-  /** The call that carries the create out, and until when nobody else does. */
+  /** The lease of the call that executes the create. */
   leaseHolder: string;
   leaseUntil: Date;
 }

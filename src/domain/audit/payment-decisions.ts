@@ -12,9 +12,9 @@ const BY_THE_RAIL: ReadonlySet<DenialCode> = new Set<DenialCode>([
 ]);
 
 /**
- * Everything that was decided on a payment by now: by its policies at first, by whoever resolved it while it was on hold, by
- * the policies once more after that. It follows from the payment alone, at whichever of its later revisions it is published, so
- * what one publisher missed the next one writes, under the same keys.
+ * Everything that was decided on a payment by now: by policy at first, by the person who resolved the hold, by policy once more
+ * after that. It follows from the payment alone, at whichever of its later revisions it is published, so what one publisher
+ * missed the next one writes, under the same keys.
  */
 export function paymentDecisions(profile: AgentProfile, payment: Payment): AuditRecord[] {
   const { approval } = payment;

@@ -29,7 +29,7 @@ export function paymentDueAt({ pausedAt }: Account, open: OpenPayment, settings:
   const { sweepAfterMs } = settings;
   if (dueAt !== undefined) return dueAt;
   if (isWithdrawn !== true && pausedAt !== null && payment.phase === "sending") {
-    // Whoever began to send it before the pause may have left it to its rail, and died; ever less likely.
+    // A process that began to send it before the pause may have reached the rail, and died; ever less likely.
     return changedAt + Math.min(Math.max(sweepAfterMs, changedAt - pausedAt), PAUSED_POLL_MAX_MS);
   }
   if (confirmedRevision < payment.revision) return changedAt + pauseMs(open, settings);

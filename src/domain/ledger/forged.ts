@@ -1,6 +1,6 @@
 import type { Payment, RailFailure } from "./payment.ts";
 
-/** What becomes of a payment that was sent on its way by nobody whom the service has let in. */
+/** The outcome of a payment without a valid proof that the service accepted it. */
 export const FORGED = {
   status: "failed",
   code: "RAIL_UNAVAILABLE",

@@ -25,7 +25,7 @@ export interface PaymentRequest {
   readonly fingerprint: string;
   /** Proof that the service accepted it: only the service can make one. */
   readonly proof: string;
-  /** Of the approval rules that it was judged by. Left out where nobody has ever set any. */
+  /** Of the approval rules that it was judged by. Missing where none were ever set. */
   readonly rulesVersions?: RulesVersions;
 }
 
@@ -153,7 +153,7 @@ export function settle(payment: Payment, outcome: RailOutcome, now: number): Pay
   }
 }
 
-/** Decided once, and never sent: the agent was paused, and whoever paused it has taken its key or ended it. */
+/** Decided, and never sent: the agent was paused, and its key revoked or the agent archived. */
 const withheld = (payment: Payment, now: number): Payment =>
   onRail(payment, {
     status: "denied",

@@ -26,7 +26,7 @@ export const NO_TOTALS: Totals = { spentCents: 0, reservedCents: 0 };
 export interface Level {
   readonly cap: Cap;
   readonly totals: Totals;
-  /** The newest version of its approval rules that a payment may be judged by; 0: nobody has ever set any. */
+  /** The newest version of its approval rules that a payment may be judged by; 0: none were ever set. */
   readonly rulesVersion: number;
   /** The newest version of its cap that its record is known to show. */
   readonly recordedCapVersion: number;
@@ -190,7 +190,7 @@ export const newAccount = (opened: NewAccount, now: number): Account => ({
   open: new Map(),
   closed: 0,
   evictedThrough: 0,
-  // Whoever creates the agent writes its first record.
+  // The create writes the agent's first record.
   revision: 1,
   confirmedRevision: 1,
   updatedAt: now,

@@ -17,7 +17,7 @@ type Payment = Pick<PaymentRequest, "rail" | "recipient" | "amountCents" | "merc
 export interface Ruling {
   /** Undefined where they have nothing to say. */
   readonly rules: PaymentRules | undefined;
-  /** Which rules that were; undefined where nobody has ever set any. */
+  /** The versions of those rules; undefined where none were ever set. */
   readonly versions: RulesVersions | undefined;
 }
 
