@@ -85,7 +85,7 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
       return true;
     };
     await page.press("#approve");
-    await page.reads("#outcome", "Looking what became of your decision");
+    await page.reads("#outcome", "Checking your decision");
     expect(await page.isShown("#choice")).to.equal(false);
     await page.reads("#problem", "Your decision has not arrived");
     expect([page.decisions.length, await statusOf(transactionId)]).to.deep.equal([1, "pending"]);
@@ -252,7 +252,7 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
       const brief = await ApprovalPage.on(page.page.browserContext(), service.baseUrl);
       // It is loaded before, so that the time is not over by then on a busy machine.
       await brief.visit(NOBODYS, own.token);
-      await brief.reads("#outcome", "no such payment");
+      await brief.reads("#outcome", "Payment not found");
       const { approvalId } = await asker.hold();
       await brief.load(approvalId);
       await brief.reads("#outcome-title", "Expired");

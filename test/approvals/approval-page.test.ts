@@ -124,7 +124,7 @@ describe("the page of a payment on hold, in a browser", function () {
     const { approvalId } = await theirs.hold({ merchant: "Their Shop" });
     for (const id of [approvalId, NOBODYS, "pending", "apr_x%2f..%2fpending"]) {
       await page.visit(id, world.token);
-      await page.reads("#outcome", "There is no such payment here");
+      await page.reads("#outcome", "Payment not found");
       const text = await page.text("main");
       expect(text).to.include("not complete").and.include("another organization’s");
       expect(text).not.to.include("Their Shop");
@@ -141,7 +141,7 @@ describe("the page of a payment on hold, in a browser", function () {
     await page.signOut();
     expect(await page.page.content()).not.to.include("Our Shop");
     await page.signIn(stranger.organization);
-    await page.reads("#outcome", "There is no such payment here");
+    await page.reads("#outcome", "Payment not found");
     expect(await page.text("#person")).to.include(stranger.organization.email);
   });
 

@@ -60,7 +60,7 @@ describe("the dashboard and the world beside it, in a browser", function () {
 
   it("an agent's call over MCP waits while a person approves in the inbox, and is answered by it", async () => {
     await page.go("/approvals");
-    await page.sees("Nothing waits for you");
+    await page.sees("Nothing waits for approval");
     const mcp = await McpCaller.connect(scene.service.baseUrl, agent.key);
     let isAnswered = false;
     const call = mcp
@@ -78,7 +78,7 @@ describe("the dashboard and the world beside it, in a browser", function () {
     await page.press("Approve $9.00");
     const { transaction } = await call;
     expect(transaction.status).to.equal("approved");
-    await page.sees("Nothing waits for you");
+    await page.sees("Nothing waits for approval");
     await mcp.close();
   });
 
@@ -132,11 +132,11 @@ describe("the dashboard and the world beside it, in a browser", function () {
 
   it("a hold that nobody decides in time leaves the inbox by itself", async () => {
     await page.go("/approvals");
-    await page.sees("Nothing waits for you");
+    await page.sees("Nothing waits for approval");
     const { transactionId } = await agent.hold({ amountCents: 700 });
     await page.sees("Approve $7.00");
     await page.page.evaluate("globalThis.isNotReloaded = true");
-    await page.sees("Nothing waits for you");
+    await page.sees("Nothing waits for approval");
     expect(await page.page.evaluate("globalThis.isNotReloaded")).to.equal(true);
     const read = await world.api.ok("getPayment", 200, { token: agent.key, id: transactionId });
     expect(read.transaction.status).to.equal("expired");

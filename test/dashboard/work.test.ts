@@ -56,7 +56,7 @@ describe("the dashboard at work, in a browser", function () {
     const secret = await page.page.$eval("#totp-secret", ({ textContent }) => textContent ?? "");
     codes = new TotpCodes(secret);
     await page.code(await codes.next());
-    await page.sees("In force");
+    await page.sees("Enabled");
   });
   after(() => page?.close());
 
@@ -65,7 +65,7 @@ describe("the dashboard at work, in a browser", function () {
     await page.press("Create an agent");
     await page.fill("Name", "Buyer");
     await page.fill("Budget", "100");
-    await page.fill("Ask a person above", "5");
+    await page.fill("Require approval above", "5");
     await page.press("Create");
     const shown = await page.sees("Buyer is ready");
     key = /sk_svc_live_\w+/.exec(shown)?.[0] ?? "";
@@ -73,7 +73,7 @@ describe("the dashboard at work, in a browser", function () {
       (await page.text()).split(key).length > 2 ? true : null,
     );
     expect(await page.barriers()).to.deep.equal([]);
-    await page.press("I have kept it");
+    await page.press("I have saved it");
     await page.sees("The only thing that the agent holds");
     expect(await page.page.content()).not.to.include(key);
     expect((await pay({ amountCents: 100 })).transaction.status).to.equal("approved");
@@ -102,7 +102,7 @@ describe("the dashboard at work, in a browser", function () {
     await page.page.waitForFunction("document.querySelectorAll('main article').length === 1");
     await page.press("Too expensive: look for a cheaper offer.");
     await page.press("Deny");
-    await page.sees("Nothing waits for you");
+    await page.sees("Nothing waits for approval");
     const of = async ({ transaction }: typeof first) =>
       (await world.api.ok("getPayment", 200, { token: key, id: transaction.id })).transaction;
     expect([(await of(first)).status, (await of(second)).denialCode]).to.deep.equal([
@@ -117,7 +117,7 @@ describe("the dashboard at work, in a browser", function () {
     const { id } = await firstAgent();
     await page.go(`/agents/${id}`);
     await page.press("Policy", "tab");
-    await page.fill("Largest payment", "50");
+    await page.fill("Limit per payment", "50");
     await page.press("Save");
     await page.sees("Confirm that it’s you");
     await page.code(await codes.next());
@@ -132,7 +132,7 @@ describe("the dashboard at work, in a browser", function () {
     // The other person's change comes by the team's budget, which asks for no factor.
     const { organization, token } = world;
     const budget = await world.api.ok("getTeamBudget", 200, { token, id: organization.teamId });
-    await page.fill("Spend in a day", "80");
+    await page.fill("Limit per day", "80");
     await world.api.ok("setTeamBudget", 200, {
       token,
       id: organization.teamId,
@@ -144,7 +144,7 @@ describe("the dashboard at work, in a browser", function () {
     });
     await page.press("Save");
     const said = await page.sees("Somebody else has changed this policy");
-    expect(said).to.match(/Budget \$101\.00 as theirs.*Spend in a day No limit \$80\.00/);
+    expect(said).to.match(/Budget \$101\.00 as theirs.*Limit per day No limit \$80\.00/);
     expect(await page.barriers()).to.deep.equal([]);
     await page.press("Save mine over it");
     await page.seesNo("Somebody else has changed this policy");
@@ -168,10 +168,10 @@ describe("the dashboard at work, in a browser", function () {
     };
     await page.go(`/agents/${id}`);
     await page.press("Policy", "tab");
-    await page.fill("Largest payment", "60");
+    await page.fill("Limit per payment", "60");
     const answer = await heldBack(page, /\/budget-policy$/);
     await page.press("Save");
-    await page.fill("Spend in a day", "90");
+    await page.fill("Limit per day", "90");
     await answer.release();
     await saved({ perTransactionLimitCents: 6_000, dailySpendLimitCents: 8_000 });
     await page.press("Save");
@@ -241,7 +241,7 @@ describe("the dashboard at work, in a browser", function () {
       token: value,
       body: { name: "x", idempotencyKey: "k" },
     });
-    await page.press("I have kept it");
+    await page.press("I have saved it");
     await page.sees("Backend");
     expect(await page.page.content()).not.to.include(value);
   });

@@ -59,7 +59,7 @@ export function outcomeFor(
 }
 
 export const NO_SUCH = (organization: string): Outcome => ({
-  title: "There is no such payment here",
+  title: "Payment not found",
   text:
     `${asWritten(organization)} has no payment on hold under this address. Either the address is not complete, or the payment is ` +
     "another organization’s: then sign out, and sign in with your account there.",

@@ -63,7 +63,7 @@ const TYPES: { readonly [T in RuleKind]: ShownType<ParamsOf<T>> } = {
     shortFlag: "Large amount",
     first: () => ({ amountCents: 10_000 }),
     sentence: ({ amountCents }) =>
-      `A payment above ${Number.isNaN(amountCents) ? "…" : money(amountCents)} waits for a person.`,
+      `A payment above ${Number.isNaN(amountCents) ? "…" : money(amountCents)} requires approval.`,
     Fields: Amount,
   },
   new_recipient: {
@@ -72,31 +72,31 @@ const TYPES: { readonly [T in RuleKind]: ShownType<ParamsOf<T>> } = {
     shortFlag: "New recipient",
     first: () => ({}),
     sentence: () =>
-      "A payment waits for a person until an earlier one of the agent to the same recipient has gone through.",
+      "A payment requires approval until an earlier one of the agent to the same recipient has gone through.",
     Fields: () => null,
   },
   recipient: {
     label: "Certain recipients",
-    flag: "The recipient is one that a person is to look at.",
+    flag: "Payments to this recipient require approval.",
     shortFlag: "Listed recipient",
     first: () => ({ anyOf: [] }),
-    sentence: ({ anyOf }) => `A payment to ${listed(anyOf)} waits for a person.`,
+    sentence: ({ anyOf }) => `A payment to ${listed(anyOf)} requires approval.`,
     Fields: Recipients,
   },
   merchant_category: {
     label: "Merchant categories",
-    flag: "A person is to look at this kind of merchant.",
+    flag: "Payments to this merchant category require approval.",
     shortFlag: "Merchant category",
     first: () => ({ anyOf: [] }),
-    sentence: ({ anyOf }) => `A card payment to a merchant of category ${listed(anyOf)} waits for a person.`,
+    sentence: ({ anyOf }) => `A card payment to a merchant of category ${listed(anyOf)} requires approval.`,
     Fields: Categories,
   },
   rail: {
-    label: "Way of paying",
-    flag: "A person is to look at every payment of this way of paying.",
-    shortFlag: "Way of paying",
+    label: "Payment method",
+    flag: "Payments by this method require approval.",
+    shortFlag: "Payment method",
     first: () => ({ anyOf: ["wallet"] }),
-    sentence: ({ anyOf }) => `A payment by ${listed(anyOf)} waits for a person.`,
+    sentence: ({ anyOf }) => `A payment by ${listed(anyOf)} requires approval.`,
     Fields: Rails,
   },
   velocity: {
@@ -105,12 +105,12 @@ const TYPES: { readonly [T in RuleKind]: ShownType<ParamsOf<T>> } = {
     shortFlag: "Many payments",
     first: () => ({ count: 10, windowSeconds: 3_600 }),
     sentence: ({ count, windowSeconds }) =>
-      `An agent’s payment waits for a person when it has made ${number(count)} already within ${spanOf(windowSeconds)}.`,
+      `An agent’s payment requires approval when it has made ${number(count)} already within ${spanOf(windowSeconds)}.`,
     Fields: Velocity,
   },
   time_window: {
     label: "Time of day",
-    flag: "It comes at a time for which a person is to look at payments.",
+    flag: "Payments at this time require approval.",
     shortFlag: "Unusual time",
     first() {
       const timezone = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -118,7 +118,7 @@ const TYPES: { readonly [T in RuleKind]: ShownType<ParamsOf<T>> } = {
     },
     sentence({ days, from, outside, timezone, to }) {
       const where = outside ? "outside of" : "within";
-      return `A payment waits for a person ${where} ${from} to ${to} on ${ALL.format(days.map(dayOf))} (${timezone}).`;
+      return `A payment requires approval ${where} ${from} to ${to} on ${ALL.format(days.map(dayOf))} (${timezone}).`;
     },
     Fields: Window,
   },
@@ -128,7 +128,7 @@ const TYPES: { readonly [T in RuleKind]: ShownType<ParamsOf<T>> } = {
     shortFlag: "Possible duplicate",
     first: () => ({ windowSeconds: 86_400 }),
     sentence: ({ windowSeconds }) =>
-      `A payment waits for a person when the agent has paid the same amount to the same recipient within ${spanOf(windowSeconds)}.`,
+      `A payment requires approval when the agent has paid the same amount to the same recipient within ${spanOf(windowSeconds)}.`,
     Fields: ({ onChange, params }) => (
       <Span value={params.windowSeconds} onChange={(windowSeconds) => onChange({ windowSeconds })} />
     ),

@@ -174,7 +174,7 @@ function Overview({ agent, onArchive }: OverviewProps): ReactElement {
               )}
             </Fact>
             {wallet === null ? null : (
-              <Fact label="Its balance">
+              <Fact label="Balance">
                 <Balance agentId={agent.id} />
               </Fact>
             )}
@@ -194,7 +194,7 @@ function Overview({ agent, onArchive }: OverviewProps): ReactElement {
       <Stack>
         <AgentKey agent={agent} />
         {agent.state === "archived" || !isAdmin ? null : (
-          <Card title="Archive" about="For good: its key is revoked, what is on hold is denied.">
+          <Card title="Archive" about="Permanent: its key is revoked, and what is on hold is denied.">
             <Button color="red" variant="light" leftSection={<Icon name="archive" />} onClick={onArchive}>
               Archive this agent
             </Button>
@@ -228,8 +228,8 @@ function Archive({ agent, onClose }: { readonly agent: Agent; readonly onClose: 
       onConfirm={() => void run()}
       onClose={onClose}
     >
-      It can’t be taken back. Its key is revoked, what waits for a decision is denied, and the service gives
-      up its right to spend from the wallet. What the wallet holds stays your organization’s.
+      This can’t be undone. Its key is revoked, what waits for a decision is denied, and the service gives up
+      its right to spend from the wallet. What the wallet holds stays your organization’s.
     </Confirm>
   );
 }

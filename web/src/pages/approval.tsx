@@ -148,7 +148,7 @@ function Known({ approval }: { readonly approval: Approval }): ReactElement {
         <OutcomeNote
           outcome={
             isLost
-              ? { title: "Looking what became of your decision…", text: "The answer to it was lost." }
+              ? { title: "Checking your decision…", text: "The connection was lost before it was confirmed." }
               : { title: "Sending your decision…" }
           }
         />
@@ -157,7 +157,7 @@ function Known({ approval }: { readonly approval: Approval }): ReactElement {
         <OutcomeNote outcome={outcomeFor(approval, transaction, user.id, decided)} />
       )}
       {isOpen && leftMs <= 0 && phase !== "sending" ? (
-        <OutcomeNote outcome={{ title: "The time to decide is over" }} />
+        <OutcomeNote outcome={{ title: "This approval has expired" }} />
       ) : null}
       <Payment approval={approval} left={isOpen ? timeLeft(leftMs) : ""} />
       {mayDecide && isPaused ? (
@@ -237,22 +237,22 @@ function Payment({ approval, left }: { readonly approval: Approval; readonly lef
               </strong>{" "}
               ({RAILS[approval.rail]})
             </Fact>
-            <Fact label="Asked by">
+            <Fact label="Requested by">
               <Written text={approval.agentName} />
             </Fact>
-            <Fact label="Purpose, in the agent’s words">
+            <Fact label="Purpose (stated by the agent)">
               <span id="purpose">
                 <Written text={approval.purpose} />
               </span>
             </Fact>
-            <Fact label="Why it waits for a person">
+            <Fact label="Why it was flagged">
               <ul className="flags">
                 {approval.flaggedByRuleTypes.map((type) => (
                   <li key={type}>{flagOf(type)}</li>
                 ))}
               </ul>
             </Fact>
-            <Fact label="Asked at">
+            <Fact label="Requested">
               <time dateTime={approval.createdAt}>{onTheWall(approval.createdAt)}</time>
             </Fact>
             <Fact label="Decide until">

@@ -118,7 +118,7 @@ function Inbox(): ReactElement {
       </div>
       {approvals.length === 0 ? (
         <Card>
-          <Empty icon="check" title="Nothing waits for you">
+          <Empty icon="check" title="Nothing waits for approval">
             What is above an agent’s threshold, or what a rule flags, comes here as soon as the agent asks for
             it.
           </Empty>

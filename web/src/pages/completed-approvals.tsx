@@ -23,8 +23,8 @@ export function CompletedApprovals(): ReactElement {
   return (
     <Card flush>
       {approvals.length === 0 ? (
-        <Empty icon="inbox" title="Nothing was decided yet">
-          Each decision is kept here, with who took it and what the agent was told.
+        <Empty icon="inbox" title="No decisions yet">
+          Each decision appears here, with who made it and the feedback that the agent received.
         </Empty>
       ) : (
         <Table
@@ -37,7 +37,7 @@ export function CompletedApprovals(): ReactElement {
               <th>To</th>
               <th>Resolution</th>
               <th>By</th>
-              <th>What the agent was told</th>
+              <th>Feedback to the agent</th>
               <th>When</th>
               <th className="right">Amount</th>
             </>

@@ -173,7 +173,7 @@ function AgentForm({ onCancel, onCreated }: FormProps): ReactElement {
           leftSection={<Icon name={isMore ? "down" : "right"} size={15} />}
           className="start"
         >
-          What its key may do
+          Permissions of its key
         </Button>
         <Collapse expanded={isMore}>
           <MultiSelect

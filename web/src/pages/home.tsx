@@ -111,7 +111,7 @@ function Recent(): ReactElement {
       {error === null ? null : <Failed error={error} />}
       {data?.transactions.length === 0 ? (
         <Empty icon="list" title="No transactions yet">
-          Every payment that an agent asks for shows here, also those that policy has denied.
+          Every payment that an agent requests appears here, including those that policy denies.
         </Empty>
       ) : null}
       {data === undefined || data.transactions.length === 0 ? null : (
@@ -171,8 +171,8 @@ function Waits(): ReactElement {
       {isPending ? <Waiting lines={3} /> : null}
       {error === null ? null : <Failed error={error} />}
       {data !== undefined && approvals.length === 0 ? (
-        <Empty icon="check" title="All decided">
-          What needs a person shows here.
+        <Empty icon="check" title="Nothing to decide">
+          Payments that need a decision appear here.
         </Empty>
       ) : null}
       {approvals.length === 0 ? null : (

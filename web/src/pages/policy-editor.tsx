@@ -121,7 +121,7 @@ function Form({ agentId, current, isReadOnly }: FormProps): ReactElement {
     void send(base.version);
   };
   return (
-    <Card title="Policy" about="Checked on every payment, in the order in which it stands here.">
+    <Card title="Policy" about="Checked on every payment, in this order.">
       <form onSubmit={submit} noValidate>
         <Stack>
           {theirs === null ? <Problem text={isConflict ? "" : save.problem} /> : null}
@@ -192,7 +192,7 @@ function Conflict({ base, isBusy, mine, onMine, onTheirs, theirs }: ConflictProp
     <Alert
       color="yellow"
       icon={<Icon name="alert" />}
-      title="Somebody else has changed this policy meanwhile"
+      title="Somebody else has changed this policy in the meantime"
       role="alert"
     >
       <Stack gap="sm">

@@ -84,7 +84,7 @@ function Known({ project }: { readonly project: Project }): ReactElement {
           onConfirm={() => void archive.run().then((done) => done !== null && close())}
           onClose={close}
         >
-          For good, and only when no team in it is live.
+          Permanent, and possible only when no team in it is live.
         </Confirm>
       ) : null}
     </Page>

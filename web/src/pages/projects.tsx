@@ -25,7 +25,7 @@ export function Projects(): ReactElement {
   return (
     <Page
       title="Projects"
-      about="Budgets from above: a cap binds all agents below it together."
+      about="Each project groups teams of agents. A cap limits all agents below it together."
       actions={
         isAdmin ? (
           <Button leftSection={<Icon name="plus" />} onClick={() => setCreating(true)}>
@@ -85,7 +85,7 @@ function ProjectCard({
         )}
         {data === undefined ? null : (
           <BudgetBar
-            label="All its teams together"
+            label="All teams"
             limitCents={data.capCents}
             spentCents={data.usage.spentCents}
             reservedCents={data.usage.reservedCents}

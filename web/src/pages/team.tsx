@@ -61,7 +61,7 @@ function Known({ team }: { readonly team: Team }): ReactElement {
       actions={
         <>
           <ButtonLink to="/agents" search={{ teamId: team.id }} variant="default">
-            Its agents
+            Agents
           </ButtonLink>
           {isArchived || !isAdmin ? null : (
             <>
@@ -101,7 +101,7 @@ function Known({ team }: { readonly team: Team }): ReactElement {
           onConfirm={() => void archive.run().then((done) => done !== null && close())}
           onClose={close}
         >
-          For good, and only when no agent in it is live.
+          Permanent, and possible only when no agent in it is live.
         </Confirm>
       ) : null}
     </Page>

@@ -27,7 +27,7 @@ export function Transactions(): ReactElement {
   return (
     <Page
       title="Transactions"
-      about="Every payment that an agent has asked for, whatever became of it."
+      about="Every payment that an agent requested, with its outcome."
       actions={
         <Button
           component="a"

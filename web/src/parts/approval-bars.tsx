@@ -74,7 +74,7 @@ export function LastPayments({ approval, isSeen = true, shown = SHOWN }: LastPro
   return (
     <div className="last">
       <Text size="xs" c="dimmed" fw={550}>
-        Its last payments
+        Latest payments of the agent
       </Text>
       <ul>
         {data.lastPayments.slice(0, shown).map((payment) => (

@@ -119,7 +119,9 @@ export function BudgetEditor(props: EditorProps): ReactElement {
           {isStale ? (
             <Alert color="yellow" variant="light" role="alert" icon={<Icon name="alert" />}>
               <Group justify="space-between">
-                <Text size="sm">Somebody else has changed this budget, or what is in it, meanwhile.</Text>
+                <Text size="sm">
+                  Somebody else has changed this budget, or what is in it, in the meantime.
+                </Text>
                 <Button
                   size="compact-sm"
                   variant="default"

@@ -46,7 +46,7 @@ export function BudgetRows({ ids, names, ...rows }: RowsProps): ReactElement {
       )}
       {shown.length === 0 ? (
         <Text size="sm" c="dimmed">
-          Nothing of that name.
+          No matches.
         </Text>
       ) : null}
       {isWindowed ? (

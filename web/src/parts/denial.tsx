@@ -45,7 +45,7 @@ export function Denial({ onBack, onDeny }: DenialProps): ReactElement {
         <Textarea
           id="feedback"
           ref={area}
-          label="Why not? The agent reads this."
+          label="Reason (the agent reads this)"
           rows={4}
           value={feedback}
           onChange={({ currentTarget }) => setFeedback(currentTarget.value)}

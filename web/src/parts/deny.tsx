@@ -59,7 +59,7 @@ export function Deny({ isBusy, onClose, onDeny, title }: DenyProps): ReactElemen
             ))}
           </Stack>
           <Textarea
-            label="Why not? The agent reads this."
+            label="Reason (the agent reads this)"
             rows={4}
             value={feedback}
             data-autofocus

@@ -50,7 +50,7 @@ export function AddPasskey({ onCancel, onDone }: AddProps): ReactElement {
         <Problem text={[problem, options.problem, enrol.problem].join(" ").trim()} />
         <TextInput
           label="Name of the passkey"
-          description="To know it by, later on."
+          description="A name to recognize it by."
           value={name}
           onChange={({ currentTarget }) => setName(currentTarget.value)}
         />
@@ -108,7 +108,7 @@ export function AddTotp({ onCancel, onDone }: AddProps): ReactElement {
       </Group>
       <Stack gap="xs">
         <Text size="sm" fw={550} id="totp-code">
-          The six digits that it shows then
+          The six digits that it shows
         </Text>
         <PinInput
           length={6}

@@ -85,14 +85,14 @@ export function RulesEditor(props: EditorProps): ReactElement {
   return (
     <Card
       title="Approval rules"
-      about={`Besides each agent’s own threshold: which payments of ${what} wait for a person.`}
+      about={`In addition to each agent’s own threshold: which payments of ${what} wait for approval.`}
       actions={add}
     >
       <Stack>
         {isStale ? (
           <Alert color="yellow" variant="light" role="alert" icon={<Icon name="alert" />}>
             <Group justify="space-between">
-              <Text size="sm">Somebody else has changed these rules meanwhile.</Text>
+              <Text size="sm">Somebody else has changed these rules in the meantime.</Text>
               <Button
                 size="compact-sm"
                 variant="default"
@@ -110,7 +110,7 @@ export function RulesEditor(props: EditorProps): ReactElement {
         )}
         {drafts.length === 0 ? (
           <Empty icon="shield" title="No rules">
-            Only what is above an agent’s own threshold waits for a person.
+            Only payments above an agent’s own threshold wait for approval.
           </Empty>
         ) : null}
         {drafts.map((draft) => (
@@ -120,7 +120,7 @@ export function RulesEditor(props: EditorProps): ReactElement {
               <Group gap="xs" wrap="nowrap">
                 <Switch
                   size="sm"
-                  aria-label={`In force: ${sentenceOfRule(draft)}`}
+                  aria-label={`Enabled: ${sentenceOfRule(draft)}`}
                   checked={draft.enabled}
                   disabled={isReadOnly}
                   onChange={({ currentTarget }) => change({ ...draft, enabled: currentTarget.checked })}

@@ -71,7 +71,7 @@ export function Secret({ children, label, onClose, title, value }: SecretProps):
         <Block label={label} text={value} />
         {children}
         <Group justify="flex-end">
-          <Button onClick={onClose}>I have kept it</Button>
+          <Button onClick={onClose}>I have saved it</Button>
         </Group>
       </Stack>
     </Modal>

@@ -61,7 +61,7 @@ export function SpendChart({ filters, height = 190 }: ChartProps): ReactElement 
   });
   const choose = (
     <Select
-      aria-label="Divided by"
+      aria-label="Group by"
       size="xs"
       w={120}
       allowDeselect={false}
@@ -130,7 +130,7 @@ function Bars({ count, days, group, height }: BarsProps): ReactElement {
   if (total === 0) {
     return (
       <Text size="sm" c="dimmed" ta="center" py="xl">
-        Nothing was spent in this time.
+        Nothing was spent in this period.
       </Text>
     );
   }

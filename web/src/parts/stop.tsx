@@ -45,8 +45,8 @@ export function EmergencyStop({ label = "Emergency stop", scope, what }: StopPro
       <Modal opened={isOpen} onClose={() => setOpen(false)} title={`Stop ${what}?`}>
         <Stack>
           <Text size="sm">
-            At once nothing more is paid, and every key is revoked. What waits for a decision stays on hold.
-            To take it back, mint new keys and resume.
+            Payments stop immediately, and every key is revoked. What waits for a decision stays on hold. To
+            take it back, mint new keys and resume.
           </Text>
           <Problem text={problem} />
           <div role="status">

@@ -56,7 +56,7 @@ function Payment({ transaction }: { readonly transaction: Transaction }): ReactE
         <Fact label="To">
           <Written text={transaction.merchant} />
         </Fact>
-        <Fact label="Purpose, in the agent’s words">
+        <Fact label="Purpose (stated by the agent)">
           <Written text={transaction.purpose} />
         </Fact>
         <Fact label="Agent">
@@ -65,7 +65,7 @@ function Payment({ transaction }: { readonly transaction: Transaction }): ReactE
           </Link>
         </Fact>
         {transaction.denialReason === null ? null : (
-          <Fact label="Why not">
+          <Fact label="Reason">
             {transaction.denialReason} <span className="mono muted">{transaction.denialCode}</span>
           </Fact>
         )}
@@ -101,7 +101,7 @@ interface Step {
 
 const OUTCOMES = {
   approved: "Within policy",
-  held: "Held for a person",
+  held: "Held for approval",
   denied: "Denied by policy",
 } as const;
 
@@ -138,7 +138,7 @@ function stepsOf({ approval, decision, events, railSteps, transaction }: Story):
     });
   }
   for (const event of events) {
-    steps.push({ key: event.id, at: event.createdAt, title: `Told of: ${event.type}`, about: null });
+    steps.push({ key: event.id, at: event.createdAt, title: `Event: ${event.type}`, about: null });
   }
   return steps.toSorted((a, b) => (a.at < b.at ? -1 : Number(a.at > b.at)));
 }
@@ -175,7 +175,7 @@ function History({ story }: { readonly story: Story }): ReactElement | null {
   return (
     <section>
       <Title order={3} mb="xs">
-        History of it
+        Records
       </Title>
       <Facts>
         <Fact label="Webhooks">

@@ -51,7 +51,7 @@ export function AuditLog(): ReactElement {
   return (
     <Card
       title="Audit log"
-      about="Every write, refused ones too, and every decision on a payment. Nothing in it can be changed without that being seen."
+      about="Every write, including refused ones, and every payment decision. Any later change of an entry is detected."
       actions={
         <>
           <Button variant="default" leftSection={<Icon name="shield" />} onClick={() => setChecking(true)}>
@@ -78,7 +78,7 @@ export function AuditLog(): ReactElement {
       {pages.isPending ? <Waiting lines={8} /> : null}
       {pages.error === null ? null : <Failed error={pages.error} />}
       {pages.data !== undefined && entries.length === 0 ? (
-        <Empty icon="log" title="No such entries">
+        <Empty icon="log" title="No entries match">
           Nothing fits these filters.
         </Empty>
       ) : null}

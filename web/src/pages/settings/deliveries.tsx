@@ -157,7 +157,7 @@ function Detail({ delivery: given, endpoint, onClose }: DetailProps): ReactEleme
               {attempt.failureReason === null ? "" : `: ${attempt.failureReason}`}
             </Text>
             {attempt.responseExcerpt ? (
-              <Block label="Its answer begins" text={attempt.responseExcerpt} />
+              <Block label="Response (beginning)" text={attempt.responseExcerpt} />
             ) : null}
           </div>
         ))}

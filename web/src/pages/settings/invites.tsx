@@ -124,7 +124,7 @@ export function Invite({ onClose }: { readonly onClose: () => void }): ReactElem
     );
   }
   return (
-    <Modal opened onClose={onClose} title="Invite somebody">
+    <Modal opened onClose={onClose} title="Invite a member">
       <form onSubmit={(event) => void submit(event)} noValidate>
         <Stack>
           <Problem text={invite.problem} />

@@ -199,7 +199,7 @@ function ConfirmDialog({ dialog, onClose, onRotated }: ConfirmDialogProps): Reac
       onClose={onClose}
     >
       {how === "rotate"
-        ? "The old value is dead at once; the new one has the same scopes, binding and limit."
+        ? "The old value stops working immediately; the new one has the same scopes, binding and limit."
         : "It is refused from its next request on."}
     </Confirm>
   );

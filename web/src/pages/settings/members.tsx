@@ -30,7 +30,7 @@ export function Members(): ReactElement {
   );
   const invite = isAdmin ? (
     <Button leftSection={<Icon name="plus" />} onClick={() => setInviting(true)}>
-      Invite somebody
+      Invite a member
     </Button>
   ) : undefined;
   const members = pages.data?.pages.flatMap((page) => page.members) ?? [];
@@ -174,12 +174,12 @@ function Change({
     >
       <Stack gap="sm">
         {role === null
-          ? "Their sessions and factors end at once."
-          : "The new role applies to open sessions at once."}
+          ? "Their sessions and factors end immediately."
+          : "The new role applies to open sessions immediately."}
         {losesKeys ? (
           <Checkbox
             label="Leave the organization keys that they minted in force"
-            description="Otherwise they are revoked in the same moment."
+            description="Otherwise they are revoked immediately."
             checked={keepsKeys}
             onChange={({ currentTarget }) => setKeepsKeys(currentTarget.checked)}
           />

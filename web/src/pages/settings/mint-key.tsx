@@ -114,8 +114,8 @@ export function MintKey({ onClose, onMinted }: MintProps): ReactElement {
             )}
           </Stack>
           <NumberInput
-            label="Creates in a day"
-            description="Agents, projects and teams, 1 to 1,000 in a UTC day."
+            label="Agents, projects and teams per day"
+            description="How many the key may create in a UTC day: 1 to 1,000."
             min={1}
             max={1_000}
             value={limit}

@@ -62,7 +62,7 @@ function SecondFactor({ organization }: { readonly organization: Settings }): Re
       <Stack>
         <Problem text={change.problem} />
         <Switch
-          label="Everybody needs a second factor"
+          label="Require a second factor for everybody"
           description="People without one can do nothing but enrol one, from their next request on. Keys and agents go on."
           checked={organization.requireSecondFactor}
           disabled={!isOwner || change.isBusy}
@@ -94,7 +94,7 @@ function WalletOwner({ organization }: { readonly organization: Settings }): Rea
           <Problem text={change.problem} />
           <TextInput
             aria-label="Address"
-            placeholder="0x… (nobody: new agents have no wallet of yours)"
+            placeholder="0x… (none: new agents have no wallet of yours)"
             value={address}
             disabled={!isOwner}
             error={change.at("walletOwner")}

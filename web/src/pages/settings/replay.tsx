@@ -46,7 +46,7 @@ export function ReplayEvents({ endpointId: id, onClose }: ReplayProps): ReactEle
     { stale: [["webhooks", id]] },
   );
   return (
-    <Modal opened onClose={onClose} title="Send what it has missed">
+    <Modal opened onClose={onClose} title="Replay missed events">
       <Stack>
         <Text size="sm">
           Events that fit this endpoint and have not arrived are queued again, under their own ids.

@@ -40,7 +40,7 @@ function Factors(): ReactElement {
           </Alert>
         )}
         <Group justify="space-between">
-          <Badge color={hasTotp ? "teal" : "gray"}>{hasTotp ? "In force" : "Not enrolled"}</Badge>
+          <Badge color={hasTotp ? "teal" : "gray"}>{hasTotp ? "Enabled" : "Not enrolled"}</Badge>
           <Button variant="default" onClick={() => setOpen(true)}>
             {hasTotp ? "Replace" : "Enrol"}
           </Button>
@@ -67,7 +67,7 @@ function Passkeys(): ReactElement {
   return (
     <Card
       title="Passkeys"
-      about="A finger, a face or a PIN on a device of yours. They sign you in by themselves."
+      about="Sign in with your fingerprint, face or device PIN instead of a password."
       actions={
         hasPasskeys() ? (
           <Button variant="default" leftSection={<Icon name="plus" />} onClick={() => setAdding(true)}>
@@ -151,7 +151,7 @@ function Remove({ onClose, passkey }: PasskeyProps): ReactElement {
       onConfirm={() => void remove.run().then((done) => done !== null && onClose())}
       onClose={onClose}
     >
-      It signs nobody in any more. Delete it on the device as well.
+      It can no longer be used to sign in. Delete it on the device as well.
     </Confirm>
   );
 }
@@ -251,7 +251,7 @@ function Sessions(): ReactElement {
   return (
     <Card
       title="Sessions"
-      about="Where you are signed in."
+      about="Devices and browsers in which you are signed in."
       actions={
         data !== undefined && data.length > 1 ? (
           <Button variant="default" loading={endOthers.isBusy} onClick={() => void endOthers.run()}>

@@ -48,7 +48,8 @@ export function Webhooks(): ReactElement {
       {pages.error === null ? null : <Failed error={pages.error} />}
       {pages.data !== undefined && webhooks.length === 0 ? (
         <Empty icon="webhook" title="No endpoints yet">
-          Be told when a payment settles or is denied, when an approval is asked for, when an agent changes.
+          Get notified when a payment settles or is denied, when an approval is requested, and when an agent
+          changes.
         </Empty>
       ) : null}
       {webhooks.length === 0 ? null : (
