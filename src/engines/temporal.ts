@@ -80,7 +80,9 @@ async function setRetention(connection: Connection, config: TemporalDevConfig): 
   if (described.config?.workflowExecutionRetentionTtl?.seconds?.toNumber() === expectedSeconds) return;
   await connection.workflowService.updateNamespace({
     namespace,
-    config: { workflowExecutionRetentionTtl: proto.google.protobuf.Duration.fromObject({ seconds: expectedSeconds }) },
+    config: {
+      workflowExecutionRetentionTtl: proto.google.protobuf.Duration.fromObject({ seconds: expectedSeconds }),
+    },
   });
 }
 

@@ -67,7 +67,10 @@ export async function changeOrganizationSettings(
           ? {}
           : { requireSecondFactor: organization.requireSecondFactor === true }),
       });
-      return changed(ok({ before, after }), { before: requestedFields(before), after: requestedFields(after) });
+      return changed(ok({ before, after }), {
+        before: requestedFields(before),
+        after: requestedFields(after),
+      });
     });
   return await context.mutex.run(organizationId, write);
 }

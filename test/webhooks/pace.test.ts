@@ -62,7 +62,9 @@ describe("the pace of webhook deliveries", () => {
     begunIn(throttle, { load: 1, paymentsPerSecond: 40 });
     const begun = begunIn(throttle, { load: 0.7, paymentsPerSecond: 40 }, SECONDS);
     expect(begun).to.be.within(1_500, 3_500);
-    expect(throttle.allowance({ load: 0.7, paymentsPerSecond: 40 }, 2_000 * SECONDS + 100)).to.equal(Infinity);
+    expect(throttle.allowance({ load: 0.7, paymentsPerSecond: 40 }, 2_000 * SECONDS + 100)).to.equal(
+      Infinity,
+    );
   });
 
   it("they come back at once when there are no payments to give way to", () => {

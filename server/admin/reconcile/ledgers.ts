@@ -76,7 +76,12 @@ function compareContainer({ project, projectId, teams }: ProjectSources, level: 
 
 type Subject = ReturnType<typeof named>;
 
-function compareCap(subject: Subject, projectId: string, level: LevelSnapshot, record: ContainerDocument): Found[] {
+function compareCap(
+  subject: Subject,
+  projectId: string,
+  level: LevelSnapshot,
+  record: ContainerDocument,
+): Found[] {
   const { cap, recordedCapVersion, teamId } = level;
   const shown = record.cap ?? NO_CAP;
   if (shown.version === cap.version && shown.capCents === cap.capCents) return [];

@@ -5,7 +5,10 @@
 export const ACTORS_AT_ONCE = 8;
 
 /** Asks for each item in turn, so many at once; answers in order. */
-export async function mapConcurrently<T, R>(items: readonly T[], perform: (item: T) => Promise<R>): Promise<R[]> {
+export async function mapConcurrently<T, R>(
+  items: readonly T[],
+  perform: (item: T) => Promise<R>,
+): Promise<R[]> {
   const answers: R[] = [];
   let next = 0;
   const work = async (): Promise<void> => {
