@@ -116,7 +116,7 @@ export interface ChainOptions {
   readonly metrics: Metrics | null;
 }
 
-/** The wallets of this process; null without a chain. Nothing is asked of it yet. */
+/** The wallets of this process; null without a chain. It is not called yet. */
 export function openWallets({
   clock,
   db,

@@ -31,9 +31,9 @@ export interface Config {
   readonly approvalWindowSeconds: number;
   /** How long the replay of a machine's create delivers the agent's first key again. */
   readonly keyDeliveryWindowSeconds: number;
-  /** Where the keys lie that seal those keys; servers and workers of one database share it. */
+  /** Where the keys are stored that seal those keys; servers and workers of one database share it. */
   readonly keyDeliveryDir: string;
-  /** How often the audit log's ends are written down outside the database; 0: only when a server ends. */
+  /** How often the heads of the audit log's chains are written to the anchor file outside of the database; 0: only when a server ends. */
   readonly auditAnchorSeconds: number;
   readonly auditAnchorFile: string;
   readonly logLevel: string;
@@ -45,7 +45,7 @@ export interface Config {
   readonly webhooks: WebhookSettings;
   /** How long what is over is kept. */
   readonly retention: Retention;
-  /** What the engine tells this worker's code from another version's by; null: workers of any version get any task. */
+  /** The version by which the engine routes tasks to this worker's code; null: workers of any version get any task. */
   readonly workerBuildId: string | null;
   /** Null: nothing is mailed. */
   readonly mail: MailSettings | null;
@@ -249,7 +249,7 @@ function webhooksOf(value: z.output<typeof environment>): WebhookSettings {
   };
 }
 
-/** Refuses to forget events that may be asked for again. */
+/** Refuses a retention of events that is shorter than a replay needs. */
 function retentionOf(value: z.output<typeof environment>): Retention {
   const { WEBHOOK_RETENTION_DAYS: replayedDays } = value;
   const eventDays = value.EVENT_RETENTION_DAYS ?? Math.max(EVENT_DAYS, replayedDays);

@@ -26,7 +26,7 @@ export interface EnginesInUse {
   readonly temporalUiUrl: string | null;
   /** Of a chain of this machine's own, to play on, for people and their programs; null: it is another one. */
   readonly chainUrl: string | null;
-  /** Whether MongoDB is this machine's own, so that the master key may lie beside it. */
+  /** Whether MongoDB is this machine's own, so that the master key may be stored with it. */
   readonly ownMongodb: boolean;
   /** Says in `runtime.json` what runs where, for the admin command; called when everything does. */
   announce(): Promise<void>;

@@ -87,17 +87,17 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     },
 
     async listAgents({ query }, { principal, target: reach }) {
-      const { cursor, limit, name, state, with: more, ...places } = query;
+      const { cursor, limit, name, state, with: more, ...containers } = query;
       const { organizationId } = principal;
       const { contained } = reach;
-      const place = await narrowest(collections, organizationId, places, contained);
+      const scope = await narrowest(collections, organizationId, containers, contained);
       const request = {
         collection: collections.agents,
         list: "agents",
-        filters: { organizationId, ...places, state, name, contained },
+        filters: { organizationId, ...containers, state, name, contained },
         ...(name === undefined
-          ? { having: place && { ...place, ...definedFields({ lifecycle: state }) } }
-          : { having: place, where: named(name, state), indexed: ["name"] }),
+          ? { having: scope && { ...scope, ...definedFields({ lifecycle: state }) } }
+          : { having: scope, where: named(name, state), indexed: ["name"] }),
         limit,
         cursor,
       };

@@ -53,7 +53,7 @@ export function approvalContextHandlers({
   };
 }
 
-/** `freedCents`: what a denial would give back. What is used beyond a limit that was lowered is not left by it. */
+/** `freedCents`: what a denial would release. What is used beyond a limit that was lowered is not left by it. */
 function levelOf(
   limitCents: number | null,
   { remainingCents, reservedCents, spentCents }: Usage,

@@ -49,7 +49,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
     return { type: "organization_key", lineageId, balance: await balanceOf(agent) };
   }
 
-  /** What was on hold is denied by the archive; its approvals' records and workflows are told. */
+  /** What was on hold is denied by the archive; its approvals' records are written and workflows signalled. */
   async function endHeld(agent: AgentDocument, deadline: Deadline): Promise<void> {
     const { _id: agentId } = agent;
     const pending = { agentId, state: "pending" as const };
@@ -86,7 +86,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
     throw new ActorUnavailable("the agent's record does not follow its actor");
   }
 
-  /** Told before the answer: what was once answered as detached is not asked of any chain again. */
+  /** Confirmed before the response: once reported as detached, no chain is called again. */
   async function detachAndNotify(agent: AgentDocument): Promise<Detachment> {
     const end = await detachEverywhere(rails, profileOf(agent));
     if (end === "detached") await agents.submit(agent._id, { kind: "confirm_detached" });

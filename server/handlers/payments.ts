@@ -42,7 +42,7 @@ interface Waiting {
   readonly waitSeconds: number;
 }
 
-/** Denials that `get_denial_feedback` answers when it is not asked for one. */
+/** Denials that `get_denial_feedback` returns by default. */
 const DENIALS_MAX = 20;
 
 function payerOf({ agent, keyId, cached }: AgentPrincipal): Payer {
@@ -158,7 +158,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
       if (wrong !== null) return refused(wrong);
       const budget = await budgetOf(principal.agent, checkedOrder(body));
       const { assessment } = budget;
-      if (assessment === null) throw new Error("an assessment was asked for and none was given");
+      if (assessment === null) throw new Error("an assessment was requested and none was returned");
       const { denial, flaggedByRuleTypes } = assessment;
       const held = flaggedByRuleTypes.length > 0;
       return ok({
@@ -249,7 +249,7 @@ const agentBudgetView = (account: AccountView) => ({
   project: { remainingCents: account.projectRemainingCents },
 });
 
-/** The contract has seen to it that the rail's own recipient is there. */
+/** The contract ensures that the rail's own recipient is there. */
 function checkedOrder({
   merchant,
   recipient = merchant,

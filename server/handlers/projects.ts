@@ -68,7 +68,7 @@ export function projectHandlers(dependencies: HandlerDependencies): ProjectHandl
         list: "projects",
         filters: { organizationId, state, within },
         having:
-          within === "none" ? null : { ...placeOf(organizationId, within), ...definedFields({ state }) },
+          within === "none" ? null : { ...projectScope(organizationId, within), ...definedFields({ state }) },
         projection: WITHOUT_RULES,
         limit,
         cursor,
@@ -93,7 +93,7 @@ export function projectHandlers(dependencies: HandlerDependencies): ProjectHandl
 }
 
 /** A key that is bound to a project lists just that. */
-const placeOf = (
+const projectScope = (
   organizationId: string,
   { _id }: { readonly _id?: string },
 ): Readonly<Record<string, string>> => (_id === undefined ? { organizationId } : { _id });

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import type { RequestListener, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
-/** Requests that a connection may send ahead of their answers. Each lies in memory until then. */
+/** Requests that a connection may send ahead of their answers. Each is in memory until then. */
 const AHEAD_MAX = 4;
 
 /** How slowly an answer may be taken. */

@@ -7,7 +7,7 @@ export class Gate {
     this.#insideMax = insideMax;
   }
 
-  /** A place, which its holder leaves; null where there is none. */
+  /** A permit, which its holder releases; null where there is none. */
   enter(): Permit | null {
     if (this.#inside >= this.#insideMax) return null;
     this.#inside += 1;

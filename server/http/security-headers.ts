@@ -17,7 +17,7 @@ const CONTENT_SECURITY_POLICY = {
   baseUri: ["'none'"],
 };
 
-/** Headers of every answer, pages and API alike. HSTS only where the service is told to be behind https. */
+/** Headers of every answer, pages and API alike. HSTS only where the service is configured to be behind https. */
 export function securityHeaders(baseUrl: string): RequestHandler {
   const protect = helmet({
     contentSecurityPolicy: { useDefaults: false, directives: CONTENT_SECURITY_POLICY },

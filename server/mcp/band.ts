@@ -72,12 +72,12 @@ export class Band {
       const wrong = refusal("WRONG_CREDENTIAL");
       return this.#failure(name, await this.#pipeline.refuse(call, input.params, wrong));
     }
-    const all = () => Promise.resolve(ok({ input, late: null }));
+    const all = () => Promise.resolve(ok({ input, recheck: null }));
     const result = await this.#pipeline.run(call, input.params, all);
     return result.ok ? structured(result.value.body) : this.#failure(name, result.refusal);
   }
 
-  /** The outcome of an operation that stands for a tool that was called before. The caller has seen to it that they may. */
+  /** The outcome of an operation on behalf of an earlier tool call. The caller has authorized it. */
   async outcomeOf(id: OperationId, input: RawInput): Promise<Result<unknown>> {
     const result = await this.#pipeline.handle(this.#callOf(id), input);
     if (!result.ok) this.#request.note.refusals.push(result.refusal.code);

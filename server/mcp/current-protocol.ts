@@ -60,12 +60,12 @@ const HEADER_MISMATCH = -32_020;
 
 /** Requests about a task name it in their header, too. The SDK looks at that for the protocol's own methods alone. */
 function misnamedTask({ headers }: globalThis.Request, body: unknown): globalThis.Response | null {
-  const asked = taskRequest.safeParse(body);
+  const task = taskRequest.safeParse(body);
   const named = headers.get("mcp-name");
-  if (!asked.success || named === null || named === asked.data.params.taskId) return null;
+  if (!task.success || named === null || named === task.data.params.taskId) return null;
   const message = "The Mcp-Name header is not the taskId of the body.";
   const error = { code: HEADER_MISMATCH, message };
-  return globalThis.Response.json({ jsonrpc: "2.0", id: asked.data.id, error }, { status: 400 });
+  return globalThis.Response.json({ jsonrpc: "2.0", id: task.data.id, error }, { status: 400 });
 }
 
 function serverOf(band: Band): Server {
@@ -77,8 +77,8 @@ function serverOf(band: Band): Server {
   server.setRequestHandler("tools/list", () => ({ tools: band.list() }));
   server.setRequestHandler("tools/call", async (request, { mcpReq }) => {
     const { arguments: args = {}, name } = request.params;
-    const wanted = requestedProgressOf({ ...request, params: { ...request.params, _meta: mcpReq._meta } });
-    const result = await withProgress(wanted, mcpReq.notify, band.call(name, args));
+    const progress = requestedProgressOf({ ...request, params: { ...request.params, _meta: mcpReq._meta } });
+    const result = await withProgress(progress, mcpReq.notify, band.call(name, args));
     if (result === null) throw new UnknownTool(name);
     const task = knowsTasks() ? taskFor(name, result) : null;
     return task === null ? { ...result } : { resultType: "task", content: [], ...task };
@@ -110,7 +110,7 @@ function serveTasks(server: Server, band: Band, knowsTasks: () => boolean): void
     await surely(() => cancelTask(band, taskId));
     return {};
   });
-  // Nothing is ever asked of a client meanwhile, so there is nothing that it could answer.
+  // The server sends no requests to clients, so there is nothing that they could answer.
   server.setRequestHandler("tasks/update", { params: taskParams }, async ({ taskId }) => {
     await surely(() => lookAtTask(band, taskId));
     return {};

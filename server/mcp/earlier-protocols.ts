@@ -17,8 +17,8 @@ export interface Served {
 }
 
 /**
- * The protocol up to its revision of 2025-11-25, without sessions: each request is answered by itself, so any server process
- * can take it. With JSON, but for a call that waits and whose caller wants to hear of its progress: that is a stream.
+ * The protocol up to its revision of 2025-11-25, without sessions: each request is answered by itself, so any server process can
+ * take it. With JSON, but for a call that waits and whose caller requested progress: that is a stream.
  */
 export async function serveEarlierProtocols(
   band: Band,

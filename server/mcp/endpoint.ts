@@ -48,8 +48,8 @@ export function mcpEndpoint({
     const read = await arrival.excluding(readBody(request, response));
     if (!read.ok) return sendRefusal(response, read.refusal);
     const { isDelayed, value: body } = read.value;
-    const isLookedUp = isDelayed || (isFromCache(admitted.value) && !onlyPays(body));
-    const still = isLookedUp ? await admission.still(request, "mcp", admitted.value) : admitted;
+    const needsCurrentAgent = isDelayed || (isFromCache(admitted.value) && !onlyPays(body));
+    const still = needsCurrentAgent ? await admission.still(request, "mcp", admitted.value) : admitted;
     if (!still.ok) return sendRefusal(response, still.refusal);
     const { principal } = still.value;
     if (!isBandOf(principal)) return sendRefusal(response, refusal("UNAUTHORIZED"));
@@ -91,25 +91,25 @@ const paying = z.looseObject({
   params: z.looseObject({ name: PAYING_TOOLS }),
 });
 
-/** Whether all that is asked for is judged by the agent's ledger, which knows the agent as it is. */
+/** Whether every requested operation is judged by the agent's ledger, which has the agent's current state. */
 const onlyPays = (body: unknown): boolean =>
   (Array.isArray(body) ? body : [body]).every((message) => paying.safeParse(message).success);
 
-/** What of a request's headers the protocol looks at. */
+/** The request headers that the protocol reads. */
 const OF_PROTOCOL = ["accept", "content-type", "mcp-protocol-version", "mcp-method", "mcp-name"] as const;
 
 /** The request as the SDKs want it. Its body has been read already. */
 function requestOf({ headers }: Request, response: Response): globalThis.Request {
-  const looked = OF_PROTOCOL.flatMap((name): [string, string][] => {
+  const protocolHeaders = OF_PROTOCOL.flatMap((name): [string, string][] => {
     const value = headers[name];
     return typeof value === "string" ? [[name, value]] : [];
   });
-  const gone = new AbortController();
-  response.on("close", () => gone.abort());
+  const closed = new AbortController();
+  response.on("close", () => closed.abort());
   return new globalThis.Request("http://localhost/mcp", {
     method: "POST",
-    headers: looked,
-    signal: gone.signal,
+    headers: protocolHeaders,
+    signal: closed.signal,
   });
 }
 

@@ -15,11 +15,11 @@ export function inBandWords(band: Band, toolName: string, refusal: Refusal): Ref
   const { detail, issues, message } = refusal;
   // A message of its own that has no details says better what happened than what is said of all of its code.
   const what = detail !== undefined || message === ERRORS[refusal.code].message ? text.what : message;
-  const said = [what, detail, text.next].filter((part) => part !== undefined);
+  const sentences = [what, detail, text.next].filter((part) => part !== undefined);
   const input = derivedTools.get(toolName)?.input;
   return {
     ...refusal,
-    message: said.join(" "),
+    message: sentences.join(" "),
     ...(issues === undefined || input === undefined
       ? {}
       : { issues: issues.map((issue) => inWordsOf(input, issue)) }),

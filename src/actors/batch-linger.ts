@@ -14,10 +14,10 @@ const NEWEST_SHARE = 0.25;
 const FRUITLESS_MAX = 3;
 const UNLINGERED_BATCHES = 32;
 
-/** Of those that were being answered, this part has to come again while a batch waits for them. */
+/** Of those that were being answered, this share has to send another request while a batch waits for them. */
 const RETURNED_PART = 0.5;
 
-/** Counted until whoever it is for calls the answer, and then not twice. */
+/** Counted until released; a second release does nothing. */
 export type Release = () => void;
 
 /**

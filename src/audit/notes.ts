@@ -15,7 +15,7 @@ export interface ConcernedAccount {
 /** Told whose account a sign-in or a refresh is about, before it is known whether it is good; each, where it may be several. */
 export type Concerns = (account: ConcernedAccount) => void;
 
-/** What an entry says of a write beside what its request says. Never a secret. */
+/** What an entry has of a write besides its request. Never a secret. */
 export interface Noted {
   /** What was changed, as it was and as it is: of everything that decides who may do what. */
   readonly before?: unknown;
@@ -57,7 +57,7 @@ export interface AuditNotes extends AuditedWrites {
    * done, so that whatever dies after it, there is an entry. What became of it is said by `change`.
    */
   begin(expected: Pick<Noted, "before" | "after">): Promise<void>;
-  /** What was changed in the end by what was begun. The last word stands. */
+  /** What was changed in the end by what was begun. The last call wins. */
   change(before: unknown, after: unknown): void;
   /** Whose log it belongs to, where no credential says so. */
   readonly concerns: Concerns;

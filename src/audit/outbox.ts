@@ -27,7 +27,7 @@ export const AUDIT_OUTBOX = "audit_outbox";
 
 /** A server that lives appends its entries itself, well within this; what is older was left by one that died. */
 const COMMITTED_OLD_MS = 15_000;
-/** The same where an actor is asked meanwhile: no request takes so long. */
+/** The same where an actor is involved: no request takes so long. */
 const BEGUN_OLD_MS = 60_000;
 /** Records in one round of a sweep, and rounds of one sweep. */
 const ROUND_MAX = 500;
@@ -70,7 +70,7 @@ export class AuditOutbox {
     this.#removals = new BulkWriter(this.#records, { lingerMs: LINGER_MS });
   }
 
-  /** Puts a record there in the transaction of the write that it tells of. */
+  /** Puts a record there in the transaction of the write that it describes. */
   async put(record: AuditRecord, session: ClientSession): Promise<void> {
     await this.#records.insertOne(this.#documentOf(record, "committed"), { session });
   }
@@ -80,7 +80,7 @@ export class AuditOutbox {
     await this.#records.insertOne(this.#documentOf(record, "begun"));
   }
 
-  /** Whether a record is there: of a transaction whose end was not heard of, whether it was committed. */
+  /** Whether a record is there: for a transaction with an unknown outcome: whether it was committed. */
   async holds({ entryKey }: AuditRecord): Promise<boolean> {
     return (await this.#records.findOne({ _id: entryKey }, { projection: { _id: 1 } })) !== null;
   }
@@ -182,7 +182,7 @@ export class AuditOutbox {
   }
 }
 
-/** The index behind sweeps, and with it the collection. Again is free. */
+/** The index behind sweeps, and with it the collection. Idempotent. */
 export async function ensureAuditOutbox(db: Db): Promise<void> {
   await db.collection(AUDIT_OUTBOX).createIndex({ insertedAt: 1, _id: 1 }, { name: "oldest" });
 }

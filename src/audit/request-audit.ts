@@ -28,7 +28,7 @@ export class RequestAudit implements AuditNotes {
   readonly #params: unknown;
   readonly #entryKey = newId("req");
   readonly accounts: ConcernedAccount[] = [];
-  /** Put into a transaction, whose end may not have been heard of. */
+  /** In a transaction whose outcome may be unknown. */
   attempted: AuditRecord | null = null;
   /** The same once it is committed: what is appended, whatever is answered. */
   committed: AuditRecord | null = null;

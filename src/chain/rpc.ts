@@ -22,12 +22,12 @@ import { PlainError } from "../lib/plain-error.ts";
 const CALL_MS = 2_000;
 /** Calls of one moment go in one HTTP request, so many at the most. */
 const CALLS_PER_REQUEST_MAX = 100;
-/** How long a gas price may be out of date. */
+/** The TTL of the cached gas price. */
 const PRICE_CACHE_MS = 2_000;
 
 /**
- * The chain gave no usable answer. The message is for operators and names no address: an RPC URL often carries a key,
- * and failures of activities stand in histories.
+ * The chain gave no usable answer. The message is for operators and names no address: an RPC URL often carries a key, and
+ * failures of activities are stored in histories.
  */
 export class ChainUnreachable extends PlainError implements Unavailable {
   override readonly name = "ChainUnreachable";
@@ -69,7 +69,7 @@ export interface FoundTransaction {
   readonly blockNumber: bigint | null;
 }
 
-/** The few questions that are asked of a chain, each bounded in time. Throws `ChainUnreachable` where one has no answer. */
+/** The calls to a chain, each with a timeout. Throws `ChainUnreachable` where one has no answer. */
 export class ChainRpc {
   readonly client: PublicClient;
   readonly #config: ChainConfig;
@@ -118,7 +118,7 @@ export class ChainRpc {
     return { nonce: through < 0n ? 0 : await this.nonceAt(address, through), through };
   }
 
-  /** The hash of a block, which stands for everything up to it; null: the chain has no such block. */
+  /** The hash of a block, which covers everything up to it; null: the chain has no such block. */
   async blockHash(blockNumber: bigint): Promise<Hash | null> {
     try {
       const { hash, number } = await withTimeout(CALL_MS, this.client.getBlock({ blockNumber }));
@@ -173,7 +173,7 @@ export class ChainRpc {
     return found === undefined ? null : { hash: found.hash, blockNumber };
   }
 
-  /** What became of a transaction in the chain as it is now; null: it is not in it. */
+  /** The receipt of a transaction in the current chain; null: it is not in it. */
   async receipt(hash: Hash): Promise<Receipt | null> {
     try {
       const found = await withTimeout(CALL_MS, this.client.getTransactionReceipt({ hash }));
@@ -201,8 +201,8 @@ export class ChainRpc {
   }
 
   /**
-   * Hands a signed transaction over. Whatever the chain says to it (it has it already, it is mined already, it can't
-   * pay for gas now), what counts is what the chain's nonce says later, so an objection is an answer: its text.
+   * Broadcasts a signed transaction. Whatever the chain says to it (it has it already, it is mined already, it can't pay for gas
+   * now), what counts is what the chain's nonce says later, so an objection is an answer: its text.
    */
   async send(raw: Hex): Promise<string | null> {
     try {

@@ -9,12 +9,12 @@ import type { ChainWatchers } from "./repairs.ts";
 import { type ChainRpc, ChainUnreachable, type Taker } from "./rpc.ts";
 
 /**
- * What became of a transaction: `open`, its nonce is not used in a final block; `unexplained`, it is, and the chain does not say
+ * The outcome of a transaction: `open`, its nonce is not used in a final block; `unexplained`, it is, and the chain does not say
  * by what; `overtaken`, more was signed under it since it was read, so that nothing is proven.
  */
 type Trace = "lost" | "own" | "open" | "unexplained" | "overtaken";
 
-/** Transactions that are looked for in one step at the most. */
+/** Transactions that are checked in one step at the most. */
 const SEARCHED_MAX = 200;
 /** While the chain does not say of so many what has used their nonces, no further ones are looked for. */
 const UNEXPLAINED_MAX = 200;
@@ -54,8 +54,8 @@ export class TakenNonces {
   }
 
   /**
-   * Whether it is proven that none of a transaction's signings can ever be mined; true for good, once it was written down.
-   * False where the chain does not say.
+   * Whether it is proven that none of a transaction's signings can ever be mined; true for good, once it was recorded. False
+   * where the chain does not say.
    */
   async isLost(transaction: RecordedTransaction): Promise<boolean> {
     return transaction.lost !== null || (await this.#traceIfExplained(transaction)) === "lost";
@@ -67,12 +67,12 @@ export class TakenNonces {
     return taker !== null && taker !== "not final" && isOneOf(transaction.signings, taker) ? taker : null;
   }
 
-  /** Looks for what became final since the last look. Throws where the chain or the database does not answer. */
+  /** Checks what became final since the last call. Throws where the chain or the database does not answer. */
   async look(): Promise<void> {
     const { from, outbox, rpc } = this.#dependencies;
     const final = (await rpc.confirmed(from)).nonce;
     outbox.isFinalBelow(final);
-    // Read anew: more may have been signed under them since.
+    // Read again: more may have been signed under them since.
     const unexplained = [...(await outbox.find([...this.#unexplained.values()])).values()];
     await this.#lookFor(unexplained.filter(isTransaction), final);
     // What was signed here under a nonce that was long gone lies behind the cursor already.
@@ -135,10 +135,10 @@ export class TakenNonces {
     if (taker === null) return "unexplained";
     if (isOneOf(signings, taker)) return "own";
     const blockNumber = Number(taker.blockNumber);
-    const said = await outbox.markLost(transaction, { by: taker.hash, blockNumber, at: clock() });
-    if (said === "not proven") return "overtaken";
+    const loss = await outbox.markLost(transaction, { by: taker.hash, blockNumber, at: clock() });
+    if (loss === "not proven") return "overtaken";
     const details = { nonce, purpose, by: taker.hash, blockNumber };
-    if (said === "known before") return "lost";
+    if (loss === "known before") return "lost";
     onRepair("nonce_taken", 1);
     onWarning("a nonce of the service's key was used by another transaction", details);
     return "lost";

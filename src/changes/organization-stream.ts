@@ -19,32 +19,32 @@ export interface OrganizationStreamDependencies {
   readonly onError: (error: unknown) => void;
 }
 
-/** What of a kind is still to be told, and when: each id with where it changed first. */
+/** Pending changes of a kind, and when they are due: each id with the position of its first change. */
 interface Pending {
   readonly ids: Map<string, Position>;
   readonly dueAtMs: number;
 }
 
-/** What is due so soon goes together. */
+/** Changes that are due within this time are coalesced. */
 const COALESCE_MS = 20;
-/** Ids of a kind that wait to be told; far more than are named at once. */
+/** Pending ids of a kind; far more than one event names. */
 const PENDING_MAX = 1_000;
 /** What could not be read is read again after so long. */
 const AGAIN_AFTER_MS = 1_000;
 
 /**
- * What one organization's followers are told: changes gathered by kind, at each kind's pace, read and put into text once for all of
- * them. What is told, and what an event's id says has been told, is in one order.
+ * The events of one organization's subscribers: changes coalesced by kind, throttled by kind, read and serialized once for all of
+ * them. Events, and the positions in their ids, are in one order.
  */
 export class OrganizationStream {
   readonly #dependencies: OrganizationStreamDependencies;
   readonly #followers = new Set<Follower>();
   readonly #sentAtMs = new Map<ChangeKind, number>();
   #pending = new Map<ChangeKind, Pending>();
-  /** Where what is being told now changed first. */
+  /** The first position of the changes that are being sent now. */
   #underWay: Position | null = null;
   #timer: NodeJS.Timeout | null = null;
-  /** One thing is told after another. */
+  /** Events are sent one after another. */
   #turn: Promise<void> = Promise.resolve();
 
   constructor(dependencies: OrganizationStreamDependencies) {
@@ -55,7 +55,7 @@ export class OrganizationStream {
     return this.#followers.has(follower);
   }
 
-  /** Everything up to there was told. */
+  /** Everything up to there was sent. */
   get sentUpTo(): Position {
     const firsts = [...this.#pending.values()].flatMap(({ ids }) => ids.values().next().value ?? []);
     if (this.#underWay !== null) firsts.push(this.#underWay);
@@ -71,7 +71,7 @@ export class OrganizationStream {
     this.#followers.delete(follower);
   }
 
-  /** Tells a follower alone what it has missed, and from then on everything: nothing is told in between. */
+  /** Sends one subscriber what it has missed, and from then on everything: nothing is sent in between. */
   async resume(follower: Follower, missed: () => readonly Change[] | null): Promise<void> {
     await this.#serially(async () => {
       const changes = missed();
@@ -82,7 +82,7 @@ export class OrganizationStream {
     });
   }
 
-  /** What was told is not the whole of it. */
+  /** What was sent is incomplete. */
   reset(): void {
     this.#pending.clear();
     const text = Buffer.from(eventText("reset", {}, this.#dependencies.position()));
@@ -191,7 +191,7 @@ export class OrganizationStream {
   }
 }
 
-/** The first says up to where everything was told, the last are those that are named. */
+/** The first gives the position up to which everything was sent; the last are the ids that are named. */
 function forgetSecond(ids: Map<string, Position>): void {
   const keys = ids.keys();
   keys.next();

@@ -16,7 +16,7 @@ const OF_A_SESSION_MAX = 8;
 const OPEN_MAX = 2_000;
 const RETRY_AFTER_SECONDS = 10;
 const HEARTBEAT_MS = 15_000;
-/** How often it is looked at who is behind a stream, whatever was heard of them: a token expires without a word. */
+/** How often a stream's caller is checked again: a token expires without a change event. */
 const CHECKED_EVERY_MS = 60_000;
 /** The feed stays open for so long after the last stream has gone. */
 const LINGER_MS = 60_000;
@@ -157,7 +157,7 @@ export class Streams {
     await this.#feed.caughtUp();
     await organization.resume(one, () => (since === null ? null : this.#log.since(organizationId, since)));
     if (!this.#open.has(one)) this.#leave(one);
-    // It could not be read; the client comes again.
+    // It could not be read; the client reconnects.
     else if (!organization.has(one)) this.#endOne(one, "restart");
   }
 

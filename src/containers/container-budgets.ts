@@ -132,20 +132,20 @@ export class ContainerBudgets {
     return ok({ ...asDecided(capCents, version, usage), agents: children });
   }
 
-  /** Decides, and writes down what was decided. */
+  /** Decides, and records the decision. */
   async #replace(
     organizationId: string,
     projectId: string,
     command: CommandOf<"replace_project" | "replace_team">,
   ): Promise<Result<null>> {
     const { ledgers, writeCaps } = this.#dependencies;
-    const place = { organizationId, projectId };
-    const reply = await ledgers.submit(place, command);
+    const project = { organizationId, projectId };
+    const reply = await ledgers.submit(project, command);
     if (reply.kind === "version_conflict") return refused(refusal("STALE_BUDGET"));
     if (reply.kind !== "replaced") throw new Error(`a ledger answered ${reply.kind} to a replacement`);
     await Promise.all([writeCaps(projectId, reply.caps), ledgers.flushProject(projectId)]);
     const caps = reply.caps.map(({ cap, teamId }) => ({ teamId, version: cap.version }));
-    await ledgers.submit(place, { kind: "confirm_caps", caps });
+    await ledgers.submit(project, { kind: "confirm_caps", caps });
     return ok(null);
   }
 

@@ -32,7 +32,7 @@ export class Arrival {
 export class Deadline {
   readonly #arrival: Pick<Arrival, "elapsedMs">;
   #boundMs: number;
-  /** Of the request, for what is logged while it is carried out; null: of none. */
+  /** Of the request, for its log lines; null: of none. */
   readonly requestId: string | null;
 
   constructor(boundMs: number, arrival: Pick<Arrival, "elapsedMs">, requestId: string | null = null) {
