@@ -14,7 +14,7 @@ import { noteOf } from "../http/request-note.ts";
 import type { Pipeline } from "../pipeline/pipeline.ts";
 import type { SessionPrincipal } from "../../src/identity/principal.ts";
 import type { Principal } from "../../src/identity/principals.ts";
-import { Band } from "./band.ts";
+import { Toolset } from "./toolset.ts";
 import type { CurrentProtocol } from "./current-protocol.ts";
 import { serveEarlierProtocols, type Served } from "./earlier-protocols.ts";
 
@@ -44,7 +44,7 @@ export function mcpEndpoint({
     }
     const admitted = await admission.known(request, response, "mcp", { mayUseCache: true });
     if (!admitted.ok) return sendRefusal(response, admitted.refusal);
-    if (!isBandOf(admitted.value.principal)) return sendRefusal(response, refusal("UNAUTHORIZED"));
+    if (!hasToolset(admitted.value.principal)) return sendRefusal(response, refusal("UNAUTHORIZED"));
     const read = await arrival.excluding(readBody(request, response));
     if (!read.ok) return sendRefusal(response, read.refusal);
     const { isDelayed, value: body } = read.value;
@@ -52,22 +52,22 @@ export function mcpEndpoint({
     const still = needsCurrentAgent ? await admission.still(request, "mcp", admitted.value) : admitted;
     if (!still.ok) return sendRefusal(response, still.refusal);
     const { principal } = still.value;
-    if (!isBandOf(principal)) return sendRefusal(response, refusal("UNAUTHORIZED"));
+    if (!hasToolset(principal)) return sendRefusal(response, refusal("UNAUTHORIZED"));
     const counted = await admission.more(request, response, "mcp", admitted.value, furtherMessages(body));
     if (!counted.ok) return sendRefusal(response, counted.refusal);
     const note = noteOf(response);
-    const band = new Band(operations, { requester: { ...still.value, principal }, arrival, note });
+    const toolset = new Toolset(operations, { requester: { ...still.value, principal }, arrival, note });
     const asked = requestOf(request, response);
     const isEarlier = await isLegacyRequest(asked, body);
     const served = await (isEarlier
-      ? serveEarlierProtocols(band, asked, body)
-      : currentProtocol.serve(band, asked, body));
+      ? serveEarlierProtocols(toolset, asked, body)
+      : currentProtocol.serve(toolset, asked, body));
     await sendAnswer(response, served, note.id);
   };
 }
 
-/** People have no band: their session is no credential here. */
-const isBandOf = (principal: Principal | null): principal is Exclude<Principal, SessionPrincipal> =>
+/** People have no toolset: their session is no credential here. */
+const hasToolset = (principal: Principal | null): principal is Exclude<Principal, SessionPrincipal> =>
   principal !== null && principal.type !== "session";
 
 /** The protocol's own answer to other methods, where a server offers no stream and keeps no sessions. */

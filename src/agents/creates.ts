@@ -2,10 +2,10 @@ import type { ClientSession, Collection } from "mongodb";
 import { type Refusal, refusal } from "../domain/errors.ts";
 import type { Result } from "../domain/result.ts";
 import { ok, refused } from "../domain/result.ts";
-import { type AuditedWrites, changed, type Noted, type Outcome, unchanged } from "../audit/notes.ts";
+import { type AuditedWrites, changed, type EntryDetails, type Outcome, unchanged } from "../audit/notes.ts";
 import type { CreateDocument } from "../store/collections.ts";
 import type { Containers, Parent } from "../containers/containers.ts";
-import { ANSWERING_MS, type Deadline } from "../lib/deadline.ts";
+import { RESPONSE_MARGIN_MS, type Deadline } from "../lib/deadline.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { withTimeout } from "../lib/with-timeout.ts";
 import { newUuid, payloadHash, shortHash } from "../lib/ids.ts";
@@ -45,7 +45,7 @@ export interface Create<R extends Committable, M extends { readonly record: R }>
    */
   readonly capacityRefusal?: (session?: ClientSession) => Promise<Refusal | null>;
   /** Writes the record, which commits the create, and says what its entry says of it. */
-  readonly insert: (made: M, session: ClientSession) => Promise<Pick<Noted, "after">>;
+  readonly insert: (made: M, session: ClientSession) => Promise<Pick<EntryDetails, "after">>;
   /** Where an uncommitted create is discarded after some time: how that is detected, and done. */
   readonly discarding?: Discarding;
 }
@@ -160,7 +160,7 @@ export class Creates {
       if (isArchived(create)) return archived();
       leased = earlier === null ? await this.#reserve(reservation) : await this.#takeLease(earlier);
       if (leased !== null) break;
-      deadline.moveTo(EARLIER_CALL_MS + ANSWERING_MS);
+      deadline.moveTo(EARLIER_CALL_MS + RESPONSE_MARGIN_MS);
       if (deadline.spareMs === 0) return refused(refusal("REQUEST_IN_PROGRESS"));
       await this.#nextPoll(reservation._id, deadline.spareMs);
     }

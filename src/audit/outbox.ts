@@ -45,7 +45,7 @@ export interface AuditOutboxOptions {
 }
 
 /** What a sweep has done. */
-export interface Swept {
+export interface SweepResult {
   /** Entries that are in their chains now, by this sweep or by somebody else meanwhile. */
   readonly appended: number;
   /** Records that are still there: they could not be appended, or are none of this service's. */
@@ -112,7 +112,7 @@ export class AuditOutbox {
    * Appends what servers that died have left, oldest first. `from: "start"`: whatever is committed, also what another server is just
    * about to append itself, which then finds it there.
    */
-  async sweep(from: "start" | "age" = "age"): Promise<Swept> {
+  async sweep(from: "start" | "age" = "age"): Promise<SweepResult> {
     const now = this.#options.clock().getTime();
     const due: Filter<AuditOutboxDocument> = {
       $or: [

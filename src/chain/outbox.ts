@@ -12,7 +12,7 @@ import {
   isTransaction,
   type Loss,
   noTransaction,
-  purposeAgain,
+  retryPurpose,
   type Recorded,
   recordedOf,
   type RecordedTransaction,
@@ -178,7 +178,7 @@ export class ChainOutbox {
   /** Records the call of a lost transaction under another nonce: once, whoever does it and however often. */
   async repeat(transaction: RecordedTransaction): Promise<Recorded> {
     const { amountCents, limitVersion, wallet } = transaction;
-    const purpose = purposeAgain(transaction);
+    const purpose = retryPurpose(transaction);
     const about = { wallet, amountCents, isRepeated: true };
     const version = limitVersion === null ? {} : { limitVersion };
     const call: Call = { kind: "call", purpose, ...(await this.#callIn(transaction)), ...about, ...version };
@@ -191,7 +191,7 @@ export class ChainOutbox {
   async newest(purpose: string): Promise<Recorded | null> {
     let found = (await this.find([purpose])).get(purpose) ?? null;
     while (found !== null && isTransaction(found) && found.lost !== null) {
-      const again = purposeAgain(found);
+      const again = retryPurpose(found);
       const repeated = (await this.find([again])).get(again);
       if (repeated === undefined) return found;
       found = repeated;
