@@ -84,7 +84,7 @@ const STICKY_TIMEOUT = "2 seconds";
  */
 const CACHED_WORKFLOWS_MAX = 250;
 
-/** Without a chain nobody has one. */
+/** Without a chain there are none. */
 const NO_TREASURIES = { record: () => Promise.resolve() };
 
 /**

@@ -142,7 +142,7 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
       audit.change({ ...reply.before, version }, { ...policy, version: policyVersion });
       await following(target, revision);
       await awaitFlush(ledgers.flush(target, target._id));
-      // As it was decided: an answer that showed somebody else's next change would make it seem the caller's own.
+      // As it was decided: a response with another caller's later change would attribute that to this caller.
       const account = await accountOf(target, { now: clock().getTime() });
       return ok({ body: budgetPolicyView(withPolicy(account, policy, policyVersion)) });
     },

@@ -11,7 +11,7 @@ import type { Handlers } from "./types.ts";
 
 const LAST_PAYMENTS = 10;
 
-/** What somebody who decides on an approval wants to know. */
+/** The context for deciding an approval. */
 export function approvalContextHandlers({
   collections,
   containerBudgets,

@@ -111,7 +111,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
     await audit.begin(change);
     const reply = await archived(target, by);
     if (reply.kind === "archive_refused") return refused(refusal(reply.code));
-    // Whether it was paused until then is as its record had it: one that somebody pauses meanwhile may still say active.
+    // Whether it was paused until then is as its record had it: one that is paused meanwhile may still say active.
     if (reply.kind === "archive" && reply.changed) {
       audit.change(change.before, change.after);
     }

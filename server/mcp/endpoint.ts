@@ -82,7 +82,7 @@ export function mcpOtherMethods({ admission, callers }: McpDependencies): Reques
   };
 }
 
-/** A batch of JSON-RPC counts as its messages, so that nobody gets more than their limit by packing them together. */
+/** A batch of JSON-RPC counts as its messages, so that a batch does not bypass the limit. */
 const furtherMessages = (body: unknown): number => (Array.isArray(body) ? body.length - 1 : 0);
 
 const PAYING_TOOLS = z.enum(["create_card_payment", "create_wallet_payment"]);
@@ -128,7 +128,7 @@ async function sendAnswer(response: Response, { answer, end }: Served, requestId
   try {
     await pipeline(Readable.fromWeb(answer.body), response);
   } catch (error) {
-    // Whoever reads it has gone away.
+    // Its reader has disconnected.
     if (errnoOf(error) !== "ERR_STREAM_PREMATURE_CLOSE") throw error;
   }
 }
@@ -139,7 +139,7 @@ const rpcAnswer = z.looseObject({ error: z.looseObject({ code: z.int(), data: z.
 const OWN_DATA: ReadonlySet<number> = new Set([-32_021, -32_022]);
 const anyData = z.looseObject({});
 
-/** Every JSON-RPC error names its request, whoever has made it; several, where several messages came together. */
+/** Every JSON-RPC error names its request; several, for a batch. */
 function withRequestId(text: string, requestId: string): string {
   if (!text.includes('"error":')) return text;
   const answers: unknown = JSON.parse(text);

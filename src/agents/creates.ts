@@ -117,8 +117,8 @@ const SLOT_ATTEMPTS_MAX = 3;
 /**
  * The one way in which agents, projects and teams are created. For an idempotency key there is one id for good, fixed before
  * anything is done. The record, the slot under the daily limit and the container's being live are committed in one transaction,
- * so whoever replays, races or dies: one record at the most, none in an archived container, none beyond the limit. One call at a
- * time executes a create and the others wait for it; that only saves work, correctness does not depend on it.
+ * so with any replays, races or crashes: one record at the most, none in an archived container, none beyond the limit. One call
+ * at a time executes a create and the others wait for it; that only saves work, correctness does not depend on it.
  *
  * The order of refusals: another payload → (a committed create is answered) → archived container → daily limit → a container
  * without room.
@@ -198,7 +198,7 @@ export class Creates {
         made === "discarded" ? await this.#orRetry(this.#make(create, await this.#restarted(leased))) : made;
       return result;
     } finally {
-      // Of a create that has its record nobody asks any more who holds it: a write less before the answer.
+      // The lease of a create that has its record is not read any more, so it is not released: a write less before the response.
       if (result?.ok !== true) await this.#release(leased);
     }
   }
@@ -379,7 +379,7 @@ export class Creates {
     return { ...leasedCreate(leased), ...(isOld ? { begunAt: new Date(0) } : {}) };
   }
 
-  /** Where the database is out of reach for this, whoever waits has it a little later. */
+  /** Where the database is out of reach for this, the lease expires by itself. */
   async #release({ leaseHolder, reservationId }: LeasedCreate): Promise<void> {
     const $set = { leaseUntil: this.#dependencies.clock() };
     await this.#dependencies.creates
@@ -406,8 +406,8 @@ const leasedCreate = ({ _id, createdAt, createdId, leaseHolder }: CreateDocument
 });
 
 /**
- * Whether somebody holds it still. What would be held for much longer than anything is was taken by a clock that ran ahead,
- * or this one was set back. Reservations from before they were held have no such field.
+ * Whether its lease is still valid. What would be held for much longer than anything is was taken by a clock that ran ahead, or
+ * this one was set back. Reservations from before they were held have no such field.
  */
 function isLeased(leaseUntil: Date | undefined, now: Date): boolean {
   const leftMs = (leaseUntil?.getTime() ?? 0) - now.getTime();

@@ -40,7 +40,7 @@ export interface Moved {
 const DUPLICATE_KEY = 11_000;
 /** Rounds against other processes that record at the same time; in each of them one gets its entries in. */
 const ROUNDS_MAX = 200;
-/** Who has lost a round waits so long at the most before the next, at random: so nobody loses all of them. */
+/** Who has lost a round waits so long at the most before the next, at random: so no process loses all of them. */
 const AFTER_LOST_ROUND_MAX_MS = 20;
 
 export interface OutboxDependencies {
