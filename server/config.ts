@@ -11,10 +11,7 @@ import { isLoopback, mailFrom, type MailSettings, mailSettings, smtpUrl } from "
 import { MasterKey } from "../src/secrets/master-key.ts";
 import { ConfigError } from "../src/lib/config-error.ts";
 
-/**
- * Whose word is taken for where a request comes from, as Express's `trust proxy` has it: these addresses, or so many
- * hops; false: nobody's.
- */
+/** Trusted proxies, as in Express's `trust proxy`: these addresses, or so many hops; false: none. */
 export type TrustedProxies = readonly string[] | number | false;
 
 /** What the environment says. */
@@ -324,7 +321,7 @@ export function readEvmRpcUrl(env: NodeJS.ProcessEnv): string | null {
 export const readTaskQueue = (env: NodeJS.ProcessEnv): string =>
   env["TEMPORAL_TASK_QUEUE"] ?? DEFAULT_TASK_QUEUE;
 
-/** Where the engines are that somebody else runs: a separate server or worker starts none. */
+/** The addresses of external engines: a separate server or worker starts none. */
 export function readAddresses(env: NodeJS.ProcessEnv): Addresses {
   const parsed = engineAddresses.safeParse(env);
   if (!parsed.success) {

@@ -20,7 +20,7 @@ export interface EnginesOptions {
   readonly onFailed: (error: Error) => void;
 }
 
-/** The engines a process works on, whoever runs them. */
+/** The engines a process works on, embedded or external. */
 export interface EnginesInUse {
   readonly addresses: Addresses;
   readonly temporalUiUrl: string | null;

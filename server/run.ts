@@ -195,7 +195,7 @@ interface Announcement {
   readonly engines: EnginesInUse;
   /** Where probes are answered apart. */
   readonly probes: string | null;
-  /** Said to whoever starts the service, never logged: it is a secret until somebody has used it. */
+  /** Printed to the operator who starts the service, never logged: it is a secret until it is used. */
   readonly setUpLink: string | null;
 }
 

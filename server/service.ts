@@ -291,7 +291,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     },
     async drain() {
       draining = true;
-      // Whoever waits for a decision is answered as it is now.
+      // Calls that wait for a decision are answered with the current state.
       const ofProtocol = setTimeout(() => void currentProtocol.end(), ANSWERED_MS);
       await Promise.all([paymentChanges.end(), streams.end(), http.drain()]);
       clearTimeout(ofProtocol);
@@ -315,7 +315,7 @@ function mailingOf({ baseUrl, core }: ServiceOptions, begin: Mailing["begin"] | 
   };
 }
 
-/** How long the start of a provisioning may keep somebody who signs in; the answer has its own bound. */
+/** How long the start of a provisioning may delay a sign-in; the response has its own bound. */
 const PROVISIONING_START_MS = 1_000;
 
 /** Bounded, and never in anybody's way: what does not come off now is tried again at the owner's next sign-in. */

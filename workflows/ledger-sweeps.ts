@@ -3,7 +3,7 @@ import {
   type Due,
   dueNow,
   expedite,
-  isWithItsApproval,
+  isExecutedByApproval,
   postpone,
   type SweepSettings,
 } from "../src/domain/ledger/due.ts";
@@ -226,7 +226,7 @@ export class LedgerSweeps {
     if (account === undefined || open === undefined) return [];
     const { dueAt: _dueAt, ...rest } = open;
     account.open.set(transactionId, rest);
-    const isTakeover = isOverdue && isWithItsApproval(open.payment);
+    const isTakeover = isOverdue && isExecutedByApproval(open.payment);
     const executor = isTakeover ? { executor: "approval" as const } : {};
     return [{ profile: profileIn(this.#ledger, account), payment: open.payment, ...executor }];
   }

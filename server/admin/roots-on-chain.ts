@@ -9,7 +9,7 @@ export interface OnChain {
   readonly confirmed: number;
   /** Not mined, or on another chain than the one that is set up. */
   readonly unseen: number;
-  /** Transactions with something else in them, or by somebody else. */
+  /** Transactions with other content, or by another sender. */
   readonly wrong: readonly string[];
   readonly reachable: boolean;
 }

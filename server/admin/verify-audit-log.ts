@@ -38,7 +38,7 @@ export interface AuditVerdict {
   readonly vanished: readonly string[];
   readonly anchorFile: {
     readonly path: string;
-    /** There are entries, and no anchor of this service, which nobody has said is fine. */
+    /** There are entries, and no anchor of this service, without the option that allows it. */
     readonly isLacking: boolean;
     /** What crashes left of lines; it breaks nothing. */
     readonly tornLines: readonly number[];

@@ -110,7 +110,7 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
 const alreadyResolved = (approval: Pick<ApprovalDocument, "resolution"> | null): Refusal =>
   refusal(approval?.resolution === "expired" ? "APPROVAL_EXPIRED" : "APPROVAL_ALREADY_RESOLVED");
 
-/** The payment as it was shown to whoever decides: that is what the proof is of. */
+/** The payment as it was shown to the person who decides: the proof covers exactly that. */
 const orderOf = ({ _id, amountCents, currency, rail, recipient, transactionId }: ApprovalDocument) => ({
   approvalId: _id,
   amountCents,

@@ -26,7 +26,7 @@ type CreateReply = Awaited<ReturnType<Handler<"createAgent">>>;
 interface NewAgent {
   readonly record: AgentDocument;
   readonly apiKey: string;
-  /** Null where nobody is to be delivered the key again. */
+  /** Null where the key is not delivered again. */
   readonly sealed: string | null;
 }
 

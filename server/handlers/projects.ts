@@ -43,7 +43,8 @@ export function projectHandlers(dependencies: HandlerDependencies): ProjectHandl
       find: (id) => collections.projects.findOne({ _id: id }),
       async prepare(id) {
         const { organizationId } = principal;
-        // It runs before there is anything that it is to decide about; once the project has its record, nobody starts it again.
+        // It runs before there is anything that it is to decide about; once the project has its record, it is never started
+        // again.
         await actors.startLedger({ organizationId, projectId: id });
         return { record: await newContainer(id, organizationId, body, dependencies) };
       },

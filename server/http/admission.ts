@@ -73,8 +73,8 @@ export class Admission {
   }
 
   /**
-   * Who the caller is once the whole request is here. Its sender decides how long after its headers its body comes, and what was revoked,
-   * paused or demoted in between is so for this request, too. Nobody is counted twice.
+   * Who the caller is once the whole request is here. Its sender decides how long after its headers its body comes, and what was
+   * revoked, paused or demoted in between is so for this request, too. No request is counted twice.
    */
   async still(request: Request, surface: Surface, requester: Requester): Promise<Result<Requester>> {
     if (requester.principal === null) return ok(requester);
@@ -104,7 +104,7 @@ export class Admission {
     setRateLimitHeaders(response, await this.#limits.statusOfAddress(addressOf(request)));
   }
 
-  /** The headers of whoever is turned away at once: nobody is counted, and nothing is looked up. */
+  /** The headers of a request that is turned away at once: it is not counted, and nothing is looked up. */
   showUncounted(response: Response): void {
     setRateLimitHeaders(response, this.#limits.uncounted());
   }

@@ -46,7 +46,7 @@ export function createApp(dependencies: AppDependencies): Express {
     next();
   });
 
-  // Made when somebody asks for it first: it takes a tenth of a start. As bytes, which all answers share: a text is copied for each.
+  // Built on first use: it takes a tenth of a start. As bytes, which all answers share: a text is copied for each.
   let made: Buffer | null = null;
   const document = (): Buffer => (made ??= Buffer.from(JSON.stringify(openApiDocument(baseUrl))));
   app.get(DOCUMENT.http.path, async (request, response) => {

@@ -17,8 +17,8 @@ const hasBody = (request: Request): boolean =>
   request.headers["transfer-encoding"] !== undefined || Number(request.headers["content-length"] ?? 0) > 0;
 
 /**
- * Unless it says otherwise, JSON is in UTF-8; the parser would read UTF-16 and UTF-32 as well, unchecked. Whatever could be taken for
- * a charset counts, also within quotes: which of several the parser would go by is nobody's concern then.
+ * Unless it says otherwise, JSON is in UTF-8; the parser would read UTF-16 and UTF-32 as well, unchecked. Whatever could be taken
+ * for a charset counts, also within quotes: so it does not matter which of several the parser would use.
  */
 function isInUtf8({ headers }: Request): boolean {
   const charsets = (headers["content-type"] ?? "").matchAll(/;\s*charset\s*=\s*"?([^\s";]*)/gi);

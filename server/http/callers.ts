@@ -32,7 +32,7 @@ export class Callers {
     const { host, origin } = headers;
     if (origin !== undefined && !this.#origins.has(origin)) return refusal("ORIGIN_NOT_ALLOWED");
     const name = hostnameOf(host ?? "");
-    // An address is nobody's pretence.
+    // An IP address can't be rebound.
     return name !== null && (isAddress(name) || this.#hosts.has(name)) ? null : refusal("HOST_NOT_ALLOWED");
   }
 }

@@ -149,7 +149,7 @@ function resumedBehind({ contentType }: HttpBinding, request: Request): { lastEv
   return contentType === "text/event-stream" && lastEventId !== undefined ? { lastEventId } : {};
 }
 
-/** Whether whoever opened a stream may still have it: null, also where that can't be known just now. */
+/** Why a stream's caller may not keep it; null: they may, or it is unknown at the moment. */
 async function streamEndReason(
   { admission, pipeline }: Pick<RestDependencies, "admission" | "pipeline">,
   id: OperationId,

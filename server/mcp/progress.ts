@@ -36,7 +36,7 @@ export function requestedProgressOf(message: unknown): RequestedProgress | null 
   return { progressToken: meta.progressToken, waitSeconds: args.waitSeconds };
 }
 
-/** Says every few seconds how long the work has been waited for, until it is done. Nobody listening is no failure of it. */
+/** Says every few seconds how long the work has been waited for, until it is done. It is no failure that the client has disconnected. */
 export async function withProgress<T>(
   requested: RequestedProgress | null,
   notify: (notification: ProgressNotification) => Promise<void>,

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { payment } from "../../src/contract/records.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
-import { type Band, structured, type ToolResult } from "./band.ts";
+import { type Toolset, structured, type ToolResult } from "./toolset.ts";
 
 /** The tasks extension of the protocol: a call's answer may be a handle, which its caller asks about until there is a result. */
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
@@ -42,9 +42,9 @@ export function taskFor(tool: string, { isError, structuredContent }: ToolResult
 }
 
 /** The outcome of a task; null: the caller has none of that name, or may not read it. */
-export async function lookAtTask(band: Band, taskId: string): Promise<DetailedTask | null> {
-  if (!PAYMENT_READERS.some((id) => band.may(id))) return null;
-  const read = await band.outcomeOf("getPayment", { params: { id: taskId }, query: {}, body: undefined });
+export async function readTask(toolset: Toolset, taskId: string): Promise<DetailedTask | null> {
+  if (!PAYMENT_READERS.some((id) => toolset.may(id))) return null;
+  const read = await toolset.outcomeOf("getPayment", { params: { id: taskId }, query: {}, body: undefined });
   if (!read.ok) return onlyUnknown(read.refusal);
   const found = payment.parse(read.value);
   const task = taskOf(found);
@@ -52,11 +52,11 @@ export async function lookAtTask(band: Band, taskId: string): Promise<DetailedTa
 }
 
 /** Takes the payment back, if it is still on hold. Whether the caller has such a task. */
-export async function cancelTask(band: Band, taskId: string): Promise<boolean> {
-  const task = await lookAtTask(band, taskId);
+export async function cancelTask(toolset: Toolset, taskId: string): Promise<boolean> {
+  const task = await readTask(toolset, taskId);
   if (task === null) return false;
-  if (task.status !== "working" || !band.may("cancelPayment")) return true;
-  const cancelled = await band.outcomeOf("cancelPayment", {
+  if (task.status !== "working" || !toolset.may("cancelPayment")) return true;
+  const cancelled = await toolset.outcomeOf("cancelPayment", {
     params: { id: taskId },
     query: {},
     body: undefined,

@@ -102,8 +102,8 @@ export class Pipeline {
   }
 
   /**
-   * All checks of a call in their order, and then what its handler answers. Throws only what `receive` throws. What comes later than the credential is judged
-   * by the credential as it is then: whoever sends a request decides how long that takes.
+   * All checks of a call in their order, and then what its handler answers. Throws only what `receive` throws. What comes later
+   * than the credential is judged by the credential's current state: the sender decides how long the body takes.
    */
   async run(call: ArrivedCall, params: unknown, receive: Receive): Promise<Result<Reply<unknown>>> {
     const denied = await this.#admit(call, params);
@@ -183,8 +183,8 @@ export class Pipeline {
   }
 
   /**
-   * Waits as long for whoever has no account, and so no entry in an organization's log, as for who has one: the entry is under way when
-   * the answer goes out, and nearly always safe.
+   * Takes as long for an e-mail without an account, and so without an entry in an organization's log, as for one with it: the
+   * entry is under way when the answer goes out, and nearly always safe.
    */
   async #delay({ id, requestId }: Call, recorded: Promise<void>): Promise<void> {
     recorded.catch((err: unknown) => {
@@ -196,7 +196,7 @@ export class Pipeline {
     await sleep(WRONG_PASSWORD_MS);
   }
 
-  /** Nobody is refused for anything else whose credential is to be refused. */
+  /** An invalid credential is reported before any other refusal. */
   async #verified(
     call: Call,
     { body }: RawInput,

@@ -2,10 +2,10 @@ import type { ClientSession, Collection } from "mongodb";
 import { type Refusal, refusal } from "../domain/errors.ts";
 import type { Result } from "../domain/result.ts";
 import { ok, refused } from "../domain/result.ts";
-import { type AuditedWrites, changed, type Noted, type Outcome, unchanged } from "../audit/notes.ts";
+import { type AuditedWrites, changed, type EntryDetails, type Outcome, unchanged } from "../audit/notes.ts";
 import type { CreateDocument } from "../store/collections.ts";
 import type { Containers, Parent } from "../containers/containers.ts";
-import { ANSWERING_MS, type Deadline } from "../lib/deadline.ts";
+import { RESPONSE_MARGIN_MS, type Deadline } from "../lib/deadline.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { withTimeout } from "../lib/with-timeout.ts";
 import { newUuid, payloadHash, shortHash } from "../lib/ids.ts";
@@ -45,7 +45,7 @@ export interface Create<R extends Committable, M extends { readonly record: R }>
    */
   readonly capacityRefusal?: (session?: ClientSession) => Promise<Refusal | null>;
   /** Writes the record, which commits the create, and says what its entry says of it. */
-  readonly insert: (made: M, session: ClientSession) => Promise<Pick<Noted, "after">>;
+  readonly insert: (made: M, session: ClientSession) => Promise<Pick<EntryDetails, "after">>;
   /** Where an uncommitted create is discarded after some time: how that is detected, and done. */
   readonly discarding?: Discarding;
 }
@@ -117,8 +117,8 @@ const SLOT_ATTEMPTS_MAX = 3;
 /**
  * The one way in which agents, projects and teams are created. For an idempotency key there is one id for good, fixed before
  * anything is done. The record, the slot under the daily limit and the container's being live are committed in one transaction,
- * so whoever replays, races or dies: one record at the most, none in an archived container, none beyond the limit. One call at a
- * time executes a create and the others wait for it; that only saves work, correctness does not depend on it.
+ * so with any replays, races or crashes: one record at the most, none in an archived container, none beyond the limit. One call
+ * at a time executes a create and the others wait for it; that only saves work, correctness does not depend on it.
  *
  * The order of refusals: another payload → (a committed create is answered) → archived container → daily limit → a container
  * without room.
@@ -160,7 +160,7 @@ export class Creates {
       if (isArchived(create)) return archived();
       leased = earlier === null ? await this.#reserve(reservation) : await this.#takeLease(earlier);
       if (leased !== null) break;
-      deadline.moveTo(EARLIER_CALL_MS + ANSWERING_MS);
+      deadline.moveTo(EARLIER_CALL_MS + RESPONSE_MARGIN_MS);
       if (deadline.spareMs === 0) return refused(refusal("REQUEST_IN_PROGRESS"));
       await this.#nextPoll(reservation._id, deadline.spareMs);
     }
@@ -198,7 +198,7 @@ export class Creates {
         made === "discarded" ? await this.#orRetry(this.#make(create, await this.#restarted(leased))) : made;
       return result;
     } finally {
-      // Of a create that has its record nobody asks any more who holds it: a write less before the answer.
+      // The lease of a create that has its record is not read any more, so it is not released: a write less before the response.
       if (result?.ok !== true) await this.#release(leased);
     }
   }
@@ -379,7 +379,7 @@ export class Creates {
     return { ...leasedCreate(leased), ...(isOld ? { begunAt: new Date(0) } : {}) };
   }
 
-  /** Where the database is out of reach for this, whoever waits has it a little later. */
+  /** Where the database is out of reach for this, the lease expires by itself. */
   async #release({ leaseHolder, reservationId }: LeasedCreate): Promise<void> {
     const $set = { leaseUntil: this.#dependencies.clock() };
     await this.#dependencies.creates
@@ -406,8 +406,8 @@ const leasedCreate = ({ _id, createdAt, createdId, leaseHolder }: CreateDocument
 });
 
 /**
- * Whether somebody holds it still. What would be held for much longer than anything is was taken by a clock that ran ahead,
- * or this one was set back. Reservations from before they were held have no such field.
+ * Whether its lease is still valid. What would be held for much longer than anything is was taken by a clock that ran ahead, or
+ * this one was set back. Reservations from before they were held have no such field.
  */
 function isLeased(leaseUntil: Date | undefined, now: Date): boolean {
   const leftMs = (leaseUntil?.getTime() ?? 0) - now.getTime();

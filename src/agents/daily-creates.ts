@@ -15,7 +15,7 @@ export interface QuotaSlot {
 /** A slot whose create has not come to its end after this is free for another. */
 const ABANDONED_AFTER_MS = 60_000;
 
-/** Takes that raced with the first one of the day, or with somebody who reclaimed, look again; this often at most. */
+/** Attempts that raced with the first one of the day, or with a reclaim, are retried; this often at most. */
 const ROUNDS_MAX = 8;
 
 const DAY_MS = 86_400_000;

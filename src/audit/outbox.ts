@@ -45,17 +45,18 @@ export interface AuditOutboxOptions {
 }
 
 /** What a sweep has done. */
-export interface Swept {
-  /** Entries that are in their chains now, by this sweep or by somebody else meanwhile. */
+export interface SweepResult {
+  /** Entries that are in their chains now, by this sweep or another process. */
   readonly appended: number;
   /** Records that are still there: they could not be appended, or are none of this service's. */
   readonly left: number;
 }
 
 /**
- * Where entries of the audit log wait between a write and their chain, which they are appended to in turn. A record is put here in the
- * write's own transaction, so that nothing parts the two; its server appends it before the answer and removes it. What a server that died has left, a
- * sweep appends, on whichever server: an entry's key is in its chain once, whoever appends it, so any number of sweeps may meet.
+ * Where entries of the audit log wait between a write and their chain, which they are appended to in turn. A record is put here
+ * in the write's own transaction, so that nothing parts the two; its server appends it before the answer and removes it. What a
+ * server that died has left, a sweep appends, on whichever server: an entry's key is unique in its chain, so any number of sweeps
+ * may run concurrently.
  */
 export class AuditOutbox {
   readonly #options: AuditOutboxOptions;
@@ -112,7 +113,7 @@ export class AuditOutbox {
    * Appends what servers that died have left, oldest first. `from: "start"`: whatever is committed, also what another server is just
    * about to append itself, which then finds it there.
    */
-  async sweep(from: "start" | "age" = "age"): Promise<Swept> {
+  async sweep(from: "start" | "age" = "age"): Promise<SweepResult> {
     const now = this.#options.clock().getTime();
     const due: Filter<AuditOutboxDocument> = {
       $or: [

@@ -216,7 +216,7 @@ function groupOf({ action, actor }: AuditRecord): Group {
   return ACCOUNT_ACTIONS.has(action) ? "accounts" : "people";
 }
 
-/** Whoever tries an account without a session of it: it is not known to be its person. */
+/** A caller that tries an account without a session of it: unauthenticated. */
 const isStranger = ({ sessionId, type }: AuditActor): boolean => type === "user" && sessionId === undefined;
 
 /** A stranger is an address; the account that was tried is only what they say. */
@@ -279,7 +279,7 @@ const counterOfAll = (record: AuditRecord, minute: number): Counter => ({
 const digestOf = (parts: readonly unknown[]): string =>
   createHash("sha256").update(canonicalJson(parts)).digest("hex").slice(0, DIGEST_CHARACTERS);
 
-/** 128 bits: nobody finds two refusals with one. */
+/** 128 bits: collisions can't be found. */
 const DIGEST_CHARACTERS = 32;
 
 /** What is appended of refusals of more kinds than have entries of their own: how many. */

@@ -6,7 +6,7 @@ import {
   type AuditNotes,
   type ConcernedAccount,
   type Concerns,
-  type Noted,
+  type EntryDetails,
 } from "./notes.ts";
 import type { AuditOutbox } from "./outbox.ts";
 import { type Call, type Doer, doerBehind, doerOfAccount, recordOf, successStatusOf } from "./record.ts";
@@ -17,7 +17,7 @@ export interface RequestAuditDependencies {
   readonly clock: () => Date;
 }
 
-type Change = Pick<Noted, "before" | "after">;
+type Change = Pick<EntryDetails, "before" | "after">;
 
 const NOTHING: Change = { before: null, after: null };
 
@@ -86,7 +86,7 @@ export class RequestAudit implements AuditNotes {
   }
 
   #recordOf(
-    { after = null, before = null, by, on, result }: Noted,
+    { after = null, before = null, by, on, result }: EntryDetails,
     usual: AuditRecord["result"],
   ): AuditRecord {
     return recordOf(this.#call, this.#params, {

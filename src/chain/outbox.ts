@@ -12,7 +12,7 @@ import {
   isTransaction,
   type Loss,
   noTransaction,
-  purposeAgain,
+  retryPurpose,
   type Recorded,
   recordedOf,
   type RecordedTransaction,
@@ -40,7 +40,7 @@ export interface Moved {
 const DUPLICATE_KEY = 11_000;
 /** Rounds against other processes that record at the same time; in each of them one gets its entries in. */
 const ROUNDS_MAX = 200;
-/** Who has lost a round waits so long at the most before the next, at random: so nobody loses all of them. */
+/** Who has lost a round waits so long at the most before the next, at random: so no process loses all of them. */
 const AFTER_LOST_ROUND_MAX_MS = 20;
 
 export interface OutboxDependencies {
@@ -178,7 +178,7 @@ export class ChainOutbox {
   /** Records the call of a lost transaction under another nonce: once, whoever does it and however often. */
   async repeat(transaction: RecordedTransaction): Promise<Recorded> {
     const { amountCents, limitVersion, wallet } = transaction;
-    const purpose = purposeAgain(transaction);
+    const purpose = retryPurpose(transaction);
     const about = { wallet, amountCents, isRepeated: true };
     const version = limitVersion === null ? {} : { limitVersion };
     const call: Call = { kind: "call", purpose, ...(await this.#callIn(transaction)), ...about, ...version };
@@ -191,7 +191,7 @@ export class ChainOutbox {
   async newest(purpose: string): Promise<Recorded | null> {
     let found = (await this.find([purpose])).get(purpose) ?? null;
     while (found !== null && isTransaction(found) && found.lost !== null) {
-      const again = purposeAgain(found);
+      const again = retryPurpose(found);
       const repeated = (await this.find([again])).get(again);
       if (repeated === undefined) return found;
       found = repeated;

@@ -150,5 +150,5 @@ export const isTransaction = (recorded: Recorded): recorded is RecordedTransacti
 const AGAIN = /^again\/\d+\//;
 
 /** The purpose under which a call is recorded again whose nonce was lost: unique for that nonce. */
-export const purposeAgain = ({ nonce, purpose }: Pick<RecordedTransaction, "nonce" | "purpose">): string =>
+export const retryPurpose = ({ nonce, purpose }: Pick<RecordedTransaction, "nonce" | "purpose">): string =>
   `again/${String(nonce)}/${purpose.replace(AGAIN, "")}`;

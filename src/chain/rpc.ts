@@ -15,7 +15,7 @@ import {
 import { withTimeout } from "../lib/with-timeout.ts";
 import type { ChainConfig, Fees } from "./config.ts";
 import { type GasPrice, offeredFor } from "./fees.ts";
-import { fetchWholeBatches } from "./whole-batches.ts";
+import { fetchCompleteBatches } from "./complete-batches.ts";
 import { PlainError } from "../lib/plain-error.ts";
 
 /** One call to the chain; what takes longer is no answer. */
@@ -54,7 +54,7 @@ export interface Receipt {
 }
 
 /** Which transaction of an account a block has under a nonce. */
-export interface Taker {
+export interface NonceUser {
   readonly hash: Hash;
   readonly blockNumber: bigint;
 }
@@ -80,7 +80,7 @@ export class ChainRpc {
     this.#config = config;
     const transport = http(config.rpcUrl, {
       batch: { batchSize: CALLS_PER_REQUEST_MAX },
-      fetchFn: fetchWholeBatches,
+      fetchFn: fetchCompleteBatches,
       retryCount: 0,
       timeout: CALL_MS,
     });
@@ -164,7 +164,7 @@ export class ChainRpc {
    * Which transaction of an account a block has under a nonce; null: none, or the chain no longer says what was in that
    * block.
    */
-  async takerIn(blockNumber: bigint, address: Address, nonce: number): Promise<Taker | null> {
+  async takerIn(blockNumber: bigint, address: Address, nonce: number): Promise<NonceUser | null> {
     const block = await this.answer(this.client.getBlock({ blockNumber, includeTransactions: true }));
     if (block.number !== blockNumber) throw new ChainUnreachable("the chain answered another question");
     const found = block.transactions.find(

@@ -6,7 +6,7 @@ import { NonceCursor } from "./nonce-cursor.ts";
 import { type ChainOutbox, isTransaction, type RecordedTransaction } from "./outbox.ts";
 import type { Signing } from "./recorded.ts";
 import type { ChainWatchers } from "./repairs.ts";
-import { type ChainRpc, ChainUnreachable, type Taker } from "./rpc.ts";
+import { type ChainRpc, ChainUnreachable, type NonceUser } from "./rpc.ts";
 
 /**
  * The outcome of a transaction: `open`, its nonce is not used in a final block; `unexplained`, it is, and the chain does not say
@@ -62,7 +62,7 @@ export class TakenNonces {
   }
 
   /** Which signing of a transaction is in a final block; null: none, as far as the chain can say. */
-  async minedAs(transaction: RecordedTransaction): Promise<Taker | null> {
+  async minedAs(transaction: RecordedTransaction): Promise<NonceUser | null> {
     const taker = await this.#takerOf(transaction.nonce);
     return taker !== null && taker !== "not final" && isOneOf(transaction.signings, taker) ? taker : null;
   }
@@ -145,7 +145,7 @@ export class TakenNonces {
   }
 
   /** The transaction that has a nonce in a final block; null: the chain does not say which. */
-  async #takerOf(nonce: number): Promise<Taker | "not final" | null> {
+  async #takerOf(nonce: number): Promise<NonceUser | "not final" | null> {
     const { from, rpc } = this.#dependencies;
     const confirmed = await rpc.confirmed(from);
     if (confirmed.nonce <= nonce) return "not final";
@@ -174,5 +174,5 @@ async function firstBlock(holds: (block: bigint) => Promise<boolean>, known: big
   return high;
 }
 
-const isOneOf = (signings: readonly Signing[], { hash }: Taker): boolean =>
+const isOneOf = (signings: readonly Signing[], { hash }: NonceUser): boolean =>
   signings.some((signing) => signing.hash === hash);

@@ -6,7 +6,7 @@ import { before, type Position } from "./position.ts";
 import type { EventData } from "./records.ts";
 
 /** Who follows the changes of an organization. */
-export interface Follower {
+export interface Subscriber {
   readonly kinds: ReadonlySet<ChangeKind>;
   send(text: Buffer): void;
 }
@@ -38,7 +38,7 @@ const AGAIN_AFTER_MS = 1_000;
  */
 export class OrganizationStream {
   readonly #dependencies: OrganizationStreamDependencies;
-  readonly #followers = new Set<Follower>();
+  readonly #subscribers = new Set<Subscriber>();
   readonly #sentAtMs = new Map<ChangeKind, number>();
   #pending = new Map<ChangeKind, Pending>();
   /** The first position of the changes that are being sent now. */
@@ -51,8 +51,8 @@ export class OrganizationStream {
     this.#dependencies = dependencies;
   }
 
-  has(follower: Follower): boolean {
-    return this.#followers.has(follower);
+  has(follower: Subscriber): boolean {
+    return this.#subscribers.has(follower);
   }
 
   /** Everything up to there was sent. */
@@ -63,16 +63,16 @@ export class OrganizationStream {
     return first === undefined ? this.#dependencies.position() : before(first);
   }
 
-  follow(follower: Follower): void {
-    this.#followers.add(follower);
+  follow(follower: Subscriber): void {
+    this.#subscribers.add(follower);
   }
 
-  leave(follower: Follower): void {
-    this.#followers.delete(follower);
+  leave(follower: Subscriber): void {
+    this.#subscribers.delete(follower);
   }
 
   /** Sends one subscriber what it has missed, and from then on everything: nothing is sent in between. */
-  async resume(follower: Follower, missed: () => readonly Change[] | null): Promise<void> {
+  async resume(follower: Subscriber, missed: () => readonly Change[] | null): Promise<void> {
     await this.#serially(async () => {
       const changes = missed();
       const text = changes === null ? eventText("reset", {}) : await this.#textOfAll(changes, follower.kinds);
@@ -86,7 +86,7 @@ export class OrganizationStream {
   reset(): void {
     this.#pending.clear();
     const text = Buffer.from(eventText("reset", {}, this.#dependencies.position()));
-    for (const follower of this.#followers) follower.send(text);
+    for (const follower of this.#subscribers) follower.send(text);
   }
 
   add({ id, isMinor, kind, position }: Change): void {
@@ -106,7 +106,7 @@ export class OrganizationStream {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     this.#pending.clear();
-    this.#followers.clear();
+    this.#subscribers.clear();
   }
 
   #schedule(): void {
@@ -161,7 +161,7 @@ export class OrganizationStream {
   #sendAll(events: readonly (readonly [ChangeKind, string])[]): void {
     const id = this.sentUpTo;
     const made = new Map<string, Buffer | null>();
-    for (const follower of this.#followers) {
+    for (const follower of this.#subscribers) {
       const own = events.filter(([kind, text]) => text !== "" && follower.kinds.has(kind));
       const key = own.map(([kind]) => kind).join();
       const text =
@@ -187,7 +187,7 @@ export class OrganizationStream {
   }
 
   #wants(kind: ChangeKind): boolean {
-    return [...this.#followers].some(({ kinds }) => kinds.has(kind));
+    return [...this.#subscribers].some(({ kinds }) => kinds.has(kind));
   }
 }
 

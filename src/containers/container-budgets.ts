@@ -10,7 +10,7 @@ import type { CapsView, LevelView, TeamBudgets } from "../messages/ledger.ts";
 import type { Ledgers } from "../actors/ledgers.ts";
 import type { TemporalActors } from "../actors/temporal.ts";
 import type { Collections } from "../store/collections.ts";
-import { caughtUp } from "../actors/catch-up.ts";
+import { awaitFlush } from "../actors/catch-up.ts";
 import { newUuid } from "../lib/ids.ts";
 import { concurrentLoader } from "../lib/batch-loader.ts";
 import { childrenProblem } from "./children.ts";
@@ -58,7 +58,7 @@ export class ContainerBudgets {
 
   /** A project's budget, with what this process has just done. */
   async ofProject({ _id }: Pick<ProjectDocument, "_id">): Promise<ProjectBudget> {
-    await caughtUp(this.#dependencies.ledgers.flushProject(_id));
+    await awaitFlush(this.#dependencies.ledgers.flushProject(_id));
     const [caps, teams] = await Promise.all([this.#caps.load(_id), this.#liveTeams(_id)]);
     return {
       ...budgetOf(caps.project),
@@ -69,7 +69,7 @@ export class ContainerBudgets {
   /** The same for a team. */
   async ofTeam({ _id, projectId }: Pick<TeamDocument, "_id" | "projectId">): Promise<TeamBudget> {
     const { actors, ledgers } = this.#dependencies;
-    await caughtUp(ledgers.flushProject(projectId));
+    await awaitFlush(ledgers.flushProject(projectId));
     const [caps, budgets, agents] = await Promise.all([
       this.#caps.load(projectId),
       actors.teamBudgets(projectId, _id),

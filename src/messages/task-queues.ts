@@ -5,7 +5,7 @@ import { RAILS } from "../domain/ledger/payment.ts";
  * its own in every worker, so that none of them delays records, expiries or another one: calls to either rail, polls of payments
  * that a rail has, and receivers of webhooks.
  */
-export const WAITED_FOR = [...RAILS, "settlements", "webhooks"] as const;
-export type WaitedFor = (typeof WAITED_FOR)[number];
+export const SIDE_QUEUES = [...RAILS, "settlements", "webhooks"] as const;
+export type SideQueue = (typeof SIDE_QUEUES)[number];
 
-export const sideTaskQueue = (taskQueue: string, waitedFor: WaitedFor): string => `${taskQueue}-${waitedFor}`;
+export const sideTaskQueue = (taskQueue: string, waitedFor: SideQueue): string => `${taskQueue}-${waitedFor}`;

@@ -122,7 +122,7 @@ function compareAgentRecord(compared: ComparedRecord): Found[] {
     found: String(recordedRevision),
     steady: String(recordedRevision),
   };
-  // A busy agent's record is of another revision at the next look; one that stays ahead is nobody's work.
+  // A busy agent's record is of another revision at the next look; one that stays ahead has no known cause.
   if (recordedRevision > revision)
     return [{ ...found, ...revisions, advice: ADVICE.ahead, mayBeInFlight: true }];
   if (recordedRevision < revision) {
@@ -154,7 +154,7 @@ function compareFollowed(actor: AgentStateView, account: AccountSnapshot): Found
   }));
 }
 
-/** In one order of its fields, whoever wrote it. */
+/** With its fields in one order, independent of the writer. */
 export const flat = (fields: object): string =>
   JSON.stringify(Object.entries(fields).toSorted(([one], [other]) => (one < other ? -1 : 1)));
 

@@ -90,7 +90,7 @@ interface KnownAccount extends KnownPayments {
   readonly profile: ReturnType<typeof profileIn>;
 }
 
-/** Every decision is numbered by the ledger: a gap is a record that is lost, a double one is nobody's decision. */
+/** Every decision is numbered by the ledger: a gap is a record that is lost, a duplicate is no decision of the ledger. */
 function compareSequence(
   agentId: string,
   { open, sequence: last }: KnownPayments,

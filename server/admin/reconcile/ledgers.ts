@@ -102,7 +102,7 @@ function compareCap(
   ];
 }
 
-/** Nobody has ever set any: version 1 for readers, and none in the ledger. */
+/** None were ever set: version 1 for readers, and none in the ledger. */
 const NO_RULES_VERSION = 1;
 
 function compareRules(subject: Subject, { rulesVersion }: LevelSnapshot, record: ContainerDocument): Found[] {

@@ -92,7 +92,7 @@ export async function restoreLedgerOn(
   return { ...found, isDone: true, differences };
 }
 
-/** How the engine has the lost ledger, once nobody acts any more on what it has decided. */
+/** The engine's status of the lost ledger, once all its leases have expired. */
 async function lostLedger(
   { db }: Connections,
   actors: TemporalActors,
@@ -129,7 +129,7 @@ async function stateOf(actors: TemporalActors, projectId: string): Promise<Ledge
   }
 }
 
-/** Waits until nobody acts any more on what a ledger has decided that ended then. */
+/** Waits until all leases of a ledger that ended then have expired. */
 async function untilQuiet(endedAt: number, onProgress: (line: string) => void): Promise<void> {
   if (Date.now() - endedAt >= LONG_AGO_MS) return;
   onProgress(`${String(QUIET_MS / 1_000)} s until nothing is under way any more`);

@@ -45,9 +45,9 @@ const LINGER_MS = 250;
 const LINGERING_MAX = 25;
 /** Rounds against other processes that append to the same chain; in each of them one gets its entries in. */
 const ROUNDS_MAX = 200;
-/** Who has lost a round waits so long at the most before the next, at random: so nobody loses all of them. */
+/** Who has lost a round waits so long at the most before the next, at random: so no process loses all of them. */
 const AFTER_LOST_ROUND_MAX_MS = 20;
-/** How long one batch may take; whoever waits has been answered by then. */
+/** How long one batch may take; waiting calls have been answered by then. */
 const BATCH_MS = 10_000;
 /** Chains whose ends are remembered at once; others cost a look. */
 const CACHED_HEADS_MAX = 10_000;
@@ -82,7 +82,7 @@ interface Chain {
  * Appends to the chains, any number of processes at once, without a lock. Entries that wait are linked in memory behind the last
  * known head and go together in one ordered insert. Each entry's id is its position in the chain, and unique: on a conflict the
  * appender reads the chain's head, and links the remaining entries again. An ordered insert stops at its first refusal, so what
- * went in before is a part of the chain from its beginning: no gap and no fork, whoever dies where.
+ * went in before is a part of the chain from its beginning: no gap and no fork, wherever a process dies.
  */
 export class AuditAppender implements AuditLog {
   readonly #log: Collection<AuditDocument>;

@@ -34,7 +34,7 @@ export interface AnchorsRead {
   readonly tornLines: readonly number[];
   /** Lines that are none. */
   readonly unreadable: readonly number[];
-  /** Lines that somebody without the service's key has written or changed. */
+  /** Lines that were written or changed without the service's key. */
   readonly forged: readonly number[];
 }
 
@@ -119,7 +119,7 @@ async function* walk(
   for await (const document of entries) {
     onEntry();
     const placed = positionedEntry(document);
-    // What has no place in any chain was put there by somebody else.
+    // Documents without a position in any chain were not written by this service.
     const organizationId = placed?.organizationId ?? chainNamedBy(document);
     if (current !== null && current.organizationId !== organizationId) {
       yield reportOf(current.organizationId, current.verifier);

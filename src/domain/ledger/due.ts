@@ -33,14 +33,14 @@ export function paymentDueAt({ pausedAt }: Account, open: OpenPayment, settings:
     return changedAt + Math.min(Math.max(sweepAfterMs, changedAt - pausedAt), PAUSED_POLL_MAX_MS);
   }
   if (confirmedRevision < payment.revision) return changedAt + pauseMs(open, settings);
-  if (isWithItsApproval(payment))
+  if (isExecutedByApproval(payment))
     return changedAt + Math.max(OVERDUE_SWEEPS * sweepAfterMs, pauseMs(open, settings));
   const expiresAt = payment.phase === "held" ? payment.approval?.expiresAt : undefined;
   return expiresAt === undefined ? Infinity : Math.max(expiresAt, changedAt) + OVERDUE_SWEEPS * sweepAfterMs;
 }
 
 /** Approved, and to be sent by its approval's workflow. */
-export const isWithItsApproval = ({ executor, phase }: OpenPayment["payment"]): boolean =>
+export const isExecutedByApproval = ({ executor, phase }: OpenPayment["payment"]): boolean =>
   executor === "approval" && phase === "sending";
 
 /** When the agent's record is to be written, if nobody has by then; Infinity: it shows the account as it is. */

@@ -17,7 +17,7 @@ const card = (fields: object = {}) => ({
   ...fields,
 });
 
-describe("the agent band", () => {
+describe("the agent toolset", () => {
   let world: World;
   let agent: TestAgent;
   let mcp: McpCaller;

@@ -12,7 +12,7 @@ class BatchIncomplete extends Error {
  * questions by their order alone: with one missing, each after it would be taken for another question's, such as one
  * wallet's balance for another's.
  */
-export const fetchWholeBatches: typeof fetch = async (input, init) => {
+export const fetchCompleteBatches: typeof fetch = async (input, init) => {
   const response = await fetch(input, init);
   const ids = idsIn(init?.body);
   if (ids === null || !response.ok) return response;
