@@ -102,7 +102,7 @@ const CAPPED: readonly SystemName[] = ["payments", "capped", "plain-levels"];
 const LARGE: readonly SystemName[] = ["payments", "large-1000", "large-10000"];
 const RUNAWAY: readonly SystemName[] = ["payments", "runaway"];
 const DELIVERING: readonly SystemName[] = ["bare-runs", "deliveries"];
-const TOLD: readonly SystemName[] = ["payments", "told"];
+const NOTIFIED_SYSTEMS: readonly SystemName[] = ["payments", "told"];
 const STUCK: readonly SystemName[] = ["payments", "stuck"];
 
 const WAITING: readonly SystemName[] = ["payments", "waiting"];
@@ -278,7 +278,7 @@ export const ALL_CASES: Readonly<Record<CaseName, Case>> = {
     name: "told-16",
     title: "told of or not, 16 connections",
     connections: 16,
-    systems: TOLD,
+    systems: NOTIFIED_SYSTEMS,
     agents: "spread",
     lengths: 1,
   },
@@ -286,7 +286,7 @@ export const ALL_CASES: Readonly<Record<CaseName, Case>> = {
     name: "told-50",
     title: "told of or not, 50 connections",
     connections: 50,
-    systems: TOLD,
+    systems: NOTIFIED_SYSTEMS,
     agents: "spread",
     lengths: 1,
   },
@@ -333,7 +333,7 @@ export const ALL_CASES: Readonly<Record<CaseName, Case>> = {
 };
 
 /** What the generator saw of a load. */
-export interface LoadTaken {
+export interface LoadMeasured {
   readonly latenciesMs: readonly number[];
   /** Answers other than 2xx, and requests without an answer. */
   readonly errors: number;

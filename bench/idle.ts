@@ -42,9 +42,9 @@ export interface Payments {
 
 /** With what goes before and comes after it stays at some 3 minutes. */
 const MAKING_MS = 90_000;
-const CALM_MS = 240_000;
-const CALM_CPU_SHARE = 0.1;
-const LOOK_MS = 1_000;
+const IDLE_WAIT_MS = 240_000;
+const IDLE_CPU_SHARE = 0.1;
+const POLL_MS = 1_000;
 const ANSWER_MS = 10_000;
 
 const WARM_AGENTS = 10;
@@ -135,19 +135,19 @@ async function tasksWaiting({ temporal, temporalNamespace }: Site, name: string)
 
 /** The worker's status once it has nothing to do any more. Throws where it does not come to that. */
 async function calm(worker: Child, waiting: () => Promise<number>): Promise<ServiceStatus> {
-  const until = performance.now() + CALM_MS;
+  const until = performance.now() + IDLE_WAIT_MS;
   const look = async () => {
     const { worker: ms = null } = await readCpu({ worker: worker.pid });
     return { ms, ...(await worker.request<ServiceStatus>(null, ANSWER_MS)) };
   };
   let last = await look();
   for (;;) {
-    await sleep(LOOK_MS);
+    await sleep(POLL_MS);
     const next = await look();
     const used = next.ms === null || last.ms === null ? 0 : next.ms - last.ms;
-    const isCalm = used < LOOK_MS * CALM_CPU_SHARE && next.cachedWorkflows === last.cachedWorkflows;
+    const isIdle = used < POLL_MS * IDLE_CPU_SHARE && next.cachedWorkflows === last.cachedWorkflows;
     const left = await waiting();
-    if (isCalm && left === 0) return next;
+    if (isIdle && left === 0) return next;
     if (performance.now() > until)
       throw new Error(`the worker is not at rest, ${String(left)} tasks wait for it`);
     last = next;

@@ -3,7 +3,7 @@ import { type Db, MongoClient } from "mongodb";
 import { z } from "zod";
 import { createOrganization } from "../server/admin/create-organization.ts";
 import { connectMongo } from "../src/store/connections.ts";
-import type { LoadTaken } from "./cases.ts";
+import type { LoadMeasured } from "./cases.ts";
 import { Child } from "./child.ts";
 import { cpuUsed, readCpu } from "./cpu.ts";
 import { type ExportResult, measureExport } from "./lists/export.ts";
@@ -114,7 +114,7 @@ export async function measureLists(options: ListsOptions): Promise<ListsResult> 
   );
   const pids = () => ({ service: service.pid, mongod: site.pids()["mongod"] ?? null });
   const onePath = `/v1/transactions/${one.transactions[0]?.id ?? ""}`;
-  const asking = new Asking({ generator, port, seconds, pids, onePath, oneToken: keys.organization });
+  const asking = new PagedRequests({ generator, port, seconds, pids, onePath, oneToken: keys.organization });
   for (const path of [onePath, "/v1/transactions"])
     await asking.taken(keys.organization, path, RUN_UP_SECONDS);
   const lists: ListFigures[] = [];
@@ -189,7 +189,7 @@ async function deepest(
   return { cursor, page: Math.floor(passed / PAGE_ROWS) + 1 };
 }
 
-interface AskingOptions {
+interface PagedRequestsOptions {
   readonly generator: Child;
   readonly port: number;
   /** Of each page, in all turns. */
@@ -201,11 +201,11 @@ interface AskingOptions {
 }
 
 /** One request after another, from the load generator. */
-class Asking {
-  readonly #options: AskingOptions;
+class PagedRequests {
+  readonly #options: PagedRequestsOptions;
   readonly #ones: number[] = [];
 
-  constructor(options: AskingOptions) {
+  constructor(options: PagedRequestsOptions) {
     this.#options = options;
   }
 
@@ -245,7 +245,7 @@ class Asking {
     const headers = { authorization: `Bearer ${token}` };
     const templates = [{ method: "GET" as const, path, headers, body: null }];
     const load: Load = { port: this.#options.port, connections: 1, seconds, templates };
-    const taken = await this.#options.generator.request<LoadTaken>(load, seconds * 1_000 + LOAD_GRACE_MS);
+    const taken = await this.#options.generator.request<LoadMeasured>(load, seconds * 1_000 + LOAD_GRACE_MS);
     if (taken.firstError !== null) throw new Error(`${path}: ${taken.firstError}`);
     return taken.latenciesMs;
   }

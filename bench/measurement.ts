@@ -1,9 +1,9 @@
-import type { LoadTaken } from "./cases.ts";
+import type { LoadMeasured } from "./cases.ts";
 import type { CpuMs } from "./cpu.ts";
 import { percentile } from "./statistics.ts";
 
 /** A part of a measurement: a load, and the processor time of each process that took part, by its name. */
-export interface Part extends LoadTaken {
+export interface Part extends LoadMeasured {
   readonly cpuMs: CpuMs;
 }
 

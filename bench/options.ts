@@ -10,7 +10,7 @@ export interface BenchOptions {
   /** Of each system's warm-up, spread over the agents and on the hot one. */
   readonly warmUpSeconds: number;
   /** Does not wait between measurements for what costs no money. */
-  readonly inAHurry: boolean;
+  readonly isQuick: boolean;
   readonly systems: readonly SystemName[];
   readonly cases: readonly CaseName[];
   /** Agents that have nothing to do, on one worker of their own; null: not measured. */
@@ -34,8 +34,8 @@ const TURNS_MAX = 20;
 
 const IDLE_AGENTS_MAX = 100_000;
 
-const DEFAULTS = { rounds: 3, seconds: 4, warmUpSeconds: 4, inAHurry: false };
-const QUICK = { rounds: 1, seconds: 1.5, warmUpSeconds: 1, inAHurry: true };
+const DEFAULTS = { rounds: 3, seconds: 4, warmUpSeconds: 4, isQuick: false };
+const QUICK = { rounds: 1, seconds: 1.5, warmUpSeconds: 1, isQuick: true };
 
 /** Where they are asked for by name; in a run of everything so many that a worker's cache does not hold them all; quick. */
 const IDLE_AGENTS = { named: 10_000, amongAll: 3_000, quick: 200 };
@@ -70,9 +70,9 @@ const LISTS = "lists";
 const PENDING = "pending";
 type Measured = SystemName | CaseName;
 /** What is measured by itself, not as a case of systems. */
-const APART = [IDLE, DECISIONS, LISTS, PENDING] as const;
-type Name = Measured | (typeof APART)[number];
-const NAMES: readonly Name[] = [...SYSTEMS, ...CASES, ...APART];
+const STANDALONE = [IDLE, DECISIONS, LISTS, PENDING] as const;
+type Name = Measured | (typeof STANDALONE)[number];
+const NAMES: readonly Name[] = [...SYSTEMS, ...CASES, ...STANDALONE];
 
 function named(value: string, earlier: readonly Name[]): readonly Name[] {
   const name = NAMES.find((each) => each === value);
@@ -82,7 +82,7 @@ function named(value: string, earlier: readonly Name[]): readonly Name[] {
 
 /** All of them, unless some are named; none, where only what needs none of them is. */
 function chosen<T extends Measured>(all: readonly T[], only: readonly Name[]): readonly T[] {
-  if (only.length > 0 && only.every((name) => APART.some((apart) => apart === name))) return [];
+  if (only.length > 0 && only.every((name) => STANDALONE.some((apart) => apart === name))) return [];
   const some = all.filter((name) => only.includes(name));
   return some.length > 0 ? some : all;
 }

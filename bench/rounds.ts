@@ -2,7 +2,7 @@ import {
   ALL_CASES,
   type Case,
   type CaseName,
-  type LoadTaken,
+  type LoadMeasured,
   SYSTEM_TITLES,
   type SystemName,
 } from "./cases.ts";
@@ -105,7 +105,7 @@ export class Rounds {
       const figures = await this.#load(name, system, load, options.warmUpSeconds / 2);
       onProgress(`warm-up · ${progressOf(`${agents} agents`, name, measurementOf([figures]))}`);
     }
-    for (const agents of ["spread", "hot"] as const) await system.settle(agents, options.inAHurry);
+    for (const agents of ["spread", "hot"] as const) await system.settle(agents, options.isQuick);
   }
 
   async #measure(
@@ -138,7 +138,7 @@ export class Rounds {
     const { options } = this.#dependencies;
     const series = this.#seriesOf(name, each.name);
     // What a single agent leaves behind does not show in what comes next.
-    await system.settle(each.agents, options.inAHurry || each.agents === "hot");
+    await system.settle(each.agents, options.isQuick || each.agents === "hot");
     const after = await system.course(each.agents);
     const measured = measurementOf(parts);
     series.rounds.push(measured);
@@ -160,7 +160,7 @@ export class Rounds {
     const receiver = system.receiverPid === undefined ? {} : { receiver: system.receiverPid };
     const running = () => readCpu({ ...pids(), service: system.pid, ...receiver, generator: generator.pid });
     const before = await running();
-    const taken = await generator.request<LoadTaken>(load, seconds * 1_000 + LOAD_GRACE_MS);
+    const taken = await generator.request<LoadMeasured>(load, seconds * 1_000 + LOAD_GRACE_MS);
     const part = { ...taken, cpuMs: cpuUsed(before, await running()) };
     this.#answered.set(name, this.answeredBy(name) + taken.latenciesMs.length - taken.errors);
     this.#errors += taken.errors;

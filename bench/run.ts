@@ -24,7 +24,7 @@ import {
   startPaymentsBesideStuck,
   startPaymentsBesidePages,
   startPaymentsBesideWaiting,
-  startToldPayments,
+  startNotifiedPayments,
   startUnauditedPayments,
   startWalletPayments,
 } from "./systems/payments.ts";
@@ -55,7 +55,7 @@ const START: Readonly<Record<SystemName, (site: Site) => Promise<System>>> = {
   runaway: startPaymentsBesideRunaway,
   "bare-runs": startBareRuns,
   deliveries: startDeliveries,
-  told: startToldPayments,
+  told: startNotifiedPayments,
   stuck: startPaymentsBesideStuck,
   waiting: startPaymentsBesideWaiting,
   streamed: startPaymentsBesidePages,

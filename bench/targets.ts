@@ -175,7 +175,7 @@ const costOfCaps = (results: Results): Target[] => {
 };
 
 /** Payments beside what a user would write instead. */
-const besidePlain = (results: Results): Target[] => {
+const comparedWithPlain = (results: Results): Target[] => {
   const pair = ["payments", "plain"] as const;
   return [
     target(
@@ -203,7 +203,7 @@ const besidePlain = (results: Results): Target[] => {
 };
 
 /** What a project's many agents, and one agent that sends too much, cost the others. */
-const besideOthers = (results: Results): Target[] => [
+const comparedWithOthers = (results: Results): Target[] => [
   ...(
     [
       ["large-1000", 200],
@@ -321,9 +321,9 @@ export function judge(series: readonly Series[]): Target[] {
       "x",
     ),
     ...costOfCreating(results),
-    ...besidePlain(results),
+    ...comparedWithPlain(results),
     ...costOfCaps(results),
-    ...besideOthers(results),
+    ...comparedWithOthers(results),
     ...costOfAuditLog(results),
     ...costOfWebhooks(results),
     ...costOfWaiting(results),

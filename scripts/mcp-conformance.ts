@@ -183,7 +183,7 @@ function startProxy(port: number, to: number, apiKey: string) {
 
 const listed = z.object({ tools: z.array(z.object({ name: z.string() })) });
 
-/** Arguments with which each tool of the agent band is called; what one answers is used by the next. */
+/** Arguments with which each tool of the agent toolset is called; what one answers is used by the next. */
 const CALLS: readonly (readonly [string, readonly string[]])[] = [
   ["get_budget", []],
   ["get_wallet", []],

@@ -26,7 +26,7 @@ const address = z
   .refine((text) => isAddress(text), "must be an address")
   .transform((text): Address => getAddress(text));
 
-/** The library repeats a key that is out of range in its error; nobody may. */
+/** The library repeats an out-of-range key in its error, which must not be logged. */
 function isUsableKey(key: Hex): boolean {
   try {
     localSigner(key);
@@ -112,11 +112,11 @@ export interface ChainOptions {
   readonly db: Db;
   readonly clock: () => Date;
   readonly logger: Logger;
-  /** Null: nobody reads them in this process. */
+  /** Null: this process has no readers of them. */
   readonly metrics: Metrics | null;
 }
 
-/** The wallets of this process; null without a chain. Nothing is asked of it yet. */
+/** The wallets of this process; null without a chain. It is not called yet. */
 export function openWallets({
   clock,
   db,

@@ -11,10 +11,7 @@ import { isLoopback, mailFrom, type MailSettings, mailSettings, smtpUrl } from "
 import { MasterKey } from "../src/secrets/master-key.ts";
 import { ConfigError } from "../src/lib/config-error.ts";
 
-/**
- * Whose word is taken for where a request comes from, as Express's `trust proxy` has it: these addresses, or so many
- * hops; false: nobody's.
- */
+/** Trusted proxies, as in Express's `trust proxy`: these addresses, or so many hops; false: none. */
 export type TrustedProxies = readonly string[] | number | false;
 
 /** What the environment says. */
@@ -31,9 +28,9 @@ export interface Config {
   readonly approvalWindowSeconds: number;
   /** How long the replay of a machine's create delivers the agent's first key again. */
   readonly keyDeliveryWindowSeconds: number;
-  /** Where the keys lie that seal those keys; servers and workers of one database share it. */
+  /** Where the keys are stored that seal those keys; servers and workers of one database share it. */
   readonly keyDeliveryDir: string;
-  /** How often the audit log's ends are written down outside the database; 0: only when a server ends. */
+  /** How often the heads of the audit log's chains are written to the anchor file outside of the database; 0: only when a server ends. */
   readonly auditAnchorSeconds: number;
   readonly auditAnchorFile: string;
   readonly logLevel: string;
@@ -45,7 +42,7 @@ export interface Config {
   readonly webhooks: WebhookSettings;
   /** How long what is over is kept. */
   readonly retention: Retention;
-  /** What the engine tells this worker's code from another version's by; null: workers of any version get any task. */
+  /** The version by which the engine routes tasks to this worker's code; null: workers of any version get any task. */
   readonly workerBuildId: string | null;
   /** Null: nothing is mailed. */
   readonly mail: MailSettings | null;
@@ -249,7 +246,7 @@ function webhooksOf(value: z.output<typeof environment>): WebhookSettings {
   };
 }
 
-/** Refuses to forget events that may be asked for again. */
+/** Refuses a retention of events that is shorter than a replay needs. */
 function retentionOf(value: z.output<typeof environment>): Retention {
   const { WEBHOOK_RETENTION_DAYS: replayedDays } = value;
   const eventDays = value.EVENT_RETENTION_DAYS ?? Math.max(EVENT_DAYS, replayedDays);
@@ -324,7 +321,7 @@ export function readEvmRpcUrl(env: NodeJS.ProcessEnv): string | null {
 export const readTaskQueue = (env: NodeJS.ProcessEnv): string =>
   env["TEMPORAL_TASK_QUEUE"] ?? DEFAULT_TASK_QUEUE;
 
-/** Where the engines are that somebody else runs: a separate server or worker starts none. */
+/** The addresses of external engines: a separate server or worker starts none. */
 export function readAddresses(env: NodeJS.ProcessEnv): Addresses {
   const parsed = engineAddresses.safeParse(env);
   if (!parsed.success) {

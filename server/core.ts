@@ -145,7 +145,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   });
   const onError = (message: string, error: unknown) => logger.warn({ err: error }, message);
   const { projections: records, publisher } = effectDependencies;
-  // Each is told by the other: a ledger what it is to follow of an agent, an agent's actor whether it is paused.
+  // Each follows the other: a ledger an agent's name, key and archive, an agent's actor whether it is paused.
   const agents: AgentActors = new AgentActors({
     submit: (agentId, commands) => actors.submit(agentId, commands),
     ledgers: { submit: (project, command) => ledgers.submit(project, command) },

@@ -20,13 +20,13 @@ export interface EnginesOptions {
   readonly onFailed: (error: Error) => void;
 }
 
-/** The engines a process works on, whoever runs them. */
+/** The engines a process works on, embedded or external. */
 export interface EnginesInUse {
   readonly addresses: Addresses;
   readonly temporalUiUrl: string | null;
   /** Of a chain of this machine's own, to play on, for people and their programs; null: it is another one. */
   readonly chainUrl: string | null;
-  /** Whether MongoDB is this machine's own, so that the master key may lie beside it. */
+  /** Whether MongoDB is this machine's own, so that the master key may be stored with it. */
   readonly ownMongodb: boolean;
   /** Says in `runtime.json` what runs where, for the admin command; called when everything does. */
   announce(): Promise<void>;

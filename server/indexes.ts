@@ -13,7 +13,7 @@ import type { Logger } from "../src/lib/logger.ts";
 /** From then on it is said what a start waits for. */
 const LONG_MS = 3_000;
 
-/** Creates every index of the service's collections. It waits until they are built, however large the collections are; again is free. */
+/** Creates every index of the service's collections. It waits until they are built, however large the collections are; idempotent. */
 export async function ensureIndexes(uri: string, retention: Retention, logger: Logger): Promise<void> {
   const isLong = setTimeout(() => {
     logger.info("indexes are being built; the service starts as soon as they are there");

@@ -37,7 +37,7 @@ export interface RoleOptions {
   readonly roles: Roles;
   readonly config: Config;
   readonly addresses: Addresses;
-  /** Whether the databases are this machine's own, so that the master key may lie beside them. */
+  /** Whether the databases are this machine's own, so that the master key may be stored with them. */
   readonly embedded: boolean;
   /** Where the server answers. */
   readonly http: HttpServer | null;
@@ -61,7 +61,7 @@ export interface RoleOptions {
 
 export interface RunningRoles {
   readonly connections: Connections;
-  /** What has happened; for whoever tells it of something without a request, as the bench does. */
+  /** The journal of events; for publishing without a request, as the bench does. */
   readonly journal: EventJournal;
   /** Rejects when a part has failed for good. */
   readonly failed: Promise<never>;
@@ -108,7 +108,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     ...(decorateEffects === undefined ? {} : { decorateEffects }),
     ...(ledgerSettings === undefined ? {} : { ledgerSettings }),
   });
-  // With engines of its own this is the only worker: nobody would tell the engine which version is current.
+  // With engines of its own this is the only worker: nobody would set the current version in the engine.
   const buildId = embedded ? null : config.workerBuildId;
   const worker = roles.worker ? await runWorker({ connections, core, logger, buildId }) : null;
   const service = roles.server ? await runService(options, connections, core, masterKey) : null;

@@ -32,8 +32,8 @@ export interface RunOverrides {
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
 /**
- * Runs a role until it is told to stop. What keeps it from starting is one line on standard error and a non-zero
- * exit; SIGTERM and SIGINT drain, and give up a start.
+ * Runs a role until it is stopped. What keeps it from starting is one line on standard error and a non-zero exit; SIGTERM and
+ * SIGINT drain, and give up a start.
  */
 export async function main(
   role: string,
@@ -107,7 +107,7 @@ async function run(options: StartOptions): Promise<void> {
   await endLog(logger);
 }
 
-/** Null: it was told to end meanwhile, and nothing of it is left. */
+/** Null: it was stopped meanwhile, and nothing of it is left. */
 async function startOrGiveUp(
   options: StartOptions,
   logger: Logger,
@@ -195,7 +195,7 @@ interface Announcement {
   readonly engines: EnginesInUse;
   /** Where probes are answered apart. */
   readonly probes: string | null;
-  /** Said to whoever starts the service, never logged: it is a secret until somebody has used it. */
+  /** Printed to the operator who starts the service, never logged: it is a secret until it is used. */
   readonly setUpLink: string | null;
 }
 
@@ -230,14 +230,14 @@ function announce({ role, config, urls, engines, probes, setUpLink }: Announceme
 function untilSignalled({ beforeEndingAtOnce, signal }: Stopping, logger: Logger): Promise<void> {
   beforeEndingAtOnce(() => logger.warn("ended by a second signal before everything had stopped"));
   return new Promise((resolve) => {
-    const told = (): void => {
+    const stopRequested = (): void => {
       logger.info("stopping");
       say("Stopping: requests finish, then the engines.");
       boundTheEnd(logger);
       resolve();
     };
-    signal.addEventListener("abort", told, { once: true });
-    if (signal.aborted) told();
+    signal.addEventListener("abort", stopRequested, { once: true });
+    if (signal.aborted) stopRequested();
   });
 }
 

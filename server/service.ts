@@ -78,7 +78,7 @@ export interface ServiceOptions {
   readonly decorateBackends?: (backends: Backends) => Backends;
 }
 
-/** What requests are carried out with. */
+/** The dependencies of request handlers. */
 export interface Backends {
   readonly actors: TemporalActors;
   readonly ledgers: Ledgers;
@@ -92,7 +92,7 @@ export interface Backends {
 }
 
 export interface RunningService {
-  /** Requests finish; what was carried out is told to the actors. */
+  /** Requests finish; confirmations are sent to the actors. */
   drain(): Promise<void>;
   /** Where the first organization is made; null once the service is set up. The link is a secret. */
   setUpLink(): Promise<string | null>;
@@ -101,7 +101,7 @@ export interface RunningService {
 /** By then every request that was at hand has been answered, and what is still open are streams that end with nothing. */
 const ANSWERED_MS = 6_000;
 
-/** As long as callers wait for their answer: what has not begun by then has been answered 503. */
+/** As long as callers wait for their response: what has not begun by then has been answered 503. */
 const LOCK_WAIT_MS = 4_000;
 
 /** Puts REST and MCP together over the core and begins to answer. */
@@ -291,7 +291,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     },
     async drain() {
       draining = true;
-      // Whoever waits for a decision is answered as it is now.
+      // Calls that wait for a decision are answered with the current state.
       const ofProtocol = setTimeout(() => void currentProtocol.end(), ANSWERED_MS);
       await Promise.all([paymentChanges.end(), streams.end(), http.drain()]);
       clearTimeout(ofProtocol);
@@ -315,7 +315,7 @@ function mailingOf({ baseUrl, core }: ServiceOptions, begin: Mailing["begin"] | 
   };
 }
 
-/** How long the start of a provisioning may keep somebody who signs in; the answer has its own bound. */
+/** How long the start of a provisioning may delay a sign-in; the response has its own bound. */
 const PROVISIONING_START_MS = 1_000;
 
 /** Bounded, and never in anybody's way: what does not come off now is tried again at the owner's next sign-in. */

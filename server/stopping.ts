@@ -1,4 +1,4 @@
-/** A process that is told to end, by SIGTERM or SIGINT. */
+/** Stopping a process, by SIGTERM or SIGINT. */
 export interface Stopping {
   /** Aborted by the first signal. */
   readonly signal: AbortSignal;
@@ -10,20 +10,20 @@ export interface Stopping {
 const ENDED_AT_ONCE = 130;
 
 /**
- * Hears signals from now on: called before anything else, so that whoever is told to end while it starts ends what it has begun.
- * A second signal ends the process at once.
+ * Listens for signals from now on: called before anything else, so that a process that is stopped while it starts ends what it
+ * has begun. A second signal ends the process at once.
  */
 export function heedSignals(): Stopping {
-  const told = new AbortController();
+  const stopRequested = new AbortController();
   const atLast: (() => void)[] = [];
   const onSignal = (): void => {
-    if (told.signal.aborted) {
+    if (stopRequested.signal.aborted) {
       for (const act of atLast) act();
       process.exit(ENDED_AT_ONCE);
     }
-    told.abort();
+    stopRequested.abort();
   };
   process.on("SIGTERM", onSignal);
   process.on("SIGINT", onSignal);
-  return { signal: told.signal, beforeEndingAtOnce: (act) => void atLast.push(act) };
+  return { signal: stopRequested.signal, beforeEndingAtOnce: (act) => void atLast.push(act) };
 }

@@ -6,7 +6,7 @@ import { createActivities } from "../activities/index.ts";
 import { AgentScopes } from "../activities/inputs/agent-scopes.ts";
 import { judgedInputs } from "../activities/inputs/interceptor.ts";
 import { dataConverter } from "../src/lib/payload-compression.ts";
-import { sideTaskQueue, WAITED_FOR, type WaitedFor } from "../src/messages/task-queues.ts";
+import { sideTaskQueue, SIDE_QUEUES, type SideQueue } from "../src/messages/task-queues.ts";
 import type { Connections } from "../src/store/connections.ts";
 import type { Core } from "./core.ts";
 import type { Logger } from "../src/lib/logger.ts";
@@ -44,7 +44,7 @@ interface Share {
  */
 const SETTLEMENTS_PER_SECOND = 40;
 
-const SHARES: Readonly<Record<WaitedFor, Share>> = {
+const SHARES: Readonly<Record<SideQueue, Share>> = {
   card: { maxConcurrentActivityTaskExecutions: 100 },
   wallet: { maxConcurrentActivityTaskExecutions: 100 },
   settlements: {
@@ -84,7 +84,7 @@ const STICKY_TIMEOUT = "2 seconds";
  */
 const CACHED_WORKFLOWS_MAX = 250;
 
-/** Without a chain nobody has one. */
+/** Without a chain there are none. */
 const NO_TREASURIES = { record: () => Promise.resolve() };
 
 /**
@@ -154,7 +154,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     maxCachedWorkflows: CACHED_WORKFLOWS_MAX,
   });
   const waiting = await Promise.all(
-    WAITED_FOR.map((waitedFor) =>
+    SIDE_QUEUES.map((waitedFor) =>
       Worker.create({
         ...common,
         taskQueue: sideTaskQueue(taskQueue, waitedFor),

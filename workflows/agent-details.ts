@@ -27,7 +27,7 @@ function describeWindow({ deliverableUntil, erased, lineageId, provenAt }: Bundl
   if (lineageId === null)
     return erased
       ? "A person created it."
-      : `A person created it; a create that was not committed is given up at ${until}.`;
+      : `A person created it; a create that was not committed is discarded at ${until}.`;
   const window = erased
     ? `The first key could be delivered again until ${until}; its sealed form is erased.`
     : `The first key can be delivered again until ${until}; a timer erases its sealed form then.`;

@@ -39,8 +39,8 @@ export const stateQuery = defineQuery<AgentStateView>(STATE_QUERY);
 const FIRST_TASK = "first-task";
 
 /** What an actor's sweep does. */
-const DUTIES = ["window", "ledger", "record", "wallet"] as const;
-type Duty = (typeof DUTIES)[number];
+const SWEEPS = ["window", "ledger", "record", "wallet"] as const;
+type Sweep = (typeof SWEEPS)[number];
 
 /** Backoff of what keeps failing: the longest pause is 2^8 times the first. */
 const BACKOFF_DOUBLINGS_MAX = 8;
@@ -68,7 +68,7 @@ export async function agent(input: AgentInput): Promise<void> {
   actor.describe();
   await actor.run();
   if (actor.isOver) return;
-  // The task that ends this run has answered its updates already, so nobody is caught between two runs.
+  // The task that ends this run has answered its updates already, so no update is lost between two runs.
   await continueAsNew<typeof agent>({
     start: { kind: "resume", state: actor.state, isDiscarded: actor.isDiscarded },
     settings: input.settings,
@@ -78,10 +78,10 @@ export async function agent(input: AgentInput): Promise<void> {
 class AgentActor {
   readonly state: AgentState;
   readonly #settings: AgentSettings;
-  readonly #running = new Set<Duty>();
-  /** When a duty was tried last in this run, and how often it has failed since it succeeded. */
-  readonly #triedAt = new Map<Duty, number>();
-  readonly #failures = new Map<Duty, number>();
+  readonly #running = new Set<Sweep>();
+  /** When a sweep was attempted last in this run, and how often it has failed since it succeeded. */
+  readonly #attemptedAt = new Map<Sweep, number>();
+  readonly #failures = new Map<Sweep, number>();
   #isDiscarded: boolean;
 
   constructor({ settings, start }: AgentInput) {
@@ -138,7 +138,7 @@ class AgentActor {
       await condition(allHandlersFinished);
       if (isOver()) return;
       const now = Date.now();
-      for (const duty of DUTIES) if (this.#dueAt(duty) <= now) this.#see(duty);
+      for (const sweep of SWEEPS) if (this.#dueAt(sweep) <= now) this.#start(sweep);
       if (isTimeUp) this.#showState();
     }
   }
@@ -149,22 +149,22 @@ class AgentActor {
   }
 
   #nextDueAt(): number {
-    return Math.min(...DUTIES.map((duty) => this.#dueAt(duty)));
+    return Math.min(...SWEEPS.map((sweep) => this.#dueAt(sweep)));
   }
 
-  /** When a duty is to be done, if nobody has by then; Infinity: it is done, or under way. */
-  #dueAt(duty: Duty): number {
-    if (this.#running.has(duty)) return Infinity;
-    const since = this.#openSince(duty);
-    if (since === Infinity || duty === "window") return since;
+  /** When a sweep is due, if nothing is confirmed by then; Infinity: it is done, or running. */
+  #dueAt(sweep: Sweep): number {
+    if (this.#running.has(sweep)) return Infinity;
+    const since = this.#openSince(sweep);
+    if (since === Infinity || sweep === "window") return since;
     const pauseMs = this.#settings.sweepAfterSeconds * 1_000;
-    const slowed = 2 ** Math.min(this.#failures.get(duty) ?? 0, BACKOFF_DOUBLINGS_MAX);
-    return Math.max(since, this.#triedAt.get(duty) ?? 0) + pauseMs * slowed;
+    const backoff = 2 ** Math.min(this.#failures.get(sweep) ?? 0, BACKOFF_DOUBLINGS_MAX);
+    return Math.max(since, this.#attemptedAt.get(sweep) ?? 0) + pauseMs * backoff;
   }
 
-  #openSince(duty: Duty): number {
+  #openSince(sweep: Sweep): number {
     const { access, archivedAt, confirmedRevision, revision, updatedAt, walletDetached } = this.state;
-    switch (duty) {
+    switch (sweep) {
       case "window":
         return access.bundled.erased ? Infinity : access.bundled.deliverableUntil;
       case "ledger":
@@ -176,24 +176,24 @@ class AgentActor {
     }
   }
 
-  #see(duty: Duty): void {
-    this.#running.add(duty);
-    this.#triedAt.set(duty, Date.now());
-    void this.#done(duty)
-      .then(() => this.#failures.delete(duty))
+  #start(sweep: Sweep): void {
+    this.#running.add(sweep);
+    this.#attemptedAt.set(sweep, Date.now());
+    void this.#execute(sweep)
+      .then(() => this.#failures.delete(sweep))
       .catch((error: unknown) => {
-        this.#failures.set(duty, (this.#failures.get(duty) ?? 0) + 1);
-        log.warn("due work failed and will be repeated", { duty, error });
+        this.#failures.set(sweep, (this.#failures.get(sweep) ?? 0) + 1);
+        log.warn("a sweep failed and will be repeated", { sweep, error });
       })
       .finally(() => {
-        this.#running.delete(duty);
+        this.#running.delete(sweep);
         this.#showState();
         this.describe();
       });
   }
 
-  #done(duty: Duty): Promise<void> {
-    switch (duty) {
+  #execute(sweep: Sweep): Promise<void> {
+    switch (sweep) {
       case "window":
         return this.#closeWindow();
       case "ledger":

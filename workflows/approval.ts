@@ -43,9 +43,9 @@ export async function approval(input: ApprovalInput): Promise<ApprovalResult | n
     upsertSearchAttributes([{ key: approvalStateKey, value: now }]);
     setCurrentDetails(describe(input, now));
   };
-  setHandler(resolved, (told) => {
-    if (isResolved(input, told)) payment ??= told;
-    else log.warn("told of nothing that became of its payment, and passed it over");
+  setHandler(resolved, (signalled) => {
+    if (isResolved(input, signalled)) payment ??= signalled;
+    else log.warn("a signal without a payment was ignored");
   });
   setHandler(approvalStateQuery, () => ({
     state,
@@ -55,8 +55,8 @@ export async function approval(input: ApprovalInput): Promise<ApprovalResult | n
   setCurrentDetails(describe(input, state));
 
   const { profile, transactionId } = input;
-  const told = await condition(() => payment !== null, Math.max(1, input.expiresAt - Date.now()));
-  if (!told) payment = (await expireApproval({ profile, transactionId })) ?? payment;
+  const signalled = await condition(() => payment !== null, Math.max(1, input.expiresAt - Date.now()));
+  if (!signalled) payment = (await expireApproval({ profile, transactionId })) ?? payment;
   if (payment === null) return null;
 
   if (payment.phase === "sending") {
@@ -69,12 +69,12 @@ export async function approval(input: ApprovalInput): Promise<ApprovalResult | n
   return payment;
 }
 
-/** Whether it is what its ledger may say of this payment: whoever reaches Temporal may say anything. */
-const isResolved = ({ approvalId, transactionId }: ApprovalInput, told: unknown): told is Payment =>
-  isPayment(told) &&
-  told.phase !== "held" &&
-  told.request.transactionId === transactionId &&
-  told.approval?.id === approvalId;
+/** Whether it is a valid signal for this payment: anybody with access to Temporal can send anything. */
+const isResolved = ({ approvalId, transactionId }: ApprovalInput, signalled: unknown): signalled is Payment =>
+  isPayment(signalled) &&
+  signalled.phase !== "held" &&
+  signalled.request.transactionId === transactionId &&
+  signalled.approval?.id === approvalId;
 
 const describe = (input: ApprovalInput, state: string): string =>
   [

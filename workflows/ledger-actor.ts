@@ -3,7 +3,7 @@ import { type Account, type Ledger, summaryOf } from "../src/domain/ledger/state
 import { type LedgerCommand, type LedgerSubmitResult, NOTHING_KNOWN } from "../src/messages/ledger.ts";
 import { LedgerSweeps, type SweepPorts } from "./ledger-sweeps.ts";
 
-/** A project's ledger at work, whoever runs it: judges batches, and knows what it is to sweep and when. */
+/** A project's ledger, independent of its host: judges batches, and knows what to sweep and when. */
 export class LedgerActor {
   readonly ledger: Ledger;
   readonly sweeps: LedgerSweeps;

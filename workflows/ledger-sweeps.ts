@@ -3,7 +3,7 @@ import {
   type Due,
   dueNow,
   expedite,
-  isWithItsApproval,
+  isExecutedByApproval,
   postpone,
   type SweepSettings,
 } from "../src/domain/ledger/due.ts";
@@ -62,8 +62,8 @@ interface Backoff {
 type Pool = Exclude<Kind, "payment"> | Rail;
 
 /**
- * What a ledger sees to itself, since nobody has in time: whoever decided may have died before acting. Sweeps run beside the updates, so
- * that one rail that is down holds up nothing else.
+ * What a ledger executes itself, since it was not confirmed in time: the process that decided may have died before acting. Sweeps
+ * run concurrently with updates, so that one rail that is down delays nothing else.
  */
 export class LedgerSweeps {
   readonly #ledger: Ledger;
@@ -207,8 +207,8 @@ export class LedgerSweeps {
       const result = done[index];
       // Somebody else has executed it meanwhile, or it failed; then it is due again after the others.
       if (result === undefined || result.revision === 0) {
-        const why = result?.hasFailed === true ? "failed" : "waits";
-        this.#postpone(agentId, request.transactionId, why, rail);
+        const reason = result?.hasFailed === true ? "failed" : "waits";
+        this.#postpone(agentId, request.transactionId, reason, rail);
       }
       if (result !== undefined) this.#ports.judge(confirmationOf(agentId, result));
     });
@@ -226,8 +226,8 @@ export class LedgerSweeps {
     if (account === undefined || open === undefined) return [];
     const { dueAt: _dueAt, ...rest } = open;
     account.open.set(transactionId, rest);
-    const isTakenOver = isOverdue && isWithItsApproval(open.payment);
-    const executor = isTakenOver ? { executor: "approval" as const } : {};
+    const isTakeover = isOverdue && isExecutedByApproval(open.payment);
+    const executor = isTakeover ? { executor: "approval" as const } : {};
     return [{ profile: profileIn(this.#ledger, account), payment: open.payment, ...executor }];
   }
 
@@ -235,11 +235,11 @@ export class LedgerSweeps {
     return this.#ledger.accounts.get(agentId)?.open.get(transactionId);
   }
 
-  #postpone(agentId: string, transactionId: string, why: "waits" | "failed", rail: Rail): void {
+  #postpone(agentId: string, transactionId: string, reason: "waits" | "failed", rail: Rail): void {
     const account = this.#ledger.accounts.get(agentId);
     if (account === undefined) return;
-    postpone(account, transactionId, this.#ports.now(), why);
-    if (why === "failed" && account.open.get(transactionId)?.isExpedited !== true)
+    postpone(account, transactionId, this.#ports.now(), reason);
+    if (reason === "failed" && account.open.get(transactionId)?.isExpedited !== true)
       this.#failed[rail].set(transactionId, agentId);
   }
 

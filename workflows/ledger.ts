@@ -78,27 +78,27 @@ export async function ledger(input: LedgerInput): Promise<void> {
   const actor = actorOf(input);
   setHandler(submitToLedger, (commands, known) => actor.submit(commands, known), {
     validator: (commands, known) => {
-      refuseUnless(isKnownRevisions(known), "word of how far the ledger has come");
+      refuseUnless(isKnownRevisions(known), "revisions of the ledger");
       refuseBehind(behindOf(actor.ledger, known));
       refuse(ledgerRefusal(commands));
     },
   });
   setHandler(accountQuery, (query) => {
-    refuseUnless(isAccountQueryInput(query), "question about an account");
+    refuseUnless(isAccountQueryInput(query), "account query");
     return accountView(actor.ledger, query, Date.now());
   });
   setHandler(capsQuery, () => capsView(actor.ledger));
   setHandler(teamBudgetsQuery, (teamId) => teamBudgets(actor.ledger, teamId));
   setHandler(ledgerStateQuery, () => ledgerStateView(actor.ledger));
   setHandler(snapshotQuery, (query) => {
-    refuseUnless(isSnapshotQueryInput(query), "question about accounts");
+    refuseUnless(isSnapshotQueryInput(query), "snapshot query");
     return snapshotPage(actor.ledger, query);
   });
   setCurrentDetails(
     `The ledger of project \`${actor.ledger.projectId}\`. The query \`${LEDGER_STATE_QUERY}\` shows caps and totals, \`${ACCOUNT_QUERY}\` an agent's account.`,
   );
   await sweepUntilDone(actor, input.settings);
-  // The task that ends this run has answered its updates already, so nobody is caught between two runs.
+  // The task that ends this run has answered its updates already, so no update is lost between two runs.
   await continueAsNew<typeof ledger>({
     start: { kind: "resume", ledger: packLedger(actor.ledger) },
     settings: input.settings,

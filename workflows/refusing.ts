@@ -8,8 +8,8 @@ import { BEHIND, type Refusal, REFUSED } from "../src/messages/guards/refusals.t
  */
 export function refuse(refusal: Refusal | null): void {
   if (refusal === null) return;
-  const places = refusal.commands.map(({ index, why }) => `${String(index)} is ${why}`).join(", ");
-  const message = places === "" ? "it is no batch of commands" : `of its commands ${places}`;
+  const refused = refusal.commands.map(({ index, why }) => `${String(index)} is ${why}`).join(", ");
+  const message = refused === "" ? "it is no batch of commands" : `of its commands ${refused}`;
   throw ApplicationFailure.create({ type: REFUSED, message, nonRetryable: true, details: [refusal] });
 }
 

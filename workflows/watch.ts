@@ -7,8 +7,8 @@ import { sideTaskQueue } from "../src/messages/task-queues.ts";
 const PASSES_PER_RUN_MAX = 100;
 
 const WHAT = {
-  events: "Makes webhook deliveries of what happens.",
-  deposits: "Looks for deposits into treasuries.",
+  events: "Dispatches events to webhook deliveries.",
+  deposits: "Watches for deposits into treasuries.",
 } as const satisfies Record<Watch, string>;
 
 /** Keeps one worker at a time on a watch, for good; another takes over when it dies. */

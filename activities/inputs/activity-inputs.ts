@@ -22,8 +22,8 @@ type Input<K extends keyof Activities> = Parameters<Activities[K]>[0];
 const ofPayment = exactly<Input<"executeApproved">>({ profile, payment });
 
 /**
- * What each activity may be given. Whoever reaches Temporal can schedule any activity with any input, so each is held against
- * this before it begins; an activity that is not here is never run.
+ * What each activity may be given. Anybody with access to Temporal can schedule any activity with any input, so each input is
+ * validated before it begins; an activity that is not here is never run.
  */
 export const ACTIVITY_INPUTS: { readonly [K in keyof Activities]-?: z.ZodType<Input<K>> } = {
   executePayments: exactly<Input<"executePayments">>({ payments: items(unfinished) }),
@@ -67,7 +67,7 @@ const inputs: ReadonlyMap<string, z.ZodType> = new Map(Object.entries(ACTIVITY_I
 export function refusedInput(activity: string, args: readonly unknown[]): string | null {
   const schema = inputs.get(activity);
   if (schema === undefined) return "there is no such activity";
-  if (args.length > 1) return "it was given more than one argument";
+  if (args.length > 1) return "it has more than one argument";
   const parsed = schema.safeParse(args[0]);
   if (parsed.success) return null;
   const [issue] = parsed.error.issues;

@@ -5,10 +5,10 @@ import { type AgentDocument, COLLECTIONS } from "../../src/store/documents.ts";
 
 type AgentScope = Pick<AgentDocument, "organizationId" | "projectId" | "teamId">;
 
-/** Places in memory; each is read once. */
+/** Cached scopes; each is read once. */
 const CACHED_SCOPES_MAX = 50_000;
 
-/** The organization, project and team of agents, from their records. None ever moves, so what was read once stays good. */
+/** The organization, project and team of agents, from their records. None ever moves, so cached scopes stay valid. */
 export class AgentScopes {
   readonly #agents: Collection<AgentDocument>;
   readonly #cached = new LRUCache<string, AgentScope>({ max: CACHED_SCOPES_MAX });

@@ -23,7 +23,7 @@ export interface Exporting {
   readonly token: string;
 }
 
-const LOOK_MS = 200;
+const POLL_MS = 200;
 const ANSWER_MS = 10_000;
 const LINE_END = 0x0a;
 
@@ -68,7 +68,7 @@ class ResidentWatch {
     await this.#look();
     this.#timer = setInterval(() => {
       this.#looking = this.#looking.then(() => this.#look());
-    }, LOOK_MS);
+    }, POLL_MS);
   }
 
   async end(): Promise<ExportResult["residentBytes"]> {

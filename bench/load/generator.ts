@@ -1,4 +1,4 @@
-import type { LoadTaken } from "../cases.ts";
+import type { LoadMeasured } from "../cases.ts";
 import { type Role, runRole } from "../processes/role.ts";
 import { LoadClient } from "./client.ts";
 import type { Load, RequestTemplate } from "./messages.ts";
@@ -18,7 +18,7 @@ class LoadRun {
     this.#client = new LoadClient(load.port, load.connections);
   }
 
-  async measure(): Promise<LoadTaken> {
+  async measure(): Promise<LoadMeasured> {
     const startedAt = performance.now();
     const endsAt = startedAt + Math.min(this.#load.seconds, LOAD_SECONDS_MAX) * 1_000;
     await Promise.all(Array.from({ length: this.#load.connections }, () => this.#connection(endsAt)));

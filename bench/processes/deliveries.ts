@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import express from "express";
 import { listen } from "../../server/http/server.ts";
-import { TOLD_EVENT } from "../systems/system.ts";
+import { DELIVERED_EVENT } from "../systems/system.ts";
 import { type Role, runRole } from "./role.ts";
 import { type ServiceConfig, startService } from "./service.ts";
 
@@ -11,7 +11,7 @@ export interface EventsPort {
 }
 
 /** An event that was told. */
-export interface Told {
+export interface DeliveredEvent {
   readonly id: string;
   /** Epoch milliseconds. */
   readonly at: number;
@@ -24,8 +24,10 @@ await runRole(async (config): Promise<Role> => {
   const app = express();
   app.disable("etag");
   app.post("/agents/:id/events", async (request, response) => {
-    const told: Told = { id: `evt_${randomUUID()}`, at: Date.now() };
-    await running.journal.publishLifecycle(request.params.id, [{ ...told, type: TOLD_EVENT, revision: 0 }]);
+    const told: DeliveredEvent = { id: `evt_${randomUUID()}`, at: Date.now() };
+    await running.journal.publishLifecycle(request.params.id, [
+      { ...told, type: DELIVERED_EVENT, revision: 0 },
+    ]);
     response.status(201).json(told);
   });
   events.serve(app);

@@ -10,7 +10,7 @@ export interface PagesConfig {
 }
 
 /** What came to all pages, of those payments whose purpose says when they were asked for. */
-export interface PagesSeen {
+export interface PageEvents {
   readonly open: number;
   readonly bytes: number;
   /** From before an agent asked until its approval was on a page, for each approval and page. */
@@ -48,7 +48,7 @@ async function start(config: PagesConfig): Promise<Role> {
   for (let index = 0; index < config.pages; index += 1) await openPage(config, index);
   return {
     port: null,
-    answer: () => Promise.resolve(seen satisfies PagesSeen),
+    answer: () => Promise.resolve(seen satisfies PageEvents),
     stop: () => Promise.resolve(),
   };
 }

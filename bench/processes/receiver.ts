@@ -8,7 +8,7 @@ import type { Identity } from "../../scripts/certificates/authority.ts";
 import { listen } from "../../server/http/server.ts";
 import { deliveryId } from "../../src/domain/webhooks/delivery-id.ts";
 import { verifyWebhook } from "../../src/webhooks/verify-webhook.ts";
-import type { Told } from "./deliveries.ts";
+import type { DeliveredEvent } from "./deliveries.ts";
 import { type Role, runRole } from "./role.ts";
 
 export interface ReceiverConfig {
@@ -42,7 +42,7 @@ const HOST = "127.0.0.1";
 const DELIVERED_MS = 14_000;
 
 /** What has come, and who waits for what. */
-class Book {
+class Inbox {
   readonly #received = new Map<string, string>();
   readonly #waiting = new Map<string, () => void>();
   forged = 0;
@@ -73,24 +73,24 @@ class Book {
   }
 }
 
-const book = new Book();
+const inbox = new Inbox();
 const secrets: string[] = [];
 
 async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const rawBody = await buffer(request);
   const verified = verifyWebhook({ rawBody, headers: request.headers, secret: secrets });
-  if (verified.ok) book.note(verified.event.id, verified.event.type);
-  else book.forged += 1;
+  if (verified.ok) inbox.note(verified.event.id, verified.event.type);
+  else inbox.forged += 1;
   response.writeHead(verified.ok ? 204 : 400).end();
 }
 
-const kept = new Agent({ keepAlive: true });
+const keepAliveAgent = new Agent({ keepAlive: true });
 
 /** Has the service tell of an event; what it has told. */
-async function tell(port: number, path: string): Promise<Told> {
-  const asking = httpRequest({ agent: kept, host: HOST, port, method: "POST", path }).end();
+async function tell(port: number, path: string): Promise<DeliveredEvent> {
+  const asking = httpRequest({ agent: keepAliveAgent, host: HOST, port, method: "POST", path }).end();
   const [response] = (await once(asking, "response")) as [IncomingMessage];
-  return (await json(response)) as Told;
+  return (await json(response)) as DeliveredEvent;
 }
 
 /** The port where a request is an event, and is answered once its delivery has come. */
@@ -100,7 +100,7 @@ async function takeEvents({ endpointId, port }: EventsAt): Promise<number> {
   app.disable("etag");
   app.post("/agents/:id/events", async (request, response) => {
     const { at, id } = await tell(port, request.path);
-    const comes = await book.comes(deliveryId(id, endpointId, at));
+    const comes = await inbox.comes(deliveryId(id, endpointId, at));
     response.status(comes ? 200 : 504).json({});
   });
   front.serve(app);
@@ -121,7 +121,7 @@ await runRole(async (given): Promise<Role> => {
     async answer(request) {
       const asked = request as ReceiverRequest;
       if (asked.kind === "trust") secrets.push(asked.secret);
-      return asked.kind === "events" ? { port: await takeEvents(asked.at) } : book.receipts();
+      return asked.kind === "events" ? { port: await takeEvents(asked.at) } : inbox.receipts();
     },
     stop: () => Promise.resolve(server.closeAllConnections()),
   };

@@ -8,7 +8,7 @@ import type { EventsPort } from "../processes/deliveries.ts";
 import type { ServiceConfig } from "../processes/service.ts";
 import { createOrganizationWithAgents } from "./payments.ts";
 import { allDelivered, Receiver } from "./receiver.ts";
-import { portOf, serviceEnvironment, type Site, type System, TOLD_EVENT } from "./system.ts";
+import { portOf, serviceEnvironment, type Site, type System, DELIVERED_EVENT } from "./system.ts";
 
 const ANSWER_MS = 10_000;
 
@@ -24,7 +24,7 @@ export async function startDeliveries(site: Site): Promise<System> {
   const child = await Child.start({ entry: "processes/deliveries.ts", config, profileDir });
   const port = portOf(child.port);
   const { agents: all, token } = await createOrganizationWithAgents(env, port, 1);
-  const endpointId = await receiver.subscribe(port, token, [TOLD_EVENT]);
+  const endpointId = await receiver.subscribe(port, token, [DELIVERED_EVENT]);
   const events = await child.request<EventsPort>(null, ANSWER_MS);
   const frontPort = await receiver.takeEvents({ port: events.port, endpointId });
   const { mongo, db } = await connectMongo(String(env["MONGODB_URI"]));
@@ -41,20 +41,20 @@ export async function startDeliveries(site: Site): Promise<System> {
           body: null,
         })),
       ),
-    async settle(_agents, inAHurry) {
-      if (!inAHurry) await allDelivered(db);
+    async settle(_agents, isQuick) {
+      if (!isQuick) await allDelivered(db);
     },
     course: () => Promise.resolve(null),
     async audit(answered) {
       await allDelivered(db);
       const { forged, received } = await receiver.receipts();
       const counts = {
-        events: await collectionsOf(db).events.countDocuments({ type: TOLD_EVENT }),
+        events: await collectionsOf(db).events.countDocuments({ type: DELIVERED_EVENT }),
         delivered: await webhookCollections(db).deliveries.countDocuments({
-          eventType: TOLD_EVENT,
+          eventType: DELIVERED_EVENT,
           status: "succeeded",
         }),
-        received: received[TOLD_EVENT] ?? 0,
+        received: received[DELIVERED_EVENT] ?? 0,
       };
       if (forged === 0 && Object.values(counts).every((count) => count === answered)) return [];
       const listed = Object.entries(counts).map(([name, count]) => `${String(count)} ${name}`);

@@ -17,7 +17,7 @@ import type { PayingAgent } from "./payments-agents.ts";
 import { BUDGET_CENTS, MASTER_KEY } from "./system.ts";
 
 /** Where the agents are put. */
-export interface Place {
+export interface AgentScope {
   readonly organizationId: string;
   readonly projectId: string;
   readonly teamId: string;
@@ -27,7 +27,7 @@ export interface IdleAgents {
   readonly db: Db;
   readonly temporal: Client;
   readonly taskQueue: string;
-  readonly place: Place;
+  readonly place: AgentScope;
   readonly count: number;
   /** None is begun after that. */
   readonly withinMs: number;
@@ -76,7 +76,7 @@ interface NewAgent {
   readonly apiKey: string;
 }
 
-function newAgents(place: Place, from: number, count: number): NewAgent[] {
+function newAgents(place: AgentScope, from: number, count: number): NewAgent[] {
   const masterKey = MasterKey.parse(MASTER_KEY, "the bench");
   return Array.from({ length: count }, (_none, index) => {
     const apiKey = formatApiKey("agent", randomBytes);
@@ -96,7 +96,7 @@ async function insert(db: Db, records: readonly AgentDocument[]): Promise<void> 
 /** Repeated until the ledger answers: the worker may still be busy with the actors that were started, and an account is opened once. */
 async function openAccounts(
   actors: TemporalActors,
-  place: Place,
+  place: AgentScope,
   records: readonly AgentDocument[],
 ): Promise<void> {
   const until = performance.now() + OPENED_MS;
@@ -121,7 +121,7 @@ const accountOf = ({ _id, key, name, policy, teamId }: AgentDocument): LedgerCom
 });
 
 function recordOf(
-  place: Place,
+  place: AgentScope,
   number: number,
   { apiKey, hash }: { readonly apiKey: string; readonly hash: string },
 ): AgentDocument {

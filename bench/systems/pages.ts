@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { Child } from "../child.ts";
-import type { PagesConfig, PagesSeen } from "../processes/pages.ts";
+import type { PagesConfig, PageEvents } from "../processes/pages.ts";
 import { percentile } from "../statistics.ts";
 import { callTo, type PayingAgent, postTo } from "./payments-agents.ts";
 import { BUDGET_CENTS, ORDER } from "./system.ts";
@@ -12,7 +12,7 @@ const PAGES = 500;
 /** As many streams as a session may have. */
 const OF_A_SESSION = 8;
 /** An approval is requested so often. */
-const ASKED_EVERY_MS = 1_000;
+const REQUEST_INTERVAL_MS = 1_000;
 /** The pages show an approval within so long, at the 95th percentile. */
 const SHOWN_MS = 500;
 const ANSWER_MS = 10_000;
@@ -57,7 +57,7 @@ export async function openPages({ port, teamId, token }: Scene): Promise<Beside>
       const order = { ...ORDER, purpose: `asked/${at}/`, idempotencyKey: `asked-${at}` };
       const { approval } = paid.parse(await postTo(port, "/v1/payments", order, apiKey));
       approvals.push(approval.id);
-      await sleep(ASKED_EVERY_MS);
+      await sleep(REQUEST_INTERVAL_MS);
     }
   })();
   return {
@@ -68,8 +68,8 @@ export async function openPages({ port, teamId, token }: Scene): Promise<Beside>
     async finish(fresh) {
       ending.abort();
       await asking;
-      await sleep(ASKED_EVERY_MS);
-      const seen = await child.request<PagesSeen>(null, ANSWER_MS);
+      await sleep(REQUEST_INTERVAL_MS);
+      const seen = await child.request<PageEvents>(null, ANSWER_MS);
       for (const id of approvals) await callTo(port, "POST", `/v1/approvals/${id}/approve`, undefined, fresh);
       await child.stop();
       return judged(seen, approvals.length);
@@ -78,7 +78,7 @@ export async function openPages({ port, teamId, token }: Scene): Promise<Beside>
 }
 
 /** What the pages did not show, or too late. */
-function judged({ approvalsMs, bytes, open }: PagesSeen, asked: number): string[] {
+function judged({ approvalsMs, bytes, open }: PageEvents, asked: number): string[] {
   const sorted = approvalsMs.toSorted((a, b) => a - b);
   const [p50, p95] = [percentile(sorted, 0.5), percentile(sorted, 0.95)];
   process.stderr.write(

@@ -14,7 +14,7 @@ export interface Books {
   /** Payments that were answered with success. */
   readonly answered: number;
   /** What the rail's own books say, by name. */
-  readonly booked: Readonly<Record<string, number>>;
+  readonly onRail: Readonly<Record<string, number>>;
 }
 
 /**
@@ -25,7 +25,7 @@ export async function auditPayments(
   db: Db,
   organizationId: string,
   accounts: readonly AccountSnapshot[],
-  { answered, booked }: Books,
+  { answered, onRail }: Books,
 ): Promise<string[]> {
   const transactions = db.collection(COLLECTIONS.transactions);
   const approved = await transactions
@@ -38,7 +38,7 @@ export async function auditPayments(
     answered,
     transactions: await transactions.countDocuments({ organizationId }),
     approved: approved.reduce((sum, { count }) => sum + count, 0),
-    ...booked,
+    ...onRail,
     "spent by the ledger": accounts.reduce((sum, { spentCents }) => sum + spentCents, 0) / ORDER.amountCents,
   };
   const agree = Object.values(counts).every((count) => count === answered);
@@ -47,13 +47,13 @@ export async function auditPayments(
 }
 
 /** The card processor's ledger. */
-export const bookedByProcessor = async (db: Db, organizationId: string) => ({
+export const capturedByProcessor = async (db: Db, organizationId: string) => ({
   "ledger entries": await db.collection(COLLECTIONS.sandboxCardLedger).countDocuments({ organizationId }),
   "ledger entries of approved transactions": await ledgerEntriesOfApproved(db, organizationId),
 });
 
 /** The audit log's. */
-export const keptDecisions = async (db: Db, organizationId: string) => ({
+export const auditedDecisions = async (db: Db, organizationId: string) => ({
   "decisions in the audit log": await db
     .collection(AUDIT_LOG)
     .countDocuments({ organizationId, action: "decidePayment" }),

@@ -14,7 +14,7 @@ import { type Case, SPREAD_AGENTS } from "../cases.ts";
 import { Child } from "../child.ts";
 import { Histories } from "../histories.ts";
 import type { ServiceConfig } from "../processes/service.ts";
-import { auditPayments, bookedByProcessor, keptDecisions } from "./payments-audit.ts";
+import { auditPayments, capturedByProcessor, auditedDecisions } from "./payments-audit.ts";
 import { CAPPED_TEAMS, createTeam, differingUse, setCaps } from "./caps.ts";
 import { createAgents, type PayingAgent, signIn } from "./payments-agents.ts";
 import { allDelivered, deliveredPayments, Receiver, strand } from "./receiver.ts";
@@ -43,7 +43,7 @@ interface Paying {
    * Pays in an organization of its own on the service that the payments by card are measured on, where that runs: two starts of the same
    * code differ by more than what is measured.
    */
-  readonly isBesidePayments?: boolean;
+  readonly sharesPaymentsService?: boolean;
   /** Teams that the agents are in by turns. */
   readonly teams: number;
   readonly auditsPaymentDecisions?: boolean;
@@ -63,7 +63,7 @@ interface Paying {
     place: PaidIn,
   ) => Promise<readonly string[]>;
   /** What the rail's own books have of approved payments, by name. */
-  readonly booked: (db: Db, organizationId: string, site: Site) => Promise<Readonly<Record<string, number>>>;
+  readonly onRail: (db: Db, organizationId: string, site: Site) => Promise<Readonly<Record<string, number>>>;
   /** What its webhooks are sent to; none by default. */
   readonly hooks?: Hooks;
   /** What goes on beside it. */
@@ -100,7 +100,7 @@ const BY_CARD: Paying = {
   teams: 1,
   order: ORDER,
   prepare: () => Promise.resolve(0),
-  booked: bookedByProcessor,
+  onRail: capturedByProcessor,
 };
 
 /** The same service, but for the decisions on its payments, which are not kept: what do they cost? */
@@ -111,14 +111,14 @@ const FROM_WALLETS: Paying = {
   teams: 1,
   order: TRANSFER,
   prepare: prepareWallets,
-  booked: (db, _organizationId, { evmRpcUrl }) => spentOnChain(db, evmRpcUrl),
+  onRail: (db, _organizationId, { evmRpcUrl }) => spentOnChain(db, evmRpcUrl),
 };
 
 /** The same with a cap over each team and one over the project; none is ever reached. */
 const UNDER_CAPS: Paying = {
   ...BY_CARD,
   name: "capped",
-  isBesidePayments: true,
+  sharesPaymentsService: true,
   teams: CAPPED_TEAMS,
   prepare: async (_agents, port, token, place) => {
     await setCaps(port, token, place);
@@ -162,10 +162,10 @@ export const startPaymentsAmong = (site: Site, count: number): Promise<System> =
 
 /** The same while the hot agent sends 200 payments at a time. */
 export const startPaymentsBesideRunaway = (site: Site): Promise<System> =>
-  startPaying(site, { ...BY_CARD, name: "runaway", isBesidePayments: true, hasRunaway: true });
+  startPaying(site, { ...BY_CARD, name: "runaway", sharesPaymentsService: true, hasRunaway: true });
 
 /** The same with an endpoint that is told of everything. */
-export async function startToldPayments(site: Site): Promise<System> {
+export async function startNotifiedPayments(site: Site): Promise<System> {
   const receiver = await Receiver.start(site, "told", "answers");
   return startPaying(site, {
     ...BY_CARD,
@@ -175,8 +175,8 @@ export async function startToldPayments(site: Site): Promise<System> {
       open: async ({ port, token }) => void (await receiver.subscribe(port, token, ["*"])),
       settle: allDelivered,
     },
-    booked: async (db, organizationId) => ({
-      ...(await bookedByProcessor(db, organizationId)),
+    onRail: async (db, organizationId) => ({
+      ...(await capturedByProcessor(db, organizationId)),
       ...(await deliveredPayments(db, receiver)),
     }),
   });
@@ -208,7 +208,7 @@ export const startPaymentsBesidePages = (site: Site): Promise<System> =>
 async function startPaying(site: Site, paying: Paying): Promise<System> {
   const {
     begin,
-    booked,
+    onRail,
     hasRunaway = false,
     hooks,
     auditsPaymentDecisions = true,
@@ -265,10 +265,10 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
         body: order,
       }));
     },
-    async settle(agents, inAHurry) {
+    async settle(agents, isQuick) {
       await runaway?.stop();
-      await settle(() => accountsOf(runaway === null ? agentsOf(agents) : all), inAHurry);
-      if (!inAHurry) await hooks?.settle(db);
+      await settle(() => accountsOf(runaway === null ? agentsOf(agents) : all), isQuick);
+      if (!isQuick) await hooks?.settle(db);
     },
     course: () => histories.courseOf([ledgerId]),
     async audit(answered) {
@@ -278,10 +278,10 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
       const payments = answered + prepared + (beside?.payments ?? 0) + (runaway?.paid ?? 0);
       const { organizationId } = place;
       const books = {
-        ...(await booked(db, organizationId, site)),
-        ...(auditsPaymentDecisions ? await keptDecisions(db, organizationId) : {}),
+        ...(await onRail(db, organizationId, site)),
+        ...(auditsPaymentDecisions ? await auditedDecisions(db, organizationId) : {}),
       };
-      const found = await auditPayments(db, organizationId, accounts, { answered: payments, booked: books });
+      const found = await auditPayments(db, organizationId, accounts, { answered: payments, onRail: books });
       if (used === undefined) return [...wrong, ...found];
       const spentCents = payments * ORDER.amountCents;
       // The session that the caps were set with may be over by now.
@@ -307,8 +307,8 @@ interface Host {
 const shared = new WeakMap<Site, { readonly host: Host; users: number }>();
 
 async function hostOf(site: Site, paying: Paying): Promise<Host> {
-  const { hooks, isBesidePayments = false, auditsPaymentDecisions = true, name } = paying;
-  const isShared = isBesidePayments || name === BY_CARD.name;
+  const { hooks, sharesPaymentsService = false, auditsPaymentDecisions = true, name } = paying;
+  const isShared = sharesPaymentsService || name === BY_CARD.name;
   const known = isShared ? shared.get(site) : undefined;
   if (known !== undefined) {
     known.users += 1;
@@ -357,7 +357,7 @@ export async function createOrganizationWithAgents(
 /** Waits until the ledger has seen everything through: nothing open; unless in a hurry, records written too. */
 async function settle(
   accountsOf: () => Promise<readonly AccountSnapshot[]>,
-  inAHurry: boolean,
+  isQuick: boolean,
 ): Promise<void> {
   const deadline = Date.now() + SETTLE_MS;
   for (;;) {
@@ -368,5 +368,5 @@ async function settle(
     if (Date.now() > deadline) throw new Error("the ledger does not come to rest");
     await sleep(SETTLE_POLL_MS);
   }
-  if (!inAHurry) await sleep(RECORDED_MS);
+  if (!isQuick) await sleep(RECORDED_MS);
 }

@@ -15,7 +15,7 @@ const HOST = "127.0.0.1";
 const ANSWER_MS = 10_000;
 /** Many more than a load leaves behind. */
 const DELIVERED_MS = 120_000;
-const LOOK_MS = 200;
+const POLL_MS = 200;
 
 /** Deliveries that hang: each of the endpoints has as many of them as there are events. */
 const STUCK_ENDPOINTS = 5;
@@ -87,7 +87,7 @@ async function until(what: string, holds: () => Promise<boolean>): Promise<void>
   const deadline = Date.now() + DELIVERED_MS;
   while (!(await holds())) {
     if (Date.now() > deadline) throw new Error(`${what}: that takes too long`);
-    await sleep(LOOK_MS);
+    await sleep(POLL_MS);
   }
 }
 

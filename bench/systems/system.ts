@@ -30,7 +30,7 @@ export interface System {
    * Waits until nothing of the load is left to do, so that it does not count against the next system; in a hurry,
    * only until no money is under way.
    */
-  settle(agents: Case["agents"], inAHurry: boolean): Promise<void>;
+  settle(agents: Case["agents"], isQuick: boolean): Promise<void>;
   /** What its actors' histories have grown to; null for a system without any, or whose growth nobody asks for. */
   course(agents: Case["agents"]): Promise<Course | null>;
   /** What disagrees between its books and the requests that were answered with success; empty: nothing. */
@@ -55,7 +55,7 @@ export const TRANSFER = {
 } as const;
 
 /** What is told of agents where only the delivery counts. */
-export const TOLD_EVENT = "agent.paused";
+export const DELIVERED_EVENT = "agent.paused";
 
 /** More than any run spends. */
 export const BUDGET_CENTS = 100_000_000_000;

@@ -1,7 +1,7 @@
 import { type Db, MongoClient } from "mongodb";
 import { type ApprovalDocument, COLLECTIONS } from "../../src/store/documents.ts";
 import { approvalEntry } from "./audit/entries.ts";
-import type { ApprovalEntry } from "./audit/told.ts";
+import type { ApprovalEntry } from "./audit/delivered.ts";
 
 /** What each role runs with: the least that is allowed. */
 export const RETENTION_DAYS = 2;
@@ -19,7 +19,7 @@ const CALL_MS = 10_000;
 
 /** Where each retention counts from. Deliveries of webhooks are left: the audit holds them against what came. */
 const COUNTED_FROM = [
-  { name: COLLECTIONS.events, field: "doneAt" },
+  { name: COLLECTIONS.events, field: "dispatchedAt" },
   { name: COLLECTIONS.approvals, field: "closedAt" },
   { name: COLLECTIONS.keyDeliveries, field: "endedAt" },
   { name: COLLECTIONS.creates, field: "createdAt" },

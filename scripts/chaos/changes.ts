@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Asked } from "./owner.ts";
+import { type OwnerRequest } from "./owner.ts";
 import { type Answer, codeOf, isPassing } from "./http.ts";
 import type { Random } from "../random.ts";
 import type { PayingAgent, Tenant } from "./tenant.ts";
@@ -29,7 +29,7 @@ export class Changes {
   readonly #stopped: Stopped[];
   readonly #pausing = new Set<string>();
   /** Until when a request to resume an agent that had no answer may still come to something. */
-  readonly #resumedLate: Map<string, number>;
+  readonly #lateResumes: Map<string, number>;
   made = 0;
 
   constructor(tenant: Tenant, brief: PayingAgent, random: Random, known: KnownStops) {
@@ -37,7 +37,7 @@ export class Changes {
     this.#brief = brief;
     this.#random = random;
     this.#stopped = known.stopped;
-    this.#resumedLate = known.resumedLate;
+    this.#lateResumes = known.lateResumes;
     this.#working = Promise.all([this.#change(), this.#archive(brief)]);
     // What went wrong is told by `stop`.
     this.#working.catch(() => undefined);
@@ -103,12 +103,12 @@ export class Changes {
     const path = `/v1/agents/${id}`;
     await this.#until(() => this.#tenant.owner.ask({ method: "POST", path: `${path}/pause` }));
     const from = Date.now();
-    const isCertain = (this.#resumedLate.get(id) ?? 0) < from;
+    const isCertain = (this.#lateResumes.get(id) ?? 0) < from;
     await this.#sleep(lastsMs);
     if (isCertain) this.#stopped.push({ agentId: id, from, until: Date.now() });
     await this.#until(async () => {
       const answer = await this.#tenant.owner.ask({ method: "POST", path: `${path}/resume` });
-      if (isPassing(answer)) this.#resumedLate.set(id, Date.now() + LATE_MS);
+      if (isPassing(answer)) this.#lateResumes.set(id, Date.now() + LATE_MS);
       return answer;
     });
   }
@@ -150,7 +150,7 @@ export class Changes {
 
   async #archive({ id }: PayingAgent): Promise<void> {
     await this.#sleep(this.#random.between(0, ARCHIVED_AFTER_MAX_MS));
-    const request: Asked = { method: "DELETE", path: `/v1/agents/${id}` };
+    const request: OwnerRequest = { method: "DELETE", path: `/v1/agents/${id}` };
     await this.#until(() => this.#tenant.owner.ask(request));
     this.#stopped.push({ agentId: id, from: Date.now(), until: Infinity });
   }
@@ -171,7 +171,7 @@ export class Changes {
 /** Of a run, over all its rounds. */
 export interface KnownStops {
   readonly stopped: Stopped[];
-  readonly resumedLate: Map<string, number>;
+  readonly lateResumes: Map<string, number>;
 }
 
 /** A pause that came late, after its owner had given it up: agents of which the service says that they are paused are resumed. */

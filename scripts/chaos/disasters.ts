@@ -3,7 +3,7 @@ import type { Changes } from "./changes.ts";
 import type { Mishap } from "./chain-proxy.ts";
 import { ENGINES, type EngineName } from "./engines.ts";
 import type { ForeignSender } from "./foreign.ts";
-import type { Place } from "./place.ts";
+import type { Deployment } from "./deployment.ts";
 import type { Random } from "../random.ts";
 import type { Role } from "./role-process.ts";
 
@@ -64,58 +64,58 @@ export interface Accomplices {
 /** Does it, at once. */
 export function strike(
   name: DisasterName,
-  place: Place,
+  deployment: Deployment,
   { changes, foreign }: Accomplices,
   random: Random,
 ): Struck {
   switch (name) {
     case "worker":
     case "server":
-      return killRoles(place, name, random);
+      return killRoles(deployment, name, random);
     case "temporal":
     case "mongod":
     case "anvil":
-      return killEngine(place, name);
+      return killEngine(deployment, name);
     case "everything":
-      return killEverything(place);
+      return killEverything(deployment);
     case "line":
-      return disturbLine(place, random);
+      return disturbLine(deployment, random);
     case "hang":
-      return stopWhileHanging(place, changes, random);
+      return stopWhileHanging(deployment, changes, random);
     case "clocks":
-      return setClocks(place, random);
+      return setClocks(deployment, random);
     case "foreign":
-      return takeNonces(place, foreign, random);
+      return takeNonces(deployment, foreign, random);
   }
 }
 
 /** Some of them, or all. */
-function killRoles(place: Place, role: Role, random: Random): Struck {
-  const roles = place.rolesOf(role);
+function killRoles(deployment: Deployment, role: Role, random: Random): Struck {
+  const roles = deployment.rolesOf(role);
   const victims = random.shuffled(roles).slice(0, random.between(1, roles.length));
   for (const victim of victims) victim.kill();
   const what = `kill -9 ${victims.map((victim) => victim.name).join(", ")}`;
-  return { what, kills: victims.length, over: place.ready() };
+  return { what, kills: victims.length, over: deployment.ready() };
 }
 
-const killEngine = (place: Place, name: EngineName): Struck => ({
+const killEngine = (deployment: Deployment, name: EngineName): Struck => ({
   what: `kill -9 ${name}`,
   kills: 1,
-  over: place.engines.killAndComeBack(name),
+  over: deployment.engines.killAndAwaitRestart(name),
 });
 
 /** As when the machine loses its power. */
-function killEverything(place: Place): Struck {
-  for (const role of place.roles) role.kill();
-  const engines = ENGINES.map((name) => place.engines.killAndComeBack(name));
+function killEverything(deployment: Deployment): Struck {
+  for (const role of deployment.roles) role.kill();
+  const engines = ENGINES.map((name) => deployment.engines.killAndAwaitRestart(name));
   return {
     what: "kill -9 everything at once",
-    kills: place.roles.length + ENGINES.length,
-    over: Promise.all([...engines, place.ready()]),
+    kills: deployment.roles.length + ENGINES.length,
+    over: Promise.all([...engines, deployment.ready()]),
   };
 }
 
-function disturbLine({ line }: Place, random: Random): Struck {
+function disturbLine({ line }: Deployment, random: Random): Struck {
   const ms = random.between(DISTURBED_MIN_MS, DISTURBED_MAX_MS);
   const isCut = random.chance(0.3);
   line.behave(() => (isCut ? "cut-before" : random.pick(ANY_MISHAP)));
@@ -125,7 +125,7 @@ function disturbLine({ line }: Place, random: Random): Struck {
 }
 
 /** Everybody who may be stopped is stopped while the chain says nothing, and some are started again while it still does not. */
-function stopWhileHanging({ line }: Place, changes: Accomplices["changes"], random: Random): Struck {
+function stopWhileHanging({ line }: Deployment, changes: Accomplices["changes"], random: Random): Struck {
   const ms = random.between(DISTURBED_MIN_MS, DISTURBED_MAX_MS);
   line.behave(() => "silence");
   const over = Promise.all([sleep(ms).then(() => line.behave(() => "pass")), changes.stopAll(ms)]);
@@ -137,9 +137,9 @@ function stopWhileHanging({ line }: Place, changes: Accomplices["changes"], rand
 }
 
 /** Some roles' clocks, forward or back, and right again. */
-function setClocks(place: Place, random: Random): Struck {
+function setClocks(deployment: Deployment, random: Random): Struck {
   const ms = random.between(DISTURBED_MIN_MS, DISTURBED_MAX_MS);
-  const victims = random.shuffled(place.roles).slice(0, random.between(1, place.roles.length));
+  const victims = random.shuffled(deployment.roles).slice(0, random.between(1, deployment.roles.length));
   const wrong = victims.map((role) => {
     const offsetMs = random.between(CLOCK_MIN_MS, CLOCK_MAX_MS) * (random.chance(0.5) ? 1 : -1);
     role.setClock(offsetMs);
@@ -150,7 +150,7 @@ function setClocks(place: Place, random: Random): Struck {
 }
 
 /** Somebody else sends by the service's key, at times what the service had signed and could not send yet. */
-function takeNonces({ line }: Place, foreign: ForeignSender, random: Random): Struck {
+function takeNonces({ line }: Deployment, foreign: ForeignSender, random: Random): Struck {
   const times = random.between(1, FOREIGN_MAX);
   const take = async (): Promise<void> => {
     for (let time = 0; time < times; time += 1) {

@@ -57,7 +57,7 @@ export class Engines {
   }
 
   /** kill -9. Resolves when its supervisor has it running again. */
-  async killAndComeBack(name: EngineName): Promise<void> {
+  async killAndAwaitRestart(name: EngineName): Promise<void> {
     const pid = this.#pid(name);
     if (pid === null) throw new Error(`${name} is down already`);
     const back = once(this.#events, `back ${name}`, { signal: AbortSignal.timeout(BACK_MS) });

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { type Received, startTlsReceiver, type TlsReceiver } from "../../test/support/tls-receiver.ts";
-import { type Arrival, arrivalOf } from "./audit/told.ts";
+import { type Arrival, arrivalOf } from "./audit/delivered.ts";
 import { reasonOf } from "./until.ts";
 
 /** Short waits, so that a delivery which met a disaster arrives while its round is being settled. */

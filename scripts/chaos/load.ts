@@ -13,7 +13,7 @@ const REPLAY_SHARE = 0.12;
 const RETRY_MIN_MS = 50;
 const RETRY_MAX_MS = 1_000;
 /** Between two looks of the owner at what waits. */
-const LOOK_MS = 300;
+const POLL_MS = 300;
 const APPROVED_SHARE = 0.45;
 const DENIED_SHARE = 0.2;
 /** Of what is put on hold, what its agent takes back soon after. */
@@ -32,7 +32,7 @@ export interface LoadOptions {
   /** Begins the keys of its payments. */
   readonly name: string;
   /** Whether the services' clocks stay right. */
-  readonly areClocksRight: boolean;
+  readonly areClocksCorrect: boolean;
 }
 
 /**
@@ -61,7 +61,7 @@ export class Load {
   }
 
   async #pay(client: number): Promise<void> {
-    const { agents, areClocksRight, name, tickets } = this.#options;
+    const { agents, areClocksCorrect, name, tickets } = this.#options;
     const random = this.#options.random.fork(`client ${String(client)}`);
     while (!this.#stopping.signal.aborted) {
       const known = tickets.all;
@@ -71,7 +71,7 @@ export class Load {
       }
       this.#number += 1;
       const key = `${name}-${String(this.#number)}`;
-      const ticket = tickets.open(newOrder({ random, agents, key, areClocksRight }));
+      const ticket = tickets.open(newOrder({ random, agents, key, areClocksCorrect }));
       await this.#see(ticket);
       if (random.chance(CANCELLED_SHARE)) await this.#cancel(ticket);
     }
@@ -104,7 +104,7 @@ export class Load {
       const listed = answer.status === 200 ? approvals.parse(answer.body).approvals : [];
       const fresh = listed.filter(({ id }) => !this.#decided.has(id)).slice(0, DECIDED_MAX);
       await Promise.all(fresh.map(({ id }) => this.#decideOne(id, random)));
-      await sleep(LOOK_MS, undefined, { signal }).catch(() => undefined);
+      await sleep(POLL_MS, undefined, { signal }).catch(() => undefined);
     }
   }
 

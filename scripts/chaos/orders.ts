@@ -36,17 +36,17 @@ export interface OrderOptions {
   readonly agents: readonly PayingAgent[];
   readonly key: string;
   /** Whether the services' clocks stay right. */
-  readonly areClocksRight: boolean;
+  readonly areClocksCorrect: boolean;
 }
 
 /** Makes up orders, each under a key of its own. */
-export function newOrder({ agents, areClocksRight, key, random }: OrderOptions): Order {
+export function newOrder({ agents, areClocksCorrect, key, random }: OrderOptions): Order {
   const agent = random.pick(agents);
   const amountCents = random.between(1, AMOUNT_MAX_CENTS);
   if (random.chance(WALLET_SHARE)) {
     return { agent, key, rail: "wallet", to: random.pick(RECIPIENTS), amountCents };
   }
-  const odd = areClocksRight ? [...ODD_MERCHANTS, ...LATER_MERCHANTS] : ODD_MERCHANTS;
+  const odd = areClocksCorrect ? [...ODD_MERCHANTS, ...LATER_MERCHANTS] : ODD_MERCHANTS;
   const to = random.pick(random.chance(ODD_SHARE) ? odd : MERCHANTS);
   return { agent, key, rail: "card", to, amountCents };
 }

@@ -16,7 +16,7 @@ const STEP_UP_AGAIN_MS = 150_000;
 const session = z.object({ token: z.string() });
 const enrolled = z.object({ secret: z.string() });
 
-export type Asked = Omit<Request, "token">;
+export type OwnerRequest = Omit<Request, "token">;
 
 /** The owner of an organization at work: signed in, with a second factor, stepped up as long as it takes. */
 export class Owner {
@@ -50,12 +50,12 @@ export class Owner {
   }
 
   /** Once; a missing answer and refusals are answers too. */
-  ask(request: Asked): Promise<Answer> {
+  ask(request: OwnerRequest): Promise<Answer> {
     return this.#service.ask({ ...request, token: this.#token });
   }
 
   /** Until it is done: what is asked for here must be repeatable. */
-  async do(what: string, request: Asked | (() => Asked)): Promise<unknown> {
+  async do(what: string, request: OwnerRequest | (() => OwnerRequest)): Promise<unknown> {
     let last = "";
     for (let tries = 0; tries < TRIES_MAX; tries += 1) {
       const answer = await this.ask(typeof request === "function" ? request() : request);

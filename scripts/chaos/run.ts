@@ -11,7 +11,7 @@ import { finish, Load } from "./load.ts";
 import { Changes, type KnownStops, resumeAll } from "./changes.ts";
 import { Service } from "./http.ts";
 import type { ChaosOptions } from "./options.ts";
-import { Place } from "./place.ts";
+import { Deployment } from "./deployment.ts";
 import { Random } from "../random.ts";
 import { type ChaosResult, type RoundResult, roundText } from "./report.ts";
 import { Tenant } from "./tenant.ts";
@@ -40,13 +40,13 @@ export async function runChaos(options: ChaosOptions, say: Say): Promise<ChaosRe
   const interrupted = interruption();
   let passed = false;
   try {
-    const place = await Promise.race([Place.start(dataDir, say), interrupted]);
+    const deployment = await Promise.race([Deployment.start(dataDir, say), interrupted]);
     try {
-      const result = await Promise.race([new ChaosRun(options, place, say).all(), interrupted]);
+      const result = await Promise.race([new ChaosRun(options, deployment, say).all(), interrupted]);
       ({ passed } = result);
       return { ...result, dataDir: options.keep && !passed ? dataDir : null };
     } finally {
-      await place.stop();
+      await deployment.stop();
     }
   } finally {
     if (passed || !options.keep) await rm(dataDir, { recursive: true, force: true, maxRetries: 5 });
@@ -69,36 +69,36 @@ const differencesIn = (reader: Reader, scope: Scope): Promise<readonly string[]>
     .books(scope)
     .then(compare, (error: unknown) => [`the books can't be read: ${reasonsOf(error).join(": ")}`]);
 
-interface BooksAtHand {
+interface CurrentBooks {
   readonly reader: Reader;
   readonly aging: Aging;
 }
 
 class ChaosRun {
   readonly #options: ChaosOptions;
-  readonly #place: Place;
+  readonly #deployment: Deployment;
   readonly #say: Say;
   readonly #random: Random;
   readonly #tickets: Tickets;
   readonly #foreign: ForeignSender;
   readonly #tenants: Tenant[] = [];
-  readonly #stops: KnownStops = { stopped: [], resumedLate: new Map() };
+  readonly #stops: KnownStops = { stopped: [], lateResumes: new Map() };
   /** Oddities and endings that rounds have reported already. */
   readonly #reported = new Set<string>();
 
-  constructor(options: ChaosOptions, place: Place, say: Say) {
+  constructor(options: ChaosOptions, deployment: Deployment, say: Say) {
     this.#options = options;
-    this.#place = place;
+    this.#deployment = deployment;
     this.#say = say;
     this.#random = new Random(options.seed);
-    this.#tickets = new Tickets(new Service(place.baseUrls));
-    this.#foreign = new ForeignSender(place);
+    this.#tickets = new Tickets(new Service(deployment.baseUrls));
+    this.#foreign = new ForeignSender(deployment);
   }
 
   async all(): Promise<ChaosResult> {
     const startedAt = new Date();
-    const reader = await Reader.open(this.#place);
-    const aging = await Aging.open(this.#place.addresses.mongodbUri);
+    const reader = await Reader.open(this.#deployment);
+    const aging = await Aging.open(this.#deployment.addresses.mongodbUri);
     try {
       const rounds: RoundResult[] = [];
       for (const [index, disaster] of this.#disasters().entries()) {
@@ -118,7 +118,7 @@ class ChaosRun {
         kills: rounds.reduce((sum, { kills }) => sum + kills, 0),
         payments: scope.tickets.length,
         retries: this.#tickets.retries,
-        deliveries: this.#place.letterbox.requests,
+        deliveries: this.#deployment.letterbox.requests,
         chainTransactions: await reader.chainTransactions(),
         foreignTransactions: this.#foreign.sent.length,
         agedRecords: aging.aged,
@@ -139,7 +139,7 @@ class ChaosRun {
     return chosen.slice(0, this.#options.rounds);
   }
 
-  async #round(round: number, disaster: DisasterName, books: BooksAtHand): Promise<RoundResult> {
+  async #round(round: number, disaster: DisasterName, books: CurrentBooks): Promise<RoundResult> {
     const random = this.#random.fork(`round ${String(round)}`);
     const tickets = this.#tickets;
     const tenant = await this.#tenantOf(round);
@@ -155,7 +155,7 @@ class ChaosRun {
       tickets,
       random: random.fork("load"),
       name: String(round),
-      areClocksRight: disaster !== "clocks",
+      areClocksCorrect: disaster !== "clocks",
     });
     const changes = new Changes(tenant, brief, random.fork("changes"), this.#stops);
     const startedAt = performance.now();
@@ -163,7 +163,7 @@ class ChaosRun {
     await sleep(atMs);
     const { kills, over, what } = strike(
       disaster,
-      this.#place,
+      this.#deployment,
       { changes, foreign: this.#foreign },
       random.fork("disaster"),
     );
@@ -190,7 +190,7 @@ class ChaosRun {
   /** Waits until nothing is left to do, then compares. What does not come to rest is a difference too. */
   async #settle(
     tenant: Tenant,
-    { aging, reader }: BooksAtHand,
+    { aging, reader }: CurrentBooks,
   ): Promise<{ ms: number; differences: readonly string[] }> {
     const startedAt = performance.now();
     const scope = this.#scope([tenant], RECEIPTS_PER_ROUND, aging);
@@ -215,7 +215,7 @@ class ChaosRun {
       await current.owner.freshen();
       return current;
     }
-    const tenant = await Tenant.create(this.#place, this.#tenants.length + 1);
+    const tenant = await Tenant.create(this.#deployment, this.#tenants.length + 1);
     this.#tenants.push(tenant);
     return tenant;
   }
@@ -240,7 +240,7 @@ class ChaosRun {
   }
 
   #newOddities(): string[] {
-    const { endings, engines } = this.#place;
+    const { endings, engines } = this.#deployment;
     const fresh = [...this.#tickets.oddities, ...endings].filter((line) => !this.#reported.has(line));
     for (const line of fresh) this.#reported.add(line);
     return engines.fatal === null ? fresh : [...fresh, `an engine stays down: ${engines.fatal}`];

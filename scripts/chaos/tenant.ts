@@ -3,7 +3,7 @@ import { createOrganization } from "../../server/admin/create-organization.ts";
 import { Service } from "./http.ts";
 import type { Letterbox, Letters } from "./letterbox.ts";
 import { Owner, PASSWORD } from "./owner.ts";
-import type { Place } from "./place.ts";
+import type { Deployment } from "./deployment.ts";
 
 const SET_UP_TRIES_MAX = 60;
 
@@ -64,8 +64,8 @@ const BRIEF: Character = {
 };
 
 /** Room that capped rounds leave under each cap; some payments do not fit. */
-const TEAM_ROOM_CENTS = 8_000;
-const PROJECT_ROOM_CENTS = 14_000;
+const TEAM_MARGIN_CENTS = 8_000;
+const PROJECT_MARGIN_CENTS = 14_000;
 
 /** The highest that a cap may have been since all of its usage fitted, with the team (null: all agents) that it is over. */
 export interface CapOver {
@@ -113,7 +113,7 @@ export class Tenant {
     this.#teamIds = [teamId];
   }
 
-  static async create({ baseUrls, env, letterbox }: Place, number: number): Promise<Tenant> {
+  static async create({ baseUrls, env, letterbox }: Deployment, number: number): Promise<Tenant> {
     const ownerEmail = `owner-${String(number)}@example.com`;
     const created = await createOrganization(env, {
       name: `Chaos ${String(number)}`,
@@ -148,7 +148,7 @@ export class Tenant {
   async setCaps(isCapped: boolean): Promise<void> {
     for (let tries = 0; tries < SET_UP_TRIES_MAX; tries += 1) {
       const caps = await this.#replaceCaps(
-        isCapped ? { team: TEAM_ROOM_CENTS, project: PROJECT_ROOM_CENTS } : null,
+        isCapped ? { team: TEAM_MARGIN_CENTS, project: PROJECT_MARGIN_CENTS } : null,
       );
       if (caps === null) continue;
       this.caps = caps;

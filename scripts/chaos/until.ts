@@ -3,8 +3,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 const POLL_MS = 200;
 
 /** It did not come to be in time; the message says what was missing last. */
-export class TookTooLong extends Error {
-  override readonly name = "TookTooLong";
+export class WaitTimeout extends Error {
+  override readonly name = "WaitTimeout";
 }
 
 /**
@@ -23,7 +23,7 @@ export async function untilNothingIsMissing(
     );
     const ms = performance.now() - startedAt;
     if (last === null) return ms;
-    if (ms >= withinMs) throw new TookTooLong(`${what}: not within ${String(withinMs / 1_000)} s: ${last}`);
+    if (ms >= withinMs) throw new WaitTimeout(`${what}: not within ${String(withinMs / 1_000)} s: ${last}`);
     await sleep(POLL_MS);
   }
 }

@@ -28,7 +28,7 @@ function fateOf(recipient: string): Recipient {
 interface Entry {
   readonly fate: Fate | "withheld";
   readonly amountCents: number;
-  readonly turnsAt: number;
+  readonly changesAt: number;
   isReversed: boolean;
 }
 
@@ -41,7 +41,7 @@ const DECLINED: RailOutcome = { status: "failed", code: "CARD_DECLINED", reason:
 const WITHHELD: RailOutcome = { status: "withheld" };
 const EMPTY: RailOutcome = { status: "failed", code: "INSUFFICIENT_FUNDS", reason: "Empty." };
 
-const isKept = ({ fate, isReversed }: Entry): boolean =>
+const isCaptured = ({ fate, isReversed }: Entry): boolean =>
   fate !== "bounce" && fate !== "withheld" && !isReversed;
 
 /** A payment processor with books of its own: one effect for a transaction id, whoever calls, and how often. */
@@ -67,8 +67,8 @@ export class Processor {
       this.declines += 1;
       return this.#told(transactionId, DECLINED);
     }
-    const turnsAt = this.#timeline.now + afterMs;
-    this.#entries.set(transactionId, { fate, amountCents, turnsAt, isReversed: false });
+    const changesAt = this.#timeline.now + afterMs;
+    this.#entries.set(transactionId, { fate, amountCents, changesAt, isReversed: false });
     if (fate !== "bounce") {
       this.captures += 1;
       this.#observer.captured(transactionId, amountCents);
@@ -83,7 +83,7 @@ export class Processor {
     const known = this.query(transactionId);
     if (known !== null) return known;
     if (fateOf(recipient).fate === "decline") return this.#told(transactionId, DECLINED);
-    this.#entries.set(transactionId, { fate: "withheld", amountCents, turnsAt: 0, isReversed: false });
+    this.#entries.set(transactionId, { fate: "withheld", amountCents, changesAt: 0, isReversed: false });
     return this.#told(transactionId, WITHHELD);
   }
 
@@ -94,13 +94,13 @@ export class Processor {
   }
 
   /** Cents taken and kept, by transaction. */
-  kept(): Map<string, number> {
-    const kept = [...this.#entries].filter(([, entry]) => isKept(entry));
-    return new Map(kept.map(([transactionId, { amountCents }]) => [transactionId, amountCents]));
+  captured(): Map<string, number> {
+    const captured = [...this.#entries].filter(([, entry]) => isCaptured(entry));
+    return new Map(captured.map(([transactionId, { amountCents }]) => [transactionId, amountCents]));
   }
 
   #outcome(transactionId: string, entry: Entry): RailOutcome {
-    const hasTurned = this.#timeline.now >= entry.turnsAt;
+    const hasTurned = this.#timeline.now >= entry.changesAt;
     switch (entry.fate) {
       case "slow":
         return hasTurned ? { status: "settled", final: true } : { status: "pending" };
@@ -201,9 +201,9 @@ export class Records {
     if (account.revision > known.account.revision) this.agents.set(account.agentId, { ...known, account });
   }
 
-  writeLife(life: AgentSummary): void {
+  writeAgentRecord(life: AgentSummary): void {
     const known = this.#agent(life.agentId);
-    this.#observer.lifeRecorded(life);
+    this.#observer.agentRecorded(life);
     if (life.revision > known.life.revision) this.agents.set(life.agentId, { ...known, life });
   }
 

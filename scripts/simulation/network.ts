@@ -19,7 +19,7 @@ export interface Weather {
   readonly twice: number;
 }
 
-export const CALM: Weather = { lost: 0, late: 0, twice: 0 };
+export const CLEAR: Weather = { lost: 0, late: 0, twice: 0 };
 
 /** A process that can be killed: nothing it waited for ever comes. */
 export class Host {

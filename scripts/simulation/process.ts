@@ -131,21 +131,21 @@ export class ServiceProcess {
     const { agentId } = profile;
     const { approvalWindowSeconds, domain } = this.#surroundings;
     let recordsCheckedThrough = this.ledgers.closedOf(agentId);
-    for (let asks = 0; asks < DECISION_ATTEMPTS_MAX; asks += 1) {
+    for (let attempt = 0; attempt < DECISION_ATTEMPTS_MAX; attempt += 1) {
       const areRecordsChecked = recordsCheckedThrough > 0;
       const { keyHash, fingerprint } = request;
       const { earlier, similarAt, rules } = await this.#call(() =>
-        this.#lookUp(profile, { keyHash, fingerprint }),
+        this.#checkRecords(profile, { keyHash, fingerprint }),
       );
       if (areRecordsChecked && earlier !== undefined) return replayOf(request, earlier);
-      const asked = { ...request, rulesVersions: rules.versions };
+      const requested = { ...request, rulesVersions: rules.versions };
       const withLike = areRecordsChecked && similarAt !== null ? { similarAt } : {};
       const ruled: PaymentRules = { checks: rules.checks, ...withLike };
       const { requestedMs, reply } = await this.ledgers.submitRecorded(profile, {
         kind: "pay",
         agentId,
         keyId,
-        request: asked,
+        request: requested,
         approvalWindowSeconds,
         recordsCheckedThrough,
         ...(rules.checks.length > 0 ? { rules: ruled } : {}),
@@ -157,7 +157,7 @@ export class ServiceProcess {
         case "stale_rules":
           break;
         case "decided":
-          return this.#execute(profile, domain.decidedPayment(asked, reply.decision), {
+          return this.#execute(profile, domain.decidedPayment(requested, reply.decision), {
             decidedSinceMs: requestedMs,
           });
         case "replayed":
@@ -173,7 +173,7 @@ export class ServiceProcess {
     throw new Unavailable("the records do not keep up with the ledger");
   }
 
-  #lookUp(
+  #checkRecords(
     { agentId, teamId }: AgentProfile,
     { keyHash, fingerprint }: Pick<PaymentRequest, "keyHash" | "fingerprint">,
   ) {
@@ -327,7 +327,7 @@ export class ServiceProcess {
     return {
       writePayment: (profile, payment) => this.#call(() => records.writePayment(profile, payment)),
       endOf: (transactionId) => this.#call(() => records.endOf(transactionId)),
-      writeAgent: (summary) => this.#call(() => records.writeLife(summary)),
+      writeAgent: (summary) => this.#call(() => records.writeAgentRecord(summary)),
       writeAccount: (summary) => this.#call(() => records.writeAccount(summary)),
       writeCaps: (_projectId, caps) => this.#call(() => records.writeCaps(caps)),
     };

@@ -65,11 +65,11 @@ export async function runWorld(
   };
 
   while (mayGoOn()) {
-    world.calm(false);
+    world.setWeather(false);
     workload.resume();
     for (let busy = 0; busy < BUSY_STEPS && mayGoOn(); busy += 1) await step();
     workload.pause();
-    world.calm(true);
+    world.setWeather(true);
     // Nobody has a lease any more that was given by the clock as it was.
     const quietAt = world.timeline.now + QUIET_MS;
     while (mayGoOn() && world.timeline.now < quietAt && !isAtRest()) await step();

@@ -1,11 +1,11 @@
 import type { Observer } from "./audit/observer.ts";
 
-const KEPT = 30;
+const TRAIL_ENTRIES_MAX = 30;
 
 /** Remembers the last things that were observed, as values; they become text only when somebody has to read them. */
 export class Trail {
   readonly observer: Observer;
-  readonly #kept: { step: number; what: unknown[] }[] = [];
+  readonly #entries: { step: number; what: unknown[] }[] = [];
   #next = 0;
   step = 0;
 
@@ -35,7 +35,7 @@ export class Trail {
         (actor) => [actor],
       ),
       accountRecorded: (summary) => observer.accountRecorded(summary),
-      lifeRecorded: (summary) => observer.lifeRecorded(summary),
+      agentRecorded: (summary) => observer.agentRecorded(summary),
       paymentRecorded: told(
         "recorded",
         (payment) => observer.paymentRecorded(payment),
@@ -71,13 +71,13 @@ export class Trail {
 
   /** The newest last. */
   lines(): string[] {
-    const inOrder = [...this.#kept.slice(this.#next), ...this.#kept.slice(0, this.#next)];
+    const inOrder = [...this.#entries.slice(this.#next), ...this.#entries.slice(0, this.#next)];
     return inOrder.map(({ step, what }) => `${String(step)} ${what.map(text).join(" ")}`);
   }
 
   #note(...what: unknown[]): void {
-    this.#kept[this.#next] = { step: this.step, what };
-    this.#next = (this.#next + 1) % KEPT;
+    this.#entries[this.#next] = { step: this.step, what };
+    this.#next = (this.#next + 1) % TRAIL_ENTRIES_MAX;
   }
 }
 

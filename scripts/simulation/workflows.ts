@@ -8,7 +8,7 @@ import type { Timeline } from "./timeline.ts";
 
 type Activity = <T>(work: (activities: PaymentActivities) => Promise<T>) => Promise<T>;
 
-const TIMER_LATE_MAX_MS = 120_000;
+const TIMER_DELAY_MAX_MS = 120_000;
 
 interface ApprovalRun {
   told: Payment | null;
@@ -74,7 +74,7 @@ export class DurableWorkflows implements PaymentWorkflows {
       await new Promise<void>((resolve) => {
         run.wake = resolve;
         // A timer fires late where nobody works on it in time.
-        const lateMs = this.#random.chance(0.4) ? this.#random.between(1, TIMER_LATE_MAX_MS) : 0;
+        const lateMs = this.#random.chance(0.4) ? this.#random.between(1, TIMER_DELAY_MAX_MS) : 0;
         this.#timeline.after(Math.max(1, expiresAt - this.#timeline.now) + lateMs, resolve, true);
       });
     }

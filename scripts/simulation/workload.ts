@@ -16,7 +16,7 @@ const DAY = 24 * HOUR;
 
 const AGENTS_AT_FIRST = 10;
 const REPEATS_MAX = 4;
-const KEYS_REMEMBERED = 200;
+const RECENT_KEYS_MAX = 200;
 
 const REVOKE: AgentCommand = { kind: "revoke_key" };
 
@@ -149,7 +149,7 @@ export class Workload {
       keyId: this.#keyOf(profile.agentId),
     };
     this.#orders.push(order);
-    if (this.#orders.length > KEYS_REMEMBERED) this.#orders.shift();
+    if (this.#orders.length > RECENT_KEYS_MAX) this.#orders.shift();
     void this.#place(order);
   }
 

@@ -10,7 +10,7 @@ import { type ActorDependencies, SimulatedAgent, SimulatedLedger } from "./actor
 import type { Books, Observer } from "./audit/observer.ts";
 import { LineBroken, Processor, Records } from "./counterparts.ts";
 import type { Domain } from "./domain.ts";
-import { CALM, Host, Network, Unavailable, type Weather } from "./network.ts";
+import { CLEAR, Host, Network, Unavailable, type Weather } from "./network.ts";
 import { ServiceProcess, type Surroundings } from "./process.ts";
 import { Timeline } from "./timeline.ts";
 import { DurableWorkflows } from "./workflows.ts";
@@ -202,7 +202,7 @@ export class World {
       recordedCaps: new Map([null, ...TEAMS].map((teamId) => [teamId, this.records.cap(teamId)])),
       paymentRecords: this.records.payments,
       pendingApprovals: new Set(this.records.pending.keys()),
-      rail: this.processor.kept(),
+      rail: this.processor.captured(),
     };
   }
 
@@ -212,8 +212,8 @@ export class World {
     return (teamId === null ? ledger.project : levelOf(ledger, teamId)).cap;
   }
 
-  calm(isCalm: boolean): void {
-    this.network.weather = isCalm ? CALM : STORMY;
+  setWeather(isClear: boolean): void {
+    this.network.weather = isClear ? CLEAR : STORMY;
   }
 
   #startProcess(): void {

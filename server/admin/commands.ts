@@ -21,7 +21,7 @@ export const program = new Command("admin").description(
 program
   .command("create-organization")
   .description(
-    "Creates an organization with its owner and waits until it is ready; prints its ids as JSON. The owner's password (at least 12 characters, and hard to guess) is asked for, or read from standard input.",
+    "Creates an organization with its owner and waits until it is ready; prints its ids as JSON. The owner's password (at least 12 characters, and hard to guess) is prompted for, or read from standard input.",
   )
   .requiredOption("--name <name>", "the organization's name")
   .requiredOption("--owner-email <email>", "the owner signs in with it")
@@ -74,7 +74,7 @@ program
 program
   .command("reset-password")
   .description(
-    "Sets a new password for a person who can't sign in and ends their sessions; prints whose it is as JSON. The password (at least 12 characters, and hard to guess) is asked for, or read from standard input.",
+    "Sets a new password for a person who can't sign in and ends their sessions; prints whose it is as JSON. The password (at least 12 characters, and hard to guess) is prompted for, or read from standard input.",
   )
   .requiredOption("--email <email>", "the person's e-mail; verify who asks for it")
   .option("--organization <id>", "the organization's id, if the e-mail has accounts in several")
@@ -137,7 +137,7 @@ program
 program
   .command("accept-records")
   .description(
-    "Lets the ledger of a project go on whose records were restored from a backup that is older than it. Without --yes it only says what the records lack.",
+    "Resumes the ledger of a project whose records were restored from a backup that is older than it. Without --yes it only says what the records lack.",
   )
   .requiredOption("--project <id>", "the project whose records are behind")
   .option("--yes", "lets it go on", false)

@@ -13,8 +13,8 @@ export interface PasswordReset {
 }
 
 /**
- * `reset-password`: for a person who can't sign in any more, such as the last owner, whom nobody can invite anew. Their
- * sessions end; their second factors stay. The entry in their organization's audit log comes first, so that no crash leaves a reset
+ * `reset-password`: for a person who can't sign in any more, such as the last owner, who can't be invited again. Their sessions
+ * end; their second factors stay. The entry in their organization's audit log comes first, so that no crash leaves a reset
  * without one; one that is not followed by a reset says more than was done, and the same command again does it.
  */
 export const resetPassword = (

@@ -4,7 +4,7 @@ import { AdminError } from "./connecting.ts";
 import { recordCommand } from "./record-command.ts";
 import { withOnlyAccount } from "./only-account.ts";
 
-/** Nobody else waits in this process. */
+/** There are no concurrent requests in this process. */
 const LOCK_WAIT_MS = 1_000;
 
 /**

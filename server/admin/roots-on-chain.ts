@@ -9,7 +9,7 @@ export interface OnChain {
   readonly confirmed: number;
   /** Not mined, or on another chain than the one that is set up. */
   readonly unseen: number;
-  /** Transactions with something else in them, or by somebody else. */
+  /** Transactions with other content, or by another sender. */
   readonly wrong: readonly string[];
   readonly reachable: boolean;
 }
@@ -27,7 +27,7 @@ export async function rootsOnChain(
   const rpc = new ChainRpc(chain.config);
   try {
     await rpc.check();
-    const asking = {
+    const reading = {
       rpc,
       chain: caip2Of(await rpc.answer(rpc.client.getChainId())),
       // Its key may be another one by now; what it sent before, its outbox knows.
@@ -35,9 +35,9 @@ export async function rootsOnChain(
       hashesOf: hashesByRoot(recorded),
     };
     for (let from = 0; from < transactions.length; from += READ_AT_ONCE) {
-      const asked = transactions.slice(from, from + READ_AT_ONCE);
-      const answers = await Promise.all(asked.map((one) => rootOn(asking, one)));
-      asked.forEach(({ hash }, index) => {
+      const batch = transactions.slice(from, from + READ_AT_ONCE);
+      const answers = await Promise.all(batch.map((one) => rootOn(reading, one)));
+      batch.forEach(({ hash }, index) => {
         const answer = answers[index];
         if (answer === "confirmed") found.confirmed += 1;
         else if (answer === "wrong") found.wrong.push(hash);
@@ -51,7 +51,7 @@ export async function rootsOnChain(
   }
 }
 
-interface Asking {
+interface Reading {
   readonly rpc: ChainRpc;
   readonly chain: string;
   /** Addresses of the service's keys. */
@@ -66,19 +66,19 @@ function hashesByRoot(recorded: readonly RecordedRoot[]): ReadonlyMap<string, re
   return byRoot;
 }
 
-async function rootOn(asking: Asking, line: AnchorTransaction): Promise<"confirmed" | "unseen" | "wrong"> {
-  if (line.chain !== asking.chain) return "unseen";
-  const named = await rootIn(asking, line, line.hash);
+async function rootOn(reading: Reading, line: AnchorTransaction): Promise<"confirmed" | "unseen" | "wrong"> {
+  if (line.chain !== reading.chain) return "unseen";
+  const named = await rootIn(reading, line, line.hash);
   if (named !== "unseen") return named;
-  for (const hash of asking.hashesOf.get(line.root) ?? []) {
+  for (const hash of reading.hashesOf.get(line.root) ?? []) {
     // What the records name beside the line counts only where it is the root: nothing says that it should be.
-    if ((await rootIn(asking, line, hash)) === "confirmed") return "confirmed";
+    if ((await rootIn(reading, line, hash)) === "confirmed") return "confirmed";
   }
   return "unseen";
 }
 
 async function rootIn(
-  { own, rpc }: Asking,
+  { own, rpc }: Reading,
   line: AnchorTransaction,
   hash: string,
 ): Promise<"confirmed" | "unseen" | "wrong"> {
@@ -88,7 +88,7 @@ async function rootIn(
 }
 
 /** From the service's key to itself. A sealed line's word for whose key that was is enough. */
-function isOwn({ from, to }: FoundTransaction, line: AnchorTransaction, own: Asking["own"]): boolean {
+function isOwn({ from, to }: FoundTransaction, line: AnchorTransaction, own: Reading["own"]): boolean {
   const sender = lowered(from);
   if (lowered(line.from) !== sender || lowered(to ?? "") !== sender) return false;
   return line.version === 2 || own.has(sender);

@@ -3,7 +3,7 @@ import { text } from "node:stream/consumers";
 import { Writable } from "node:stream";
 
 /**
- * A secret from standard input, since arguments can be read by everybody on the machine: asked for without an echo at a
+ * A secret from standard input, since arguments can be read by everybody on the machine: prompted for without an echo at a
  * terminal, else everything that comes, but for the end of its line.
  */
 export async function readSecret(question: string): Promise<string> {

@@ -22,7 +22,7 @@ export interface VerifyOptions {
   readonly organization?: string | undefined;
   /** Whether it is fine that there are no anchors at all: then the end of any chain may have been cut off. */
   readonly withoutAnchors?: boolean | undefined;
-  /** Told how many entries were looked at so far. */
+  /** Called with the number of entries checked so far. */
   readonly onProgress?: (entries: number) => void;
 }
 
@@ -38,7 +38,7 @@ export interface AuditVerdict {
   readonly vanished: readonly string[];
   readonly anchorFile: {
     readonly path: string;
-    /** There are entries, and no anchor of this service, which nobody has said is fine. */
+    /** There are entries, and no anchor of this service, without the option that allows it. */
     readonly isLacking: boolean;
     /** What crashes left of lines; it breaks nothing. */
     readonly tornLines: readonly number[];
@@ -73,10 +73,10 @@ export async function verifyAuditLog(
     const anchors = await readAnchors(new AnchorFile(auditAnchorFile), seal);
     // Before the chains are walked, too: whoever is made meanwhile has an entry by then.
     const audited = await auditedOrganizations(db, organization ?? null);
-    let looked = 0;
+    let checked = 0;
     const onEntry = (): void => {
-      looked += 1;
-      if (looked % PROGRESS_ENTRIES === 0) onProgress?.(looked);
+      checked += 1;
+      if (checked % PROGRESS_ENTRIES === 0) onProgress?.(checked);
     };
     const reports: ChainReport[] = [];
     const walked = {
@@ -98,7 +98,7 @@ export async function verifyAuditLog(
       reports,
       anchors,
       vanished,
-      isLacking: looked > 0 && anchors.roots.size === 0 && !withoutAnchors,
+      isLacking: checked > 0 && anchors.roots.size === 0 && !withoutAnchors,
       path: auditAnchorFile,
       // Who says that there are no anchors knows that they are not there.
       recorded: withoutAnchors ? [] : recorded,
@@ -144,7 +144,7 @@ function verdictOn({
   reports,
   vanished,
 }: Findings): AuditVerdict {
-  const { forged, missing, roots, torn, transactions, unreadable } = anchors;
+  const { forged, missing, roots, tornLines, transactions, unreadable } = anchors;
   const broken = reports.filter((report) => report.broken !== null);
   const anchored = new Set([...transactions, ...recorded].map(({ root }) => root));
   const rootsWithoutAnchor = [...anchored].filter((root) => !roots.has(root));
@@ -161,7 +161,7 @@ function verdictOn({
     anchorFile: {
       path,
       isLacking,
-      tornLines: torn,
+      tornLines: tornLines,
       unreadableLines: unreadable,
       forgedLines: forged,
       missingAnchors: missing,
@@ -179,7 +179,7 @@ export function explained(verdict: AuditVerdict): string[] {
       const { detail, problem, sequence } = found ?? { detail: "", problem: "", sequence: 0 };
       return `BROKEN ${organizationId}: entry ${sequence} (${problem}): ${detail}`;
     }),
-    ...vanished.map((id) => `BROKEN ${id}: its chain is gone, from its creation on`),
+    ...vanished.map((id) => `BROKEN ${id}: its chain is missing, from its creation on`),
     ...explainedFile(anchorFile),
     ...onChain.wrong.map(
       (hash) =>
@@ -188,7 +188,7 @@ export function explained(verdict: AuditVerdict): string[] {
     `${entries} entries of ${chains} chains checked against ${anchors} anchors; ` +
       (onChain.reachable
         ? `${onChain.confirmed} roots seen on the chain, ${onChain.unseen} not.`
-        : `${onChain.unseen} roots not looked for: no chain answers.`),
+        : `${onChain.unseen} roots not checked: no chain responds.`),
   ];
 }
 

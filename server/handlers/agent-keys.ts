@@ -17,9 +17,8 @@ const CANDIDATES_MAX = 100;
 const candidates = { $ifNull: ["$candidateKeys", []] };
 
 /**
- * Minting and revoking an agent's key. The actor decides by the keys' ids, one after
- * another. A new key lies with the agent's record as a candidate before the actor is asked, so whatever dies in between,
- * a key that the actor chose is one that works.
+ * Minting and revoking an agent's key. The actor decides by the keys' ids, one after another. A new key is in the agent's record
+ * as a candidate before the actor decides, so whatever dies in between, a key that the actor chose is one that works.
  */
 export function agentKeyHandlers(
   dependencies: HandlerDependencies,

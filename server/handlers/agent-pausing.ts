@@ -23,8 +23,8 @@ export const agentPausing = ({
     const command = { kind, agentId: agent._id, requestId: newUuid() } as const;
     const { reply, revision } = await ledgers.submitRecorded(agent, command);
     if (reply.kind !== "account_status") return refused(refusal("AGENT_ARCHIVED"));
-    // The record is what keeps a paused agent's key out, so the answer waits until it has come that far; somebody else may
-    // have resumed or archived the agent since. And until nobody has leave any more to send what was decided before.
+    // The record is what keeps a paused agent's key out, so the answer waits until it has come that far; somebody else may have
+    // resumed or archived the agent since. And until all leases to send earlier decisions have expired.
     const [shown] = await Promise.all([
       following(agent, revision),
       reply.quietAfterMs > 0 ? sleep(reply.quietAfterMs) : null,

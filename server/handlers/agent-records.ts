@@ -13,8 +13,8 @@ export const agentsIn =
   };
 
 /**
- * An agent's record that shows its account at this revision, or a later one. Throws `ActorUnavailable` where
- * that can't be had: what others are to read in the record is not answered before it is there.
+ * An agent's record that shows its account at this revision, or a later one. Throws `ActorUnavailable` where that takes too long:
+ * no response is sent before the record shows it.
  */
 export const agentsFollowing = (
   collections: Pick<Collections, "agents">,

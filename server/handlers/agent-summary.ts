@@ -19,11 +19,11 @@ const NONE: Sums = { count: 0, budgetCents: 0, spentCents: 0, reservedCents: 0 }
 export function agentSummaryHandlers({
   collections,
 }: HandlerDependencies): Pick<Handlers, "summarizeAgents"> {
-  async function sumsIn(place: Readonly<Record<string, string>>): Promise<(state: AgentLifecycle) => Sums> {
+  async function sumsIn(scope: Readonly<Record<string, string>>): Promise<(state: AgentLifecycle) => Sums> {
     const found = await collections.agents
       .aggregate<Sums & { readonly _id: AgentLifecycle }>(
         [
-          { $match: place },
+          { $match: scope },
           {
             $group: {
               _id: "$lifecycle",
@@ -42,8 +42,8 @@ export function agentSummaryHandlers({
 
   return {
     async summarizeAgents({ query }, { principal: { organizationId }, target: { contained } }) {
-      const place = await narrowest(collections, organizationId, query, contained);
-      const of = place === null ? () => NONE : await sumsIn(place);
+      const scope = await narrowest(collections, organizationId, query, contained);
+      const of = scope === null ? () => NONE : await sumsIn(scope);
       const [active, paused] = [of("active"), of("paused")];
       return ok({
         body: {

@@ -13,7 +13,7 @@ import { newUuid } from "../../src/lib/ids.ts";
 import { type LastPayments, lastPaymentsIn } from "./last-payments.ts";
 import { clientConfigs, KEY_PLACEHOLDER } from "../mcp/client-configs.ts";
 import { agentView, budgetPolicyView } from "../../src/views/views.ts";
-import { caughtUp } from "../../src/actors/catch-up.ts";
+import { awaitFlush } from "../../src/actors/catch-up.ts";
 import { agentKeyHandlers } from "./agent-keys.ts";
 import { accountsOf, withPolicy } from "./agent-accounts.ts";
 import { agentsFollowing, agentsIn } from "./agent-records.ts";
@@ -50,7 +50,7 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
   const pauseOrResume = agentPausing(dependencies);
 
   async function budgetPolicy(agent: AgentDocument) {
-    await caughtUp(ledgers.flush(agent, agent._id));
+    await awaitFlush(ledgers.flush(agent, agent._id));
     return ok({ body: budgetPolicyView(await accountOf(agent, { now: clock().getTime() })) });
   }
 
@@ -87,17 +87,17 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     },
 
     async listAgents({ query }, { principal, target: reach }) {
-      const { cursor, limit, name, state, with: more, ...places } = query;
+      const { cursor, limit, name, state, with: more, ...containers } = query;
       const { organizationId } = principal;
       const { contained } = reach;
-      const place = await narrowest(collections, organizationId, places, contained);
+      const scope = await narrowest(collections, organizationId, containers, contained);
       const request = {
         collection: collections.agents,
         list: "agents",
-        filters: { organizationId, ...places, state, name, contained },
+        filters: { organizationId, ...containers, state, name, contained },
         ...(name === undefined
-          ? { having: place && { ...place, ...definedFields({ lifecycle: state }) } }
-          : { having: place, where: named(name, state), indexed: ["name"] }),
+          ? { having: scope && { ...scope, ...definedFields({ lifecycle: state }) } }
+          : { having: scope, where: named(name, state), indexed: ["name"] }),
         limit,
         cursor,
       };
@@ -107,7 +107,7 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
       if (!page.ok) return page;
       const behind = page.value.items.filter((agent) => ledgers.isBehind(agent, agent._id));
       if (behind.length > 0) {
-        await caughtUp(Promise.all(behind.map((agent) => ledgers.flush(agent, agent._id))));
+        await awaitFlush(Promise.all(behind.map((agent) => ledgers.flush(agent, agent._id))));
         const refreshed = await lists.page(request);
         if (refreshed.ok) return ok({ body: await shown(refreshed.value) });
       }
@@ -115,7 +115,7 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     },
 
     async getAgent(_input, { target }) {
-      await caughtUp(ledgers.flush(target, target._id));
+      await awaitFlush(ledgers.flush(target, target._id));
       return ok({ body: { agent: agentView(await current(target._id)) } });
     },
 
@@ -141,8 +141,8 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
       const { policy, policyVersion } = reply;
       audit.change({ ...reply.before, version }, { ...policy, version: policyVersion });
       await following(target, revision);
-      await caughtUp(ledgers.flush(target, target._id));
-      // As it was decided: an answer that showed somebody else's next change would make it seem the caller's own.
+      await awaitFlush(ledgers.flush(target, target._id));
+      // As it was decided: a response with another caller's later change would attribute that to this caller.
       const account = await accountOf(target, { now: clock().getTime() });
       return ok({ body: budgetPolicyView(withPolicy(account, policy, policyVersion)) });
     },

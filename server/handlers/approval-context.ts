@@ -5,13 +5,13 @@ import { newest } from "../../src/store/lists.ts";
 import { SHOWN_TRANSACTION_FIELDS } from "../../src/store/documents.ts";
 import { transactionView } from "../../src/views/views.ts";
 import { agentsIn } from "./agent-records.ts";
-import { caughtUp } from "../../src/actors/catch-up.ts";
+import { awaitFlush } from "../../src/actors/catch-up.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
 const LAST_PAYMENTS = 10;
 
-/** What somebody who decides on an approval wants to know. */
+/** The context for deciding an approval. */
 export function approvalContextHandlers({
   collections,
   containerBudgets,
@@ -24,7 +24,7 @@ export function approvalContextHandlers({
       _input,
       { target: { agentId, amountCents, createdAt, projectId, state, teamId } },
     ) {
-      await caughtUp(ledgers.flush({ projectId }, agentId));
+      await awaitFlush(ledgers.flush({ projectId }, agentId));
       const [agent, { project, team }, lastPayments] = await Promise.all([
         current(agentId),
         containerBudgets.levels(projectId, teamId),
@@ -53,7 +53,7 @@ export function approvalContextHandlers({
   };
 }
 
-/** `freedCents`: what a denial would give back. What is used beyond a limit that was lowered is not left by it. */
+/** `freedCents`: what a denial would release. What is used beyond a limit that was lowered is not left by it. */
 function levelOf(
   limitCents: number | null,
   { remainingCents, reservedCents, spentCents }: Usage,

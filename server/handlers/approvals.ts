@@ -40,13 +40,13 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     const agentId = agentIn(query);
     const { organizationId } = principal;
     const { contained } = reach;
-    const places = { agentId, projectId, teamId };
-    const place = await narrowest(collections, organizationId, places, contained);
+    const containers = { agentId, projectId, teamId };
+    const scope = await narrowest(collections, organizationId, containers, contained);
     const page = await lists.page({
       collection: collections.approvals,
       list: "approvals",
-      filters: { organizationId, state, ...places, contained },
-      having: place && { ...place, state },
+      filters: { organizationId, state, ...containers, contained },
+      having: scope && { ...scope, state },
       limit,
       cursor,
     });
@@ -66,18 +66,18 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
   ): Promise<Result<ApprovalDocument>> {
     const approval = await find(id, principal);
     if (approval === null) return refused(refusal("NOT_FOUND"));
-    if (approval.state === "completed") return refused(tooLate(approval));
+    if (approval.state === "completed") return refused(alreadyResolved(approval));
     const profile = profileOfApproval(approval);
     const proof = proofs.ofDecision(profile, orderOf(approval), decision);
-    // What the ledger decides has an entry of its own, `resolvePayment`, which the ledger sees to.
+    // What the ledger decides has an entry of its own, `resolvePayment`, which follows from the ledger's decision.
     await audit.begin({ before: null, after: null });
     const reply = await ledgers.submit(approval, commandOf(approval, decision, proof));
     // Nothing was decided: what the project has open leaves no room for a person's words, until some of it is recorded.
     if (reply.kind === "too_many_open") return refused(refusal("SERVICE_UNAVAILABLE"));
-    if (reply.kind !== "payment") return refused(tooLate(await find(id, principal)));
+    if (reply.kind !== "payment") return refused(alreadyResolved(await find(id, principal)));
     const { changed, payment } = reply;
     if (changed || payment.status === "expired") await payments.executeResolution(profile, payment, deadline);
-    if (!changed) return refused(tooLate({ resolution: payment.approval?.resolution ?? null }));
+    if (!changed) return refused(alreadyResolved({ resolution: payment.approval?.resolution ?? null }));
     // A payment that has no end by then is answered as executing.
     if (payment.phase === "sending") await actors.approvalResult(id, deadline.spareMs);
     const resolved = await find(id, principal);
@@ -107,10 +107,10 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
   };
 }
 
-const tooLate = (approval: Pick<ApprovalDocument, "resolution"> | null): Refusal =>
+const alreadyResolved = (approval: Pick<ApprovalDocument, "resolution"> | null): Refusal =>
   refusal(approval?.resolution === "expired" ? "APPROVAL_EXPIRED" : "APPROVAL_ALREADY_RESOLVED");
 
-/** The payment as it was shown to whoever decides: that is what the proof is of. */
+/** The payment as it was shown to the person who decides: the proof covers exactly that. */
 const orderOf = ({ _id, amountCents, currency, rail, recipient, transactionId }: ApprovalDocument) => ({
   approvalId: _id,
   amountCents,

@@ -13,7 +13,7 @@ import type { Deadline } from "../../src/lib/deadline.ts";
 import type { ManagementPrincipal } from "../../src/identity/principals.ts";
 import { agentView, walletView } from "../../src/views/views.ts";
 import { agentsIn } from "./agent-records.ts";
-import { caughtUp } from "../../src/actors/catch-up.ts";
+import { awaitFlush } from "../../src/actors/catch-up.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { profileOf } from "./dependencies.ts";
 import type { Handler } from "./types.ts";
@@ -49,7 +49,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
     return { type: "organization_key", lineageId, balance: await balanceOf(agent) };
   }
 
-  /** What was on hold is denied by the archive; its approvals' records and workflows are told. */
+  /** What was on hold is denied by the archive; its approvals' records are written and workflows signalled. */
   async function endHeld(agent: AgentDocument, deadline: Deadline): Promise<void> {
     const { _id: agentId } = agent;
     const pending = { agentId, state: "pending" as const };
@@ -79,14 +79,14 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
   }
 
   async function recorded(target: AgentDocument): Promise<AgentDocument> {
-    await caughtUp(ledgers.flush(target, target._id));
+    await awaitFlush(ledgers.flush(target, target._id));
     const agent = await current(target._id);
     // The record is what keeps the dead key out, so the answer waits until it says so.
     if (agent.lifecycle === "archived") return agent;
     throw new ActorUnavailable("the agent's record does not follow its actor");
   }
 
-  /** Told before the answer: what was once answered as detached is not asked of any chain again. */
+  /** Confirmed before the response: once reported as detached, no chain is called again. */
   async function detachAndNotify(agent: AgentDocument): Promise<Detachment> {
     const end = await detachEverywhere(rails, profileOf(agent));
     if (end === "detached") await agents.submit(agent._id, { kind: "confirm_detached" });
@@ -111,14 +111,14 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
     await audit.begin(change);
     const reply = await archived(target, by);
     if (reply.kind === "archive_refused") return refused(refusal(reply.code));
-    // Whether it was paused until then is as its record had it: one that somebody pauses meanwhile may still say active.
+    // Whether it was paused until then is as its record had it: one that is paused meanwhile may still say active.
     if (reply.kind === "archive" && reply.changed) {
       audit.change(change.before, change.after);
     }
     const [agent, walletsFailed] = await Promise.all([
       recorded(target),
       detach(target, deadline),
-      caughtUp(endHeld(target, deadline), deadline.spareMs),
+      awaitFlush(endHeld(target, deadline), deadline.spareMs),
     ]);
     const isSettled = walletsFailed.length > 0 || agent.walletDetached;
     const shown = isSettled ? agent : await recorded(target);

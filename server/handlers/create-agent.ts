@@ -26,7 +26,7 @@ type CreateReply = Awaited<ReturnType<Handler<"createAgent">>>;
 interface NewAgent {
   readonly record: AgentDocument;
   readonly apiKey: string;
-  /** Null where nobody is to be delivered the key again. */
+  /** Null where the key is not delivered again. */
   readonly sealed: string | null;
 }
 
@@ -59,7 +59,7 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
     { organizationId }: ManagementPrincipal,
   ): Promise<WalletRecord | null> {
     if (wallets === null) return null;
-    // Read anew: a wallet is its owner's for good, and callers' organizations may be some seconds old.
+    // Read again: a wallet's owner is final, and callers' organizations may be some seconds old.
     const organization = await collections.organizations.findOne({ _id: organizationId });
     const owner = organization?.walletOwner ?? wallets.defaultOwner;
     return owner === null ? null : wallets.newWallet(id, owner);
@@ -116,8 +116,10 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
 
   /** The key of a create that was just committed: given out here, or, where that took too long, never. */
   function firstAnswer({ apiKey, record }: NewAgent): CreateReply {
-    const late = !isStillDeliverable(record, clock());
-    return ok({ body: late ? { ...answer(record, null), keyDelivery: "expired" } : answer(record, apiKey) });
+    const isTooLate = !isStillDeliverable(record, clock());
+    return ok({
+      body: isTooLate ? { ...answer(record, null), keyDelivery: "expired" } : answer(record, apiKey),
+    });
   }
 
   /** Null: the agent is archived, its actor has ended, and nothing of it is delivered any more. */

@@ -24,7 +24,7 @@ async function* pieces<T>(
   let read = first;
   while (read.done !== true) {
     const next = batches.next();
-    // Whoever waits for it below is told; nobody does once the file's reader has gone away.
+    // A waiter below gets the rejection; there is none once the file's reader has gone away.
     next.catch(() => undefined);
     if (read.value.length > 0) yield read.value.map(textOf).join("");
     read = await next;

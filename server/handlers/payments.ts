@@ -14,7 +14,7 @@ import { approvalView, budgetPolicyView, denialDetailsView, transactionView } fr
 import { definedFields } from "../../src/store/lists.ts";
 import { newUuid } from "../../src/lib/ids.ts";
 import { accountsOf } from "./agent-accounts.ts";
-import { caughtUp } from "../../src/actors/catch-up.ts";
+import { awaitFlush } from "../../src/actors/catch-up.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { profileOf } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
@@ -42,7 +42,7 @@ interface Waiting {
   readonly waitSeconds: number;
 }
 
-/** Denials that `get_denial_feedback` answers when it is not asked for one. */
+/** Denials that `get_denial_feedback` returns by default. */
 const DENIALS_MAX = 20;
 
 function payerOf({ agent, keyId, cached }: AgentPrincipal): Payer {
@@ -56,7 +56,7 @@ function payerOf({ agent, keyId, cached }: AgentPrincipal): Payer {
   return { ...payer, cached: { revision, verify } };
 }
 
-/** The agent band, and its REST twins. */
+/** The agent toolset, and its REST twins. */
 export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandlers {
   const { baseUrl, clock, collections, ledgers, lists, logger, paymentChanges } = dependencies;
   const accountOf = accountsOf(dependencies);
@@ -119,7 +119,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
   }
 
   async function budgetOf(agent: AgentDocument, order: CheckedOrder | null) {
-    await caughtUp(ledgers.flush(agent, agent._id));
+    await awaitFlush(ledgers.flush(agent, agent._id));
     const payment = order === null ? null : await payments.assessed(profileOf(agent), order);
     return accountOf(agent, { now: clock().getTime(), payment });
   }
@@ -158,7 +158,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
       if (wrong !== null) return refused(wrong);
       const budget = await budgetOf(principal.agent, checkedOrder(body));
       const { assessment } = budget;
-      if (assessment === null) throw new Error("an assessment was asked for and none was given");
+      if (assessment === null) throw new Error("an assessment was requested and none was returned");
       const { denial, flaggedByRuleTypes } = assessment;
       const held = flaggedByRuleTypes.length > 0;
       return ok({
@@ -249,7 +249,7 @@ const agentBudgetView = (account: AccountView) => ({
   project: { remainingCents: account.projectRemainingCents },
 });
 
-/** The contract has seen to it that the rail's own recipient is there. */
+/** The contract ensures that the rail's own recipient is there. */
 function checkedOrder({
   merchant,
   recipient = merchant,

@@ -43,7 +43,8 @@ export function projectHandlers(dependencies: HandlerDependencies): ProjectHandl
       find: (id) => collections.projects.findOne({ _id: id }),
       async prepare(id) {
         const { organizationId } = principal;
-        // It runs before there is anything that it is to decide about; once the project has its record, nobody starts it again.
+        // It runs before there is anything that it is to decide about; once the project has its record, it is never started
+        // again.
         await actors.startLedger({ organizationId, projectId: id });
         return { record: await newContainer(id, organizationId, body, dependencies) };
       },
@@ -68,7 +69,7 @@ export function projectHandlers(dependencies: HandlerDependencies): ProjectHandl
         list: "projects",
         filters: { organizationId, state, within },
         having:
-          within === "none" ? null : { ...placeOf(organizationId, within), ...definedFields({ state }) },
+          within === "none" ? null : { ...projectScope(organizationId, within), ...definedFields({ state }) },
         projection: WITHOUT_RULES,
         limit,
         cursor,
@@ -93,7 +94,7 @@ export function projectHandlers(dependencies: HandlerDependencies): ProjectHandl
 }
 
 /** A key that is bound to a project lists just that. */
-const placeOf = (
+const projectScope = (
   organizationId: string,
   { _id }: { readonly _id?: string },
 ): Readonly<Record<string, string>> => (_id === undefined ? { organizationId } : { _id });

@@ -90,7 +90,7 @@ const live = <T>(
 
 /**
  * Does it for each of them, some at a time, as long as there is time. Answers those for whom it was done; refused is who was
- * archived or has no key any more. One that fails does not stop the others; where it was done for nobody, its failure is thrown.
+ * archived or has no key any more. One that fails does not stop the others; where it failed for all, the error is thrown.
  */
 async function forAll<T>(
   all: readonly AgentDocument[],

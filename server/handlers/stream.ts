@@ -7,8 +7,8 @@ import type { Handlers } from "./types.ts";
 export function streamHandlers({ streams }: HandlerDependencies): Pick<Handlers, "streamChanges"> {
   return {
     async streamChanges({ query: { kinds, lastEventId = null } }, { principal }) {
-      const asked = kinds?.split(",");
-      const chosen = asked === undefined ? null : CHANGE_KINDS.filter((kind) => asked.includes(kind));
+      const requested = kinds?.split(",");
+      const chosen = requested === undefined ? null : CHANGE_KINDS.filter((kind) => requested.includes(kind));
       const stream = await streams.prepare(principal, { kinds: chosen, lastEventId });
       return stream.ok ? ok({ body: "", events: stream.value }) : stream;
     },

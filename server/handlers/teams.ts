@@ -34,7 +34,7 @@ export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
   const answerChanged = (now: ContainerDocument, { projectId }: TeamDocument) =>
     answer({ ...now, projectId });
 
-  /** By REST and as a tool alike. The project that a default stands for is part of the payload. */
+  /** By REST and as a tool alike. A defaulted project is part of the payload. */
   async function create(
     { body }: { readonly body: NewContainer },
     { audit, deadline, principal, target }: CreateContext,
@@ -71,12 +71,12 @@ export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
     async listTeams({ query: { cursor, limit, projectId, state } }, { principal, target }) {
       const { organizationId } = principal;
       const { contained } = target;
-      const place = await narrowest(collections, organizationId, { projectId }, contained);
+      const scope = await narrowest(collections, organizationId, { projectId }, contained);
       const page = await lists.page<TeamDocument>({
         collection: collections.teams,
         list: "teams",
         filters: { organizationId, projectId, state, contained },
-        having: place && { ...teamsIn(place), ...definedFields({ state }) },
+        having: scope && { ...teamsIn(scope), ...definedFields({ state }) },
         projection: WITHOUT_RULES,
         limit,
         cursor,
@@ -100,6 +100,6 @@ export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
   };
 }
 
-/** A place in which teams lie, by the fields of their own records. */
-const teamsIn = ({ teamId, ...place }: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
-  teamId === undefined ? place : { _id: teamId };
+/** The scope of teams, by the fields of their own records. */
+const teamsIn = ({ teamId, ...scope }: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
+  teamId === undefined ? scope : { _id: teamId };

@@ -41,11 +41,11 @@ export function transactionStoryHandlers({
       .toArray();
 
   /** Deliveries have ids that are made of event and endpoint, so that no index is needed. */
-  async function deliveriesOf(organizationId: string, told: readonly EventDocument[]) {
-    const places = await endpoints.find({ organizationId }, { projection: { _id: 1 } }).toArray();
+  async function deliveriesOf(organizationId: string, ofPayment: readonly EventDocument[]) {
+    const endpointDocuments = await endpoints.find({ organizationId }, { projection: { _id: 1 } }).toArray();
     const named = new Map(
-      places.flatMap(({ _id: endpointId }) =>
-        told.map(({ _id: eventId, createdAt }) => [
+      endpointDocuments.flatMap(({ _id: endpointId }) =>
+        ofPayment.map(({ _id: eventId, createdAt }) => [
           deliveryId(eventId, endpointId, createdAt.getTime()),
           { endpointId, eventId },
         ]),
@@ -53,8 +53,8 @@ export function transactionStoryHandlers({
     );
     const found = await deliveries.find({ _id: { $in: [...named.keys()] }, organizationId }).toArray();
     return found.flatMap((delivery) => {
-      const place = named.get(delivery._id);
-      return place === undefined ? [] : [{ ...place, delivery: deliveryView(delivery) }];
+      const ids = named.get(delivery._id);
+      return ids === undefined ? [] : [{ ...ids, delivery: deliveryView(delivery) }];
     });
   }
 
@@ -74,21 +74,21 @@ export function transactionStoryHandlers({
     async getTransactionStory(_input, { principal, target }) {
       const { approvalId, organizationId } = target;
       const seesAll = isAdmin(principal);
-      const [approval, told, railSteps, decision, entries] = await Promise.all([
+      const [approval, published, railSteps, decision, entries] = await Promise.all([
         approvalId === null ? null : approvals.findOne({ _id: approvalId }),
         eventsOf(target),
         railStepsOf(target),
         decisionOn(target),
         seesAll ? entriesOf(target) : null,
       ]);
-      const sent = seesAll ? await deliveriesOf(organizationId, told) : null;
+      const sent = seesAll ? await deliveriesOf(organizationId, published) : null;
       return ok({
         body: {
           transaction: transactionView(target),
           approval: approval && approvalView(approval),
           decision,
           railSteps,
-          events: told.map(({ _id, createdAt, type }) => ({
+          events: published.map(({ _id, createdAt, type }) => ({
             id: _id,
             type,
             createdAt: createdAt.toISOString(),

@@ -16,7 +16,7 @@ import type { Handlers } from "./types.ts";
 const WORK_MS = 1_500;
 /** Of one day MongoDB may read keys for so long. */
 const DAY_MS_MAX = 2_500;
-/** Whoever waits for others' summaries longer than that is told to come again. */
+/** A caller that waits longer for others' summaries is answered 503. */
 const WAIT_MS = 1_000;
 /** Groups that a day names. */
 const NAMED_MAX = 50;
@@ -74,10 +74,10 @@ export function transactionSummaryHandlers({
   return {
     async summarizeTransactions({ query }, { principal: { organizationId }, target: { contained } }) {
       const { before, groupBy, projectId, range = "30d", status, teamId, type, tz } = query;
-      const places = { projectId, teamId, agentId: agentIn(query) };
-      const place = await narrowest(collections, organizationId, places, contained);
-      if (place === null) return ok({ body: { days: [], nextBefore: null } });
-      const match = { organizationId, ...place, ...definedFields({ status, rail: type }) };
+      const containers = { projectId, teamId, agentId: agentIn(query) };
+      const scope = await narrowest(collections, organizationId, containers, contained);
+      if (scope === null) return ok({ body: { days: [], nextBefore: null } });
+      const match = { organizationId, ...scope, ...definedFields({ status, rail: type }) };
       const calendar = new CalendarDays(tz);
       const now = clock();
       // Whole days, the one at hand included.

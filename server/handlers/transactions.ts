@@ -51,15 +51,15 @@ export function transactionHandlers({
     { principal: { organizationId }, target: { contained } }: Caller,
   ): Promise<Selection<TransactionSnapshot> & { readonly filters: object }> {
     const { projectId, range = "all", status, teamId, type } = filters;
-    const places = { projectId, teamId, agentId: agentIn(filters) };
-    const place = await narrowest(collections, organizationId, places, contained);
+    const containers = { projectId, teamId, agentId: agentIn(filters) };
+    const scope = await narrowest(collections, organizationId, containers, contained);
     return {
       collection: collections.shownTransactions,
       projection: SHOWN_TRANSACTION_FIELDS,
       // A payment's rail never changes; a list of both is merged from the two.
-      having: place && { ...place, ...definedFields({ status }), rail: type ?? rails.options },
+      having: scope && { ...scope, ...definedFields({ status }), rail: type ?? rails.options },
       since: range === "all" ? null : new Date(clock().getTime() - RANGE_DAYS[range] * DAY_MS),
-      filters: { organizationId, ...places, range, status, type, contained },
+      filters: { organizationId, ...containers, range, status, type, contained },
     };
   }
 

@@ -33,7 +33,7 @@ type CallerOf<A extends Access> = A extends AgentAccess
       }
     : { readonly principal: null };
 
-/** Handlers answer views that nobody changes. */
+/** Handlers return views that are not changed afterwards. */
 type DeepReadonly<T> = T extends readonly (infer I)[]
   ? readonly DeepReadonly<I>[]
   : T extends object

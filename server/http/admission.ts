@@ -18,7 +18,8 @@ export interface AdmissionDependencies {
 }
 
 /**
- * The first two checks of every request under /v1 and /mcp, the credential and the limit per minute, and the headers that say how its caller stands. Only here is anybody authenticated.
+ * The first two checks of every request under /v1 and /mcp, the credential and the limit per minute, and the rate limit headers.
+ * Only here is anybody authenticated.
  */
 export class Admission {
   readonly #browsers: BrowserSessions;
@@ -31,7 +32,7 @@ export class Admission {
     this.#limits = limits;
   }
 
-  /** Lets in whoever comes, counted by address; a credential is not looked at. */
+  /** Admits every caller, counted by address; a credential is not checked. */
   async anyone(request: Request, response: Response): Promise<Result<Requester>> {
     const address = addressOf(request);
     const status = await this.#limits.ofAddress(address);
@@ -41,8 +42,8 @@ export class Admission {
   }
 
   /**
-   * Lets in who has a good credential, counted by it. A bad one counts by address, and is not told to be bad once the
-   * address is over its limit; a good one passes from there all the same.
+   * Lets in who has a good credential, counted by it. A bad one counts by address, and is not reported as bad once the address is
+   * over its limit; a good one passes from there all the same.
    */
   async known(
     request: Request,
@@ -72,8 +73,8 @@ export class Admission {
   }
 
   /**
-   * Who the caller is once the whole request is here. Its sender decides how long after its headers its body comes, and what was revoked,
-   * paused or demoted in between is so for this request, too. Nobody is counted twice.
+   * Who the caller is once the whole request is here. Its sender decides how long after its headers its body comes, and what was
+   * revoked, paused or demoted in between is so for this request, too. No request is counted twice.
    */
   async still(request: Request, surface: Surface, requester: Requester): Promise<Result<Requester>> {
     if (requester.principal === null) return ok(requester);
@@ -92,18 +93,18 @@ export class Admission {
     return requests < 1 ? ok(requester) : this.#count(request, response, surface, requester, requests);
   }
 
-  /** For what is nobody's in particular: a credential is not asked for, but if there is one it must be good. */
+  /** For public operations: a credential is optional, but if there is one it must be good. */
   optionalCaller(request: Request, response: Response, surface: Surface): Promise<Result<Requester>> {
     const isAnonymous = this.#authorizationOf(request, surface) === undefined;
     return isAnonymous ? this.anyone(request, response) : this.known(request, response, surface);
   }
 
-  /** Shows how the address stands, without counting: on an answer that comes before anybody is known. */
+  /** Sets the rate limit headers of the address, without counting: on a response that is sent before authentication. */
   async showAddress(request: Request, response: Response): Promise<void> {
     setRateLimitHeaders(response, await this.#limits.statusOfAddress(addressOf(request)));
   }
 
-  /** The headers of whoever is turned away at once: nobody is counted, and nothing is looked up. */
+  /** The headers of a request that is turned away at once: it is not counted, and nothing is looked up. */
   showUncounted(response: Response): void {
     setRateLimitHeaders(response, this.#limits.uncounted());
   }
@@ -134,7 +135,7 @@ export class Admission {
   }
 }
 
-/** Whether it is by memory that the caller is known. */
+/** Whether the caller's agent is from the cache. */
 export const isFromCache = ({ principal }: Requester): boolean =>
   principal?.type === "agent" && principal.cached !== undefined;
 
@@ -153,7 +154,7 @@ function setRateLimitHeaders(response: Response, status: RateLimitStatus): void 
   for (const [name, value] of Object.entries(rateLimitHeaders(status))) response.setHeader(name, value);
 }
 
-/** Whether an answer says how its caller stands. */
+/** Whether a response has the rate limit headers. */
 export const hasRateLimitHeaders = (response: Response): boolean => response.hasHeader("X-RateLimit-Limit");
 
 /** Which limits a path is under; null: it is not the API. */

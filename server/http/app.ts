@@ -46,7 +46,7 @@ export function createApp(dependencies: AppDependencies): Express {
     next();
   });
 
-  // Made when somebody asks for it first: it takes a tenth of a start. As bytes, which all answers share: a text is copied for each.
+  // Built on first use: it takes a tenth of a start. As bytes, which all answers share: a text is copied for each.
   let made: Buffer | null = null;
   const document = (): Buffer => (made ??= Buffer.from(JSON.stringify(openApiDocument(baseUrl))));
   app.get(DOCUMENT.http.path, async (request, response) => {
@@ -60,7 +60,7 @@ export function createApp(dependencies: AppDependencies): Express {
 
   app.post("/mcp", mcpEndpoint(dependencies));
   app.all("/mcp", mcpOtherMethods(dependencies));
-  const unanswered = elsewhere(admission);
+  const unanswered = unmatched(admission);
   // The router would answer OPTIONS by itself, and to anybody.
   app.use((request, response, next) =>
     request.method === "OPTIONS" ? unanswered(request, response, next) : next(),
@@ -81,7 +81,7 @@ const ROUTES = [...routesOf(operationList), DOCUMENT];
  * is no path of ours. The document is public, so nothing is disclosed. Under /v1 and /mcp it is a request like any other: counted, a
  * bad credential 401.
  */
-function elsewhere(admission: Admission): RequestHandler {
+function unmatched(admission: Admission): RequestHandler {
   return async (request, response) => {
     const surface = surfaceOf(request.path);
     const admitted = surface === null ? null : await admission.optionalCaller(request, response, surface);

@@ -17,18 +17,18 @@ const hasBody = (request: Request): boolean =>
   request.headers["transfer-encoding"] !== undefined || Number(request.headers["content-length"] ?? 0) > 0;
 
 /**
- * Unless it says otherwise, JSON is in UTF-8; the parser would read UTF-16 and UTF-32 as well, unchecked. Whatever could be taken for
- * a charset counts, also within quotes: which of several the parser would go by is nobody's concern then.
+ * Unless it says otherwise, JSON is in UTF-8; the parser would read UTF-16 and UTF-32 as well, unchecked. Whatever could be taken
+ * for a charset counts, also within quotes: so it does not matter which of several the parser would use.
  */
 function isInUtf8({ headers }: Request): boolean {
-  const said = (headers["content-type"] ?? "").matchAll(/;\s*charset\s*=\s*"?([^\s";]*)/gi);
-  return [...said].every(([, charset = ""]) => charset.toLowerCase() === "utf-8");
+  const charsets = (headers["content-type"] ?? "").matchAll(/;\s*charset\s*=\s*"?([^\s";]*)/gi);
+  return [...charsets].every(([, charset = ""]) => charset.toLowerCase() === "utf-8");
 }
 
 /** A body that is here so soon after its headers came with them. */
 const WITH_HEADERS_MS = 20;
 
-/** A body, and whether it came so long after its headers that what they said has to be looked at anew. */
+/** A body, and whether it came so long after its headers that the caller has to be authenticated again. */
 export interface ReadBody {
   readonly value: unknown;
   readonly isDelayed: boolean;

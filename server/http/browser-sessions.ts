@@ -54,9 +54,10 @@ export class BrowserSessions {
   }
 
   /**
-   * Whoever comes with cookies, asks for them, or hands in the secret of a link must come for this service, from none but
-   * its own pages. What comes with an Authorization header may come by any name, as API clients do through proxies. What nobody has to
-   * sign in for no foreign page may send: it could not read the answer, and would use up the tries of its visitor's address.
+   * A request that sends cookies, requests them, or carries the secret of a link must be addressed to this service, and come from
+   * none but its own pages. What comes with an Authorization header may come by any name, as API clients do through proxies.
+   * Other sites' pages may not send public operations either: they could not read the response, and would use up the attempts of
+   * their visitor's address.
    */
   strangerOf(id: OperationId, request: Request): Refusal | null {
     const isOpen = !TAKES_LINK.has(id) && !wantsCookies(request) && !this.#hasCookie(request);
@@ -79,7 +80,7 @@ export class BrowserSessions {
     return token === null ? undefined : `Bearer ${token}`;
   }
 
-  /** Whoever asks for cookies must be a page of ours: else another one could sign its visitors in as somebody else. */
+  /** Only pages of this service may request cookies: else another site could sign its visitors in to another account. */
   refusalOf(id: OperationId, request: Request): Refusal | null {
     const refusedHere = answersSession(id) && wantsCookies(request) && !this.#isSameOrigin(request);
     return refusedHere ? refusal("UNAUTHORIZED", NOT_SAME_ORIGIN) : null;
@@ -129,7 +130,7 @@ export class BrowserSessions {
     this.#append(response, this.#names.device, DEVICE_PATH, deviceToken, known);
   }
 
-  /** The device stays known: whoever signs out wants to sign in again. */
+  /** The device stays known for the next sign-in. */
   #clear(response: Response): void {
     const past = new Date(0);
     this.#append(response, this.#names.session, "/", "", past);

@@ -4,8 +4,8 @@ import { type Refusal, refusal } from "../../src/domain/errors.ts";
 
 /**
  * Which requests may come to the MCP endpoint, to the pages, and wherever cookies count or a secret of a link is handed in. A
- * foreign web page must not, however its visitor reaches them: a browser names the page's origin, and the name that the
- * page's own server pretends to have when it points at this machine (DNS rebinding). Of what a proxy adds nothing is looked at.
+ * foreign web page must not, however its visitor reaches them: a browser names the page's origin, and the name that the page's
+ * own server pretends to have when it points at this machine (DNS rebinding). Headers that a proxy adds are ignored.
  */
 export class Callers {
   readonly #origins: ReadonlySet<string>;
@@ -32,7 +32,7 @@ export class Callers {
     const { host, origin } = headers;
     if (origin !== undefined && !this.#origins.has(origin)) return refusal("ORIGIN_NOT_ALLOWED");
     const name = hostnameOf(host ?? "");
-    // An address is nobody's pretence.
+    // An IP address can't be rebound.
     return name !== null && (isAddress(name) || this.#hosts.has(name)) ? null : refusal("HOST_NOT_ALLOWED");
   }
 }

@@ -6,7 +6,7 @@ export const CACHED = "public, max-age=31536000, immutable";
 
 const unpacked = new WeakMap<Buffer, Buffer>();
 
-/** Compressed to whoever takes that, which every browser does; else unpacked when somebody asks for it first, and once. */
+/** Compressed for clients that accept it, as every browser does; else decompressed once, on first use. */
 export function sendCompressed(request: Request, response: Response, compressed: Buffer): void {
   response.setHeader("Vary", "Accept-Encoding");
   if (request.acceptsEncodings("gzip") === "gzip") {

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import type { RequestListener, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
-/** Requests that a connection may send ahead of their answers. Each lies in memory until then. */
+/** Requests that a connection may send ahead of their answers. Each is in memory until then. */
 const AHEAD_MAX = 4;
 
 /** How slowly an answer may be taken. */
@@ -49,7 +49,7 @@ export function endIfSilent(socket: Socket, withinMs = FIRST_BYTE_MS): void {
   socket.once("close", () => clearTimeout(timer));
 }
 
-/** Cuts whoever does not take an answer: who never reads holds a connection, and in it the answer and what was sent ahead. */
+/** Closes connections whose client does not read: each holds its response and requests in memory. */
 function cutWhereUntaken(response: ServerResponse, { stalledMs, wholeMs }: TakingBounds): void {
   response.setTimeout(stalledMs);
   response.on("timeout", () => {

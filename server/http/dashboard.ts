@@ -36,7 +36,7 @@ export function dashboard(callers: Callers): Router {
   return router;
 }
 
-/** Read when somebody asks for it first. */
+/** Read on first use. */
 function serve(router: Router, file: string): void {
   const isCompressed = file.endsWith(".gz");
   const name = isCompressed ? file.slice(0, -".gz".length) : file;

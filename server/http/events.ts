@@ -1,6 +1,6 @@
 import type { Response } from "express";
 import type { Refusal } from "../../src/domain/errors.ts";
-import type { Line, OpenableStream } from "../../src/changes/streams.ts";
+import type { StreamConnection, OpenableStream } from "../../src/changes/streams.ts";
 
 /** What lies ready for a reader who does not take it: one who is further behind is cut off, and comes back. */
 const UNTAKEN_BYTES_MAX = 512 * 1024;
@@ -20,7 +20,7 @@ const HEADERS = {
 export function sendEvents(
   response: Response,
   stream: OpenableStream,
-  check: Line["check"],
+  check: StreamConnection["check"],
   onBegun: () => void,
 ): Refusal | null {
   const begin = () => response.writeHead(200, HEADERS);
@@ -29,7 +29,7 @@ export function sendEvents(
     return null;
   }
   const waiting: (Buffer | string)[] = [];
-  const line: Line = {
+  const line: StreamConnection = {
     check,
     send(text) {
       if (!response.headersSent) return void waiting.push(text);

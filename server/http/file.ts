@@ -15,7 +15,7 @@ export async function sendFile(response: Response, file: FileStream): Promise<vo
   try {
     await pipeline(Readable.from(file.pieces, { objectMode: false }), response);
   } catch (error) {
-    // Whoever reads it has gone away.
+    // Its reader has disconnected.
     if (errnoOf(error) !== "ERR_STREAM_PREMATURE_CLOSE") throw error;
   }
 }

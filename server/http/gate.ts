@@ -1,4 +1,4 @@
-/** Room for so many requests of a kind; whoever comes beyond them is turned away before anything is done for them. */
+/** Permits for so many concurrent requests of a kind; further ones are refused before any work is done for them. */
 export class Gate {
   readonly #insideMax: number;
   #inside = 0;
@@ -7,7 +7,7 @@ export class Gate {
     this.#insideMax = insideMax;
   }
 
-  /** A place, which its holder leaves; null where there is none. */
+  /** A permit, which its holder releases; null where there is none. */
   enter(): Permit | null {
     if (this.#inside >= this.#insideMax) return null;
     this.#inside += 1;
@@ -34,8 +34,8 @@ export class Gate {
 export interface Permit {
   release(): void;
   /**
-   * Gives the place up while the caller is waited for, so that nobody keeps others out by being slow, and takes it again after that,
-   * whether there is room or not.
+   * Releases the permit while waiting for the caller, so that slow callers do not keep others out, and takes it again after that,
+   * even beyond the limit.
    */
   releaseWhile<T>(work: Promise<T>): Promise<T>;
 }

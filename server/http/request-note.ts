@@ -40,7 +40,7 @@ export function requestNotes(logger: Logger, metrics: Metrics): RequestHandler {
     const surface = surfaceOf(request.path);
     const level = PROBES.has(request.path) ? "debug" : "info";
     let isLogged = false;
-    const tell = (status: number | null): void => {
+    const record = (status: number | null): void => {
       if (isLogged) return;
       isLogged = true;
       const { id: requestId, operations, refusals } = note;
@@ -58,12 +58,12 @@ export function requestNotes(logger: Logger, metrics: Metrics): RequestHandler {
         "request",
       );
     };
-    const answered = () => tell(response.statusCode);
+    const answered = () => record(response.statusCode);
     const note: RequestNote = { id: newUuid(), operations: [], refusals: [], answered };
     notes.set(response, note);
     response.setHeader(REQUEST_ID, note.id);
     // Null: the line was cut before the answer was whole.
-    response.once("close", () => tell(response.writableFinished ? response.statusCode : null));
+    response.once("close", () => record(response.writableFinished ? response.statusCode : null));
     next();
   };
 }

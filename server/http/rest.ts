@@ -97,7 +97,7 @@ async function serve(dependencies: RestDependencies, gate: Gate, called: Called)
 async function answerTo(
   { admission, browsers, pipeline }: RestDependencies,
   { http, id, operation, request, response }: Called,
-  place: Pick<Permit, "releaseWhile">,
+  permit: Pick<Permit, "releaseWhile">,
 ): Promise<void> {
   const arrival = new Arrival();
   const note = noteOf(response);
@@ -118,15 +118,15 @@ async function answerTo(
   if (forged !== null) return sendRefusal(response, forged);
   const bodies = { inCookies: false };
   const receive: Receive = async () => {
-    const read = await place.releaseWhile(arrival.excluding(readBody(request, response)));
+    const read = await permit.releaseWhile(arrival.excluding(readBody(request, response)));
     if (!read.ok) return read;
     const { isDelayed, value } = read.value;
-    const late = isDelayed ? await admission.still(request, "rest", requester) : null;
+    const recheck = isDelayed ? await admission.still(request, "rest", requester) : null;
     const { body, inCookies } = browsers.receive(id, request, value);
     bodies.inCookies = inCookies;
     const { params } = request;
     const query = coerceQuery(operation.query, { ...request.query, ...resumedBehind(http, request) });
-    return ok({ input: { params, query, body }, late });
+    return ok({ input: { params, query, body }, recheck });
   };
   const result = await pipeline.run({ ...about, requester }, request.params, receive);
   if (!result.ok) return sendRefusal(response, result.refusal);
@@ -149,7 +149,7 @@ function resumedBehind({ contentType }: HttpBinding, request: Request): { lastEv
   return contentType === "text/event-stream" && lastEventId !== undefined ? { lastEventId } : {};
 }
 
-/** Whether whoever opened a stream may still have it: null, also where that can't be known just now. */
+/** Why a stream's caller may not keep it; null: they may, or it is unknown at the moment. */
 async function streamEndReason(
   { admission, pipeline }: Pick<RestDependencies, "admission" | "pipeline">,
   id: OperationId,

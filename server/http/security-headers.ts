@@ -4,7 +4,7 @@ import type { RequestHandler } from "express";
 import helmet from "helmet";
 import { isSecure } from "../../src/contract/cookies.ts";
 
-/** What a browser may do with an answer of ours: everything from this origin, nothing inline, in nobody's frame. */
+/** What a browser may do with an answer of ours: everything from this origin, nothing inline, in no frame. */
 const CONTENT_SECURITY_POLICY = {
   defaultSrc: ["'none'"],
   scriptSrc: ["'self'"],
@@ -17,7 +17,7 @@ const CONTENT_SECURITY_POLICY = {
   baseUri: ["'none'"],
 };
 
-/** Headers of every answer, pages and API alike. HSTS only where the service is told to be behind https. */
+/** Headers of every answer, pages and API alike. HSTS only where the service is configured to be behind https. */
 export function securityHeaders(baseUrl: string): RequestHandler {
   const protect = helmet({
     contentSecurityPolicy: { useDefaults: false, directives: CONTENT_SECURITY_POLICY },

@@ -51,7 +51,7 @@ const starting: RequestListener = (request, response) => {
   }
   const requestId = newUuid();
   const reason = refusal("SERVICE_UNAVAILABLE", "The service is starting.", { retryAfterSeconds: 1 });
-  // Nobody is counted yet.
+  // Nothing is counted yet.
   const limits =
     surfaceOf(request.url ?? "") === null
       ? {}

@@ -36,7 +36,7 @@ export function inSlices(
     if (queue.length === 0 && performance.now() - sliceBeganMs < SLICE_MS) {
       return application(request, response);
     }
-    // Whoever has gone by then is not served.
+    // A request that was aborted by then is skipped.
     queue.push(() => (response.destroyed ? undefined : application(request, response)));
   };
 }

@@ -7,27 +7,27 @@ import {
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import type { Logger } from "../../src/lib/logger.ts";
-import type { Band } from "./band.ts";
+import type { Toolset } from "./toolset.ts";
 import type { Served } from "./earlier-protocols.ts";
 import { IMPLEMENTATION } from "./implementation.ts";
 import { requestedProgressOf, withProgress } from "./progress.ts";
 import { UnknownTool } from "./refusals.ts";
-import { cancelTask, lookAtTask, taskFor, taskParams, TASKS_EXTENSION, TaskUnavailable } from "./tasks.ts";
+import { cancelTask, readTask, taskFor, taskParams, TASKS_EXTENSION, TaskUnavailable } from "./tasks.ts";
 
 /**
  * The protocol's revision of 2026-07-28: no handshake, version and capabilities in each request. A payment on hold is answered
  * as a task to a client that declares that extension; to any other one as it is.
  */
 export class CurrentProtocol {
-  readonly #bands = new WeakMap<globalThis.Request, Band>();
+  readonly #toolsets = new WeakMap<globalThis.Request, Toolset>();
   readonly #handler;
 
   constructor(logger: Logger) {
     this.#handler = createMcpHandler(
       ({ requestInfo }) => {
-        const band = requestInfo === undefined ? undefined : this.#bands.get(requestInfo);
-        if (band === undefined) throw new Error("a request that nobody has admitted");
-        return serverOf(band);
+        const toolset = requestInfo === undefined ? undefined : this.#toolsets.get(requestInfo);
+        if (toolset === undefined) throw new Error("a request that nobody has admitted");
+        return serverOf(toolset);
       },
       {
         legacy: "reject",
@@ -36,10 +36,10 @@ export class CurrentProtocol {
     );
   }
 
-  async serve(band: Band, request: globalThis.Request, body: unknown): Promise<Served> {
+  async serve(toolset: Toolset, request: globalThis.Request, body: unknown): Promise<Served> {
     const misnamed = misnamedTask(request, body);
     if (misnamed !== null) return { answer: misnamed, end: () => undefined };
-    this.#bands.set(request, band);
+    this.#toolsets.set(request, toolset);
     const answer = await this.#handler.fetch(request, { parsedBody: body });
     return { answer, end: () => undefined };
   }
@@ -60,36 +60,36 @@ const HEADER_MISMATCH = -32_020;
 
 /** Requests about a task name it in their header, too. The SDK looks at that for the protocol's own methods alone. */
 function misnamedTask({ headers }: globalThis.Request, body: unknown): globalThis.Response | null {
-  const asked = taskRequest.safeParse(body);
+  const task = taskRequest.safeParse(body);
   const named = headers.get("mcp-name");
-  if (!asked.success || named === null || named === asked.data.params.taskId) return null;
+  if (!task.success || named === null || named === task.data.params.taskId) return null;
   const message = "The Mcp-Name header is not the taskId of the body.";
   const error = { code: HEADER_MISMATCH, message };
-  return globalThis.Response.json({ jsonrpc: "2.0", id: asked.data.id, error }, { status: 400 });
+  return globalThis.Response.json({ jsonrpc: "2.0", id: task.data.id, error }, { status: 400 });
 }
 
-function serverOf(band: Band): Server {
-  const { instructions, kind } = band;
+function serverOf(toolset: Toolset): Server {
+  const { instructions, kind } = toolset;
   const extensions = kind === "agent" ? { extensions: { [TASKS_EXTENSION]: {} } } : {};
   const server = new Server(IMPLEMENTATION, { capabilities: { tools: {}, ...extensions }, instructions });
   const knowsTasks = (): boolean =>
     server.getClientCapabilities()?.extensions?.[TASKS_EXTENSION] !== undefined;
-  server.setRequestHandler("tools/list", () => ({ tools: band.list() }));
+  server.setRequestHandler("tools/list", () => ({ tools: toolset.list() }));
   server.setRequestHandler("tools/call", async (request, { mcpReq }) => {
     const { arguments: args = {}, name } = request.params;
-    const wanted = requestedProgressOf({ ...request, params: { ...request.params, _meta: mcpReq._meta } });
-    const result = await withProgress(wanted, mcpReq.notify, band.call(name, args));
+    const progress = requestedProgressOf({ ...request, params: { ...request.params, _meta: mcpReq._meta } });
+    const result = await withProgress(progress, mcpReq.notify, toolset.call(name, args));
     if (result === null) throw new UnknownTool(name);
     const task = knowsTasks() ? taskFor(name, result) : null;
     return task === null ? { ...result } : { resultType: "task", content: [], ...task };
   });
-  if (kind === "agent") serveTasks(server, band, knowsTasks);
+  if (kind === "agent") serveTasks(server, toolset, knowsTasks);
   return server;
 }
 
 const REQUIRED = { requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } } };
 
-function serveTasks(server: Server, band: Band, knowsTasks: () => boolean): void {
+function serveTasks(server: Server, toolset: Toolset, knowsTasks: () => boolean): void {
   const surely = async <T>(work: () => Promise<T | null | false>): Promise<T> => {
     if (!knowsTasks()) throw new MissingRequiredClientCapabilityError(REQUIRED);
     try {
@@ -104,15 +104,15 @@ function serveTasks(server: Server, band: Band, knowsTasks: () => boolean): void
     }
   };
   server.setRequestHandler("tasks/get", { params: taskParams }, async ({ taskId }) => ({
-    ...(await surely(() => lookAtTask(band, taskId))),
+    ...(await surely(() => readTask(toolset, taskId))),
   }));
   server.setRequestHandler("tasks/cancel", { params: taskParams }, async ({ taskId }) => {
-    await surely(() => cancelTask(band, taskId));
+    await surely(() => cancelTask(toolset, taskId));
     return {};
   });
-  // Nothing is ever asked of a client meanwhile, so there is nothing that it could answer.
+  // The server sends no requests to clients, so there is nothing that they could answer.
   server.setRequestHandler("tasks/update", { params: taskParams }, async ({ taskId }) => {
-    await surely(() => lookAtTask(band, taskId));
+    await surely(() => readTask(toolset, taskId));
     return {};
   });
 }

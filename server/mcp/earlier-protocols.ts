@@ -5,7 +5,7 @@ import {
   CancelledNotificationSchema,
   ListToolsRequestSchema,
 } from "@modelcontextprotocol/sdk/types.js";
-import type { Band } from "./band.ts";
+import type { Toolset } from "./toolset.ts";
 import { IMPLEMENTATION } from "./implementation.ts";
 import { requestedProgressOf, withProgress } from "./progress.ts";
 import { UnknownTool } from "./refusals.ts";
@@ -17,18 +17,18 @@ export interface Served {
 }
 
 /**
- * The protocol up to its revision of 2025-11-25, without sessions: each request is answered by itself, so any server process
- * can take it. With JSON, but for a call that waits and whose caller wants to hear of its progress: that is a stream.
+ * The protocol up to its revision of 2025-11-25, without sessions: each request is answered by itself, so any server process can
+ * take it. With JSON, but for a call that waits and whose caller requested progress: that is a stream.
  */
 export async function serveEarlierProtocols(
-  band: Band,
+  toolset: Toolset,
   request: globalThis.Request,
   body: unknown,
 ): Promise<Served> {
   const transport = new WebStandardStreamableHTTPServerTransport({
     enableJsonResponse: requestedProgressOf(body) === null,
   });
-  const server = serverOf(band);
+  const server = serverOf(toolset);
   await server.connect(transport);
   const answer = await transport.handleRequest(request, { parsedBody: body });
   return {
@@ -40,15 +40,15 @@ export async function serveEarlierProtocols(
   };
 }
 
-function serverOf(band: Band): Server {
-  const { instructions } = band;
+function serverOf(toolset: Toolset): Server {
+  const { instructions } = toolset;
   const server = new Server(IMPLEMENTATION, { capabilities: { tools: {} }, instructions });
   // Without sessions it could only take back a message of its own batch, whose answer the SDK would then wait for, for ever.
   server.setNotificationHandler(CancelledNotificationSchema, () => undefined);
-  server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: band.list() }));
+  server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: toolset.list() }));
   server.setRequestHandler(CallToolRequestSchema, async (request, { sendNotification }) => {
     const { arguments: args = {}, name } = request.params;
-    const calling = band.call(name, args);
+    const calling = toolset.call(name, args);
     const result = await withProgress(requestedProgressOf(request), sendNotification, calling);
     if (result === null) throw new UnknownTool(name);
     return { ...result };

@@ -14,7 +14,7 @@ import { noteOf } from "../http/request-note.ts";
 import type { Pipeline } from "../pipeline/pipeline.ts";
 import type { SessionPrincipal } from "../../src/identity/principal.ts";
 import type { Principal } from "../../src/identity/principals.ts";
-import { Band } from "./band.ts";
+import { Toolset } from "./toolset.ts";
 import type { CurrentProtocol } from "./current-protocol.ts";
 import { serveEarlierProtocols, type Served } from "./earlier-protocols.ts";
 
@@ -44,30 +44,30 @@ export function mcpEndpoint({
     }
     const admitted = await admission.known(request, response, "mcp", { mayUseCache: true });
     if (!admitted.ok) return sendRefusal(response, admitted.refusal);
-    if (!isBandOf(admitted.value.principal)) return sendRefusal(response, refusal("UNAUTHORIZED"));
+    if (!hasToolset(admitted.value.principal)) return sendRefusal(response, refusal("UNAUTHORIZED"));
     const read = await arrival.excluding(readBody(request, response));
     if (!read.ok) return sendRefusal(response, read.refusal);
     const { isDelayed, value: body } = read.value;
-    const isLookedUp = isDelayed || (isFromCache(admitted.value) && !onlyPays(body));
-    const still = isLookedUp ? await admission.still(request, "mcp", admitted.value) : admitted;
+    const needsCurrentAgent = isDelayed || (isFromCache(admitted.value) && !onlyPays(body));
+    const still = needsCurrentAgent ? await admission.still(request, "mcp", admitted.value) : admitted;
     if (!still.ok) return sendRefusal(response, still.refusal);
     const { principal } = still.value;
-    if (!isBandOf(principal)) return sendRefusal(response, refusal("UNAUTHORIZED"));
+    if (!hasToolset(principal)) return sendRefusal(response, refusal("UNAUTHORIZED"));
     const counted = await admission.more(request, response, "mcp", admitted.value, furtherMessages(body));
     if (!counted.ok) return sendRefusal(response, counted.refusal);
     const note = noteOf(response);
-    const band = new Band(operations, { requester: { ...still.value, principal }, arrival, note });
+    const toolset = new Toolset(operations, { requester: { ...still.value, principal }, arrival, note });
     const asked = requestOf(request, response);
     const isEarlier = await isLegacyRequest(asked, body);
     const served = await (isEarlier
-      ? serveEarlierProtocols(band, asked, body)
-      : currentProtocol.serve(band, asked, body));
+      ? serveEarlierProtocols(toolset, asked, body)
+      : currentProtocol.serve(toolset, asked, body));
     await sendAnswer(response, served, note.id);
   };
 }
 
-/** People have no band: their session is no credential here. */
-const isBandOf = (principal: Principal | null): principal is Exclude<Principal, SessionPrincipal> =>
+/** People have no toolset: their session is no credential here. */
+const hasToolset = (principal: Principal | null): principal is Exclude<Principal, SessionPrincipal> =>
   principal !== null && principal.type !== "session";
 
 /** The protocol's own answer to other methods, where a server offers no stream and keeps no sessions. */
@@ -82,7 +82,7 @@ export function mcpOtherMethods({ admission, callers }: McpDependencies): Reques
   };
 }
 
-/** A batch of JSON-RPC counts as its messages, so that nobody gets more than their limit by packing them together. */
+/** A batch of JSON-RPC counts as its messages, so that a batch does not bypass the limit. */
 const furtherMessages = (body: unknown): number => (Array.isArray(body) ? body.length - 1 : 0);
 
 const PAYING_TOOLS = z.enum(["create_card_payment", "create_wallet_payment"]);
@@ -91,25 +91,25 @@ const paying = z.looseObject({
   params: z.looseObject({ name: PAYING_TOOLS }),
 });
 
-/** Whether all that is asked for is judged by the agent's ledger, which knows the agent as it is. */
+/** Whether every requested operation is judged by the agent's ledger, which has the agent's current state. */
 const onlyPays = (body: unknown): boolean =>
   (Array.isArray(body) ? body : [body]).every((message) => paying.safeParse(message).success);
 
-/** What of a request's headers the protocol looks at. */
+/** The request headers that the protocol reads. */
 const OF_PROTOCOL = ["accept", "content-type", "mcp-protocol-version", "mcp-method", "mcp-name"] as const;
 
 /** The request as the SDKs want it. Its body has been read already. */
 function requestOf({ headers }: Request, response: Response): globalThis.Request {
-  const looked = OF_PROTOCOL.flatMap((name): [string, string][] => {
+  const protocolHeaders = OF_PROTOCOL.flatMap((name): [string, string][] => {
     const value = headers[name];
     return typeof value === "string" ? [[name, value]] : [];
   });
-  const gone = new AbortController();
-  response.on("close", () => gone.abort());
+  const closed = new AbortController();
+  response.on("close", () => closed.abort());
   return new globalThis.Request("http://localhost/mcp", {
     method: "POST",
-    headers: looked,
-    signal: gone.signal,
+    headers: protocolHeaders,
+    signal: closed.signal,
   });
 }
 
@@ -128,7 +128,7 @@ async function sendAnswer(response: Response, { answer, end }: Served, requestId
   try {
     await pipeline(Readable.fromWeb(answer.body), response);
   } catch (error) {
-    // Whoever reads it has gone away.
+    // Its reader has disconnected.
     if (errnoOf(error) !== "ERR_STREAM_PREMATURE_CLOSE") throw error;
   }
 }
@@ -139,7 +139,7 @@ const rpcAnswer = z.looseObject({ error: z.looseObject({ code: z.int(), data: z.
 const OWN_DATA: ReadonlySet<number> = new Set([-32_021, -32_022]);
 const anyData = z.looseObject({});
 
-/** Every JSON-RPC error names its request, whoever has made it; several, where several messages came together. */
+/** Every JSON-RPC error names its request; several, for a batch. */
 function withRequestId(text: string, requestId: string): string {
   if (!text.includes('"error":')) return text;
   const answers: unknown = JSON.parse(text);

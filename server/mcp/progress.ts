@@ -4,7 +4,7 @@ import { z } from "zod";
 const FIRST_AFTER_MS = 1_000;
 const EVERY_MS = 5_000;
 
-/** A call whose caller wants to hear of it while it goes on. */
+/** A call whose caller requested progress notifications. */
 export interface RequestedProgress {
   readonly progressToken: string | number;
   readonly waitSeconds: number;
@@ -28,7 +28,7 @@ const waitingCall = z.looseObject({
   }),
 });
 
-/** Null where a message is no call that waits, or where nobody has asked to hear of it. */
+/** Null where a message is no call that waits, or where progress was not requested. */
 export function requestedProgressOf(message: unknown): RequestedProgress | null {
   const call = waitingCall.safeParse(message);
   if (!call.success) return null;
@@ -36,24 +36,24 @@ export function requestedProgressOf(message: unknown): RequestedProgress | null 
   return { progressToken: meta.progressToken, waitSeconds: args.waitSeconds };
 }
 
-/** Says every few seconds how long the work has been waited for, until it is done. Nobody listening is no failure of it. */
+/** Says every few seconds how long the work has been waited for, until it is done. It is no failure that the client has disconnected. */
 export async function withProgress<T>(
-  wanted: RequestedProgress | null,
+  requested: RequestedProgress | null,
   notify: (notification: ProgressNotification) => Promise<void>,
   work: Promise<T>,
 ): Promise<T> {
-  if (wanted === null) return work;
+  if (requested === null) return work;
   const began = performance.now();
-  const { progressToken, waitSeconds } = wanted;
-  const say = (): void => {
+  const { progressToken, waitSeconds } = requested;
+  const report = (): void => {
     const progress = Math.min(waitSeconds, Math.round((performance.now() - began) / 1_000));
     const message = "Waiting for the payment to be decided.";
     const params = { progressToken, progress, total: waitSeconds, message };
     void notify({ method: "notifications/progress", params }).catch(() => undefined);
   };
   let timer = setTimeout(() => {
-    say();
-    timer = setInterval(say, EVERY_MS);
+    report();
+    timer = setInterval(report, EVERY_MS);
   }, FIRST_AFTER_MS);
   try {
     return await work;

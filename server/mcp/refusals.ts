@@ -1,25 +1,25 @@
 import { ErrorCode } from "@modelcontextprotocol/sdk/types.js";
-import type { Band } from "../../src/contract/tool-names.ts";
+import type { Toolset } from "../../src/contract/tool-names.ts";
 import { refusalText } from "../../src/contract/tool-texts/refusals.ts";
 import { ERRORS, type Refusal, type ValidationIssue } from "../../src/domain/errors.ts";
 import { type JsonSchema, schemaAt } from "./schemas.ts";
 import { derivedTools } from "./tools.ts";
 
 /**
- * The one place where a refusal is put into the words of the model that called a tool: what it means to the band, what is
+ * The one place where a refusal is put into the words of the model that called a tool: what it means to the toolset, what is
  * particular about this one, and what to do next. Code and fields stay those that REST answers.
  */
-export function inBandWords(band: Band, toolName: string, refusal: Refusal): Refusal {
-  const text = refusalText(band, toolName, refusal.code);
+export function explainRefusal(toolset: Toolset, toolName: string, refusal: Refusal): Refusal {
+  const text = refusalText(toolset, toolName, refusal.code);
   if (text === null) return refusal;
   const { detail, issues, message } = refusal;
   // A message of its own that has no details says better what happened than what is said of all of its code.
   const what = detail !== undefined || message === ERRORS[refusal.code].message ? text.what : message;
-  const said = [what, detail, text.next].filter((part) => part !== undefined);
+  const sentences = [what, detail, text.next].filter((part) => part !== undefined);
   const input = derivedTools.get(toolName)?.input;
   return {
     ...refusal,
-    message: said.join(" "),
+    message: sentences.join(" "),
     ...(issues === undefined || input === undefined
       ? {}
       : { issues: issues.map((issue) => inWordsOf(input, issue)) }),

@@ -62,7 +62,7 @@ const BOUND_MAX = 1e9;
 /** Of a longer enumeration the tool's description says what matters, and the answer which entry it is. */
 const RESULT_ENUM_MAX = 4;
 
-/** All that has to be known of an error to tell it from a success; the rest may be there too. */
+/** All that distinguishes an error from a success; the rest may be there too. */
 const FAILURE: JsonSchema = {
   properties: { error: { type: "string" }, message: { type: "string" } },
   required: ["error", "message"],

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { payment } from "../../src/contract/records.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
-import { type Band, structured, type ToolResult } from "./band.ts";
+import { type Toolset, structured, type ToolResult } from "./toolset.ts";
 
 /** The tasks extension of the protocol: a call's answer may be a handle, which its caller asks about until there is a result. */
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
@@ -27,13 +27,13 @@ export interface DetailedTask extends Task {
 
 export const taskParams = z.looseObject({ taskId: z.string().max(100) });
 
-/** The tools whose answer may be a task: what is asked about a payment is answered as it is. */
+/** The tools whose answer may be a task: reads of a payment are answered at once. */
 const PAYING: ReadonlySet<string> = new Set(["create_card_payment", "create_wallet_payment"]);
 
 /** Who may ask about a held payment: who may read payments, and who may make them. */
-const ASKING: readonly OperationId[] = ["getPayment", "createCardPayment", "createWalletPayment"];
+const PAYMENT_READERS: readonly OperationId[] = ["getPayment", "createCardPayment", "createWalletPayment"];
 
-/** The task that a payment tool's result stands for, when a person has still to decide; null: it is the answer itself. */
+/** The task of a payment tool's result, when a person has still to decide; null: it is the answer itself. */
 export function taskFor(tool: string, { isError, structuredContent }: ToolResult): Task | null {
   if (!PAYING.has(tool) || isError === true) return null;
   const made = payment.safeParse(structuredContent);
@@ -41,10 +41,10 @@ export function taskFor(tool: string, { isError, structuredContent }: ToolResult
   return taskOf(made.data);
 }
 
-/** What became of a task; null: the caller has none of that name, or may not ask. */
-export async function lookAtTask(band: Band, taskId: string): Promise<DetailedTask | null> {
-  if (!ASKING.some((id) => band.may(id))) return null;
-  const read = await band.outcomeOf("getPayment", { params: { id: taskId }, query: {}, body: undefined });
+/** The outcome of a task; null: the caller has none of that name, or may not read it. */
+export async function readTask(toolset: Toolset, taskId: string): Promise<DetailedTask | null> {
+  if (!PAYMENT_READERS.some((id) => toolset.may(id))) return null;
+  const read = await toolset.outcomeOf("getPayment", { params: { id: taskId }, query: {}, body: undefined });
   if (!read.ok) return onlyUnknown(read.refusal);
   const found = payment.parse(read.value);
   const task = taskOf(found);
@@ -52,16 +52,16 @@ export async function lookAtTask(band: Band, taskId: string): Promise<DetailedTa
 }
 
 /** Takes the payment back, if it is still on hold. Whether the caller has such a task. */
-export async function cancelTask(band: Band, taskId: string): Promise<boolean> {
-  const task = await lookAtTask(band, taskId);
+export async function cancelTask(toolset: Toolset, taskId: string): Promise<boolean> {
+  const task = await readTask(toolset, taskId);
   if (task === null) return false;
-  if (task.status !== "working" || !band.may("cancelPayment")) return true;
-  const taken = await band.outcomeOf("cancelPayment", {
+  if (task.status !== "working" || !toolset.may("cancelPayment")) return true;
+  const cancelled = await toolset.outcomeOf("cancelPayment", {
     params: { id: taskId },
     query: {},
     body: undefined,
   });
-  if (!taken.ok && taken.refusal.code !== "PAYMENT_NOT_CANCELLABLE") onlyUnknown(taken.refusal);
+  if (!cancelled.ok && cancelled.refusal.code !== "PAYMENT_NOT_CANCELLABLE") onlyUnknown(cancelled.refusal);
   return true;
 }
 

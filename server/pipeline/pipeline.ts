@@ -21,16 +21,15 @@ import { TimeoutError } from "../../src/lib/with-timeout.ts";
 import { type Arrival, Deadline } from "../../src/lib/deadline.ts";
 
 /**
- * When a caller is answered at the latest, the check of its credential included: within 5 s, whatever is down. What
- * takes longer goes on, and a replay of its idempotency key tells what became of it. A create that finds another call at
- * it moves its deadline.
+ * When a caller is answered at the latest, the check of its credential included: within 5 s, whatever is down. What takes longer
+ * goes on, and a replay of its idempotency key returns the outcome. A create that finds another call at it moves its deadline.
  */
 const ANSWER_MS = 3_500;
 
 /**
- * The same where the answer waits for something: up to 5 s for a payment to be final, which is decided and recorded long
- * before. A budget has a little longer, to be in force, and is still answered within 5 s. What waits for a webhook's receiver
- * moves its deadline once that is asked, and is answered as soon as everything else where it can't be.
+ * The same where the answer waits for something: up to 5 s for a payment to be final, which is decided and recorded long before.
+ * A budget has a little longer, to be in force, and is still answered within 5 s. What waits for a webhook's receiver moves its
+ * deadline once the request is sent, and is answered as soon as everything else where it can't be.
  */
 const WAITING_ANSWER_MS = { finality: 5_000, propagation: 4_000, receiver: ANSWER_MS } as const;
 
@@ -56,7 +55,7 @@ export interface RawInput {
 export interface Received {
   readonly input: RawInput;
   /** Who the caller is by then, where the rest came later than the credential; null: it came with it. */
-  readonly late: Result<Requester> | null;
+  readonly recheck: Result<Requester> | null;
 }
 
 /** Reads the rest of a request. A refusal says why it is none. */
@@ -84,12 +83,12 @@ interface HandlerContext {
 type AnyHandler = (input: unknown, context: HandlerContext) => Promise<Result<Reply<unknown>>>;
 
 /**
- * The order of checks after the credential and the limit per minute, the same for REST and
- * MCP: may the caller do this at all → not too often → shape → existence and binding → state (by the handler). The
- * rest of a request is read only after what can be said without it.
+ * The order of checks after the credential and the limit per minute, the same for REST and MCP: may the caller do this at all →
+ * not too often → shape → existence and binding → state (by the handler). The rest of a request is read only after what can be
+ * said without it.
  *
- * Also the one place where the audit log hears of what is done: a call that changes something is answered, or refused,
- * once its entry is safe.
+ * Also the one place that writes calls to the audit log: a call that changes something is answered, or refused, once its entry
+ * is durable.
  */
 export class Pipeline {
   readonly #dependencies: PipelineDependencies;
@@ -103,19 +102,19 @@ export class Pipeline {
   }
 
   /**
-   * All checks of a call in their order, and then what its handler answers. Throws only what `receive` throws. What comes later than the credential is judged
-   * by the credential as it is then: whoever sends a request decides how long that takes.
+   * All checks of a call in their order, and then what its handler answers. Throws only what `receive` throws. What comes later
+   * than the credential is judged by the credential's current state: the sender decides how long the body takes.
    */
   async run(call: ArrivedCall, params: unknown, receive: Receive): Promise<Result<Reply<unknown>>> {
     const denied = await this.#admit(call, params);
     if (denied !== null) return refused(denied);
     const received = await receive();
     if (!received.ok) return refused(await this.refuse(call, params, received.refusal));
-    const { input, late } = received.value;
-    if (late === null) return this.handle(call, input);
-    if (!late.ok) return late;
-    const still = { ...call, requester: late.value };
-    const lost = this.authorize(call.id, late.value.principal);
+    const { input, recheck } = received.value;
+    if (recheck === null) return this.handle(call, input);
+    if (!recheck.ok) return recheck;
+    const still = { ...call, requester: recheck.value };
+    const lost = this.authorize(call.id, recheck.value.principal);
     return lost === null ? this.handle(still, input) : refused(await this.refuse(still, params, lost));
   }
 
@@ -137,8 +136,8 @@ export class Pipeline {
     try {
       const first = await cachedAgentRefusal(call.requester.principal);
       if (first !== null) return first;
-      const kept = this.#dependencies.audit.recordRefusal(call, params, denied);
-      await new Deadline(REFUSED_MS, call.arrival).hold(kept);
+      const recorded = this.#dependencies.audit.recordRefusal(call, params, denied);
+      await new Deadline(REFUSED_MS, call.arrival).hold(recorded);
       return denied;
     } catch (error) {
       return this.#refusalOf(call, undefined, error);
@@ -162,7 +161,7 @@ export class Pipeline {
     const boundMs = waitsFor === undefined ? ANSWER_MS : WAITING_ANSWER_MS[waitsFor];
     const deadline = new Deadline(boundMs, call.arrival, call.requestId);
     try {
-      // Nothing is begun for a caller who can't be told of it.
+      // Nothing is begun for a caller who can't get the response.
       if (deadline.isOver) throw new TimeoutError("nothing of it was begun in time");
       return await deadline.hold(this.#executeAudited(call, raw, deadline));
     } catch (error) {
@@ -171,24 +170,24 @@ export class Pipeline {
   }
 
   /**
-   * What became of a call, once it is in the audit log. What takes longer than its caller waits goes on, and is kept as
-   * what it came to in the end.
+   * The outcome of a call, once it is in the audit log. What takes longer than its caller waits goes on, and is kept as what it
+   * came to in the end.
    */
   async #executeAudited(call: Call, raw: RawInput, deadline: Deadline): Promise<Result<Reply<unknown>>> {
     const { audit } = this.#dependencies;
     const entry = audit.open(call, raw.params);
     const result = await this.#verified(call, raw, await this.#execute(call, raw, entry, deadline));
-    const kept = audit.keep(call, raw.params, entry, result);
-    await (isWrongPassword(call.id, result) ? this.#delay(call, kept) : kept);
+    const recorded = audit.keep(call, raw.params, entry, result);
+    await (isWrongPassword(call.id, result) ? this.#delay(call, recorded) : recorded);
     return result;
   }
 
   /**
-   * Waits as long for whoever has no account, and so no entry in an organization's log, as for who has one: the entry is under way when
-   * the answer goes out, and nearly always safe.
+   * Takes as long for an e-mail without an account, and so without an entry in an organization's log, as for one with it: the
+   * entry is under way when the answer goes out, and nearly always safe.
    */
-  async #delay({ id, requestId }: Call, kept: Promise<void>): Promise<void> {
-    kept.catch((err: unknown) => {
+  async #delay({ id, requestId }: Call, recorded: Promise<void>): Promise<void> {
+    recorded.catch((err: unknown) => {
       this.#dependencies.logger.warn(
         { operation: id, requestId, err },
         "the audit entry of a refused sign-in could not be written",
@@ -197,7 +196,7 @@ export class Pipeline {
     await sleep(WRONG_PASSWORD_MS);
   }
 
-  /** Nobody is refused for anything else whose credential is to be refused. */
+  /** An invalid credential is reported before any other refusal. */
   async #verified(
     call: Call,
     { body }: RawInput,
@@ -327,7 +326,7 @@ function parseInput(operation: Operation, raw: RawInput, principal: Principal | 
   return refused(refusal("VALIDATION_FAILED", undefined, { issues }));
 }
 
-/** What never was an id names nothing; whoever mistook something for one is told what they look like. */
+/** What never was an id names nothing; the error shows what ids look like. */
 function noSuchId({ tool }: Operation, { issues }: z.ZodError): Refusal {
   const [issue] = issues;
   if (issue === undefined) return refusal("NOT_FOUND");

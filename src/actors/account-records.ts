@@ -49,7 +49,7 @@ export class AccountRecords {
   }
 
   /** Summaries of accounts that have changed. */
-  learn(accounts: readonly AccountSummary[]): void {
+  add(accounts: readonly AccountSummary[]): void {
     for (const account of accounts) {
       const { agentId, revision } = account;
       const isWritten = (this.#unconfirmed.get(agentId) ?? 0) >= revision;

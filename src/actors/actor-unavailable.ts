@@ -7,8 +7,8 @@ export class ActorUnavailable extends Error implements Unavailable {
 }
 
 /**
- * A project's ledger has ended, or was lost with its engine. It is never begun anew, since that would know of no limit that was used;
- * an operator restores it.
+ * A project's ledger has ended, or was lost with its engine. It is never recreated empty, since that would reset used limits; an
+ * operator restores it.
  */
 export class LedgerLost extends ActorUnavailable {
   override readonly name = "LedgerLost";

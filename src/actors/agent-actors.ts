@@ -90,7 +90,7 @@ class AgentMailbox {
     const capacity = new BatchCapacity(SUBMIT_BATCH_MAX - confirmations.length);
     let count = 0;
     while (
-      capacity.fits(this.#waiting[count]?.command ?? null, 0, count === 0) &&
+      capacity.tryReserve(this.#waiting[count]?.command ?? null, 0, count === 0) &&
       count < this.#waiting.length
     )
       count += 1;
@@ -101,7 +101,7 @@ class AgentMailbox {
       await this.#follow(unfollowed, unrecorded);
       batch.forEach(({ reject, resolve }, index) => {
         const reply = replies[confirmations.length + index];
-        if (reply === undefined) reject(new Error("the actor answered fewer commands than it got"));
+        if (reply === undefined) reject(new Error("the actor returned fewer replies than commands"));
         else resolve(reply);
       });
     } catch (error) {
@@ -150,8 +150,8 @@ export class AgentActors implements AgentGateway {
   }
 
   /**
-   * Puts one command to an agent's actor. Answered once the agent's record and its project's ledger are as the actor has decided. Throws
-   * `ActorUnavailable` where that can't be had in time, `NoSuchActor` where there is none.
+   * Puts one command to an agent's actor. Answered once the agent's record and its project's ledger are as the actor has decided.
+   * Throws `ActorUnavailable` where that takes too long, `NoSuchActor` where there is none.
    */
   submit(agentId: string, command: AgentCommand): Promise<AgentReply> {
     const existing = this.#mailboxes.get(agentId);

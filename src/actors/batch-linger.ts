@@ -5,7 +5,7 @@ const EXPECTED_REQUEST_MS = 2;
 
 /** How long after a response its caller may send the next request, and how long a batch waits for those that are being answered at the most. */
 const RETURNING_MS = 2;
-const ANSWERING_MS = 12;
+const RESPONSE_MARGIN_MS = 12;
 
 /** An update's duration is taken for what most of the last ones have shown. */
 const NEWEST_SHARE = 0.25;
@@ -14,10 +14,10 @@ const NEWEST_SHARE = 0.25;
 const FRUITLESS_MAX = 3;
 const UNLINGERED_BATCHES = 32;
 
-/** Of those that were being answered, this part has to come again while a batch waits for them. */
+/** Of those that were being answered, this share has to send another request while a batch waits for them. */
 const RETURNED_PART = 0.5;
 
-/** Counted until whoever it is for calls the answer, and then not twice. */
+/** Counted until released; a second release does nothing. */
 export type Release = () => void;
 
 /**
@@ -84,7 +84,7 @@ export class BatchLinger {
   }
 
   #returningUntilMs(): number {
-    const lastMs = this.#endedMs + Math.min(this.#updateMs, ANSWERING_MS);
+    const lastMs = this.#endedMs + Math.min(this.#updateMs, RESPONSE_MARGIN_MS);
     return this.#answering > 0 ? lastMs : Math.min(lastMs, this.#answeredMs + RETURNING_MS);
   }
 

@@ -6,30 +6,30 @@ const BATCH_BYTES_MAX = 512 * 1024;
 
 /** The remaining capacity of one update. */
 export class BatchCapacity {
-  #places: number;
+  #slots: number;
   #bytes = BATCH_BYTES_MAX;
 
-  constructor(places: number) {
-    this.#places = places;
+  constructor(slots: number) {
+    this.#slots = slots;
   }
 
   /**
    * Reserves capacity for a command, with its reply where that is long; whether there was any. `isFirst`: always, since none is
    * larger than a request, which alone fits.
    */
-  fits(command: unknown, repliedBytes = 0, isFirst = false): boolean {
-    if (this.#places <= 0) return false;
+  tryReserve(command: unknown, repliedBytes = 0, isFirst = false): boolean {
+    if (this.#slots <= 0) return false;
     const bytes = Buffer.byteLength(JSON.stringify(command)) + repliedBytes;
     if (bytes > this.#bytes && !isFirst) return false;
     this.#bytes -= bytes;
-    this.#places -= 1;
+    this.#slots -= 1;
     return true;
   }
 
   /** Takes from a queue's front what fits. */
   take<T>(queue: T[]): T[] {
     let count = 0;
-    while (count < queue.length && this.fits(queue[count])) count += 1;
+    while (count < queue.length && this.tryReserve(queue[count])) count += 1;
     return queue.splice(0, count);
   }
 }

@@ -15,7 +15,7 @@ export class CommandsRefused extends Error implements Unavailable {
   readonly indexes: ReadonlySet<number>;
 
   constructor({ commands }: Refusal, options: ErrorOptions) {
-    super("the actor does not take a command, perhaps not yet", options);
+    super("the actor refused a command that it does not know, perhaps not yet", options);
     this.indexes = new Set(commands.map(({ index }) => index));
   }
 }

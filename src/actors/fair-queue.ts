@@ -3,7 +3,7 @@ import type { BatchCapacity } from "./batch.ts";
 /** The share of one sender in a batch while others send as well. */
 const SHARE_MAX = 8;
 
-/** So many batches after one that had several senders, the others may come again at any moment: what goes with a large batch delays them. */
+/** So many batches after one that had several senders, the others may send again at any moment, and a large batch delays them. */
 const SHARED_BATCHES = 8;
 
 /** Whether a command stops its sender, or starts it again; others may be overtaken by a stop. */
@@ -68,7 +68,7 @@ export class FairQueue<T> {
       for (const item of waiting) {
         if (count >= max) break;
         const command = commandOf(item);
-        if (!capacity.fits(command, repliedBytesOf(command), taken.length + count === 0)) break;
+        if (!capacity.tryReserve(command, repliedBytesOf(command), taken.length + count === 0)) break;
         count += 1;
       }
       // A sender that was not served keeps its position, or those before it would always come first.

@@ -129,7 +129,7 @@ export class LedgerMailbox {
       await published;
       this.#confirmations.push(confirmation);
     } catch (error) {
-      this.#dependencies.onError("what became of a payment was not written; its ledger will", error);
+      this.#dependencies.onError("a payment's outcome was not published; its ledger will publish it", error);
     }
   }
 
@@ -252,10 +252,10 @@ export class LedgerMailbox {
     { requestedMs, skipped }: { readonly requestedMs: number; readonly skipped: number },
   ): void {
     const revisions = new Map(accounts.map(({ agentId, revision }) => [agentId, revision]));
-    this.#records.learn(accounts);
+    this.#records.add(accounts);
     batch.forEach(({ reject, resolve, sender }, index) => {
       const reply = replies[skipped + index];
-      if (reply === undefined) reject(new Error("the ledger answered fewer commands than it got"));
+      if (reply === undefined) reject(new Error("the ledger returned fewer replies than commands"));
       else if (reply.kind === "failed") reject(new Error(`the ledger could not judge: ${reply.message}`));
       else resolve({ reply, revision: revisions.get(sender) ?? 0, requestedMs, revisionRecorded });
     });

@@ -8,7 +8,7 @@ import type { Timers } from "../lib/timers.ts";
 /** Projects in the cache; another one costs a read of the records. */
 const KNOWN_MAX = 10_000;
 
-/** For so long nobody can have restored anything unnoticed: an engine takes longer to be stopped, replaced and started. */
+/** Within this time no restore can have gone unnoticed: an engine takes longer to be stopped, replaced and started. */
 const KNOWN_FRESH_MS = 2_000;
 
 /** Records that seem to be behind are read so often: where other servers are busy, some reads come too early. */

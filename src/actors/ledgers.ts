@@ -79,7 +79,7 @@ export class Ledgers implements LedgerGateway {
     return this.#closed.get(agentId) ?? 0;
   }
 
-  /** After this, ledger and record show everything that this process has carried out for the agent. */
+  /** After this, ledger and record show everything that this process has executed for the agent. */
   async flush({ projectId }: Pick<ProjectRef, "projectId">, agentId: string): Promise<void> {
     await this.#mailboxes.get(projectId)?.flush(agentId);
   }

@@ -203,8 +203,8 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
     try {
       return await this.#calls.bounded(() => handle.query<R, unknown[]>(query, ...args));
     } catch (error) {
-      const isGone = error instanceof WorkflowNotFoundError || error instanceof QueryRejectedError;
-      if (isGone) throw ledgerLost(projectId, error);
+      const isLost = error instanceof WorkflowNotFoundError || error instanceof QueryRejectedError;
+      if (isLost) throw ledgerLost(projectId, error);
       throw error;
     }
   }
@@ -276,7 +276,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
     }
   }
 
-  /** The payment once its approval is carried out; null when that takes longer than the bound. */
+  /** The payment once its approval is executed; null when that takes longer than the bound. */
   approvalResult(approvalId: string, withinMs: number): Promise<ApprovalResult | null> {
     return this.#calls.resultWithin(approvalWorkflowId(approvalId), withinMs);
   }
@@ -301,7 +301,7 @@ const ledgerOptions = (organizationId: string, projectId: string): StartOptions 
 });
 
 const ledgerLost = (projectId: string, cause: unknown): LedgerLost =>
-  new LedgerLost(`the ledger of project ${projectId} is gone: restore it (npm run admin -- restore-ledger)`, {
+  new LedgerLost(`the ledger of project ${projectId} is lost: restore it (npm run admin -- restore-ledger)`, {
     cause,
   });
 

@@ -73,7 +73,7 @@ export class TemporalWebhooks implements WebhookWorkflows {
         workflowIdConflictPolicy: WorkflowIdConflictPolicy.USE_EXISTING,
         workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,
         args: [watch],
-        staticSummary: `Looks after ${watch}`,
+        staticSummary: `Watches ${watch}`,
       }),
     );
   }

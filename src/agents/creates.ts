@@ -2,10 +2,10 @@ import type { ClientSession, Collection } from "mongodb";
 import { type Refusal, refusal } from "../domain/errors.ts";
 import type { Result } from "../domain/result.ts";
 import { ok, refused } from "../domain/result.ts";
-import { type AuditedWrites, changed, type Noted, type Outcome, unchanged } from "../audit/notes.ts";
+import { type AuditedWrites, changed, type EntryDetails, type Outcome, unchanged } from "../audit/notes.ts";
 import type { CreateDocument } from "../store/collections.ts";
 import type { Containers, Parent } from "../containers/containers.ts";
-import { ANSWERING_MS, type Deadline } from "../lib/deadline.ts";
+import { RESPONSE_MARGIN_MS, type Deadline } from "../lib/deadline.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { withTimeout } from "../lib/with-timeout.ts";
 import { newUuid, payloadHash, shortHash } from "../lib/ids.ts";
@@ -27,7 +27,7 @@ export interface Create<R extends Committable, M extends { readonly record: R }>
   /** The record is written with its entry in the audit log. */
   readonly audit: AuditedWrites;
   readonly idempotencyKey: string | undefined;
-  /** Moved where another call is found at the same create, and where nothing but the answer tells what it came to. */
+  /** Moved where another call is found at the same create, and where only the response shows the outcome. */
   readonly deadline: Deadline;
   /** What a replay must repeat, defaults spelt out. */
   readonly payload: Readonly<Record<string, unknown>>;
@@ -35,27 +35,27 @@ export interface Create<R extends Committable, M extends { readonly record: R }>
   readonly parent: Parent | null;
   readonly find: (id: string) => Promise<R | null>;
   /**
-   * All that goes before the record. Repeatable: a create that died half-way is begun again under the same id, and
-   * `begunAt` is when that id was first set to work. A refusal where there is no room for it.
+   * All that goes before the record. Repeatable: a create that died half-way is begun again under the same id, and `begunAt` is
+   * when that id was first set to work. A refusal where it exceeds a limit.
    */
   readonly prepare: (id: string, begunAt: Date) => Promise<M | Refusal>;
   /**
-   * Whether the container has no room; missing: it always has. Asked beforehand, and in the transaction that writes the record, once the
-   * container is entered.
+   * A refusal where the container is full; missing: it never is. Checked beforehand, and in the transaction that writes the
+   * record, once the container is entered.
    */
   readonly capacityRefusal?: (session?: ClientSession) => Promise<Refusal | null>;
   /** Writes the record, which commits the create, and says what its entry says of it. */
-  readonly insert: (made: M, session: ClientSession) => Promise<Pick<Noted, "after">>;
-  /** Where what goes before the record is given up after some time: how that is told, and done. */
+  readonly insert: (made: M, session: ClientSession) => Promise<Pick<EntryDetails, "after">>;
+  /** Where an uncommitted create is discarded after some time: how that is detected, and done. */
   readonly discarding?: Discarding;
 }
 
 interface Discarding {
-  /** Whether what was begun then is to be given up, unless it was committed. */
+  /** Whether a create that was begun then is to be discarded, unless it was committed. */
   readonly isDue: (begunAt: Date) => boolean;
-  /** Gives it up, unless it was committed: afterwards nothing can be committed under the id any more. */
+  /** Discards it, unless it was committed: afterwards nothing can be committed under the id any more. */
   readonly discard: (id: string) => Promise<"committed" | "discarded">;
-  /** Whether it was given up meanwhile. */
+  /** Whether it was discarded meanwhile. */
   readonly isDiscarded: (id: string) => Promise<boolean>;
 }
 
@@ -65,21 +65,21 @@ export type Created<R, M> =
 
 type Committed = "committed" | "there" | "archived" | "abandoned" | "slot_lost" | Refusal;
 
-/** The id that a create is carried out under, and since when. */
-interface Slot {
+/** The id that a create is executed under, and since when. */
+interface CreateRun {
   readonly id: string;
   readonly begunAt: Date;
   /**
-   * Asked just before the commit: whether the call will be answered without its end, and no replay will ever find what it
-   * makes. If not, its answer waits for the commit.
+   * Called just before the commit: whether the call will be answered without its end, and no replay will ever find what it makes.
+   * If not, its answer waits for the commit.
    */
   readonly isAbandoned?: () => boolean;
 }
 
-/** A create that this call carries out, and nobody else meanwhile. */
-interface Held extends Slot {
+/** A create that this call executes under a lease. */
+interface LeasedCreate extends CreateRun {
   readonly reservationId: string;
-  readonly holder: string;
+  readonly leaseHolder: string;
 }
 
 export interface CreatesDependencies {
@@ -93,11 +93,11 @@ export interface CreatesDependencies {
 /** How long a replay waits for the call that carries its create out; then it is 409. */
 const EARLIER_CALL_MS = 10_000;
 const POLL_MS = 50;
-/** The same where this process carries the create out: the end of that is told, and looked for only in case it hangs. */
+/** The same where this process executes the create: its end is signalled, and polled only in case it hangs. */
 const SLOW_POLL_MS = 500;
 
 /** Less than that: who waits for a call whose process has died takes its create over. */
-const HELD_MS = 8_000;
+const LEASE_MS = 8_000;
 
 /** Servers' clocks differ by no more, or one of them is wrong. */
 const CLOCK_SKEW_MAX_MS = 60_000;
@@ -108,23 +108,24 @@ const CLOCK_SKEW_MAX_MS = 60_000;
  */
 const EXECUTED_MS = 3_400;
 
-/** When a create without an idempotency key is answered that was let to commit: nothing tells its caller later what it came to. */
+/** The deadline of a create without an idempotency key that has begun to commit: its caller can't find out the outcome later. */
 const COMMITTED_MS = 4_900;
 
-/** A create whose place was reclaimed under it takes another; this often at most. */
+/** A create whose slot was reclaimed meanwhile takes another; this often at most. */
 const SLOT_ATTEMPTS_MAX = 3;
 
 /**
- * The one way in which agents, projects and teams are created. For an idempotency key there is one id for good, fixed before anything is done. The record, the place
- * under the daily limit and the container's being live are committed in one transaction, so whoever replays, races or
- * dies: one record at the most, none in an archived container, none beyond the limit. One call at a time carries a create
- * out and the others wait for it; that only saves work, what is right does not depend on it.
+ * The one way in which agents, projects and teams are created. For an idempotency key there is one id for good, fixed before
+ * anything is done. The record, the slot under the daily limit and the container's being live are committed in one transaction,
+ * so with any replays, races or crashes: one record at the most, none in an archived container, none beyond the limit. One call
+ * at a time executes a create and the others wait for it; that only saves work, correctness does not depend on it.
  *
- * The order of refusals: another payload → (a committed create is answered) → archived container → daily limit → a container without room.
+ * The order of refusals: another payload → (a committed create is answered) → archived container → daily limit → a container
+ * without room.
  */
 export class Creates {
   readonly #dependencies: CreatesDependencies;
-  /** What this process carries out, by reservation: hundreds who wait for it do not ask the database meanwhile. */
+  /** Creates that this process executes, by reservation: hundreds who wait for one do not poll the database. */
   readonly #underWay = new Map<string, Promise<unknown>>();
 
   constructor(dependencies: CreatesDependencies) {
@@ -143,12 +144,12 @@ export class Creates {
         deadline.moveTo(COMMITTED_MS);
         return false;
       };
-      const slot = { id: newUuid(), begunAt: this.#dependencies.clock(), isAbandoned };
-      return this.#orRetry(this.#make(create, slot));
+      const run = { id: newUuid(), begunAt: this.#dependencies.clock(), isAbandoned };
+      return this.#orRetry(this.#make(create, run));
     }
     // Most creates are new: the reservation is written without a look whether there is one.
-    let held = isArchived(create) ? null : await this.#reserve(reservation);
-    while (held === null) {
+    let leased = isArchived(create) ? null : await this.#reserve(reservation);
+    while (leased === null) {
       const earlier = await this.#dependencies.creates.findOne({ _id: reservation._id });
       if (earlier !== null) {
         const differs = earlier.payloadHash !== reservation.payloadHash;
@@ -157,13 +158,13 @@ export class Creates {
         if (record !== null) return ok({ replayed: true, record });
       }
       if (isArchived(create)) return archived();
-      held = earlier === null ? await this.#reserve(reservation) : await this.#hold(earlier);
-      if (held !== null) break;
-      deadline.moveTo(EARLIER_CALL_MS + ANSWERING_MS);
+      leased = earlier === null ? await this.#reserve(reservation) : await this.#takeLease(earlier);
+      if (leased !== null) break;
+      deadline.moveTo(EARLIER_CALL_MS + RESPONSE_MARGIN_MS);
       if (deadline.spareMs === 0) return refused(refusal("REQUEST_IN_PROGRESS"));
       await this.#nextPoll(reservation._id, deadline.spareMs);
     }
-    const work = this.#shareUntil(held.reservationId, this.#executeHeld(create, held));
+    const work = this.#shareUntil(leased.reservationId, this.#executeLeased(create, leased));
     return withTimeout(EXECUTED_MS, work);
   }
 
@@ -185,36 +186,36 @@ export class Creates {
     await (ended === undefined ? pause(POLL_MS) : Promise.race([ended, pause(SLOW_POLL_MS)]));
   }
 
-  /** Carries a create out to its end, also when nobody waits for it any more. */
-  async #executeHeld<R extends Committable, M extends { readonly record: R }>(
+  /** Executes a create to its end, also when nobody waits for it any more. */
+  async #executeLeased<R extends Committable, M extends { readonly record: R }>(
     create: Create<R, M>,
-    held: Held,
+    leased: LeasedCreate,
   ): Promise<Result<Created<R, M>>> {
     let result: Result<Created<R, M>> | null = null;
     try {
-      const made = await this.#makeUnlessDue(create, held);
+      const made = await this.#makeUnlessDue(create, leased);
       result =
-        made === "discarded" ? await this.#orRetry(this.#make(create, await this.#restarted(held))) : made;
+        made === "discarded" ? await this.#orRetry(this.#make(create, await this.#restarted(leased))) : made;
       return result;
     } finally {
-      // Of a create that has its record nobody asks any more who holds it: a write less before the answer.
-      if (result?.ok !== true) await this.#release(held);
+      // The lease of a create that has its record is not read any more, so it is not released: a write less before the response.
+      if (result?.ok !== true) await this.#release(leased);
     }
   }
 
-  /** What a caller left half-way long ago is not finished, but begun anew: its window would be over with its first answer. */
+  /** A create that was left half-way long ago is not finished but restarted: its window would be over with its first response. */
   async #makeUnlessDue<R extends Committable, M extends { readonly record: R }>(
     create: Create<R, M>,
-    held: Held,
+    leased: LeasedCreate,
   ): Promise<Result<Created<R, M>> | "discarded"> {
     const { find, discarding } = create;
-    if (discarding === undefined || !discarding.isDue(held.begunAt)) return this.#make(create, held);
-    if ((await discarding.discard(held.id)) === "discarded") {
-      await this.#releaseSlot(create.principal, held.id);
+    if (discarding === undefined || !discarding.isDue(leased.begunAt)) return this.#make(create, leased);
+    if ((await discarding.discard(leased.id)) === "discarded") {
+      await this.#releaseSlot(create.principal, leased.id);
       return "discarded";
     }
-    const record = await find(held.id);
-    return record === null ? this.#make(create, held) : ok({ replayed: true, record });
+    const record = await find(leased.id);
+    return record === null ? this.#make(create, leased) : ok({ replayed: true, record });
   }
 
   async #orRetry<T>(making: Promise<Result<T> | "discarded">): Promise<Result<T>> {
@@ -224,13 +225,13 @@ export class Creates {
 
   async #make<R extends Committable, M extends { readonly record: R }>(
     create: Create<R, M>,
-    slot: Slot,
+    run: CreateRun,
   ): Promise<Result<Created<R, M>> | "discarded"> {
     for (let taken = 0; taken < SLOT_ATTEMPTS_MAX; taken += 1) {
-      const quotaSlot = await this.#takeSlot(create.principal, slot.id);
+      const quotaSlot = await this.#takeSlot(create.principal, run.id);
       if (!quotaSlot.ok) return quotaSlot;
       const created = await this.#releasingSlot(quotaSlot.value, () =>
-        this.#execute(create, slot, quotaSlot.value),
+        this.#execute(create, run, quotaSlot.value),
       );
       if (created !== "slot_lost") return created;
     }
@@ -239,7 +240,7 @@ export class Creates {
 
   async #execute<R extends Committable, M extends { readonly record: R }>(
     create: Create<R, M>,
-    { begunAt, id, isAbandoned }: Slot,
+    { begunAt, id, isAbandoned }: CreateRun,
     quotaSlot: QuotaSlot | null,
   ): Promise<Result<Created<R, M>> | "discarded" | "slot_lost"> {
     const full = (await create.capacityRefusal?.()) ?? null;
@@ -271,7 +272,7 @@ export class Creates {
     { audit, insert, kind, parent, capacityRefusal }: Create<R, M>,
     made: M,
     quotaSlot: QuotaSlot | null,
-    isAbandoned: Slot["isAbandoned"],
+    isAbandoned: CreateRun["isAbandoned"],
   ): Promise<Committed> {
     const { containers, dailyCreates, mutex } = this.#dependencies;
     const commit = (): Promise<Committed> =>
@@ -290,7 +291,7 @@ export class Creates {
         return changed("committed", { ...entry, on: { type: kind, id: made.record._id } });
       });
     try {
-      // What it shares with others that commit: the day's places, the container, or nothing.
+      // What it contends for with other commits: the day's slots, the container, or nothing.
       return await mutex.run(quotaSlot?.dayId ?? parent?.id ?? made.record._id, commit);
     } catch (error) {
       if (isDuplicateKey(error)) return "there";
@@ -298,20 +299,20 @@ export class Creates {
     }
   }
 
-  /** People have no daily limit. */
+  /** People have no daily create limit. */
   async #takeSlot(principal: ManagementPrincipal, id: string): Promise<Result<QuotaSlot | null>> {
     if (principal.type === "session") return ok(null);
     return this.#dependencies.dailyCreates.take(principal, id, this.#dependencies.clock());
   }
 
-  /** The day's place of what was given up is free for what is begun in its stead. */
+  /** The slot of a discarded create is free for its replacement. */
   async #releaseSlot(principal: ManagementPrincipal, createdId: string): Promise<void> {
     if (principal.type === "session") return;
     const dayId = dailyCreatesId(principal.lineageId, this.#dependencies.clock());
     await this.#dependencies.dailyCreates.release({ dayId, createdId });
   }
 
-  /** A create that came to nothing gives its place back; so does one that failed, and its replay takes another. */
+  /** A refused create releases its slot; so does a failed one, and its replay takes another. */
   async #releasingSlot<R, M>(
     quotaSlot: QuotaSlot | null,
     work: () => Promise<Result<Created<R, M>> | "discarded" | "slot_lost">,
@@ -319,14 +320,14 @@ export class Creates {
     const { dailyCreates } = this.#dependencies;
     try {
       const result = await work();
-      // A lost place may be another call's by now, under the same id.
-      const isHeld = quotaSlot !== null && result !== "slot_lost";
-      // Of a create that another call finished, too: that one may have committed with a place of the day before.
-      if (isHeld && !(result !== "discarded" && result.ok && !result.value.replayed))
+      // A lost slot may be another call's by now, under the same id.
+      const ownsSlot = quotaSlot !== null && result !== "slot_lost";
+      // Of a create that another call finished, too: that one may have committed with a slot of the day before.
+      if (ownsSlot && !(result !== "discarded" && result.ok && !result.value.replayed))
         await dailyCreates.release(quotaSlot);
       return result;
     } catch (error) {
-      // Where the database is out of reach for this too, the place is reclaimed when it is needed.
+      // Where the database is out of reach for this too, the slot is reclaimed when it is needed.
       if (quotaSlot !== null) await dailyCreates.release(quotaSlot).catch(() => undefined);
       throw error;
     }
@@ -345,72 +346,72 @@ export class Creates {
       payloadHash: payloadHash({ kind, payload }),
       createdId: newUuid(),
       createdAt: now,
-      holder: newUuid(),
-      heldUntil: new Date(now.getTime() + HELD_MS),
+      leaseHolder: newUuid(),
+      leaseUntil: new Date(now.getTime() + LEASE_MS),
     };
   }
 
   /** Reserves the id that the create has for good; null where another call was first. */
-  async #reserve(reservation: CreateDocument): Promise<Held | null> {
+  async #reserve(reservation: CreateDocument): Promise<LeasedCreate | null> {
     try {
       await this.#dependencies.creates.insertOne(reservation);
-      return heldOf(reservation);
+      return leasedCreate(reservation);
     } catch (error) {
       if (isDuplicateKey(error)) return null;
       throw error;
     }
   }
 
-  /** Takes on a create that nobody carries out: its call failed, or died some time ago. */
-  async #hold(earlier: CreateDocument): Promise<Held | null> {
+  /** Takes the lease of a create whose call has failed, or died some time ago. */
+  async #takeLease(earlier: CreateDocument): Promise<LeasedCreate | null> {
     const now = this.#dependencies.clock();
-    const { _id, heldUntil } = earlier;
-    if (isHeldStill(heldUntil, now)) return null;
-    const taken = { holder: newUuid(), heldUntil: new Date(now.getTime() + HELD_MS) };
-    const held = await this.#dependencies.creates.findOneAndUpdate(
-      { _id, holder: earlier.holder ?? null },
+    const { _id, leaseUntil } = earlier;
+    if (isLeased(leaseUntil, now)) return null;
+    const taken = { leaseHolder: newUuid(), leaseUntil: new Date(now.getTime() + LEASE_MS) };
+    const leased = await this.#dependencies.creates.findOneAndUpdate(
+      { _id, leaseHolder: earlier.leaseHolder ?? null },
       { $set: taken },
       { returnDocument: "after" },
     );
-    if (held === null) return null;
+    if (leased === null) return null;
     // What an earlier version of the service had begun is given up: its actor, if there is one, ends no window.
-    const isOld = (earlier.holder ?? null) === null;
-    return { ...heldOf(held), ...(isOld ? { begunAt: new Date(0) } : {}) };
+    const isOld = (earlier.leaseHolder ?? null) === null;
+    return { ...leasedCreate(leased), ...(isOld ? { begunAt: new Date(0) } : {}) };
   }
 
-  /** Where the database is out of reach for this, whoever waits has it a little later. */
-  async #release({ holder, reservationId }: Held): Promise<void> {
-    const $set = { heldUntil: this.#dependencies.clock() };
+  /** Where the database is out of reach for this, the lease expires by itself. */
+  async #release({ leaseHolder, reservationId }: LeasedCreate): Promise<void> {
+    const $set = { leaseUntil: this.#dependencies.clock() };
     await this.#dependencies.creates
-      .updateOne({ _id: reservationId, holder }, { $set })
+      .updateOne({ _id: reservationId, leaseHolder }, { $set })
       .catch(() => undefined);
   }
 
-  /** What was begun under the id was given up, and nobody was ever told of it: the create gets another. */
-  async #restarted({ holder, id, reservationId }: Held): Promise<Slot> {
-    const slot = { id: newUuid(), begunAt: this.#dependencies.clock() };
-    const anew = { createdId: slot.id, createdAt: slot.begunAt };
-    await this.#dependencies.creates.updateOne({ _id: reservationId, createdId: id }, { $set: anew });
+  /** The create under this id was discarded, and no response ever named the id: the create gets another. */
+  async #restarted({ leaseHolder, id, reservationId }: LeasedCreate): Promise<CreateRun> {
+    const run = { id: newUuid(), begunAt: this.#dependencies.clock() };
+    const restarted = { createdId: run.id, createdAt: run.begunAt };
+    await this.#dependencies.creates.updateOne({ _id: reservationId, createdId: id }, { $set: restarted });
     const found = await this.#dependencies.creates.findOne({ _id: reservationId });
     if (found === null) throw new Error("a reservation was lost");
-    return { ...heldOf({ ...found, holder }) };
+    return { ...leasedCreate({ ...found, leaseHolder }) };
   }
 }
 
-const heldOf = ({ _id, createdAt, createdId, holder }: CreateDocument): Held => ({
+const leasedCreate = ({ _id, createdAt, createdId, leaseHolder }: CreateDocument): LeasedCreate => ({
   reservationId: _id,
-  holder,
+  leaseHolder,
   id: createdId,
   begunAt: createdAt,
 });
 
 /**
- * Whether somebody holds it still. What would be held for much longer than anything is was taken by a clock that ran ahead,
- * or this one was set back. Reservations from before they were held have no such field.
+ * Whether its lease is still valid. What would be held for much longer than anything is was taken by a clock that ran ahead, or
+ * this one was set back. Reservations from before they were held have no such field.
  */
-function isHeldStill(heldUntil: Date | undefined, now: Date): boolean {
-  const leftMs = (heldUntil?.getTime() ?? 0) - now.getTime();
-  return leftMs > 0 && leftMs <= HELD_MS + CLOCK_SKEW_MAX_MS;
+function isLeased(leaseUntil: Date | undefined, now: Date): boolean {
+  const leftMs = (leaseUntil?.getTime() ?? 0) - now.getTime();
+  return leftMs > 0 && leftMs <= LEASE_MS + CLOCK_SKEW_MAX_MS;
 }
 
 const isArchived = ({ parent }: { readonly parent: Parent | null }): boolean =>

@@ -15,7 +15,7 @@ export interface QuotaSlot {
 /** A slot whose create has not come to its end after this is free for another. */
 const ABANDONED_AFTER_MS = 60_000;
 
-/** Takes that raced with the first one of the day, or with somebody who reclaimed, look again; this often at most. */
+/** Attempts that raced with the first one of the day, or with a reclaim, are retried; this often at most. */
 const ROUNDS_MAX = 8;
 
 const DAY_MS = 86_400_000;
@@ -25,7 +25,7 @@ const RETENTION_DAYS = 2;
  * The daily create limit of organization keys. Each create
  * takes a slot under its id before it does anything, and its record is committed together with the slot (`confirm`,
  * in the same transaction). So there are never more committed creates than the limit, whoever else creates, and a
- * slot that is not committed can be given back or reclaimed at any time: a create that lost it commits nothing.
+ * slot that is not committed can be released or reclaimed at any time: a create that lost it commits nothing.
  */
 export class DailyCreates {
   readonly #days: Collection<DailyCreatesDocument>;

@@ -2,12 +2,12 @@ import { LRUCache } from "lru-cache";
 import type { AgentDocument } from "../store/documents.ts";
 import type { AgentGateway } from "../payments/ports.ts";
 
-/** Agents that are remembered to have used a key, until their records show it. */
+/** Agents that are known to have used a key, until their records show it. */
 const CACHED_AGENTS_MAX = 10_000;
 
 /**
- * An agent's first request ever is told to its actor before anything comes of it, so that it and a machine's archive
- * ("the agent never authenticated") never both succeed. Once in an agent's life.
+ * An agent's first request ever is confirmed by its actor before it has any effect, so that this and a machine's archive ("the
+ * agent never authenticated") never both succeed. Once in an agent's life.
  */
 export class FirstUses {
   readonly #agents: AgentGateway;

@@ -15,8 +15,8 @@ export interface ConcernedAccount {
 /** Told whose account a sign-in or a refresh is about, before it is known whether it is good; each, where it may be several. */
 export type Concerns = (account: ConcernedAccount) => void;
 
-/** What an entry says of a write beside what its request says. Never a secret. */
-export interface Noted {
+/** What an entry has of a write besides its request. Never a secret. */
+export interface EntryDetails {
   /** What was changed, as it was and as it is: of everything that decides who may do what. */
   readonly before?: unknown;
   readonly after?: unknown;
@@ -31,11 +31,11 @@ export interface Noted {
 /** What a transaction came to, and the entry that is written with it; null: it changes nothing that leaves one. */
 export interface Outcome<T> {
   readonly value: T;
-  readonly entry: Noted | null;
+  readonly entry: EntryDetails | null;
 }
 
 /** Something was written, and this is its entry. */
-export const changed = <T>(value: T, entry: Noted = {}): Outcome<T> => ({ value, entry });
+export const changed = <T>(value: T, entry: EntryDetails = {}): Outcome<T> => ({ value, entry });
 /** Nothing was done, such as where it is refused: its request leaves what every refusal leaves. */
 export const unchanged = <T>(value: T): Outcome<T> => ({ value, entry: null });
 
@@ -56,8 +56,8 @@ export interface AuditNotes extends AuditedWrites {
    * Before something is begun that this database does not decide, such as an actor's command: what it is going to change. Safe when
    * done, so that whatever dies after it, there is an entry. What became of it is said by `change`.
    */
-  begin(expected: Pick<Noted, "before" | "after">): Promise<void>;
-  /** What was changed in the end by what was begun. The last word stands. */
+  begin(expected: Pick<EntryDetails, "before" | "after">): Promise<void>;
+  /** What was changed in the end by what was begun. The last call wins. */
   change(before: unknown, after: unknown): void;
   /** Whose log it belongs to, where no credential says so. */
   readonly concerns: Concerns;

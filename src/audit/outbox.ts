@@ -27,7 +27,7 @@ export const AUDIT_OUTBOX = "audit_outbox";
 
 /** A server that lives appends its entries itself, well within this; what is older was left by one that died. */
 const COMMITTED_OLD_MS = 15_000;
-/** The same where an actor is asked meanwhile: no request takes so long. */
+/** The same where an actor is involved: no request takes so long. */
 const BEGUN_OLD_MS = 60_000;
 /** Records in one round of a sweep, and rounds of one sweep. */
 const ROUND_MAX = 500;
@@ -45,17 +45,18 @@ export interface AuditOutboxOptions {
 }
 
 /** What a sweep has done. */
-export interface Swept {
-  /** Entries that are in their chains now, by this sweep or by somebody else meanwhile. */
+export interface SweepResult {
+  /** Entries that are in their chains now, by this sweep or another process. */
   readonly appended: number;
   /** Records that are still there: they could not be appended, or are none of this service's. */
   readonly left: number;
 }
 
 /**
- * Where entries of the audit log wait between a write and their chain, which they are appended to in turn. A record is put here in the
- * write's own transaction, so that nothing parts the two; its server appends it before the answer and removes it. What a server that died has left, a
- * sweep appends, on whichever server: an entry's key is in its chain once, whoever appends it, so any number of sweeps may meet.
+ * Where entries of the audit log wait between a write and their chain, which they are appended to in turn. A record is put here
+ * in the write's own transaction, so that nothing parts the two; its server appends it before the answer and removes it. What a
+ * server that died has left, a sweep appends, on whichever server: an entry's key is unique in its chain, so any number of sweeps
+ * may run concurrently.
  */
 export class AuditOutbox {
   readonly #options: AuditOutboxOptions;
@@ -70,7 +71,7 @@ export class AuditOutbox {
     this.#removals = new BulkWriter(this.#records, { lingerMs: LINGER_MS });
   }
 
-  /** Puts a record there in the transaction of the write that it tells of. */
+  /** Puts a record there in the transaction of the write that it describes. */
   async put(record: AuditRecord, session: ClientSession): Promise<void> {
     await this.#records.insertOne(this.#documentOf(record, "committed"), { session });
   }
@@ -80,7 +81,7 @@ export class AuditOutbox {
     await this.#records.insertOne(this.#documentOf(record, "begun"));
   }
 
-  /** Whether a record is there: of a transaction whose end was not heard of, whether it was committed. */
+  /** Whether a record is there: for a transaction with an unknown outcome: whether it was committed. */
   async holds({ entryKey }: AuditRecord): Promise<boolean> {
     return (await this.#records.findOne({ _id: entryKey }, { projection: { _id: 1 } })) !== null;
   }
@@ -112,7 +113,7 @@ export class AuditOutbox {
    * Appends what servers that died have left, oldest first. `from: "start"`: whatever is committed, also what another server is just
    * about to append itself, which then finds it there.
    */
-  async sweep(from: "start" | "age" = "age"): Promise<Swept> {
+  async sweep(from: "start" | "age" = "age"): Promise<SweepResult> {
     const now = this.#options.clock().getTime();
     const due: Filter<AuditOutboxDocument> = {
       $or: [
@@ -182,7 +183,7 @@ export class AuditOutbox {
   }
 }
 
-/** The index behind sweeps, and with it the collection. Again is free. */
+/** The index behind sweeps, and with it the collection. Idempotent. */
 export async function ensureAuditOutbox(db: Db): Promise<void> {
   await db.collection(AUDIT_OUTBOX).createIndex({ insertedAt: 1, _id: 1 }, { name: "oldest" });
 }

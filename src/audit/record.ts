@@ -25,11 +25,11 @@ export interface Call {
 export interface Doer {
   readonly organizationId: string;
   readonly actor: AuditActor;
-  /** Its organization is not told where the request came from. */
+  /** The request's origin is not shown to its organization. */
   readonly isOriginHidden?: true;
 }
 
-/** What a call's entry says beside the call itself. */
+/** What a call's entry has besides the call itself. */
 export interface AuditFacts extends Pick<AuditRecord, "entryKey" | "at" | "result"> {
   readonly doer: Doer;
   /** What a handler said that it was done on; null: what the route's path says. */

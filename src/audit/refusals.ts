@@ -7,11 +7,11 @@ import type { AuditActor, AuditRecord } from "../domain/audit/entry.ts";
 const MINUTE_MS = 60_000;
 
 /**
- * Different refusals of one organization that have entries of their own in one minute, of each group. A group's places are kept
- * for it: no number of keys, nor strangers, takes those of people who change roles or step up.
+ * Counters of distinct refusals of one organization in one minute, for each group. A group's counters are reserved for it: no
+ * number of keys, nor strangers, takes those of people who change roles or step up.
  */
 const COUNTERS_MAX = 25;
-/** Of a group's places so many are one actor's; what one asks for beyond them is counted by actor. */
+/** The share of one actor in a group's counters; its refusals beyond that are counted by actor. */
 const SHARE_MAX = 10;
 /** Actors of each group whose further refusals are counted apart in one minute; those of others are one count. */
 const FURTHER_ACTORS_MAX = 10;
@@ -31,14 +31,14 @@ export interface RefusalsOptions {
 /** Who asks: whoever shows no credential, people about accounts and rights, people about all else, keys. */
 type Group = "strangers" | "accounts" | "people" | "keys";
 
-/** Where a refusal may be counted. */
+/** A counter of refusals. */
 interface Counter {
   readonly kind: string;
   /** What is appended of it. */
   readonly record: AuditRecord;
-  /** Whether it tells of one refusal at once; else it only counts. */
+  /** Whether it records one refusal at once; else it only counts. */
   readonly isOwn: boolean;
-  /** What there may be so many of in a minute. */
+  /** Quotas of counters in a minute. */
   readonly quotas: readonly { readonly name: string; readonly max: number }[];
 }
 
@@ -54,16 +54,16 @@ interface Window {
 }
 
 /**
- * Keeps refusals in the audit log so that nobody can fill it with them: of those that are alike (who, from where, what, on
- * what, why) the first of a minute at once, and how many followed in one more entry when the minute is over. All processes
- * tell the first under one key, so that it is there once; each has a count of its own. A process that is killed loses its
- * counts of the running minute, and never a first one.
+ * Keeps refusals in the audit log so that nobody can fill it with them: of those that are alike (who, from where, what, on what,
+ * why) the first of a minute at once, and how many followed in one more entry when the minute is over. All processes append the
+ * first under one key, so that it is there once; each has a count of its own. A process that is killed loses its counts of the
+ * running minute, and never a first one.
  */
 export class Refusals {
   readonly #options: RefusalsOptions;
   /** Oldest first. */
   readonly #windows = new Map<string, Window>();
-  /** How many places are taken, by name; those of no window are not in it. */
+  /** Counters in use, by quota. */
   readonly #countersInUse = new Map<string, number>();
   readonly #process = randomBytes(6).toString("hex");
   #ended = 0;
@@ -79,7 +79,7 @@ export class Refusals {
     return this.#windows.size;
   }
 
-  /** Done when it is in the log, or counted behind one that is. Throws when that can't be had. */
+  /** Done when it is in the log, or counted behind one that is. Throws when that fails. */
   async keep(record: AuditRecord): Promise<void> {
     const minute = Math.floor(record.at / MINUTE_MS);
     this.#endWhere((window) => window.minute !== minute);
@@ -142,7 +142,7 @@ export class Refusals {
     const { record } = counter;
     if (count === 0) return;
     this.#ended += 1;
-    // A kind may give way and come again within its minute: each time has its count.
+    // A counter may be evicted and opened again within its minute: each has its own count.
     const entryKey = `${record.entryKey}_${this.#process}_${this.#ended}`;
     const resource = { type: record.resource.type, id: idInKind(record) };
     this.#unwritten.push({ ...record, entryKey, at: lastAt, resource, after: { refusals: count } });
@@ -216,7 +216,7 @@ function groupOf({ action, actor }: AuditRecord): Group {
   return ACCOUNT_ACTIONS.has(action) ? "accounts" : "people";
 }
 
-/** Whoever tries an account without a session of it: it is not known to be its person. */
+/** A caller that tries an account without a session of it: unauthenticated. */
 const isStranger = ({ sessionId, type }: AuditActor): boolean => type === "user" && sessionId === undefined;
 
 /** A stranger is an address; the account that was tried is only what they say. */
@@ -260,10 +260,10 @@ function counterOfActor(record: AuditRecord, minute: number): Counter {
     ...(name === undefined ? {} : { name }),
   };
   const stranger = { address: from?.address ?? null, surface: "service", via: "refusals" } as const;
-  const who = isStranger(actor) ? { from: stranger } : { actor: known };
+  const source = isStranger(actor) ? { from: stranger } : { actor: known };
   return {
     kind,
-    record: { ...furtherRecord(record, `${kind}_${minute}`), ...who },
+    record: { ...furtherRecord(record, `${kind}_${minute}`), ...source },
     isOwn: false,
     quotas: [{ name: `${organizationId}/${groupOf(record)}/further`, max: FURTHER_ACTORS_MAX }],
   };
@@ -279,7 +279,7 @@ const counterOfAll = (record: AuditRecord, minute: number): Counter => ({
 const digestOf = (parts: readonly unknown[]): string =>
   createHash("sha256").update(canonicalJson(parts)).digest("hex").slice(0, DIGEST_CHARACTERS);
 
-/** 128 bits: nobody finds two refusals with one. */
+/** 128 bits: collisions can't be found. */
 const DIGEST_CHARACTERS = 32;
 
 /** What is appended of refusals of more kinds than have entries of their own: how many. */

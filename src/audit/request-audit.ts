@@ -6,7 +6,7 @@ import {
   type AuditNotes,
   type ConcernedAccount,
   type Concerns,
-  type Noted,
+  type EntryDetails,
 } from "./notes.ts";
 import type { AuditOutbox } from "./outbox.ts";
 import { type Call, type Doer, doerBehind, doerOfAccount, recordOf, successStatusOf } from "./record.ts";
@@ -17,7 +17,7 @@ export interface RequestAuditDependencies {
   readonly clock: () => Date;
 }
 
-type Change = Pick<Noted, "before" | "after">;
+type Change = Pick<EntryDetails, "before" | "after">;
 
 const NOTHING: Change = { before: null, after: null };
 
@@ -28,7 +28,7 @@ export class RequestAudit implements AuditNotes {
   readonly #params: unknown;
   readonly #entryKey = newId("req");
   readonly accounts: ConcernedAccount[] = [];
-  /** Put into a transaction, whose end may not have been heard of. */
+  /** In a transaction whose outcome may be unknown. */
   attempted: AuditRecord | null = null;
   /** The same once it is committed: what is appended, whatever is answered. */
   committed: AuditRecord | null = null;
@@ -86,7 +86,7 @@ export class RequestAudit implements AuditNotes {
   }
 
   #recordOf(
-    { after = null, before = null, by, on, result }: Noted,
+    { after = null, before = null, by, on, result }: EntryDetails,
     usual: AuditRecord["result"],
   ): AuditRecord {
     return recordOf(this.#call, this.#params, {

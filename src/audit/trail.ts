@@ -38,8 +38,8 @@ export class AuditTrail {
   }
 
   /**
-   * Keeps what became of a call, and is done when its entry is safe: nothing is answered before. Throws when that can't be
-   * had. What only reads, and what belongs to no organization that is known, leaves no entry.
+   * Records the outcome of a call, and resolves when its entry is durable: no response is sent before. Throws when that fails.
+   * What only reads, and what belongs to no organization that is known, leaves no entry.
    */
   async keep(
     call: Call,
@@ -51,7 +51,7 @@ export class AuditTrail {
     const { outbox } = this.#dependencies;
     const committed = audit.committed ?? (await this.#committedWithoutNote(audit, result));
     if (committed !== null) return await outbox.settle(committed);
-    await this.#keepAnswer(call, params, audit, result);
+    await this.#recordOutcome(call, params, audit, result);
     if (audit.begun !== null) outbox.forget(audit.begun);
   }
 
@@ -73,7 +73,7 @@ export class AuditTrail {
   }
 
   /** Entries that are made of the answer: of what was refused, and of what this database did not decide. */
-  async #keepAnswer(
+  async #recordOutcome(
     call: Call,
     params: unknown,
     audit: RequestAudit,
@@ -101,6 +101,6 @@ export class AuditTrail {
   }
 }
 
-/** Whether nothing was done, and nothing more is told of it: what was answered 5xx may have been done. */
+/** Whether nothing was done, and nothing more is recorded of it: what was answered 5xx may have been done. */
 const isPlainRefusal = ({ after, before, result: { code, status } }: AuditRecord): boolean =>
   code !== null && status !== null && status < 500 && before === null && after === null;

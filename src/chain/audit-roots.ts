@@ -27,8 +27,8 @@ export interface RootDependencies {
 export const rootData = (root: string): Hex => concatHex([TAG, `0x${root}`]);
 
 /**
- * Records a transaction of the service's key to itself with the root for its data, and hands it to the chain; what it does
- * not take now its keeper sends. One for each root, however often it is asked for.
+ * Records a transaction of the service's key to itself with the root for its data, and broadcasts it; if that fails, the keeper
+ * sends it. One for each root. Idempotent.
  */
 export async function recordRoot(
   { broadcast, from, outbox, config }: RootDependencies,

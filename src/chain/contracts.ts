@@ -22,7 +22,7 @@ import {
 
 export { agentWalletAbi };
 
-/** The well-known CREATE2 deployer: calldata is a salt and an init code. It stands on most chains, and in anvil. */
+/** The well-known CREATE2 deployer: calldata is a salt and an init code. It is deployed on most chains, and in anvil. */
 const CREATE2_DEPLOYER: Address = "0x4e59b44847b379578588920cA78FbF26c0B4956C";
 
 /** Gas that a call may use; what it does not use costs nothing. docs/contracts.md has what was measured. */

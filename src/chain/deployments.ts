@@ -16,24 +16,24 @@ export interface DeploymentDependencies {
  */
 export async function ensureDeployed(
   { broadcast, finality, outbox, rpc }: DeploymentDependencies,
-  wanted: Readonly<Record<string, Deployment>>,
+  expected: Readonly<Record<string, Deployment>>,
   withinMs: number,
   which: "what is missing" | "also what is there" = "what is missing",
 ): Promise<readonly string[]> {
   const isAll = which === "also what is there";
-  const deployed = isAll ? Object.entries(wanted) : await missingOf(rpc, wanted);
+  const deployed = isAll ? Object.entries(expected) : await missingOf(rpc, expected);
   if (deployed.length === 0) return [];
   const calls = deployed.map(([name, deployment]) => callOf(name, deployment));
   const sent = [...(await outbox.record(calls)).values()].filter(isTransaction);
   await broadcast(sent);
   // Of what has been there for long, a local chain has no receipt any more.
-  const awaited = (await missingOf(rpc, wanted)).length === 0 ? [] : sent;
+  const awaited = (await missingOf(rpc, expected)).length === 0 ? [] : sent;
   await Promise.all(awaited.map((transaction) => finality.wait(transaction, withinMs)));
-  return (await missingOf(rpc, wanted)).map(([name]) => name);
+  return (await missingOf(rpc, expected)).map(([name]) => name);
 }
 
-async function missingOf(rpc: ChainRpc, wanted: Readonly<Record<string, Deployment>>) {
-  const named = Object.entries(wanted);
+async function missingOf(rpc: ChainRpc, expected: Readonly<Record<string, Deployment>>) {
+  const named = Object.entries(expected);
   const isDeployed = await Promise.all(named.map(([, { address }]) => rpc.hasCode(address)));
   return named.filter((_deployment, at) => isDeployed[at] === false);
 }

@@ -1,14 +1,14 @@
 import { type Collection, type Db, type Document, MongoServerError } from "mongodb";
 import { COLLECTIONS } from "../store/documents.ts";
 
-/** A block up to which everything was told; its hash says of which chain. */
+/** A block up to which all deposits were published; its hash identifies the chain. */
 export interface Checkpoint {
   readonly block: number;
-  /** Null: nothing was told yet, so it is true on whichever chain. */
+  /** Null: nothing was published yet, so it holds on any chain. */
   readonly hash: string | null;
 }
 
-/** How far one token's deposits on one chain were told. */
+/** How far one token's deposits on one chain were published. */
 export interface DepositCursor extends Document, Checkpoint {
   /** `eip155:1/0x…`. */
   readonly _id: string;
@@ -28,7 +28,7 @@ export class DepositCursors {
     this.#collection = db.collection(COLLECTIONS.chainCursors);
   }
 
-  /** The cursor, which begins behind the block that is asked for where there is none yet. */
+  /** The cursor, which begins after the given block where there is none yet. */
   async read(id: string, beginsAt: () => Promise<number>): Promise<DepositCursor> {
     const found = await this.#collection.findOne({ _id: id });
     if (found !== null) return found;
@@ -72,10 +72,10 @@ export class DepositCursors {
  * and one is always not much further back than the reorganization went.
  */
 function thinned(checkpoints: readonly Checkpoint[], newestBlock: number): readonly Checkpoint[] {
-  const kept = new Map<number, Checkpoint>();
+  const byBlock = new Map<number, Checkpoint>();
   for (const checkpoint of checkpoints) {
     const distance = Math.floor(Math.log2(newestBlock - checkpoint.block));
-    if (!kept.has(distance)) kept.set(distance, checkpoint);
+    if (!byBlock.has(distance)) byBlock.set(distance, checkpoint);
   }
-  return [...kept.values()];
+  return [...byBlock.values()];
 }

@@ -21,7 +21,7 @@ export interface DepositWatchDependencies {
   readonly journal: Pick<EventJournal, "organizationEvent">;
   readonly treasuries: { all(): Promise<ReadonlyMap<Address, string>> };
   readonly clock: Clock;
-  /** Where it looks first where it has never looked. A test chain is short, and may have been killed and begun anew. */
+  /** Where it looks first where it has never looked. A test chain is short, and may have been killed and reset. */
   readonly beginsAt: "the first block" | "the newest final block";
 }
 
@@ -31,13 +31,13 @@ interface Deposit {
 }
 
 /**
- * Tells of each deposit into a treasury once it has its confirmations. It looks from a cursor up to the newest final
- * block, writes the events, then moves the cursor. What is done twice, by a crash between the two, by several processes
- * or after a reorganization, writes the same events under the same ids, which follow from the transactions.
+ * Tells of each deposit into a treasury once it has its confirmations. It looks from a cursor up to the newest final block,
+ * writes the events, then moves the cursor. A repetition, after a crash, by several processes or after a reorganization, writes
+ * the same events under the same ids, which are derived from the transactions.
  *
- * A treasury that is recorded while the cursor is far ahead has missed nothing: it is recorded before anybody is told of its
- * address and after the cursor has begun (`begin`), so what is sent to it comes into later blocks. Therefore the
- * treasuries are read after the newest block is known, never before.
+ * A treasury that is recorded while the cursor is far ahead has missed nothing: it is recorded before its address is disclosed
+ * and after the cursor has begun (`begin`), so what is sent to it comes into later blocks. Therefore the treasuries are read
+ * after the newest block is known, never before.
  */
 export class DepositWatch {
   readonly #dependencies: DepositWatchDependencies;
@@ -53,17 +53,14 @@ export class DepositWatch {
     this.#id = `${caip2Of(config.chainId)}/${config.token}`;
   }
 
-  /** Nothing that is sent after this is missed. Free where it has begun; else the chain may have to be asked. */
+  /** Nothing that is sent after this is missed. Free where it has begun; else it may need a call to the chain. */
   async begin(): Promise<void> {
     if (this.#hasBegun) return;
     await this.#cursor();
     this.#hasBegun = true;
   }
 
-  /**
-   * Looks once; `isBehind`: there is more to be looked at now. Throws, having moved nothing, where the chain or the
-   * database is silent.
-   */
+  /** Looks once; `isBehind`: there are more blocks to read now. Throws, having moved nothing, where the chain or the database is silent. */
   async step(): Promise<{ readonly isBehind: boolean }> {
     const { rpc } = this.#dependencies;
     await rpc.check();
@@ -96,7 +93,7 @@ export class DepositWatch {
     return Number(blockNumber) - (config.confirmations - 1);
   }
 
-  /** Whether the chain as it is now has this block. A block's hash stands for all before it, too. */
+  /** Whether the chain as it is now has this block. A block's hash covers all before it, too. */
   async #isStillThere({ block, hash }: Checkpoint): Promise<boolean> {
     return hash === null || (await this.#dependencies.rpc.blockHash(BigInt(block))) === hash;
   }
@@ -140,7 +137,7 @@ export class DepositWatch {
     return hash;
   }
 
-  /** Nodes bound what one answer may hold, so after one that did not come fewer blocks are asked for at a time. */
+  /** Nodes bound what one answer may hold, so after a failed one fewer blocks are requested at a time. */
   async #transfers(cursor: DepositCursor, to: number, recipients: readonly Address[]) {
     const { config, rpc } = this.#dependencies;
     const fromBlock = BigInt(cursor.block + 1);
@@ -190,5 +187,5 @@ export class DepositWatch {
   }
 }
 
-const depositId = (place: string): string =>
-  `dep_${keccak256(toBytes(place)).slice("0x".length, "0x".length + ID_HEX_DIGITS)}`;
+const depositId = (position: string): string =>
+  `dep_${keccak256(toBytes(position)).slice("0x".length, "0x".length + ID_HEX_DIGITS)}`;

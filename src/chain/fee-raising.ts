@@ -11,7 +11,7 @@ export interface FeeRaisingDependencies extends ChainWatchers {
   readonly rpc: ChainRpc;
   readonly outbox: ChainOutbox;
   readonly clock: () => Date;
-  /** What was signed last is given so long to be mined before it is looked at whether more must be offered. */
+  /** The newest signing has so long to be mined before a fee raise is considered. */
   readonly raiseAfterMs: number;
 }
 
@@ -89,7 +89,7 @@ export class FeeRaising {
     if (bounded.length > 0) {
       onRepair("fee_bounded", bounded.length);
       const details = { ...about(bounded), setting: "EVM_MAX_FEE_PER_GAS_GWEI" };
-      onWarning("transactions wait, since the chain asks a higher fee than may be offered", details);
+      onWarning("transactions wait, since the chain requires a higher fee than may be offered", details);
     }
   }
 }

@@ -37,12 +37,12 @@ export class Finality {
     return this.#confirmed;
   }
 
-  /** How each of these stands now, in their order; null: it has not the confirmations that it needs. */
+  /** The current receipt of each of these, in their order; null: it lacks confirmations. */
   async now(transactions: readonly RecordedTransaction[]): Promise<readonly (Receipt | null)[]> {
     const { confirmations, from, rpc } = this.#dependencies;
     if (transactions.length === 0) return [];
-    // To be in the newest block is to have one confirmation: the receipt alone says so. Of many, the chain is asked first
-    // which of them are in it at all.
+    // To be in the newest block is to have one confirmation: the receipt alone says so. Of many, the chain is queried first which
+    // of them are in it at all.
     const isOneEnough = confirmations === 1 && transactions.length === 1;
     const confirmed = isOneEnough ? NEWEST : await rpc.confirmed(from);
     const receiptOf = async ({ nonce, signings }: RecordedTransaction): Promise<Receipt | null> => {
@@ -72,23 +72,23 @@ export class Finality {
   async #poll(): Promise<void> {
     this.#polling = true;
     while (this.#waiting.length > 0) {
-      const asked = this.#waiting;
-      const receipts = await this.now(asked.map(({ transaction }) => transaction)).catch(() => null);
-      this.#answer(asked, receipts);
+      const waiting = this.#waiting;
+      const receipts = await this.now(waiting.map(({ transaction }) => transaction)).catch(() => null);
+      this.#answer(waiting, receipts);
       if (this.#waiting.length > 0) await sleep(this.#dependencies.pollMs);
     }
     this.#polling = false;
   }
 
-  #answer(asked: readonly Waiting[], receipts: readonly (Receipt | null)[] | null): void {
+  #answer(waiting: readonly Waiting[], receipts: readonly (Receipt | null)[] | null): void {
     const now = performance.now();
-    const stays = asked.filter((waiting, index) => {
+    const pending = waiting.filter((one, index) => {
       const receipt = receipts?.[index] ?? null;
-      if (receipt === null && now < waiting.until) return true;
-      waiting.resolve(receipt);
+      if (receipt === null && now < one.until) return true;
+      one.resolve(receipt);
       return false;
     });
-    // Whoever came while the chain was asked stands behind them.
-    this.#waiting = [...stays, ...this.#waiting.slice(asked.length)];
+    // Those that arrived during the call are queued behind them.
+    this.#waiting = [...pending, ...this.#waiting.slice(waiting.length)];
   }
 }

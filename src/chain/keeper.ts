@@ -14,7 +14,7 @@ const RESENT_PER_ROUND_MAX = 200;
 const FILLED_PER_ROUND_MAX = 50;
 /** So often in a row the same nonce is missing after it was sent again before something is done about it. */
 const FUTILE_ROUNDS_MAX = 3;
-/** While nothing is missing it is looked at ever less often, to a bound: a service that nobody uses costs little. */
+/** While nothing is missing the interval grows, to a bound: an idle service costs little. */
 const PAUSE_GROWS_BY = 1.25;
 const PAUSES_MAX = 4;
 
@@ -27,12 +27,12 @@ export interface KeeperDependencies extends ChainWatchers {
   readonly taken: Pick<TakenNonces, "look">;
   readonly raising: Pick<FeeRaising, "raise">;
   readonly from: Address;
-  /** How often the chain is looked at. */
+  /** The interval of rounds. */
   readonly everyMs: number;
   /** What is younger is on its way by whoever recorded it. */
   readonly resendAfterMs: number;
   readonly clock: () => Date;
-  /** Done at every look; on a test chain: what it needs besides. */
+  /** Called in every round; on a test chain: what it needs besides. */
   readonly onEveryRound: () => Promise<void>;
   /** Done before anything is sent again; on a test chain, which may be a fresh one: gas. */
   readonly beforeResending: () => Promise<void>;
@@ -59,7 +59,7 @@ export class Keeper {
     this.#dependencies = dependencies;
   }
 
-  /** When the oldest transaction was recorded that the chain had not at the last look; null: it had all of them. */
+  /** When the oldest transaction was recorded that the chain had not at the last round; null: it had all of them. */
   get oldestMissing(): Date | null {
     return this.#oldestMissing;
   }
@@ -73,7 +73,7 @@ export class Keeper {
     await this.#running;
   }
 
-  /** One look; answers how many were sent again. Throws where the chain or the database does not answer. */
+  /** One round; answers how many were sent again. Throws where the chain or the database does not answer. */
   async round(): Promise<number> {
     const {
       beforeResending,
@@ -114,7 +114,7 @@ export class Keeper {
     // What can be found out of nonces that are gone must not keep the others from being sent.
     await taken
       .look()
-      .catch((error: unknown) => onWarning("used nonces could not be looked after", errorOf(error)));
+      .catch((error: unknown) => onWarning("used nonces could not be checked", errorOf(error)));
   }
 
   /** Somebody else's transactions had these nonces when they were passed over, and the chain has lost them since. */
@@ -177,7 +177,7 @@ export class Keeper {
         pauseMs = sent > 0 ? everyMs : Math.min(everyMs * PAUSES_MAX, pauseMs * PAUSE_GROWS_BY);
       } catch (error) {
         pauseMs = everyMs;
-        onWarning("the chain could not be looked after", errorOf(error));
+        onWarning("the chain could not be checked", errorOf(error));
       }
     }
   }

@@ -1,15 +1,15 @@
 import type { Collection, Db, Document } from "mongodb";
 import { COLLECTIONS } from "../store/documents.ts";
 
-/** Below which nonce it is known of each what has used it. Beside the cursors of deposits, under a name of its own. */
+/** Below which nonce it is known of each what has used it. In the collection of deposit cursors, under a name of its own. */
 interface NonceCursorDocument extends Document {
   readonly _id: string;
   readonly nonce: number;
 }
 
 /**
- * How far a key's nonces were looked through. It may be too low, which costs a second look, and is set back where the chain
- * has lost blocks. Processes that look at once share what they have done.
+ * How far a key's nonces were checked. It may be too low, which costs a second look, and is set back where the chain has lost
+ * blocks. Processes that look at once share what they have done.
  */
 export class NonceCursor {
   readonly #collection: Collection<NonceCursorDocument>;
@@ -30,7 +30,7 @@ export class NonceCursor {
     return this.#lookedBelow;
   }
 
-  /** Everything below was looked at; some of it, whose nonces are open, is to be looked at again after a restart. */
+  /** Everything below was checked; some of it, whose nonces are open, is checked again after a restart. */
   async advance(to: number, open: readonly number[]): Promise<void> {
     this.#lookedBelow = to;
     await this.#store(Math.min(to, ...open));

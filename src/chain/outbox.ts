@@ -12,7 +12,7 @@ import {
   isTransaction,
   type Loss,
   noTransaction,
-  purposeAgain,
+  retryPurpose,
   type Recorded,
   recordedOf,
   type RecordedTransaction,
@@ -40,7 +40,7 @@ export interface Moved {
 const DUPLICATE_KEY = 11_000;
 /** Rounds against other processes that record at the same time; in each of them one gets its entries in. */
 const ROUNDS_MAX = 200;
-/** Who has lost a round waits so long at the most before the next, at random: so nobody loses all of them. */
+/** Who has lost a round waits so long at the most before the next, at random: so no process loses all of them. */
 const AFTER_LOST_ROUND_MAX_MS = 20;
 
 export interface OutboxDependencies {
@@ -162,10 +162,7 @@ export class ChainOutbox {
     return matchedCount === 0 ? null : { ...transaction, hash, raw, signings: all };
   }
 
-  /**
-   * Writes down what has a transaction's nonce for good, once. Nothing is proven where more was signed under the nonce than
-   * the proof knew of.
-   */
+  /** Records what has a transaction's nonce for good, once. Nothing is proven where more was signed under the nonce than the proof knew of. */
   async markLost(
     { nonce, purpose, signings }: RecordedTransaction,
     loss: Loss,
@@ -181,7 +178,7 @@ export class ChainOutbox {
   /** Records the call of a lost transaction under another nonce: once, whoever does it and however often. */
   async repeat(transaction: RecordedTransaction): Promise<Recorded> {
     const { amountCents, limitVersion, wallet } = transaction;
-    const purpose = purposeAgain(transaction);
+    const purpose = retryPurpose(transaction);
     const about = { wallet, amountCents, isRepeated: true };
     const version = limitVersion === null ? {} : { limitVersion };
     const call: Call = { kind: "call", purpose, ...(await this.#callIn(transaction)), ...about, ...version };
@@ -194,7 +191,7 @@ export class ChainOutbox {
   async newest(purpose: string): Promise<Recorded | null> {
     let found = (await this.find([purpose])).get(purpose) ?? null;
     while (found !== null && isTransaction(found) && found.lost !== null) {
-      const again = purposeAgain(found);
+      const again = retryPurpose(found);
       const repeated = (await this.find([again])).get(again);
       if (repeated === undefined) return found;
       found = repeated;
@@ -239,7 +236,7 @@ export class ChainOutbox {
     return known.filler;
   }
 
-  /** The lowest nonce that this process has recorded anything under since this was asked last; Infinity: none. */
+  /** The lowest nonce that this process has recorded anything under since the last call; Infinity: none. */
   lowestSinceRead(): number {
     const lowest = this.#lowestSinceRead;
     this.#lowestSinceRead = Infinity;
@@ -280,12 +277,12 @@ export class ChainOutbox {
   ): Promise<ReadonlyMap<string, Recorded>> {
     const fees = entries.some(({ kind }) => kind === "call") ? await this.#dependencies.rpc.fees() : null;
     const decided = new Map<string, Recorded>();
-    let wanted = entries;
+    let candidates = entries;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
-      // What the chain may have to be asked for comes before the last question whether all of it is still wanted.
+      // Calls to the chain come before the last check whether each entry may still be signed.
       if (fees !== null) await this.#nextNonce();
-      wanted = await signable(wanted.filter(({ purpose }) => !decided.has(purpose)));
-      const open = wanted;
+      candidates = await signable(candidates.filter(({ purpose }) => !decided.has(purpose)));
+      const open = candidates;
       if (open.length === 0) return decided;
       const documents = await this.#sign(open, fees);
       try {
@@ -341,9 +338,9 @@ export class ChainOutbox {
   }
 
   /**
-   * One more than the highest that is recorded; but never one that the chain had used up when this process first asked it,
-   * as it has where the records are of an earlier time (a restored backup), nor one that is known to be used in a final
-   * block, as it is where somebody else sends by the same key.
+   * One more than the highest that is recorded; but never one that the chain had used when this process first queried it, as it
+   * has where the records are of an earlier time (a restored backup), nor one that is known to be used in a final block, as it is
+   * where somebody else sends by the same key.
    */
   async #nextNonce(): Promise<number> {
     this.#next ??= await this.#findNext();

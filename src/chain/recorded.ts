@@ -42,7 +42,7 @@ export interface ChainTransactionDocument extends Document {
   lost: Loss | null;
   /** Of a lost one: what is sent under its nonce where the chain has none again. It does nothing; not there until it was needed. */
   filler?: SigningDocument;
-  /** Whether whoever sees it lost records it under another nonce; else that is left to who asked for it. */
+  /** Whether whoever sees it lost records it under another nonce; else that is left to its caller. */
   isRepeated: boolean;
   /** The wallet that it spends from or changes. */
   wallet: string | null;
@@ -68,9 +68,9 @@ export interface Call extends Purposed {
   readonly gas: bigint;
   readonly amountCents?: number;
   readonly limitVersion?: number;
-  /** Good at any later time, too: recorded anew by whoever sees that its nonce went to another transaction. */
+  /** Good at any later time, too: recorded again by the process that sees that its nonce was used by another transaction. */
   readonly isRepeated?: boolean;
-  /** Asked just before it is signed, however long the chain was waited for until then. False: nothing is recorded of it. */
+  /** Called just before it is signed, after any wait for the chain. False: nothing is recorded. */
   readonly mayBeSigned?: () => Promise<boolean>;
 }
 
@@ -82,7 +82,7 @@ export interface Refused extends Purposed {
 
 export type Entry = Call | Refused;
 
-/** A decision as it stands. */
+/** A decision, as recorded. */
 export type Recorded =
   | {
       readonly kind: "transaction";
@@ -149,6 +149,6 @@ export const isTransaction = (recorded: Recorded): recorded is RecordedTransacti
 
 const AGAIN = /^again\/\d+\//;
 
-/** Under what a call is recorded anew whose nonce was lost: once for that nonce, whoever does it. */
-export const purposeAgain = ({ nonce, purpose }: Pick<RecordedTransaction, "nonce" | "purpose">): string =>
+/** The purpose under which a call is recorded again whose nonce was lost: unique for that nonce. */
+export const retryPurpose = ({ nonce, purpose }: Pick<RecordedTransaction, "nonce" | "purpose">): string =>
   `again/${String(nonce)}/${purpose.replace(AGAIN, "")}`;

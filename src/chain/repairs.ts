@@ -13,7 +13,7 @@ export type ChainRepair =
   /** A nonce that was passed over was filled with a transaction that does nothing. */
   | "nonce_filled";
 
-/** Whom the parts that look after the chain tell of it. */
+/** Callbacks of the parts that watch the chain. */
 export interface ChainWatchers {
   /** Told of what an operator should know. */
   readonly onWarning: (message: string, details: Readonly<Record<string, unknown>>) => void;

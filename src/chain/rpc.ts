@@ -15,19 +15,19 @@ import {
 import { withTimeout } from "../lib/with-timeout.ts";
 import type { ChainConfig, Fees } from "./config.ts";
 import { type GasPrice, offeredFor } from "./fees.ts";
-import { fetchWholeBatches } from "./whole-batches.ts";
+import { fetchCompleteBatches } from "./complete-batches.ts";
 import { PlainError } from "../lib/plain-error.ts";
 
 /** One call to the chain; what takes longer is no answer. */
 const CALL_MS = 2_000;
 /** Calls of one moment go in one HTTP request, so many at the most. */
 const CALLS_PER_REQUEST_MAX = 100;
-/** How long a gas price may be out of date. */
+/** The TTL of the cached gas price. */
 const PRICE_CACHE_MS = 2_000;
 
 /**
- * The chain gave no usable answer. The message is for operators and names no address: an RPC URL often carries a key,
- * and failures of activities stand in histories.
+ * The chain gave no usable answer. The message is for operators and names no address: an RPC URL often carries a key, and
+ * failures of activities are stored in histories.
  */
 export class ChainUnreachable extends PlainError implements Unavailable {
   override readonly name = "ChainUnreachable";
@@ -54,7 +54,7 @@ export interface Receipt {
 }
 
 /** Which transaction of an account a block has under a nonce. */
-export interface Taker {
+export interface NonceUser {
   readonly hash: Hash;
   readonly blockNumber: bigint;
 }
@@ -69,7 +69,7 @@ export interface FoundTransaction {
   readonly blockNumber: bigint | null;
 }
 
-/** The few questions that are asked of a chain, each bounded in time. Throws `ChainUnreachable` where one has no answer. */
+/** The calls to a chain, each with a timeout. Throws `ChainUnreachable` where one has no answer. */
 export class ChainRpc {
   readonly client: PublicClient;
   readonly #config: ChainConfig;
@@ -80,7 +80,7 @@ export class ChainRpc {
     this.#config = config;
     const transport = http(config.rpcUrl, {
       batch: { batchSize: CALLS_PER_REQUEST_MAX },
-      fetchFn: fetchWholeBatches,
+      fetchFn: fetchCompleteBatches,
       retryCount: 0,
       timeout: CALL_MS,
     });
@@ -118,7 +118,7 @@ export class ChainRpc {
     return { nonce: through < 0n ? 0 : await this.nonceAt(address, through), through };
   }
 
-  /** The hash of a block, which stands for everything up to it; null: the chain has no such block. */
+  /** The hash of a block, which covers everything up to it; null: the chain has no such block. */
   async blockHash(blockNumber: bigint): Promise<Hash | null> {
     try {
       const { hash, number } = await withTimeout(CALL_MS, this.client.getBlock({ blockNumber }));
@@ -164,7 +164,7 @@ export class ChainRpc {
    * Which transaction of an account a block has under a nonce; null: none, or the chain no longer says what was in that
    * block.
    */
-  async takerIn(blockNumber: bigint, address: Address, nonce: number): Promise<Taker | null> {
+  async takerIn(blockNumber: bigint, address: Address, nonce: number): Promise<NonceUser | null> {
     const block = await this.answer(this.client.getBlock({ blockNumber, includeTransactions: true }));
     if (block.number !== blockNumber) throw new ChainUnreachable("the chain answered another question");
     const found = block.transactions.find(
@@ -173,7 +173,7 @@ export class ChainRpc {
     return found === undefined ? null : { hash: found.hash, blockNumber };
   }
 
-  /** What became of a transaction in the chain as it is now; null: it is not in it. */
+  /** The receipt of a transaction in the current chain; null: it is not in it. */
   async receipt(hash: Hash): Promise<Receipt | null> {
     try {
       const found = await withTimeout(CALL_MS, this.client.getTransactionReceipt({ hash }));
@@ -201,8 +201,8 @@ export class ChainRpc {
   }
 
   /**
-   * Hands a signed transaction over. Whatever the chain says to it (it has it already, it is mined already, it can't
-   * pay for gas now), what counts is what the chain's nonce says later, so an objection is an answer: its text.
+   * Broadcasts a signed transaction. Whatever the chain says to it (it has it already, it is mined already, it can't pay for gas
+   * now), what counts is what the chain's nonce says later, so an objection is an answer: its text.
    */
   async send(raw: Hex): Promise<string | null> {
     try {

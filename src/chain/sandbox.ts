@@ -45,9 +45,9 @@ export class ChainSandbox {
   }
 
   /**
-   * Makes the local chain mine again. anvil can hold transactions back for good that reached it in another order than that
-   * of their nonces, and takes them anew only when its pool was emptied. And somebody may have driven its base fee above
-   * our fixed fees, as long as it takes full blocks: where nothing is mined it never falls again.
+   * Makes the local chain mine again. anvil can hold transactions back for good that reached it in another order than that of
+   * their nonces, and accepts them again only when its pool was emptied. And somebody may have driven its base fee above our
+   * fixed fees, as long as it takes full blocks: where nothing is mined it never falls again.
    */
   async unwedge(): Promise<void> {
     const { rpcUrl } = this.#dependencies.config;
@@ -71,10 +71,10 @@ export class ChainSandbox {
     const { rpc, signer } = this.#dependencies;
     await rpc.check();
     await this.giveGas();
-    const wanted = { factory: factoryDeployment(), token: sandboxTokenDeployment(signer.address) };
+    const expected = { factory: factoryDeployment(), token: sandboxTokenDeployment(signer.address) };
     // Recorded even where they are there, by somebody else's doing: from our records alone a fresh chain must become
     // what the killed one was.
-    const missing = await ensureDeployed(this.#dependencies, wanted, MINED_MS, "also what is there");
+    const missing = await ensureDeployed(this.#dependencies, expected, MINED_MS, "also what is there");
     if (missing.length > 0) throw new ChainUnreachable(`not on the local chain yet: ${missing.join(", ")}`);
   }
 
@@ -109,9 +109,10 @@ const CALL_MS = 2_000;
 
 /** A call of the local chain's own, which the client library knows nothing of. */
 async function rpcCall(url: string, method: string, params: readonly Hex[]): Promise<void> {
-  const said = await answerTo(url, method, params).catch(() => null);
-  if (said === null) throw new ChainUnreachable(`the chain did not answer ${method}`);
-  if (said.error !== undefined) throw new ChainUnreachable(`${method}: ${said.error.message.slice(0, 200)}`);
+  const response = await answerTo(url, method, params).catch(() => null);
+  if (response === null) throw new ChainUnreachable(`the chain did not answer ${method}`);
+  if (response.error !== undefined)
+    throw new ChainUnreachable(`${method}: ${response.error.message.slice(0, 200)}`);
 }
 
 async function answerTo(url: string, method: string, params: readonly Hex[]) {

@@ -6,15 +6,15 @@ import { NonceCursor } from "./nonce-cursor.ts";
 import { type ChainOutbox, isTransaction, type RecordedTransaction } from "./outbox.ts";
 import type { Signing } from "./recorded.ts";
 import type { ChainWatchers } from "./repairs.ts";
-import { type ChainRpc, ChainUnreachable, type Taker } from "./rpc.ts";
+import { type ChainRpc, ChainUnreachable, type NonceUser } from "./rpc.ts";
 
 /**
- * What became of a transaction: `open`, its nonce is not used in a final block; `unexplained`, it is, and the chain does not say
+ * The outcome of a transaction: `open`, its nonce is not used in a final block; `unexplained`, it is, and the chain does not say
  * by what; `overtaken`, more was signed under it since it was read, so that nothing is proven.
  */
 type Trace = "lost" | "own" | "open" | "unexplained" | "overtaken";
 
-/** Transactions that are looked for in one step at the most. */
+/** Transactions that are checked in one step at the most. */
 const SEARCHED_MAX = 200;
 /** While the chain does not say of so many what has used their nonces, no further ones are looked for. */
 const UNEXPLAINED_MAX = 200;
@@ -54,25 +54,25 @@ export class TakenNonces {
   }
 
   /**
-   * Whether it is proven that none of a transaction's signings can ever be mined; true for good, once it was written down.
-   * False where the chain does not say.
+   * Whether it is proven that none of a transaction's signings can ever be mined; true for good, once it was recorded. False
+   * where the chain does not say.
    */
   async isLost(transaction: RecordedTransaction): Promise<boolean> {
     return transaction.lost !== null || (await this.#traceIfExplained(transaction)) === "lost";
   }
 
   /** Which signing of a transaction is in a final block; null: none, as far as the chain can say. */
-  async minedAs(transaction: RecordedTransaction): Promise<Taker | null> {
+  async minedAs(transaction: RecordedTransaction): Promise<NonceUser | null> {
     const taker = await this.#takerOf(transaction.nonce);
     return taker !== null && taker !== "not final" && isOneOf(transaction.signings, taker) ? taker : null;
   }
 
-  /** Looks for what became final since the last look. Throws where the chain or the database does not answer. */
+  /** Checks what became final since the last call. Throws where the chain or the database does not answer. */
   async look(): Promise<void> {
     const { from, outbox, rpc } = this.#dependencies;
     const final = (await rpc.confirmed(from)).nonce;
     outbox.isFinalBelow(final);
-    // Read anew: more may have been signed under them since.
+    // Read again: more may have been signed under them since.
     const unexplained = [...(await outbox.find([...this.#unexplained.values()])).values()];
     await this.#lookFor(unexplained.filter(isTransaction), final);
     // What was signed here under a nonce that was long gone lies behind the cursor already.
@@ -135,17 +135,17 @@ export class TakenNonces {
     if (taker === null) return "unexplained";
     if (isOneOf(signings, taker)) return "own";
     const blockNumber = Number(taker.blockNumber);
-    const said = await outbox.markLost(transaction, { by: taker.hash, blockNumber, at: clock() });
-    if (said === "not proven") return "overtaken";
+    const loss = await outbox.markLost(transaction, { by: taker.hash, blockNumber, at: clock() });
+    if (loss === "not proven") return "overtaken";
     const details = { nonce, purpose, by: taker.hash, blockNumber };
-    if (said === "known before") return "lost";
+    if (loss === "known before") return "lost";
     onRepair("nonce_taken", 1);
     onWarning("a nonce of the service's key was used by another transaction", details);
     return "lost";
   }
 
   /** The transaction that has a nonce in a final block; null: the chain does not say which. */
-  async #takerOf(nonce: number): Promise<Taker | "not final" | null> {
+  async #takerOf(nonce: number): Promise<NonceUser | "not final" | null> {
     const { from, rpc } = this.#dependencies;
     const confirmed = await rpc.confirmed(from);
     if (confirmed.nonce <= nonce) return "not final";
@@ -174,5 +174,5 @@ async function firstBlock(holds: (block: bigint) => Promise<boolean>, known: big
   return high;
 }
 
-const isOneOf = (signings: readonly Signing[], { hash }: Taker): boolean =>
+const isOneOf = (signings: readonly Signing[], { hash }: NonceUser): boolean =>
   signings.some((signing) => signing.hash === hash);

@@ -1,7 +1,7 @@
 import { type Address, erc20Abi, getAbiItem, type Hash } from "viem";
 import { type ChainRpc, ChainUnreachable } from "./rpc.ts";
 
-/** Recipients that are asked for in one call; nodes bound what a filter may hold. */
+/** Recipients in one call; nodes bound what a filter may hold. */
 const RECIPIENTS_PER_CALL_MAX = 200;
 
 const TRANSFER = getAbiItem({ abi: erc20Abi, name: "Transfer" });

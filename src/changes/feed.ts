@@ -17,14 +17,14 @@ export interface Change {
   readonly isMinor: boolean;
 }
 
-/** Whoever is told what the feed reads. */
+/** A subscriber of the feed. */
 export interface FeedListener {
-  /** Everything from then on will be told. */
+  /** Everything from then on is delivered. */
   begun(at: Position): void;
   changed(changes: readonly Change[]): void;
   /** Sessions or people are not any more as they were. */
   peopleChanged(sessionIds: ReadonlySet<string>, userIds: ReadonlySet<string>): void;
-  /** There was a time in which changes were not read; those of records will still be told, or `begun` says from when on. */
+  /** There was a time in which changes were not read; changes of records will still be delivered, or `begun` says from when on. */
   interrupted(): void;
 }
 
@@ -45,7 +45,7 @@ const CHANGED = { $in: ["replace", "update", "delete"] };
 const of = (collection: string, ...more: readonly Document[]): Document =>
   Object.assign({ "ns.coll": collection }, ...more) as Document;
 
-/** Read by MongoDB from its log: what is not told of never leaves it, and of what is only what says whose it is. */
+/** Read by MongoDB from its log: what is not published never leaves it, and of what is, only the fields that say whose it is. */
 const PIPELINE: Document[] = [
   {
     $match: {
@@ -141,8 +141,8 @@ export class ChangeFeed {
   #position: Position = "";
   /** Up to where it was when the feed was opened. */
   #openedAt: Position = "";
-  #caughtUp = new Signal();
-  /** From where MongoDB goes on behind what was told; null: nothing was. */
+  #awaitFlush = new Signal();
+  /** MongoDB's resume point after what was delivered; null: nothing was. */
   #token: unknown = null;
   #lastTime: Timestamp | null = null;
   #ofThatTime = 0;
@@ -155,17 +155,17 @@ export class ChangeFeed {
     this.#onError = onError;
   }
 
-  /** Up to where everything was told, or had happened before anybody asked. */
+  /** The position up to which everything was delivered, or had happened before anybody subscribed. */
   get position(): Position {
     return this.#position > this.#openedAt ? this.#position : this.#openedAt;
   }
 
-  /** Where it was when the feed was opened: what happened before is told to nobody but whoever was there then. */
+  /** Where it was when the feed was opened: what happened before is delivered only to earlier subscribers. */
   get openedAt(): Position {
     return this.#openedAt;
   }
 
-  /** Resolves once everything that happens from now on will be told. */
+  /** Resolves once everything that happens from now on will be delivered. */
   async open(): Promise<void> {
     this.#isClosed = false;
     if (this.#stream !== null) return;
@@ -173,16 +173,16 @@ export class ChangeFeed {
     await this.#opening;
   }
 
-  /** Resolves once everything was told that had happened when the feed was opened. */
-  caughtUp(): Promise<void> {
-    return this.#caughtUp.given;
+  /** Resolves once everything was delivered that had happened when the feed was opened. */
+  awaitFlush(): Promise<void> {
+    return this.#awaitFlush.given;
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     const stream = this.#stream;
     this.#stream = null;
-    this.#caughtUp.give();
+    this.#awaitFlush.give();
     await stream?.close().catch(this.#onError);
   }
 
@@ -191,7 +191,7 @@ export class ChangeFeed {
     if (!(operationTime instanceof Timestamp)) throw new Error("MongoDB does not say what time it is");
     if (this.#isClosed) return;
     const from = new Timestamp({ t: operationTime.t - lookbackSeconds, i: operationTime.i });
-    if (this.#caughtUp.isReady) this.#caughtUp = new Signal();
+    if (this.#awaitFlush.isReady) this.#awaitFlush = new Signal();
     this.#token = null;
     this.#openedAt = endOf(operationTime);
     this.#position = endOf(from);
@@ -214,7 +214,7 @@ export class ChangeFeed {
     });
   }
 
-  /** Behind what was told, while MongoDB knows that; else from now on. Whoever wants to follow waits until it is so. */
+  /** After what was delivered, while MongoDB still has that position; else from now on. Whoever wants to follow waits until it is so. */
   async #reopen(isLost: boolean): Promise<void> {
     for (;;) {
       await sleep(REOPENED_AFTER_MS, undefined, { ref: false });
@@ -236,7 +236,7 @@ export class ChangeFeed {
       if (stream.closed) throw new StreamClosed();
       if (first === null) {
         this.#token = stream.resumeToken ?? null;
-        this.#caughtUp.give();
+        this.#awaitFlush.give();
         continue;
       }
       const read = [first];
@@ -258,17 +258,17 @@ export class ChangeFeed {
     const [sessionIds, userIds] = [new Set<string>(), new Set<string>()];
     for (const one of read) {
       const { documentKey, ns } = one;
-      const position = this.#place(one.clusterTime);
+      const position = this.#positionAt(one.clusterTime);
       if (ns.coll === SESSIONS) sessionIds.add(documentKey._id);
       else if (ns.coll === USERS) userIds.add(documentKey._id);
       else for (const change of this.#changesOf(one)) changes.push({ ...change, position });
     }
     if (sessionIds.size + userIds.size > 0) this.#listener.peopleChanged(sessionIds, userIds);
     this.#listener.changed(changes);
-    if (this.#position >= this.#openedAt) this.#caughtUp.give();
+    if (this.#position >= this.#openedAt) this.#awaitFlush.give();
   }
 
-  #place(time: Timestamp): Position {
+  #positionAt(time: Timestamp): Position {
     this.#ofThatTime = this.#lastTime?.equals(time) === true ? this.#ofThatTime + 1 : 1;
     this.#lastTime = time;
     return (this.#position = positionAt(time, this.#ofThatTime));

@@ -1,7 +1,7 @@
 import type { OperationId } from "../contract/registry.ts";
 import type { ChangeKind, IdKind } from "../contract/stream.ts";
 
-/** What is told of by the audit log's entries, which name what was changed: kinds by what was done. */
+/** The kinds of changes that audit entries publish, by action; an entry names what was changed. */
 const PUBLISHED_BY: Readonly<Record<IdKind, readonly OperationId[]>> = {
   projects: [
     "createProject",
@@ -28,19 +28,19 @@ for (const kind of Object.keys(PUBLISHED_BY) as IdKind[]) {
   for (const action of PUBLISHED_BY[kind]) kindsOf.set(action, [...(kindsOf.get(action) ?? []), kind]);
 }
 
-/** Actions of the audit log that are told of. */
+/** Actions of the audit log that are published. */
 export const PUBLISHED_ACTIONS: readonly string[] = [...kindsOf.keys()];
 
-/** The kinds of which an entry of the audit log tells. */
+/** The kinds that an entry of the audit log publishes. */
 export const kindsPublishedBy = (action: string): readonly IdKind[] => kindsOf.get(action) ?? [];
 
-/** How kinds are told of: how long at least after the last time, and how many of them at once. */
+/** How events of a kind are throttled: the minimum interval, and how many ids one event names. */
 interface Throttle {
   readonly everyMs: number;
   readonly atOnce: number;
 }
 
-/** What a person waits for is told of at once, and what keeps changing seldom: each event goes to every open page. */
+/** What a person waits for is published at once, and what keeps changing less often: each event goes to every open page. */
 const AT_ONCE: Throttle = { everyMs: 200, atOnce: 50 };
 const THROTTLES: Readonly<Record<ChangeKind, Throttle>> = {
   approvals: AT_ONCE,

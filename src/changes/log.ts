@@ -16,8 +16,8 @@ interface RecentChanges {
 }
 
 /**
- * What has changed of late, of all organizations: which records, not how. So that a stream can be resumed, here or from another process,
- * by reading those that changed since as they are now.
+ * Recent changes of all organizations: which records, not how. So that a stream can be resumed, here or from another process, by
+ * reading those that changed since as they are now.
  */
 export class ChangeLog {
   readonly #bounds: LogBounds;

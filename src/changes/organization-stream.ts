@@ -6,7 +6,7 @@ import { before, type Position } from "./position.ts";
 import type { EventData } from "./records.ts";
 
 /** Who follows the changes of an organization. */
-export interface Follower {
+export interface Subscriber {
   readonly kinds: ReadonlySet<ChangeKind>;
   send(text: Buffer): void;
 }
@@ -19,43 +19,43 @@ export interface OrganizationStreamDependencies {
   readonly onError: (error: unknown) => void;
 }
 
-/** What of a kind is still to be told, and when: each id with where it changed first. */
+/** Pending changes of a kind, and when they are due: each id with the position of its first change. */
 interface Pending {
   readonly ids: Map<string, Position>;
   readonly dueAtMs: number;
 }
 
-/** What is due so soon goes together. */
+/** Changes that are due within this time are coalesced. */
 const COALESCE_MS = 20;
-/** Ids of a kind that wait to be told; far more than are named at once. */
+/** Pending ids of a kind; far more than one event names. */
 const PENDING_MAX = 1_000;
 /** What could not be read is read again after so long. */
 const AGAIN_AFTER_MS = 1_000;
 
 /**
- * What one organization's followers are told: changes gathered by kind, at each kind's pace, read and put into text once for all of
- * them. What is told, and what an event's id says has been told, is in one order.
+ * The events of one organization's subscribers: changes coalesced by kind, throttled by kind, read and serialized once for all of
+ * them. Events, and the positions in their ids, are in one order.
  */
 export class OrganizationStream {
   readonly #dependencies: OrganizationStreamDependencies;
-  readonly #followers = new Set<Follower>();
+  readonly #subscribers = new Set<Subscriber>();
   readonly #sentAtMs = new Map<ChangeKind, number>();
   #pending = new Map<ChangeKind, Pending>();
-  /** Where what is being told now changed first. */
+  /** The first position of the changes that are being sent now. */
   #underWay: Position | null = null;
   #timer: NodeJS.Timeout | null = null;
-  /** One thing is told after another. */
+  /** Events are sent one after another. */
   #turn: Promise<void> = Promise.resolve();
 
   constructor(dependencies: OrganizationStreamDependencies) {
     this.#dependencies = dependencies;
   }
 
-  has(follower: Follower): boolean {
-    return this.#followers.has(follower);
+  has(follower: Subscriber): boolean {
+    return this.#subscribers.has(follower);
   }
 
-  /** Everything up to there was told. */
+  /** Everything up to there was sent. */
   get sentUpTo(): Position {
     const firsts = [...this.#pending.values()].flatMap(({ ids }) => ids.values().next().value ?? []);
     if (this.#underWay !== null) firsts.push(this.#underWay);
@@ -63,16 +63,16 @@ export class OrganizationStream {
     return first === undefined ? this.#dependencies.position() : before(first);
   }
 
-  follow(follower: Follower): void {
-    this.#followers.add(follower);
+  follow(follower: Subscriber): void {
+    this.#subscribers.add(follower);
   }
 
-  leave(follower: Follower): void {
-    this.#followers.delete(follower);
+  leave(follower: Subscriber): void {
+    this.#subscribers.delete(follower);
   }
 
-  /** Tells a follower alone what it has missed, and from then on everything: nothing is told in between. */
-  async resume(follower: Follower, missed: () => readonly Change[] | null): Promise<void> {
+  /** Sends one subscriber what it has missed, and from then on everything: nothing is sent in between. */
+  async resume(follower: Subscriber, missed: () => readonly Change[] | null): Promise<void> {
     await this.#serially(async () => {
       const changes = missed();
       const text = changes === null ? eventText("reset", {}) : await this.#textOfAll(changes, follower.kinds);
@@ -82,11 +82,11 @@ export class OrganizationStream {
     });
   }
 
-  /** What was told is not the whole of it. */
+  /** What was sent is incomplete. */
   reset(): void {
     this.#pending.clear();
     const text = Buffer.from(eventText("reset", {}, this.#dependencies.position()));
-    for (const follower of this.#followers) follower.send(text);
+    for (const follower of this.#subscribers) follower.send(text);
   }
 
   add({ id, isMinor, kind, position }: Change): void {
@@ -106,7 +106,7 @@ export class OrganizationStream {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     this.#pending.clear();
-    this.#followers.clear();
+    this.#subscribers.clear();
   }
 
   #schedule(): void {
@@ -161,7 +161,7 @@ export class OrganizationStream {
   #sendAll(events: readonly (readonly [ChangeKind, string])[]): void {
     const id = this.sentUpTo;
     const made = new Map<string, Buffer | null>();
-    for (const follower of this.#followers) {
+    for (const follower of this.#subscribers) {
       const own = events.filter(([kind, text]) => text !== "" && follower.kinds.has(kind));
       const key = own.map(([kind]) => kind).join();
       const text =
@@ -187,11 +187,11 @@ export class OrganizationStream {
   }
 
   #wants(kind: ChangeKind): boolean {
-    return [...this.#followers].some(({ kinds }) => kinds.has(kind));
+    return [...this.#subscribers].some(({ kinds }) => kinds.has(kind));
   }
 }
 
-/** The first says up to where everything was told, the last are those that are named. */
+/** The first gives the position up to which everything was sent; the last are the ids that are named. */
 function forgetSecond(ids: Map<string, Position>): void {
   const keys = ids.keys();
   keys.next();

@@ -1,8 +1,8 @@
 import type { Timestamp } from "mongodb";
 
 /**
- * Where something stands in the order of all changes of the database: MongoDB's cluster time, and its number among those of the same
- * time, as texts that compare as they stand. The same in every process.
+ * A position in the order of all changes of the database: MongoDB's cluster time, and its number among those of the same time, as
+ * texts that sort in that order. The same in every process.
  */
 export type Position = string;
 

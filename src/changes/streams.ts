@@ -6,7 +6,7 @@ import type { SessionPrincipal } from "../identity/principal.ts";
 import { eventText, retryText } from "./events.ts";
 import { type Change, ChangeFeed } from "./feed.ts";
 import { ChangeLog } from "./log.ts";
-import { type Follower, OrganizationStream } from "./organization-stream.ts";
+import { type Subscriber, OrganizationStream } from "./organization-stream.ts";
 import { positionIn } from "./position.ts";
 import type { EventData } from "./records.ts";
 
@@ -16,14 +16,14 @@ const OF_A_SESSION_MAX = 8;
 const OPEN_MAX = 2_000;
 const RETRY_AFTER_SECONDS = 10;
 const HEARTBEAT_MS = 15_000;
-/** How often it is looked at who is behind a stream, whatever was heard of them: a token expires without a word. */
+/** How often a stream's caller is checked again: a token expires without a change event. */
 const CHECKED_EVERY_MS = 60_000;
 /** The feed stays open for so long after the last stream has gone. */
 const LINGER_MS = 60_000;
 const TICK_MS = 1_000;
 
 /** The way to whoever follows a stream. */
-export interface Line {
+export interface StreamConnection {
   send(text: Buffer | string): void;
   /** Says that last, and closes. */
   end(text: string): void;
@@ -34,7 +34,7 @@ export interface Line {
 /** A stream that may be opened: once, on a line that is ready. */
 export interface OpenableStream {
   /** Refuses where there are too many. What it answers is called once the line has gone away. */
-  open(line: Line): Result<() => void>;
+  open(line: StreamConnection): Result<() => void>;
 }
 
 export interface StreamRequest {
@@ -42,8 +42,8 @@ export interface StreamRequest {
   readonly lastEventId: string | null;
 }
 
-interface Open extends Follower {
-  readonly line: Line;
+interface Open extends Subscriber {
+  readonly line: StreamConnection;
   readonly principal: SessionPrincipal;
   heartbeatAtMs: number;
   checkAtMs: number;
@@ -118,7 +118,7 @@ export class Streams {
     return own < OF_A_SESSION_MAX ? null : refusal("TOO_MANY_STREAMS", undefined, retry);
   }
 
-  #begin(line: Line, principal: SessionPrincipal, request: StreamRequest): Result<() => void> {
+  #begin(line: StreamConnection, principal: SessionPrincipal, request: StreamRequest): Result<() => void> {
     const over = this.#refusalFor(principal);
     if (over !== null) return refused(over);
     const now = performance.now();
@@ -154,10 +154,10 @@ export class Streams {
   async #resume(one: Open, organization: OrganizationStream, lastEventId: string): Promise<void> {
     const { organizationId } = one.principal;
     const since = positionIn(lastEventId);
-    await this.#feed.caughtUp();
+    await this.#feed.awaitFlush();
     await organization.resume(one, () => (since === null ? null : this.#log.since(organizationId, since)));
     if (!this.#open.has(one)) this.#leave(one);
-    // It could not be read; the client comes again.
+    // It could not be read; the client reconnects.
     else if (!organization.has(one)) this.#endOne(one, "restart");
   }
 

@@ -1,6 +1,6 @@
 import type { Answer, ClientRoute, Refused } from "./types.ts";
 
-/** What an error's body is read as: each part is looked at before it is taken. */
+/** What an error's body is read as: each part is validated before it is used. */
 const objectIn = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null ? { ...value } : {};
 const textIn = (value: unknown): string | null => (typeof value === "string" ? value : null);
@@ -28,8 +28,8 @@ function secondsIn(body: unknown, headers: Headers): number | null {
 }
 
 /** A refusal as a value, of whatever has answered. */
-export function refusedOf(status: number, headers: Headers, given: unknown): Refused {
-  const body = objectIn(given);
+export function refusedOf(status: number, headers: Headers, answered: unknown): Refused {
+  const body = objectIn(answered);
   const { error } = body;
   if (!isCode(error)) {
     return {

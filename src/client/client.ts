@@ -23,7 +23,7 @@ export type Credential =
        * Runs what refreshes the session, one after another over all pages of the browser: a refresh token that comes twice ends the
        * session.
        */
-      readonly inTurn: <T>(run: () => Promise<T>) => Promise<T>;
+      readonly exclusively: <T>(run: () => Promise<T>) => Promise<T>;
     };
 
 export interface ClientOptions {
@@ -40,9 +40,7 @@ export interface ClientOptions {
 
 /** Every operation of the service, and its lists record by record. */
 export interface Client extends Calls {
-  /**
-   * The records of a list, page after page as they are asked for. Throws `RefusedError` where a page is refused.
-   */
+  /** The records of a list, page after page on demand. Throws `RefusedError` where a page is refused. */
   each<Id extends ListId>(
     id: Id,
     input?: Input<Id>,
@@ -92,7 +90,7 @@ export function createClient(options: ClientOptions): Client {
   );
   const each = (id: string, input: AnyInput = {}, given: CallOptions = {}) =>
     records(caller, routeOf(id), input, given);
-  // The types follow from the very contract that the routes are held against.
+  // The types are derived from the contract that the routes are tested against.
   return Object.assign(calls, { each }) as unknown as Client;
 }
 
@@ -163,7 +161,7 @@ class Caller {
     const send = (): Promise<Answer<unknown>> => this.#send(route, input, options);
     const first = await send();
     if (credential.type !== "cookies" || route.anonymous === true || !isSignedOut(first)) return first;
-    return credential.inTurn(async () => {
+    return credential.exclusively(async () => {
       // Another page may have refreshed it meanwhile.
       const second = await send();
       if (!isSignedOut(second)) return second;

@@ -4,7 +4,7 @@ import type { ClientRoute, Refused } from "./types.ts";
 export interface Patience {
   /** Tries of one call, the first included. */
   readonly triesMax: number;
-  /** The longest pause before a further one; who is told to wait longer is answered the refusal. */
+  /** The longest pause before a further one; a longer Retry-After is returned as the refusal. */
   readonly pauseMsMax: number;
 }
 
@@ -15,7 +15,7 @@ const FIRST_PAUSE_MS = 250;
 /** Refusals after which the very same create is to be sent again, besides those that say nothing of what was done. */
 const REPLAY: readonly Refused["code"][] = ["REQUEST_IN_PROGRESS", "ORG_NOT_READY", "CREATE_RETRYABLE"];
 
-/** Whether nobody knows what became of it: a time-out, a broken line, a failure of the service's. */
+/** Whether the outcome is unknown: a timeout, a broken connection, a failure of the service. */
 export const isAmbiguous = ({ status }: Pick<Refused, "status">): boolean => status === null || status >= 500;
 
 /**

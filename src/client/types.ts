@@ -84,7 +84,7 @@ export type Item<Id extends ListId> =
 
 /**
  * Why there is no success. `code` is the service's own; or `NO_ANSWER` where none came, and `UNREADABLE` where what came is none
- * of the service's: then what was asked for may have been done all the same.
+ * of the service's: then the request may have been executed all the same.
  */
 export interface Refused {
   readonly code: ErrorCode | "NO_ANSWER" | "UNREADABLE";

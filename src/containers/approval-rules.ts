@@ -11,7 +11,7 @@ import type { KeyedMutex } from "../lib/keyed-mutex.ts";
 import { newId } from "../lib/ids.ts";
 import type { ContainerKind } from "./containers.ts";
 
-/** A container's approval rules as they stand. */
+/** A container's current approval rules. */
 export interface RulesOfContainer {
   readonly rules: readonly ApprovalRule[];
   readonly version: number;

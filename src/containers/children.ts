@@ -8,8 +8,8 @@ export interface Children {
 
 /** What is wrong with the children that a full replacement names; null: nothing. */
 export function childrenProblem({ live, named }: Children): Refusal | null {
-  const given = new Set(named);
-  const missing = live.filter((id) => !given.has(id));
+  const uniqueIds = new Set(named);
+  const missing = live.filter((id) => !uniqueIds.has(id));
   if (missing.length > 0) return refusal("BUDGET_CHILDREN_INCOMPLETE", undefined, { missing });
   const unseen = new Set(live);
   const unknown = named.filter((id) => !unseen.delete(id));

@@ -10,7 +10,7 @@ import type { CapsView, LevelView, TeamBudgets } from "../messages/ledger.ts";
 import type { Ledgers } from "../actors/ledgers.ts";
 import type { TemporalActors } from "../actors/temporal.ts";
 import type { Collections } from "../store/collections.ts";
-import { caughtUp } from "../actors/catch-up.ts";
+import { awaitFlush } from "../actors/catch-up.ts";
 import { newUuid } from "../lib/ids.ts";
 import { concurrentLoader } from "../lib/batch-loader.ts";
 import { childrenProblem } from "./children.ts";
@@ -58,7 +58,7 @@ export class ContainerBudgets {
 
   /** A project's budget, with what this process has just done. */
   async ofProject({ _id }: Pick<ProjectDocument, "_id">): Promise<ProjectBudget> {
-    await caughtUp(this.#dependencies.ledgers.flushProject(_id));
+    await awaitFlush(this.#dependencies.ledgers.flushProject(_id));
     const [caps, teams] = await Promise.all([this.#caps.load(_id), this.#liveTeams(_id)]);
     return {
       ...budgetOf(caps.project),
@@ -69,7 +69,7 @@ export class ContainerBudgets {
   /** The same for a team. */
   async ofTeam({ _id, projectId }: Pick<TeamDocument, "_id" | "projectId">): Promise<TeamBudget> {
     const { actors, ledgers } = this.#dependencies;
-    await caughtUp(ledgers.flushProject(projectId));
+    await awaitFlush(ledgers.flushProject(projectId));
     const [caps, budgets, agents] = await Promise.all([
       this.#caps.load(projectId),
       actors.teamBudgets(projectId, _id),
@@ -132,20 +132,20 @@ export class ContainerBudgets {
     return ok({ ...asDecided(capCents, version, usage), agents: children });
   }
 
-  /** Decides, and writes down what was decided. */
+  /** Decides, and records the decision. */
   async #replace(
     organizationId: string,
     projectId: string,
     command: CommandOf<"replace_project" | "replace_team">,
   ): Promise<Result<null>> {
     const { ledgers, writeCaps } = this.#dependencies;
-    const place = { organizationId, projectId };
-    const reply = await ledgers.submit(place, command);
+    const project = { organizationId, projectId };
+    const reply = await ledgers.submit(project, command);
     if (reply.kind === "version_conflict") return refused(refusal("STALE_BUDGET"));
     if (reply.kind !== "replaced") throw new Error(`a ledger answered ${reply.kind} to a replacement`);
     await Promise.all([writeCaps(projectId, reply.caps), ledgers.flushProject(projectId)]);
     const caps = reply.caps.map(({ cap, teamId }) => ({ teamId, version: cap.version }));
-    await ledgers.submit(place, { kind: "confirm_caps", caps });
+    await ledgers.submit(project, { kind: "confirm_caps", caps });
     return ok(null);
   }
 

@@ -40,9 +40,9 @@ export interface ContainersDependencies {
 }
 
 /**
- * Projects and teams after they were made. What is put into a container writes to the container's
- * own record in the same transaction (`enter`), and so does archiving it: of the two at once the database lets one
- * commit first, the other sees what it did. So nothing live ever lies in an archived container.
+ * Projects and teams after they were made. What is put into a container writes to the container's own record in the same
+ * transaction (`enter`), and so does archiving it: of the two at once the database lets one commit first, the other sees what it
+ * did. So an archived container never contains anything live.
  */
 export class Containers {
   readonly #dependencies: ContainersDependencies;
@@ -56,15 +56,15 @@ export class Containers {
     // Counting is what makes it a write; an update that changes nothing would conflict with no archive.
     const entered = await this.#of(kind).updateOne(
       { _id: id, archivedAt: null },
-      { $inc: { createdInside: 1 } },
+      { $inc: { childrenCreated: 1 } },
       { session },
     );
     return entered.matchedCount === 1;
   }
 
   /**
-   * In the transaction that puts a team into a project, after `enter`, which puts two at once in conflict: so of any number as many are
-   * let through as there is room for. Without a session it is only asked beforehand.
+   * In the transaction that puts a team into a project, after `enter`, which puts two at once in conflict: so of any number as
+   * many are let through as there is room for. Without a session it is only a check beforehand.
    */
   async teamCapacityRefusal(projectId: string, session?: ClientSession): Promise<Refusal | null> {
     const { projects, teams } = this.#dependencies.collections;
@@ -72,7 +72,7 @@ export class Containers {
     const count = await teams.countDocuments(live, { ...definedFields({ session }), limit: LIVE_TEAMS_MAX });
     if (count >= LIVE_TEAMS_MAX) return refusal("TOO_MANY_TEAMS");
     const project = await projects.findOne({ _id: projectId }, definedFields({ session }));
-    const others = (project?.createdInside ?? 0) - (session === undefined ? 0 : 1);
+    const others = (project?.childrenCreated ?? 0) - (session === undefined ? 0 : 1);
     return others < TEAMS_EVER_MAX ? null : refusal("PROJECT_FULL");
   }
 

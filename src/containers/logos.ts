@@ -31,8 +31,8 @@ export interface LogoImage {
 export const LOGO_PATH = "/logos";
 
 /**
- * Logos of projects and teams: a data URL in, a link out. Who has the link sees the image,
- * and only who may read the record is told the link.
+ * Logos of projects and teams: a data URL in, a link out. Whoever has the link sees the image, and only whoever may read the
+ * record gets the link.
  */
 export class Logos {
   readonly #dependencies: LogosDependencies;

@@ -10,7 +10,7 @@ import { timezone } from "./timezone.ts";
 export const RULES_MAX = 50;
 export const ANY_OF_MAX = 200;
 
-/** How long an array is, is looked at before what is in it: judging each entry of one that fills a body takes long. */
+/** An array's length is checked before its items: judging each entry of one that fills a body takes long. */
 const atMost = <T extends z.ZodType>(max: number, item: T) =>
   z.preprocess(
     (given, check) => {
@@ -41,7 +41,7 @@ const window = z.strictObject({
   outside: z.boolean(),
 });
 
-/** With nothing between them, it can't be told whether no time or all of it is meant. */
+/** With nothing between them, it would be ambiguous whether no time or all of it is meant. */
 const windowAsSent = window
   .extend({ days, outside: z.boolean().default(true) })
   .refine(({ from, to }) => from !== to, { path: ["to"], message: "must differ from `from`" });
@@ -174,7 +174,7 @@ export const rulesAsSent = referred(atMost(RULES_MAX, sentRule), { instead: show
   })
   .meta({ description: `Types and their params: ${paramsByType}.` });
 
-/** The rules of a project or team as they stand. */
+/** The current rules of a project or team. */
 export const approvalRules = z
   .strictObject({ rules: z.array(ruleOf({ id: z.string(), enabled: z.boolean() }, window)), version })
   .meta({ id: "ApprovalRules" });

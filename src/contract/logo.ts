@@ -10,7 +10,7 @@ const LOGO_SIDE_PIXELS_MAX = 4_096;
 
 export const LOGO_DATA_URL = /^data:image\/(png|jpeg|webp);base64,/;
 
-/** Base64 makes a third longer, and the longest prefix stands before it. */
+/** Base64 makes a third longer, and the longest prefix precedes it. */
 export const LOGO_DATA_URL_CHARACTERS_MAX =
   "data:image/jpeg;base64,".length + Math.ceil(LOGO_BYTES_MAX / 3) * 4;
 
@@ -23,9 +23,9 @@ export interface Logo {
 const READ_AS: Readonly<Record<string, LogoType>> = { png: "png", jpg: "jpeg", webp: "webp" };
 
 /**
- * The image in a data URL: of a type that its bytes really have, in canonical base64, of at most 64 KiB and 4,096
- * pixels a side. Else what is wrong with it. What follows an image's end in the bytes is not looked at: the image is
- * only ever served as the type that it was found to have, and nothing in it can run (server/http/logos.ts).
+ * The image in a data URL: of a type that its bytes really have, in canonical base64, of at most 64 KiB and 4,096 pixels a side.
+ * Else what is wrong with it. Trailing bytes after the image are ignored: the image is only ever served as the type that it was
+ * found to have, and nothing in it can run (server/http/logos.ts).
  */
 export function readLogo(dataUrl: string): Logo | { readonly problem: string } {
   const type = LOGO_TYPES.find((each) => each === LOGO_DATA_URL.exec(dataUrl)?.[1]);
@@ -36,7 +36,7 @@ export function readLogo(dataUrl: string): Logo | { readonly problem: string } {
   if (bytes.length > LOGO_BYTES_MAX) return { problem: "must have at most 64 KiB" };
   const found = headerOf(bytes);
   if (found === null || READ_AS[found.type ?? ""] !== type) {
-    return { problem: "must be an image of the type that it says it is" };
+    return { problem: "must be an image of the declared type" };
   }
   if (!isSane(found.width) || !isSane(found.height)) return { problem: "must have 1 to 4096 pixels a side" };
   return { type, bytes };

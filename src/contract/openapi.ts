@@ -80,14 +80,14 @@ const securitySchemes = (baseUrl: string) => ({
     in: "cookie",
     name: cookieNames(baseUrl).session,
     description:
-      "A browser's session, asked for with `svc-session: cookie` where it begins. It counts only without an " +
+      "A browser's session, requested with `svc-session: cookie` at sign-in. It counts only without an " +
       "Authorization header, and for anything but GET only from a page of the same origin (Sec-Fetch-Site or Origin).",
   },
   organizationKey: {
     type: "http",
     scheme: "bearer",
     bearerFormat: "svc_org_live_…",
-    description: "An organization's API key. What is listed beside it is the scope that it needs.",
+    description: "An organization's API key. The listed scope is the one that it needs.",
   },
   agentKey: {
     type: "http",
@@ -124,7 +124,7 @@ function describe(
 
 const ROLES = { member: null, admin: "the role admin or owner", owner: "the role owner" } as const;
 
-/** What OpenAPI's security can't say: the role and the step-up that a person needs whatever is asked for. */
+/** What OpenAPI's security can't say: the role and the step-up that a person needs for the operation. */
 function peopleNeed(access: Access): string {
   if (access.kind !== "management") return "";
   const needs = [ROLES[access.role], access.stepUp ? "a step-up within 5 minutes" : null];

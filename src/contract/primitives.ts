@@ -82,7 +82,7 @@ export const email = referred(
   { keywords: { pattern: `^[${SPACES}]*${EMAIL}[${SPACES}]*$` } },
 );
 
-/** A password that somebody chooses; what it must be like is asked where it is set, since that takes a list. */
+/** A password that somebody chooses; its strength is checked where it is set, since that takes a list. */
 export const newPassword = referred(text(1, 1_024), {
   keywords: {
     minLength: 12,
@@ -175,8 +175,8 @@ export const nextCursor = referred(z.string(), { keywords: { pattern: `^${CURSOR
   .meta({ description: "Null on the last page." });
 
 /**
- * Some of a few known values, none twice. How many there are is looked at before what they are: judging each entry of
- * an array that fills a body would take most of a second.
+ * Some of a few known values, none twice. The length is checked before the items: judging each entry of an array that fills a
+ * body would take most of a second.
  */
 export const choices = <const T extends readonly string[]>(values: T) =>
   z.preprocess(

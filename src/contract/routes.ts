@@ -43,20 +43,20 @@ export function inOrder<R extends Bound>(routes: readonly R[]): readonly R[] {
  * route is that route's alone, not one with an id in its place. It is given as it came, undecoded: what can't be decoded is no id.
  */
 export function methodsAt(routes: readonly Bound[], path: string): readonly string[] {
-  const given = path.split("/");
-  const [first, ...others] = inOrder(routes.filter((route) => matches(route, given)));
+  const named = path.split("/");
+  const [first, ...others] = inOrder(routes.filter((route) => matches(route, named)));
   if (first === undefined) return [];
   const here = [first, ...others.filter(({ http }) => http.path === first.http.path)];
   const methods = here.map(({ http }) => http.method.toUpperCase());
   return [...new Set(methods.includes("GET") ? ["GET", "HEAD", ...methods] : methods), "OPTIONS"];
 }
 
-function matches(route: Bound, given: readonly string[]): boolean {
+function matches(route: Bound, named: readonly string[]): boolean {
   const segments = segmentsOf(route);
   return (
-    segments.length === given.length &&
+    segments.length === named.length &&
     segments.every((segment, index) => {
-      const text = given[index] ?? "";
+      const text = named[index] ?? "";
       return isParameter(segment) ? text !== "" && isDecodable(text) : segment === text;
     })
   );

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { agent, approval, transaction } from "./records.ts";
 
-/** What a stream of changes tells of, as whoever reads one needs it: names of events, and what their data are. */
+/** The contract of a stream of changes: names of events, and their data. */
 
 /** Kinds whose records are sent whole. */
 const RECORDS = { approvals: approval, transactions: transaction, agents: agent } as const;
@@ -21,7 +21,7 @@ export type RecordKind = keyof typeof RECORDS;
 export type IdKind = (typeof IDS)[number];
 export type ChangeKind = RecordKind | IdKind;
 
-/** What a stream may be asked for; an event that tells of changes is called by one of these. */
+/** The kinds that a stream can be narrowed to; each event of changes is named after one of these. */
 export const CHANGE_KINDS = [
   "approvals",
   "transactions",
@@ -29,7 +29,7 @@ export const CHANGE_KINDS = [
   ...IDS,
 ] as const satisfies readonly ChangeKind[];
 
-/** Those of which only owners and admins are told, as only they may read them. */
+/** Those that only owners and admins receive, as only they may read them. */
 export const ADMINS_KINDS: ReadonlySet<ChangeKind> = new Set(["organizationKeys", "webhooks"]);
 
 /** Why a stream is ended by the service. */

@@ -1,5 +1,5 @@
 /**
- * IANA's names of time zones that `Intl.supportedValuesOf("timeZone")` does not tell, as IANA spells them (2025b): links, those
+ * IANA's names of time zones that `Intl.supportedValuesOf("timeZone")` does not list, as IANA spells them (2025b): links, those
  * with a fixed offset, and the newer of two names where ICU goes by the older.
  */
 export const TIMEZONE_LINKS: readonly string[] = `

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { referred } from "./reference.ts";
 import { TIMEZONE_LINKS } from "./timezone-links.ts";
 
-/** IANA's spelling of each name, by the name in lower case. Made when the first one is asked for. */
+/** IANA's spelling of each name, by the name in lower case. Made on first use. */
 let spellings: ReadonlyMap<string, string> | undefined;
 
 /** Links that this machine's data turned out to have, or not to have. As many as there are links, at the most. */

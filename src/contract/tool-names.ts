@@ -1,4 +1,4 @@
-/** The tools of the agent band: an agent's `scopes` are these names. */
+/** The tools of the agent toolset: an agent's `scopes` are these names. */
 export const AGENT_TOOLS = [
   "get_budget",
   "check_payment",
@@ -13,7 +13,7 @@ export const AGENT_TOOLS = [
 
 export type AgentTool = (typeof AGENT_TOOLS)[number];
 
-/** The tools of the management band, which an organization's key uses; an agent's key never may. */
+/** The tools of the management toolset, which an organization's key uses; an agent's key never may. */
 export const MANAGEMENT_TOOLS = [
   "list_agents",
   "get_agent",
@@ -41,10 +41,10 @@ export const MANAGEMENT_TOOLS = [
 export type ManagementTool = (typeof MANAGEMENT_TOOLS)[number];
 
 /** An agent spends, an organization's key provisions and supervises; no credential does both. */
-export type Band = "agent" | "management";
+export type Toolset = "agent" | "management";
 
-/** Which credential's band a name belongs to; null for a name that is no tool's. */
-export function bandOf(name: string): Band | null {
+/** Which credential's toolset a name belongs to; null for a name that is no tool's. */
+export function toolsetOf(name: string): Toolset | null {
   const isNamed = (tool: string): boolean => tool === name;
   if (AGENT_TOOLS.some(isNamed)) return "agent";
   return MANAGEMENT_TOOLS.some(isNamed) ? "management" : null;

@@ -36,11 +36,11 @@ export interface AgentAccess {
 }
 
 /**
- * What a management operation acts on. It must be of the caller's organization (else 404) and lie inside the binding
- * of an organization's key (else `OUTSIDE_BINDING`); the pipeline sees to both and hands the handler what it found.
+ * What a management operation acts on. It must be of the caller's organization (else 404) and inside the binding of an
+ * organization's key (else `OUTSIDE_BINDING`); the pipeline checks both and passes the handler what it found.
  */
 export type ResourceKind =
-  /** Nothing that lies in a container: sessions, members, keys. */
+  /** Nothing that is in a container: sessions, members, keys. */
   | "none"
   /** Everything of a kind that the caller may see; the handler narrows its list by the reach that it is given. */
   | "list"
@@ -75,7 +75,7 @@ export interface ManagementAccess<
   readonly subject: S;
   /** Also for people who have no second factor although their organization requires one: to enrol it, and about their account. */
   readonly beforeEnrolment?: true;
-  /** Where what the body asks for needs more of a person (inviting an owner); before its shape is looked at. */
+  /** Where what the body asks for needs more of a person (inviting an owner); before its shape is validated. */
   readonly requirementsOf?: (body: unknown) => PersonRequirements | null;
 }
 
@@ -137,8 +137,8 @@ export interface Operation<
     | "Webhooks";
   readonly access: A;
   /**
-   * What an answer may wait for beyond the usual bound: a payment to be final, every agent to have been told of a budget, or
-   * a webhook's receiver. A create besides waits for the call that carries the same create out, if there is one.
+   * What an answer may wait for beyond the usual bound: a payment to be final, every agent's record to show a budget, or a
+   * webhook's receiver. A create besides waits for the call that carries the same create out, if there is one.
    */
   readonly waitsFor?: "finality" | "propagation" | "receiver";
   /** The caps of its own that it has besides the plan's limit. */

@@ -169,7 +169,7 @@ export interface ValidationIssue {
 export interface Refusal {
   readonly code: ErrorCode;
   readonly message: string;
-  /** What is particular about this one, a sentence that `message` says too; for whoever says the rest in other words. */
+  /** What is particular about this one, a sentence that `message` has too; for callers that phrase the rest differently. */
   readonly detail?: string;
   /** Overrides the table's status where one code has two (SECOND_FACTOR_INVALID: 401 at sign-in). */
   readonly status?: number;

@@ -74,7 +74,7 @@ export function paymentEvents(payment: Payment, retainedSince: number | null = n
   return fired;
 }
 
-/** A payment as it was before it was given back. */
+/** A payment as it was before it was reversed. */
 const asSettled = (payment: Payment): Payment =>
   payment.status === "reversed" ? { ...payment, status: "approved", deniedAt: null } : payment;
 

@@ -18,7 +18,7 @@ function packagedAnvil(): string | null {
   const arch = ARCHITECTURES[process.arch] ?? process.arch;
   const own = createRequire(import.meta.url);
   try {
-    // asked from the package that depends on it: only there is it sure to be found
+    // resolved from the package that depends on it: only there is it sure to be found
     const dependent = createRequire(own.resolve("@foundry-rs/anvil/package.json"));
     return dependent.resolve(`@foundry-rs/anvil-${process.platform}-${arch}/bin/anvil`);
   } catch {

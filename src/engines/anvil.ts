@@ -26,7 +26,7 @@ async function waitUntilItAnswers(rpcUrl: string, signal: AbortSignal): Promise<
       if (Number(chainId) === LOCAL_CHAIN_ID) return;
       last = new Error("another chain answers");
     } catch (error) {
-      last = error; // not up yet: asked again
+      last = error; // not up yet: polled again
     }
     await sleep(POLL_INTERVAL_MS);
   }
@@ -43,8 +43,8 @@ export interface AnvilOptions {
 }
 
 /**
- * Has this very anvil read a state file, without starting a chain: it reads its arguments, files included, before it
- * does the harmless thing it is asked for. Null if it takes the file, or if that cannot be told.
+ * Has this very anvil read a state file, without starting a chain: it reads its arguments, files included, before it runs the
+ * harmless command. Null if it accepts the file, or if that is unknown.
  */
 async function refusal({ binary, env }: AnvilOptions, file: string): Promise<string | null> {
   try {
@@ -76,7 +76,7 @@ export const anvilSpec = (options: AnvilOptions): EngineSpec => ({
   stopGraceMs: STOP_GRACE_MS,
   remedy:
     `Look into ${options.logFile}. Where the disk is full, make room and start again; ` +
-    `where its state is damaged, move ${chainFolder(options.dataDir)} away: the chain begins anew, and the service sends again ` +
+    `where its state is damaged, move ${chainFolder(options.dataDir)} away: the chain starts empty, and the service sends again ` +
     "what its records have; with EVM_RPC_URL the service uses a chain of your own.",
   async prepare() {
     const state = await newestState({

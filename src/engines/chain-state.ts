@@ -14,7 +14,7 @@ export const BLOCKS_RETAINED = 5_000;
 /** Where the local chain keeps its state, inside DATA_DIR. */
 export const chainFolder = (dataDir: string): string => path.join(dataDir, "chain");
 
-/** What anvil writes itself when it is told to end. It does not write atomically: only one that is whole is used. */
+/** What anvil writes itself on SIGTERM. It does not write atomically: only one that is whole is used. */
 export const exitStateFile = (folder: string): string => path.join(folder, "state.exit.json");
 const snapshotFile = (folder: string): string => path.join(folder, "state.json");
 const previousFile = (folder: string): string => path.join(folder, "state.previous.json");
@@ -24,7 +24,7 @@ const hexNumber = z
   .regex(/^0x[0-9a-f]+$/i)
   .transform(Number);
 
-/** The parts of anvil's state file that tell whether it is whole. The rest stays as it is. */
+/** The parts of anvil's state file that show whether it is complete. The rest stays as it is. */
 const stateSchema = z.object({
   best_block_number: z.int(),
   blocks: z.array(z.looseObject({ header: z.looseObject({ number: hexNumber }) })),
@@ -146,10 +146,10 @@ async function prune(
 async function quarantine(file: string, reason: string, onProgress: OnProgress): Promise<void> {
   const quarantined = `${file}.unusable`; // one for each name at most
   await rename(file, quarantined);
-  onProgress(`anvil: ${file} cannot be used (${reason}); it is set aside as ${path.basename(quarantined)}`);
+  onProgress(`anvil: ${file} cannot be used (${reason}); it is renamed to ${path.basename(quarantined)}`);
 }
 
-/** What anvil wrote when it was told to end is newer than any snapshot of the same run. */
+/** What anvil wrote on SIGTERM is newer than any snapshot of the same run. */
 async function takeExitState({ examine, folder, onProgress }: StateOptions): Promise<void> {
   const file = exitStateFile(folder);
   const found = await inspect(file, examine);
@@ -180,7 +180,7 @@ export async function newestState(options: StateOptions): Promise<string | null>
     await prune(options, found);
     return snapshotFile(folder);
   }
-  if (lost) onProgress("anvil: no state is left, the chain begins anew");
+  if (lost) onProgress("anvil: no state is left, the chain starts empty");
   return null;
 }
 

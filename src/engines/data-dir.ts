@@ -8,7 +8,7 @@ import { effectiveUserOf, endProcess, listProcesses } from "./processes.ts";
 import { lockHolder, type ProcessLock, takeLock } from "./process-lock.ts";
 import type { OnProgress } from "./progress.ts";
 
-/** A service that was told to end may still be at it. */
+/** A service that got SIGTERM may still be stopping. */
 const LOCK_WAIT_MS = 1_000;
 /** A guardian ends its engine in less than 2 seconds after the service died. */
 const ORPHAN_GRACE_MS = 4_000;
@@ -103,7 +103,7 @@ async function lstatIfThere(file: string) {
   }
 }
 
-/** What may lie in a folder that is about to become one: the service's log is open by then, and a volume's own folder. */
+/** What may be in a folder that is about to become one: the service's log is open by then, and a volume's own folder. */
 const OF_A_NEW_ONE: ReadonlySet<string> = new Set(["logs", "lost+found"]);
 
 /**
@@ -159,7 +159,7 @@ export async function endOrphans(traces: EngineTraces, onProgress: OnProgress): 
   );
 }
 
-/** One that may not be told to end has become another user's since it was looked at. */
+/** One that can't be signalled belongs to another user by now. */
 async function endedOrNotOurs(pid: number): Promise<boolean> {
   try {
     return await endProcess(pid, ORPHAN_GRACE_MS);

@@ -23,7 +23,7 @@ export const DOWNLOAD_LIMITS: DownloadLimits = {
 
 const TEXT_BYTES_MAX = 65_536;
 
-/** Aborts when nothing was heard for a while, or when the whole takes too long. */
+/** Aborts when no data arrives for a while, or when the whole takes too long. */
 class Watchdog {
   readonly #controller = new AbortController();
   readonly #host: string;

@@ -7,9 +7,9 @@ import { signalProcess } from "./processes.ts";
 /**
  * Runs an engine and never outlives its parent.
  *
- * Its standard input is a pipe whose other end only the service holds, and the kernel closes that end however the
- * service dies. A child of this shell waits for it and then ends the engine: SIGTERM, and SIGKILL after 1.5 seconds.
- * On descriptor 3 it tells the engine's own pid. It ends when the engine ends, with its status.
+ * Its standard input is a pipe whose other end only the service holds, and the kernel closes that end however the service dies.
+ * A child of this shell waits for it and then ends the engine: SIGTERM, and SIGKILL after 1.5 seconds. It writes the engine's own
+ * pid to descriptor 3. It ends when the engine ends, with its status.
  */
 const GUARDIAN_SCRIPT = `
 exec 4<&0 </dev/null
@@ -102,8 +102,8 @@ export async function startGuarded(launch: Launch): Promise<GuardedProcess> {
     });
     return { pid, ended, signal: (signal) => void (over || signalProcess(pid, signal)) };
   } catch (error) {
-    const why = `${launch.name} (${launch.binary}) could not be started: ${reasonOf(error)}`;
-    throw new EngineError("START_FAILED", why, { cause: error });
+    const cause = `${launch.name} (${launch.binary}) could not be started: ${reasonOf(error)}`;
+    throw new EngineError("START_FAILED", cause, { cause: error });
   } finally {
     await log.handle.close();
   }

@@ -36,7 +36,7 @@ const mongodLineSchema = z.object({
   attr: z.unknown().optional(),
 });
 
-/** mongod's lines are JSON, most of them of no interest; those of severity E and F tell why it ended. */
+/** mongod's lines are JSON, most of them of no interest; those of severity E and F show why it ended. */
 function mongodReason(lines: readonly string[]): string | null {
   for (const line of lines.toReversed()) {
     if (!line.startsWith("{")) continue;
@@ -51,12 +51,12 @@ function mongodReason(lines: readonly string[]): string | null {
   return null;
 }
 
-/** The line written since `from` that best tells why an engine ended. */
+/** The line written since `from` that best explains why an engine ended. */
 export async function lastWords(file: string, from: number): Promise<string> {
   try {
     return await MEANINGFUL(file, from);
   } catch {
-    return "none, its log is gone";
+    return "none, its log is missing";
   }
 }
 

@@ -12,7 +12,7 @@ export interface LoopbackAddress {
 
 const OCTET_MAX = 255;
 
-/** How long a request may take to arrive, and how often that is looked at. */
+/** How long a request may take to arrive, and how often that is checked. */
 const ARRIVAL = {
   headersTimeout: 10_000,
   requestTimeout: 30_000,

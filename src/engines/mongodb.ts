@@ -134,7 +134,7 @@ async function waitForPrimary(host: string, access: MongodbAccess, signal: Abort
         const admin = client.db("admin");
         if (await stepToPrimary(admin, host)) return await admitService(admin, access.password);
       } catch (error) {
-        last = error; // not up yet, or between two states: asked again
+        last = error; // not up yet, or between two states: polled again
       }
       await sleep(POLL_INTERVAL_MS);
     }

@@ -41,10 +41,10 @@ async function hold({ port, variable }: PortRequest): Promise<Server> {
   try {
     return await listen(port);
   } catch (error) {
-    const why = hasErrorCode(error, "EADDRINUSE") ? "another program listens on it" : reasonOf(error);
+    const cause = hasErrorCode(error, "EADDRINUSE") ? "another program listens on it" : reasonOf(error);
     throw new EngineError(
       "PORT_TAKEN",
-      `Port ${String(port)} of ${LOOPBACK} is taken (${why}): end that program, or set ${variable} to another port (0: any free one).`,
+      `Port ${String(port)} of ${LOOPBACK} is taken (${cause}): end that program, or set ${variable} to another port (0: any free one).`,
       { cause: error },
     );
   }

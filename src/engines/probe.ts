@@ -27,7 +27,7 @@ export async function probeVersion(
       timeoutMs: VERSION_TIMEOUT_MS,
     });
     const match = pattern.exec(output);
-    if (match === null) throw new EngineError("BINARY_BROKEN", "it does not tell its version");
+    if (match === null) throw new EngineError("BINARY_BROKEN", "it does not print its version");
     const [major, minor] = [Number(match[1]), Number(match[2])];
     if (major > least[0] || (major === least[0] && minor >= least[1])) return null;
     return `it is version ${String(major)}.${String(minor)}, at least ${least.join(".")} is needed`;

@@ -47,7 +47,7 @@ const readBootId = (): Promise<string> =>
   ));
 
 /**
- * What tells a process from a later one with the same pid: the time it started, with the boot it belongs to. Null if
+ * What distinguishes a process from a later one with the same pid: the time it started, with the boot it belongs to. Null if
  * there is no such process. Safe in a file name.
  */
 export async function startMarker(pid: number): Promise<string | null> {

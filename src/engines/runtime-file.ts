@@ -22,7 +22,7 @@ const runtimeFileSchema = z.strictObject({
     uiUrl: z.url().nullable(),
     pid: pidSchema.nullable(),
   }),
-  /** Of a chain that is not ours nothing is told: such addresses often carry a provider's key. */
+  /** Nothing is written of a chain that is not ours: such addresses often carry a provider's key. */
   chain: z.strictObject({ rpcUrl: z.url().nullable(), pid: pidSchema.nullable() }),
 });
 
@@ -54,8 +54,8 @@ export async function readRuntimeFile(dataDir: string): Promise<RuntimeFile | nu
     return runtimeFileSchema.parse(JSON.parse(await readFile(fileIn(dataDir), "utf8")));
   } catch (error) {
     if (hasErrorCode(error, "ENOENT")) return null;
-    const why = error instanceof z.ZodError ? z.prettifyError(error) : reasonOf(error);
-    throw new EngineError("DATA_DIR", `${fileIn(dataDir)} cannot be read: ${why}`, { cause: error });
+    const cause = error instanceof z.ZodError ? z.prettifyError(error) : reasonOf(error);
+    throw new EngineError("DATA_DIR", `${fileIn(dataDir)} cannot be read: ${cause}`, { cause: error });
   }
 }
 

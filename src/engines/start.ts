@@ -36,12 +36,12 @@ export interface EngineOptions {
    * and data; if `fatal`, it failed too often and stays down.
    */
   onUnexpectedExit(engine: string, detail: string, fatal: boolean): void;
-  /** It is usable again, under another pid: the moment to write runtime.json anew. */
+  /** It is usable again, under another pid: the moment to rewrite runtime.json. */
   onRestarted?(engine: string, pid: number): void;
 }
 
 export interface RunningEngines {
-  /** `pid` is read anew each time: null for one that is not ours, and while it is down. */
+  /** `pid` is read again each time: null for one that is not ours, and while it is down. */
   /** The address of one that is ours holds its password: it is for no log and no argument. */
   readonly mongodb: { readonly uri: string; readonly pid: number | null };
   readonly temporal: {
@@ -55,7 +55,7 @@ export interface RunningEngines {
     readonly rpcUrl: string;
     /** The same chain for the service itself, without the guard's work. */
     readonly directUrl: string;
-    /** Null for one that is not ours: which chain it is, only it can tell. */
+    /** Null for one that is not ours: only the chain itself knows its id. */
     readonly chainId: number | null;
     readonly pid: number | null;
     /** Ours: a chain to play on. */
@@ -84,7 +84,7 @@ const uiPorts = ({ ports }: EngineOptions) => ({
   uiPort: { port: ports.temporalUi, variable: "TEMPORAL_UI_PORT" },
 });
 
-/** Only where it is asked for: whoever reaches the UI does with the workflows what they like. */
+/** Only on request: whoever reaches the UI can do anything with the workflows. */
 const hasUi = ({ env }: EngineOptions): boolean => env["TEMPORAL_UI"] === "true";
 
 const chainPorts = ({ ports }: EngineOptions) => ({
@@ -102,7 +102,7 @@ async function assertPortsFree(options: EngineOptions): Promise<void> {
   await choosePorts(wishes);
 }
 
-/** What is to be stopped, and whose pid is told. */
+/** What is to be stopped, and whose pid is reported. */
 type Supervised = Pick<Supervisor, "pid" | "stop">;
 
 type Started<T> = T & { readonly supervisor: Supervised | null };
@@ -268,7 +268,7 @@ function assertSupported({ env }: EngineOptions): void {
 
 const abortError = (): EngineError => new EngineError("START_FAILED", "The start was given up.");
 
-/** For work that can't be told to end, and harms nobody who no longer waits for it. Throws EngineError START_FAILED. */
+/** For work that can't be cancelled, and is harmless when nobody waits for it. Throws EngineError START_FAILED. */
 async function unlessAborted<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
   if (signal === undefined) return work;
   const over = new AbortController();

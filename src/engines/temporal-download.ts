@@ -20,13 +20,13 @@ export interface TemporalArtifact {
 /** Fetches one of Temporal's own binaries from the official download; throws EngineError FETCH_FAILED. */
 export async function fetchTemporalArtifact(
   folder: string,
-  wanted: TemporalArtifact,
+  artifact: TemporalArtifact,
   context: ResolveContext,
 ): Promise<string> {
   const arch = ARCHITECTURES[process.arch];
   if (arch === undefined) throw new EngineError("FETCH_FAILED", `there is none for ${process.arch}`);
-  const lookUp = new URL(`/${wanted.artifact}/${wanted.version}`, context.hosts.temporal);
-  const query = { arch, platform: process.platform, format: "tar.gz", ...wanted.query };
+  const lookUp = new URL(`/${artifact.artifact}/${artifact.version}`, context.hosts.temporal);
+  const query = { arch, platform: process.platform, format: "tar.gz", ...artifact.query };
   for (const [name, value] of Object.entries(query)) lookUp.searchParams.set(name, value);
   const answer = await downloadText(lookUp, context.limits);
   const { archiveUrl, fileToExtract } = locationSchema.parse(JSON.parse(answer));
@@ -34,5 +34,5 @@ export async function fetchTemporalArtifact(
   if (lookUp.protocol === "https:" && url.protocol !== "https:") {
     throw new EngineError("FETCH_FAILED", `${lookUp.host} names an address without TLS`);
   }
-  return fetchArchive(folder, { url, member: fileToExtract, executable: wanted.executable }, context);
+  return fetchArchive(folder, { url, member: fileToExtract, executable: artifact.executable }, context);
 }

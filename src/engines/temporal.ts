@@ -75,12 +75,14 @@ async function addMissingAttributes(connection: Connection, config: TemporalDevC
 
 async function setRetention(connection: Connection, config: TemporalDevConfig): Promise<void> {
   const { name: namespace, retentionDays } = config.namespace;
-  const wanted = retentionDays * SECONDS_PER_DAY;
+  const expectedSeconds = retentionDays * SECONDS_PER_DAY;
   const described = await connection.workflowService.describeNamespace({ namespace });
-  if (described.config?.workflowExecutionRetentionTtl?.seconds?.toNumber() === wanted) return;
+  if (described.config?.workflowExecutionRetentionTtl?.seconds?.toNumber() === expectedSeconds) return;
   await connection.workflowService.updateNamespace({
     namespace,
-    config: { workflowExecutionRetentionTtl: proto.google.protobuf.Duration.fromObject({ seconds: wanted }) },
+    config: {
+      workflowExecutionRetentionTtl: proto.google.protobuf.Duration.fromObject({ seconds: expectedSeconds }),
+    },
   });
 }
 
@@ -118,7 +120,7 @@ async function waitUntilUsable(options: TemporalOptions, signal: AbortSignal): P
         return;
       }
     } catch (error) {
-      last = error; // the frontend answers before history does: asked again
+      last = error; // the frontend responds before history does: polled again
     }
     await sleep(POLL_INTERVAL_MS);
   }
@@ -143,7 +145,7 @@ export const temporalSpec = (options: TemporalOptions): EngineSpec => ({
   remedy:
     `Look into ${options.logFile}. Where the disk is full, make room and start again; ` +
     `where ${options.database} is damaged, put back a backup of all of DATA_DIR (without one, move the file away: ` +
-    "`npm run admin -- restore-ledger` makes each project's ledger anew from the records); " +
+    "`npm run admin -- restore-ledger` rebuilds each project's ledger from the records); " +
     "with TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE the service uses a Temporal of your own.",
   ready: (signal) => waitUntilUsable(options, signal),
 });

@@ -16,7 +16,7 @@ import { withTimeout } from "../lib/with-timeout.ts";
 /** The part of a caller's 5 s that its credential's check may take. */
 const AUTHENTICATION_MS = 3_000;
 
-/** Agents whose key was good are remembered, so many and so long. How long does not matter for what they may do: a ledger sees to that. */
+/** The cache of agents whose key was good: its size and TTL. The time does not affect what they may do: the ledger decides that. */
 const CACHED_AGENTS_MAX = 5_000;
 const CACHED_AGENT_MS = 30_000;
 
@@ -44,7 +44,7 @@ export interface Authentication {
 }
 
 export interface AuthenticationOptions {
-  /** An agent whose key was good some seconds ago will do: what it asks for is judged by the agent as it is now. */
+  /** Whether an agent from the cache will do: its request is judged by the agent's current state. */
   readonly mayUseCache?: boolean;
 }
 
@@ -52,7 +52,7 @@ interface AgentAuthentication extends Authentication {
   readonly result: Result<AgentPrincipal>;
 }
 
-const nobody: AgentAuthentication = { result: refused(refusal("UNAUTHORIZED")), caller: null };
+const unauthenticated: AgentAuthentication = { result: refused(refusal("UNAUTHORIZED")), caller: null };
 
 /**
  * Verifies the bearer credential of a request against the database: a revoked key or session is dead on the next request. Only for
@@ -61,7 +61,7 @@ const nobody: AgentAuthentication = { result: refused(refusal("UNAUTHORIZED")), 
  */
 export class Authenticator {
   readonly #dependencies: AuthenticatorDependencies;
-  /** Look-ups of requests that arrive together go together; nothing is kept for later ones. */
+  /** Loads of requests that arrive together are batched; nothing is cached for later ones. */
   readonly #agentsByHash: DataLoader<string, AgentDocument | null>;
   readonly #cached = new LRUCache<string, AgentPrincipal>({ max: CACHED_AGENTS_MAX, ttl: CACHED_AGENT_MS });
 
@@ -75,7 +75,7 @@ export class Authenticator {
     options: AuthenticationOptions = {},
   ): Promise<Authentication> {
     const token = /^Bearer ([\x21-\x7e]{1,4096})$/i.exec(header ?? "")?.[1];
-    if (token === undefined) return nobody;
+    if (token === undefined) return unauthenticated;
     try {
       return await withTimeout(AUTHENTICATION_MS, this.#verify(token, options));
     } catch (error) {
@@ -93,7 +93,7 @@ export class Authenticator {
       }
       case "organization": {
         const result = await this.#dependencies.authenticateOrganizationKey(token);
-        if (!result.ok) return nobody;
+        if (!result.ok) return unauthenticated;
         const { keyId, organizationId } = result.value;
         return { result, caller: { id: keyId, organizationId } };
       }
@@ -125,10 +125,10 @@ export class Authenticator {
     this.#cached.delete(hash);
     const { isFirstUseAccepted, onAgentKeyUsed } = this.#dependencies;
     const agent = await this.#agentsByHash.load(hash);
-    if (agent === null || agent.key === null || agent.lifecycle === "archived") return nobody;
-    if (!isSameHash(agent.key.hash, hash)) return nobody;
+    if (agent === null || agent.key === null || agent.lifecycle === "archived") return unauthenticated;
+    if (!isSameHash(agent.key.hash, hash)) return unauthenticated;
     const isFirst = (agent.authenticatedAt ?? null) === null;
-    if (isFirst && !(await isFirstUseAccepted(agent))) return nobody;
+    if (isFirst && !(await isFirstUseAccepted(agent))) return unauthenticated;
     onAgentKeyUsed(agent);
     const caller = { id: agent.key.id, organizationId: agent.organizationId };
     if (agent.lifecycle === "paused") return { result: refused(refusal("AGENT_PAUSED")), caller };

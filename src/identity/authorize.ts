@@ -10,9 +10,9 @@ const RANK: Readonly<Record<Role, number>> = { member: 0, admin: 1, owner: 2 };
 export const outranks = (role: Role, other: Role): boolean => RANK[role] > RANK[other];
 
 /**
- * Whether the caller may do this at all, before anything of the request is looked at: kind of credential, scope or
- * tool, a second factor where one is required, role, step-up, in this order. With `authorizeBody` the one place that enforces an
- * operation's `access`; what it acts on is found by `findSubject`.
+ * Whether the caller may do this at all, before anything of the request is validated: kind of credential, scope or tool, a second
+ * factor where one is required, role, step-up, in this order. With `authorizeBody` the one place that enforces an operation's
+ * `access`; what it acts on is found by `findSubject`.
  */
 export function authorize(access: Access, principal: Principal | null, now: Date): Refusal | null {
   if (access.kind === "public") return null;
@@ -33,7 +33,7 @@ export function authorize(access: Access, principal: Principal | null, now: Date
   }
 }
 
-/** The same for what only the body says: a payment's rail, an invite's role. Still before its shape is looked at. */
+/** The same for what only the body says: a payment's rail, an invite's role. Still before its shape is validated. */
 export function authorizeBody(
   access: Access,
   principal: Principal | null,

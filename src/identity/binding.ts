@@ -1,6 +1,6 @@
 import type { Binding, ManagementPrincipal } from "./principals.ts";
 
-/** Where something lies. A project lies in itself and in no team. */
+/** Where something lies. A project is contained in itself and in no team. */
 export interface ContainerRef {
   readonly projectId: string;
   readonly teamId: string | null;

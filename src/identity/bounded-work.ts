@@ -11,7 +11,7 @@ export interface WorkBounds {
   readonly atOnceMax: number;
   /** Pieces that wait for one of them to end. */
   readonly waitingMax: number;
-  /** What has waited longer is not begun: whoever asked for it was told to come again, or is about to be. */
+  /** What has waited longer is not begun: its caller was answered 503, or is about to be. */
   readonly waitMs: number;
 }
 

@@ -23,7 +23,7 @@ import { RefreshTokens } from "./refresh-token.ts";
 import { SessionTokens } from "./session-token.ts";
 import { loadSigningKey } from "./signing-key.ts";
 
-/** By then whoever waits has been answered. */
+/** By then a waiting request has been answered. */
 const LOCK_WAIT_MS = 4_000;
 
 export interface AuthDeps {
@@ -40,15 +40,15 @@ export interface AuthDeps {
   readonly provision?: Provision;
   /** Null or missing: invites are not mailed, and their tokens are answered. */
   readonly mailing?: Mailing | null;
-  /** Told, at most about once a minute for each of them, which sessions are used. */
+  /** Called when a session is used, at most about once a minute for each. */
   readonly onSessionUsed?: (sessionId: string) => void;
   /** Shared with whoever else needs callers' organizations. */
   readonly organizations?: Organizations;
 }
 
 /**
- * Sees to it that an organization is being provisioned, however often it is asked, and answers when that is done or the
- * time is over. Never throws: an engine that is out of reach keeps nobody from signing in.
+ * Starts the provisioning of an organization where that has not begun, and resolves when it is done or the time is over.
+ * Idempotent. Never throws: an engine that is out of reach keeps nobody from signing in.
  */
 export type Provision = (organization: OrganizationDocument, waitMs: number) => Promise<void>;
 
@@ -67,7 +67,7 @@ export interface AuthContext {
   readonly db: Db;
   readonly masterKey: MasterKey;
   readonly collections: AuthCollections;
-  /** Look-ups of requests that arrive together go together; nothing is kept for later ones. */
+  /** Loads of requests that arrive together are batched; nothing is cached for later ones. */
   readonly loaders: {
     readonly sessions: DataLoader<string, SessionDocument | null>;
     readonly users: DataLoader<string, UserDocument | null>;

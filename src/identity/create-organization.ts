@@ -15,7 +15,7 @@ import { newUuid } from "./ids.ts";
 import { invalid, newUser } from "./new-user.ts";
 import { chosenPasswordIssue, passwordIssue, Passwords } from "./passwords.ts";
 
-/** As the admin command has it from its arguments, not yet looked at. */
+/** As the admin command has it from its arguments, not validated yet. */
 export interface CreateOrganizationInput {
   readonly name: string;
   readonly ownerEmail: string;

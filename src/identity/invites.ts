@@ -254,6 +254,6 @@ const openUnder = (context: AuthContext, token: string, now: Date) => ({
   expiresAt: { $gt: now },
 });
 
-/** Keyed, so that a look-up by it tells nothing about a token by its timing, nor the database's content a token. */
+/** Keyed, so that neither the timing of a look-up nor the database's content discloses a token. */
 const hashOf = ({ masterKey }: AuthContext, token: string): string =>
   hmacSha256(masterKey.deriveKey("invite-token"), token);

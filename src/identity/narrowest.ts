@@ -10,10 +10,10 @@ export interface NarrowedTo {
 
 type Records = Pick<Collections, "agents" | "projects" | "teams">;
 
-/** All that something lies in, itself included. */
+/** All containers of a record, itself included. */
 type Chain = NarrowedTo & { readonly organizationId: string };
 
-/** The narrowest first. The record of each names all that it lies in, and none is ever moved. */
+/** The narrowest first. The record of each names all its containers, and none is ever moved. */
 const LEVELS = ["agentId", "teamId", "projectId"] as const;
 
 const SCOPE_FIELDS = { projection: { organizationId: 1, projectId: 1, teamId: 1 } } as const;
@@ -43,9 +43,9 @@ const CHAIN_OF: Readonly<
 };
 
 /**
- * The narrowest of the containers that a list of an organization is narrowed to, by the field in which records name it: what
- * lies in it lies in all the others, too, so that it is all that has to be looked for. Null where they do not lie in one another,
- * or one of them is not the organization's: then nothing lies in all of them.
+ * The narrowest of the containers that a list of an organization is narrowed to, by the field in which records name it: what it
+ * contains is in all the others, too, so that one field is enough. Null where they are not nested in one another, or one of them
+ * is not the organization's: then no record is in all of them.
  */
 export async function narrowest(
   records: Records,

@@ -60,14 +60,17 @@ export async function changeOrganizationSettings(
       }
       const after = await organizations.findOne({ _id }, { session });
       if (before === null || after === null) throw new Error("a caller's organization has lost its record");
-      // Only what was asked for, also where it was so before.
-      const asked = (organization: OrganizationDocument) => ({
+      // Only the requested fields, also where they had the value before.
+      const requestedFields = (organization: OrganizationDocument) => ({
         ...(walletOwner === undefined ? {} : { walletOwner: organization.walletOwner ?? null }),
         ...(requireSecondFactor === undefined
           ? {}
           : { requireSecondFactor: organization.requireSecondFactor === true }),
       });
-      return changed(ok({ before, after }), { before: asked(before), after: asked(after) });
+      return changed(ok({ before, after }), {
+        before: requestedFields(before),
+        after: requestedFields(after),
+      });
     });
   return await context.mutex.run(organizationId, write);
 }

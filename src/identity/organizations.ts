@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import type { Collection } from "mongodb";
 import type { OrganizationDocument } from "../store/identity-documents.ts";
 
-/** How long a plan, or a name, may be out of date. */
+/** The TTL of the cache: how long a plan, or a name, may be out of date. */
 const CACHE_TTL_MS = 10_000;
 const ORGANIZATIONS_MAX = 10_000;
 
@@ -21,7 +21,7 @@ interface CacheEntry {
 export class Organizations {
   readonly #find: FindOrganization;
   readonly #clock: () => Date;
-  readonly #kept = new LRUCache<string, CacheEntry>({ max: ORGANIZATIONS_MAX });
+  readonly #stored = new LRUCache<string, CacheEntry>({ max: ORGANIZATIONS_MAX });
 
   constructor(find: FindOrganization, clock: () => Date) {
     this.#find = find;
@@ -34,23 +34,23 @@ export class Organizations {
 
   async of(id: string): Promise<OrganizationDocument | null> {
     const now = this.#clock().getTime();
-    const known = this.#kept.get(id);
+    const known = this.#stored.get(id);
     if (known !== undefined && now < known.until) return known.organization;
     const organization = this.#find(id);
-    const kept = { organization, until: now + CACHE_TTL_MS };
-    this.#kept.set(id, kept);
+    const stored = { organization, until: now + CACHE_TTL_MS };
+    this.#stored.set(id, stored);
     try {
       const found = await organization;
-      if (found?.status !== "ready") this.#forget(id, kept);
+      if (found?.status !== "ready") this.#forget(id, stored);
       return found;
     } catch (error) {
-      this.#forget(id, kept);
+      this.#forget(id, stored);
       throw error;
     }
   }
 
   /** Unless another read has taken its place. */
-  #forget(id: string, kept: CacheEntry): void {
-    if (this.#kept.get(id) === kept) this.#kept.delete(id);
+  #forget(id: string, stored: CacheEntry): void {
+    if (this.#stored.get(id) === stored) this.#stored.delete(id);
   }
 }

@@ -31,13 +31,13 @@ export interface PasskeyUser {
   readonly name: string;
 }
 
-/** What an enrolment tells of a passkey. */
+/** What an enrolment reports of a passkey. */
 export type NewPasskey = Pick<
   PasskeyDocument,
   "credentialId" | "publicKey" | "counter" | "backupEligible" | "backedUp"
 >;
 
-/** What a signature tells of one. */
+/** What a signature reports of one. */
 export type UsedPasskey = Pick<PasskeyDocument, "counter" | "backedUp">;
 
 /** A person's handle on their devices. Not their e-mail, which WebAuthn would have stored there in the clear. */
@@ -45,8 +45,8 @@ export const userHandleOf = (userId: string): string =>
   Buffer.from(bytesOfUuid(userId)).toString("base64url");
 
 /**
- * What a browser needs to make a passkey. It must verify its user, and be found without the person being known, so that
- * sign-in asks for no e-mail and tells nobody which there are. No attestation: which makes are trusted is not ours to say.
+ * What a browser needs to make a passkey. It must verify its user, and be found without the person being known, so that sign-in
+ * needs no e-mail and discloses no accounts. No attestation: which makes are trusted is not ours to say.
  */
 export async function enrolmentOptions(
   { id, productName }: { readonly id: string; readonly productName: string },

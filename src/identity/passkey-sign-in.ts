@@ -13,15 +13,15 @@ import { beginSession } from "./sign-in.ts";
 /** Nobody is known yet: it is good in whoever's hands it is, together with a passkey. */
 const ANONYMOUS = { purpose: "sign_in", userId: null, sessionId: null } as const;
 
-/** Begins a sign-in by passkey. It names no credentials, so it tells nobody whose there are. */
+/** Begins a sign-in by passkey. It names no credentials, so it discloses none. */
 export async function passkeySignInOptions(context: AuthContext): Promise<RequestOptions> {
   const challenge = await issueChallenge(context, ANONYMOUS);
   return await (await ceremonies()).assertionOptions(context.relyingParty, challenge, []);
 }
 
 /**
- * Signs a person in by a passkey alone: something they have, which has verified something
- * they know or are. That is two factors, so no code is asked for besides.
+ * Signs a person in by a passkey alone: something they have, which has verified something they know or are. That is two factors,
+ * so no code is needed.
  */
 export async function signInWithPasskey(
   context: WritingContext,

@@ -15,11 +15,10 @@ const NOT_ACCEPTED =
 export const notAccepted = () => refused(refusal("SECOND_FACTOR_INVALID", NOT_ACCEPTED));
 
 /**
- * The passkey that answered a challenge, once all of it was found right: a challenge of ours
- * for this very purpose, user and session, taken by this response; a passkey of that user, or of anybody where nobody
- * is known; origin, relying party, user verification, signature; a counter that went on. There is no lock as TOTP has:
- * a code can be guessed, a signature can't, and the route's caps bound the work. `onFound` is told which passkey the response
- * names before it is known whether it is right.
+ * The passkey that answered a challenge, once all of it was found right: a challenge of ours for this very purpose, user and
+ * session, taken by this response; a passkey of that user, or of anybody where nobody is known; origin, relying party, user
+ * verification, signature; a counter that went on. There is no lock as TOTP has: a code can be guessed, a signature can't, and
+ * the route's caps bound the work. `onFound` gets the passkey that the response names before its signature is verified.
  */
 export async function usePasskey(
   context: AuthContext,

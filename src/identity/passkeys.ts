@@ -72,7 +72,7 @@ export async function enrollPasskey(
   }
 }
 
-/** What was so when it began is asked again where it counts: another session may have enrolled a factor since. */
+/** The condition is checked again in the transaction: another session may have enrolled a factor since. */
 const insertPasskey = (
   context: WritingContext,
   principal: SessionPrincipal,

@@ -36,8 +36,8 @@ export function passwordIssue(password: string): string | null {
 }
 
 /**
- * Hashes of this process at once, each with 19 MiB, on two of libuv's four threads: the others stay free for look-ups of names and
- * files. Those that wait are some tenths of a second's work; whoever comes then is told to come again.
+ * Hashes of this process at once, each with 19 MiB, on two of libuv's four threads: the others stay free for look-ups of names
+ * and files. Those that wait are some tenths of a second's work; further ones are refused as unavailable.
  */
 const hashing = new BoundedWork({ atOnceMax: 2, waitingMax: 32, waitMs: 2_000 });
 

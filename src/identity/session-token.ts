@@ -92,7 +92,7 @@ export class SessionTokens {
     return now.getTime() >= known.expiresAtMs ? "expired" : known.subject;
   }
 
-  /** What is once well signed stays it; only its end is asked for each time. A bad token is not remembered. */
+  /** A valid signature stays valid; only the expiry is checked each time. A bad token is not remembered. */
   async #verifySignature(token: string, hash: string, now: Date): Promise<Verified | "expired" | null> {
     try {
       const { payload } = await jwtVerify(token, this.#key.publicKey, {

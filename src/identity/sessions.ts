@@ -24,7 +24,7 @@ import {
 /** A session ends 30 days after the sign-in, however often it is refreshed. */
 const SESSION_LIFETIME_MILLISECONDS = 30 * 24 * 3600 * 1000;
 
-/** How exactly it is known when a session was seen last. */
+/** The precision of `lastSeenAt`. */
 const LAST_SEEN_PRECISION_MS = 60 * 1000;
 
 /** What a client comes back with. */
@@ -146,7 +146,7 @@ export async function repairProvisioning(
   if (organization.status === "provisioning") await context.provision(organization, 0);
 }
 
-/** What was good and is over is told from what never was. */
+/** Expired tokens are distinguished from invalid ones. */
 const EXPIRED =
   `The session's token has expired: it lasts ${SESSION_TOKEN_LIFETIME_SECONDS / 60} minutes. Get a new one with the ` +
   "refresh token (POST /v1/auth/refresh), or sign in again.";
@@ -203,7 +203,7 @@ export async function refreshSession(
   return unauthorized();
 }
 
-/** Ends the session behind a token that was used twice, which is refused. Again is free, and the first reason stays. */
+/** Ends the session behind a token that was used twice, which is refused. Idempotent, and the first reason stays. */
 async function endReused(
   { collections, transaction }: WritingContext,
   live: LiveSession,
@@ -218,7 +218,7 @@ async function endReused(
   });
 }
 
-/** Ends the caller's own session: its tokens are dead from the next request on. Again is free, and the first reason stays. */
+/** Ends the caller's own session: its tokens are dead from the next request on. Idempotent, and the first reason stays. */
 export async function signOut(
   { clock, collections, transaction }: WritingContext,
   { sessionId }: SessionPrincipal,
@@ -231,8 +231,8 @@ export async function signOut(
 }
 
 /**
- * Session, user and organization; null unless all three are there, in force, and each other's. Whom the session is
- * said to be of is taken from its token, so that all are read at once, and held against what was read.
+ * Session, user and organization; null unless all three are there, in force, and each other's. The session's person and
+ * organization are taken from its token, so that all are read at once, and compared with what was read.
  */
 async function readLiveSession(
   context: AuthContext,

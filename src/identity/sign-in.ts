@@ -61,9 +61,9 @@ const concerned = ({ _id, name, organizationId }: UserDocument): ConcernedAccoun
 });
 
 /**
- * What an account's log tells of a wrong password. An address that is not proved may be somebody else's, who means another account: where the
- * request came from is told only where it is proved, or this account is meant. That depends on nothing but this account and the request, so
- * that no log tells whether the address has another account elsewhere.
+ * What an account's audit log shows of a wrong password. An address that is not proved may be somebody else's, who means another
+ * account: the request's origin is recorded only where the address is verified, or the request names this account. That depends
+ * on nothing but this account and the request, so that no log discloses whether the address has another account elsewhere.
  */
 function concernedByRefused(account: UserDocument, isAddressed: boolean): ConcernedAccount {
   const isNotified = isAddressed || account.emailVerified;

@@ -54,7 +54,7 @@ export async function enrollTotp(
     expiresAt: new Date(now.getTime() + PENDING_LIFETIME_MILLISECONDS),
     steppedUp,
   };
-  // The condition is asked again where it counts: another session may have confirmed a factor since.
+  // The condition is checked again in the transaction: another session may have confirmed a factor since.
   const own = { _id: totpFactorId(userId), ...(steppedUp ? {} : { confirmed: null }) };
   return await context.transaction<Result<TotpEnrolment>>(async (session) => {
     const { totpFactors } = context.collections;

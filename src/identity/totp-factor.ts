@@ -78,7 +78,7 @@ async function countWrongCode(
   const lockedUntil = `${slot}.lockedUntil`;
   const lockEnds = new Date(now.getTime() + LOCK_MILLISECONDS);
   const count = [
-    // The filter lets only a lock that has run out through, and after that the count begins anew.
+    // The filter lets only a lock that has run out through, and after that the count restarts.
     {
       $set: {
         [wrongCodes]: { $cond: [{ $eq: [`$${lockedUntil}`, null] }, { $add: [`$${wrongCodes}`, 1] }, 1] },
@@ -114,7 +114,7 @@ const isLocked = (secret: TotpSecret, now: Date): boolean =>
 
 const invalid = (message?: string) => refused(refusal("SECOND_FACTOR_INVALID", message));
 
-/** No code would be right; a person who is signed in is told what to do first. */
+/** No code would be right; a signed-in person gets an error that says what to do first. */
 const NOTHING_TO_VERIFY =
   "There is nothing enrolled that a code could be for; begin with POST /v1/auth/totp.";
 

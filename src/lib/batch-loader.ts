@@ -19,7 +19,7 @@ export const documentLoader = <T extends { readonly _id: string }>(
     return ids.map((id) => byId.get(id) ?? null);
   });
 
-/** The same where each is asked of somebody else: once for all that ask at the same moment, and who does not answer keeps it from nobody else. */
+/** The same for keys with a source each: one request for all concurrent callers, and a source that does not respond delays no other key. */
 export const concurrentLoader = <V>(ask: (key: string) => Promise<V>): DataLoader<string, V> =>
   batchLoader(async (keys) => {
     const answers = new Map([...new Set(keys)].map((key) => [key, orError(ask(key))]));

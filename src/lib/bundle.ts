@@ -18,8 +18,8 @@ export interface Bundle {
 }
 
 /**
- * The bundle in a built folder; null where there is none that is whole, or one of other sources. What was compiled by another
- * V8 or of another text is refused by V8, and compiled anew.
+ * The bundle in a built folder; null where there is none that is whole, or one of other sources. What was compiled by another V8
+ * or of another text is refused by V8, and compiled again.
  */
 export function openBundle(dist = DIST): Bundle | null {
   try {

@@ -4,7 +4,7 @@ import { TimeoutError } from "./with-timeout.ts";
  * What an answer takes after the last thing that its handler waits for, the audit log's entry included, on a machine that
  * is busy.
  */
-export const ANSWERING_MS = 700;
+export const RESPONSE_MARGIN_MS = 700;
 
 /** How long a request has been here. */
 export class Arrival {
@@ -32,7 +32,7 @@ export class Arrival {
 export class Deadline {
   readonly #arrival: Pick<Arrival, "elapsedMs">;
   #boundMs: number;
-  /** Of the request, for what is logged while it is carried out; null: of none. */
+  /** Of the request, for its log lines; null: of none. */
   readonly requestId: string | null;
 
   constructor(boundMs: number, arrival: Pick<Arrival, "elapsedMs">, requestId: string | null = null) {
@@ -52,7 +52,7 @@ export class Deadline {
 
   /** How long a handler may wait for what its answer can do without: less than what is left, and never less than nothing. */
   get spareMs(): number {
-    return Math.max(0, this.leftMs - ANSWERING_MS);
+    return Math.max(0, this.leftMs - RESPONSE_MARGIN_MS);
   }
 
   /** Once true, true for good, unless it is moved: the caller has been answered. */

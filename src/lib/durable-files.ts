@@ -43,7 +43,7 @@ export async function clearDrafts(folder: string, ofName?: string): Promise<void
     if (of === undefined || (ofName !== undefined && of !== ofName)) continue;
     const found = await statIfThere(join(folder, name));
     if (found === null || !found.isFile() || Date.now() - found.mtimeMs < DRAFT_LEFT_MS) continue;
-    // Killed once it was linked into place: the secret's own bytes lie there under a second name.
+    // Killed once it was linked into place: the secret's own bytes are there under a second name.
     if (found.nlink > 1) await rm(join(folder, name), { force: true });
     else await destroyFile(folder, name, found.size);
   }

@@ -62,7 +62,7 @@ export async function endLog(logger: Logger): Promise<void> {
     await withTimeout(LAST_LINES_MS, closed);
   } catch {
     // A disk that takes nothing more, or a file that never was: the process's exit would write what is left again, and fail or
-    // hang. By the event it is told that there is nothing left.
+    // hang. The event signals that there is nothing left.
     destination.emit("close");
   }
 }

@@ -1,9 +1,9 @@
-/** So old may an answer be. */
+/** How old a cached value may be. */
 const MAX_AGE_MS = 1_000;
 
 /**
- * Looks at most once at a time, and not again within a second: whoever asks often costs nothing. A look that failed is not kept. `now`
- * in milliseconds, on a clock that only goes forward.
+ * Loads at most once at a time, and not again within a second, so that frequent calls are cheap. A failed load is not cached.
+ * `now` in milliseconds, on a clock that only goes forward.
  */
 export function onceASecond<T>(
   load: () => Promise<T>,

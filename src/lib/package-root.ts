@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 
-/** The package's own folder, of a checkout or of an installed package: where package.json and temporal-dev.yaml lie. */
+/** The package's own folder, of a checkout or of an installed package: with package.json and temporal-dev.yaml. */
 export const PACKAGE_ROOT = nearestPackage(import.meta.dirname);
 
 /** The JavaScript file that the build makes of a source file, which is named by its path within the package. */

@@ -26,7 +26,7 @@ export function countedAddress(text: string | undefined): string | null {
   return `${network.join(":")}${SUFFIX}`;
 }
 
-/** The /48 that something lies in that is counted as a /64; null for everything else. */
+/** The /48 of an address that is counted as a /64; null for everything else. */
 export function networkAround(counted: string): string | null {
   if (!counted.endsWith(SUFFIX)) return null;
   return `${counted.split(":").slice(0, SITE_PARTS).join(":")}::/48`;

@@ -4,7 +4,7 @@ import type { Counts } from "./counts.ts";
 
 const MINUTE_MS = 60_000;
 
-/** How somebody stands against a limit in the minute at hand. */
+/** The status of a caller against a limit in the current minute. */
 export interface RateLimitStatus {
   readonly limit: number;
   readonly remaining: number;
@@ -37,7 +37,7 @@ export class FixedWindowLimiter {
     return rateLimitStatus(limit, await this.#counts.read(keyOf(name, now), limit), now);
   }
 
-  /** How somebody stands of whom nothing is counted yet; nothing is looked up. */
+  /** The status of a caller of whom nothing is counted yet, without a look-up. */
   unused(limit: number): RateLimitStatus {
     return rateLimitStatus(limit, 0, this.#clock());
   }
@@ -47,7 +47,7 @@ const minuteOf = (now: Date): number => Math.floor(now.getTime() / MINUTE_MS);
 
 const keyOf = (name: string, now: Date): string => `${String(minuteOf(now))}/${name}`;
 
-/** How `count` requests stand against a limit. */
+/** The status of `count` requests against a limit. */
 export function rateLimitStatus(limit: number, count: number, now: Date): RateLimitStatus {
   const resetMs = (minuteOf(now) + 1) * MINUTE_MS;
   return {

@@ -83,12 +83,12 @@ export class Limits {
     return this.#take("address", addressName(address), ANONYMOUS_PER_MINUTE);
   }
 
-  /** How an address stands, nothing counted. */
+  /** The rate limit status of an address, without counting. */
   statusOfAddress(address: string): Promise<RateLimitStatus> {
     return this.#limiter.peek(addressName(address), ANONYMOUS_PER_MINUTE);
   }
 
-  /** How an address stands that nobody has looked at. */
+  /** The rate limit status of an address that was not looked up. */
   uncounted(): RateLimitStatus {
     return this.#limiter.unused(ANONYMOUS_PER_MINUTE);
   }

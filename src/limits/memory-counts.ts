@@ -6,7 +6,7 @@ export class MemoryCounts implements Counts {
   readonly #limiter: RateLimiterMemory;
 
   constructor(retentionSeconds = COUNT_RETENTION_SECONDS) {
-    // Its own limit is never asked: one limiter counts for all limits.
+    // Its own limit is not used: one limiter counts for all limits.
     this.#limiter = new RateLimiterMemory({ keyPrefix: "", points: 1, duration: retentionSeconds });
   }
 

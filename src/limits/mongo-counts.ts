@@ -25,7 +25,7 @@ const AWAY_MS = 2_000;
 export class MongoCounts implements Counts {
   readonly #db: Db;
   /**
-   * One for each limit that was asked for last, of which organizations may have their own: the library takes the count from which it
+   * One for each limit that was used last, of which organizations may have their own: the library takes the count from which it
    * stops asking per limiter. One that is made anew asks MongoDB.
    */
   readonly #limiters = new LRUCache<number, RateLimiterMongo>({ max: LIMITERS_MAX });

@@ -13,7 +13,7 @@ import { type Mail, type MailMessage, MailUnsent } from "./mail.ts";
 
 /** Mails on their way to the mail server from one process. */
 const AT_ONCE_MAX = 5;
-/** Whoever is one too many comes again after so long for each time, so that many who wait do not keep the worker busy. */
+/** A mail over the limit is retried after a growing delay, so that many of them do not keep the worker busy. */
 const BUSY_MS = 1_000;
 const BUSY_MAX_MS = 60_000;
 

@@ -21,7 +21,7 @@ export interface AgentInput {
 }
 
 export interface AgentSettings {
-  /** What is not confirmed after this long, the actor carries out itself. */
+  /** What is not confirmed after this long is executed by the actor's sweep. */
   readonly sweepAfterSeconds: number;
   /** Rolls over to a new run at this history length, or when the engine suggests it. */
   readonly rollOverAfterEvents: number;

@@ -13,7 +13,7 @@ export interface DeliveryInput {
   readonly eventType: string;
   /** Asked for by a person who waits for its answer. */
   readonly isTest: boolean;
-  /** From 1: how often its attempts have begun anew. */
+  /** From 1: how often its attempts were restarted. */
   readonly run: number;
 }
 

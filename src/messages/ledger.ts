@@ -25,7 +25,7 @@ export interface LedgerInput {
 }
 
 export interface LedgerSettings {
-  /** What is not confirmed after this long, the ledger carries out itself. */
+  /** What is not confirmed after this long is executed by the ledger's sweep. */
   readonly sweepAfterSeconds: number;
   /** Rolls over to a new run at this history length, or when the engine suggests it. */
   readonly rollOverAfterEvents: number;
@@ -61,7 +61,7 @@ export interface KnownRevisions {
 export const NOTHING_KNOWN: KnownRevisions = { ledger: 0, recorded: 0, isRead: false };
 
 export interface LedgerSubmitResult {
-  /** How far the ledger has come with this update. */
+  /** The ledger's revision after this update. */
   readonly revision: number;
   /** One reply for each command, in order. */
   readonly replies: readonly LedgerReply[];
@@ -161,7 +161,7 @@ export interface LevelSnapshot extends LevelView {
   readonly teamId: string | null;
   readonly recordedCapVersion: number;
   readonly rulesVersion: number;
-  /** What the accounts that are still there have, of all of them; what `totals` has beside it is of accounts that were dropped. */
+  /** What the accounts that are still there have, of all of them; the rest of `totals` is of accounts that were dropped. */
   readonly accounts: Totals;
 }
 

@@ -17,8 +17,8 @@ type HitLimit = LimitName | "daily_creates" | "mailed_invites";
 export type QueueName = "ledger_commands" | "agent_commands" | "audit_entries" | "records" | "events";
 
 /**
- * What is done late since nobody else has: by ledgers a payment executed, an account or a cap recorded; by agents' actors a record written,
- * the ledger told; by servers an entry put into the audit log that another had left.
+ * What sweeps execute since it was not confirmed in time: by ledgers a payment executed, an account or a cap recorded; by agents'
+ * actors a record written, the ledger notified; by servers an entry put into the audit log that another had left.
  */
 export type SweepName =
   "payment" | "account_records" | "cap_records" | "agent_record" | "ledger" | "audit_entry";
@@ -66,31 +66,33 @@ export class Metrics {
   readonly #limitHits = this.#counter("limit_hits_total", "Requests above a rate limit or a daily limit", [
     "limit",
   ]);
-  readonly #payments = this.#counter("payments_total", "Payments that were put on hold or came to an end", [
+  readonly #payments = this.#counter("payments_total", "Payments that were put on hold or ended", [
     "rail",
     "status",
     "denial_code",
   ]);
-  readonly #phases = this.#histogram(
-    "payment_phase_duration_seconds",
-    "What a payment's answer waits for, by phase",
-    ["rail", "phase"],
-  );
+  readonly #phases = this.#histogram("payment_phase_duration_seconds", "Duration of a payment's phases", [
+    "rail",
+    "phase",
+  ]);
   readonly #railCalls = this.#counter("rail_calls_total", "Calls to payment rails by result", [
     "rail",
     "call",
     "result",
   ]);
-  readonly #sweeps = this.#counter("sweeps_total", "Work that a sweep has done", ["what", "result"]);
-  readonly #mails = this.#counter("mails_total", "Tries to send mail by what came of them", ["outcome"]);
+  readonly #sweeps = this.#counter("sweeps_total", "Items that sweeps executed, by result", [
+    "what",
+    "result",
+  ]);
+  readonly #mails = this.#counter("mails_total", "Attempts to send mail, by outcome", ["outcome"]);
   readonly #forged = this.#counter(
     "forged_total",
-    "Payments, decisions and activities that did not come through here",
+    "Payments, decisions and activities without a valid proof",
     ["what"],
   );
   readonly #chainRepairs = this.#counter(
     "chain_repairs_total",
-    "Transactions of the wallet rail that did not go their usual way, by what was done about it",
+    "Repairs of transactions of the wallet rail, by kind",
     ["what"],
   );
   readonly #webhookSeconds = this.#histogram(
@@ -106,7 +108,7 @@ export class Metrics {
     const queues = this.#queues;
     const lengths = new Gauge({
       name: `${PREFIX}queue_length`,
-      help: "What waits for its turn in this process",
+      help: "Items that are queued in this process",
       labelNames: ["queue"],
       registers: [],
       collect() {

@@ -7,7 +7,7 @@ import { type Metrics, PREFIX } from "./metrics.ts";
 
 /** How long whoever reads the metrics waits for MongoDB, and MongoDB tries. What does not answer in time is left out. */
 const READ_MS = 1_000;
-/** How long what was read is shown, so that whoever asks again and again costs MongoDB nothing. */
+/** The TTL of the cache, so that frequent scrapes cost MongoDB nothing. */
 const CACHE_TTL_MS = 1_000;
 
 export interface OpenWorkDependencies {

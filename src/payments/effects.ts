@@ -31,12 +31,12 @@ export interface PaymentEffectDependencies extends EffectDependencies {
   readonly ledgers: LedgerGateway;
 }
 
-/** The ledger knows what became of this payment, and it is no more as it was here: read it again. */
+/** The ledger has a newer state of this payment: read it again. */
 export class Superseded extends Error {
   override readonly name = "Superseded";
 }
 
-/** A lease to send a payment was over when it was to be sent: whoever comes next sends it. */
+/** A lease to send a payment was over when it was to be sent: another executor sends it. */
 export class LeaseExpired extends Error {
   override readonly name = "LeaseExpired";
 }
@@ -59,8 +59,8 @@ export interface PaymentEffects {
    * workflows that wait with it, writes the projection. Every step is idempotent by transaction id, so the server, the ledger's
    * sweep and the workflows may all do it, at the same time too. While its agent is paused the rail is only queried; a payment
    * that the rail does not have is left as it is, and no revision is done. Throws when a step could not be done; nothing is
-   * confirmed then, and whoever comes next does it again. What the service did not take in, or a person it names did not approve,
-   * is ended without any of it: no rail is called.
+   * confirmed then, and another executor repeats it. What the service did not take in, or a person it names did not approve, is
+   * ended without any of it: no rail is called.
    */
   execute(
     profile: AgentProfile,
@@ -81,8 +81,8 @@ export interface PaymentEffects {
   record(profile: AgentProfile, payment: Payment): Promise<void>;
   recordAndPublish(profile: AgentProfile, payment: Payment): Promise<void>;
   /**
-   * Publishes what became of a payment whose effects are done. No answer waits for it, but the confirmation does: what was
-   * not published is not confirmed, and whoever executes the payment next publishes it.
+   * Publishes the outcome of a payment whose effects are done. No answer waits for it, but the confirmation does: what was not
+   * published is not confirmed, and whoever executes the payment next publishes it.
    */
   publish(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void>;
 }
@@ -121,7 +121,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     const ended = outcome === null ? payment : settle(payment, outcome.result, outcome.at);
     const done = { transactionId, revision: ended.revision, outcome, payment: withoutResolver(ended) };
     await release(profile, payment, done);
-    // Only what is so in the ledger, too: a workflow of somebody's own may have brought a payment that is not.
+    // Only if the ledger has the same payment: a forged workflow may pass one that it does not have.
     const reply = await ledgers.submit(profile, { kind: "read_payment", agentId, transactionId });
     const isActual = reply.kind === "payment" && reply.payment.revision === ended.revision;
     if (what === "decision" && isActual) {
@@ -139,10 +139,10 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     for (let ask = 0; ask < LEASE_REQUESTS_MAX; ask += 1) {
       const requestedMs = monotonicMs();
       const reply = await ledgers.submit(profile, { kind: "request_lease", agentId, transactionId });
-      if (reply.kind !== "lease") throw new Superseded("it is not to be sent any more");
+      if (reply.kind !== "lease") throw new Superseded("it must not be sent any more");
       if (reply.lease !== "send" || isFresh(requestedMs)) return reply.lease;
     }
-    throw new LeaseExpired("lease to send came too late each time");
+    throw new LeaseExpired("every lease expired before it could be used");
   }
 
   /** What the rail says once it was called; null: it has nothing of the payment, and is not to have it now. */
@@ -204,13 +204,13 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
       const forged = forgedIn(profile, decided);
       if (forged !== null) return refuse(profile, decided, forged, keep);
       const turn = decided.phase === "sending" && decided.executor === executor;
-      // Whoever was answered the decision has made the payment's id just now. All others look whether it has ended before: a
-      // ledger that was replaced, or restored, may have forgotten that.
+      // The caller that got the decision has just created the payment's id. All others check whether it has ended before: a
+      // ledger that was replaced, or restored, may not know that.
       if (turn && decidedSinceMs === undefined) {
         const ended = await projections.endOf(decided.request.transactionId);
         if (ended !== null && ended.sequence !== decided.sequence)
           return refuse(profile, decided, "payment", keep);
-        if (ended !== null) throw new Superseded("its record says that it has ended unpaid");
+        if (ended !== null) throw new Superseded("its record shows that it ended unpaid");
       }
       const result = turn ? await send(profile, decided, decidedSinceMs) : null;
       const outcome = result === null ? null : { result, at: clock().getTime() };
@@ -234,7 +234,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
   };
 }
 
-/** Whether what became of it frees money at any level. */
+/** Whether the outcome frees money at any level. */
 const freesMoney = (before: Payment, after: Payment): boolean =>
   moneyOf(before) !== "none" && moneyOf(after) === "none";
 

@@ -28,8 +28,8 @@ export interface PaymentWatch {
 }
 
 /**
- * Tells when records of payments change, whichever process has changed them: one change stream of MongoDB for all who wait
- * in this process, open only while somebody does. While it can't be had, those who wait are woken to look for themselves.
+ * Signals changes of payment records by any process: one MongoDB change stream for all waiting calls of this process, open only
+ * while there are any. While the change stream is down, waiting calls are woken to poll.
  */
 export class PaymentChanges {
   readonly #transactions: Collection<TransactionDocument>;
@@ -51,7 +51,7 @@ export class PaymentChanges {
     return [...this.#waiting.values()].reduce((sum, { size }) => sum + size, 0);
   }
 
-  /** Whether nobody is to wait any more: the process is about to end. */
+  /** Whether calls must stop waiting: the process is about to end. */
   get isOver(): boolean {
     return this.#ended;
   }
@@ -84,7 +84,7 @@ export class PaymentChanges {
     };
   }
 
-  /** Wakes all who wait; from then on nobody waits. */
+  /** Wakes all waiting calls; from then on none waits. */
   async end(): Promise<void> {
     this.#ended = true;
     this.#wakeAll();
@@ -144,14 +144,14 @@ export class PaymentChanges {
     } catch (error) {
       reason = error;
     }
-    // Closed by ourselves, since nobody waits any more.
+    // Closed on purpose, since no call waits any more.
     if (this.#stream !== stream) return;
     this.#stream = null;
     await stream.close().catch(() => undefined);
     this.#broken(reason);
   }
 
-  /** Whoever waits looks for themselves until there is a stream again. */
+  /** Waiting calls poll until there is a stream again. */
   #broken(error: unknown): void {
     if (this.#ended) return;
     this.#onError(error);

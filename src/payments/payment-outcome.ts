@@ -2,11 +2,11 @@ import { withTimeout } from "../lib/with-timeout.ts";
 import type { PaymentChanges } from "./payment-changes.ts";
 import type { RecordedPayment } from "./payments.ts";
 
-/** So many may wait in a process at once; whoever comes then is answered at once. */
+/** So many calls may wait in a process; further ones are answered at once. */
 const WAITING_MAX = 10_000;
 /** Once a person has decided, its end on the rail is waited for so long at the most. */
 const FINALITY_MS = 5_000;
-/** The approval's record is written beside the transaction's, and may follow it by a moment. */
+/** The approval's record is written concurrently with the transaction's, and may follow it by a moment. */
 const RECORD_LAG_MS = 25;
 const RECORD_LAG_MAX_MS = 500;
 /** A record that can't be read in so long is not waited for: the payment is answered as it was known. */

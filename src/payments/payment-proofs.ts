@@ -3,7 +3,7 @@ import type { Payment, PaymentRequest, Resolver } from "../domain/ledger/payment
 import type { AgentProfile } from "../domain/agent/state.ts";
 import type { PaymentProofs } from "./ports.ts";
 
-/** Whose payment it is. */
+/** The owner of a payment. */
 export type Payer = Pick<AgentProfile, "organizationId" | "agentId">;
 
 /** What of a payment is proven: what moves money, under the ids that nothing moves it twice under. */
@@ -30,12 +30,12 @@ export type OnForged = PaymentProofs["onForged"];
 
 /**
  * Proofs that this service took a payment in, and that a person decided on it through this service: HMACs under a key of their
- * own, made where the caller was authenticated, and checked where money moves and where a person is named. In between they go
- * through Temporal, whose state whoever reaches it can write.
+ * own, made where the caller was authenticated, and checked where money moves and where a person is named. In between they pass
+ * through Temporal, whose state can be written by anybody with access to it.
  */
 export class HmacPaymentProofs implements PaymentProofs {
   readonly #key: KeyObject;
-  /** Requests whose proof was checked, with whose they are: each is looked at wherever something follows from it, and none ever changes. */
+  /** Requests whose proof was checked, with whose they are: each is checked before every effect, and none ever changes. */
   readonly #accepted = new WeakMap<PaymentRequest, string>();
   readonly onForged: OnForged;
 

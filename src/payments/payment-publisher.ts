@@ -13,7 +13,7 @@ export interface PublisherDependencies {
 }
 
 /**
- * Publishes what became of payments to the journal of events and the audit log: after the answer, in batches, and before the
+ * Publishes the outcomes of payments to the journal of events and the audit log: after the answer, in batches, and before the
  * ledger gets the confirmation. Both recognize what they have by keys that are derived from the payment.
  */
 export class PaymentPublisher implements PaymentPublishing {

@@ -39,11 +39,11 @@ export interface PaymentOrder {
 export interface Payer {
   readonly profile: AgentProfile;
   readonly keyId: string;
-  /** Left out where the agent's record was read for this payment. */
+  /** Missing where the agent's record was read for this payment. */
   readonly cached?: CachedPayer;
 }
 
-/** The agent as it was read some seconds ago, and how its key is verified now. */
+/** The agent from the cache, and how its key is verified now. */
 export interface CachedPayer {
   readonly revision: number;
   readonly verify: () => Promise<Result<Payer>>;
@@ -87,7 +87,7 @@ const RECORD_READ_MS = 200;
 /** How long a rail may take of that. What it has not done by then is answered as pending, and goes on with nobody waiting. */
 const EXECUTED_MS = 4_000;
 
-/** How often one payment is put to its ledger anew: after a look-up of a forgotten key, or since its rules were replaced. */
+/** How often one payment is submitted to its ledger again: after a check of the records for an evicted key, or since its rules were replaced. */
 const DECISION_ATTEMPTS_MAX = 6;
 
 /** Seconds to wait when as many payments are open as the ledger holds. */
@@ -105,7 +105,7 @@ interface Bound {
 /** Decide durably, then act, then record: how the server makes an agent's payments. */
 export class Payments {
   readonly #dependencies: PaymentDependencies;
-  /** Look-ups of requests that arrive together go together; nothing is kept for later ones. */
+  /** Loads of requests that arrive together are batched; nothing is cached for later ones. */
   readonly #earlier: DataLoader<UsedKey, TransactionDocument | null>;
   readonly #rulings: PaymentRulings;
 
@@ -179,7 +179,7 @@ export class Payments {
           }),
         );
       case "stale_agent": {
-        if (cached === undefined) throw new Error("a ledger took what was just read to be remembered");
+        if (cached === undefined) throw new Error("a ledger refused an agent that was just read as stale");
         const verified = await cached.verify();
         return verified.ok ? this.#pay(verified.value, order, bound) : verified;
       }

@@ -11,7 +11,7 @@ import type { ProjectRef } from "../messages/ledger.ts";
 export interface RailCapabilities {
   /** `eventual`: what was sent is final only later, and its end is waited for. */
   readonly finality: "instant" | "eventual";
-  /** Whether a settled payment can be given back. */
+  /** Whether a settled payment can be reversed. */
   readonly reversible: boolean;
 }
 
@@ -26,16 +26,16 @@ export type RailBalance =
 export type Detachment = "detached" | "pending";
 
 /**
- * A payment rail: embedded, or somebody's service. A call that ends without an answer throws:
- * then nothing is known, and the caller asks again, with the same transaction id.
+ * A payment rail: embedded, or an external service. A call that ends without an answer throws: then nothing is known, and the
+ * caller asks again, with the same transaction id.
  */
 export interface RailPort {
   readonly capabilities: RailCapabilities;
   /**
    * Sends a payment. At most one effect for a transaction id, however often and by whomever it is called: a rail that does not
-   * promise that by itself records its intent first, and asks what became of it after. The caller has a lease for it when it
-   * calls; `lease` is called again at the last moment, after every wait, and before a payment that was reverted on the rail is
-   * sent again.
+   * guarantee that by itself records its intent first, and reconciles afterwards. The caller has a lease for it when it calls;
+   * `lease` is called again at the last moment, after every wait, and before a payment that was reverted on the rail is sent
+   * again.
    */
   send(profile: AgentProfile, payment: Payment, lease?: RequestLease): Promise<RailOutcome>;
   /** What has become of a payment that was sent; null when the rail does not know it. Has no effect. */
@@ -48,8 +48,8 @@ export interface RailPort {
     lease?: RequestLease,
   ): Promise<RailOutcome | null>;
   /**
-   * Decides for good that a payment which the rail does not have is never sent, whoever may be about to: `withheld`. What it
-   * has, it answers as `query` does, and what it would have refused, as `send` does; nothing is taken back.
+   * Decides for good that a payment which the rail does not have is never sent, by any process: `withheld`. What it has, it
+   * answers as `query` does, and what it would have refused, as `send` does; nothing is taken back.
    */
   withhold(profile: AgentProfile, payment: Payment): Promise<RailOutcome>;
   /** Gives a settled payment back; `not_reversible` where the rail has no way to. Once, however often it is called. */
@@ -59,7 +59,7 @@ export interface RailPort {
   detach(profile: AgentProfile): Promise<Detachment>;
 }
 
-/** Asks the ledger whether a payment may be sent now; left out where nobody could say no. */
+/** Requests a lease to send a payment from the ledger; missing where none is needed. */
 export type RequestLease = () => Promise<Lease>;
 
 export type Rails = Readonly<Record<Rail, RailPort>>;
@@ -76,25 +76,22 @@ export interface Projections {
   writeCaps(projectId: string, caps: readonly RecordedCap[]): Promise<void>;
 }
 
-/** Publishes what became of payments to the journal of events and the audit log, on which no answer depends. */
+/** Publishes the outcomes of payments to the journal of events and the audit log, on which no answer depends. */
 export interface PaymentPublishing {
-  /**
-   * Everything that became of a payment by now. Done when it is kept for good; again is free. `soon`: nobody waits for it, so
-   * it may wait for others to go with.
-   */
+  /** All events of a payment so far. Resolves when they are durable; idempotent. `soon`: nobody waits for it, so it may wait for a larger batch. */
   publish(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void>;
   /** Writes at once what waits for a larger batch. */
   flush(): void;
 }
 
 /**
- * What vouches for payments and for decisions of persons on them, which come back through Temporal: whoever reaches it can write
- * there what they like.
+ * What vouches for payments and for decisions of persons on them, which come back through Temporal, whose state can be written by
+ * anybody with access to it.
  */
 export interface PaymentProofs {
   /** Whether this service took the payment in, with this recipient and amount. */
   isAccepted(profile: AgentProfile, payment: Payment): boolean;
-  /** Whether whoever is named to have resolved it did so through this service; true where nobody is named. */
+  /** Whether the named person resolved it through this service; true where none is named. */
   isResolvedAsNamed(profile: AgentProfile, payment: Payment): boolean;
   /** Something forged was found, and came to nothing. */
   onForged(what: ForgedKind, profile: AgentProfile, payment: Payment): void;
@@ -131,7 +128,7 @@ export interface DeliveryWindows {
 
 /** The way to the ledgers of projects. */
 export interface LedgerGateway {
-  /** Throws where the ledger can't be had; `LedgerLost` where there is none any more. */
+  /** Throws where the ledger is unavailable; `LedgerLost` where there is none any more. */
   submit(project: ProjectRef, command: LedgerCommand): Promise<LedgerReply>;
 }
 

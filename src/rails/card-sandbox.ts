@@ -100,7 +100,7 @@ export class CardSandbox implements RailPort {
 
   /** In the capture's place, so that one of the two is there for good, whoever comes first. */
   async withhold(_profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
-    // It may have been told so already, and of that there is no entry.
+    // It may have been withdrawn already, and then there is no entry.
     if (payment.request.recipient === SANDBOX_MERCHANTS.decline) return DECLINED;
     const _id = captureId(payment.request.transactionId);
     const document = { _id, status: "withheld", createdAt: this.#clock() } as const;

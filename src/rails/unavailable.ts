@@ -3,12 +3,12 @@ import { NO_WALLET } from "./wallet/attempts.ts";
 import type { AgentWallets } from "./wallet/wallets.ts";
 
 /** This process can't say anything about the payment; another one can. */
-export class NoChainHere extends Error {
-  override readonly name = "NoChainHere";
+export class ChainNotConfigured extends Error {
+  override readonly name = "ChainNotConfigured";
 }
 
 const elsewhere = (): Promise<never> =>
-  Promise.reject(new NoChainHere("this process has no chain; set EVM_RPC_URL as the others have it"));
+  Promise.reject(new ChainNotConfigured("this process has no chain; set EVM_RPC_URL as the others have it"));
 
 /**
  * The wallet rail of a process that knows no chain. It says only what every process would say: an agent without a wallet

@@ -55,7 +55,7 @@ export class MasterKey {
     this.source = source;
   }
 
-  /** Takes the key's text as it stands in the environment or the file: 32 to 1,024 printable ASCII characters, at least 10 different ones. */
+  /** Takes the key's text from the environment or the file: 32 to 1,024 printable ASCII characters, at least 10 different ones. */
   static parse(text: string, source: string): MasterKey {
     const trimmed = text.trim();
     if (!/^[\x21-\x7e]*$/.test(trimmed) || !isSensibleLength(trimmed.length)) {

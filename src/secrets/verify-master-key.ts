@@ -10,7 +10,7 @@ const CHECK_TEXT = "agent-spending-control master key check";
  * Compares the master key with the one this database was first used with, and remembers it on the first start. Call it before anything is sealed or opened. Throws `MasterKeyError`.
  */
 export async function verifyMasterKey(db: Db, masterKey: MasterKey, now = new Date()): Promise<void> {
-  // An HMAC of a fixed text tells whether a key is the right one, and nothing else about it.
+  // An HMAC of a fixed text shows whether a key is the right one, and nothing else about it.
   const value = hmacSha256(masterKey.deriveKey("check-value"), CHECK_TEXT);
   const stored = await readOrCreateSetting(db, CHECK_ID, () => ({ value, createdAt: now }));
   if (!isSameText(stored.value, value)) {

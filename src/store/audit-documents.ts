@@ -81,7 +81,7 @@ export async function headOf(log: Collection<AuditDocument>, organizationId: str
   return last === undefined ? NO_ENTRY : { sequence: last.sequence, hash: last.hash };
 }
 
-/** Whose chains there are, by the places of their entries. */
+/** The organizations that have chains, by the ids of their entries. */
 export async function* chainsIn(log: Collection<AuditDocument>): AsyncGenerator<string> {
   let after = "";
   for (;;) {
@@ -113,7 +113,7 @@ const FILTERED_BY = [
   ["actor.id", "resource.id", "action"],
 ] as const;
 
-/** The indexes behind idempotent appends, and behind each choice of filters of the list, newest first. Again is free. */
+/** The indexes behind idempotent appends, and behind each choice of filters of the list, newest first. Idempotent. */
 export async function ensureAuditIndexes(db: Db): Promise<void> {
   await db.collection(AUDIT_LOG).createIndexes([
     { key: { organizationId: 1, entryKey: 1 }, name: "entry_key_unique", unique: true },

@@ -27,9 +27,10 @@ const LINGERING_MAX = 25;
 const BULK_MS = 10_000;
 
 /**
- * Combines single writes to one collection, from all requests, into unordered bulks: what arrives while one is under
- * way goes together in the next. With `lingerMs` the first of a bulk waits so long for others, for what nobody waits for. Each caller waits for its own operation, acknowledged as the collection's write
- * concern says. A duplicate key is an outcome, since conditional upserts and once-only inserts are made of it.
+ * Combines single writes to one collection, from all requests, into unordered bulks: what arrives while one is under way goes
+ * together in the next. With `lingerMs` the first write of a bulk waits so long for others; for writes that no caller waits for.
+ * Each caller waits for its own operation, acknowledged as the collection's write concern says. A duplicate key is an outcome,
+ * since conditional upserts and once-only inserts are made of it.
  */
 export class BulkWriter<T extends Document> {
   readonly #collection: Collection<T>;

@@ -25,9 +25,9 @@ export interface CreateDocument extends Document {
   createdId: string;
   /** When something was begun under this id. */
   createdAt: Date;
-  /** The call that carries the create out, and until when nobody else does. */
-  holder: string;
-  heldUntil: Date;
+  /** The lease of the call that executes the create. */
+  leaseHolder: string;
+  leaseUntil: Date;
 }
 
 /** The collections that handlers read, typed once. */
@@ -74,7 +74,7 @@ export const collectionsOf = (db: Db): Collections => ({
   chainTransactions: db.collection(COLLECTIONS.chainTransactions),
 });
 
-/** Indexes of what only the server writes. Again is free. */
+/** Indexes of what only the server writes. Idempotent. */
 export async function ensureServerIndexes(db: Db): Promise<void> {
   const { dailyCreates, organizationKeys, teams } = collectionsOf(db);
   await Promise.all([

@@ -41,7 +41,7 @@ export interface TransactionDocument extends Document {
   denialReason: string | null;
   denialCode: DenialCode | null;
   denialDetails: { limit: number; remaining: number; resetsAt: Date | null } | null;
-  /** When it was denied, failed, expired or given back. */
+  /** When it was denied, failed, expired or reversed. */
   deniedAt: Date | null;
   /** What a person said on denying it. */
   feedback: string | null;
@@ -54,7 +54,7 @@ export interface TransactionDocument extends Document {
   recordedAt?: Date;
 }
 
-/** What a payment is to its ledger and to nobody else. A ledger that is lost is rebuilt from it; it is shown to nobody. */
+/** The part of a payment that only its ledger needs. A lost ledger is rebuilt from it; it is never shown. */
 export interface LedgerState {
   phase: PaymentPhase;
   day: string;
@@ -238,7 +238,7 @@ export interface EventDocument extends Document {
   /** Its deliveries are still to be created; not there once they were. */
   isPending?: true;
   /** When they were; not there on what concerns the organization alone, which is kept for good. */
-  doneAt?: Date;
+  dispatchedAt?: Date;
 }
 
 /** Money that has arrived in an organization's treasury, and can't be taken back by the chain any more. */
@@ -281,12 +281,12 @@ export interface ContainerDocument extends Document {
   archivedAt: Date | null;
   /** What lists are narrowed by: `archived` once `archivedAt` is there, written with it. */
   state: "active" | "archived";
-  /** Not there until somebody has set some; that is version 1. */
+  /** Missing until some are set; that is version 1. */
   approvalRules?: StoredRules;
-  /** As the ledger has decided; not there until somebody has set one, which is version 1 without a cap. */
+  /** As the ledger has decided; missing until one is set, which is version 1 without a cap. */
   cap?: Cap;
   /** Counts what was put into it, so that a create and an archive write to the same record. Of teams: their agents, archived ones too. */
-  createdInside?: number;
+  childrenCreated?: number;
 }
 export type ProjectDocument = ContainerDocument;
 export type TeamDocument = ContainerDocument & { projectId: string };

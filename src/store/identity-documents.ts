@@ -30,7 +30,7 @@ export interface OrganizationDocument {
   readonly readyAt: Date | null;
   /** Its chain in the audit log was begun with its creation; missing in records from before there was one. */
   readonly isAudited?: true;
-  /** Who owns the wallets of agents that are created from now on, an address; missing: nobody has been named. */
+  /** The address that owns the wallets of agents that are created from now on; missing: none is set. */
   readonly walletOwner?: string;
   /** Where it is sent money; missing until it has an owner, or where there is no chain. */
   readonly treasury?: WalletRecord | null;
@@ -49,7 +49,7 @@ export interface UserDocument {
   readonly email: string;
   /** What e-mails are compared by; unique in its organization. */
   readonly emailNormalized: string;
-  /** Whether mail to it is known to reach them; else it is what somebody said. */
+  /** Whether mail to it is known to reach them; else it is unverified. */
   readonly emailVerified: boolean;
   readonly role: Role;
   /** Argon2id, in the PHC string format. */
@@ -161,7 +161,7 @@ export type PasskeyPurpose = "enrolment" | "sign_in" | "step_up";
 export interface PasskeyChallengeDocument {
   readonly _id: string;
   readonly purpose: PasskeyPurpose;
-  /** Null at sign-in, where nobody is known yet. */
+  /** Null at sign-in, before the person is known. */
   readonly userId: string | null;
   readonly sessionId: string | null;
   /** Given to a session that had stepped up, so that the enrolment may add to a factor in force. */
@@ -182,7 +182,7 @@ export interface InviteDocument {
   readonly createdBy: { readonly type: "user"; readonly id: string };
   readonly createdAt: Date;
   readonly expiresAt: Date;
-  /** Null: it is not mailed, and its token was answered. Else the token reaches nobody but by mail. */
+  /** Null: it is not mailed, and its token was answered. Else the token is delivered only by mail. */
   readonly mail: InviteMail | null;
   /** The workflow that mails it may not have been started yet. */
   readonly unstarted?: true;
@@ -249,7 +249,7 @@ const EXPIRED_CHALLENGE_RETENTION_SECONDS = 600;
 /** What a request for an invite was answered is kept for a day. */
 const ANSWER_RETENTION_SECONDS = 86_400;
 
-/** Creates the indexes that the rules of this folder rest on. Again is free. */
+/** Creates the indexes that the rules of this folder rest on. Idempotent. */
 export async function ensureAuthIndexes(db: Db): Promise<void> {
   const collections = authCollections(db);
   const { organizations, users, sessions, factors, passkeys, passkeyChallenges, invites } = collections;

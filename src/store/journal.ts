@@ -16,13 +16,13 @@ type NewEvent = Pick<EventDocument, "_id" | "type" | "createdAt" | "data">;
 type EventScope = Pick<EventDocument, "organizationId" | "projectId" | "teamId" | "agentId" | "agentName">;
 
 /**
- * The journal of events: published at least once, written once. An event's id is derived from what happened, and the first
- * write wins. Whoever writes a record confirms it to the actor only after its events are written, too.
+ * The journal of events: published at least once, written once. An event's id is derived from what happened, and the first write
+ * wins. A record is confirmed to the actor only after its events are written, too.
  */
 export class EventJournal {
   readonly #agents: Collection<AgentDocument>;
   readonly #writes: BulkWriter<EventDocument>;
-  /** Of payments that nobody waits for any more: they wait for each other. */
+  /** Events that no caller waits for: they are batched. */
   readonly #lingeringWrites: BulkWriter<EventDocument>;
   readonly #onWritten: () => void;
   readonly #eventDays: number;

@@ -35,7 +35,7 @@ export class MongoLedgerRevisions implements LedgerRevisionRecords {
 
   async write(projectId: string, revision: number): Promise<void> {
     const updateOne = { filter: { _id: projectId }, update: { $max: { revision } }, upsert: true } as const;
-    // Whoever inserted it at the same moment has left something to compare with.
+    // A concurrent insert has left a document to compare with.
     if ((await this.#writes.write({ updateOne })) === "duplicate") await this.#writes.write({ updateOne });
   }
 }

@@ -18,7 +18,7 @@ export interface MailedInvite {
   readonly createdBy: { readonly id: string };
   readonly createdAt: Date;
   readonly expiresAt: Date;
-  /** Null: nobody mails it, its link was answered. */
+  /** Null: it is not mailed, its link was in the response. */
   readonly mail: InviteMail | null;
   /** The workflow that mails it may not have been started yet. */
   readonly unstarted?: true;

@@ -51,7 +51,7 @@ const CONTAINER_SCOPES = {
 
 /**
  * The indexes behind the lists of projects, teams, agents, payments and approvals (docs/lists.md): for each scope, without and
- * with the status that a list may be narrowed to. The rail is in every key of payments. Again is free.
+ * with the status that a list may be narrowed to. The rail is in every key of payments. Idempotent.
  */
 export async function ensureListIndexes(db: Db): Promise<void> {
   const create = (collection: string, keys: readonly (readonly string[])[]) => {

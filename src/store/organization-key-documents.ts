@@ -24,7 +24,7 @@ export interface OrganizationKeyDocument extends Document {
 
 /**
  * What a lineage creates in one UTC day: the ids, since a replay takes no second place. A place is `committed` together
- * with the record that was created; until then it can be given back.
+ * with the record that was created; until then it can be released.
  */
 export interface DailyCreatesDocument {
   /** `<lineage id>/<YYYY-MM-DD>` */

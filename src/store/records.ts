@@ -8,7 +8,7 @@ import type { ApprovalDocument, TransactionDocument } from "./documents.ts";
 
 /** Why a payment that was paid does not count any more. */
 const REVERSED =
-  "The payment was made, and then given back by the merchant or the card network: its amount is available again.";
+  "The payment was made, and then refunded by the merchant or the card network: its amount is available again.";
 
 /** The payment's transaction record. */
 export function transactionDocument(profile: AgentProfile, payment: Payment): TransactionDocument {

@@ -15,7 +15,7 @@ export interface Retention {
 
 /** Where each counts from: a field that is there only once the record is over. */
 const RETAINED = [
-  { name: COLLECTIONS.events, field: "doneAt", days: "eventDays" },
+  { name: COLLECTIONS.events, field: "dispatchedAt", days: "eventDays" },
   { name: COLLECTIONS.creates, field: "createdAt", days: "createDays" },
   { name: COLLECTIONS.keyDeliveries, field: "endedAt", days: "keyDeliveryDays" },
   { name: COLLECTIONS.approvals, field: "closedAt", days: "approvalDays" },
@@ -29,7 +29,7 @@ const NAMESPACE_NOT_FOUND = 26;
 const INDEX_NOT_FOUND = 27;
 const INDEX_OPTIONS_CONFLICT = 85;
 
-/** Has MongoDB remove what was kept for long enough. Again is free, and with another retention changes it for what is there, too. */
+/** Has MongoDB remove what was kept for long enough. Idempotent; another retention also applies to what is there already. */
 export async function ensureRetention(db: Db, retention: Retention): Promise<void> {
   await Promise.all(RETAINED.map(({ days, field, name }) => setRetention(db, name, field, retention[days])));
 }

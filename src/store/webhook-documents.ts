@@ -108,7 +108,7 @@ export const webhookCollections = (db: Db): WebhookCollections => ({
   deliveries: db.collection(WEBHOOK_COLLECTIONS.deliveries, { readPreference: "primary" }),
 });
 
-/** Again is free. */
+/** Idempotent. */
 export async function ensureWebhookIndexes(db: Db): Promise<void> {
   const { deliveries, endpoints } = webhookCollections(db);
   await Promise.all([

@@ -119,7 +119,7 @@ export class WebhookEndpoints {
     return mutex.run(`webhooks/${organizationId}`, write);
   }
 
-  /** Of two changes at once the later stands, field by field. */
+  /** Of two concurrent changes the later wins, field by field. */
   async update(
     organizationId: string,
     id: string,
@@ -171,7 +171,7 @@ export class WebhookEndpoints {
     const { sealed, secret } = this.#newSecret();
     const now = clock();
     const expiresAt = new Date(now.getTime() + ROTATION_MS);
-    // First, so that nothing is rotated whose old secret would lie there for good, and no new one is lost with an error.
+    // First, so that no old secret is left behind by a rotation, and no new one is lost with an error.
     await workflows.startSecretExpiry({
       endpointId: id,
       secretId: old.id,
@@ -240,7 +240,7 @@ export class WebhookEndpoints {
     return ok(replay);
   }
 
-  /** Whether one is under way. Whoever asked for it may have died before it began, so that nobody would ever go on with it. */
+  /** Whether one is under way. The requesting process may have died before it began, so that nobody would ever continue it. */
   async #isReplaying(organizationId: string, endpointId: string): Promise<boolean> {
     const found = await this.find(organizationId, endpointId);
     const replay = found.ok ? found.value.replay : null;

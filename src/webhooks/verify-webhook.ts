@@ -15,7 +15,7 @@ const SIGNATURES_MAX = 4;
 const TIMESTAMP = /^[1-9][0-9]{0,11}$/;
 const MS_PER_SECOND = 1_000;
 
-/** What a delivery tells of. */
+/** The event in a delivery. */
 export interface WebhookEvent {
   /** The delivery's id, the same however often it is sent. */
   readonly id: string;
@@ -28,7 +28,7 @@ export interface WebhookEvent {
   readonly team_id?: string;
   readonly agent_id?: string;
   readonly agent_name?: string;
-  /** What it holds depends on the type; with `test: true` it was asked for by a test. */
+  /** What it holds depends on the type; with `test: true` it was sent by a test. */
   readonly data: Readonly<Record<string, unknown>>;
 }
 
@@ -123,7 +123,7 @@ function isSigned(
   return fits.includes(true);
 }
 
-/** In a time that tells nothing of where they differ. Their lengths are no secret. */
+/** In constant time. Their lengths are no secret. */
 function isSame(given: string, expected: string): boolean {
   const [a, b] = [Buffer.from(given), Buffer.from(expected)];
   return a.length === b.length && timingSafeEqual(a, b);

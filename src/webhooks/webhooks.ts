@@ -53,7 +53,7 @@ export interface Webhooks {
   readonly retentionDays: number;
   /** There is something in the journal. */
   nudge(): void;
-  /** Whoever looks after something here ends, so that others take over. */
+  /** The watches of this process end, so that other processes take over. */
   stopWatching(): void;
   close(): void;
 }

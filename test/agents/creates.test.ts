@@ -61,14 +61,14 @@ describe("creates over HTTP", () => {
   }
 
   /** What a crash leaves: the reservation and, of an agent, its actor, but nothing of what commits together. */
-  async function loseRecord(noun: string, id: string, heldUntil: Date): Promise<void> {
+  async function loseRecord(noun: string, id: string, leaseUntil: Date): Promise<void> {
     const { db } = world.service;
     await db.collection<{ _id: string }>(`${noun}s`).deleteOne({ _id: id });
     await db.collection<{ _id: string }>("key_deliveries").deleteOne({ _id: id });
     await db.collection("events").deleteMany({ agentId: id });
     const uncommitted = { $set: { "places.$.committed": false } };
     await db.collection("daily_creates").updateMany({ "places.id": id }, uncommitted);
-    await db.collection("creates").updateOne({ createdId: id }, { $set: { heldUntil } });
+    await db.collection("creates").updateOne({ createdId: id }, { $set: { leaseUntil } });
   }
 
   const count = (noun: string, name: string): Promise<number> =>
@@ -131,10 +131,10 @@ describe("creates over HTTP", () => {
         it("one that died before its record was written is finished by its replay, under the id it had", async () => {
           const token = await tokenOf(creator);
           // The call that died held it for some seconds; they are over, or its clock ran an hour ahead of this one.
-          for (const heldUntil of [new Date(0), new Date(Date.now() + 3_600_000)]) {
+          for (const leaseUntil of [new Date(0), new Date(Date.now() + 3_600_000)]) {
             const body = kind.body(world);
             const { id } = await create(kind, 201, token, body);
-            await loseRecord(noun, id, heldUntil);
+            await loseRecord(noun, id, leaseUntil);
             const finished = await create(kind, 201, token, body);
             expect(finished.id).to.equal(id);
             expect((await create(kind, 200, token, body)).id).to.equal(id);

@@ -227,7 +227,7 @@ describe("the daily create limit of organization keys", () => {
     // The call that died held it for some seconds; they are over.
     await service.db
       .collection("creates")
-      .updateOne({ createdId: made.id }, { $set: { heldUntil: new Date(0) } });
+      .updateOne({ createdId: made.id }, { $set: { leaseUntil: new Date(0) } });
     expect(await createdToday(key)).to.equal(0);
     const { project: finished } = await world.api.ok("createProject", 201, { token: key.token, body });
     expect(finished.id).to.equal(made.id);

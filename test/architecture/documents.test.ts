@@ -1,5 +1,5 @@
 import { readdir, readFile } from "node:fs/promises";
-import { dirname, extname, join, normalize } from "node:path";
+import { basename, dirname, extname, join, normalize } from "node:path";
 import { expect } from "chai";
 import { readConfig } from "../../server/config.ts";
 import { enginePorts } from "../../src/engines/ports.ts";
@@ -44,6 +44,13 @@ const linksOf = (file: string, markdown: string): { path: string; anchor: string
       return { path: to === "" ? file : normalize(join(dirname(file), to)), anchor };
     });
 
+/** A file or folder in code type. */
+const NAMED_PATH =
+  /`((?:activities|bench|contracts|docs|scripts|server|src|test|web|workflows)\/[\w./-]*\w)\/?`/g;
+
+/** A method of MCP that looks like one. */
+const NOT_A_PATH: readonly string[] = ["server/discover"];
+
 const words = (markdown: string): number => markdown.split(/\s+/).filter((word) => word !== "").length;
 
 describe("the documents", () => {
@@ -71,6 +78,21 @@ describe("the documents", () => {
     }
     const pages = (await documents()).filter((file) => file.startsWith("docs/"));
     expect(pages.filter((page) => !reached.has(page))).to.deep.equal([]);
+  });
+
+  it("every path of the source tree that a document names is there", async () => {
+    const missing: string[] = [];
+    for (const file of await documents()) {
+      for (const [, path = ""] of (await readFile(file, "utf8")).matchAll(NAMED_PATH)) {
+        const names = await readdir(dirname(path)).catch(() => []);
+        // A test goes by its name without what all of them end in.
+        const isThere = names.some(
+          (name) => name === basename(path) || name.startsWith(`${basename(path)}.`),
+        );
+        if (!isThere && !NOT_A_PATH.includes(path)) missing.push(`${file}: ${path}`);
+      }
+    }
+    expect(missing).to.deep.equal([]);
   });
 
   for (const [file, most] of [

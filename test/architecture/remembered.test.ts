@@ -26,7 +26,7 @@ const BOUNDS: Readonly<Record<string, string>> = {
   "src/changes/feed.ts #organizationOf": "AGENTS_KNOWN_MAX",
   "src/changes/kinds.ts kindsOf": "a constant",
   "src/changes/log.ts #organizations": "BOUNDS: changes in all",
-  "src/changes/organization-stream.ts #followers": "open streams",
+  "src/changes/organization-stream.ts #subscribers": "open streams",
   "src/changes/organization-stream.ts #pending": "a row for each kind of change, PENDING_MAX ids in each",
   "src/changes/organization-stream.ts #sentAtMs": "kinds of change",
   "src/changes/streams.ts #open": "OPEN_MAX",

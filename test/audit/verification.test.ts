@@ -189,8 +189,8 @@ describe("npm run admin -- verify-audit-log", () => {
 
   it("bears lines of the anchors' file that a crash tore, and goes on behind them", async () => {
     const [line = ""] = anchors.split("\n");
-    const torn = [1, 20, line.indexOf("}") + 1, line.length - 1].map((length) => line.slice(0, length));
-    await appendFile(anchorsPath, `${torn.join("\n")}\n`);
+    const tornLines = [1, 20, line.indexOf("}") + 1, line.length - 1].map((length) => line.slice(0, length));
+    await appendFile(anchorsPath, `${tornLines.join("\n")}\n`);
     const { anchorFile, anchors: met, unbroken } = await verifyAuditLog(env);
     expect([unbroken, anchorFile.tornLines, met]).to.deep.equal([true, [2, 3, 4, 5], 1]);
   });

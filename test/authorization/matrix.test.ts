@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { z } from "zod";
 import { type OperationId, operationList, operations } from "../../src/contract/registry.ts";
-import { bandOf } from "../../src/contract/tool-names.ts";
+import { toolsetOf } from "../../src/contract/tool-names.ts";
 import { errorBody } from "../../src/contract/records.ts";
 import type { ErrorCode } from "../../src/domain/errors.ts";
 import { ERRORS } from "../../src/domain/errors.ts";
@@ -159,12 +159,12 @@ describe(`who may do what: the matrix, made of the registry (TEST_SEED=${String(
     expectScopeNamed(id, expected, result?.structuredContent.requiredScope, what);
   }
 
-  it("MCP: every tool answers each key as the table says; the other band is WRONG_CREDENTIAL", async () => {
+  it("MCP: every tool answers each key as the table says; the other toolset is WRONG_CREDENTIAL", async () => {
     let writes = 0;
     for (const [id, { tool }] of operationList) {
       if (tool === null) continue;
       for (const bearer of answeredAlike(id, {}, keys())) {
-        const writesIt = bandOf(tool.name) === "management" && !tool.hints.readOnly;
+        const writesIt = toolsetOf(tool.name) === "management" && !tool.hints.readOnly;
         if (writesIt && bearer.credential.kind === "organization key") writes += 1;
         if (writes === WRITES_BEFORE_A_PAUSE) {
           passAMinute();

@@ -3,7 +3,7 @@ import { type Address, getAddress, keccak256, toBytes } from "viem";
 import type { SpentEvent } from "../../server/admin/reconcile/sources.ts";
 import type { Books, RecordEntry, TransactionEntry } from "../../scripts/chaos/audit/books.ts";
 import { compare } from "../../scripts/chaos/audit/compare.ts";
-import type { Arrival } from "../../scripts/chaos/audit/told.ts";
+import type { Arrival } from "../../scripts/chaos/audit/delivered.ts";
 import { RECIPIENTS } from "../../scripts/chaos/orders.ts";
 import type { PayingAgent } from "../../scripts/chaos/tenant.ts";
 
@@ -135,7 +135,7 @@ const good: Books = {
   transactions: [card, wallet],
   cardLedger: [capture],
   accounts: [account],
-  lives: [life],
+  actors: [life],
   records: [record],
   levels: [level],
   caps: [{ projectId: "project-1", teamId: "team-1", capCents: 300 }],
@@ -193,13 +193,13 @@ const WRONG: Readonly<Record<string, Partial<Books>>> = {
   "an account of another policy than the record's": { accounts: [{ ...account, policyVersion: 2 }] },
   "an account that is not there": { accounts: [] },
   "a key that pays and is not the record's": { accounts: [{ ...account, keyId: "akey_2" }] },
-  "an actor with another key": { lives: [{ ...life, keyId: null }] },
-  "an actor that does not run": { lives: [] },
-  "an archived agent's account": { records: [archived], lives: [] },
+  "an actor with another key": { actors: [{ ...life, keyId: null }] },
+  "an actor that does not run": { actors: [] },
+  "an archived agent's account": { records: [archived], actors: [] },
   "an archived agent's actor that runs on": {
     records: [archived],
     accounts: [],
-    lives: [{ ...life, keyId: null, state: "archived" }],
+    actors: [{ ...life, keyId: null, state: "archived" }],
   },
   "a record with other totals": { records: [{ ...record, spentCents: 1 }] },
   "a cap that was passed": { caps: [{ projectId: "project-1", teamId: "team-1", capCents: 299 }] },
@@ -274,7 +274,7 @@ describe("the audit of the chaos run", () => {
       (each, index) => ({ ...each, createdAt: `2027-01-15T08:00:0${String(index + 1)}.000Z` }),
     );
     const all = [...arrivals, ...ended];
-    const books = { ...good, records: [archived], accounts: [], lives: [] };
+    const books = { ...good, records: [archived], accounts: [], actors: [] };
     const ending = { ...told, arrivals: all, deliveries: all.map(entryOf) };
     expect(compare({ ...books, told: [ending] })).to.deep.equal([]);
   });

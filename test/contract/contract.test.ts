@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { z } from "zod";
 import { derivedTools } from "../../server/mcp/tools.ts";
 import { rulesAsSent } from "../../src/contract/approval-rules.ts";
-import { bandOf } from "../../src/contract/tool-names.ts";
+import { toolsetOf } from "../../src/contract/tool-names.ts";
 import { define } from "../../src/contract/define.ts";
 import { jsonSchemaOf } from "../../src/contract/json-schema.ts";
 import { cents, idempotencyKey, name, paymentCents, text, uuid } from "../../src/contract/primitives.ts";
@@ -109,7 +109,7 @@ describe("the contract", () => {
     expect(new Set(tools.map(({ tool }) => tool.name)).size).to.equal(tools.length);
     for (const { access, id, tool } of tools) {
       const isAgents = access.kind === "agent" && access.tools.some((scope) => scope === tool.name);
-      expect(bandOf(tool.name), id).to.equal(isAgents ? "agent" : "management");
+      expect(toolsetOf(tool.name), id).to.equal(isAgents ? "agent" : "management");
       expect(access.kind, id).to.equal(isAgents ? "agent" : "management");
     }
   });

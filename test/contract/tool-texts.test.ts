@@ -3,17 +3,17 @@ import { expect } from "chai";
 import { type DerivedTool, derivedTools } from "../../server/mcp/tools.ts";
 import type { JsonSchema } from "../../server/mcp/schemas.ts";
 import { operations } from "../../src/contract/registry.ts";
-import { AGENT_TOOLS, type Band, bandOf, MANAGEMENT_TOOLS } from "../../src/contract/tool-names.ts";
+import { AGENT_TOOLS, type Toolset, toolsetOf, MANAGEMENT_TOOLS } from "../../src/contract/tool-names.ts";
 import { INSTRUCTIONS } from "../../src/contract/tool-texts/instructions.ts";
 import { refusalText } from "../../src/contract/tool-texts/refusals.ts";
 import type { Operation } from "../../src/contract/types.ts";
 import type { ErrorCode } from "../../src/domain/errors.ts";
 
 const tools = [...derivedTools.entries()].map(([name, tool]) => ({ name, tool }));
-const ofBand = (band: Band) => tools.filter(({ name }) => bandOf(name) === band);
+const ofToolset = (toolset: Toolset) => tools.filter(({ name }) => toolsetOf(name) === toolset);
 
 /** Of a tools/list answer, as JSON. */
-const BYTES_MAX: Readonly<Record<Band, number>> = { agent: 16_000, management: 40_000 };
+const BYTES_MAX: Readonly<Record<Toolset, number>> = { agent: 16_000, management: 40_000 };
 
 /** What only programmers of the other front end speak of. */
 const FOREIGN_WORDS =
@@ -47,27 +47,27 @@ const toolsIn = (text: string): string[] =>
     ...text.matchAll(/\b(?:archive|cancel|check|create|get|list|pause|resume|set|update)_[a-z_]*[a-z]\b/g),
   ].map(([name]) => name);
 
-const own = (band: Band): readonly string[] => (band === "agent" ? AGENT_TOOLS : MANAGEMENT_TOOLS);
+const own = (toolset: Toolset): readonly string[] => (toolset === "agent" ? AGENT_TOOLS : MANAGEMENT_TOOLS);
 
 const COMMON: readonly ErrorCode[] = ["VALIDATION_FAILED", "RATE_LIMITED", "SERVICE_UNAVAILABLE", "INTERNAL"];
 const OF_AGENTS: readonly ErrorCode[] = ["TOOL_NOT_ALLOWED", "UNAUTHORIZED", "AGENT_PAUSED"];
 const OF_KEYS: readonly ErrorCode[] = ["INSUFFICIENT_SCOPE", "OUTSIDE_BINDING", "UNAUTHORIZED"];
 
-/** Every refusal that a call of the tool can get from a key of its band. */
+/** Every refusal that a call of the tool can get from a key of its toolset. */
 function codesOf({ operationId }: DerivedTool): readonly ErrorCode[] {
   const { access, errors }: Operation = operations[operationId];
   return [...new Set([...COMMON, ...(access.kind === "agent" ? OF_AGENTS : OF_KEYS), ...errors])];
 }
 
-/** Every refusal in its band's words, by who reads it. */
-function refusalTexts(band: Band): { name: string; code: ErrorCode; what: string; next: string }[] {
-  const asked = ofBand(band).flatMap(({ name, tool }) => codesOf(tool).map((code) => ({ name, code })));
+/** Every refusal in its toolset's words, by who reads it. */
+function refusalTexts(toolset: Toolset): { name: string; code: ErrorCode; what: string; next: string }[] {
+  const asked = ofToolset(toolset).flatMap(({ name, tool }) => codesOf(tool).map((code) => ({ name, code })));
   const foreign = tools
-    .filter(({ name }) => bandOf(name) !== band)
+    .filter(({ name }) => toolsetOf(name) !== toolset)
     .map(({ name }) => ({ name, code: "WRONG_CREDENTIAL" as const }));
   return [...asked, ...foreign].map(({ code, name }) => {
-    const text = refusalText(band, name, code);
-    if (text === null) throw new Error(`${name} says nothing of ${code} in the ${band} band`);
+    const text = refusalText(toolset, name, code);
+    if (text === null) throw new Error(`${name} says nothing of ${code} in the ${toolset} toolset`);
     return { name, code, ...text };
   });
 }
@@ -113,26 +113,26 @@ const ANNOTATIONS: Readonly<Record<string, readonly boolean[]>> = {
 };
 
 describe("the tools as a model reads them", () => {
-  for (const band of ["agent", "management"] as const) {
-    it(`the ${band} band's list leaves a model room for its task: it is bounded in bytes`, () => {
-      const list = JSON.stringify({ tools: ofBand(band).map(({ tool }) => tool.listing) });
-      expect(Buffer.byteLength(list)).to.be.at.most(BYTES_MAX[band]);
+  for (const toolset of ["agent", "management"] as const) {
+    it(`the ${toolset} toolset's list leaves a model room for its task: it is bounded in bytes`, () => {
+      const list = JSON.stringify({ tools: ofToolset(toolset).map(({ tool }) => tool.listing) });
+      expect(Buffer.byteLength(list)).to.be.at.most(BYTES_MAX[toolset]);
     });
 
-    it(`the ${band} band's texts speak of its own tools, not of HTTP and REST`, () => {
+    it(`the ${toolset} toolset's texts speak of its own tools, not of HTTP and REST`, () => {
       const texts = [
-        INSTRUCTIONS[band],
-        ...ofBand(band).flatMap(({ tool }) => descriptionsIn(tool.listing)),
-        ...refusalTexts(band).flatMap(({ next, what }) => [what, next]),
+        INSTRUCTIONS[toolset],
+        ...ofToolset(toolset).flatMap(({ tool }) => descriptionsIn(tool.listing)),
+        ...refusalTexts(toolset).flatMap(({ next, what }) => [what, next]),
       ];
       for (const text of texts) {
         expect(text).not.to.match(FOREIGN_WORDS);
-        expect(own(band), text).to.include.members(toolsIn(text));
+        expect(own(toolset), text).to.include.members(toolsIn(text));
       }
     });
 
-    it(`every refusal of the ${band} band says what it means and what to do next`, () => {
-      for (const { code, name, next, what } of refusalTexts(band)) {
+    it(`every refusal of the ${toolset} toolset says what it means and what to do next`, () => {
+      for (const { code, name, next, what } of refusalTexts(toolset)) {
         expect(what, `${name} ${code}`).to.match(/^[A-Z].{10,}\.$/);
         expect(next, `${name} ${code}`).to.match(/^(`|[A-Za-z]).{10,}\.$/);
       }

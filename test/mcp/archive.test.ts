@@ -187,7 +187,7 @@ describe("the cap of 30 archives a minute", () => {
     expect(tally(first)).to.deep.equal({ NOT_FOUND: 18 });
     const rest = await Promise.all(times(15, () => overRest()));
     expect(tally(rest)).to.deep.equal({ NOT_FOUND: 12, RATE_LIMITED: 3 });
-    expect(await overMcp(), "below the band's own 20, but over the route's").to.equal("RATE_LIMITED");
+    expect(await overMcp(), "below the toolset's own 20, but over the route's").to.equal("RATE_LIMITED");
     expect(await overRest(other)).to.equal("NOT_FOUND");
     clock.nextMinute();
     expect([await overMcp(), await overRest()]).to.deep.equal(["NOT_FOUND", "NOT_FOUND"]);

@@ -1,13 +1,13 @@
 import { expect } from "chai";
 import { z } from "zod";
 import { AGENT_TOOLS } from "../../src/contract/tool-names.ts";
-import { bandOf } from "../../src/contract/tool-names.ts";
+import { toolsetOf } from "../../src/contract/tool-names.ts";
 import { operationList } from "../../src/contract/registry.ts";
 import { newWorld, type TestAgent, type World } from "../support/world.ts";
 import { McpCaller } from "./support.ts";
 
 /** Tools of this capability; what is still to come is not listed. */
-const BAND = [
+const TOOLSET = [
   "get_budget",
   "check_payment",
   "create_card_payment",
@@ -57,9 +57,9 @@ describe("the catalogue of MCP tools", () => {
     expect(mcp.client.getInstructions()).to.include("idempotencyKey");
   });
 
-  it("tools/list names exactly the agent band's tools, each one an agent can be scoped to", async () => {
+  it("tools/list names exactly the agent toolset's tools, each one an agent can be scoped to", async () => {
     const names = (await tools()).map(({ name }) => name);
-    expect(names.toSorted()).to.deep.equal(BAND.toSorted());
+    expect(names.toSorted()).to.deep.equal(TOOLSET.toSorted());
     expect([...AGENT_TOOLS]).to.include.members(names);
     expect(names).not.to.include.members(["update_agent_budget_policy", "approve_approval"]);
   });
@@ -128,9 +128,9 @@ describe("the catalogue of MCP tools", () => {
     }
   });
 
-  it("every operation that is a tool of the band has been listed, and none that is not", async () => {
+  it("every operation that is a tool of the toolset has been listed, and none that is not", async () => {
     const bound = operationList.flatMap(([, { tool }]) =>
-      tool !== null && bandOf(tool.name) === "agent" ? [tool.name] : [],
+      tool !== null && toolsetOf(tool.name) === "agent" ? [tool.name] : [],
     );
     expect((await tools()).map(({ name }) => name)).to.deep.equal(bound);
   });

@@ -127,7 +127,7 @@ describe("MCP in its revision of 2026-07-28", () => {
     });
   }
 
-  it("an unknown tool is -32602, a tool of the other band WRONG_CREDENTIAL", async () => {
+  it("an unknown tool is -32602, a tool of the other toolset WRONG_CREDENTIAL", async () => {
     const unknown = await ask(agent.key, "tools/call", { name: "delete_policy", arguments: {} });
     expect(unknown.error).to.include({
       code: -32_602,

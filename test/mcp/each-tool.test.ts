@@ -27,7 +27,7 @@ const {
 
 type Arguments = Readonly<Record<string, unknown>>;
 
-/** An organization with something of everything, and a caller of each band. */
+/** An organization with something of everything, and a caller of each toolset. */
 interface Scene {
   readonly world: World;
   readonly agent: TestAgent;

@@ -19,8 +19,8 @@ const {
   listTransactions,
 } = operations;
 
-/** The band's 21 tools. */
-const BAND = [
+/** The toolset's 21 tools. */
+const TOOLSET = [
   "list_agents",
   "get_agent",
   "create_agent",
@@ -65,7 +65,7 @@ function unionsIn(schema: unknown, where = ""): string[] {
 
 const named = (name: string) => ({ name, idempotencyKey: randomUUID() });
 
-describe("the management band", () => {
+describe("the management toolset", () => {
   let world: World;
   let key: string;
   let mcp: McpCaller;
@@ -87,7 +87,7 @@ describe("the management band", () => {
 
   it("lists its tools to an organization's key, reads marked, with flat inputs and no extras", async () => {
     const { tools } = await mcp.client.listTools();
-    expect(tools.map(({ name }) => name).toSorted()).to.deep.equal(BAND.toSorted());
+    expect(tools.map(({ name }) => name).toSorted()).to.deep.equal(TOOLSET.toSorted());
     for (const { annotations, inputSchema, name } of tools) {
       expect(annotations?.readOnlyHint, name).to.equal(!WRITES.test(name));
       expect(annotations?.openWorldHint, name).to.equal(false);

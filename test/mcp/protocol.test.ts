@@ -79,7 +79,7 @@ describe("MCP as a protocol", () => {
     }
   });
 
-  it("a tool of the management band is WRONG_CREDENTIAL for an agent's key, and does nothing", async () => {
+  it("a tool of the management toolset is WRONG_CREDENTIAL for an agent's key, and does nothing", async () => {
     for (const name of ["update_agent_budget_policy", "list_agents", "set_team_budget"]) {
       const result = await mcp.client.callTool({ name, arguments: {} });
       expect(result, name).to.include({ isError: true });

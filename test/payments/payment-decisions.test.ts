@@ -183,7 +183,7 @@ describe("what a payment is answered", () => {
     await becomes(slow.id, "approved");
     const given = await world.api.ok("getPayment", 200, { token: agent.key, id: reversed.id });
     expect(given.transaction).to.include({ denialCode: null }).and.have.property("denialReason");
-    expect(given.transaction.denialReason).to.match(/given back/);
+    expect(given.transaction.denialReason).to.match(/refunded/);
     const books = await booksOnceAgreed(world, agent);
     // flaky, slow, reverse were captured, and the reversal is an entry of its own
     expect(books).to.deep.equal({ spentCents: 200, reservedCents: 0, ledgerCents: 300, entries: 4 });

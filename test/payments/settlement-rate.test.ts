@@ -1,6 +1,6 @@
 import { Worker, type WorkerOptions } from "@temporalio/worker";
 import { expect } from "chai";
-import { sideTaskQueue, WAITED_FOR } from "../../src/messages/task-queues.ts";
+import { sideTaskQueue, SIDE_QUEUES } from "../../src/messages/task-queues.ts";
 import { startTestService } from "../support/service.ts";
 
 /** With what a service's workers are made, by their task queues. */
@@ -24,7 +24,7 @@ describe("what the workers of one process begin at once", () => {
   it("a burst of settlements is spread, 40 a second, and holds up nothing a person waits for", async () => {
     const made = await optionsOfWorkers();
     const [taskQueue = ""] = made.keys();
-    const queues = [taskQueue, ...WAITED_FOR.map((waitedFor) => sideTaskQueue(taskQueue, waitedFor))];
+    const queues = [taskQueue, ...SIDE_QUEUES.map((waitedFor) => sideTaskQueue(taskQueue, waitedFor))];
     expect([...made.keys()]).to.have.members(queues);
     const bounded = [...made].filter(
       ([, { maxActivitiesPerSecond }]) => maxActivitiesPerSecond !== undefined,

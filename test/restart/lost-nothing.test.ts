@@ -2,7 +2,7 @@ import { Client, Connection } from "@temporalio/client";
 import { expect } from "chai";
 import { COLLECTIONS } from "../../src/store/documents.ts";
 import { type DeliveryDocument, webhookCollections } from "../../src/store/webhook-documents.ts";
-import { type Arrival, type Change, compareTold } from "../../scripts/chaos/audit/told.ts";
+import { type Arrival, type Change, compareDelivered } from "../../scripts/chaos/audit/delivered.ts";
 import { Random } from "../../scripts/random.ts";
 import { choosePorts } from "../../src/engines/ports.ts";
 import { deliveryWorkflowId } from "../../src/messages/delivery.ts";
@@ -174,7 +174,7 @@ describe("Webhooks of a service that is killed, to receivers that fail", functio
         .filter(({ endpointId }) => endpointId === endpoint.id)
         .map(({ _id: id, status }) => ({ id, status }));
       expect(asked, endpoint.path).not.to.deep.equal([]);
-      expect(compareTold(asked, arrivalsAt(endpoint), entries), endpoint.path).to.deep.equal([]);
+      expect(compareDelivered(asked, arrivalsAt(endpoint), entries), endpoint.path).to.deep.equal([]);
     }
   });
 

@@ -58,7 +58,7 @@ describe("the retention's indexes", () => {
     const began = new Date(0);
     const [open, ended, now] = ["open", "ended", new Date()];
     const begun = {
-      [COLLECTIONS.events]: [{ createdAt: began, isPending: true }, { doneAt: now }],
+      [COLLECTIONS.events]: [{ createdAt: began, isPending: true }, { dispatchedAt: now }],
       [COLLECTIONS.keyDeliveries]: [
         { state: "open", at: began },
         { at: now, endedAt: now },
@@ -129,7 +129,7 @@ describe("what a retention removes", () => {
     await until("all of it is over", async () => {
       const counts = await Promise.all([
         approvals.countDocuments({ agentId, closedAt: { $exists: true } }),
-        events.countDocuments({ agentId, doneAt: { $exists: true } }),
+        events.countDocuments({ agentId, dispatchedAt: { $exists: true } }),
         keyDeliveries.countDocuments({ _id: agentId, endedAt: { $exists: true } }),
       ]);
       // Created; asked for three times, decided twice, completed twice, denied once.

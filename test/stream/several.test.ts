@@ -3,7 +3,7 @@ import type { Db } from "mongodb";
 import { ChangeLog } from "../../src/changes/log.ts";
 import { positionAt } from "../../src/changes/position.ts";
 import type { SessionPrincipal } from "../../src/identity/principal.ts";
-import { type Line, Streams } from "../../src/changes/streams.ts";
+import { type StreamConnection, Streams } from "../../src/changes/streams.ts";
 import type { StreamEnd } from "../../src/contract/stream.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { times, until } from "../support/world.ts";
@@ -65,7 +65,7 @@ async function open(
   lastEventId: string | null = null,
 ): Promise<Reader> {
   const reader: Reader = { text: "", ended: false, verdict: null, close: null };
-  const line: Line = {
+  const line: StreamConnection = {
     send: (text) => (reader.text += text.toString()),
     end(text) {
       reader.text += text;

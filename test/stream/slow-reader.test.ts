@@ -3,18 +3,18 @@ import { createServer } from "node:http";
 import { connect } from "node:net";
 import { expect } from "chai";
 import express from "express";
-import type { Line } from "../../src/changes/streams.ts";
+import type { StreamConnection } from "../../src/changes/streams.ts";
 import { sendEvents } from "../../server/http/events.ts";
 import { ok } from "../../src/domain/result.ts";
 import { times, until } from "../support/world.ts";
 
 describe("a stream's line", () => {
   it("a reader who takes nothing is cut off, before what lies ready for it grows", async () => {
-    const lines: Line[] = [];
+    const lines: StreamConnection[] = [];
     let isClosed = false;
     const app = express();
     const stream = {
-      open(line: Line) {
+      open(line: StreamConnection) {
         lines.push(line);
         return ok(() => {
           isClosed = true;

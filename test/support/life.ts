@@ -209,7 +209,7 @@ export async function holdCommits({ organization: { teamId }, service }: World):
   const before = await creates.countDocuments();
   const session = db.client.startSession();
   session.startTransaction();
-  const change = { $inc: { createdInside: 1 } };
+  const change = { $inc: { childrenCreated: 1 } };
   await db.collection<{ _id: string }>(COLLECTIONS.teams).updateOne({ _id: teamId }, change, { session });
   return {
     async isWaitedFor() {

@@ -75,12 +75,12 @@ export const TRICKS: readonly Trick[] = [
     name: "another protocol",
     behave: (socket) =>
       socket.write("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n"),
-    ends: "it asked for another protocol",
+    ends: "it requested another protocol",
   },
   {
     name: "another protocol that is not named",
     behave: (socket) => socket.write("HTTP/1.1 101 Switching Protocols\r\n\r\n"),
-    ends: "it asked for another protocol",
+    ends: "it requested another protocol",
   },
   { name: "a connection that is closed", behave: (socket) => socket.end(), ends: "the connection was cut" },
   {

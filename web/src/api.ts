@@ -5,7 +5,7 @@ import type { Refused } from "../../src/client/types.ts";
 const SESSION_LOCK = "svc-session";
 
 /** Browsers have locks only over https and on the machine itself; elsewhere two pages may have to sign in anew. */
-const inTurn = async <T>(run: () => Promise<T>): Promise<T> => {
+const exclusively = async <T>(run: () => Promise<T>): Promise<T> => {
   if (!("locks" in navigator)) return await run();
   return await navigator.locks.request(SESSION_LOCK, () => run());
 };
@@ -13,7 +13,7 @@ const inTurn = async <T>(run: () => Promise<T>): Promise<T> => {
 /** All that the pages ask of the service goes through here. The session is in cookies that no script can read. */
 export const api: Client = createClient({
   baseUrl: "",
-  credential: { type: "cookies", inTurn },
+  credential: { type: "cookies", exclusively },
   // The service answers within some seconds, or says that it can't.
   timeoutMs: 20_000,
   // A person looks on: who is told to wait longer is told so on the page.
@@ -23,7 +23,7 @@ export const api: Client = createClient({
 /** The same for what has to be done however long it takes, such as stopping hundreds of agents: it waits where it is told to. */
 export const patientApi: Client = createClient({
   baseUrl: "",
-  credential: { type: "cookies", inTurn },
+  credential: { type: "cookies", exclusively },
   timeoutMs: 20_000,
 });
 

@@ -6,7 +6,7 @@ import type { Stopped } from "../changes.ts";
 import type { ForeignTransaction } from "../foreign.ts";
 import type { CapOver, PayingAgent } from "../tenant.ts";
 import type { Ticket } from "../tickets.ts";
-import type { ApprovalEntry, Arrival, DeliveryEntry } from "./told.ts";
+import type { ApprovalEntry, Arrival, DeliveryEntry } from "./delivered.ts";
 
 /** Everything that is compared, as it was read from MongoDB, the chain and Temporal; plain data, so that tests can alter it. */
 export interface Books {
@@ -19,7 +19,7 @@ export interface Books {
   /** Accounts that projects' ledgers have. */
   readonly accounts: readonly AccountEntry[];
   /** Agents' actors that run. */
-  readonly lives: readonly LifeEntry[];
+  readonly actors: readonly ActorEntry[];
   readonly records: readonly RecordEntry[];
   /** Projects and teams, as their ledgers and their records have them. */
   readonly levels: readonly LevelEntry[];
@@ -28,7 +28,7 @@ export interface Books {
   readonly caps: readonly (CapOver & { readonly projectId: string })[];
   /** When agents could not pay. */
   readonly stopped: readonly Stopped[];
-  readonly told: readonly ToldBooks[];
+  readonly told: readonly DeliveredToEndpoint[];
 }
 
 /** A payment's record, with what tells whether every decision is there. */
@@ -62,7 +62,7 @@ export interface AccountEntry extends Shown {
 export type RecordEntry = Shown;
 
 /** What an agent's actor says of its life. */
-export interface LifeEntry extends Pick<Shown, "agentId" | "name" | "keyId" | "state"> {
+export interface ActorEntry extends Pick<Shown, "agentId" | "name" | "keyId" | "state"> {
   /** Its create's window is still open: until then its actor runs. */
   readonly isWindowOpen: boolean;
 }
@@ -77,7 +77,7 @@ export interface LevelEntry {
 }
 
 /** What one organization was told by webhook, at its endpoint for everything. */
-export interface ToldBooks {
+export interface DeliveredToEndpoint {
   /** All its agents, as their records have them. */
   readonly agentIds: readonly string[];
   readonly arrivals: readonly Arrival[];
@@ -129,7 +129,7 @@ export function usedNonces({ foreign, nonce, recorded }: Pick<ChainBooks, "forei
 }
 
 /** Whether a foreign transaction has a recorded one's nonce, and the service knows. */
-export const isTakenFrom = (
+export const isReplacedBy = (
   { isLost, nonce }: RecordedEntry,
   foreign: readonly ForeignTransaction[],
 ): boolean => isLost && foreign.some((other) => other.nonce === nonce);

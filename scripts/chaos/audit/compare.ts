@@ -5,11 +5,11 @@ import {
   type Books,
   type RecordEntry,
   type Shown,
-  type ToldBooks,
+  type DeliveredToEndpoint,
   type TransactionEntry,
   usedNonces,
 } from "./books.ts";
-import { changesIn, compareTold, toldStates } from "./told.ts";
+import { changesIn, compareDelivered, expectedStates } from "./delivered.ts";
 
 /** Units of the sandbox's token (6 decimals) in a cent. */
 const UNITS_PER_CENT = 10_000n;
@@ -104,7 +104,7 @@ const spentIn = (transactions: readonly TransactionEntry[]): number =>
     .reduce((sum, { amountCents }) => sum + amountCents, 0);
 
 /** Account, actor, record and payments of an agent say the same; every decision is there; the budget held. */
-function compareAgent({ accounts, lives, records, transactions }: Books, agent: PayingAgent): string[] {
+function compareAgent({ accounts, actors, records, transactions }: Books, agent: PayingAgent): string[] {
   const own = transactions.filter(({ agentId }) => agentId === agent.id);
   const spent = spentIn(own);
   const who = `agent "${agent.name}" (${agent.id})`;
@@ -114,7 +114,7 @@ function compareAgent({ accounts, lives, records, transactions }: Books, agent: 
   if (record.spentCents !== spent || record.reservedCents !== 0)
     differences.push(`its record says ${moneyText(record)}; its payments add up to ${String(spent)}`);
   const account = accounts.find(({ agentId }) => agentId === agent.id);
-  const life = lives.find(({ agentId }) => agentId === agent.id);
+  const life = actors.find(({ agentId }) => agentId === agent.id);
   if (record.state === "archived") {
     // Nothing is left to be done for it.
     if (account !== undefined) differences.push("it is archived, and its account is still there");
@@ -245,7 +245,7 @@ function compareNonces({ chain }: Books): string[] {
 }
 
 /** An organization was told of each of its changes, once by its delivery's id, and of nobody else's. */
-function compareWebhooks({ approvals, records, transactions }: Books, told: ToldBooks): string[] {
+function compareWebhooks({ approvals, records, transactions }: Books, told: DeliveredToEndpoint): string[] {
   const { agentIds, arrivals, deliveries, forged } = told;
   const isOwn = ({ agentId }: { readonly agentId: string }): boolean => agentIds.includes(agentId);
   const changes = [
@@ -254,7 +254,7 @@ function compareWebhooks({ approvals, records, transactions }: Books, told: Told
       approvals: approvals.filter(isOwn),
       transactions: transactions.filter(isOwn),
     }),
-    ...records.filter(isOwn).flatMap(({ agentId, state }) => toldStates(agentId, state, arrivals)),
+    ...records.filter(isOwn).flatMap(({ agentId, state }) => expectedStates(agentId, state, arrivals)),
   ];
-  return [...forged, ...compareTold(changes, arrivals, deliveries)].map((line) => `webhooks: ${line}`);
+  return [...forged, ...compareDelivered(changes, arrivals, deliveries)].map((line) => `webhooks: ${line}`);
 }

@@ -2,8 +2,8 @@ import type { AgentDocument, ApprovalDocument } from "../../../src/store/documen
 import { lifecycleOf } from "../../../src/domain/agent/state.ts";
 import type { AgentStateView } from "../../../src/messages/agent.ts";
 import type { AccountSnapshot } from "../../../src/messages/ledger.ts";
-import type { AccountEntry, LifeEntry, RecordEntry } from "./books.ts";
-import type { ApprovalEntry } from "./told.ts";
+import type { AccountEntry, ActorEntry, RecordEntry } from "./books.ts";
+import type { ApprovalEntry } from "./delivered.ts";
 
 /** What is read, as it is compared. */
 
@@ -32,7 +32,7 @@ export const accountEntry = ({ open, status, ...account }: AccountSnapshot): Acc
   openCount: open.length,
 });
 
-export const lifeEntry = (state: AgentStateView): LifeEntry => ({
+export const actorEntry = (state: AgentStateView): ActorEntry => ({
   agentId: state.profile.agentId,
   name: state.profile.name,
   keyId: state.access.activeKeyId,

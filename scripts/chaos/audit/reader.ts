@@ -33,24 +33,24 @@ import {
 import { mapConcurrently } from "../../../server/admin/reconcile/map-concurrently.ts";
 import type { Letterbox, Letters } from "../letterbox.ts";
 import { RECIPIENTS } from "../orders.ts";
-import type { Place } from "../place.ts";
+import type { Deployment } from "../deployment.ts";
 import type { Stopped } from "../changes.ts";
 import type { ForeignTransaction } from "../foreign.ts";
 import type { PayingAgent } from "../tenant.ts";
 import type { Ticket } from "../tickets.ts";
-import { TookTooLong, untilNothingIsMissing } from "../until.ts";
+import { WaitTimeout, untilNothingIsMissing } from "../until.ts";
 import {
   type Books,
   type ChainBooks,
-  isTakenFrom,
+  isReplacedBy,
   type LevelEntry,
   type RecordedEntry,
-  type ToldBooks,
+  type DeliveredToEndpoint,
   usedNonces,
   type WalletEntry,
 } from "./books.ts";
-import { accountEntry, approvalEntry, lifeEntry, recordEntry } from "./entries.ts";
-import type { ApprovalEntry } from "./told.ts";
+import { accountEntry, approvalEntry, actorEntry, recordEntry } from "./entries.ts";
+import type { ApprovalEntry } from "./delivered.ts";
 
 const CALL_MS = 10_000;
 /** An actor that has nothing left to do ends at once; a task of its may have to wait for a worker. */
@@ -82,7 +82,7 @@ export interface Scope {
   readonly removed: readonly ApprovalEntry[];
 }
 
-type Where = Pick<Place, "addresses" | "letterbox">;
+type Where = Pick<Deployment, "addresses" | "letterbox">;
 
 /** Archived, with nothing to wait for. */
 const isEnding = ({ access, archivedAt }: AgentStateView): boolean =>
@@ -137,7 +137,7 @@ export class Reader {
   }: Scope): Promise<Books> {
     const of = { organizationId: { $in: [...organizationIds] } };
     const accounts = (await mapConcurrently(projectIds, (projectId) => this.#accounts(projectId))).flat();
-    const lives = await this.#endedLives(agents);
+    const actors = await this.#settledActors(agents);
     const levels = (await mapConcurrently(projectIds, (projectId) => this.#levels(projectId))).flat();
     const [transactions, approvals, cardLedger, records, chain] = await Promise.all([
       this.#db.collection<TransactionDocument>("transactions").find(of).toArray(),
@@ -153,7 +153,7 @@ export class Reader {
       caps,
       stopped,
       accounts: accounts.map(accountEntry),
-      lives: lives.map(lifeEntry),
+      actors: actors.map(actorEntry),
       levels,
       transactions: transactions.map(({ _id, merchant, onChainTxHash, ...rest }) => ({
         ...rest,
@@ -188,7 +188,7 @@ export class Reader {
       $or: accounts.map(({ agentId, revision }) => ({ _id: agentId, accountRevision: { $lt: revision } })),
     });
     if (behind > 0) return `${String(behind)} agents' records are behind their accounts`;
-    const ending = (await this.#lives(agents)).filter(isEnding);
+    const ending = (await this.#actors(agents)).filter(isEnding);
     if (ending.length > 0) return `${String(ending.length)} archived agents' actors have not ended`;
     const undispatched = await this.#db.collection("events").countDocuments({ ...of, isPending: true });
     if (undispatched > 0) return `${String(undispatched)} events have no deliveries yet`;
@@ -205,20 +205,20 @@ export class Reader {
   }
 
   /** The same, once those have ended that are about to: a window that is open for some seconds may end just now. */
-  async #endedLives(agents: readonly PayingAgent[]): Promise<AgentStateView[]> {
-    let lives: AgentStateView[] = [];
+  async #settledActors(agents: readonly PayingAgent[]): Promise<AgentStateView[]> {
+    let actors: AgentStateView[] = [];
     const missing = async (): Promise<string | null> => {
-      lives = await this.#lives(agents);
-      return lives.some(isEnding) ? "an archived agent's actor runs on" : null;
+      actors = await this.#actors(agents);
+      return actors.some(isEnding) ? "an archived agent's actor runs on" : null;
     };
     await untilNothingIsMissing("archived agents' actors end", ENDED_MS, missing).catch((error: unknown) => {
-      if (!(error instanceof TookTooLong)) throw error;
+      if (!(error instanceof WaitTimeout)) throw error;
     });
-    return lives;
+    return actors;
   }
 
   /** The states of agents' actors that run. */
-  async #lives(agents: readonly PayingAgent[]): Promise<AgentStateView[]> {
+  async #actors(agents: readonly PayingAgent[]): Promise<AgentStateView[]> {
     const states = await mapConcurrently(agents, async ({ id }) => {
       const handle = this.#temporal.workflow.getHandle(agentWorkflowId(id));
       const { status } = await handle.describe();
@@ -260,7 +260,7 @@ export class Reader {
     return this.#temporal.workflow.getHandle(ledgerWorkflowId(projectId));
   }
 
-  async #told(letters: OwnLetters, records: readonly AgentDocument[]): Promise<ToldBooks> {
+  async #told(letters: OwnLetters, records: readonly AgentDocument[]): Promise<DeliveredToEndpoint> {
     const { endpointId, organizationId } = letters;
     const deliveries = await webhookCollections(this.#db)
       .deliveries.find({ endpointId }, { projection: { status: 1 } })
@@ -295,7 +295,7 @@ export class Reader {
       foreign,
       wallets: entries,
       withoutReceipt: await this.#withoutReceipt(
-        recorded.slice(-receiptsMax).filter((entry) => !isTakenFrom(entry, foreign)),
+        recorded.slice(-receiptsMax).filter((entry) => !isReplacedBy(entry, foreign)),
       ),
       spent,
     };

@@ -1,12 +1,12 @@
-import { type AgentBook, type BookedPayment, isClosed, isHeld } from "./agent-book.ts";
-import type { AuditBooks } from "./books.ts";
+import { type AccountModel, type PaymentModel, isClosed, isHeld } from "./account-model.ts";
+import type { WorldModel } from "./books.ts";
 import { STATUS_BY_RAIL } from "./ledger-audit.ts";
-import type { LifeBook } from "./life-book.ts";
+import type { AgentModel } from "./agent-model.ts";
 import type { Books } from "./observer.ts";
 import { must, mustEqual } from "./violation.ts";
 
 /** With nothing under way, the books of ledger, actors, records and rail say the same, to the cent. */
-export function auditAtRest(ours: AuditBooks, books: Books): void {
+export function auditAtRest(ours: WorldModel, books: Books): void {
   for (const account of ours.accounts.values()) {
     const life = ours.life(account.agentId);
     auditRecord(account, life, books);
@@ -25,7 +25,7 @@ export function auditAtRest(ours: AuditBooks, books: Books): void {
   }
 }
 
-function auditAccount(account: AgentBook, life: LifeBook, { accounts, lives, now }: Books): void {
+function auditAccount(account: AccountModel, life: AgentModel, { accounts, lives, now }: Books): void {
   const { agentId } = account;
   const shown = accounts.get(agentId);
   must(shown !== undefined, `the account of ${agentId} is gone`);
@@ -43,13 +43,13 @@ function auditAccount(account: AgentBook, life: LifeBook, { accounts, lives, now
 }
 
 /** Nothing is left of an archived agent but its records, once all that it had under way is over. */
-function auditEnded({ agentId, payments }: AgentBook, { accounts, lives }: Books): void {
+function auditEnded({ agentId, payments }: AccountModel, { accounts, lives }: Books): void {
   const isWaiting = payments.some((payment) => !isClosed(payment));
   must(isWaiting || !accounts.has(agentId), `the closed account of ${agentId} stays for ever`);
   must(!lives.has(agentId), `the actor of ${agentId} goes on after its end`);
 }
 
-function auditRecord(account: AgentBook, book: LifeBook, { records }: Books): void {
+function auditRecord(account: AccountModel, model: AgentModel, { records }: Books): void {
   const { agentId } = account;
   const record = records.get(agentId);
   must(record !== undefined, `${agentId} has no record`);
@@ -59,12 +59,12 @@ function auditRecord(account: AgentBook, book: LifeBook, { records }: Books): vo
   mustEqual(money.policyVersion, account.version, `the recorded version of the policy of ${agentId}`);
   mustEqual(money.policy, account.policy, `the recorded policy of ${agentId}`);
   mustEqual(money.status, account.status, `the recorded status of ${agentId}`);
-  mustEqual(life.name, book.name, `the recorded name of ${agentId}`);
-  mustEqual(life.archivedAt, book.archivedAt, `the recorded end of ${agentId}`);
-  mustEqual(life.keyId, book.keys.activeKeyId(), `the recorded key of ${agentId}`);
+  mustEqual(life.name, model.name, `the recorded name of ${agentId}`);
+  mustEqual(life.archivedAt, model.archivedAt, `the recorded end of ${agentId}`);
+  mustEqual(life.keyId, model.keys.activeKeyId(), `the recorded key of ${agentId}`);
 }
 
-function auditPayment(payment: BookedPayment, { paymentRecords, rail }: Books): void {
+function auditPayment(payment: PaymentModel, { paymentRecords, rail }: Books): void {
   const { amountCents, id, isCaptured, isReversed, status } = payment;
   mustEqual(paymentRecords.get(id)?.status, status, `the record of ${id}`);
   mustEqual(rail.get(id) ?? 0, isCaptured && !isReversed ? amountCents : 0, `the rail's books for ${id}`);

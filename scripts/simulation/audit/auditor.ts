@@ -3,12 +3,12 @@ import type { Payment, RailOutcome } from "../../../src/domain/ledger/payment.ts
 import type { AgentProfile, AgentSummary } from "../../../src/domain/agent/state.ts";
 import type { LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import type { AccountSummary } from "../../../src/domain/ledger/state.ts";
-import { type BookedPayment, mayFollow } from "./agent-book.ts";
+import { type PaymentModel, mayFollow } from "./account-model.ts";
 import { auditAtRest } from "./at-rest.ts";
-import { AuditBooks, type LevelBook } from "./books.ts";
+import { WorldModel, type LevelModel } from "./books.ts";
 import { LedgerAudit, STATUS_BY_RAIL } from "./ledger-audit.ts";
-import { LifeAudit } from "./life-audit.ts";
-import { LifeBook } from "./life-book.ts";
+import { AgentAudit } from "./agent-audit.ts";
+import { AgentModel } from "./agent-model.ts";
 import type { AgentAnswered, Books, LedgerShown, Observer } from "./observer.ts";
 import { must, mustBeSame, mustEqual, Violation } from "./violation.ts";
 
@@ -17,9 +17,9 @@ import { must, mustBeSame, mustEqual, Violation } from "./violation.ts";
  * level at every moment. It knows the contract and not the ledger. The first thing that is wrong stays as `violation`.
  */
 export class Auditor implements Observer {
-  readonly #books = new AuditBooks();
+  readonly #books = new WorldModel();
   readonly #ledgerAudit = new LedgerAudit(this.#books);
-  readonly #lifeAudit = new LifeAudit(this.#books);
+  readonly #agentAudit = new AgentAudit(this.#books);
   violation: Error | null = null;
 
   /** What has happened, how often. */
@@ -30,29 +30,29 @@ export class Auditor implements Observer {
   agentCreated(profile: AgentProfile, firstKey: FirstKey): void {
     this.#audit(() => {
       this.#books.account(profile.agentId);
-      this.#books.lives.set(profile.agentId, new LifeBook(profile, firstKey));
+      this.#books.lives.set(profile.agentId, new AgentModel(profile, firstKey));
     });
   }
 
   agentAnswered(answered: AgentAnswered): void {
-    this.#audit(() => this.#lifeAudit.expect(answered));
+    this.#audit(() => this.#agentAudit.expect(answered));
   }
 
   ledgerAnswered(command: LedgerCommand, reply: LedgerReply, shown: LedgerShown): void {
     this.#audit(() => {
       const agentId = "agentId" in command ? command.agentId : "";
-      const book = this.#books.accounts.get(agentId);
+      const model = this.#books.accounts.get(agentId);
       const levels = [null, ...Object.keys(shown.caps.teams)].map((teamId) => this.#books.level(teamId));
       const before = levels.map(usedCents);
-      const usedBefore = book?.usedCents ?? 0;
+      const usedBefore = model?.usedCents ?? 0;
       this.#ledgerAudit.expect(command, reply, shown);
       levels.forEach((level, place) => {
         const most = Math.max(level.capCents ?? Infinity, before[place] ?? 0);
         must(usedCents(level) <= most, "more was used than there is room under a cap");
       });
-      if (book !== undefined)
+      if (model !== undefined)
         must(
-          book.usedCents <= Math.max(book.policy.budgetCents, usedBefore),
+          model.usedCents <= Math.max(model.policy.budgetCents, usedBefore),
           "more was used than there is budget",
         );
       this.#expectShown(agentId, shown);
@@ -68,12 +68,12 @@ export class Auditor implements Observer {
       mustEqual({ ...cap }, { capCents, version }, `the cap of ${where}`);
     }
     if (account === null) return;
-    const book = this.#books.account(agentId);
-    mustEqual(account.spentCents, book.spentCents, `spent by ${agentId}`);
-    mustEqual(account.reservedCents, book.reservedCents, `reserved by ${agentId}`);
-    mustEqual(account.status, book.status, `the status of ${agentId}`);
-    mustEqual(account.policyVersion, book.version, `the version of the policy of ${agentId}`);
-    mustEqual({ ...account.policy }, { ...book.policy }, `the policy of ${agentId}`);
+    const model = this.#books.account(agentId);
+    mustEqual(account.spentCents, model.spentCents, `spent by ${agentId}`);
+    mustEqual(account.reservedCents, model.reservedCents, `reserved by ${agentId}`);
+    mustEqual(account.status, model.status, `the status of ${agentId}`);
+    mustEqual(account.policyVersion, model.version, `the version of the policy of ${agentId}`);
+    mustEqual({ ...account.policy }, { ...model.policy }, `the policy of ${agentId}`);
   }
 
   rolledOver(actor: string, before: unknown, after: unknown): void {
@@ -84,7 +84,7 @@ export class Auditor implements Observer {
     this.#audit(() => this.#books.account(agentId).journal.write(events));
   }
 
-  lifeRecorded({ agentId, events }: AgentSummary): void {
+  agentRecorded({ agentId, events }: AgentSummary): void {
     this.#audit(() => this.#books.account(agentId).journal.write(events));
   }
 
@@ -109,8 +109,8 @@ export class Auditor implements Observer {
   begins(transactionId: string): void {
     this.#audit(() => {
       const { agentId } = this.#books.payment(transactionId);
-      const { pausedAtTurn } = this.#books.life(agentId);
-      const isPaused = pausedAtTurn !== null && pausedAtTurn === this.#books.account(agentId).turns;
+      const { pausedAtSequence } = this.#books.life(agentId);
+      const isPaused = pausedAtSequence !== null && pausedAtSequence === this.#books.account(agentId).turns;
       must(!isPaused, `${transactionId} was sent while its agent was paused`);
     });
   }
@@ -151,11 +151,11 @@ export class Auditor implements Observer {
   }
 
   pauseAnswered(agentId: string): void {
-    const book = this.#books.accounts.get(agentId);
+    const model = this.#books.accounts.get(agentId);
     const life = this.#books.lives.get(agentId);
     // Somebody may have resumed it since.
-    if (book?.status !== "paused" || life === undefined) return;
-    life.pausedAtTurn = book.turns;
+    if (model?.status !== "paused" || life === undefined) return;
+    life.pausedAtSequence = model.turns;
     this.#books.count("pause answered");
   }
 
@@ -241,7 +241,7 @@ export class Auditor implements Observer {
   }
 }
 
-const usedCents = ({ reservedCents, spentCents }: LevelBook): number => spentCents + reservedCents;
+const usedCents = ({ reservedCents, spentCents }: LevelModel): number => spentCents + reservedCents;
 
-const nameOf = (outcome: RailOutcome): BookedPayment["rail"] =>
+const nameOf = (outcome: RailOutcome): PaymentModel["rail"] =>
   outcome.status === "settled" && outcome.final ? "final" : outcome.status;

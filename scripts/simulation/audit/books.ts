@@ -1,10 +1,10 @@
 import type { Denial, LimitDenial } from "../../../src/domain/ledger/policy.ts";
-import { type AgentBook, type BookedPayment, isClosed, isMoney, type Verdict } from "./agent-book.ts";
-import type { LifeBook } from "./life-book.ts";
+import { type AccountModel, type PaymentModel, isClosed, isMoney, type Verdict } from "./account-model.ts";
+import type { AgentModel } from "./agent-model.ts";
 import { must, mustEqual } from "./violation.ts";
 
 /** A project or a team: its cap, and the rules that judge payments under it. */
-export interface LevelBook {
+export interface LevelModel {
   capCents: number | null;
   version: number;
   rulesVersion: number;
@@ -12,7 +12,7 @@ export interface LevelBook {
   reservedCents: number;
 }
 
-const newLevel = (): LevelBook => ({
+const newLevel = (): LevelModel => ({
   capCents: null,
   version: 1,
   rulesVersion: 0,
@@ -21,55 +21,55 @@ const newLevel = (): LevelBook => ({
 });
 
 /** The auditor's books: every account's, every agent's life, every payment's, and what is used of the caps. */
-export class AuditBooks {
-  readonly accounts = new Map<string, AgentBook>();
-  readonly lives = new Map<string, LifeBook>();
-  readonly payments = new Map<string, BookedPayment>();
-  readonly #levels = new Map<string | null, LevelBook>();
-  readonly #open = new Set<BookedPayment>();
+export class WorldModel {
+  readonly accounts = new Map<string, AccountModel>();
+  readonly lives = new Map<string, AgentModel>();
+  readonly payments = new Map<string, PaymentModel>();
+  readonly #levels = new Map<string | null, LevelModel>();
+  readonly #open = new Set<PaymentModel>();
   /** What has happened, how often. */
   readonly tally = new Map<string, number>();
 
   /** The project (null), or a team. */
-  level(teamId: string | null): LevelBook {
+  level(teamId: string | null): LevelModel {
     const known = this.#levels.get(teamId) ?? newLevel();
     this.#levels.set(teamId, known);
     return known;
   }
 
-  payment(transactionId: string): BookedPayment {
+  payment(transactionId: string): PaymentModel {
     const payment = this.payments.get(transactionId);
     must(payment !== undefined, `nobody decided ${transactionId}`);
     return payment;
   }
 
-  account(agentId: string): AgentBook {
-    const book = this.accounts.get(agentId);
-    must(book !== undefined, `nobody opened an account for ${agentId}`);
-    return book;
+  account(agentId: string): AccountModel {
+    const model = this.accounts.get(agentId);
+    must(model !== undefined, `nobody opened an account for ${agentId}`);
+    return model;
   }
 
-  life(agentId: string): LifeBook {
-    const book = this.lives.get(agentId);
-    must(book !== undefined, `nobody created ${agentId}`);
-    return book;
+  life(agentId: string): AgentModel {
+    const model = this.lives.get(agentId);
+    must(model !== undefined, `nobody created ${agentId}`);
+    return model;
   }
 
-  add(book: AgentBook, payment: BookedPayment): void {
+  add(model: AccountModel, payment: PaymentModel): void {
     must(!this.payments.has(payment.id), `${payment.id} was decided twice`);
     this.payments.set(payment.id, payment);
     this.#open.add(payment);
-    book.add(payment);
-    this.#count(book, payment, 1);
+    model.add(payment);
+    this.#count(model, payment, 1);
   }
 
-  change(book: AgentBook, payment: BookedPayment, change: Partial<BookedPayment>, now: number): void {
-    this.#count(book, payment, -1);
-    book.change(payment, change, now);
-    this.#count(book, payment, 1);
+  change(model: AccountModel, payment: PaymentModel, change: Partial<PaymentModel>, now: number): void {
+    this.#count(model, payment, -1);
+    model.change(payment, change, now);
+    this.#count(model, payment, 1);
   }
 
-  #count({ teamId }: AgentBook, { amountCents, status }: BookedPayment, sign: 1 | -1): void {
+  #count({ teamId }: AccountModel, { amountCents, status }: PaymentModel, sign: 1 | -1): void {
     if (!isMoney(status)) return;
     const field = status === "pending" ? "reservedCents" : "spentCents";
     for (const level of [this.level(null), this.level(teamId)]) level[field] += sign * amountCents;
@@ -82,15 +82,15 @@ export class AuditBooks {
 
   /** What limits of all levels say to an amount, in the order in which they are looked at; `own` not counted. */
   verdict(
-    book: AgentBook,
+    model: AccountModel,
     amountCents: number,
     now: number,
-    own: BookedPayment | null = null,
+    own: PaymentModel | null = null,
   ): Verdict | null {
-    return book.verdict(amountCents, now, own) ?? this.#capVerdict(book.teamId, amountCents, own);
+    return model.verdict(amountCents, now, own) ?? this.#capVerdict(model.teamId, amountCents, own);
   }
 
-  #capVerdict(teamId: string, amountCents: number, own: BookedPayment | null): Verdict | null {
+  #capVerdict(teamId: string, amountCents: number, own: PaymentModel | null): Verdict | null {
     for (const [code, level] of [
       ["TEAM_CAP_EXCEEDED", this.level(teamId)],
       ["PROJECT_CAP_EXCEEDED", this.level(null)],

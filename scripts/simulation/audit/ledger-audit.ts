@@ -1,7 +1,7 @@
 import type { Payment, RailOutcome, RulesVersions } from "../../../src/domain/ledger/payment.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
-import { AgentBook, type BookedPayment, isClosed, isHeld, type Verdict } from "./agent-book.ts";
-import { type AuditBooks, expectDenial } from "./books.ts";
+import { AccountModel, type PaymentModel, isClosed, isHeld, type Verdict } from "./account-model.ts";
+import { type WorldModel, expectDenial } from "./books.ts";
 import type { LedgerShown } from "./observer.ts";
 import { must, mustEqual } from "./violation.ts";
 
@@ -30,10 +30,10 @@ const LEASE_MS_MAX = 1_250;
 
 /** What a project's ledger must answer, by the books, which follow the answers. */
 export class LedgerAudit {
-  readonly #books: AuditBooks;
+  readonly #books: WorldModel;
   readonly #answers = new Map<string, { readonly at: number; readonly reply: LedgerReply }>();
 
-  constructor(books: AuditBooks) {
+  constructor(books: WorldModel) {
     this.#books = books;
   }
 
@@ -106,16 +106,16 @@ export class LedgerAudit {
     if (known) return;
     const live = [...accounts.values()].filter(({ status }) => status !== "closed");
     must(live.length < bounds.accounts, "more accounts than there may be");
-    accounts.set(command.agentId, new AgentBook(command));
+    accounts.set(command.agentId, new AccountModel(command));
   }
 
   #expectPay(command: CommandOf<"pay">, reply: LedgerReply, { bounds, now }: LedgerShown): void {
     const { agentId, keyId, request } = command;
-    const book = this.#books.account(agentId);
-    const known = book.byKey.get(request.keyHash);
-    if (known !== undefined) return this.#expectReplay(known, book, command, reply);
-    if (book.status === "closed") return mustEqual(reply.kind, "no_account", "a closed account's payment");
-    if (book.keyId !== keyId) {
+    const model = this.#books.account(agentId);
+    const known = model.byKey.get(request.keyHash);
+    if (known !== undefined) return this.#expectReplay(known, model, command, reply);
+    if (model.status === "closed") return mustEqual(reply.kind, "no_account", "a closed account's payment");
+    if (model.keyId !== keyId) {
       this.#books.count("payment by a dead key");
       return mustEqual(reply.kind, "inactive_key", "a dead key's payment");
     }
@@ -125,23 +125,23 @@ export class LedgerAudit {
     );
     if (reply.kind === "records_check_required") {
       this.#books.count("look up");
-      return must(book.payments.some(isClosed), "a look-up, and nothing was closed");
+      return must(model.payments.some(isClosed), "a look-up, and nothing was closed");
     }
-    if (this.#isOutdated(book, request.rulesVersions)) {
+    if (this.#isOutdated(model, request.rulesVersions)) {
       this.#books.count("stale rules");
       return mustEqual(reply.kind, "stale_rules", "a payment that was judged by old rules");
     }
-    const isFullAgent = book.open().length >= bounds.openOfAgent;
+    const isFullAgent = model.open().length >= bounds.openOfAgent;
     if (isFullAgent || this.#books.openCount() >= bounds.openOfProject) {
       const of = isFullAgent ? "agent" : "project";
       this.#books.count(`too many open of the ${of}`);
       return mustEqual(reply, { kind: "too_many_open", of }, "a payment too many");
     }
     must(reply.kind === "decided", `a new key was answered ${reply.kind}`);
-    this.#decided(book, command, reply, now);
+    this.#decided(model, command, reply, now);
   }
 
-  #isOutdated({ teamId }: AgentBook, versions: RulesVersions | undefined): boolean {
+  #isOutdated({ teamId }: AccountModel, versions: RulesVersions | undefined): boolean {
     const levels = [
       [this.#books.level(null), versions?.project ?? 0],
       [this.#books.level(teamId), versions?.team ?? 0],
@@ -151,32 +151,42 @@ export class LedgerAudit {
     return false;
   }
 
-  #decided(book: AgentBook, command: CommandOf<"pay">, { decision }: Reply<"decided">, now: number): void {
+  #decided(
+    model: AccountModel,
+    command: CommandOf<"pay">,
+    { decision }: Reply<"decided">,
+    now: number,
+  ): void {
     const { agentId, approvalWindowSeconds, request, rules } = command;
     const { amountCents, fingerprint } = request;
-    const verdict = this.#books.verdict(book, amountCents, now);
+    const verdict = this.#books.verdict(model, amountCents, now);
     const what = `a payment of ${amountCents} by ${agentId}`;
     expectDenial(decision.denial, verdict, what);
     const flags =
-      verdict === null ? book.flags(amountCents, fingerprint, rules?.checks ?? [], now) : new Set<string>();
+      verdict === null ? model.flags(amountCents, fingerprint, rules?.checks ?? [], now) : new Set<string>();
     const told = decision.approval?.flaggedByRuleTypes ?? [];
     mustEqual(inOrder(told), inOrder(flags), `what flags ${what}`);
     mustEqual(new Set(told).size, told.length, "a type of rule that is named twice: types");
-    const payment = newPayment(book, command, { verdict, needsPerson: flags.size > 0, now });
+    const payment = newPayment(model, command, { verdict, needsPerson: flags.size > 0, now });
     if (decision.approval !== null)
       mustEqual(decision.approval.expiresAt, now + approvalWindowSeconds * 1_000, "the end of the window");
     mustEqual([decision.createdAt, decision.day], [now, payment.day], "when it was decided");
-    mustEqual(decision.sequence, book.payments.length + 1, "the sequence");
+    mustEqual(decision.sequence, model.payments.length + 1, "the sequence");
     const { isArchiveAnswered } = this.#books.life(agentId);
     must(!isArchiveAnswered, "a payment was decided after its agent's archive was answered");
-    this.#books.add(book, payment);
-    if (verdict === null && !payment.needsPerson) book.leaseUntil = now + LEASE_MS;
+    this.#books.add(model, payment);
+    if (verdict === null && !payment.needsPerson) model.leaseUntil = now + LEASE_MS;
     this.#books.count(verdict?.code ?? (payment.needsPerson ? "held" : "sending"));
     for (const flag of flags) this.#books.count(`flagged: ${flag}`);
   }
 
   /** A key that was used is never decided upon again, whatever the ledger has forgotten. */
-  #expectReplay(known: BookedPayment, book: AgentBook, command: CommandOf<"pay">, reply: LedgerReply): void {
+  #expectReplay(
+    known: PaymentModel,
+    model: AccountModel,
+    command: CommandOf<"pay">,
+    reply: LedgerReply,
+  ): void {
     this.#books.count(`known key: ${reply.kind}`);
     switch (reply.kind) {
       case "replayed":
@@ -187,9 +197,12 @@ export class LedgerAudit {
       case "records_check_required":
         return must(isClosed(known), `${known.id} is open, and was answered ${reply.kind}`);
       case "no_account":
-        return must(book.status === "closed" && isClosed(known), "an account that is there was not found");
+        return must(model.status === "closed" && isClosed(known), "an account that is there was not found");
       case "inactive_key":
-        return must(book.keyId !== command.keyId && isClosed(known), "a known key was answered inactive_key");
+        return must(
+          model.keyId !== command.keyId && isClosed(known),
+          "a known key was answered inactive_key",
+        );
       default:
         throw new Error(`a known key was answered ${reply.kind}`);
     }
@@ -199,16 +212,16 @@ export class LedgerAudit {
     mustEqual(reply.kind, "confirmed", "the answer to a confirmation");
     const payment = this.#books.payment(command.transactionId);
     if (isClosed(payment)) return;
-    const book = this.#books.account(payment.agentId);
+    const model = this.#books.account(payment.agentId);
     if (command.outcome !== null && !payment.isOver && !isHeld(payment))
-      this.#settle(book, payment, command.outcome.result, now);
+      this.#settle(model, payment, command.outcome.result, now);
     const confirmed = Math.min(command.revision, payment.revision);
     payment.confirmedRevision = Math.max(payment.confirmedRevision, confirmed);
   }
 
-  #settle(book: AgentBook, payment: BookedPayment, outcome: RailOutcome, now: number): void {
+  #settle(model: AccountModel, payment: PaymentModel, outcome: RailOutcome, now: number): void {
     if (outcome.status === "pending") {
-      if (!payment.isFollowed) this.#books.change(book, payment, { isFollowed: true }, now);
+      if (!payment.isFollowed) this.#books.change(model, payment, { isFollowed: true }, now);
       return;
     }
     const isRefused = outcome.status === "failed" || outcome.status === "withheld";
@@ -218,7 +231,7 @@ export class LedgerAudit {
     if (status === payment.status && isOver === payment.isOver) return;
     if (outcome.status === "withheld") this.#books.count("withheld");
     if (status !== payment.status) this.#books.count(status);
-    this.#books.change(book, payment, { status, isOver, isFollowed: true }, now);
+    this.#books.change(model, payment, { status, isOver, isFollowed: true }, now);
   }
 
   /** Nothing is sent of a paused agent, and what was withdrawn never is. */
@@ -229,13 +242,13 @@ export class LedgerAudit {
   ): void {
     if (reply.kind === "not_open") return this.#expectClosed(transactionId);
     const payment = this.#books.payment(transactionId);
-    const book = this.#books.account(agentId);
-    if (!book.inFlight().includes(payment))
+    const model = this.#books.account(agentId);
+    if (!model.inFlight().includes(payment))
       return mustEqual(reply.kind, "payment", `lease to send ${transactionId}`);
-    const lease = payment.isWithdrawn ? "withdraw" : book.status === "paused" ? "wait" : "send";
+    const lease = payment.isWithdrawn ? "withdraw" : model.status === "paused" ? "wait" : "send";
     mustEqual(reply, { kind: "lease", lease }, `lease to send ${transactionId}`);
     this.#books.count(`lease: ${lease}`);
-    if (lease === "send") book.leaseUntil = now + LEASE_MS;
+    if (lease === "send") model.leaseUntil = now + LEASE_MS;
   }
 
   #expectRead(transactionId: string, reply: LedgerReply): void {
@@ -254,94 +267,100 @@ export class LedgerAudit {
   #expectResolution(command: Resolution, reply: LedgerReply, now: number): void {
     if (reply.kind === "not_open") return this.#expectClosed(command.transactionId);
     const payment = this.#books.payment(command.transactionId);
-    const book = this.#books.account(payment.agentId);
+    const model = this.#books.account(payment.agentId);
     must(reply.kind === "payment", `${command.kind} was answered ${reply.kind}`);
     const held = isHeld(payment);
     const inTime = held && now < payment.expiresAt;
-    if (held) this.#resolve(book, payment, command, reply.payment, now);
+    if (held) this.#resolve(model, payment, command, reply.payment, now);
     mustEqual(reply.changed, inTime, `whether ${command.kind} changed ${payment.id}`);
     mustEqual(reply.payment.status, payment.status, `what ${command.kind} made of ${payment.id}`);
     if (held) expectResolved(reply.payment, command, inTime);
   }
 
-  #resolve(book: AgentBook, payment: BookedPayment, command: Resolution, told: Payment, now: number): void {
+  #resolve(
+    model: AccountModel,
+    payment: PaymentModel,
+    command: Resolution,
+    told: Payment,
+    now: number,
+  ): void {
     const books = this.#books;
     const isLate = now >= payment.expiresAt;
     books.count(isLate ? `${command.kind} too late` : command.kind);
     const end = (status: "denied" | "expired" | "failed"): void =>
-      books.change(book, payment, { isOver: true, status }, now);
+      books.change(model, payment, { isOver: true, status }, now);
     if (isLate || command.kind === "expire") return end("expired");
     if (command.kind !== "approve") return end("denied");
-    const verdict = books.verdict(book, payment.amountCents, now, payment);
+    const verdict = books.verdict(model, payment.amountCents, now, payment);
     expectDenial(told.denial, verdict, `the approval of ${payment.id}`);
     if (verdict !== null) {
       books.count(`approve: ${verdict.code}`);
       return end("failed");
     }
     // What is spent today counts today, also when it was put on hold yesterday.
-    const day = book.dayOf(now);
+    const day = model.dayOf(now);
     mustEqual(told.day, day, `the day of ${payment.id}`);
-    if (day !== payment.day) book.counted(now);
-    books.change(book, payment, { approvedAt: now, day }, now);
-    book.leaseUntil = now + LEASE_MS;
+    if (day !== payment.day) model.counted(now);
+    books.change(model, payment, { approvedAt: now, day }, now);
+    model.leaseUntil = now + LEASE_MS;
   }
 
   #expectPolicy(command: CommandOf<"change_policy">, reply: LedgerReply): void {
-    const book = this.#books.account(command.agentId);
-    if (book.status === "closed") return mustEqual(reply.kind, "no_account", "a closed account's policy");
-    if (command.version !== book.version) {
+    const model = this.#books.account(command.agentId);
+    if (model.status === "closed") return mustEqual(reply.kind, "no_account", "a closed account's policy");
+    if (command.version !== model.version) {
       this.#books.count("stale policy");
-      return mustEqual(reply, { kind: "version_conflict", version: book.version }, "a stale version");
+      return mustEqual(reply, { kind: "version_conflict", version: model.version }, "a stale version");
     }
-    const before = book.policy;
-    book.policy = { ...before, ...command.patch };
-    book.version += 1;
+    const before = model.policy;
+    model.policy = { ...before, ...command.patch };
+    model.version += 1;
     this.#books.count("policy changed");
     must(reply.kind === "policy", `a new policy was answered ${reply.kind}`);
-    mustEqual(reply.policyVersion, book.version, "the version of a new policy");
-    mustEqual(reply.policy, book.policy, "a new policy");
+    mustEqual(reply.policyVersion, model.version, "the version of a new policy");
+    mustEqual(reply.policy, model.policy, "a new policy");
     mustEqual(reply.before, before, "the policy before a new one");
   }
 
   #expectStatus(command: CommandOf<"pause" | "resume">, reply: LedgerReply, now: number): void {
-    const book = this.#books.account(command.agentId);
-    if (book.status === "closed") return mustEqual(reply.kind, "no_account", "a closed account's status");
+    const model = this.#books.account(command.agentId);
+    if (model.status === "closed") return mustEqual(reply.kind, "no_account", "a closed account's status");
     const status = command.kind === "pause" ? "paused" : "active";
-    const changed = book.status !== status;
-    const isQuiet = status === "active" || book.inFlight().length === 0;
+    const changed = model.status !== status;
+    const isQuiet = status === "active" || model.inFlight().length === 0;
     // A clock that went back makes nobody wait longer than a lease is ever good for.
-    const quietAfterMs = isQuiet ? 0 : Math.max(0, Math.min(book.leaseUntil - now, LEASE_MS_MAX));
+    const quietAfterMs = isQuiet ? 0 : Math.max(0, Math.min(model.leaseUntil - now, LEASE_MS_MAX));
     mustEqual(reply, { kind: "account_status", status, changed, quietAfterMs }, "a change of status");
     if (!changed) return;
-    book.status = status;
-    book.turns += 1;
-    if (status === "active") this.#books.life(book.agentId).pausedAtTurn = null;
-    if (status === "paused" && book.keyId === null) book.withdraw();
-    book.journal.happened(status === "paused" ? "agent.paused" : "agent.resumed", now);
+    model.status = status;
+    model.turns += 1;
+    if (status === "active") this.#books.life(model.agentId).pausedAtSequence = null;
+    if (status === "paused" && model.keyId === null) model.withdraw();
+    model.journal.happened(status === "paused" ? "agent.paused" : "agent.resumed", now);
     this.#books.count(status === "paused" ? "paused" : "resumed");
   }
 
   #expectFollowed(command: CommandOf<"follow_agent">, reply: LedgerReply, now: number): void {
-    const book = this.#books.account(command.agentId);
+    const model = this.#books.account(command.agentId);
     must(reply.kind === "followed", `what is to be followed was answered ${reply.kind}`);
-    if (book.status === "closed" || command.revision <= book.followedRevision)
+    if (model.status === "closed" || command.revision <= model.followedRevision)
       return mustEqual(reply.ended, [], "what an old end has ended");
-    book.followedRevision = command.revision;
-    book.name = command.name;
+    model.followedRevision = command.revision;
+    model.name = command.name;
     if (!command.isArchived) {
-      book.keyId = command.keyId;
-      if (command.keyId === null && book.status === "paused") book.withdraw();
+      model.keyId = command.keyId;
+      if (command.keyId === null && model.status === "paused") model.withdraw();
       return mustEqual(reply.ended, [], "what is ended of an agent that lives");
     }
-    const held = book.held();
+    const held = model.held();
     mustEqual([...reply.ended].toSorted(), held.map(({ id }) => id).toSorted(), "what closing has ended");
     for (const payment of held) {
       const status = now >= payment.expiresAt ? "expired" : "denied";
-      this.#books.change(book, payment, { status, isOver: true }, now);
+      this.#books.change(model, payment, { status, isOver: true }, now);
     }
-    if (book.status === "paused") book.withdraw();
-    book.status = "closed";
-    book.keyId = null;
+    if (model.status === "paused") model.withdraw();
+    model.status = "closed";
+    model.keyId = null;
     this.#books.count(held.length > 0 ? "closed with payments on hold" : "closed");
   }
 
@@ -361,11 +380,11 @@ export class LedgerAudit {
       if (this.#books.level(teamId).capCents !== capCents) this.#setCap(teamId, capCents);
     }
     for (const { agentId, budgetCents } of command.kind === "replace_team" ? command.agents : []) {
-      const book = this.#books.accounts.get(agentId);
-      if (book === undefined || book.status === "closed" || book.teamId !== own) continue;
-      if (book.policy.budgetCents === budgetCents) continue;
-      book.policy = { ...book.policy, budgetCents };
-      book.version += 1;
+      const model = this.#books.accounts.get(agentId);
+      if (model === undefined || model.status === "closed" || model.teamId !== own) continue;
+      if (model.policy.budgetCents === budgetCents) continue;
+      model.policy = { ...model.policy, budgetCents };
+      model.version += 1;
       this.#books.count("budget by team");
     }
     mustEqual(reply.version, level.version, "the version of a replaced budget");
@@ -391,23 +410,23 @@ function answerOf(reply: LedgerReply): unknown {
 }
 
 function newPayment(
-  book: AgentBook,
+  model: AccountModel,
   { approvalWindowSeconds, request }: CommandOf<"pay">,
   decided: { readonly verdict: Verdict | null; readonly needsPerson: boolean; readonly now: number },
-): BookedPayment {
+): PaymentModel {
   const { needsPerson, now, verdict } = decided;
   const isAccepted = verdict === null;
   const { amountCents, fingerprint, keyHash, payloadHash, transactionId } = request;
-  const day = book.dayOf(now);
+  const day = model.dayOf(now);
   return {
     id: transactionId,
-    agentId: book.agentId,
+    agentId: model.agentId,
     keyHash,
     payloadHash,
     fingerprint,
     amountCents,
     createdAt: now,
-    countedAt: book.countedAt(now),
+    countedAt: model.countedAt(now),
     countedOn: day,
     expiresAt: now + approvalWindowSeconds * 1_000,
     needsPerson,

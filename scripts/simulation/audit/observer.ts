@@ -18,7 +18,7 @@ export interface Observer {
   rolledOver(actor: string, before: unknown, after: unknown): void;
   /** Records were written; older ones than there are, too. */
   accountRecorded(summary: AccountSummary): void;
-  lifeRecorded(summary: AgentSummary): void;
+  agentRecorded(summary: AgentSummary): void;
   paymentRecorded(payment: Payment): void;
   /** Somebody hands a payment to its rail. */
   begins(transactionId: string, now: number): void;

@@ -17,15 +17,15 @@ const isEnded = ({ archivedAt, walletDetached }: AgentDocument): boolean =>
 
 /** An agent's actor, with its record and its account. */
 export function compareLifecycle({ account, actor, agentId, record }: AgentSources): Found[] {
-  const who = { of: "agent", id: agentId, what: "the agent's actor", found: "none" } as const;
+  const subject = { of: "agent", id: agentId, what: "the agent's actor", found: "none" } as const;
   if (actor === "silent") {
     const silent = { kind: "actor_silent", expected: "an answer", advice: ADVICE.silentActor } as const;
-    return [{ ...who, ...silent, mayBeInFlight: true }];
+    return [{ ...subject, ...silent, mayBeInFlight: true }];
   }
   if (record === null) return [lostRecord(agentId)];
   if (actor === "lost") {
     if (isEnded(record)) return [];
-    return [{ ...who, kind: "actor_lost", expected: "running", advice: ADVICE.lostActor }];
+    return [{ ...subject, kind: "actor_lost", expected: "running", advice: ADVICE.lostActor }];
   }
   return [
     ...compareLifecycleRecord(actor, record),
@@ -53,7 +53,7 @@ function compareLifecycleRecord(actor: AgentStateView, record: AgentDocument): F
     revision,
     recordedRevision: record.revision,
     confirmedRevision: actor.confirmedRevision,
-    wanted: {
+    target: {
       name,
       archivedAt,
       authenticatedAt,
@@ -83,7 +83,7 @@ export function compareAccountRecord(account: AccountSnapshot, record: AgentDocu
     revision,
     recordedRevision: record.accountRevision,
     confirmedRevision: account.confirmedRevision,
-    wanted: {
+    target: {
       policy: flat(policy),
       policyVersion,
       spentCents,
@@ -107,14 +107,14 @@ interface ComparedRecord {
   readonly revision: number;
   readonly recordedRevision: number;
   readonly confirmedRevision: number;
-  readonly wanted: Readonly<Record<string, unknown>>;
+  readonly target: Readonly<Record<string, unknown>>;
   readonly shown: Readonly<Record<string, unknown>>;
   readonly repair: Difference["repair"];
 }
 
 /** The record is never below what is known to be written, and the same at the same revision. */
 function compareAgentRecord(compared: ComparedRecord): Found[] {
-  const { confirmedRevision, of, record, recordedRevision, repair, revision, shown, wanted } = compared;
+  const { confirmedRevision, of, record, recordedRevision, repair, revision, shown, target } = compared;
   const found = { kind: "agent_record_differs", of: "agent", id: record._id } as const;
   const revisions = {
     what: `the revision of the agent's ${of} in its record`,
@@ -122,14 +122,14 @@ function compareAgentRecord(compared: ComparedRecord): Found[] {
     found: String(recordedRevision),
     steady: String(recordedRevision),
   };
-  // A busy agent's record is of another revision at the next look; one that stays ahead is nobody's work.
+  // A busy agent's record is of another revision at the next look; one that stays ahead has no known cause.
   if (recordedRevision > revision)
     return [{ ...found, ...revisions, advice: ADVICE.ahead, mayBeInFlight: true }];
   if (recordedRevision < revision) {
     const mayBeInFlight = recordedRevision >= confirmedRevision;
     return [{ ...found, ...revisions, advice: ADVICE.repair, repair, mayBeInFlight }];
   }
-  return differing(wanted, shown).map(([field, expected, actual]) => {
+  return differing(target, shown).map(([field, expected, actual]) => {
     const what = `${field} in the agent's record`;
     return { ...found, what, expected, found: actual, advice: ADVICE.repair, repair };
   });
@@ -138,10 +138,10 @@ function compareAgentRecord(compared: ComparedRecord): Found[] {
 /** The ledger follows the agent's actor in name, key and end. */
 function compareFollowed(actor: AgentStateView, account: AccountSnapshot): Found[] {
   const { isArchived, keyId, name } = followedOf(actor);
-  const wanted = { name, keyId: isArchived ? null : keyId, isClosed: isArchived };
+  const target = { name, keyId: isArchived ? null : keyId, isClosed: isArchived };
   const { status } = account;
   const shown = { name: account.name, keyId: account.keyId, isClosed: status === "closed" };
-  return differing(wanted, shown).map(([field, expected, found]) => ({
+  return differing(target, shown).map(([field, expected, found]) => ({
     kind: "account_differs",
     of: "agent",
     id: account.agentId,
@@ -149,21 +149,21 @@ function compareFollowed(actor: AgentStateView, account: AccountSnapshot): Found
     expected: `${expected}, as its actor says`,
     found,
     advice: ADVICE.account,
-    // The actor has heard of it first, and was asked last.
+    // The actor changes first, and was read last.
     mayBeInFlight: true,
   }));
 }
 
-/** In one order of its fields, whoever wrote it. */
+/** With its fields in one order, independent of the writer. */
 export const flat = (fields: object): string =>
   JSON.stringify(Object.entries(fields).toSorted(([one], [other]) => (one < other ? -1 : 1)));
 
 /** The fields that are not as they should be, with both. */
 export function differing(
-  wanted: Readonly<Record<string, unknown>>,
+  expected: Readonly<Record<string, unknown>>,
   actual: Readonly<Record<string, unknown>>,
-): [field: string, wanted: string, actual: string][] {
-  return Object.entries(wanted)
+): [field: string, expected: string, actual: string][] {
+  return Object.entries(expected)
     .filter(([field, value]) => actual[field] !== value)
     .map(([field, value]) => [field, String(value), String(actual[field])]);
 }

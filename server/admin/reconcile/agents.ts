@@ -9,9 +9,9 @@ import { ADVICE, type Difference, type DifferenceKind } from "./difference.ts";
 import { cents } from "./rails.ts";
 
 /**
- * An agent's actor and its account with its record, and the account with the records of its payments. Actor and account were asked
- * first. A payment that the ledger has let go of was written down before for good, and what it has open is known exactly; so what they
- * add up to agrees to the cent at any moment, however busy the agent is.
+ * An agent's actor and its account with its record, and the account with the records of its payments. Actor and account were read
+ * first. A payment that the ledger has let go of was written down before for good, and what it has open is known exactly; so what
+ * they add up to agrees to the cent at any moment, however busy the agent is.
  */
 export function compareAgent(sources: AgentSources): readonly Difference[] {
   const { agentId, record, transactions } = sources;
@@ -29,9 +29,9 @@ function compareMoney(sources: AgentSources): Found[] {
   const { account, agentId, record, transactions } = sources;
   if (account === "unknown") return [];
   if (account === "none") return compareDropped(sources);
-  const place = record ?? transactions[0];
-  if (place === undefined) return [];
-  const { organizationId, projectId } = place;
+  const location = record ?? transactions[0];
+  if (location === undefined) return [];
+  const { organizationId, projectId } = location;
   const known: KnownAccount = {
     account,
     profile: profileIn({ organizationId, projectId }, account),
@@ -50,12 +50,12 @@ function compareMoney(sources: AgentSources): Found[] {
 /** An agent whose account was dropped has come to its end: its records are all that there is, and agree among themselves. */
 function compareDropped(sources: AgentSources): Found[] {
   const { agentId, record, transactions } = sources;
-  const who = { of: "agent", id: agentId } as const;
+  const subject = { of: "agent", id: agentId } as const;
   if (record === null) return [];
   if (record.archivedAt === null) {
     const lost = { what: "the agent's account in its project's ledger", expected: "one", found: "none" };
     // A create opens the account before the record is there; an archive writes the record before it closes the account.
-    return [{ ...who, ...lost, kind: "account_lost", advice: ADVICE.lostAccount, mayBeInFlight: true }];
+    return [{ ...subject, ...lost, kind: "account_lost", advice: ADVICE.lostAccount, mayBeInFlight: true }];
   }
   const sequence = transactions.reduce((last, one) => Math.max(last, one.sequence), 0);
   const known = { open: new Map<string, OpenPaymentSnapshot>(), sequence };
@@ -69,7 +69,7 @@ function compareDropped(sources: AgentSources): Found[] {
   const sums = compared
     .filter(([, said, sum]) => said !== sum)
     .map(([name, said, sum]): Found => ({
-      ...who,
+      ...subject,
       kind: "payments_sum_differs",
       what: `the sum over the archived agent's payments, ${name}`,
       expected: `${cents(said)}, as its record says`,
@@ -90,7 +90,7 @@ interface KnownAccount extends KnownPayments {
   readonly profile: ReturnType<typeof profileIn>;
 }
 
-/** Every decision is numbered by the ledger: a gap is a record that is lost, a double one is nobody's decision. */
+/** Every decision is numbered by the ledger: a gap is a record that is lost, a duplicate is no decision of the ledger. */
 function compareSequence(
   agentId: string,
   { open, sequence: last }: KnownPayments,
@@ -152,20 +152,28 @@ function compareSum(
 /** The records of what the account has open. */
 function compareOpen({ open, profile }: KnownAccount, { approvals, transactions }: AgentSources): Found[] {
   const recorded = new Map(transactions.map((transaction) => [transaction._id, transaction]));
-  const asked = new Map(approvals.map((approval) => [approval._id, approval]));
+  const approvalsById = new Map(approvals.map((approval) => [approval._id, approval]));
   return [...open.values()].flatMap((each) => {
     const { payment } = each;
-    const wanted = transactionDocument(profile, payment);
-    const record = recorded.get(wanted._id) ?? null;
-    const found = compareRevised("payment", each, wanted, record, PAYMENT_FIELDS);
+    const expected = transactionDocument(profile, payment);
+    const record = recorded.get(expected._id) ?? null;
+    const found = compareRevised("payment", each, expected, record, PAYMENT_FIELDS);
     const approval = approvalDocument(profile, payment);
     // An approval's record is written with its payment's; one that is gone while the payment is not was removed.
-    const beside =
+    const isApprovalMissing =
       approval === null || record === null
         ? []
-        : compareRevised("approval", each, approval, asked.get(approval._id) ?? null, APPROVAL_FIELDS);
+        : compareRevised(
+            "approval",
+            each,
+            approval,
+            approvalsById.get(approval._id) ?? null,
+            APPROVAL_FIELDS,
+          );
     const repair = { kind: "payment_records", profile, payment } as const;
-    return [...found, ...beside].map((one) => (one.advice === ADVICE.repair ? { ...one, repair } : one));
+    return [...found, ...isApprovalMissing].map((one) =>
+      one.advice === ADVICE.repair ? { ...one, repair } : one,
+    );
   });
 }
 
@@ -209,11 +217,11 @@ const comparable = (value: unknown): unknown =>
 function compareRevised<T extends TransactionDocument | ApprovalDocument>(
   of: "payment" | "approval",
   { confirmedRevision, payment }: OpenPaymentSnapshot,
-  wanted: T,
+  target: T,
   record: T | null,
   fields: readonly string[],
 ): Found[] {
-  const found = { kind: KINDS[of], of, id: wanted._id } as const;
+  const found = { kind: KINDS[of], of, id: target._id } as const;
   const advice = ADVICE.repair;
   if (record === null) {
     const what = `the record of an open ${of}`;
@@ -228,7 +236,7 @@ function compareRevised<T extends TransactionDocument | ApprovalDocument>(
     return [{ ...found, ...revision, what, advice, mayBeInFlight: record.revision >= confirmedRevision }];
   const pick = (document: T) =>
     Object.fromEntries(fields.map((field) => [field, comparable(document[field])]));
-  return differing(pick(wanted), pick(record)).map(([field, expected, actual]) => {
+  return differing(pick(target), pick(record)).map(([field, expected, actual]) => {
     return { ...found, what: `${field} in the record of an open ${of}`, expected, found: actual, advice };
   });
 }
@@ -238,7 +246,7 @@ function compareClosed(
   { open, sequence }: KnownPayments,
   { approvals, approvalsRetainedSince, transactions }: AgentSources,
 ): Found[] {
-  const asked = new Map(approvals.map((approval) => [approval._id, approval]));
+  const approvalsById = new Map(approvals.map((approval) => [approval._id, approval]));
   const closed = transactions.filter((one) => !open.has(one._id) && one.sequence <= sequence);
   return closed.flatMap(({ _id, approvalId, createdAt, revision, status }): Found[] => {
     const advice = ADVICE.closedPayment;
@@ -257,7 +265,7 @@ function compareClosed(
       ];
     }
     if (approvalId === null) return [];
-    const approval = asked.get(approvalId);
+    const approval = approvalsById.get(approvalId);
     // What its retention may have removed.
     if (approval === undefined && approvalsRetainedSince !== null && createdAt < approvalsRetainedSince)
       return [];

@@ -2,7 +2,7 @@ import { type Address, getAbiItem, getAddress, isAddress, type PublicClient } fr
 import { agentWalletAbi } from "../../../src/chain/contracts.ts";
 import type { SpentEvent } from "./sources.ts";
 
-/** Wallets whose events are asked for in one call. */
+/** Wallets in one call for events. */
 const WALLETS_AT_ONCE = 200;
 
 /** Everything that these wallets have ever spent of this token, as the chain says. */

@@ -37,7 +37,7 @@ export type Repair =
   | {
       readonly kind: "agent_record";
       readonly agentId: string;
-      /** Null: not asked, or not to be had. */
+      /** Null: not requested, or not available. */
       readonly agent: AgentSummary | null;
       readonly account: AccountSummary | null;
     }
@@ -57,7 +57,7 @@ export interface Difference {
   readonly found: string;
   /** What an operator can do. */
   readonly advice: string;
-  /** Null where projections can't tell, or the actors themselves are in question. */
+  /** Null where projections can't decide that, or the actors themselves are in question. */
   readonly repair: Repair | null;
   /** Work under way can look the same for a while. */
   readonly mayBeInFlight: boolean;
@@ -74,7 +74,7 @@ export const ADVICE = {
   lostAgent:
     "The record can't be rebuilt from actor and ledger, which lack its key and wallet: restore it from a backup.",
   lostActor:
-    "The actor's history is gone: the agent's money is in the ledger, but its keys can't be changed (docs/recovery.md).",
+    "The actor's history is lost: the agent's money is in the ledger, but its keys can't be changed (docs/recovery.md).",
   silentActor: "Check its workflow in the Temporal UI and that a worker runs, then run this again.",
   lostLedger: "No agent of the project can pay until it is back: `npm run admin -- restore-ledger`.",
   silentLedger: "Check the ledger's workflow in the Temporal UI and that a worker runs, then run this again.",

@@ -8,11 +8,11 @@ import { cents } from "./rails.ts";
 type Found = Pick<Difference, "kind" | "of" | "id" | "what" | "expected" | "found" | "advice"> &
   Partial<Pick<Difference, "repair" | "mayBeInFlight" | "steady">>;
 
-/** A project's ledger with itself, and with the records of its project and teams. It was asked first. */
+/** A project's ledger with itself, and with the records of its project and teams. It was read first. */
 export function compareProject(sources: ProjectSources): readonly Difference[] {
   const { projectId } = sources;
-  const place = { agentId: null, projectId };
-  return findingsOf(sources).map((found) => ({ repair: null, mayBeInFlight: false, ...found, ...place }));
+  const location = { agentId: null, projectId };
+  return findingsOf(sources).map((found) => ({ repair: null, mayBeInFlight: false, ...found, ...location }));
 }
 
 function findingsOf(sources: ProjectSources): Found[] {
@@ -47,12 +47,12 @@ function compareTotals({ droppedCents, projectId }: ProjectSources, { levels }: 
     const dropped = teamId === null ? ofProject : (droppedCents.get(teamId) ?? 0);
     const spent = accounts.spentCents + dropped;
     if (totals.spentCents === spent && totals.reservedCents === accounts.reservedCents) return [];
-    const who = named(projectId, level);
+    const subject = named(projectId, level);
     return [
       {
-        ...who,
+        ...subject,
         kind: "totals_differ",
-        what: `what was used under the ${who.of}, to the sum over its agents`,
+        what: `what was used under the ${subject.of}, to the sum over its agents`,
         expected: `${cents(spent)} spent, ${cents(accounts.reservedCents)} held`,
         found: `${cents(totals.spentCents)} spent, ${cents(totals.reservedCents)} held`,
         advice: ADVICE.totals,
@@ -62,21 +62,26 @@ function compareTotals({ droppedCents, projectId }: ProjectSources, { levels }: 
   });
 }
 
-/** The container's record follows the ledger's caps, and is ahead of what it has heard of the rules. */
+/** The container's record follows the ledger's caps, and may be ahead of the rules version that it knows. */
 function compareContainer({ project, projectId, teams }: ProjectSources, level: LevelSnapshot): Found[] {
-  const who = named(projectId, level);
+  const subject = named(projectId, level);
   const record = level.teamId === null ? project : (teams.find(({ _id }) => _id === level.teamId) ?? null);
   if (record === null) {
-    const what = `the ${who.of}'s record`;
+    const what = `the ${subject.of}'s record`;
     const lost = { expected: "one, since the ledger has money under it", found: "none" };
-    return [{ ...who, ...lost, what, kind: "container_record_differs", advice: ADVICE.lostAgent }];
+    return [{ ...subject, ...lost, what, kind: "container_record_differs", advice: ADVICE.lostAgent }];
   }
-  return [...compareCap(who, projectId, level, record), ...compareRules(who, level, record)];
+  return [...compareCap(subject, projectId, level, record), ...compareRules(subject, level, record)];
 }
 
-type Who = ReturnType<typeof named>;
+type Subject = ReturnType<typeof named>;
 
-function compareCap(who: Who, projectId: string, level: LevelSnapshot, record: ContainerDocument): Found[] {
+function compareCap(
+  subject: Subject,
+  projectId: string,
+  level: LevelSnapshot,
+  record: ContainerDocument,
+): Found[] {
   const { cap, recordedCapVersion, teamId } = level;
   const shown = record.cap ?? NO_CAP;
   if (shown.version === cap.version && shown.capCents === cap.capCents) return [];
@@ -85,9 +90,9 @@ function compareCap(who: Who, projectId: string, level: LevelSnapshot, record: C
   const isAhead = shown.version > cap.version;
   return [
     {
-      ...who,
+      ...subject,
       kind: "container_record_differs",
-      what: `the cap in the ${who.of}'s record`,
+      what: `the cap in the ${subject.of}'s record`,
       expected: textOf(cap),
       found: textOf(shown),
       advice: isAhead ? ADVICE.ahead : ADVICE.repair,
@@ -97,17 +102,17 @@ function compareCap(who: Who, projectId: string, level: LevelSnapshot, record: C
   ];
 }
 
-/** Nobody has ever set any: version 1 to those who read them, and nothing that the ledger has heard of. */
+/** None were ever set: version 1 for readers, and none in the ledger. */
 const NO_RULES_VERSION = 1;
 
-function compareRules(who: Who, { rulesVersion }: LevelSnapshot, record: ContainerDocument): Found[] {
+function compareRules(subject: Subject, { rulesVersion }: LevelSnapshot, record: ContainerDocument): Found[] {
   const shown = record.approvalRules?.version ?? NO_RULES_VERSION;
   if (shown >= rulesVersion) return [];
   return [
     {
-      ...who,
+      ...subject,
       kind: "container_record_differs",
-      what: `the version of the approval rules in the ${who.of}'s record`,
+      what: `the version of the approval rules in the ${subject.of}'s record`,
       expected: `${String(rulesVersion)} at the least`,
       found: String(shown),
       advice: ADVICE.rules,

@@ -42,17 +42,17 @@ export function compareCards(
 
 function compareCard(payment: PaymentEntry, entries: readonly LedgerEntry[]): RailFinding[] {
   const { amountCents, id, rail, status, to } = payment;
-  const count = (wanted: LedgerEntry["status"]): number =>
-    entries.filter((entry) => entry.status === wanted).length;
+  const count = (expected: LedgerEntry["status"]): number =>
+    entries.filter((entry) => entry.status === expected).length;
   const isPaid = rail === "card" && (status === "approved" || status === "reversed");
-  const wanted = { captured: isPaid ? 1 : 0, reversed: isPaid && status === "reversed" ? 1 : 0 };
+  const expected = { captured: isPaid ? 1 : 0, reversed: isPaid && status === "reversed" ? 1 : 0 };
   const findings: RailFinding[] = [];
-  const isLess = count("captured") < wanted.captured || count("reversed") < wanted.reversed;
-  if (isLess || count("captured") !== wanted.captured || count("reversed") !== wanted.reversed) {
+  const isLess = count("captured") < expected.captured || count("reversed") < expected.reversed;
+  if (isLess || count("captured") !== expected.captured || count("reversed") !== expected.reversed) {
     findings.push({
       id,
       what: `the ${status} ${rail} payment and the processor's ledger`,
-      expected: `${String(wanted.captured)} captures, ${String(wanted.reversed)} reversals`,
+      expected: `${String(expected.captured)} captures, ${String(expected.reversed)} reversals`,
       found: entriesText(entries),
       mayBeInFlight: !isLess && (status === "pending" || status === "approved"),
     });
@@ -71,8 +71,8 @@ function compareCard(payment: PaymentEntry, entries: readonly LedgerEntry[]): Ra
 }
 
 function entriesText(entries: readonly LedgerEntry[]): string {
-  const count = (wanted: LedgerEntry["status"]): string =>
-    String(entries.filter((entry) => entry.status === wanted).length);
+  const count = (expected: LedgerEntry["status"]): string =>
+    String(entries.filter((entry) => entry.status === expected).length);
   return `${count("captured")} captures, ${count("reversed")} reversals`;
 }
 
@@ -99,7 +99,7 @@ export function compareWallets({
   const events = grouped(spent, ({ id }) => id);
   const paid = payments.filter(({ rail, status }) => rail === "wallet" && status === "approved");
   const names = new Map(payments.map(({ id }) => [keccak256(toBytes(id)), id]));
-  const wanted = new Set(paid.map(({ id }) => keccak256(toBytes(id))));
+  const paidIds = new Set(paid.map(({ id }) => keccak256(toBytes(id))));
   const findings: RailFinding[] = [];
   for (const { agentId, amountCents, hash, id, to } of paid) {
     const found = events.get(keccak256(toBytes(id))) ?? [];
@@ -129,7 +129,7 @@ export function compareWallets({
       });
   }
   for (const { hash, id, units } of spent) {
-    if (wanted.has(id)) continue;
+    if (paidIds.has(id)) continue;
     const what = `the chain's transaction ${hash} spent ${String(units)} units`;
     findings.push({
       id: names.get(id) ?? id,

@@ -20,11 +20,11 @@ import { paymentEntry } from "./sources.ts";
 import { addressOf, spentEvents } from "./chain-reader.ts";
 import type { WalletSources } from "./rails.ts";
 
-/** One call to an actor; one that is in no worker's memory is made anew from its history first. */
+/** One call to an actor; one that no worker has cached is replayed from its history first. */
 const ACTOR_MS = 20_000;
 /** Accounts in one answer of a ledger. */
 const ACCOUNTS_AT_ONCE = 250;
-/** A ledger is read anew where an account was dropped meanwhile, so often. */
+/** A ledger is read again where an account was dropped meanwhile, so often. */
 const READS_MAX = 10;
 const CHAIN_MS = 10_000;
 /** Ids in one query. */
@@ -83,12 +83,12 @@ export class SourceReader {
     focus: Focus | null,
     onAgent: () => void,
   ): Promise<OrganizationSources> {
-    const places = await this.#places(organizationId, focus);
-    const ids = await this.#projectIds(organizationId, focus, places);
+    const projectIdsByAgent = await this.#projectIdsByAgent(organizationId, focus);
+    const ids = await this.#projectIds(organizationId, focus, projectIdsByAgent);
     const ledgers = new Map(
       await mapConcurrently(ids, async (projectId) => [projectId, await this.#ledger(projectId)] as const),
     );
-    const agents = await mapConcurrently([...places], async ([agentId, projectId]) => {
+    const agents = await mapConcurrently([...projectIdsByAgent], async ([agentId, projectId]) => {
       const sources = await this.#agent(agentId, ledgers.get(projectId) ?? "lost");
       onAgent();
       return sources;
@@ -105,7 +105,10 @@ export class SourceReader {
   }
 
   /** Agents with the projects they are in. One whose record is lost is known by its payments. */
-  async #places(organizationId: string, focus: Focus | null): Promise<ReadonlyMap<string, string>> {
+  async #projectIdsByAgent(
+    organizationId: string,
+    focus: Focus | null,
+  ): Promise<ReadonlyMap<string, string>> {
     const { agents, transactions } = this.#collections;
     const some = focus === null ? null : { $in: [...focus.agentIds] };
     const [recorded, paying] = await Promise.all([
@@ -128,16 +131,16 @@ export class SourceReader {
   async #projectIds(
     organizationId: string,
     focus: Focus | null,
-    places: ReadonlyMap<string, string>,
+    projectIdsByAgent: ReadonlyMap<string, string>,
   ): Promise<readonly string[]> {
-    const named = [...places.values(), ...(focus?.projectIds ?? [])];
+    const named = [...projectIdsByAgent.values(), ...(focus?.projectIds ?? [])];
     if (focus !== null) return [...new Set(named)];
     const { projects } = this.#collections;
     const recorded = await projects.find({ organizationId }, { projection: { _id: 1 } }).toArray();
     return [...new Set([...recorded.map(({ _id }) => _id), ...named])];
   }
 
-  /** How many agents there are to be asked, for a progress line. */
+  /** How many agents there are to read, for a progress line. */
   countAgents(organizationId: string): Promise<number> {
     return this.#collections.agents.countDocuments({ organizationId });
   }

@@ -88,14 +88,14 @@ interface RepairedIn {
   readonly organizationId: string;
 }
 
-/** Before anything is looked at: a repair that could not leave its entry is not made. */
+/** Before anything is read: no repair is made without its audit entry. */
 async function repairKey(db: Db, env: NodeJS.ProcessEnv): Promise<MasterKey> {
   const masterKey = await requireMasterKey(env);
   await verifyMasterKey(db, masterKey);
   return masterKey;
 }
 
-/** What could not be repaired may have been a consequence of what could: it is looked at again. */
+/** What could not be repaired may have been a consequence of what could: it is compared again. */
 async function repaired(
   { db, masterKey, organizationId }: RepairedIn,
   run: OrganizationRun,
@@ -125,7 +125,7 @@ class OrganizationRun {
     const sources = await this.#reader.sources(this.#organizationId, null, () => {
       asked += 1;
       if (asked % AGENTS_PER_PROGRESS === 0 || asked === total)
-        this.#say(`${String(asked)} of ${String(total)} agents asked`);
+        this.#say(`${String(asked)} of ${String(total)}agents read`);
     });
     refuseSilence(sources.agents);
     const differences = await this.certain(differencesIn(sources));
@@ -154,7 +154,7 @@ class OrganizationRun {
     const end = Date.now() + this.#options.patienceMs;
     for (let pauseMs = RECHECK_MIN_MS; suspects.length > 0; pauseMs *= 2) {
       const isLast = Date.now() + pauseMs >= end;
-      this.#say(`${String(suspects.length)} differences are looked at again`);
+      this.#say(`${String(suspects.length)} differences are checked again`);
       await sleep(Math.max(0, Math.min(pauseMs, end - Date.now())));
       const known = new Set(suspects.map(signatureOf));
       const focus = focusOn(suspects);

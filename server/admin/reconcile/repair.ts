@@ -12,8 +12,8 @@ export interface Repaired {
 }
 
 /**
- * Writes records as the actors had them, once for each record however much of it differs. Never over a later revision, so
- * that nothing is undone which an agent has done meanwhile. Answers what was done, and what nobody could do anything about.
+ * Writes records as the actors had them, once for each record however much of it differs. Never over a later revision, so that
+ * nothing is undone which an agent has done meanwhile. Returns what was repaired, and what could not be repaired.
  */
 export async function repairAll(
   db: Db,

@@ -41,7 +41,7 @@ export interface SpentEvent {
   readonly hash: Hash;
 }
 
-/** What there is of an agent. Its actor and its account were asked for before its records were read. */
+/** What there is of an agent. Its actor and its account were read before its records. */
 export interface AgentSources {
   readonly agentId: string;
   /** `lost`: there is no such actor; `silent`: it did not answer. */
@@ -62,7 +62,7 @@ export interface LedgerSource {
   readonly accounts: ReadonlyMap<string, AccountSnapshot>;
 }
 
-/** A project. Its ledger was asked before its records were read. */
+/** A project. Its ledger was read before its records. */
 export interface ProjectSources {
   readonly organizationId: string;
   readonly projectId: string;

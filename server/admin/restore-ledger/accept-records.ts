@@ -19,7 +19,7 @@ export interface AcceptOptions {
 /** What the records of an agent lack that its project's ledger has. */
 export interface Lacking {
   readonly agentId: string;
-  /** Null: the agent has no record, so that nobody can pay by it. */
+  /** Null: the agent has no record, so it can't pay. */
   readonly payments: number | null;
 }
 

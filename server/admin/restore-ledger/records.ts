@@ -22,14 +22,14 @@ import { mapConcurrently } from "../reconcile/map-concurrently.ts";
 
 /** What is read of a project whose ledger is lost. */
 
-/** One call to an actor; one that is in no worker's memory is made anew from its history first. */
+/** One call to an actor; one that no worker has cached is replayed from its history first. */
 const ACTOR_MS = 20_000;
 /** Ids in one query. */
 const IDS_AT_ONCE = 1_000;
 
 /**
- * Of what was written so shortly before the last record, it is not known whether it was told of, too: it is told again, which is free.
- * At most so much, the newest.
+ * Of what was written so shortly before the last record, it is unknown whether it was published, too: it is published again,
+ * which is idempotent. At most so much, the newest.
  */
 const UNCONFIRMED_MS = 60_000;
 const UNCONFIRMED_MAX = 500;
@@ -133,13 +133,13 @@ function accountOf(
 ): RecordedAccount {
   const { _id: agentId, accountRevision, key, lifecycle, name, policy, policyVersion, teamId } = agent;
   const newest = actor !== null && actor.revision >= agent.revision ? actor : null;
-  const told = actor !== null && actor.statusRevision > accountRevision ? actor.status : lifecycle;
+  const status = actor !== null && actor.statusRevision > accountRevision ? actor.status : lifecycle;
   return {
     agentId,
     teamId,
     name: newest?.profile.name ?? name,
     keyId: newest === null ? (key?.id ?? null) : newest.access.activeKeyId,
-    status: told === "paused" ? "paused" : "active",
+    status: status === "paused" ? "paused" : "active",
     isArchived: agent.archivedAt !== null || (actor !== null && actor.archivedAt !== null),
     agentRevision: actor?.revision ?? agent.revision,
     policy,
@@ -158,8 +158,10 @@ async function askActors(
   temporal: Client,
   agents: readonly AgentDocument[],
 ): Promise<ReadonlyMap<string, AgentStateView>> {
-  const asked = agents.filter(({ archivedAt, walletDetached }) => archivedAt === null || !walletDetached);
-  const answers = await mapConcurrently(asked, async ({ _id: agentId }) => {
+  const approvalIds = agents.filter(
+    ({ archivedAt, walletDetached }) => archivedAt === null || !walletDetached,
+  );
+  const answers = await mapConcurrently(approvalIds, async ({ _id: agentId }) => {
     const handle = temporal.workflow.getHandle(agentWorkflowId(agentId));
     try {
       return await temporal.withDeadline(Date.now() + ACTOR_MS, () =>
@@ -182,13 +184,13 @@ interface OfAgent {
 
 async function readPayments(
   collections: Collections,
-  place: { readonly organizationId: string; readonly projectId: string },
+  project: { readonly organizationId: string; readonly projectId: string },
 ): Promise<{ readonly of: ReadonlyMap<string, OfAgent>; readonly opened: readonly TransactionDocument[] }> {
   const of = new Map<string, OfAgent>();
   const openIds: string[] = [];
   const recent: { readonly id: string; readonly at: number }[] = [];
   const unreadable: string[] = [];
-  for await (const record of collections.transactions.find<Counted>(place, { projection: COUNTED })) {
+  for await (const record of collections.transactions.find<Counted>(project, { projection: COUNTED })) {
     const { _id, agentId, approvalId, createdAt, ledgerState, recordedAt, teamId, ...rest } = record;
     if (ledgerState === undefined) {
       unreadable.push(_id);
@@ -229,8 +231,8 @@ async function wholePayments(
   const unapproved: string[] = [];
   for (let at = 0; at < ids.length; at += IDS_AT_ONCE) {
     const records = await transactions.find({ _id: { $in: ids.slice(at, at + IDS_AT_ONCE) } }).toArray();
-    const asked = records.flatMap(({ approvalId }) => approvalId ?? []);
-    const found = await approvals.find({ _id: { $in: asked } }).toArray();
+    const approvalIds = records.flatMap(({ approvalId }) => approvalId ?? []);
+    const found = await approvals.find({ _id: { $in: approvalIds } }).toArray();
     const approvalOf = new Map(found.map((approval) => [approval._id, approval]));
     for (const record of records) {
       const approval = record.approvalId === null ? null : (approvalOf.get(record.approvalId) ?? null);
@@ -268,9 +270,11 @@ function notesOn(
   const behind = agents.filter(({ _id, revision }) => (actors.get(_id)?.revision ?? revision) < revision);
   const actorless = agents.filter(({ _id, archivedAt }) => archivedAt === null && !actors.has(_id));
   return [
-    ...orphans.map((id) => `${id} is open, and its agent has no record: nobody sees to it. Ask its rail.`),
+    ...orphans.map(
+      (id) => `${id} is open, and its agent has no record: nothing will execute it. Check its rail.`,
+    ),
     ...behind.map(
-      ({ _id }) => `Agent ${_id} has an actor that is behind its record, from a backup: mint its key anew.`,
+      ({ _id }) => `Agent ${_id} has an actor that is behind its record, from a backup: mint a new key.`,
     ),
     ...actorless.map(
       ({ _id }) => `Agent ${_id} has no actor: it pays by the key that its record has, and can be paused.`,

@@ -30,7 +30,7 @@ export interface RestoreOptions {
 }
 
 /**
- * What the lost ledger gave leave to send is begun within 1.25 s, and written down by whoever sends it within 5 s after that. Only then are
+ * What the lost ledger gave leave to send is begun within 1.25 s, and recorded by its sender within 5 s after that. Only then are
  * the records all that is known.
  */
 const QUIET_MS = 10_000;
@@ -47,7 +47,7 @@ export interface Restored {
   readonly droppedAccounts: number;
   readonly caps: number;
   readonly totals: Totals;
-  /** Payments that are seen to again, by what becomes of them. */
+  /** Payments that are executed again, by outcome. */
   readonly open: Readonly<Record<"held" | "sending" | "following" | "done", number>>;
   readonly notes: readonly string[];
   /** What no record says. */
@@ -57,7 +57,7 @@ export interface Restored {
 }
 
 /**
- * `restore-ledger`: starts the ledger of a project anew, as the records have it, where it was ended by hand or lost with its engine. One
+ * `restore-ledger`: restarts the ledger of a project from its records where it was ended by hand or lost with its engine. One
  * that runs from a backup, behind its records, it ends first; it refuses while another runs.
  */
 export const restoreLedger = (env: NodeJS.ProcessEnv, options: RestoreOptions): Promise<Restored> =>
@@ -71,7 +71,7 @@ export async function restoreLedgerOn(
 ): Promise<Restored> {
   const { db, temporal } = connections;
   const { isConfirmed, onProgress, projectId } = options;
-  // Before anything is looked at: what could not leave its entry is not begun.
+  // Before anything is read: nothing is begun without its audit entry.
   const masterKey = isConfirmed ? await requireMasterKey(env) : null;
   if (masterKey !== null) await verifyMasterKey(db, masterKey);
   const project = await collectionsOf(db).projects.findOne({ _id: projectId });
@@ -92,7 +92,7 @@ export async function restoreLedgerOn(
   return { ...found, isDone: true, differences };
 }
 
-/** How the engine has the lost ledger, once nobody acts any more on what it has decided. */
+/** The engine's status of the lost ledger, once all its leases have expired. */
 async function lostLedger(
   { db }: Connections,
   actors: TemporalActors,
@@ -129,7 +129,7 @@ async function stateOf(actors: TemporalActors, projectId: string): Promise<Ledge
   }
 }
 
-/** Waits until nobody acts any more on what a ledger has decided that ended then. */
+/** Waits until all leases of a ledger that ended then have expired. */
 async function untilQuiet(endedAt: number, onProgress: (line: string) => void): Promise<void> {
   if (Date.now() - endedAt >= LONG_AGO_MS) return;
   onProgress(`${String(QUIET_MS / 1_000)} s until nothing is under way any more`);
@@ -188,8 +188,8 @@ const entryOf = (
 
 const NOT_KNOWN: readonly string[] = [
   "Payments that were decided, and that whoever was to send them died before writing down. A rail that has one has no record of it: the comparison names it (card_ledger_differs, chain_differs). It counts under no limit, and its idempotency key pays again: stop its agent first.",
-  "Decisions of people that nobody wrote down: nobody was answered them. What was approved so waits again.",
+  "Decisions of people that were not recorded: their requests got no response. Payments that were approved so are on hold again.",
   "A budget or policy whose change was not answered: some of its agents may have it already.",
   "Payments that were withdrawn by an emergency stop of an agent that was resumed since: they go on. Those of archived agents are withdrawn unless their rail has them.",
-  "First answers to management requests: one that the engine brings again is judged anew.",
+  "Cached replies to management requests: one that the engine repeats is judged again.",
 ];

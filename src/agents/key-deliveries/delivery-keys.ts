@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { clearDrafts, destroyFile, errnoOf, obtainFile, readIfThere } from "../../lib/durable-files.ts";
 
 /**
- * Where the keys lie that seal agents' first keys while they may be delivered again: outside of
- * MongoDB, one for each agent, and gone for good when its window is over. MongoDB keeps what was once written to it, in its
- * log of operations for one, longer than any window; without this key that is noise.
+ * Where the keys are stored that seal agents' first keys while they may be delivered again: outside of MongoDB, one for each
+ * agent, and gone for good when its window is over. MongoDB keeps what was once written to it, in its log of operations for one,
+ * longer than any window; without this key that is noise.
  */
 export interface DeliveryKeys {
   /** The agent's, made at the first call; all later ones, by whichever process, give the same. */
@@ -61,7 +61,7 @@ export class DeliveryKeyFiles implements DeliveryKeys {
     return this.#reaching(() => readIfThere(join(this.#folder, nameOf(agentId))));
   }
 
-  /** Drafts that a kill left go with it: at the start that followed the kill they may have been too young to tell. */
+  /** Drafts that a kill left go with it: at the start that followed the kill they may have been too recent to be recognized as such. */
   destroy(agentId: string): Promise<void> {
     return this.#reaching(async () => {
       await destroyFile(this.#folder, nameOf(agentId), SIZE_BYTES);

@@ -6,10 +6,9 @@ import { readOrCreateSetting, settingsOf } from "../../secrets/settings.ts";
 const FOLDER_SETTING = "key-delivery-folder";
 
 /**
- * Opens the folder of the keys that seal agents' first keys, and holds it against the one that the database's other servers
- * and workers use: with two of them, a key could not be delivered again by every server, and not be destroyed by every
- * worker. A service whose database is its own shares it with nobody, and takes the folder that it is given. Throws
- * `ConfigError`.
+ * Opens the folder of the keys that seal agents' first keys, and holds it against the one that the database's other servers and
+ * workers use: with two of them, a key could not be delivered again by every server, and not be destroyed by every worker. A
+ * service with an embedded database does not share it, and takes the folder that it is given. Throws `ConfigError`.
  */
 export async function openDeliveryKeys(
   db: Db,

@@ -54,7 +54,7 @@ export class KeyDeliveries {
     ]);
     const sealed = delivery?.sealed ?? null;
     if (sealed === null || deliveryKey === null) return null;
-    // Reading took its time, and somebody may have been told meanwhile that the key is delivered no more.
+    // The read took time, and a response may have said meanwhile that the key is no longer deliverable.
     if (!isDeliverable(until.getTime(), clock().getTime())) return null;
     try {
       return new Sealer(this.#sealingKey(deliveryKey, idempotencyKey)).open(PURPOSE, agentId, sealed);

@@ -5,7 +5,7 @@ import type { DeliveryKeys } from "./delivery-keys.ts";
 
 const DUPLICATE_KEY = 11_000;
 
-/** Looks at a create's record; each time it turns out to have been written in between. */
+/** Reads of a create's record; each retry means that it was written in between. */
 const READS_MAX = 3;
 
 /** The ends of the windows in which first keys are delivered again. */
@@ -28,7 +28,7 @@ export class MongoDeliveryWindows implements DeliveryWindows {
     // What seals it goes first: should the rest have to be repeated, the sealed key can't be opened any more.
     await this.#keys.destroy(agentId);
     const end = await this.#conclude(agentId);
-    // A create that was late may have made it anew meanwhile; from now on none of them can commit.
+    // A late create may have recreated it meanwhile; from now on none of them can commit.
     await this.#keys.destroy(agentId);
     return end;
   }

@@ -65,8 +65,8 @@ export class AnchorFile {
       const { size } = await file.stat();
       const last = Buffer.alloc(1);
       if (size > 0) await file.read(last, 0, 1, size - 1);
-      const wasTorn = size > 0 && last.toString() !== NEW_LINE;
-      await file.appendFile(`${wasTorn ? NEW_LINE : ""}${JSON.stringify(entry)}${NEW_LINE}`);
+      const wasTruncated = size > 0 && last.toString() !== NEW_LINE;
+      await file.appendFile(`${wasTruncated ? NEW_LINE : ""}${JSON.stringify(entry)}${NEW_LINE}`);
       await file.sync();
       if (size === 0) await syncFolder(dirname(this.path));
     } finally {
@@ -100,12 +100,12 @@ function parsed(text: string): ReadLine["line"] {
     const result = line.safeParse(JSON.parse(text));
     return result.success ? result.data : "unreadable";
   } catch {
-    return isTorn(text) ? "torn" : "unreadable";
+    return isTruncated(text) ? "torn" : "unreadable";
   }
 }
 
 /** What a crash leaves of a line: a beginning, so its first brace is never closed. */
-function isTorn(text: string): boolean {
+function isTruncated(text: string): boolean {
   let depth = 0;
   // Texts with what is escaped in them are looked over as one; the last may be open.
   for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*(?:"|\\?$)|[{}[\]]|[^"{}[\]]+/g)) {

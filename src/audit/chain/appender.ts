@@ -17,17 +17,17 @@ import {
   positionedEntry,
 } from "../../store/audit-documents.ts";
 
-/** The audit log does not take an entry now. What it was about may have been done; the entry can be told again. */
+/** The audit log does not take an entry now. The operation may have been done; the append can be repeated. */
 export class AuditLogUnavailable extends Error implements Unavailable {
   override readonly name = "AuditLogUnavailable";
   readonly isUnavailable = true;
 }
 
-/** Where whoever has something to tell the audit log does so. */
+/** The interface for appending to the audit log. */
 export interface AuditLog {
   /**
    * Puts a record at its organization's chain, once for its `entryKey`, and is done when a majority has it in its journal.
-   * `soon`: it may wait a moment for others. Throws when that could not be had; the same record may then be told again.
+   * `soon`: it may wait a moment for others. Throws when that could not be had; the same record may then be appended again.
    */
   append(record: AuditRecord, when?: "now" | "soon"): Promise<void>;
 }
@@ -38,22 +38,23 @@ const BATCH_MAX = 500;
 const WAITING_MAX = 5_000;
 /**
  * How long what is not urgent waits for others to go with, and how many do not wait any longer. An insert costs as much as a
- * dozen entries; but a payment stays open in its actor until it is told, so that more of them cost the busy ones more than they save.
+ * dozen entries; but a payment stays open in its ledger until it is appended, so that more of them cost the busy ones more than
+ * they save.
  */
 const LINGER_MS = 250;
 const LINGERING_MAX = 25;
 /** Rounds against other processes that append to the same chain; in each of them one gets its entries in. */
 const ROUNDS_MAX = 200;
-/** Who has lost a round waits so long at the most before the next, at random: so nobody loses all of them. */
+/** Who has lost a round waits so long at the most before the next, at random: so no process loses all of them. */
 const AFTER_LOST_ROUND_MAX_MS = 20;
-/** How long one batch may take; whoever waits has been answered by then. */
+/** How long one batch may take; waiting calls have been answered by then. */
 const BATCH_MS = 10_000;
 /** Chains whose ends are remembered at once; others cost a look. */
 const CACHED_HEADS_MAX = 10_000;
 
-/** Whoever has told something, and waits until all of it is in the chain. */
+/** A caller that has appended records, and waits until all of them are in the chain. */
 interface Waiting {
-  /** Made when its turn comes: what waits for others is not to lie about in memory, a payment's for each of many. */
+  /** Made when it is appended, to save memory while it waits. */
   readonly records: () => readonly AuditRecord[];
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
@@ -78,10 +79,10 @@ interface Chain {
 }
 
 /**
- * Appends to the chains, any number of processes at once, without a lock. Entries that wait are linked in memory behind the
- * last known head and go together in one ordered insert. Each has its sequence for a place, and a place is taken once: who
- * comes second is refused there, looks where the chain has got to, and links what is left anew. An ordered insert stops at
- * its first refusal, so what went in before is a part of the chain from its beginning: no gap and no fork, whoever dies where.
+ * Appends to the chains, any number of processes at once, without a lock. Entries that wait are linked in memory behind the last
+ * known head and go together in one ordered insert. Each entry's id is its position in the chain, and unique: on a conflict the
+ * appender reads the chain's head, and links the remaining entries again. An ordered insert stops at its first refusal, so what
+ * went in before is a part of the chain from its beginning: no gap and no fork, wherever a process dies.
  */
 export class AuditAppender implements AuditLog {
   readonly #log: Collection<AuditDocument>;
@@ -210,9 +211,9 @@ export class AuditAppender implements AuditLog {
   }
 
   /**
-   * What is in the chain by now, by this insert's first part or by somebody else's telling of it, is done. Only a genuine
-   * entry in its place says so: keys can be foreseen, and whoever can write to the database could keep an entry out of the
-   * log by a document under its key. Whoever tells of that one is refused, and tells again.
+   * What is in the chain by now, by this insert's first part or by somebody else's telling of it, is done. Only a genuine entry
+   * in its place says so: keys can be foreseen, and whoever can write to the database could keep an entry out of the log by a
+   * document under its key. Its caller gets an error, and appends again.
    */
   async #withoutThoseThere(organizationId: string, open: readonly Open[]): Promise<Open[]> {
     const entryKey = { $in: open.map(({ record }) => record.entryKey) };
@@ -231,7 +232,7 @@ export class AuditAppender implements AuditLog {
   }
 }
 
-/** What somebody has told. What can't be made is refused to who told it, and to nobody else. */
+/** A record to append. One that is invalid is rejected for its own caller only. */
 function recordsOf(waiter: Waiting): Open[] {
   try {
     const records = waiter.records();

@@ -31,10 +31,10 @@ export interface AnchorsRead {
   readonly missing: readonly string[];
   readonly transactions: readonly AnchorTransaction[];
   /** Beginnings of lines, as a crash leaves them. */
-  readonly torn: readonly number[];
+  readonly tornLines: readonly number[];
   /** Lines that are none. */
   readonly unreadable: readonly number[];
-  /** Lines that somebody without the service's key has written or changed. */
+  /** Lines that were written or changed without the service's key. */
   readonly forged: readonly number[];
 }
 
@@ -43,9 +43,9 @@ export async function readAnchors(file: AnchorFile, seal: AuditSeal): Promise<An
   const byOrganization = new Map<string, Map<number, string[]>>();
   const [roots, named] = [new Set<string>(), new Set<string>()];
   const transactions: AnchorTransaction[] = [];
-  const [torn, unreadable, forged] = [[] as number[], [] as number[], [] as number[]];
+  const [tornLines, unreadable, forged] = [[] as number[], [] as number[], [] as number[]];
   for await (const { line, number } of file.lines()) {
-    if (line === "torn") torn.push(number);
+    if (line === "torn") tornLines.push(number);
     else if (line === "unreadable") unreadable.push(number);
     else if (!isGenuine(line, seal)) forged.push(number);
     else if (line.kind === "transaction") transactions.push(line);
@@ -57,7 +57,7 @@ export async function readAnchors(file: AnchorFile, seal: AuditSeal): Promise<An
   }
   const unnamed = [...roots].filter((root) => !named.has(root));
   const missing = [...named].filter((root) => !roots.has(root));
-  return { byOrganization, roots, unnamed, missing, transactions, torn, unreadable, forged };
+  return { byOrganization, roots, unnamed, missing, transactions, tornLines, unreadable, forged };
 }
 
 const isGenuine = (line: AnchorLine, seal: AuditSeal): boolean =>
@@ -119,7 +119,7 @@ async function* walk(
   for await (const document of entries) {
     onEntry();
     const placed = positionedEntry(document);
-    // What has no place in any chain was put there by somebody else.
+    // Documents without a position in any chain were not written by this service.
     const organizationId = placed?.organizationId ?? chainNamedBy(document);
     if (current !== null && current.organizationId !== organizationId) {
       yield reportOf(current.organizationId, current.verifier);

@@ -62,5 +62,5 @@ function accessErrors(access: Access): ErrorCode[] {
   ];
 }
 
-/** Whether what it acts on lies in a container, so that a key's binding can leave it outside. */
+/** Whether its resource is in a container, so that it can be outside of a key's binding. */
 const lies = ({ subject }: ManagementAccess): boolean => subject !== "none" && subject !== "list";

@@ -64,7 +64,7 @@ const SOMEWHERE = {
     },
   },
   "set-cookie": {
-    description: "The session's tokens, if the page asked for cookies.",
+    description: "The session's tokens, if the page requested cookies.",
     required: false,
     schema: { type: "string" },
   },

@@ -38,14 +38,14 @@ const rank = z.object({ role });
 
 /** Only an owner makes owners; giving somebody more than a member's role needs step-up. */
 function inviteRequirements(body: unknown): PersonRequirements | null {
-  const asked = rank.safeParse(body);
-  if (!asked.success || asked.data.role === "member") return null;
-  return { role: asked.data.role === "owner" ? "owner" : "admin", stepUp: true };
+  const parsed = rank.safeParse(body);
+  if (!parsed.success || parsed.data.role === "member") return null;
+  return { role: parsed.data.role === "owner" ? "owner" : "admin", stepUp: true };
 }
 
 function roleChangeRequirements(body: unknown): PersonRequirements | null {
-  const asked = rank.safeParse(body);
-  return asked.success && asked.data.role === "owner" ? { role: "owner", stepUp: true } : null;
+  const parsed = rank.safeParse(body);
+  return parsed.success && parsed.data.role === "owner" ? { role: "owner", stepUp: true } : null;
 }
 
 const invites: ManagementAccess<"never", "none"> = {

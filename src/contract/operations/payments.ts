@@ -73,7 +73,7 @@ const walletPayment = z.strictObject({ ...wallet, ...shared, purpose, idempotenc
 
 const railOf = z.object({ rail });
 
-/** The scope that a payment needs is its rail's, and it is asked for before anything else of the body is looked at. */
+/** The scope that a payment needs is its rail's, and it is checked before anything else of the body. */
 function railTool(body: unknown): "create_card_payment" | "create_wallet_payment" | null {
   const named = railOf.safeParse(body);
   if (!named.success) return null;

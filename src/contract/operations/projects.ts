@@ -11,7 +11,7 @@ const params = z.strictObject({ id: uuid });
 const answer = z.strictObject({ project });
 
 const named = { name, description: description.nullable().optional() };
-const looks = { color: color.nullable().optional(), logo: logo.nullable().optional() };
+const branding = { color: color.nullable().optional(), logo: logo.nullable().optional() };
 
 export const createProject = define({
   summary: "Create a project",
@@ -23,7 +23,7 @@ export const createProject = define({
   access: manages("projects:write", "newProject", { role: "admin" }),
   rate: "standard",
   http: { method: "post", path: "/v1/projects", successStatus: 201 },
-  body: z.strictObject({ ...named, ...looks, idempotencyKey: idempotencyKey.optional() }),
+  body: z.strictObject({ ...named, ...branding, idempotencyKey: idempotencyKey.optional() }),
   output: answer,
   errors: CREATE_ERRORS,
 });
@@ -75,7 +75,7 @@ export const updateProject = define({
   rate: "standard",
   http: { method: "patch", path: "/v1/projects/:id", successStatus: 200 },
   params,
-  body: z.strictObject({ name: name.optional(), description: named.description, ...looks }),
+  body: z.strictObject({ name: name.optional(), description: named.description, ...branding }),
   output: answer,
   errors: ["NOT_FOUND", "CONTAINER_ARCHIVED"],
 });

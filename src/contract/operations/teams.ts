@@ -11,7 +11,7 @@ const params = z.strictObject({ id: uuid });
 const answer = z.strictObject({ team });
 
 const named = { name, description: description.nullable().optional() };
-const looks = { color: color.nullable().optional(), logo: logo.nullable().optional() };
+const branding = { color: color.nullable().optional(), logo: logo.nullable().optional() };
 
 export const createTeam = define({
   summary: "Create a team",
@@ -26,7 +26,7 @@ export const createTeam = define({
   http: { method: "post", path: "/v1/teams", successStatus: 201 },
   body: z.strictObject({
     ...named,
-    ...looks,
+    ...branding,
     projectId: uuid.optional(),
     idempotencyKey: idempotencyKey.optional(),
   }),
@@ -84,7 +84,7 @@ export const updateTeam = define({
   rate: "standard",
   http: { method: "patch", path: "/v1/teams/:id", successStatus: 200 },
   params,
-  body: z.strictObject({ name: name.optional(), description: named.description, ...looks }),
+  body: z.strictObject({ name: name.optional(), description: named.description, ...branding }),
   output: answer,
   errors: ["NOT_FOUND", "CONTAINER_ARCHIVED"],
 });

@@ -2,7 +2,7 @@ import type { AgentTool } from "../tool-names.ts";
 import { PAGED, PAGING, STATUSES } from "./shared.ts";
 import type { ToolText } from "./types.ts";
 
-/** The tools of the agent band as the model reads them that spends. */
+/** The tools of the agent toolset as the model reads them that spends. */
 
 const HELD =
   "`pending` with an approval: not paid yet. A person decides at approvalUrl, until approval.expiresAt (by " +

@@ -1,4 +1,4 @@
-/** What a model is told of a band before its tools: what holds for all of them. */
+/** The instructions that a model gets for a toolset before its tools: what holds for all of them. */
 export const INSTRUCTIONS = {
   agent:
     "You spend your organization's money, within limits that people set and you cannot change. Amounts are " +

@@ -4,7 +4,7 @@ import { BUDGET_TOOLS } from "./budgets.ts";
 import { IDS, PAGED, PAGING, STATUSES } from "./shared.ts";
 import type { ToolText } from "./types.ts";
 
-/** The tools of the management band as the model reads them that provisions and supervises agents. */
+/** The tools of the management toolset as the model reads them that provisions and supervises agents. */
 
 const CREATE_KEY =
   "A new random value (a UUID) for each create, stored before the call; the same one only to repeat a call.";

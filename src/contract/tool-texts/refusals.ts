@@ -1,10 +1,10 @@
 import type { ErrorCode } from "../../domain/errors.ts";
-import type { AgentTool, Band, ManagementTool } from "../tool-names.ts";
+import type { AgentTool, Toolset, ManagementTool } from "../tool-names.ts";
 import type { RefusalText } from "./types.ts";
 
 /**
- * What refusals mean in the words of a band, and what its model had better do next. A tool's own text comes before its
- * band's, and that before what both say; each may say only one half anew.
+ * What refusals mean in the words of a toolset, and what its model had better do next. A tool's own text comes before its
+ * toolset's, and that before what both say; each may say only one half anew.
  */
 
 type Texts = Readonly<Partial<Record<ErrorCode, Partial<RefusalText>>>>;
@@ -266,11 +266,11 @@ const TOOLS: Readonly<Partial<Record<AgentTool | ManagementTool, Texts>>> = {
   set_team_approval_rules: { ...containerTexts("team"), ...replaced("get_team_approval_rules") },
 };
 
-const BANDS: Readonly<Record<Band, Texts>> = { agent: AGENT, management: MANAGEMENT };
+const TOOLSETS: Readonly<Record<Toolset, Texts>> = { agent: AGENT, management: MANAGEMENT };
 
-/** What a refusal means and what to do next, to a model of the band that called the tool; null where nothing was written. */
-export function refusalText(band: Band, tool: string, code: ErrorCode): RefusalText | null {
+/** What a refusal means and what to do next, to a model of the toolset that called the tool; null where nothing was written. */
+export function refusalText(toolset: Toolset, tool: string, code: ErrorCode): RefusalText | null {
   const own = Object.entries(TOOLS).find(([name]) => name === tool)?.[1];
-  const { next, what } = { ...BOTH[code], ...BANDS[band][code], ...own?.[code] };
+  const { next, what } = { ...BOTH[code], ...TOOLSETS[toolset][code], ...own?.[code] };
   return what === undefined || next === undefined ? null : { what, next };
 }

@@ -1,4 +1,4 @@
-/** What the tools of both bands say alike. */
+/** What the tools of both toolsets say alike. */
 
 export const PAGING = {
   limit: "The maximum number of results.",

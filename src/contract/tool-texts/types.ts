@@ -11,7 +11,7 @@ export interface ToolText {
   readonly results: Readonly<Record<string, string>>;
 }
 
-/** What a refusal means in the words of a band, and what its model had better do next; a sentence or two each. */
+/** What a refusal means in the words of a toolset, and what its model had better do next; a sentence or two each. */
 export interface RefusalText {
   readonly what: string;
   readonly next: string;

@@ -33,7 +33,7 @@ export const initialAccess = (first: FirstKey): AgentAccess => ({
 });
 
 /**
- * Whether a replay of the create may deliver the key again. Asked by whoever would deliver it, at that moment: the
- * timer that erases the sealed key is not relied on.
+ * Whether a replay of the create may deliver the key again. Checked at the moment of delivery: the timer that erases the sealed
+ * key is not relied on.
  */
 export const isDeliverable = (deliverableUntil: number, now: number): boolean => now < deliverableUntil;

@@ -16,9 +16,9 @@ export type ArchiveRefusalCode =
   "MACHINE_ARCHIVE_DENIED" | "KEY_STILL_DELIVERABLE" | "KEY_DELIVERY_UNPROVEN" | "BALANCE_UNVERIFIABLE";
 
 /**
- * Why an organization's key may not archive the agent; null: it may. In the order that callers are promised, the first
- * that fails answers: what can never change comes before what a retry may mend, but for the balance, which is looked at
- * last. A person may always. An agent pays only after the first use of its key, so one that was never used has no activity.
+ * Why an organization's key may not archive the agent; null: it may. In the order that callers are promised, the first that fails
+ * answers: what can never change comes before what a retry may mend, but for the balance, which is checked last. A person may
+ * always. An agent pays only after the first use of its key, so one that was never used has no activity.
  */
 export function machineArchiveRefusal(
   { access }: Pick<AgentState, "access">,

@@ -3,7 +3,7 @@ import { type AgentAccess, type FirstKey, initialAccess } from "./access.ts";
 
 export type AgentLifecycle = "active" | "paused" | "archived";
 
-/** Whose an agent is, where it is, and what it is called; copied into what is written of it and of its payments. */
+/** An agent's organization, project, team and name; copied into its records and those of its payments. */
 export interface AgentProfile {
   readonly organizationId: string;
   readonly projectId: string;
@@ -46,7 +46,7 @@ export const initialAgentState = (profile: AgentProfile, firstKey: FirstKey, now
   statusRevision: 0,
   archivedAt: null,
   walletDetached: false,
-  // Whoever creates the agent writes its first record, and opens its account.
+  // The create writes the agent's first record, and opens its account.
   revision: 1,
   confirmedRevision: 1,
   ledgerRevision: 1,

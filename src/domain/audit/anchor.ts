@@ -1,7 +1,7 @@
 import { canonicalJson } from "./canonical.ts";
 import type { AuditHead, AuditSeal } from "./entry.ts";
 
-/** An anchor: the ends of chains, written down where whoever can write to the database can't. */
+/** An anchor: the heads of chains, written where a writer of the database has no access. */
 
 export interface AnchoredHead extends AuditHead {
   readonly organizationId: string;
@@ -74,7 +74,7 @@ export function anchorOf({ at, follows, heads, writer }: NewAnchor, seal: AuditS
   return { ...content, root, mac: seal.mac(root) };
 }
 
-/** Whether an anchor is as it was written, by somebody with the service's key. */
+/** Whether an anchor is as it was written with the service's key. */
 export function isGenuineAnchor({ mac, root, ...content }: Anchor, seal: AuditSeal): boolean {
   return seal.hash(canonicalJson(content)) === root && seal.mac(root) === mac;
 }

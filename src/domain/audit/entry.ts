@@ -24,7 +24,7 @@ export interface AuditOrigin {
 
 /** What is to be kept of something that was done, before it has its place in the chain. */
 export interface AuditRecord {
-  /** Whose chain it is in. */
+  /** The organization of its chain. */
   readonly organizationId: string;
   /** Unique in the chain: a repeated append of the same thing is one entry. */
   readonly entryKey: string;
@@ -36,7 +36,7 @@ export interface AuditRecord {
   readonly resource: { readonly type: string; readonly id: string | null };
   /** Null where the request that led to it is not known, as for decisions of an actor. */
   readonly from: AuditOrigin | null;
-  /** How it was answered: the HTTP status (null: nobody was), and the code of a refusal. */
+  /** The response: the HTTP status (null: none), and the code of a refusal. */
   readonly result: { readonly status: number | null; readonly code: string | null };
   /** What was changed, where it is a policy: as it was and as it is. */
   readonly before: AuditValue;
@@ -81,7 +81,7 @@ export function hashedText(fields: Readonly<Record<string, unknown>>): string {
   return canonicalJson(content);
 }
 
-/** Whether whoever wrote an entry had the service's key, and nobody has changed it since. */
+/** Whether an entry was written with the service's key, and is unchanged since. */
 export function isSealed(fields: Readonly<Record<string, unknown>>, seal: AuditSeal): boolean {
   const hash = seal.hash(hashedText(fields));
   return fields["hash"] === hash && fields["mac"] === seal.mac(hash);

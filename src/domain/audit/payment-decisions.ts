@@ -12,9 +12,9 @@ const BY_THE_RAIL: ReadonlySet<DenialCode> = new Set<DenialCode>([
 ]);
 
 /**
- * Everything that was decided on a payment by now: by its policies at first, by whoever resolved it while it was on hold, by
- * the policies once more after that. It follows from the payment alone, at whichever of its later revisions it is published, so
- * what one publisher missed the next one writes, under the same keys.
+ * Everything that was decided on a payment by now: by policy at first, by the person who resolved the hold, by policy once more
+ * after that. It follows from the payment alone, at whichever of its later revisions it is published, so what one publisher
+ * missed the next one writes, under the same keys.
  */
 export function paymentDecisions(profile: AgentProfile, payment: Payment): AuditRecord[] {
   const { approval } = payment;
@@ -40,19 +40,19 @@ interface DecisionFacts {
 const recordOf = (
   { organizationId }: AgentProfile,
   { request }: Payment,
-  told: DecisionFacts,
+  decision: DecisionFacts,
 ): AuditRecord => ({
   organizationId,
-  entryKey: `${request.transactionId}/${told.what}`,
-  at: told.at,
-  action: told.action,
-  actor: told.actor,
+  entryKey: `${request.transactionId}/${decision.what}`,
+  at: decision.at,
+  action: decision.action,
+  actor: decision.actor,
   resource: { id: request.transactionId, type: "transaction" },
   from: null,
-  result: { code: told.code, status: null },
+  result: { code: decision.code, status: null },
   before: null,
   after: null,
-  decision: auditValue(told.decision),
+  decision: auditValue(decision.decision),
 });
 
 const agentOf = ({ agentId, name }: AgentProfile): AuditActor => ({ id: agentId, name, type: "agent" });
@@ -131,7 +131,7 @@ function refusedLater(profile: AgentProfile, payment: Payment): AuditRecord[] {
   if (denial === null || deniedAt === null) return [];
   if (approval?.resolution !== "failed" && !isWithheld(payment)) return [];
   if (BY_THE_RAIL.has(denial.code)) return [];
-  const told = {
+  const decision = {
     what: "refused",
     action: "refusePayment",
     at: deniedAt,
@@ -147,7 +147,7 @@ function refusedLater(profile: AgentProfile, payment: Payment): AuditRecord[] {
       details: detailsOf(denial),
     },
   } as const;
-  return [recordOf(profile, payment, told)];
+  return [recordOf(profile, payment, decision)];
 }
 
 function detailsOf(denial: Denial | null) {

@@ -91,7 +91,7 @@ export class ChainVerifier {
     if (this.#broken !== null) return;
     const expected = this.#sequence + 1;
     if (position < expected) {
-      return this.#break("inserted", "an entry lies where none has its place", expected);
+      return this.#break("inserted", "an entry has an id that is not a position", expected);
     }
     if (position > expected) {
       const count = position - expected;
@@ -99,8 +99,8 @@ export class ChainVerifier {
     }
     if (!isSealed(fields, this.#seal)) return this.#explain(fields, next);
     if (fields["sequence"] !== expected) {
-      const said = String(fields["sequence"]);
-      return this.#break("moved", `entry ${said} lies in its place`, expected);
+      const sequence = String(fields["sequence"]);
+      return this.#break("moved", `entry ${sequence}has its position`, expected);
     }
     if (fields["previousHash"] !== this.#hash) {
       return this.#break(
@@ -122,14 +122,14 @@ export class ChainVerifier {
     this.#hash = hash;
   }
 
-  /** What became of an entry that is not as it was written, as far as its neighbours show. */
+  /** What happened to an entry that is not as it was written, as far as its neighbours show. */
   #explain(fields: FoundEntry["fields"], next: FoundEntry | null): void {
     const expected = this.#sequence + 1;
     const original = this.#originalSequence(fields);
     if (original !== null) {
       const isSwapped = next !== null && next.fields["previousHash"] === this.#hash;
       return isSwapped
-        ? this.#break("moved", `entry ${original} lies in its place`, expected)
+        ? this.#break("moved", `entry ${original}has its position`, expected)
         : this.#break("removed", `entries are missing, and those behind were renumbered`, expected);
     }
     if (next !== null && next.fields["previousHash"] === this.#hash) {

@@ -4,9 +4,9 @@ import type { Ledger } from "./state.ts";
 export type Behind = "ledger" | "records";
 
 /**
- * Whether ledger and records were restored from backups of different times, by what whoever asks knows of how far either has come; null:
- * they were not. A ledger that is behind would let be spent again what it has forgotten; records that are behind have lost idempotency keys.
- * Records that were not read just now say nothing: another server may have written newer ones.
+ * Whether ledger and records were restored from backups of different times, judged by the revisions that the caller knows; null:
+ * they were not. A ledger that is behind would let be spent again what it has forgotten; records that are behind have lost
+ * idempotency keys. Records that were not read just now say nothing: another server may have written newer ones.
  */
 export function behindOf(
   { recordedRevision, revision }: Pick<Ledger, "revision" | "recordedRevision">,

@@ -3,8 +3,8 @@ import { remainingOf } from "../money.ts";
 import { type Account, type Cap, type Ledger, type Level, levelOf, type Totals } from "./state.ts";
 
 /**
- * Whether so much more fits the caps of team and project, the team first; the first that does not
- * names the denial. `ownCents`: what the payment holds already, which is not held against it.
+ * Whether so much more fits the caps of team and project, the team first; the first that does not names the denial. `ownCents`:
+ * what the payment holds already, which is not counted against it.
  */
 export function checkCaps(
   ledger: Ledger,

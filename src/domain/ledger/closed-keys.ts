@@ -7,7 +7,7 @@ import type { Account } from "./state.ts";
 export interface ClosedKeys {
   /** By agent, then by the hash of its key. */
   readonly byAgent: Map<string, Map<string, ClosedKey>>;
-  /** In the order of closing, the oldest first. Keys of agents whose account was dropped are passed over. */
+  /** In the order of closing, the oldest first. Keys of agents whose account was dropped are skipped. */
   order: (readonly [agentId: string, keyHash: string])[];
   count: number;
 }

@@ -120,7 +120,7 @@ export class Draft {
     if (this.#project !== null) ledger.project = this.#project;
     for (const [teamId, team] of this.#teams) ledger.teams.set(teamId, team);
     for (const account of this.#accounts.values()) this.#put(account);
-    for (const closing of this.#closings) this.#remember(closing);
+    for (const closing of this.#closings) this.#addClosed(closing);
   }
 
   #put(account: Account): void {
@@ -142,7 +142,7 @@ export class Draft {
     dropAgentKeys(ledger.keys, agentId);
   }
 
-  #remember(closing: Closing): void {
+  #addClosed(closing: Closing): void {
     const { accounts, bounds, keys } = this.ledger;
     if (!accounts.has(closing.agentId)) return;
     for (const [agentId, closedAs] of addClosedKey(keys, closing, bounds.closedKeys)) {

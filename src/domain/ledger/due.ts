@@ -4,7 +4,7 @@ import type { Account, Ledger, Level, OpenPayment } from "./state.ts";
 /** What the ledger's sweep executes, since nobody confirmed it in time: the process that decided may have died before acting. */
 
 export interface SweepSettings {
-  /** What is not confirmed after so long is carried out by the ledger. */
+  /** What is not confirmed after so long is executed by the ledger's sweep. */
   readonly sweepAfterMs: number;
 }
 
@@ -29,18 +29,18 @@ export function paymentDueAt({ pausedAt }: Account, open: OpenPayment, settings:
   const { sweepAfterMs } = settings;
   if (dueAt !== undefined) return dueAt;
   if (isWithdrawn !== true && pausedAt !== null && payment.phase === "sending") {
-    // Whoever began to send it before the pause may have left it to its rail, and died; ever less likely.
+    // A process that began to send it before the pause may have reached the rail, and died; ever less likely.
     return changedAt + Math.min(Math.max(sweepAfterMs, changedAt - pausedAt), PAUSED_POLL_MAX_MS);
   }
   if (confirmedRevision < payment.revision) return changedAt + pauseMs(open, settings);
-  if (isWithItsApproval(payment))
+  if (isExecutedByApproval(payment))
     return changedAt + Math.max(OVERDUE_SWEEPS * sweepAfterMs, pauseMs(open, settings));
   const expiresAt = payment.phase === "held" ? payment.approval?.expiresAt : undefined;
   return expiresAt === undefined ? Infinity : Math.max(expiresAt, changedAt) + OVERDUE_SWEEPS * sweepAfterMs;
 }
 
 /** Approved, and to be sent by its approval's workflow. */
-export const isWithItsApproval = ({ executor, phase }: OpenPayment["payment"]): boolean =>
+export const isExecutedByApproval = ({ executor, phase }: OpenPayment["payment"]): boolean =>
   executor === "approval" && phase === "sending";
 
 /** When the agent's record is to be written, if nobody has by then; Infinity: it shows the account as it is. */
@@ -98,12 +98,12 @@ export function postpone(
   account: Account,
   transactionId: string,
   now: number,
-  why: "waits" | "failed",
+  reason: "waits" | "failed",
 ): void {
   const open = account.open.get(transactionId);
   if (open === undefined) return;
   const { dueAt: _dueAt, failures = 0, ...rest } = open;
-  const tried = why === "failed" ? { failures: failures + 1 } : {};
+  const tried = reason === "failed" ? { failures: failures + 1 } : {};
   account.open.set(transactionId, { ...rest, ...tried, changedAt: now });
 }
 

@@ -1,13 +1,13 @@
 import type { Payment, RailFailure } from "./payment.ts";
 
-/** What becomes of a payment that was sent on its way by nobody whom the service has let in. */
+/** The outcome of a payment without a valid proof that the service accepted it. */
 export const FORGED = {
   status: "failed",
   code: "RAIL_UNAVAILABLE",
   reason: "It was not decided on through this service, so nothing was paid.",
 } as const satisfies { readonly status: "failed" } & RailFailure;
 
-/** The payment as it is written down where nobody vouches for the person that is named: nobody is named. */
+/** The payment as recorded where the named person's proof is invalid: without the name. */
 export function withoutResolver(payment: Payment): Payment {
   const { approval, denial } = payment;
   if (approval === null) return payment;

@@ -62,8 +62,8 @@ function end(
 export const withApproval = (payment: Payment, change: Partial<Approval>): Approval | null =>
   payment.approval === null ? null : { ...payment.approval, ...change };
 
-/** What archiving makes of a payment on hold: denied by nobody, or expired where its window had closed before. */
+/** The outcome of a payment on hold when its agent is archived: denied, or expired where its window had closed before. */
 export function endByArchive(payment: Payment, now: number): Payment {
-  const late = payment.approval !== null && now >= payment.approval.expiresAt;
-  return late ? expire(payment, now) : end(payment, "denied", AGENT_ARCHIVED, "denied", now);
+  const isLate = payment.approval !== null && now >= payment.approval.expiresAt;
+  return isLate ? expire(payment, now) : end(payment, "denied", AGENT_ARCHIVED, "denied", now);
 }

@@ -9,7 +9,7 @@ import { statusDenial } from "./pay.ts";
 import { grantLease } from "./sending.ts";
 import type { Account, Ledger } from "./state.ts";
 
-/** What becomes of payments on hold. Whoever comes first decides; one whose window has closed expires instead. */
+/** What becomes of payments on hold. The first resolution wins; a payment whose window has closed expires instead. */
 
 export const approveHeld = (draft: Draft, command: CommandOf<"approve">): LedgerReply =>
   tooHeavy(draft) ??

@@ -267,9 +267,9 @@ function packInstants(hour: readonly Counted[]): number[] {
 function unpackInstants(instants: readonly number[]): Counted[] {
   const hour: Counted[] = [];
   let [at, through] = [0, 0];
-  for (let place = 0; place + 1 < instants.length; place += 2) {
-    const count = instants[place + 1] ?? 0;
-    at += instants[place] ?? 0;
+  for (let index = 0; index + 1 < instants.length; index += 2) {
+    const count = instants[index + 1] ?? 0;
+    at += instants[index] ?? 0;
     through += count;
     hour.push([at, count, through]);
   }

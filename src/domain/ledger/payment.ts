@@ -25,7 +25,7 @@ export interface PaymentRequest {
   readonly fingerprint: string;
   /** Proof that the service accepted it: only the service can make one. */
   readonly proof: string;
-  /** Of the approval rules that it was judged by. Left out where nobody has ever set any. */
+  /** Of the approval rules that it was judged by. Missing where none were ever set. */
   readonly rulesVersions?: RulesVersions;
 }
 
@@ -59,7 +59,7 @@ export interface Approval {
   readonly feedback: string | null;
   /** Proof that `resolvedBy` decided so. Only where a person did. */
   readonly proof?: string;
-  /** Who was named has not decided so. Only in what is written down, never in a ledger. */
+  /** Who was named has not decided so. Only in records, never in a ledger. */
   readonly isForged?: true;
   /** Of the agent's policy that it was checked against once more when a person approved it. */
   readonly policyVersion?: number;
@@ -85,7 +85,7 @@ export interface Payment {
   /** Who calls the rail: the server at once (and the ledger's sweep), or the approval workflow. */
   readonly executor: "server" | "approval";
   readonly denial: Denial | null;
-  /** When it was denied, failed, expired or given back. */
+  /** When it was denied, failed, expired or reversed. */
   readonly deniedAt: number | null;
   readonly approval: Approval | null;
   readonly onChainTxHash: string | null;
@@ -153,7 +153,7 @@ export function settle(payment: Payment, outcome: RailOutcome, now: number): Pay
   }
 }
 
-/** Decided once, and never sent: the agent was paused, and whoever paused it has taken its key or ended it. */
+/** Decided, and never sent: the agent was paused, and its key revoked or the agent archived. */
 const withheld = (payment: Payment, now: number): Payment =>
   onRail(payment, {
     status: "denied",

@@ -21,7 +21,7 @@ import { weightOf } from "./weight.ts";
 /** A project, or one of its teams. */
 export interface RecordedLevel {
   readonly cap: Cap;
-  /** 0: nobody has ever set any rules. */
+  /** 0: none were ever set. */
   readonly rulesVersion: number;
 }
 
@@ -83,7 +83,7 @@ const LEDGER_REVISION_GAP = 1_000_000;
 /**
  * The ledger as the records have it. What is open is executed at once, as if it were unconfirmed: its rail is called with the
  * payment's id, so it pays once, whoever has begun to. Every idempotency key of a payment that has ended is looked up in the
- * records. Nobody has a lease to send: the caller has waited until what was given is over.
+ * records. No process holds a lease: the caller has waited until all have expired.
  */
 export function restoredLedger(recorded: RecordedProject, now: number, bounds?: LedgerBounds): Ledger {
   const { accounts, droppedAccounts, organizationId, othersSpentCents, project, projectId, teams } = recorded;

@@ -26,7 +26,7 @@ export const NO_TOTALS: Totals = { spentCents: 0, reservedCents: 0 };
 export interface Level {
   readonly cap: Cap;
   readonly totals: Totals;
-  /** The newest version of its approval rules that a payment may be judged by; 0: nobody has ever set any. */
+  /** The newest version of its approval rules that a payment may be judged by; 0: none were ever set. */
   readonly rulesVersion: number;
   /** The newest version of its cap that its record is known to show. */
   readonly recordedCapVersion: number;
@@ -48,9 +48,9 @@ export type AccountStatus = "active" | "paused" | "closed";
 /** A payment with something left to execute, publish or await. Replaced as a whole, never changed. */
 export interface OpenPayment {
   readonly payment: Payment;
-  /** When it last changed: what is not confirmed some time after, the ledger carries out itself. */
+  /** When it last changed: what is not confirmed some time after is executed by the ledger's sweep. */
   readonly changedAt: number;
-  /** The newest revision whose effects are known to be carried out; 0: none yet. */
+  /** The newest revision whose effects are confirmed; 0: none yet. */
   readonly confirmedRevision: number;
   /** When the sweep executes it, if that is earlier than its last change implies: what it waited for has happened. */
   readonly dueAt?: number;
@@ -190,7 +190,7 @@ export const newAccount = (opened: NewAccount, now: number): Account => ({
   open: new Map(),
   closed: 0,
   evictedThrough: 0,
-  // Whoever creates the agent writes its first record.
+  // The create writes the agent's first record.
   revision: 1,
   confirmedRevision: 1,
   updatedAt: now,

@@ -123,7 +123,7 @@ export function rollDay(usage: Usage, now: number): void {
   if (date > usage.day.date) usage.day = { date, amountCents: 0, count: 0 };
 }
 
-/** Counts one payment that passed policy. The counts stay, whatever becomes of the payment. */
+/** Counts one payment that passed policy. The counts stay, whatever the payment's outcome. */
 export function countPayment(usage: Usage, now: number): void {
   rollDay(usage, now);
   usage.day.count += 1;

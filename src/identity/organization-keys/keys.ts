@@ -43,7 +43,7 @@ const unauthorized = () => refused(refusal("UNAUTHORIZED"));
 export class OrganizationKeys {
   readonly #dependencies: OrganizationKeysDependencies;
 
-  /** Look-ups of requests that arrive together go together; nothing is kept for later ones. */
+  /** Loads of requests that arrive together are batched; nothing is cached for later ones. */
   readonly #byHash: DataLoader<string, OrganizationKeyDocument | null>;
 
   constructor(dependencies: OrganizationKeysDependencies) {
@@ -134,8 +134,8 @@ export class OrganizationKeys {
   }
 
   /**
-   * Ends a key, from its next request on. Again is free. One that was rotated is not found: it is dead already, and
-   * whoever means to stop its lineage must not be told that it is stopped while its successor lives.
+   * Ends a key, from its next request on. Idempotent. One that was rotated is not found: it is dead already, and a revocation of
+   * its lineage must not report success while its successor is active.
    */
   async revoke(
     principal: SessionPrincipal,

@@ -41,7 +41,7 @@ const CLOSED_FOUR = fours(
 /** Where all IPv6 of the public internet lies. */
 const GLOBAL_SIX = sixes("2000::/3");
 
-/** What within that is not public: special purposes, documentation, tunnels, and networks that were given back. */
+/** What within that is not public: special purposes, documentation, tunnels, and networks that were returned. */
 const CLOSED_SIX = sixes(
   "2001::/23",
   "2001:db8::/32",
@@ -52,8 +52,8 @@ const CLOSED_SIX = sixes(
 );
 
 /**
- * IPv6 that stands for an IPv4 address: compatible, mapped, translated, NAT64, Teredo and 6to4. A router or the system's
- * own sockets turn it into an address that nobody has judged, so none of it is allowed, whatever is allowed besides.
+ * IPv6 that embeds an IPv4 address: compatible, mapped, translated, NAT64, Teredo and 6to4. A router or the system's own sockets
+ * turn it into an address that nobody has judged, so none of it is allowed, whatever is allowed besides.
  */
 const EMBEDS_IPV4 = sixes(
   "::/96",
@@ -126,7 +126,7 @@ export class AddressRules {
 
 const isSix = (cidr: string): boolean => cidr.includes(":");
 
-/** A network that would never match is a mistake of whoever allowed it, who should hear of it. */
+/** A network that would never match is a mistake of whoever allowed it, who should get an error. */
 function checkNetwork(cidr: string): void {
   const [address = "", bits = ""] = cidr.split("/");
   const kind = isIP(address);
@@ -135,5 +135,5 @@ function checkNetwork(cidr: string): void {
   if (!read || cidr !== `${address}/${bits}`)
     throw new PlainError(`"${cidr}" is not a network: write one as 127.0.0.0/8 or ::1/128.`);
   if (kind === 6 && Number(bits) > 0 && embedsIpv4(ipaddr.IPv6.parse(address)))
-    throw new PlainError(`"${cidr}" stands for IPv4 addresses: write the network as IPv4.`);
+    throw new PlainError(`"${cidr}" embeds IPv4 addresses: write the network as IPv4.`);
 }

@@ -5,7 +5,7 @@ import { REASONS } from "./reasons.ts";
 export interface Destination {
   /** As connections want it: an IPv6 address without brackets. */
   readonly host: string;
-  /** Whether the host is an address, which nothing is asked about. */
+  /** Whether the host is an address, which is not resolved. */
   readonly isAddress: boolean;
   readonly port: number;
   /** Path and query. */

@@ -42,7 +42,7 @@ export interface Dialing {
   readonly signal: AbortSignal;
 }
 
-/** TLS hands on to TCP what its own type does not name. */
+/** TLS passes options to TCP that its own type does not have. */
 type Options = ConnectionOptions &
   Pick<TcpNetConnectOpts, "autoSelectFamily" | "autoSelectFamilyAttemptTimeout">;
 

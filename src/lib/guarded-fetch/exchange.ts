@@ -41,7 +41,7 @@ export interface Answer {
 /** One request and its answer on a socket, which is destroyed in the end. Whoever wants it to end early destroys it. */
 export async function exchange(socket: TLSSocket, to: Destination, message: Message): Promise<Answer> {
   try {
-    // A socket that has closed already tells nobody again.
+    // A socket that has closed already emits no further event.
     if (socket.destroyed) throw new ExchangeFailure(REASONS.cut);
     const response = await answerTo(socket, to, message);
     const body = await beginningOf(response);
@@ -77,7 +77,7 @@ function answerTo(socket: TLSSocket, to: Destination, message: Message): Promise
     sent.once("upgrade", () => refuse(REASONS.upgrade));
     sent.once("response", (response) => {
       const { statusCode: status = 0 } = response;
-      // A switch that names no protocol is told of as an answer, and so is a status that there is not.
+      // An upgrade that names no protocol is reported as a response, and so is an invalid status.
       if (status < 200) refuse(status === 101 ? REASONS.upgrade : REASONS.notHttp);
       else resolve(response);
     });

@@ -85,7 +85,7 @@ export class GuardedFetch {
     }
   }
 
-  /** Ends what is under way; whatever is sent afterwards fails. */
+  /** Ends requests that are in flight; later ones fail. */
   close(): void {
     this.#closed = true;
     for (const controller of this.#running) controller.abort(new ExchangeFailure(REASONS.closed));
@@ -122,7 +122,7 @@ export class GuardedFetch {
     const destination = destinationOf(url);
     if (isUrlProblem(destination)) return destination;
     const { host, isAddress } = destination;
-    // Nothing is asked about a name that could only be allowed by a network which is not.
+    // A name is not resolved where no network is allowed that it could resolve to.
     if (!isAddress && isClosedName(host) && !this.#rules.allowsMore) return CLOSED_NAME;
     const addresses = isAddress ? [host] : await this.#addressesOf(host, signal);
     if (addresses.length === 0) return UNRESOLVED;

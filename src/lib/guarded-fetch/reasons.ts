@@ -15,7 +15,7 @@ export const REASONS = {
   certificate: "its certificate is not valid",
   headers: "its headers are too large",
   notHttp: "its answer is not HTTP",
-  upgrade: "it asked for another protocol",
+  upgrade: "it requested another protocol",
   unsendable: "the request could not be sent",
   closed: "sending was stopped",
 } as const;
@@ -45,7 +45,7 @@ const BY_CODE: ReadonlyMap<string, string> = new Map([
   ["EPROTO", REASONS.handshake],
 ]);
 
-/** The reason that an error of a socket, of TLS or of the HTTP parser stands for. */
+/** The reason for an error of a socket, of TLS or of the HTTP parser. */
 export function reasonOf(error: unknown): string {
   if (error instanceof ExchangeFailure) return error.reason;
   const code = codeOf(error);

@@ -1,6 +1,6 @@
 /**
- * Whether a value that came through Temporal is what its type says. Whoever reaches Temporal can write there what they like,
- * and a newer server may say what an older worker does not know. By hand, since these run within workflows, for each payment.
+ * Whether a value that came through Temporal is what its type says. Anybody with access to Temporal can write to it, and a newer
+ * server may send what an older worker does not know. By hand, since these run within workflows, for each payment.
  */
 export type Guard<T> = (value: unknown) => value is T;
 

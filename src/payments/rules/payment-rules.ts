@@ -17,7 +17,7 @@ type Payment = Pick<PaymentRequest, "rail" | "recipient" | "amountCents" | "merc
 export interface Ruling {
   /** Undefined where they have nothing to say. */
   readonly rules: PaymentRules | undefined;
-  /** Which rules that were; undefined where nobody has ever set any. */
+  /** The versions of those rules; undefined where none were ever set. */
   readonly versions: RulesVersions | undefined;
 }
 
@@ -53,8 +53,8 @@ export class PaymentRulings {
   }
 
   /**
-   * By the rules as they were some seconds ago at the most. The ledger refuses a payment that was judged by older ones than those of the
-   * newest replacement that was answered: then they are to be forgotten, and the payment is judged anew.
+   * By the rules as they were some seconds ago at the most. The ledger refuses a payment that was judged by older ones than those
+   * of the newest replacement that was answered: then the cached ones are dropped, and the payment is judged again.
    */
   async of(profile: AgentProfile, payment: Payment): Promise<Ruling> {
     const [project, team] = await Promise.all([

@@ -22,7 +22,7 @@ export interface RulesInForce {
 const FROM_PRIMARY = { readPreference: "primary" } as const;
 const HEAD = { "approvalRules.version": 1, "approvalRules.contentHash": 1 } as const;
 
-/** Containers whose rules' versions are remembered, so many and so long: that is how late a replacement binds that nobody was answered. */
+/** The cache of rule versions: its size and TTL, which is how late a replacement takes effect that got no response. */
 const CACHED_HEADS_MAX = 10_000;
 const HEAD_CACHE_MS = 5_000;
 
@@ -49,7 +49,7 @@ export class RulesOf {
     this.#heads = headLoader(containers);
   }
 
-  /** Undefined where nobody has ever set any. */
+  /** Undefined where none were ever set. */
   async of(id: string): Promise<RulesInForce | undefined> {
     const cached = this.#cached.get(id);
     const head = cached === undefined ? await this.#readHead(id) : cached.head;

@@ -68,7 +68,7 @@ export interface AttemptDependencies {
   readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
 }
 
-/** An attempt, and who is asked at the last moment whether it may be sent. */
+/** An attempt, and the lease that is requested right before it is sent. */
 interface LeasedAttempt extends Attempt {
   readonly lease: RequestLease;
 }
@@ -93,9 +93,9 @@ const FACTORIES_MAX = 100;
 const BATCH_MAX = 64;
 
 /**
- * Decides first attempts: what arrives while one batch is under way goes together in the next. Each is held against what
- * its wallet has on chain, less what was recorded since and is not in the chain yet, and its decision recorded for good
- * before anything is sent. So a payment that was refused can never be sent by somebody who read the balance later.
+ * Decides first attempts: what arrives while one batch is under way goes together in the next. Each is checked against its
+ * wallet's balance on chain, less what was recorded since and is not in the chain yet, and its decision recorded for good before
+ * anything is sent. So a payment that was refused can never be sent by somebody who read the balance later.
  */
 export class Attempts {
   readonly #dependencies: AttemptDependencies;
@@ -111,8 +111,8 @@ export class Attempts {
   }
 
   /**
-   * The decision on an attempt, sent if it is a transaction. Throws, having decided nothing, where the chain is silent, or where there is
-   * no lease any more to send it once the chain has said what it was asked.
+   * The decision on an attempt, sent if it is a transaction. Throws, having decided nothing, where the chain is silent, or where
+   * there is no lease any more to send it once the chain has responded.
    */
   async decide(attempt: Attempt, lease: RequestLease): Promise<Recorded> {
     await this.#factoryIsThere(attempt.wallet);
@@ -157,7 +157,7 @@ export class Attempts {
     return { known, missing };
   }
 
-  /** Its limit is looked after once more before its next payment. */
+  /** Its on-chain limit is checked once more before its next payment. */
   recheckLimit({ address }: Wallet): void {
     this.#ready.delete(address);
   }
@@ -191,12 +191,12 @@ export class Attempts {
    * has to look for it first.
    */
   async #decide(attempts: readonly LeasedAttempt[]): Promise<ReadonlyMap<string, Recorded>> {
-    // One that was asked for twice at once is one, and takes what it takes once.
-    const asked = new Map(attempts.map((attempt) => [attemptPurpose(attempt), attempt]));
-    const least = await this.#leastFor([...asked.values()]);
-    if (least !== null) return this.#decideWith([...asked.values()], least);
-    const before = await this.#dependencies.outbox.find([...asked.keys()]);
-    const open = [...asked].filter(([purpose]) => !before.has(purpose)).map(([, attempt]) => attempt);
+    // One that was requested twice at once counts once.
+    const requested = new Map(attempts.map((attempt) => [attemptPurpose(attempt), attempt]));
+    const least = await this.#leastFor([...requested.values()]);
+    if (least !== null) return this.#decideWith([...requested.values()], least);
+    const before = await this.#dependencies.outbox.find([...requested.keys()]);
+    const open = [...requested].filter(([purpose]) => !before.has(purpose)).map(([, attempt]) => attempt);
     if (open.length === 0) return before;
     return new Map([...before, ...(await this.#decideWith(open, await this.#exactlyFor(open)))]);
   }

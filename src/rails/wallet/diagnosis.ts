@@ -85,7 +85,7 @@ async function revertOf(
             ? error.walk((each) => each instanceof ContractFunctionRevertedError)
             : null;
         if (reverted instanceof ContractFunctionRevertedError) return reverted.data?.errorName ?? "";
-        throw new ChainUnreachable("the chain could not be asked why it undid a transfer");
+        throw new ChainUnreachable("the chain did not respond to why it reverted a transfer");
       },
     );
   return rpc.answer(simulated);

@@ -20,10 +20,10 @@ import { Treasuries } from "./treasuries.ts";
 import { WalletRail } from "./wallet-rail.ts";
 import { AgentWallets, newWallet } from "./wallets.ts";
 
-/** How often the chain is looked at for what it lost, by how soon it is expected to answer. */
+/** The interval of the keeper's rounds, in polls of the chain. */
 const POLLS_PER_ROUND = 20;
 const ROUND_INTERVAL_MAX_MS = 15_000;
-/** Looks in which a signing could be mined before more is offered: a minute, where the chain is a remote one. */
+/** Rounds in which a signing could be mined before its fee is raised: a minute, where the chain is a remote one. */
 const ROUNDS_BEFORE_RAISE = 4;
 
 export interface WalletsOptions {
@@ -58,16 +58,16 @@ export interface Wallets {
   /** Deploys the wallets' factory where the chain has none yet; answers its address, and whether it is there in time. */
   deployFactory(withinMs: number): Promise<{ readonly address: string; readonly isDeployed: boolean }>;
   /**
-   * Looks after the chain from now on; throws `WrongChain` where another one answers. On a test chain, what it needs is
-   * there afterwards, unless the chain is silent.
+   * Starts the rounds of the keeper; throws `WrongChain` where another one answers. On a test chain, what it needs is there
+   * afterwards, unless the chain is silent.
    */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** When the oldest transaction was recorded that the chain had not when this process last looked; null: it had all. */
+  /** When the oldest transaction was recorded that the chain had not at this process's last round; null: it had all. */
   oldestMissing(): Date | null;
 }
 
-/** Puts the wallet rail together. Nothing is asked of the chain yet. */
+/** Puts the wallet rail together. The chain is not called yet. */
 export function createWallets(options: WalletsOptions): Wallets {
   const { clock, db, onRepair = nothing, onWarning, config, signer } = options;
   const watchers = { onRepair, onWarning };

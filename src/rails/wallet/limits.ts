@@ -18,7 +18,7 @@ export interface LimitsDependencies {
   readonly config: ChainConfig;
   readonly wallets: AgentWallets;
   readonly finality: Finality;
-  /** Hands transactions that were recorded to the chain. */
+  /** Broadcasts recorded transactions. */
   readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
 }
 
@@ -51,12 +51,12 @@ export class WalletLimits {
     if (deployed === undefined || !isTransaction(deployed)) return;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       const set = await outbox.under(limitPrefix(wallet));
-      const wanted = await wallets.targetLimit(wallet);
+      const target = await wallets.targetLimit(wallet);
       const last = set.findLast(isTransaction);
-      const isSet = last?.limitVersion === wanted.policyVersion;
+      const isSet = last?.limitVersion === target.policyVersion;
       // One more try at each occasion: it is undone again as long as the service is no spender.
       if (isSet && (round > 0 || !(await this.#isReverted(last)))) return;
-      const recorded = await outbox.record([this.#call(wallet, set.length + 1, wanted)]);
+      const recorded = await outbox.record([this.#call(wallet, set.length + 1, target)]);
       await broadcast(recorded.values());
     }
     throw new Error(`the limits of wallet ${wallet.address} do not come to rest`);
@@ -85,9 +85,9 @@ export class WalletLimits {
   }
 
   /**
-   * Records a payment right behind a limit under which it goes through, whatever the policy says by now; `converge` sets
-   * it back. Neither, where the payment is not wanted any more. What is needed is asked for after the look at the limits so
-   * far: whoever has set one of those for a payment has recorded that payment by then.
+   * Records a payment right behind a limit under which it goes through, whatever the policy says by now; `converge` sets it back.
+   * Neither, where the payment is not wanted any more. The target is read after the current limits: whoever has set one of those
+   * for a payment has recorded that payment by then.
    */
   raiseFor(
     wallet: Wallet,
@@ -114,10 +114,10 @@ export class WalletLimits {
     const { outbox, wallets } = this.#dependencies;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       const set = await outbox.under(limitPrefix(wallet));
-      const wanted = await wallets.targetLimit(wallet);
-      const capCents = Math.max(await neededCents(), wanted.capCents);
+      const target = await wallets.targetLimit(wallet);
+      const capCents = Math.max(await neededCents(), target.capCents);
       if ((await payment.mayBeSigned?.()) === false) return new Map();
-      const raised = this.#call(wallet, set.length + 1, { ...wanted, capCents, policyVersion: RAISED });
+      const raised = this.#call(wallet, set.length + 1, { ...target, capCents, policyVersion: RAISED });
       const recorded = await outbox.record([raised, payment], "behind the first");
       if (recorded.has(payment.purpose)) return recorded;
     }

@@ -34,7 +34,7 @@ export class Treasuries implements TreasuriesPort {
 
   constructor(dependencies: TreasuriesDependencies) {
     this.#dependencies = dependencies;
-    // Who is told of an address sends money there: a fallen primary must not take its record with it.
+    // A disclosed address may be sent money: its record must not be lost with a failed primary.
     const options = { readConcern: { level: "majority" } } as const;
     this.#organizations = dependencies.db.collection(ORGANIZATIONS, options);
     this.#chain = caip2Of(dependencies.config.chainId);
@@ -52,8 +52,8 @@ export class Treasuries implements TreasuriesPort {
   }
 
   /**
-   * An organization's treasury on this chain, recorded with its first use. Null where it has no owner, or is on another
-   * chain, where this one's money would not be seen. Throws where the chain has to be asked and is silent.
+   * An organization's treasury on this chain, recorded with its first use. Null where it has no owner, or is on another chain,
+   * where this one's money would not be seen. Throws where the chain has to be called and does not respond.
    */
   async of(organizationId: string): Promise<Address | null> {
     await this.#dependencies.beforeFirstUse();
@@ -61,7 +61,7 @@ export class Treasuries implements TreasuriesPort {
     return treasury === null || treasury.chainCaip2 !== this.#chain ? null : getAddress(treasury.address);
   }
 
-  /** Records it where it has none. Nobody is to be told of an address that is had from here: see `of`. */
+  /** Records it where it has none. An address from here must not be disclosed: see `of`. */
   async record(organizationId: string): Promise<WalletRecord | null> {
     const { defaultOwner, newWallet } = this.#dependencies;
     const organization = await this.#organizations.findOne({ _id: organizationId });
@@ -69,7 +69,7 @@ export class Treasuries implements TreasuriesPort {
     const { treasury = null, walletOwner } = organization;
     const owner = walletOwner ?? defaultOwner;
     if (treasury !== null || owner === null) return treasury;
-    // Of several at once the first stands; the others' writes change nothing, and wait until it is there for good.
+    // Of several at once the first wins; the others' writes change nothing, and wait until it is durable.
     const derived = { $literal: newWallet(organizationId, owner) };
     const recorded = await this.#organizations.findOneAndUpdate(
       { _id: organizationId },
@@ -81,7 +81,7 @@ export class Treasuries implements TreasuriesPort {
 
   /** All that are recorded on this chain: the organizations, by their treasuries' addresses. */
   async all(): Promise<ReadonlyMap<Address, string>> {
-    // Whoever was told of an address was told after its record was there for good, so nobody's is missing here.
+    // An address is disclosed only once its record is durable, so none is missing here.
     const found = await this.#organizations
       .find({ "treasury.chainCaip2": this.#chain }, { projection: { "treasury.address": 1 } })
       .toArray();

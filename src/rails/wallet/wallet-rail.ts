@@ -224,7 +224,7 @@ export class WalletRail implements RailPort {
   async #refusedOn(chain: string, attempt: Attempt): Promise<RailOutcome> {
     const isRefused = await this.#dependencies.outbox.refuseOn(chain, refusalOf(attempt, OTHER_CHAIN));
     if (isRefused) return { status: "failed", ...OTHER_CHAIN };
-    throw new ChainUnreachable(`the payment was signed for ${chain}, and only that chain can tell its end`);
+    throw new ChainUnreachable(`the payment was signed for ${chain}, and only that chain has its outcome`);
   }
 
   /**

@@ -23,12 +23,12 @@ export interface TargetLimit extends SpendingLimit {
   readonly policyVersion: number;
 }
 
-/** The limit that an actor asked for last. Beside the agent's record, which follows its actor more slowly. */
+/** The limit that a ledger requested last. Beside the agent's record, which follows its actor more slowly. */
 interface WalletLimitDocument extends TargetLimit {
   readonly _id: string;
 }
 
-/** Wallets in memory; each is read once. */
+/** Cached wallets; each is read once. */
 const CACHED_WALLETS_MAX = 50_000;
 
 /** The wallets of agents, and the limits that they are to have. */
@@ -64,29 +64,29 @@ export class AgentWallets {
     return wallet;
   }
 
-  /** The wallet at an address; null: no agent's, such as a treasury. Rarely asked, so nothing is indexed for it. */
+  /** The wallet at an address; null: no agent's, such as a treasury. Rarely queried, so there is no index for it. */
   async at(address: string): Promise<Wallet | null> {
     const agent = await this.#agents.findOne({ "wallet.address": address }, { projection: { _id: 1 } });
     return agent === null ? null : this.of(agent._id);
   }
 
-  /** The newest limit that is known, whichever of the two records has heard of it first. */
+  /** The newest known limit, from whichever of the two records has it. */
   async targetLimit({ address, agentId }: Wallet): Promise<TargetLimit> {
-    const [asked, agent] = await Promise.all([
+    const [requested, agent] = await Promise.all([
       this.#limits.findOne({ _id: address }),
       this.#agents.findOne({ _id: agentId }, { projection: { policy: 1, policyVersion: 1 } }),
     ]);
     if (agent === null) throw new Error(`agent ${agentId} has lost its record`);
-    if (asked !== null && asked.policyVersion >= agent.policyVersion) return asked;
+    if (requested !== null && requested.policyVersion >= agent.policyVersion) return requested;
     return { ...mirroredLimit(agent.policy), policyVersion: agent.policyVersion };
   }
 
   /** Remembers what a policy asks for, unless a newer one was remembered already. */
   async want({ address }: Wallet, policy: BudgetPolicy, policyVersion: number): Promise<void> {
     const older = { _id: address, policyVersion: { $lt: policyVersion } };
-    const wanted = { ...mirroredLimit(policy), policyVersion };
+    const target = { ...mirroredLimit(policy), policyVersion };
     try {
-      await this.#limits.updateOne(older, { $set: wanted }, { upsert: true });
+      await this.#limits.updateOne(older, { $set: target }, { upsert: true });
     } catch (error) {
       // A newer one is there: the upsert met its id.
       const newest = await this.#limits.findOne({ _id: address });

@@ -9,7 +9,7 @@ import type { Redeliveries } from "./replay.ts";
 import { eraseSecret } from "./secrets.ts";
 import type { Watching } from "./watching.ts";
 
-/** One look after something is so long at the most; then its workflow begins another. */
+/** The duration of one activity of a watch; then its workflow starts another. */
 const WATCH_MS = 300_000;
 const BEAT_MS = 1_000;
 /** Between looks for what was left unsent. */

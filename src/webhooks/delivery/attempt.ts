@@ -125,7 +125,7 @@ export class DeliveryAttempts {
     return { kind: "again", afterMs, reason: `attempt ${attempt.number}: ${attempt.failureReason}` };
   }
 
-  /** How it stands, whoever has written that. */
+  /** Its current state, whoever has written that. */
   async #reread({ _id, endpointId, run }: DeliveryDocument): Promise<Attempted> {
     const { webhooks } = this.#dependencies;
     const delivery = await webhooks.deliveries.findOne({ _id });

@@ -32,7 +32,7 @@ const LINES_MAX = 16;
 export const SETTLED_MS = 75;
 /** Clocks are taken to differ by less: an event that waits keeps those behind it waiting. */
 const AHEAD_MS = 5_000;
-/** A delivery that was begun so long ago and is not told is begun here: whoever created it has died, or is about to. */
+/** A delivery that was created so long ago and has no workflow yet is started here: whoever created it has died, or is about to. */
 const ORPHANED_AFTER_MS = 2_000;
 
 /** Of so long the payments are counted that deliveries may have to give way to. */
@@ -64,9 +64,9 @@ export interface DispatcherDependencies {
 }
 
 /**
- * Makes deliveries of what the journal says has happened: each event is pending in the journal until each endpoint that
- * asked for it has its delivery, and the delivery its workflow. Every step may be repeated, by anybody, after any crash:
- * a delivery's id follows from event and endpoint.
+ * Makes deliveries of what the journal says has happened: each event is pending in the journal until each subscribed endpoint has
+ * its delivery, and the delivery its workflow. Every step may be repeated, by anybody, after any crash: a delivery's id follows
+ * from event and endpoint.
  */
 export class EventDispatcher {
   readonly #events: Collection<EventDocument>;
@@ -78,7 +78,7 @@ export class EventDispatcher {
   readonly #elapsed: () => number;
   #lastServed = "";
   #counted = { at: 0, payments: 0 };
-  /** When the payments were made that were told of lately. */
+  /** The times of recently published payments. */
   #publishedAt: Date[] = [];
 
   constructor(dependencies: DispatcherDependencies) {
@@ -110,7 +110,7 @@ export class EventDispatcher {
     return isCut && deliveries.length >= allowance ? "waiting" : "more";
   }
 
-  /** Tells workflows what whoever should have has not told them; how many those were. */
+  /** Starts or signals workflows where the process that should have has not; how many those were. */
   async sweep(): Promise<number> {
     const { clock, workflows } = this.#dependencies;
     const now = clock().getTime();
@@ -137,7 +137,7 @@ export class EventDispatcher {
     return due.length;
   }
 
-  /** Its workflow has been told of what the record says here. */
+  /** Its workflow was started or signalled as the record says here. */
   async markNotified({ _id, run, unsent }: Pick<DeliveryDocument, "_id" | "run" | "unsent">): Promise<void> {
     if (unsent === undefined) return;
     await this.#webhooks.deliveries.updateOne({ _id, run, unsent }, { $unset: { unsent: "" } });
@@ -176,14 +176,14 @@ export class EventDispatcher {
     return this.#throttle.allowance({ load, paymentsPerSecond }, this.#elapsed());
   }
 
-  /** That payments were told of, for as long as they count: also where nobody asks for their rate. */
+  /** Notes published payments, for as long as they count: also while their rate is not read. */
   #remember(events: readonly EventDocument[]): void {
     const since = new Date(this.#dependencies.clock().getTime() - COUNTED_MS);
     const published = events.filter(({ type }) => OF_PAYMENTS.has(type)).map(({ createdAt }) => createdAt);
     this.#publishedAt = [...this.#publishedAt, ...published].filter((at) => at >= since);
   }
 
-  /** Payments of the last second that have ended: those that are still to be told of, and those that were told of since. */
+  /** Payments of the last second that have ended: those that are pending in the journal, and those that were published since. */
   async #paymentsPerSecond(): Promise<number> {
     const now = this.#dependencies.clock().getTime();
     const since = new Date(now - COUNTED_MS);
@@ -299,5 +299,5 @@ function isOnlyDuplicates(error: unknown): boolean {
 /** The change of events that have their deliveries: from now on their retention counts. What is an organization's alone stays. */
 const doneWith = (now: Date): Document[] => [
   { $unset: "isPending" },
-  { $set: { doneAt: { $cond: [{ $eq: ["$agentId", null] }, "$$REMOVE", { $literal: now }] } } },
+  { $set: { dispatchedAt: { $cond: [{ $eq: ["$agentId", null] }, "$$REMOVE", { $literal: now }] } } },
 ];

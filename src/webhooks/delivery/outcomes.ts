@@ -100,7 +100,7 @@ export class DeliveryOutcomes {
   }
 }
 
-/** What waits for its first or next attempt is not sent any more; its workflows are told by the dispatcher. */
+/** What waits for its first or next attempt is not sent any more; its workflows are signalled by the dispatcher. */
 export async function dropQueued(
   { deliveries }: WebhookCollections,
   endpointId: string,

@@ -3,7 +3,7 @@ import type { DeliveryInput, ReplayInput, SecretExpiryInput } from "../../messag
 import type { GuardedOutcome, GuardedRequest } from "../../lib/guarded-fetch/guarded-fetch.ts";
 import type { EndpointDocument, SealedSecret } from "../../store/webhook-documents.ts";
 
-/** Starts and tells the workflows of webhooks. Each call may be repeated. */
+/** Starts and signals the workflows of webhooks. Each call may be repeated. */
 export interface WebhookWorkflows {
   startDelivery(input: DeliveryInput): Promise<void>;
   /** Its endpoint is disabled or deleted. One that has ended need not know. */
@@ -25,5 +25,5 @@ export interface WebhookSecrets {
 /** What an event's `data` says of it: records as the API shows them, under their nouns. */
 export type EventData = (event: EventDocument) => object;
 
-/** Told of an endpoint that was disabled because it failed. Once for each delivery and run, however often it is told. */
+/** Told of an endpoint that was disabled because it failed. Once for each delivery and run. Idempotent. */
 export type OnEndpointDisabled = (endpoint: EndpointDocument) => Promise<void>;

@@ -143,7 +143,7 @@ export class Redeliveries {
       { $setOnInsert: { ...delivery, run } },
       { upsert: true, returnDocument: "after" },
     );
-    // Somebody else may have created it just now, and told its workflow.
+    // Another process may have created it just now, and started its workflow.
     if (created?.unsent === "begin") await this.begin(created);
     return created;
   }
@@ -155,7 +155,7 @@ export class Redeliveries {
   ): Promise<boolean> {
     const isOver = next.state !== "running";
     const replay = { ...next, endedAt: isOver ? this.#dependencies.clock() : null };
-    // A step that somebody else has taken meanwhile stands.
+    // A step that another process has taken meanwhile wins.
     await this.#webhooks.endpoints.updateOne(
       { _id, "replay.id": next.id, "replay.position": position },
       { $set: { replay } },
@@ -174,7 +174,7 @@ function attempted<T>(
   }
 }
 
-/** What happened from then until the replay was asked for, from where it has got to. */
+/** What happened from then until the replay was requested, from its position on. */
 function missedIn(organizationId: string, { position, since, until }: ReplayRecord): Filter<EventDocument> {
   const within = { organizationId, createdAt: { $gte: since, $lte: until } };
   if (position === null) return within;

@@ -9,7 +9,7 @@ const SLOW_MAX = 100;
 /** Tests that people make, of one organization: they do not wait behind what hangs. */
 const TESTS_MAX = 4;
 
-/** Between the exchange that was just refused a place and the next look. */
+/** The bounds of the delay between a refusal and the retry. */
 const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 600_000;
 /** What an exchange is expected to take before any has ended. */
@@ -18,16 +18,16 @@ const FIRST_GUESS_MS = 500;
 const WEIGHT = 0.2;
 const TRACKED_MAX = 10_000;
 
-/** A place to send from; whoever has one gives it back. */
+/** A slot to send from; its holder releases it. */
 export interface Slot {
   release(elapsedMs: number): void;
 }
 
 interface Usage {
   inFlight: number;
-  /** What exchanges take of late. */
+  /** The moving average of how long exchanges take. */
   typicalMs: number;
-  /** Until then those that were refused have been told to come. */
+  /** The latest time at which a refused request may retry. */
   reservedUntil: number;
 }
 
@@ -44,8 +44,8 @@ export interface SlotRequest {
 }
 
 /**
- * Bounds what one receiver, or one organization's receivers, can occupy of a process, however slow they are. Nobody waits
- * for a place: whoever gets none is told when to come again, each later than the one before, by what exchanges take.
+ * Bounds what one receiver, or one organization's receivers, can occupy of a process, however slow they are. Nobody waits for a
+ * slot: a refused request gets a delay after which to retry, each later than the one before, by how long exchanges take.
  */
 export class DeliverySlots {
   readonly #endpoints = new Map<string, Usage>();
@@ -59,7 +59,7 @@ export class DeliverySlots {
     this.#now = now;
   }
 
-  /** A place, or the milliseconds after which to come again. */
+  /** A slot, or the milliseconds after which to retry. */
   take({ endpointId, isTest, organizationId }: SlotRequest): Slot | number {
     const bounds = isTest ? this.#boundsOfTest(organizationId) : this.#bounds(endpointId, organizationId);
     const full = bounds.find(({ usage, max }) => usage.inFlight >= max);

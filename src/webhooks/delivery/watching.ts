@@ -11,7 +11,7 @@ export interface WatchingOptions {
   readonly settleMs: number;
 }
 
-/** Looks after something for as long as it is told to: one step after another, and a pause where there is nothing to do. */
+/** Runs a watch until it is stopped: one step after another, and a pause where there is nothing to do. */
 export class Watching {
   readonly #options: WatchingOptions;
   readonly #stopped = new AbortController();

@@ -3,13 +3,13 @@ import type { FollowedAgent } from "../../../src/domain/agent/state.ts";
 import type { LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import { openPolicy } from "../support/actor.ts";
 import type { ActionOf } from "./actions.ts";
-import type { BookedAgent } from "./book.ts";
+import type { AccountModel } from "./book.ts";
 import { BOUNDS, type LedgerWorld } from "./world.ts";
 
 /** What becomes of accounts: opened, paused, followed, closed, and written into their agents' records. */
 
 export function openAccount(world: LedgerWorld, team: number): void {
-  const number = world.book.agents.size + 1;
+  const number = world.model.agents.size + 1;
   const opened = {
     agentId: `agent-${number}`,
     teamId: `team-${team}`,
@@ -26,7 +26,7 @@ export function openAccount(world: LedgerWorld, team: number): void {
   mustEqual(reply, { kind: "opened", changed: true }, "an account");
   must(live <= BOUNDS.accounts, "more accounts than there may be");
   must(weight < BOUNDS.openedBelowBytes, "an account beyond the ledger's weight");
-  world.book.agents.set(opened.agentId, { ...opened, policyVersion: 1, status: "active", events: [] });
+  world.model.agents.set(opened.agentId, { ...opened, policyVersion: 1, status: "active", events: [] });
 }
 
 export function changePolicy(world: LedgerWorld, { agent: place, patch, stale }: ActionOf<"policy">): void {
@@ -66,7 +66,7 @@ export function life(world: LedgerWorld, { agent: place, change }: ActionOf<"lif
   }
 }
 
-function setAccountStatus(world: LedgerWorld, agent: BookedAgent, change: "pause" | "resume"): void {
+function setAccountStatus(world: LedgerWorld, agent: AccountModel, change: "pause" | "resume"): void {
   const { agentId } = agent;
   const expected = world.quietAfterMs(agentId);
   const reply = world.judge({ kind: change, agentId, requestId: world.requestId() });
@@ -82,7 +82,7 @@ function setAccountStatus(world: LedgerWorld, agent: BookedAgent, change: "pause
   if (status === "paused" && agent.keyId === null) world.withdraw(agentId);
 }
 
-function setKey(world: LedgerWorld, agent: BookedAgent, keyId: string | null): void {
+function setKey(world: LedgerWorld, agent: AccountModel, keyId: string | null): void {
   follow(world, agent.agentId, { keyId, isArchived: false });
   if (agent.status === "closed") return;
   agent.keyId = keyId;
@@ -103,7 +103,7 @@ function follow(
   });
 }
 
-function close(world: LedgerWorld, agent: BookedAgent): void {
+function close(world: LedgerWorld, agent: AccountModel): void {
   const { agentId } = agent;
   const own = world.openPayments().filter((each) => each.agentId === agentId);
   const held = own.filter(({ payment }) => payment.phase === "held");
@@ -121,7 +121,7 @@ function close(world: LedgerWorld, agent: BookedAgent): void {
   if (agent.status === "paused") world.withdraw(agentId);
   agent.status = "closed";
   agent.keyId = null;
-  if (held.length > 0) world.book.counted(agentId, world.now);
+  if (held.length > 0) world.model.counted(agentId, world.now);
 }
 
 /** The agent's record shows its account as it is now, or as it was before its last change. */

@@ -15,7 +15,7 @@ import { weightOf } from "../../../src/domain/ledger/weight.ts";
 const HOUR_MS = 3_600_000;
 
 /** One payment as the book has it: what it has of the money follows from its status. */
-export interface BookedPayment {
+export interface PaymentModel {
   readonly agentId: string;
   readonly request: PaymentRequest;
   /** When and on which day it counts: never before what was counted earlier. */
@@ -29,7 +29,7 @@ export interface BookedPayment {
   payment: Payment;
 }
 
-export interface BookedAgent {
+export interface AccountModel {
   readonly agentId: string;
   readonly teamId: string;
   policy: BudgetPolicy;
@@ -37,10 +37,10 @@ export interface BookedAgent {
   status: AccountStatus;
   keyId: string | null;
   /** What is told of it and not confirmed, with the revision of the account that brought it. */
-  events: BookedEvent[];
+  events: EventModel[];
 }
 
-interface BookedEvent {
+interface EventModel {
   readonly type: string;
   readonly revision: number;
 }
@@ -53,9 +53,9 @@ const dateOf = (at: number): string => new Date(at).toISOString().slice(0, 10);
  * What a ledger must have by now, kept by somebody who knows the contract and not the ledger: every payment is listed, and every total
  * is a sum over the list.
  */
-export class LedgerBook {
-  readonly agents = new Map<string, BookedAgent>();
-  readonly payments: BookedPayment[] = [];
+export class LedgerModel {
+  readonly agents = new Map<string, AccountModel>();
+  readonly payments: PaymentModel[] = [];
   /** The newest day on which a payment of the agent was decided, or changed. */
   readonly #days = new Map<string, string>();
   readonly caps = new Map<string, { capCents: number | null; version: number }>();
@@ -73,17 +73,17 @@ export class LedgerBook {
   }
 
   /** Of the payments under an agent, a team or (null) the project. */
-  #sum(status: "pending" | "approved", isUnder: (payment: BookedPayment) => boolean): number {
+  #sum(status: "pending" | "approved", isUnder: (payment: PaymentModel) => boolean): number {
     return this.payments
       .filter((each) => each.payment.status === status && isUnder(each))
       .reduce((sum, { request }) => sum + request.amountCents, 0);
   }
 
-  totals(isUnder: (payment: BookedPayment) => boolean): { spentCents: number; reservedCents: number } {
+  totals(isUnder: (payment: PaymentModel) => boolean): { spentCents: number; reservedCents: number } {
     return { spentCents: this.#sum("approved", isUnder), reservedCents: this.#sum("pending", isUnder) };
   }
 
-  teamOf({ agentId }: BookedPayment): string {
+  teamOf({ agentId }: PaymentModel): string {
     return this.agents.get(agentId)?.teamId ?? "";
   }
 
@@ -109,19 +109,19 @@ export class LedgerBook {
   }
 
   /** Why a payment of so much must be denied now; null: it must not. `own`: a payment on hold that is checked again. */
-  denialOf(agent: BookedAgent, amountCents: number, now: number, own?: BookedPayment): string | null {
+  denialOf(agent: AccountModel, amountCents: number, now: number, own?: PaymentModel): string | null {
     const { agentId, policy, status, teamId } = agent;
     if (status === "paused") return "AGENT_PAUSED";
     if (status === "closed") return "AGENT_ARCHIVED";
     const others = this.payments.filter((each) => each !== own);
-    const book = own === undefined ? this.payments : others;
-    const used = (isUnder: (payment: BookedPayment) => boolean): number =>
-      book
+    const model = own === undefined ? this.payments : others;
+    const used = (isUnder: (payment: PaymentModel) => boolean): number =>
+      model
         .filter((each) => isUsed(each) && isUnder(each))
         .reduce((sum, { request }) => sum + request.amountCents, 0);
-    const ofAgent = (each: BookedPayment): boolean => each.agentId === agentId;
+    const ofAgent = (each: PaymentModel): boolean => each.agentId === agentId;
     const today = this.dayOf(agentId, now);
-    const passed = book.filter((each) => ofAgent(each) && each.passed);
+    const passed = model.filter((each) => ofAgent(each) && each.passed);
     if (isAbove(policy.perTransactionLimitCents, amountCents)) return "PER_TRANSACTION_LIMIT_EXCEEDED";
     if (used(ofAgent) + amountCents > policy.budgetCents) return "BUDGET_EXCEEDED";
     const spentToday = used((each) => ofAgent(each) && each.day === today);
@@ -139,7 +139,7 @@ export class LedgerBook {
 
   /** Which rules flag a payment that is not denied. */
   flagsOf(
-    { agentId, policy }: BookedAgent,
+    { agentId, policy }: AccountModel,
     request: PaymentRequest,
     rules: PaymentRules | undefined,
     now: number,
@@ -157,7 +157,7 @@ export class LedgerBook {
       }
       if (check.type === "duplicate") {
         const since = now - check.windowSeconds * 1_000;
-        const isLike = ({ payment, request: other }: BookedPayment): boolean =>
+        const isLike = ({ payment, request: other }: PaymentModel): boolean =>
           payment.status !== "denied" && other.fingerprint === fingerprint && payment.createdAt > since;
         if (ofAgent.some(isLike)) flags.add("duplicate");
       }
@@ -166,7 +166,7 @@ export class LedgerBook {
   }
 
   /** The first payment under this key; a key that was refused without a decision was not used. */
-  under(agentId: string, keyHash: string): BookedPayment | undefined {
+  under(agentId: string, keyHash: string): PaymentModel | undefined {
     return this.payments.find((each) => each.agentId === agentId && each.request.keyHash === keyHash);
   }
 
@@ -207,7 +207,7 @@ export class LedgerBook {
     must(ledger.keys.count <= ledger.bounds.closedKeys, "more keys are remembered than may be");
   }
 
-  #auditAccount(account: Account, agent: BookedAgent, now: number): void {
+  #auditAccount(account: Account, agent: AccountModel, now: number): void {
     const { agentId, usage } = account;
     const { keyId, policy, policyVersion, status } = agent;
     const { spentCents, reservedCents } = usage;
@@ -243,7 +243,7 @@ export class LedgerBook {
   }
 
   /** What the agent's record shows under one revision is one thing, and each event is told once, until that is confirmed. */
-  #auditRecord(account: Account, { agentId, events }: BookedAgent): void {
+  #auditRecord(account: Account, { agentId, events }: AccountModel): void {
     if (this.#audited.has(account)) return;
     this.#audited.add(account);
     const { events: told, updatedAt: _at, ...shown } = summaryOf(account);
@@ -266,7 +266,7 @@ export class LedgerBook {
 
   /** What has no account any more has no money on hold. */
   #auditGone(agentId: string): void {
-    const isOwn = (each: BookedPayment): boolean => each.agentId === agentId;
+    const isOwn = (each: PaymentModel): boolean => each.agentId === agentId;
     mustAgree(this.#sum("pending", isOwn), 0, `on hold for ${agentId}, which is gone`);
     mustAgree(this.agents.get(agentId)?.status, "closed", `the status of ${agentId}, which is gone`);
   }
@@ -279,4 +279,4 @@ function mustAgree(actual: unknown, expected: unknown, complaint: string): void 
   if (!isDeepStrictEqual(actual, expected)) mustEqual(actual, expected, complaint);
 }
 
-const isUsed = ({ payment }: BookedPayment): boolean => ["pending", "approved"].includes(payment.status);
+const isUsed = ({ payment }: PaymentModel): boolean => ["pending", "approved"].includes(payment.status);

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import {
   accountDueAt,
   dueNow,
-  isWithItsApproval,
+  isExecutedByApproval,
   paymentDueAt,
   postpone,
 } from "../../../src/domain/ledger/due.ts";
@@ -89,7 +89,7 @@ describe("what a ledger sees to itself", () => {
     const id = sent(account);
     account.now += HOUR;
     account.resolve("approve", id);
-    expect(isWithItsApproval(account.payment(id))).to.equal(true);
+    expect(isExecutedByApproval(account.payment(id))).to.equal(true);
     confirm(account, id);
     expect(dueAt(account, id)).to.equal(2 * SWEEP_MS);
   });

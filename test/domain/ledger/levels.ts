@@ -10,8 +10,8 @@ export function projectCap(
   world: LedgerWorld,
   { capCents, isRecorded, stale, teamCapCents }: ActionOf<"project_cap">,
 ): void {
-  const { caps } = world.book;
-  const { version } = world.book.capOf("project");
+  const { caps } = world.model;
+  const { version } = world.model.capOf("project");
   const teams = ["team-0", "team-1"].map((teamId) => ({ teamId, capCents: teamCapCents }));
   const asked = stale ? version - 1 : version;
   const requestId = world.requestId();
@@ -21,7 +21,7 @@ export function projectCap(
   caps.set("project", { capCents, version: version + 1 });
   const changed: (string | null)[] = [null];
   for (const { teamId } of teams) {
-    const before = world.book.capOf(teamId);
+    const before = world.model.capOf(teamId);
     if (before.capCents === teamCapCents) continue;
     caps.set(teamId, { capCents: teamCapCents, version: before.version + 1 });
     changed.push(teamId);
@@ -34,15 +34,15 @@ export function teamCap(
   { budgetCents, capCents, isRecorded, stale, team }: ActionOf<"team_cap">,
 ): void {
   const teamId = `team-${team}`;
-  const { version } = world.book.capOf(teamId);
-  const members = [...world.book.agents.values()].filter((each) => each.teamId === teamId);
+  const { version } = world.model.capOf(teamId);
+  const members = [...world.model.agents.values()].filter((each) => each.teamId === teamId);
   const agents = members.map(({ agentId }) => ({ agentId, budgetCents }));
   const asked = stale ? version - 1 : version;
   const requestId = world.requestId();
   const reply = world.judge({ kind: "replace_team", teamId, version: asked, capCents, agents, requestId });
   if (stale) return mustEqual(reply, { kind: "version_conflict", version }, "a stale budget");
   must(reply.kind === "replaced" && reply.version === version + 1, "a budget was not replaced");
-  world.book.caps.set(teamId, { capCents, version: version + 1 });
+  world.model.caps.set(teamId, { capCents, version: version + 1 });
   heardOfCaps(world, reply.caps, [teamId], isRecorded);
   for (const agent of members) {
     if (agent.status === "closed" || agent.policy.budgetCents === budgetCents) continue;
@@ -74,18 +74,18 @@ function heardOfCaps(
 export function rules(world: LedgerWorld, { team }: ActionOf<"rules">): void {
   const id = team === null ? "project" : `team-${team}`;
   const teamId = team === null ? null : id;
-  const version = (world.book.rules.get(id) ?? 0) + 1;
+  const version = (world.model.rules.get(id) ?? 0) + 1;
   world.judge({ kind: "follow_rules", teamId, version });
   // Told late, or twice.
   world.judge({ kind: "follow_rules", teamId, version: version - 1 });
-  world.book.rules.set(id, version);
+  world.model.rules.set(id, version);
 }
 
 /** A replacement that breaks off after its first agent: nothing of it is so. */
 export function broken(world: LedgerWorld, { capCents, team }: ActionOf<"broken">): void {
   const teamId = `team-${team}`;
-  const { version } = world.book.capOf(teamId);
-  const members = [...world.book.agents.values()].filter((each) => each.teamId === teamId);
+  const { version } = world.model.capOf(teamId);
+  const members = [...world.model.agents.values()].filter((each) => each.teamId === teamId);
   const agents = members.map(({ agentId }) => ({ agentId, budgetCents: 77 }));
   Object.defineProperty(agents, agents.length, { get: breakOff, enumerable: true });
   const before = contentOf(world.ledger);

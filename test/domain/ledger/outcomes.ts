@@ -33,7 +33,7 @@ export function rail(world: LedgerWorld, { confirms, fate, isAny, pick }: Action
   world.note(`rail: ${booked.payment.status}`);
   const { transactionId } = request;
   mustEqual(booked.payment.status, statusAfter(before, fate), `what ${fate} makes of ${transactionId}`);
-  if (moneyOf(before) !== moneyOf(booked.payment)) world.book.counted(agentId, world.now);
+  if (moneyOf(before) !== moneyOf(booked.payment)) world.model.counted(agentId, world.now);
 }
 
 /** What a payment's status is once its rail has said so. */
@@ -56,9 +56,9 @@ export function confirm(world: LedgerWorld, { pick }: ActionOf<"confirm">): void
 }
 
 export function resolve(world: LedgerWorld, { how, pick }: ActionOf<"resolve">): void {
-  const { book, now } = world;
+  const { model, now } = world;
   const booked = world.pick(pick, ({ phase }) => phase === "held");
-  const agent = booked && book.agents.get(booked.agentId);
+  const agent = booked && model.agents.get(booked.agentId);
   if (booked === undefined || agent === undefined) return;
   const { agentId, request } = booked;
   const before = booked.payment;
@@ -71,7 +71,7 @@ export function resolve(world: LedgerWorld, { how, pick }: ActionOf<"resolve">):
   }
   must(reply.kind === "payment", () => `${how} was answered ${JSON.stringify(reply)}`);
   const isLate = now >= (before.approval?.expiresAt ?? 0);
-  const code = book.denialOf(agent, request.amountCents, now, booked);
+  const code = model.denialOf(agent, request.amountCents, now, booked);
   booked.payment = reply.payment;
   booked.day = reply.payment.day;
   const { denial, phase, status } = reply.payment;
@@ -81,9 +81,9 @@ export function resolve(world: LedgerWorld, { how, pick }: ActionOf<"resolve">):
   else if (how === "approve") {
     mustEqual(denial?.code ?? null, code, "what is approved, by its limits");
     mustEqual(status, code === null ? "pending" : "failed", "what is approved");
-    if (code === null) mustEqual(reply.payment.day, book.dayOf(agentId, now), "the day it counts on");
+    if (code === null) mustEqual(reply.payment.day, model.dayOf(agentId, now), "the day it counts on");
   } else mustEqual(status, "denied", how);
-  book.counted(agentId, now);
+  model.counted(agentId, now);
   if (phase === "sending") world.grantLease(agentId);
 }
 
@@ -104,7 +104,7 @@ export function ask(world: LedgerWorld, { pick }: ActionOf<"ask">): void {
   const { agentId, payment, request } = booked;
   const reply = world.judge({ kind: "request_lease", agentId, transactionId: request.transactionId });
   if (!isInFlight(payment)) return mustEqual(reply.kind, "payment", "lease for what is not to be sent");
-  const isPaused = world.book.agents.get(agentId)?.status === "paused";
+  const isPaused = world.model.agents.get(agentId)?.status === "paused";
   const lease = booked.isWithdrawn ? "withdraw" : isPaused ? "wait" : "send";
   mustEqual(reply, { kind: "lease", lease }, `lease to send ${request.transactionId}`);
   if (lease === "send") world.grantLease(agentId);

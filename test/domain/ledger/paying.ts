@@ -5,15 +5,15 @@ import { decidedPayment } from "../../../src/domain/ledger/pay.ts";
 import type { PaymentRules } from "../../../src/domain/rules/checks.ts";
 import { APPROVAL_WINDOW_SECONDS } from "../support/actor.ts";
 import type { ActionOf } from "./actions.ts";
-import type { BookedAgent, BookedPayment } from "./book.ts";
+import type { AccountModel, PaymentModel } from "./book.ts";
 import { BOUNDS, type LedgerWorld } from "./world.ts";
 
 /** A payment that is asked for, and what the book knows of its key. */
 interface Asked {
   readonly action: ActionOf<"pay">;
-  readonly agent: BookedAgent;
+  readonly agent: AccountModel;
   readonly keyId: string;
-  readonly known: BookedPayment | undefined;
+  readonly known: PaymentModel | undefined;
   readonly request: PaymentRequest;
 }
 
@@ -23,7 +23,7 @@ export function pay(world: LedgerWorld, action: ActionOf<"pay">): void {
   if (agent === undefined) return;
   const request = requestFor(world, agent, action);
   const keyId = action.key === "own" ? (agent.keyId ?? "none") : "key-of-somebody";
-  const known = world.book.under(agent.agentId, request.keyHash);
+  const known = world.model.under(agent.agentId, request.keyHash);
   const asked = { action, agent, keyId, known, request };
   const weight = world.ledger.weightBytes;
   let reply = world.judge(payCommand(asked, 0));
@@ -54,12 +54,12 @@ const CHECKS: Partial<Record<ActionOf<"pay">["rules"], PaymentRules>> = {
   duplicate: { checks: [{ type: "duplicate", windowSeconds: 86_400 }] },
 };
 
-function requestFor(world: LedgerWorld, agent: BookedAgent, action: ActionOf<"pay">): PaymentRequest {
+function requestFor(world: LedgerWorld, agent: AccountModel, action: ActionOf<"pay">): PaymentRequest {
   const { agentId, teamId } = agent;
-  const own = world.book.payments.filter((each) => each.agentId === agentId);
+  const own = world.model.payments.filter((each) => each.agentId === agentId);
   const earlier = action.replayOf === null ? undefined : own[action.replayOf % Math.max(1, own.length)];
   const number = world.number();
-  const version = (id: string): number => world.book.rules.get(id) ?? 0;
+  const version = (id: string): number => world.model.rules.get(id) ?? 0;
   const aside = action.rules === "stale" ? -1 : action.rules === "newer" ? 1 : 0;
   return {
     transactionId: `txn-${number}`,
@@ -88,7 +88,7 @@ function lookUp(world: LedgerWorld, asked: Asked, closed: number): LedgerReply {
   const { agent, request } = asked;
   world.note("look up");
   const account = world.account(agent.agentId);
-  const recorded = world.book.payments.filter(
+  const recorded = world.model.payments.filter(
     (each) => each.agentId === agent.agentId && account?.open.has(each.request.transactionId) !== true,
   );
   mustEqual(closed, recorded.length, "payments closed, as they are looked up");
@@ -117,8 +117,8 @@ function heardOfPayment(world: LedgerWorld, asked: Asked, reply: LedgerReply): v
 
 /** Whether it was judged by older rules than the ledger has heard of; newer ones it has heard of by now. */
 function areStale(
-  { book: { rules } }: LedgerWorld,
-  { teamId }: BookedAgent,
+  { model: { rules } }: LedgerWorld,
+  { teamId }: AccountModel,
   { rulesVersions }: PaymentRequest,
 ): boolean {
   const [project, team] = [rulesVersions?.project ?? 0, rulesVersions?.team ?? 0];
@@ -131,7 +131,7 @@ function areStale(
 
 function heardOfReplay(
   world: LedgerWorld,
-  known: BookedPayment,
+  known: PaymentModel,
   { agent, keyId, request }: Asked,
   reply: LedgerReply,
 ): void {
@@ -149,7 +149,7 @@ function heardOfReplay(
   mustEqual(JSON.stringify(reply), JSON.stringify(expected), "a replay");
 }
 
-function heardFull(world: LedgerWorld, { agentId }: BookedAgent, of: "agent" | "project"): void {
+function heardFull(world: LedgerWorld, { agentId }: AccountModel, of: "agent" | "project"): void {
   const ofAgent = world.account(agentId)?.open.size ?? 0;
   const isHeavy = world.ledger.weightBytes >= BOUNDS.paidBelowBytes;
   const isFull = world.openPayments().length >= BOUNDS.openOfProject || isHeavy;
@@ -162,19 +162,19 @@ function decided(
   { action, agent, request }: Asked,
   { decision }: Extract<LedgerReply, { kind: "decided" }>,
 ): void {
-  const { book, now } = world;
+  const { model, now } = world;
   const { agentId } = agent;
-  const code = book.denialOf(agent, request.amountCents, now);
+  const code = model.denialOf(agent, request.amountCents, now);
   mustEqual(decision.denial?.code ?? null, code, `the denial of ${request.transactionId}`);
-  const flags = code === null ? book.flagsOf(agent, request, CHECKS[action.rules], now) : [];
+  const flags = code === null ? model.flagsOf(agent, request, CHECKS[action.rules], now) : [];
   mustEqual(decision.approval?.flaggedByRuleTypes ?? [], flags, `what flags ${request.transactionId}`);
   mustEqual(decision.policyVersion, agent.policyVersion, "the policy it was judged by");
-  const countedAt = book.countedAt(agentId, now);
-  const day = book.dayOf(agentId, now);
+  const countedAt = model.countedAt(agentId, now);
+  const day = model.dayOf(agentId, now);
   mustEqual(decision.day, day, `the day of ${request.transactionId}`);
   const passed = code === null;
   const payment = decidedPayment(request, decision);
-  book.payments.push({
+  model.payments.push({
     agentId,
     request,
     countedAt,
@@ -184,8 +184,12 @@ function decided(
     payment,
     isWithdrawn: false,
   });
-  mustEqual(decision.sequence, book.payments.filter((each) => each.agentId === agentId).length, "a sequence");
-  if (passed) book.counted(agentId, now);
+  mustEqual(
+    decision.sequence,
+    model.payments.filter((each) => each.agentId === agentId).length,
+    "a sequence",
+  );
+  if (passed) model.counted(agentId, now);
   if (payment.phase === "sending") world.grantLease(agentId);
   world.note(code ?? (payment.phase === "held" ? "held" : "sending"));
 }

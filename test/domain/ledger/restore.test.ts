@@ -14,7 +14,7 @@ import { SECOND } from "../support/actor.ts";
 import { seed } from "../../support/seed.ts";
 import { shortOrSoak } from "../../support/soak.ts";
 import { runs } from "./actions.ts";
-import type { BookedAgent } from "./book.ts";
+import type { AccountModel } from "./book.ts";
 import { LedgerRun } from "./run.ts";
 import { BOUNDS, type LedgerWorld } from "./world.ts";
 
@@ -33,9 +33,9 @@ function recordedPayment(payment: Payment, teamId: string, agentId: string): Pay
   return payment;
 }
 
-function paymentsOf(world: LedgerWorld, { agentId, teamId }: BookedAgent): PaymentsOfRecords {
+function paymentsOf(world: LedgerWorld, { agentId, teamId }: AccountModel): PaymentsOfRecords {
   const payments = new PaymentsOfRecords();
-  for (const booked of world.book.payments.filter((each) => each.agentId === agentId)) {
+  for (const booked of world.model.payments.filter((each) => each.agentId === agentId)) {
     const payment = recordedPayment(booked.payment, teamId, agentId);
     const { amountCents } = payment.request;
     payments.add({ ...payment, amountCents, wasHeld: payment.approval !== null });
@@ -45,7 +45,7 @@ function paymentsOf(world: LedgerWorld, { agentId, teamId }: BookedAgent): Payme
 }
 
 /** What the agent's actor and record say of it. */
-function recordedAccount(agent: BookedAgent, lost: Account, payments: PaymentsOfRecords): RecordedAccount {
+function recordedAccount(agent: AccountModel, lost: Account, payments: PaymentsOfRecords): RecordedAccount {
   const { agentId, keyId, policy, policyVersion, status, teamId } = agent;
   return {
     agentId,
@@ -66,10 +66,10 @@ function recordedAccount(agent: BookedAgent, lost: Account, payments: PaymentsOf
 }
 
 function recordsOf(world: LedgerWorld): RecordedProject {
-  const { book, ledger } = world;
+  const { model, ledger } = world;
   const accounts: RecordedAccount[] = [];
   const othersSpentCents = new Map<string, number>();
-  for (const agent of book.agents.values()) {
+  for (const agent of model.agents.values()) {
     const payments = paymentsOf(world, agent);
     const lost = ledger.accounts.get(agent.agentId);
     const isDropped = agent.status === "closed" && payments.all.open.length === 0;
@@ -79,7 +79,7 @@ function recordsOf(world: LedgerWorld): RecordedProject {
       othersSpentCents.set(teamId, (othersSpentCents.get(teamId) ?? 0) + payments.all.spentCents);
     }
   }
-  const levelOf = (id: string) => ({ cap: book.capOf(id), rulesVersion: book.rules.get(id) ?? 0 });
+  const levelOf = (id: string) => ({ cap: model.capOf(id), rulesVersion: model.rules.get(id) ?? 0 });
   return {
     organizationId: "org-1",
     projectId: "project-1",
@@ -88,21 +88,21 @@ function recordsOf(world: LedgerWorld): RecordedProject {
     teams: new Map([...ledger.teams.keys()].map((id) => [id, levelOf(id)])),
     accounts,
     othersSpentCents,
-    droppedAccounts: book.agents.size - accounts.length,
+    droppedAccounts: model.agents.size - accounts.length,
   };
 }
 
 /** Puts the ledger that the records have in the place of the one that is lost, and tells the book what no record says. */
 function lose(world: LedgerWorld): void {
-  const { book, ledger: lost } = world;
+  const { model, ledger: lost } = world;
   world.now += QUIET_MS;
   world.last = null;
-  book.leaseUntil.clear();
+  model.leaseUntil.clear();
   const restored = restoredLedger(recordsOf(world), world.now, BOUNDS);
   const packed: ReturnType<typeof packLedger> = JSON.parse(JSON.stringify(packLedger(restored)));
   world.ledger = unpackLedger(packed, BOUNDS);
-  for (const agent of book.agents.values()) agent.events = [];
-  for (const booked of book.payments) {
+  for (const agent of model.agents.values()) agent.events = [];
+  for (const booked of model.payments) {
     const open = world.ledger.accounts.get(booked.agentId)?.open.get(booked.request.transactionId);
     booked.isWithdrawn = open?.isWithdrawn === true;
   }
@@ -128,7 +128,7 @@ describe("a ledger that is restored from its records", function () {
       const run = new LedgerRun();
       run.play(before);
       lose(run.world);
-      run.world.book.audit(run.world.ledger, run.world.now);
+      run.world.model.audit(run.world.ledger, run.world.now);
       run.play(after);
       restorations += 1;
     });

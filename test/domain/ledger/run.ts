@@ -31,7 +31,7 @@ export class LedgerRun {
     const world = this.#world;
     for (const action of actions) {
       act(world, action);
-      world.book.audit(world.ledger, world.now);
+      world.model.audit(world.ledger, world.now);
     }
   }
 }

@@ -6,7 +6,7 @@ import { judge } from "../../../src/domain/ledger/judge.ts";
 import { packLedger, unpackLedger } from "../../../src/domain/ledger/pack.ts";
 import { type Account, type Ledger, type LedgerBounds, newLedger } from "../../../src/domain/ledger/state.ts";
 import { NOON } from "../support/actor.ts";
-import { type BookedAgent, type BookedPayment, LedgerBook } from "./book.ts";
+import { type AccountModel, type PaymentModel, LedgerModel } from "./book.ts";
 
 /** Low, so that short runs come to them. */
 export const BOUNDS: LedgerBounds = {
@@ -32,7 +32,7 @@ export class LedgerWorld {
   /** What has happened, how often. */
   readonly tally = new Map<string, number>();
   readonly domain: LedgerDomain;
-  readonly book = new LedgerBook();
+  readonly model = new LedgerModel();
   ledger: Ledger = newLedger("org-1", "project-1", BOUNDS);
   now = NOON;
   /** The last command that carried a request's id. */
@@ -75,8 +75,8 @@ export class LedgerWorld {
     return reply;
   }
 
-  agent(place: number): BookedAgent | undefined {
-    return [...this.book.agents.values()][place % Math.max(1, this.book.agents.size)];
+  agent(place: number): AccountModel | undefined {
+    return [...this.model.agents.values()][place % Math.max(1, this.model.agents.size)];
   }
 
   account(agentId: string): Account | undefined {
@@ -89,26 +89,26 @@ export class LedgerWorld {
   }
 
   /** Payments that are open in the ledger, in the order of the book. */
-  openPayments(): BookedPayment[] {
-    return this.book.payments.filter(
+  openPayments(): PaymentModel[] {
+    return this.model.payments.filter(
       ({ agentId, request }) => this.open(agentId, request.transactionId) !== undefined,
     );
   }
 
-  pick(place: number, isMeant: (payment: Payment) => boolean = () => true): BookedPayment | undefined {
+  pick(place: number, isMeant: (payment: Payment) => boolean = () => true): PaymentModel | undefined {
     const open = this.openPayments().filter(({ payment }) => isMeant(payment));
     return open[place % Math.max(1, open.length)];
   }
 
   /** Whoever is told to send begins within this time. */
   grantLease(agentId: string): void {
-    this.book.leaseUntil.set(agentId, this.now + LEASE_MS);
+    this.model.leaseUntil.set(agentId, this.now + LEASE_MS);
   }
 
   /** How long others may still begin to send. */
   quietAfterMs(agentId: string): number {
     const isAny = this.openPayments().some((each) => each.agentId === agentId && isInFlight(each.payment));
-    const until = this.book.leaseUntil.get(agentId) ?? 0;
+    const until = this.model.leaseUntil.get(agentId) ?? 0;
     return isAny ? Math.max(0, Math.min(until - this.now, LEASE_MS)) : 0;
   }
 

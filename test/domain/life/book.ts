@@ -8,7 +8,7 @@ import type { ArchiveBy } from "./actions.ts";
 const UNTIL = NOON + DELIVERY_WINDOW_MS;
 
 /** What an agent's life must be by now, kept by somebody who knows the contract and not the actor. */
-export class LifeBook {
+export class AgentModel {
   readonly tally = new Map<string, number>();
   /** Null: a person created it. */
   readonly #lineage: string | null;

@@ -6,7 +6,7 @@ import { type AgentState, initialAgentState } from "../../../src/domain/agent/st
 import { CREATOR, DELIVERY_WINDOW_MS, FIRST_KEY, STRANGER } from "../support/agent.ts";
 import { NOON, profile } from "../support/actor.ts";
 import type { Action, ActionOf, ArchiveBy, Life } from "./actions.ts";
-import { LifeBook } from "./book.ts";
+import { AgentModel } from "./book.ts";
 
 /** What a run drives: the domain, or a faulty one. */
 export interface LifeDomain {
@@ -29,7 +29,7 @@ const lineageOf = (own: boolean): string => (own ? CREATOR : STRANGER);
 export class LifeRun {
   readonly #domain: LifeDomain;
   readonly #life: Life;
-  readonly #book: LifeBook;
+  readonly #model: AgentModel;
   #state: AgentState;
   #now = NOON;
   #statusRevision = 0;
@@ -40,17 +40,17 @@ export class LifeRun {
     const lineageId = life.origin === "machine" ? CREATOR : null;
     const firstKey = { keyId: FIRST_KEY, lineageId, deliverableUntil: UNTIL };
     this.#state = initialAgentState(profile, firstKey, NOON);
-    this.#book = new LifeBook(life.origin, this.#state);
+    this.#model = new AgentModel(life.origin, this.#state);
   }
 
   get tally(): ReadonlyMap<string, number> {
-    return this.#book.tally;
+    return this.#model.tally;
   }
 
   play(): void {
     for (const action of this.#life.actions) {
       this.#do(action);
-      this.#book.audit(this.#state, this.#now);
+      this.#model.audit(this.#state, this.#now);
     }
   }
 
@@ -59,18 +59,18 @@ export class LifeRun {
   }
 
   #do(action: Action): void {
-    const book = this.#book;
+    const model = this.#model;
     switch (action.kind) {
       case "authenticate": {
-        const keyId = book.keys[action.pick] ?? "akey_of_another";
-        return book.authenticated(keyId, this.#handle({ kind: "authenticate", keyId }), this.#now);
+        const keyId = model.keys[action.pick] ?? "akey_of_another";
+        return model.authenticated(keyId, this.#handle({ kind: "authenticate", keyId }), this.#now);
       }
       case "mint":
-        return this.#mint(`akey_${book.keys.length}`);
+        return this.#mint(`akey_${model.keys.length}`);
       case "mint_again":
-        return this.#mint(book.keys.at(-1) ?? FIRST_KEY);
+        return this.#mint(model.keys.at(-1) ?? FIRST_KEY);
       case "revoke":
-        return book.revoked(this.#handle({ kind: "revoke_key" }));
+        return model.revoked(this.#handle({ kind: "revoke_key" }));
       case "replay":
         return this.#replay(action.own);
       case "prove":
@@ -79,7 +79,7 @@ export class LifeRun {
         return this.#archive(action.by);
       case "rename": {
         const { name } = action;
-        return book.renamed(name, this.#handle({ kind: "rename", name }));
+        return model.renamed(name, this.#handle({ kind: "rename", name }));
       }
       case "status":
         return this.#stand(action);
@@ -88,7 +88,7 @@ export class LifeRun {
         return;
       case "detached":
         this.#handle({ kind: "confirm_detached" });
-        book.detached ||= book.archivedAt !== null;
+        model.detached ||= model.archivedAt !== null;
         return;
       case "recorded":
         return this.#recorded(action.behind);
@@ -106,19 +106,19 @@ export class LifeRun {
   }
 
   #mint(keyId: string): void {
-    this.#book.minted(keyId, this.#handle({ kind: "mint_key", keyId }));
+    this.#model.minted(keyId, this.#handle({ kind: "mint_key", keyId }));
   }
 
   /** Another lineage's same idempotency key is another create, which this agent never hears of. */
   #replay(own: boolean): void {
     if (this.#life.origin !== "machine" || !own) return;
     const isDelivered = this.#domain.isDeliverable(UNTIL, this.#now);
-    this.#book.replayed(isDelivered, this.#now);
+    this.#model.replayed(isDelivered, this.#now);
     if (!isDelivered) this.#prove(CREATOR);
   }
 
   #prove(lineageId: string): void {
-    this.#book.proven(lineageId, this.#handle({ kind: "prove_non_delivery", lineageId }), this.#now);
+    this.#model.proven(lineageId, this.#handle({ kind: "prove_non_delivery", lineageId }), this.#now);
   }
 
   #archive(by: ArchiveBy): void {
@@ -126,26 +126,26 @@ export class LifeRun {
     const archiver =
       by.type === "user" ? by : ({ type: "organization_key", lineageId, balance: by.balance } as const);
     const reply = this.#handle({ kind: "archive", by: archiver });
-    this.#book.archived(by, lineageId, reply, this.#now);
+    this.#model.archived(by, lineageId, reply, this.#now);
   }
 
   /** The ledger has paused or resumed the account; an older word comes late. */
   #stand({ isOld, status }: ActionOf<"status">): void {
     const revision = isOld ? this.#statusRevision : (this.#statusRevision += 1);
     this.#handle({ kind: "follow_status", status, revision });
-    if (!isOld) this.#book.status = status;
+    if (!isOld) this.#model.status = status;
   }
 
   #recorded(behind: number): void {
     const revision = Math.max(0, this.#state.revision - behind);
     this.#handle({ kind: "confirm_record", revision });
-    this.#book.confirmed(revision, this.#state);
+    this.#model.confirmed(revision, this.#state);
   }
 
   #followed(behind: number): void {
     const revision = Math.max(0, this.#state.revision - behind);
     this.#handle({ kind: "confirm_followed", revision });
-    this.#book.heardBy(revision, this.#state);
+    this.#model.heardBy(revision, this.#state);
   }
 
   #rollOver(): void {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Arrival, arrivalOf } from "../../../scripts/chaos/audit/told.ts";
+import { type Arrival, arrivalOf } from "../../../scripts/chaos/audit/delivered.ts";
 import { Random } from "../../../scripts/random.ts";
 import {
   type Handler,

@@ -22,7 +22,7 @@ import { agentWorkflowId } from "../../../src/messages/agent.ts";
 import { approvalWorkflowId } from "../../../src/messages/approval.ts";
 import { ledgerWorkflowId } from "../../../src/messages/ledger.ts";
 import { dataConverter } from "../../../src/lib/payload-compression.ts";
-import { sideTaskQueue, WAITED_FOR } from "../../../src/messages/task-queues.ts";
+import { sideTaskQueue, SIDE_QUEUES } from "../../../src/messages/task-queues.ts";
 import { settlementWorkflowId } from "../../../src/messages/settlement.ts";
 import { eventsOf } from "./history.ts";
 import { MemoryProjections, MemoryRail, nobody, type RailScript, SETTLED, VOUCHED } from "./doubles.ts";
@@ -106,7 +106,7 @@ export async function openTheatre(engine: Engine): Promise<Theatre> {
       ...(isForgetful ? { maxCachedWorkflows: 0 } : {}),
     });
     const waiting = await Promise.all(
-      WAITED_FOR.map((waitedFor) =>
+      SIDE_QUEUES.map((waitedFor) =>
         Worker.create({
           connection: native,
           namespace: client.options.namespace,

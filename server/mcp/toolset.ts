@@ -1,4 +1,4 @@
-import { type Band as BandKind, bandOf } from "../../src/contract/tool-names.ts";
+import { type Toolset as ToolsetKind, toolsetOf } from "../../src/contract/tool-names.ts";
 import { INSTRUCTIONS } from "../../src/contract/tool-texts/instructions.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
@@ -9,10 +9,10 @@ import type { RequestNote } from "../http/request-note.ts";
 import type { Requester } from "../../src/limits/limits.ts";
 import type { ArrivedCall, Pipeline, RawInput } from "../pipeline/pipeline.ts";
 import type { AgentPrincipal, OrganizationKeyPrincipal } from "../../src/identity/principals.ts";
-import { inBandWords } from "./refusals.ts";
+import { explainRefusal } from "./refusals.ts";
 import { derivedTools, type ToolListing } from "./tools.ts";
 
-/** Who speaks MCP: keys alone. People have no band. */
+/** Who speaks MCP: keys alone. People have no toolset. */
 export interface McpRequester extends Requester {
   readonly principal: AgentPrincipal | OrganizationKeyPrincipal;
 }
@@ -32,11 +32,11 @@ export interface ToolResult {
 }
 
 /**
- * The tools that one key has, and what they do: an agent's key the agent band, an organization's the management band. The one
+ * The tools that one key has, and what they do: an agent's key the agent toolset, an organization's the management toolset. The one
  * set of definitions that every generation of the protocol is served from.
  */
-export class Band {
-  readonly kind: BandKind;
+export class Toolset {
+  readonly kind: ToolsetKind;
   readonly instructions: string;
   readonly #pipeline: Pipeline;
   readonly #request: McpRequest;
@@ -61,9 +61,9 @@ export class Band {
 
   /** What a tool answers; null: no tool has that name. Never throws. */
   async call(name: string, args: Readonly<Record<string, unknown>>): Promise<ToolResult | null> {
-    const ownBand = bandOf(name);
+    const ownToolset = toolsetOf(name);
     const tool = derivedTools.get(name);
-    const isForeign = ownBand !== null && ownBand !== this.kind;
+    const isForeign = ownToolset !== null && ownToolset !== this.kind;
     if (isForeign && tool === undefined) return this.#failure(name, refusal("WRONG_CREDENTIAL"));
     if (tool === undefined) return null;
     const call = this.#callOf(tool.operationId);
@@ -72,12 +72,12 @@ export class Band {
       const wrong = refusal("WRONG_CREDENTIAL");
       return this.#failure(name, await this.#pipeline.refuse(call, input.params, wrong));
     }
-    const all = () => Promise.resolve(ok({ input, late: null }));
+    const all = () => Promise.resolve(ok({ input, recheck: null }));
     const result = await this.#pipeline.run(call, input.params, all);
     return result.ok ? structured(result.value.body) : this.#failure(name, result.refusal);
   }
 
-  /** The outcome of an operation that stands for a tool that was called before. The caller has seen to it that they may. */
+  /** The outcome of an operation on behalf of an earlier tool call. The caller has authorized it. */
   async outcomeOf(id: OperationId, input: RawInput): Promise<Result<unknown>> {
     const result = await this.#pipeline.handle(this.#callOf(id), input);
     if (!result.ok) this.#request.note.refusals.push(result.refusal.code);
@@ -93,7 +93,10 @@ export class Band {
   #failure(toolName: string, reason: Refusal): ToolResult {
     const { note } = this.#request;
     note.refusals.push(reason.code);
-    return { ...structured(errorBodyOf(inBandWords(this.kind, toolName, reason), note.id)), isError: true };
+    return {
+      ...structured(errorBodyOf(explainRefusal(this.kind, toolName, reason), note.id)),
+      isError: true,
+    };
   }
 }
 

@@ -72,7 +72,7 @@ export const stateChanges = (agentId: string, types: readonly string[]): Change[
  * The changes of state that lead an agent to where it is: as often paused and resumed in turn as there are deliveries of it, since a
  * pause that its owner had no answer to may have come to something, or not. It may be archived while it is paused.
  */
-export function toldStates(
+export function expectedStates(
   agentId: string,
   state: "active" | "paused" | "archived",
   arrivals: readonly Arrival[],
@@ -142,7 +142,7 @@ export function arrivalOf({ at, body, headers }: Request, secret: string, isAckn
 const keyOf = ({ subject, type }: Pick<Change, "subject" | "type">): string => `${type} of ${subject}`;
 
 /** What one endpoint was told against what there was to tell it; empty: each change once, by its delivery's id. */
-export function compareTold(
+export function compareDelivered(
   changes: readonly Change[],
   arrivals: readonly Arrival[],
   entries: readonly DeliveryEntry[],

@@ -17,7 +17,7 @@ const card = (fields: object = {}) => ({
   ...fields,
 });
 
-describe("the agent band", () => {
+describe("the agent toolset", () => {
   let world: World;
   let agent: TestAgent;
   let mcp: McpCaller;
@@ -163,7 +163,7 @@ describe("the agent band", () => {
       const { denials } = await feedback(id);
       expect(denials[0]).to.deep.include({ transactionId: id, status: "reversed", denialCode: null });
       expect(denials[0]?.denialReason)
-        .to.match(/given back/)
+        .to.match(/refunded/)
         .and.match(/available again/);
       expect((await feedback()).denials.map(({ transactionId }) => transactionId)).to.deep.equal([id]);
     });

@@ -7,7 +7,7 @@ interface Change {
 }
 
 /** What became of an agent itself, and what was told of it: each change once, under an id of its own, in its order. */
-export class JournalBook {
+export class EventModel {
   readonly #happened: Change[] = [];
   /** Which of the changes each event's id belongs to. */
   readonly #ids = new Map<string, number>();

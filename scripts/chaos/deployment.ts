@@ -28,7 +28,7 @@ export interface Addresses {
 }
 
 /** A deployment to be killed: engines under supervisors, two servers and two workers as processes, a line to the chain; and a receiver of webhooks, which is not killed. */
-export class Place {
+export class Deployment {
   readonly engines: Engines;
   readonly line: ChainProxy;
   readonly letterbox: Letterbox;
@@ -86,7 +86,7 @@ export class Place {
     ];
   }
 
-  static async start(dataDir: string, say: (line: string) => void): Promise<Place> {
+  static async start(dataDir: string, say: (line: string) => void): Promise<Deployment> {
     const logDir = join(dataDir, "logs");
     await mkdir(logDir, { recursive: true });
     const engines = await Engines.start(dataDir, say);
@@ -95,7 +95,7 @@ export class Place {
     // The same ports for the whole run: clients know a service by its addresses, whichever processes are behind them.
     const wanted = { port: 0, variable: "PORT" };
     const { first, second } = await choosePorts({ first: wanted, second: wanted });
-    const place = new Place(engines, line, letterbox, [first, second], logDir);
+    const place = new Deployment(engines, line, letterbox, [first, second], logDir);
     say("two servers, two workers: starting");
     for (const role of place.roles) role.start();
     try {

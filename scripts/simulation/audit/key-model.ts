@@ -2,7 +2,7 @@ import type { FirstKey } from "../../../src/domain/agent/access.ts";
 import { must } from "./violation.ts";
 
 /** An agent's keys, by their ids: at most one is active at a time, and what is dead stays dead. */
-export class KeyBook {
+export class KeyModel {
   /** Of the organization's key that created the agent; null: a person did. */
   readonly lineageId: string | null;
   /** The end of the window in which a replay of the create delivers the first key again. */

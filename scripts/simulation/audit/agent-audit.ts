@@ -1,45 +1,45 @@
 import type { Archiver, MachineArchiver } from "../../../src/domain/agent/archive.ts";
 import type { AgentReply } from "../../../src/domain/agent/commands.ts";
 import type { AgentSummary } from "../../../src/domain/agent/state.ts";
-import type { AuditBooks } from "./books.ts";
-import type { LifeBook } from "./life-book.ts";
+import type { WorldModel } from "./books.ts";
+import type { AgentModel } from "./agent-model.ts";
 import type { AgentAnswered } from "./observer.ts";
 import { must, mustEqual } from "./violation.ts";
 
 const DENIED = "MACHINE_ARCHIVE_DENIED";
 
 /** What an agent's actor answers about the agent's life, by the books, which follow the answers. */
-export class LifeAudit {
-  readonly #books: AuditBooks;
+export class AgentAudit {
+  readonly #books: WorldModel;
 
-  constructor(books: AuditBooks) {
+  constructor(books: WorldModel) {
     this.#books = books;
   }
 
   expect({ agentId, command, now, reply, summary }: AgentAnswered): void {
-    const book = this.#books.life(agentId);
+    const model = this.#books.life(agentId);
     switch (command.kind) {
       case "authenticate":
-        this.#expectUse(book, command.keyId, reply, now);
+        this.#expectUse(model, command.keyId, reply, now);
         break;
       case "mint_key":
-        this.#expectMint(book, command.keyId, reply);
+        this.#expectMint(model, command.keyId, reply);
         break;
       case "revoke_key":
-        this.#expectRevoke(book, reply);
+        this.#expectRevoke(model, reply);
         break;
       case "prove_non_delivery":
-        this.#expectProof(book, command.lineageId, reply, now);
+        this.#expectProof(model, command.lineageId, reply, now);
         break;
       case "archive":
-        this.#expectArchive(book, command.by, reply, now);
+        this.#expectArchive(model, command.by, reply, now);
         break;
       case "rename":
-        mustEqual(reply.kind, book.archivedAt === null ? "renamed" : "archived", "a new name");
-        if (book.archivedAt === null) book.name = command.name;
+        mustEqual(reply.kind, model.archivedAt === null ? "renamed" : "archived", "a new name");
+        if (model.archivedAt === null) model.name = command.name;
         break;
       case "confirm_detached":
-        if (book.archivedAt !== null) book.isDetached = true;
+        if (model.archivedAt !== null) model.isDetached = true;
         mustEqual(reply.kind, "confirmed", `the answer to ${command.kind}`);
         break;
       case "confirm_record":
@@ -47,17 +47,17 @@ export class LifeAudit {
       case "follow_status":
         mustEqual(reply.kind, "confirmed", `the answer to ${command.kind}`);
     }
-    this.#expectShown(book, summary);
+    this.#expectShown(model, summary);
   }
 
-  #expectUse(book: LifeBook, keyId: string, reply: AgentReply, now: number): void {
-    const accepted = book.archivedAt === null && book.keys.isActive(keyId);
+  #expectUse(model: AgentModel, keyId: string, reply: AgentReply, now: number): void {
+    const accepted = model.archivedAt === null && model.keys.isActive(keyId);
     mustEqual(reply, { kind: "authenticated", accepted }, `the use of ${keyId}`);
     this.#books.count(accepted ? "key accepted" : "key refused");
-    if (accepted) book.keys.authenticatedAt ??= now;
+    if (accepted) model.keys.authenticatedAt ??= now;
   }
 
-  #expectMint({ archivedAt, keys }: LifeBook, keyId: string, reply: AgentReply): void {
+  #expectMint({ archivedAt, keys }: AgentModel, keyId: string, reply: AgentReply): void {
     if (archivedAt !== null) return mustEqual(reply.kind, "archived", "a key for an archived agent");
     // Told twice, by an engine or a network that repeats itself.
     if (keys.activeKeyId() === keyId) return mustEqual(reply, { kind: "key", keyId }, "the same key");
@@ -67,7 +67,7 @@ export class LifeAudit {
     this.#books.count("key minted");
   }
 
-  #expectRevoke({ archivedAt, keys }: LifeBook, reply: AgentReply): void {
+  #expectRevoke({ archivedAt, keys }: AgentModel, reply: AgentReply): void {
     if (archivedAt !== null) return mustEqual(reply.kind, "archived", "a revocation at an archived agent");
     const keyId = keys.activeKeyId();
     if (keyId === null) return mustEqual(reply.kind, "no_key", "a revocation without a key");
@@ -77,7 +77,7 @@ export class LifeAudit {
   }
 
   /** Stamped once, after the window, for the lineage that created the agent. */
-  #expectProof({ keys }: LifeBook, lineageId: string, reply: AgentReply, now: number): void {
+  #expectProof({ keys }: AgentModel, lineageId: string, reply: AgentReply, now: number): void {
     const windowOver = keys.isWindowOver(now);
     const proven = windowOver && keys.lineageId === lineageId;
     mustEqual(reply, { kind: "non_delivery", windowOver, proven }, "a proof of non-delivery");
@@ -85,17 +85,17 @@ export class LifeAudit {
     this.#books.count(proven ? "proven" : "not proven");
   }
 
-  #expectArchive(book: LifeBook, by: Archiver, reply: AgentReply, now: number): void {
-    const code = by.type === "user" ? null : this.#refusal(book, by, now);
+  #expectArchive(model: AgentModel, by: Archiver, reply: AgentReply, now: number): void {
+    const code = by.type === "user" ? null : this.#refusal(model, by, now);
     if (code !== null) {
       this.#books.count(code);
       return mustEqual(reply, { kind: "archive_refused", code }, "an archive by a machine");
     }
-    mustEqual(reply, { kind: "archive", changed: book.archivedAt === null }, "an archive");
-    if (book.archivedAt !== null) return this.#books.count("archived before");
-    book.archivedAt = now;
-    book.keys.die();
-    this.#books.account(book.agentId).journal.happened("agent.archived", now);
+    mustEqual(reply, { kind: "archive", changed: model.archivedAt === null }, "an archive");
+    if (model.archivedAt !== null) return this.#books.count("archived before");
+    model.archivedAt = now;
+    model.keys.die();
+    this.#books.account(model.agentId).journal.happened("agent.archived", now);
     this.#books.count(by.type === "user" ? "archived" : "archived by a machine");
   }
 
@@ -103,7 +103,7 @@ export class LifeAudit {
    * A machine may archive only what it has created itself and nobody has ever had a use of: in this order, what can never
    * change comes before what a retry may mend.
    */
-  #refusal({ archivedAt, keys }: LifeBook, by: MachineArchiver, now: number): string | null {
+  #refusal({ archivedAt, keys }: AgentModel, by: MachineArchiver, now: number): string | null {
     if (by.lineageId !== keys.lineageId) return DENIED;
     if (archivedAt !== null) return null;
     if (keys.isTouchedByPerson || keys.authenticatedAt !== null) return DENIED;
@@ -114,19 +114,19 @@ export class LifeAudit {
   }
 
   /** What its record shows is what the book says, and one revision of it always the same. */
-  #expectShown(book: LifeBook, summary: AgentSummary): void {
-    const { agentId, keys } = book;
-    mustEqual(summary.name, book.name, `the name of ${agentId}`);
-    mustEqual(summary.archivedAt, book.archivedAt, `when ${agentId} was archived`);
-    mustEqual(summary.walletDetached, book.isDetached, `whether the wallet of ${agentId} is detached`);
+  #expectShown(model: AgentModel, summary: AgentSummary): void {
+    const { agentId, keys } = model;
+    mustEqual(summary.name, model.name, `the name of ${agentId}`);
+    mustEqual(summary.archivedAt, model.archivedAt, `when ${agentId} was archived`);
+    mustEqual(summary.walletDetached, model.isDetached, `whether the wallet of ${agentId} is detached`);
     mustEqual(summary.keyId, keys.activeKeyId(), "the active key");
     mustEqual(summary.authenticatedAt, keys.authenticatedAt, "when a key was first used");
     this.#books.account(agentId).journal.expectOutbox(summary.events, ["agent.archived"]);
     const { events: _told, ...record } = summary;
-    must(record.revision >= book.revision, "an agent's revision fell");
+    must(record.revision >= model.revision, "an agent's revision fell");
     const text = JSON.stringify(record);
-    must(record.revision > book.revision || text === book.record, "one revision shows two things");
-    book.revision = record.revision;
-    book.record = text;
+    must(record.revision > model.revision || text === model.record, "one revision shows two things");
+    model.revision = record.revision;
+    model.record = text;
   }
 }

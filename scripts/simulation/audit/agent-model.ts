@@ -1,11 +1,11 @@
 import type { FirstKey } from "../../../src/domain/agent/access.ts";
 import type { AgentProfile } from "../../../src/domain/agent/state.ts";
-import { KeyBook } from "./key-book.ts";
+import { KeyModel } from "./key-model.ts";
 
 /** The life of an agent: its name, its keys, its end. */
-export class LifeBook {
+export class AgentModel {
   readonly agentId: string;
-  readonly keys: KeyBook;
+  readonly keys: KeyModel;
   name: string;
   archivedAt: number | null = null;
   isDetached = false;
@@ -17,11 +17,11 @@ export class LifeBook {
   /** Whether who archived it was answered. */
   isArchiveAnswered = false;
   /** Whether who paused it was answered, at this turn of its account. */
-  pausedAtTurn: number | null = null;
+  pausedAtSequence: number | null = null;
 
   constructor({ agentId, name }: AgentProfile, firstKey: FirstKey) {
     this.agentId = agentId;
     this.name = name;
-    this.keys = new KeyBook(firstKey);
+    this.keys = new KeyModel(firstKey);
   }
 }

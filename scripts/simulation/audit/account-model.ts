@@ -2,11 +2,11 @@ import type { RailOutcome, TransactionStatus } from "../../../src/domain/ledger/
 import type { BudgetPolicy, DenialDetails } from "../../../src/domain/ledger/policy.ts";
 import type { NewAccount, AccountStatus } from "../../../src/domain/ledger/state.ts";
 import type { RuleCheck } from "../../../src/domain/rules/rules.ts";
-import { JournalBook } from "./journal-book.ts";
+import { EventModel } from "./event-model.ts";
 import { must } from "./violation.ts";
 
 /** A payment as the book has it: what may become of it, in the slowest and plainest way. */
-export interface BookedPayment {
+export interface PaymentModel {
   readonly id: string;
   readonly agentId: string;
   readonly keyHash: string;
@@ -72,12 +72,12 @@ export const mayFollow = (before: TransactionStatus, after: TransactionStatus): 
  * The one book of an agent's account: what its payments, limits and counts must be. Written from the rules and not from the code, in
  * the slowest and plainest way: lists, and sums over them.
  */
-export class AgentBook {
+export class AccountModel {
   readonly agentId: string;
   readonly teamId: string;
-  readonly journal = new JournalBook();
-  readonly byKey = new Map<string, BookedPayment>();
-  readonly payments: BookedPayment[] = [];
+  readonly journal = new EventModel();
+  readonly byKey = new Map<string, PaymentModel>();
+  readonly payments: PaymentModel[] = [];
   name: string;
   policy: BudgetPolicy;
   version = 1;
@@ -103,7 +103,7 @@ export class AgentBook {
     this.keyId = keyId;
   }
 
-  add(payment: BookedPayment): void {
+  add(payment: PaymentModel): void {
     this.byKey.set(payment.keyHash, payment);
     this.payments.push(payment);
     this.#count(payment, 1);
@@ -113,7 +113,7 @@ export class AgentBook {
   }
 
   /** A payment's money moves with its status, and with nothing else; whatever was held or spent comes to an end once. */
-  change(payment: BookedPayment, change: Partial<BookedPayment>, now: number): void {
+  change(payment: PaymentModel, change: Partial<PaymentModel>, now: number): void {
     const { status } = payment;
     must(change.status === undefined || mayFollow(status, change.status), `${payment.id} changed twice`);
     const wasMoney = isMoney(status);
@@ -123,7 +123,7 @@ export class AgentBook {
     if (status !== payment.status && (wasMoney || isMoney(payment.status))) this.counted(now);
   }
 
-  #count({ amountCents, status }: BookedPayment, sign: 1 | -1): void {
+  #count({ amountCents, status }: PaymentModel, sign: 1 | -1): void {
     if (status === "pending") this.reservedCents += sign * amountCents;
     if (status === "approved") this.spentCents += sign * amountCents;
   }
@@ -144,17 +144,17 @@ export class AgentBook {
   }
 
   /** Who waits for a person. */
-  held(): BookedPayment[] {
+  held(): PaymentModel[] {
     return this.payments.filter(isHeld);
   }
 
   /** Something is left to be done for them. */
-  open(): BookedPayment[] {
+  open(): PaymentModel[] {
     return this.payments.filter((one) => !isClosed(one));
   }
 
   /** Decided and not over, and no person is to be asked. */
-  inFlight(): BookedPayment[] {
+  inFlight(): PaymentModel[] {
     return this.payments.filter((one) => one.status === "pending" && !one.isOver && !isHeld(one));
   }
 
@@ -173,7 +173,7 @@ export class AgentBook {
   }
 
   /** What the agent's life and its own limits say to an amount, `own` not counted; the first that fails. */
-  verdict(amountCents: number, now: number, own: BookedPayment | null = null): Verdict | null {
+  verdict(amountCents: number, now: number, own: PaymentModel | null = null): Verdict | null {
     if (this.status !== "active") {
       return { code: this.status === "paused" ? "AGENT_PAUSED" : "AGENT_ARCHIVED", details: null };
     }
@@ -190,7 +190,7 @@ export class AgentBook {
     };
   }
 
-  #amounts(amountCents: number, now: number, own: BookedPayment | null): Verdict | null {
+  #amounts(amountCents: number, now: number, own: PaymentModel | null): Verdict | null {
     const { budgetCents, dailySpendLimitCents: daily, perTransactionLimitCents: each } = this.policy;
     if (each !== null && amountCents > each) {
       const details = { limit: each, remaining: each, resetsAt: null };
@@ -208,7 +208,7 @@ export class AgentBook {
     return { code: "DAILY_SPEND_LIMIT_EXCEEDED", details };
   }
 
-  #counts(now: number, own: BookedPayment | null): Verdict | null {
+  #counts(now: number, own: PaymentModel | null): Verdict | null {
     const { dailyVelocityLimit: daily, hourlyVelocityLimit: hourly } = this.policy;
     if (hourly !== null && this.#ofHour(now, own).length >= hourly) {
       // A later payment has its turn when fewer than the limit are left, and this one counts among them.
@@ -239,7 +239,7 @@ export class AgentBook {
         if (recent.length >= rule.count) flags.add(rule.type);
       } else if (rule.type === "duplicate") {
         const since = now - rule.windowSeconds * 1_000;
-        const isSimilar = (one: BookedPayment): boolean =>
+        const isSimilar = (one: PaymentModel): boolean =>
           one.fingerprint === fingerprint && one.status !== "denied" && one.createdAt > since;
         if (this.payments.some(isSimilar)) flags.add(rule.type);
       } else flags.add(rule.type);
@@ -247,7 +247,7 @@ export class AgentBook {
     return flags;
   }
 
-  #spentOn(day: string, own: BookedPayment | null): number {
+  #spentOn(day: string, own: PaymentModel | null): number {
     let cents = 0;
     for (const payment of this.payments) {
       if (payment !== own && payment.day === day && isMoney(payment.status)) cents += payment.amountCents;
@@ -255,12 +255,12 @@ export class AgentBook {
     return cents;
   }
 
-  #countOn(day: string, own: BookedPayment | null): number {
+  #countOn(day: string, own: PaymentModel | null): number {
     return this.payments.filter((one) => one !== own && one.isCounted && one.countedOn === day).length;
   }
 
   /** When the payments of the hour that ends now were made, newest first. */
-  #ofHour(now: number, own: BookedPayment | null): number[] {
+  #ofHour(now: number, own: PaymentModel | null): number[] {
     return this.payments
       .filter((one) => now - one.countedAt < HOUR && one !== own && one.isCounted)
       .map(({ countedAt }) => countedAt)
@@ -268,9 +268,9 @@ export class AgentBook {
   }
 }
 
-export const isHeld = ({ approvedAt, isOver, needsPerson }: BookedPayment): boolean =>
+export const isHeld = ({ approvedAt, isOver, needsPerson }: PaymentModel): boolean =>
   needsPerson && approvedAt === null && !isOver;
 
 /** All is done for it. */
-export const isClosed = ({ confirmedRevision, isOver, revision }: BookedPayment): boolean =>
+export const isClosed = ({ confirmedRevision, isOver, revision }: PaymentModel): boolean =>
   isOver && confirmedRevision >= revision;

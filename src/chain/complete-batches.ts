@@ -2,7 +2,7 @@ import { z } from "zod";
 
 const numbered = z.array(z.object({ id: z.coerce.number() }));
 
-/** Some of the questions that went together have no answer, or have one that nobody asked for. */
+/** The response to a batch lacks some answers, or has answers to requests that were not in it. */
 class BatchIncomplete extends Error {
   override readonly name = "BatchIncomplete";
 }
@@ -12,14 +12,14 @@ class BatchIncomplete extends Error {
  * questions by their order alone: with one missing, each after it would be taken for another question's, such as one
  * wallet's balance for another's.
  */
-export const fetchWholeBatches: typeof fetch = async (input, init) => {
+export const fetchCompleteBatches: typeof fetch = async (input, init) => {
   const response = await fetch(input, init);
-  const asked = idsIn(init?.body);
-  if (asked === null || !response.ok) return response;
+  const ids = idsIn(init?.body);
+  if (ids === null || !response.ok) return response;
   const text = await response.text();
   const answered = idsIn(text);
   const isBatch = text.trimStart().startsWith("[");
-  const isWhole = answered?.length === asked.length && asked.every((id, at) => answered[at] === id);
+  const isWhole = answered?.length === ids.length && ids.every((id, at) => answered[at] === id);
   // What is no batch at all is refused by the client itself.
   if (isBatch && !isWhole) throw new BatchIncomplete("a batch was not answered as a whole");
   const { headers, status, statusText } = response;
