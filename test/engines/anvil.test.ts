@@ -174,7 +174,7 @@ describe("The embedded local chain", () => {
     }
     const empty = await start();
     expect(await clientOf(empty).blockNumber()).to.equal(0);
-    expect(said.join("\n")).to.include("the chain begins anew");
+    expect(said.join("\n")).to.include("the chain starts empty");
     const hash = await clientOf(empty).paid();
     await empty.stop();
     expect(await clientOf(await start()).receipt(hash)).not.to.equal(null);
