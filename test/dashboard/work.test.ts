@@ -217,6 +217,29 @@ describe("the dashboard at work, in a browser", function () {
     });
   });
 
+  it("sums that take several answers are shown as they come, and are called incomplete", async () => {
+    const today = new Date().toISOString().slice(0, 10);
+    const held: HTTPRequest[] = [];
+    const answer = (request: HTTPRequest, body: object): Promise<void> =>
+      request.respond({ contentType: "application/json", body: JSON.stringify(body) });
+    const day = { day: today, count: 1, amountCents: 700, groups: [], others: null };
+    const intercept = (request: HTTPRequest): void => {
+      const { pathname, searchParams } = new URL(request.url());
+      if (pathname !== "/v1/transactions/summary") void request.continue();
+      else if (searchParams.has("before")) held.push(request);
+      else void answer(request, { days: [day], nextBefore: today });
+    };
+    await page.page.setRequestInterception(true);
+    page.page.on("request", intercept);
+    await page.go("/");
+    await page.sees("$7.00 so far");
+    await until("the rest is asked for", () => Promise.resolve(held.length > 0 ? true : null));
+    for (const request of held) await answer(request, { days: [], nextBefore: null });
+    await page.sees("$7.00 in all");
+    page.page.off("request", intercept);
+    await page.page.setRequestInterception(false);
+  });
+
   it("the emergency stop pauses an agent and revokes its key with two clicks", async () => {
     const { id } = await firstAgent();
     await page.go(`/agents/${id}`);

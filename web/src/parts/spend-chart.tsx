@@ -41,8 +41,9 @@ export function SpendChart({ filters, height = 190 }: ChartProps): ReactElement 
   const range = filters.range === undefined || filters.range === "all" ? "30d" : filters.range;
   const { data, error, isPending } = useQuery({
     queryKey: ["spend", { ...filters, range }, group],
-    queryFn: async ({ signal }) => {
+    queryFn: async ({ client, queryKey, signal }): Promise<Spend> => {
       const days: Day[] = [];
+      const isFirst = client.getQueryData(queryKey) === undefined;
       let before: string | undefined;
       for (let answers = 0; answers < ANSWERS_MAX; answers += 1) {
         const query = { ...filters, range, status: "approved", groupBy: group, tz: zone() } as const;
@@ -55,8 +56,10 @@ export function SpendChart({ filters, height = 190 }: ChartProps): ReactElement 
         days.push(...page.days);
         if (page.nextBefore === null) break;
         before = page.nextBefore;
+        // Millions of payments take several answers: the newest days are shown meanwhile.
+        if (isFirst) client.setQueryData<Spend>(queryKey, { days: [...days], isComplete: false });
       }
-      return days;
+      return { days, isComplete: true };
     },
   });
   const choose = (
@@ -78,13 +81,19 @@ export function SpendChart({ filters, height = 190 }: ChartProps): ReactElement 
     >
       {isPending ? <Waiting lines={1} height={height} /> : null}
       {error === null ? null : <Failed error={error} />}
-      {data === undefined ? null : <Bars days={data} group={group} count={DAYS[range]} height={height} />}
+      {data === undefined ? null : <Bars {...data} group={group} count={DAYS[range]} height={height} />}
     </Card>
   );
 }
 
-interface BarsProps {
+interface Spend {
+  /** Newest first. */
   readonly days: readonly Day[];
+  /** Whether older days are still to be read. */
+  readonly isComplete: boolean;
+}
+
+interface BarsProps extends Spend {
   readonly group: Group;
   readonly count: number;
   readonly height: number;
@@ -113,7 +122,7 @@ function ceilingOf(cents: number): number {
   return [1, 2, 2.5, 5, 10].map((factor) => factor * step).find((each) => each >= cents) ?? cents;
 }
 
-function Bars({ count, days, group, height }: BarsProps): ReactElement {
+function Bars({ count, days, group, height, isComplete }: BarsProps): ReactElement {
   const series = seriesOf(days);
   const nameOf = useSeriesNames(group, series);
   const total = days.reduce((sum, { amountCents }) => sum + amountCents, 0);
@@ -128,6 +137,7 @@ function Bars({ count, days, group, height }: BarsProps): ReactElement {
   const step = (width - AXIS) / count;
   const y = (cents: number): number => (height - FOOT) * (1 - cents / top);
   if (total === 0) {
+    if (!isComplete) return <Waiting lines={1} height={height} />;
     return (
       <Text size="sm" c="dimmed" ta="center" py="xl">
         Nothing was spent in this period.
@@ -177,7 +187,9 @@ function Bars({ count, days, group, height }: BarsProps): ReactElement {
               {nameOf(key)}
             </li>
           ))}
-          <li className="legend-total figure">{money(total)} in all</li>
+          <li className="legend-total figure">
+            {money(total)} {isComplete ? "in all" : "so far…"}
+          </li>
         </ul>
       </figcaption>
     </figure>
