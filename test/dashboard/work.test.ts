@@ -9,6 +9,9 @@ import { sharedService } from "../support/service.ts";
 import { TotpCodes } from "../support/totp.ts";
 import { cardPayment, newWorld, until, type World } from "../support/world.ts";
 
+const respondWith = (request: HTTPRequest, body: object): Promise<void> =>
+  request.respond({ contentType: "application/json", body: JSON.stringify(body) });
+
 /** Holds the next request of such a path back until it is released. */
 async function heldBack({ page }: Dashboard, path: RegExp) {
   await page.setRequestInterception(true);
@@ -220,21 +223,19 @@ describe("the dashboard at work, in a browser", function () {
   it("sums that take several answers are shown as they come, and are called incomplete", async () => {
     const today = new Date().toISOString().slice(0, 10);
     const held: HTTPRequest[] = [];
-    const answer = (request: HTTPRequest, body: object): Promise<void> =>
-      request.respond({ contentType: "application/json", body: JSON.stringify(body) });
     const day = { day: today, count: 1, amountCents: 700, groups: [], others: null };
     const intercept = (request: HTTPRequest): void => {
       const { pathname, searchParams } = new URL(request.url());
       if (pathname !== "/v1/transactions/summary") void request.continue();
       else if (searchParams.has("before")) held.push(request);
-      else void answer(request, { days: [day], nextBefore: today });
+      else void respondWith(request, { days: [day], nextBefore: today });
     };
     await page.page.setRequestInterception(true);
     page.page.on("request", intercept);
     await page.go("/");
     await page.sees("$7.00 so far");
     await until("the rest is asked for", () => Promise.resolve(held.length > 0 ? true : null));
-    for (const request of held) await answer(request, { days: [], nextBefore: null });
+    for (const request of held) await respondWith(request, { days: [], nextBefore: null });
     await page.sees("$7.00 in all");
     page.page.off("request", intercept);
     await page.page.setRequestInterception(false);
