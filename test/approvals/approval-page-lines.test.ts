@@ -177,6 +177,8 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
       return true;
     };
     await page.visit(approvalId, await world.service.api.signIn(email, password));
+    // Once nothing moves it any more.
+    await page.offers("#approve");
     await page.press("#sign-out");
     await page.reads("#sign-out-problem", "You are still signed in.");
     expect(await page.isShown("#sign-in")).to.equal(false);

@@ -9,7 +9,7 @@ import { decide, type Decided, type Decision } from "../decisions.ts";
 import { asWritten, money, onTheWall, timeLeft } from "../format.ts";
 import { Icon } from "../icons.tsx";
 import { NO_SUCH, type Outcome, outcomeFor } from "../outcomes.ts";
-import { ApprovalBars, LastPayments } from "../parts/approval-bars.tsx";
+import { ApprovalBars, LastPayments, useIsContextSettled } from "../parts/approval-bars.tsx";
 import { Denial } from "../parts/denial.tsx";
 import { Card, Fact, Facts, Page, Waiting, Written } from "../parts/parts.tsx";
 import { Problem } from "../parts/problem.tsx";
@@ -112,7 +112,8 @@ function Known({ approval }: { readonly approval: Approval }): ReactElement {
   const leftMs = msUntil(approval.expiresAt);
   const transaction = useTransaction(approval);
   const isPaused = useIsPaused(approval);
-  const mayDecide = isOpen && leftMs > 0 && phase !== "sending";
+  const isSettled = useIsContextSettled(approval);
+  const mayDecide = isOpen && isSettled && leftMs > 0 && phase !== "sending";
   // Focus goes where something has happened.
   useEffect(() => {
     const found = ["outcome", "payment"].map((name) => place.current?.querySelector<HTMLElement>(`#${name}`));

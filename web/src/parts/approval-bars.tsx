@@ -17,6 +17,9 @@ const useContext = (approval: Approval, isSeen = true) =>
     queryFn: async ({ signal }) => valueOf(await api.getApprovalContext({ id: approval.id }, { signal })),
   });
 
+/** Whether what stands above a decision's buttons is there, or can't be read: from then on nothing moves them. */
+export const useIsContextSettled = (approval: Approval): boolean => !useContext(approval).isPending;
+
 interface BarsProps {
   readonly approval: Approval;
   /** Nothing is read for what nobody looks at. */
