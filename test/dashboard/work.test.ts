@@ -116,6 +116,25 @@ describe("the dashboard at work, in a browser", function () {
     expect(await page.sees("Too expensive")).to.include("Second Shop");
   });
 
+  it("no button of the inbox moves when what an approval is judged by has been read", async () => {
+    const { transaction } = await pay({ amountCents: 600 });
+    const context = await heldBack(page, /\/context$/);
+    await page.go("/approvals");
+    const bottom = async (): Promise<number> => {
+      await page.page.waitForSelector("main article [data-key=approve]");
+      return page.page.$eval(
+        "main article [data-key=approve]",
+        (button) => button.getBoundingClientRect().bottom,
+      );
+    };
+    await page.sees("1 waiting");
+    const before = await bottom();
+    await context.release();
+    await page.sees("Latest payments of the agent");
+    expect(Math.abs((await bottom()) - before)).to.be.below(2);
+    await world.api.ok("cancelPayment", 200, { token: key, id: transaction.id });
+  });
+
   it("a policy is saved after a step-up; a change of somebody else's is shown as a choice", async () => {
     const { id } = await firstAgent();
     await page.go(`/agents/${id}`);

@@ -70,6 +70,13 @@ interface LastProps extends BarsProps {
   readonly shown?: number;
 }
 
+/** The same in a list: their place is there before they are read, so that no button below moves under a hand. */
+export const LastPaymentsInList = (props: BarsProps): ReactElement => (
+  <div className="last-place">
+    <LastPayments {...props} />
+  </div>
+);
+
 /** What its agent has paid last, to judge this one by. */
 export function LastPayments({ approval, isSeen = true, shown = SHOWN }: LastProps): ReactElement | null {
   const { data } = useContext(approval, isSeen);

@@ -7,7 +7,7 @@ import { money, timeLeft } from "../format.ts";
 import { Icon } from "../icons.tsx";
 import { flagOf, shortFlagOf } from "../rule-types.tsx";
 import { type Approval, RAILS } from "../words.ts";
-import { ApprovalBars, LastPayments } from "./approval-bars.tsx";
+import { ApprovalBars, LastPaymentsInList } from "./approval-bars.tsx";
 import { When, Written } from "./parts.tsx";
 
 interface CardProps {
@@ -93,7 +93,7 @@ export function ApprovalCard(props: CardProps): ReactElement {
               </Tooltip>
             ))}
           </Group>
-          <LastPayments approval={approval} isSeen={inViewport} />
+          <LastPaymentsInList approval={approval} isSeen={inViewport} />
         </div>
         <ApprovalBars approval={approval} isSeen={inViewport} />
       </div>
