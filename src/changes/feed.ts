@@ -104,13 +104,13 @@ interface Read extends Document {
 
 /** Something that happens once, and whoever waits for it. */
 class Signal {
-  #give: (() => void) | null = null;
-  readonly given = new Promise<void>((resolve) => (this.#give = resolve));
-  isReady = false;
+  #fire: (() => void) | null = null;
+  readonly fired = new Promise<void>((resolve) => (this.#fire = resolve));
+  isFired = false;
 
-  give(): void {
-    this.isReady = true;
-    this.#give?.();
+  fire(): void {
+    this.isFired = true;
+    this.#fire?.();
   }
 }
 
@@ -141,7 +141,7 @@ export class ChangeFeed {
   #position: Position = "";
   /** Up to where it was when the feed was opened. */
   #openedAt: Position = "";
-  #awaitFlush = new Signal();
+  #caughtUp = new Signal();
   /** MongoDB's resume point after what was delivered; null: nothing was. */
   #token: unknown = null;
   #lastTime: Timestamp | null = null;
@@ -174,15 +174,15 @@ export class ChangeFeed {
   }
 
   /** Resolves once everything was delivered that had happened when the feed was opened. */
-  awaitFlush(): Promise<void> {
-    return this.#awaitFlush.given;
+  caughtUp(): Promise<void> {
+    return this.#caughtUp.fired;
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     const stream = this.#stream;
     this.#stream = null;
-    this.#awaitFlush.give();
+    this.#caughtUp.fire();
     await stream?.close().catch(this.#onError);
   }
 
@@ -191,7 +191,7 @@ export class ChangeFeed {
     if (!(operationTime instanceof Timestamp)) throw new Error("MongoDB does not say what time it is");
     if (this.#isClosed) return;
     const from = new Timestamp({ t: operationTime.t - lookbackSeconds, i: operationTime.i });
-    if (this.#awaitFlush.isReady) this.#awaitFlush = new Signal();
+    if (this.#caughtUp.isFired) this.#caughtUp = new Signal();
     this.#token = null;
     this.#openedAt = endOf(operationTime);
     this.#position = endOf(from);
@@ -236,7 +236,7 @@ export class ChangeFeed {
       if (stream.closed) throw new StreamClosed();
       if (first === null) {
         this.#token = stream.resumeToken ?? null;
-        this.#awaitFlush.give();
+        this.#caughtUp.fire();
         continue;
       }
       const read = [first];
@@ -265,7 +265,7 @@ export class ChangeFeed {
     }
     if (sessionIds.size + userIds.size > 0) this.#listener.peopleChanged(sessionIds, userIds);
     this.#listener.changed(changes);
-    if (this.#position >= this.#openedAt) this.#awaitFlush.give();
+    if (this.#position >= this.#openedAt) this.#caughtUp.fire();
   }
 
   #positionAt(time: Timestamp): Position {

@@ -154,7 +154,7 @@ export class Streams {
   async #resume(one: Open, organization: OrganizationStream, lastEventId: string): Promise<void> {
     const { organizationId } = one.principal;
     const since = positionIn(lastEventId);
-    await this.#feed.awaitFlush();
+    await this.#feed.caughtUp();
     await organization.resume(one, () => (since === null ? null : this.#log.since(organizationId, since)));
     if (!this.#open.has(one)) this.#leave(one);
     // It could not be read; the client reconnects.

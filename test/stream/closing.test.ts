@@ -52,7 +52,7 @@ async function opened() {
   const feed = new ChangeFeed(db, listener, (error) => void errors.push(error));
   await database.db.collection("users").insertOne({ name: "before" });
   await feed.open();
-  await feed.awaitFlush();
+  await feed.caughtUp();
   return { calls, database, errors, feed, told };
 }
 
@@ -61,7 +61,7 @@ describe("the feed of changes, whose stream ends", () => {
     const { calls, database, feed } = await opened();
     for (let round = 0; round < ROUNDS; round += 1) {
       await feed.open();
-      await feed.awaitFlush();
+      await feed.caughtUp();
       // The answer is on its way when the stream is closed.
       const written = database.db.collection("users").updateOne({ name: "before" }, { $inc: { round: 1 } });
       if (round % 2 === 0) await written;

@@ -18,7 +18,11 @@ const useContext = (approval: Approval, isSeen = true) =>
   });
 
 /** Whether what stands above a decision's buttons is there, or can't be read: from then on nothing moves them. */
-export const useIsContextSettled = (approval: Approval): boolean => !useContext(approval).isPending;
+export function useIsContextSettled(approval: Approval): boolean {
+  const { failureCount, isPending } = useContext(approval);
+  // Where it is refused for now, nobody waits with a decision for it.
+  return !isPending || failureCount > 0;
+}
 
 interface BarsProps {
   readonly approval: Approval;
