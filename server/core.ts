@@ -11,9 +11,7 @@ import { MongoProjections } from "../src/store/projections.ts";
 import type { Retention } from "../src/store/retention.ts";
 import { MongoLedgerRevisions } from "../src/store/ledger-revisions.ts";
 import { PaymentPublisher } from "../src/payments/payment-publisher.ts";
-import { CardSandbox } from "../src/rails/card-sandbox.ts";
-import { walletRailWithoutChain } from "../src/rails/unavailable.ts";
-import { AgentWallets } from "../src/rails/wallet/wallets.ts";
+import { railsOf } from "../src/rails/rails.ts";
 import type { Wallets } from "../src/rails/wallet/index.ts";
 import type { DeliveryKeys } from "../src/agents/key-deliveries/delivery-keys.ts";
 import { MongoDeliveryWindows } from "../src/agents/key-deliveries/windows.ts";
@@ -129,13 +127,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   };
   const decisionLog = options.auditsPaymentDecisions === false ? null : auditLog;
   const effectDependencies = decorateEffects({
-    rails: observedRails(
-      {
-        card: new CardSandbox(db, clock),
-        wallet: wallets?.rail ?? walletRailWithoutChain(new AgentWallets(db)),
-      },
-      metrics,
-    ),
+    rails: observedRails(railsOf({ db, clock, walletRail: wallets?.rail ?? null }), metrics),
     projections: observedProjections(projections, metrics),
     workflows: actors,
     publisher: new PaymentPublisher({ journal, auditLog: decisionLog, clock }),

@@ -5,6 +5,7 @@ import type { Activities } from "../activities/types.ts";
 import { createActivities } from "../activities/index.ts";
 import { AgentScopes } from "../activities/inputs/agent-scopes.ts";
 import { judgedInputs } from "../activities/inputs/interceptor.ts";
+import { perRail } from "../src/domain/ledger/payment.ts";
 import { dataConverter } from "../src/lib/payload-compression.ts";
 import { sideTaskQueue, SIDE_QUEUES, type SideQueue } from "../src/messages/task-queues.ts";
 import type { Connections } from "../src/store/connections.ts";
@@ -45,8 +46,7 @@ interface Share {
 const SETTLEMENTS_PER_SECOND = 40;
 
 const SHARES: Readonly<Record<SideQueue, Share>> = {
-  card: { maxConcurrentActivityTaskExecutions: 100 },
-  wallet: { maxConcurrentActivityTaskExecutions: 100 },
+  ...perRail(() => ({ maxConcurrentActivityTaskExecutions: 100 })),
   settlements: {
     maxConcurrentActivityTaskExecutions: 200,
     maxActivitiesPerSecond: SETTLEMENTS_PER_SECOND,

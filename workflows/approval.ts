@@ -31,7 +31,7 @@ const ACTIVITY_OPTIONS = {
 const { expireApproval } = proxyActivities<Activities>(ACTIVITY_OPTIONS);
 
 /**
- * Waits with a payment on hold: holds the timer for `expiresAt`, and carries out what a person has approved. The project's
+ * Waits with a payment on hold: holds the timer for `expiresAt`, and executes what a person has approved. The project's
  * ledger alone decides which of approve, deny, cancel and expiry came first; this workflow is signalled.
  */
 export async function approval(input: ApprovalInput): Promise<ApprovalResult | null> {

@@ -17,7 +17,7 @@ import {
   profileIn,
   summaryOf,
 } from "../src/domain/ledger/state.ts";
-import { type Rail, RAILS } from "../src/domain/ledger/payment.ts";
+import { perRail, type Rail, RAILS } from "../src/domain/ledger/payment.ts";
 import { confirmationOf, type ExecutionResult } from "../src/messages/ledger.ts";
 
 /** Payments, records and limits in one activity. */
@@ -26,7 +26,7 @@ const RECORDS_AT_ONCE_MAX = 100;
 const LIMITS_AT_ONCE_MAX = 50;
 
 /** Concurrent activities of a ledger's sweeps, by pool: a rail that hangs takes no capacity from the records. */
-const SWEEPS_MAX: Readonly<Record<Pool, number>> = { card: 6, wallet: 6, record: 2, cap: 1, limits: 2 };
+const SWEEPS_MAX: Readonly<Record<Pool, number>> = { ...perRail(() => 6), record: 2, cap: 1, limits: 2 };
 
 /** Backoff of a record or a limit that keeps failing: the longest pause is 2^6 times the first. */
 const BACKOFF_DOUBLINGS_MAX = 6;
@@ -71,10 +71,10 @@ export class LedgerSweeps {
   readonly #ports: SweepPorts;
   /** What is being swept in this run, and in how many activities. */
   readonly #sweeping = new Set<string>();
-  readonly #running: Record<Pool, number> = { card: 0, wallet: 0, record: 0, cap: 0, limits: 0 };
+  readonly #running: Record<Pool, number> = { ...perRail(() => 0), record: 0, cap: 0, limits: 0 };
   readonly #backoffs = new Map<string, Backoff>();
   /** Payments that have failed, with their agents, until they are known to have succeeded. */
-  readonly #failed: Record<Rail, Map<string, string>> = { card: new Map(), wallet: new Map() };
+  readonly #failed: Readonly<Record<Rail, Map<string, string>>> = perRail(() => new Map());
   /** Accounts whose policy is still to be mirrored into their wallets' limits. */
   readonly #unmirrored = new Set<string>();
   /** No later than when something is due; found out exactly by looking. */
@@ -197,7 +197,7 @@ export class LedgerSweeps {
     const payments = due.flatMap(({ agentId, transactionId }) => this.#toExecute(agentId, transactionId));
     if (payments.length === 0) return;
     const done = await this.#ports.activities.executePayments(rail, { payments }).catch((error: unknown) => {
-      // What cannot be carried out now comes again after the others.
+      // What cannot be executed now comes again after the others.
       for (const { agentId, transactionId } of due) this.#postpone(agentId, transactionId, "failed", rail);
       throw error;
     });

@@ -13,7 +13,7 @@ import {
   workflowInfo,
 } from "@temporalio/workflow";
 import type { Activities } from "../activities/types.ts";
-import type { Rail } from "../src/domain/ledger/payment.ts";
+import { perRail, type Rail } from "../src/domain/ledger/payment.ts";
 import { judge } from "../src/domain/ledger/judge.ts";
 import { packLedger, unpackLedger } from "../src/domain/ledger/pack.ts";
 import { newLedger } from "../src/domain/ledger/state.ts";
@@ -71,7 +71,7 @@ const FIRST_TASK = "first-task";
 
 /**
  * A project's ledger: decides about all money of the project, at the levels of agent, team and project at once. It decides in synchronous
- * updates, and what it decided it sees through: effects that no one confirms in time it carries out by activities.
+ * updates, and what it decided it brings to its end: effects that no one confirms in time it executes by activities.
  */
 export async function ledger(input: LedgerInput): Promise<void> {
   patched(FIRST_TASK);
@@ -122,7 +122,7 @@ const activitiesOn = (rail: Rail) =>
   });
 
 function sweepActivities(): SweepPorts["activities"] {
-  const rails = { card: activitiesOn("card"), wallet: activitiesOn("wallet") };
+  const rails = perRail(activitiesOn);
   return {
     executePayments: (rail, input) => rails[rail].executePayments(input),
     mirrorLimits: (input) => rails.wallet.mirrorLimits(input),

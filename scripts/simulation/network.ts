@@ -9,7 +9,7 @@ export class Unavailable extends Error {
 /** How long a caller waits for an answer. */
 export const CALL_DEADLINE_MS = 4_000;
 
-/** The longest that a message is under way; an actor has heard of everything older long before its tombstones are cleared. */
+/** The longest that a message is under way; an actor has received everything older long before its tombstones are cleared. */
 const DELAY_MAX_MS = 120_000;
 
 /** How often messages fare badly; 0 while the world is brought to rest. */

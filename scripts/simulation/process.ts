@@ -12,7 +12,7 @@ import { AgentActors } from "../../src/actors/agent-actors.ts";
 import { Ledgers } from "../../src/actors/ledgers.ts";
 import type { Timers } from "../../src/lib/timers.ts";
 import type { AgentCommand, AgentReply } from "../../src/domain/agent/commands.ts";
-import type { Payment, PaymentRequest } from "../../src/domain/ledger/payment.ts";
+import { type Payment, type PaymentRequest, perRail } from "../../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { CommandOf, LedgerReply } from "../../src/domain/ledger/commands.ts";
 import type { PaymentRules } from "../../src/domain/rules/checks.ts";
@@ -349,7 +349,7 @@ export class ServiceProcess {
       balance: () => Promise.resolve({ kind: "none" }),
       detach: () => Promise.resolve("detached"),
     };
-    return { card: rail, wallet: rail };
+    return perRail(() => rail);
   }
 
   /** Starting and telling a workflow are messages, too. */

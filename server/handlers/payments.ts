@@ -1,6 +1,8 @@
 import type { AgentDocument } from "../../src/store/documents.ts";
+import { RAIL_OF } from "../../src/contract/rails.ts";
 import { rail } from "../../src/contract/records.ts";
 import type { Denial } from "../../src/domain/ledger/policy.ts";
+import { type Rail, SETTLES_ON } from "../../src/domain/ledger/payment.ts";
 import { withChecksum } from "../../src/domain/address.ts";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
@@ -65,17 +67,12 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
 
   async function pay(principal: AgentPrincipal, order: PaymentOrder, { deadline, waitSeconds }: Waiting) {
     const { agent } = principal;
+    const wrong = SETTLES_ON[order.rail] === "chain" ? wrongRecipient(agent, order.recipient) : null;
+    if (wrong !== null) return refused(wrong);
     const paid = await payments.pay(payerOf(principal), order, deadline);
     if (!paid.ok) return paid;
     const known = await waitedFor(agent, paid.value, { deadline, waitSeconds });
     return ok({ body: paymentView(known), ...(known.replayed ? { status: 200 as const } : {}) });
-  }
-
-  async function payFromWallet(principal: AgentPrincipal, order: PaymentOrder, waiting: Waiting) {
-    const wrong = wrongRecipient(principal.agent, order.recipient);
-    return wrong === null
-      ? pay(principal, { ...order, recipient: withChecksum(order.recipient) }, waiting)
-      : refused(wrong);
   }
 
   /** The payment once it was decided and came to its end, or as it is when the caller wants to wait no longer. */
@@ -127,18 +124,17 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
   return {
     async createPayment({ body, query: { waitSeconds } }, { deadline, principal }) {
       const waiting = { deadline, waitSeconds };
-      if (body.rail === "wallet") return payFromWallet(principal, body, waiting);
-      const { merchant, ...order } = body;
-      return pay(principal, { ...order, recipient: merchant }, waiting);
+      return pay(principal, orderOf(body), waiting);
     },
 
-    createCardPayment({ body: { merchant, ...order }, query: { waitSeconds } }, { deadline, principal }) {
-      const card = { ...order, rail: "card", recipient: merchant } as const;
-      return pay(principal, card, { deadline, waitSeconds });
+    createCardPayment({ body, query: { waitSeconds } }, { deadline, principal }) {
+      const order = orderOf({ ...body, rail: RAIL_OF.createCardPayment });
+      return pay(principal, order, { deadline, waitSeconds });
     },
 
     createWalletPayment({ body, query: { waitSeconds } }, { deadline, principal }) {
-      return payFromWallet(principal, { ...body, rail: "wallet" }, { deadline, waitSeconds });
+      const order = orderOf({ ...body, rail: RAIL_OF.createWalletPayment });
+      return pay(principal, order, { deadline, waitSeconds });
     },
 
     async getWallet(_input, { principal: { agent } }) {
@@ -156,7 +152,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
     async checkPayment({ body }, { principal }) {
       const wrong = body.recipient === undefined ? null : wrongRecipient(principal.agent, body.recipient);
       if (wrong !== null) return refused(wrong);
-      const budget = await budgetOf(principal.agent, checkedOrder(body));
+      const budget = await budgetOf(principal.agent, orderOf(body));
       const { assessment } = budget;
       if (assessment === null) throw new Error("an assessment was requested and none was returned");
       const { denial, flaggedByRuleTypes } = assessment;
@@ -249,17 +245,20 @@ const agentBudgetView = (account: AccountView) => ({
   project: { remainingCents: account.projectRemainingCents },
 });
 
-/** The contract ensures that the rail's own recipient is there. */
-function checkedOrder({
+interface Recipient {
+  readonly merchant?: string | undefined;
+  readonly recipient?: string | undefined;
+}
+
+/** Whatever field of the body names its recipient. The contract ensures that the rail's own is there, and only that. */
+function orderOf<T extends Recipient & { readonly rail: Rail }>({
   merchant,
   recipient = merchant,
   ...order
-}: Omit<CheckedOrder, "recipient"> & {
-  readonly merchant?: string | undefined;
-  readonly recipient?: string | undefined;
-}): CheckedOrder {
-  if (recipient === undefined) throw new Error("a payment is checked that goes to nobody");
-  return { ...order, recipient };
+}: T) {
+  if (recipient === undefined) throw new Error("a payment has no recipient");
+  const isAddress = SETTLES_ON[order.rail] === "chain";
+  return { ...order, recipient: isAddress ? withChecksum(recipient) : recipient };
 }
 
 const paymentViewAt =

@@ -1,4 +1,5 @@
 import type { Filter } from "mongodb";
+import pLimit from "p-limit";
 import type { AgentDocument, ProjectDocument, TeamDocument } from "../../src/store/documents.ts";
 import { STOPPED_AT_ONCE } from "../../src/contract/stops.ts";
 import { refusal } from "../../src/domain/errors.ts";
@@ -97,24 +98,20 @@ async function forAll<T>(
   deadline: Deadline,
   stop: (agent: AgentDocument) => Promise<Result<T>>,
 ): Promise<(readonly [AgentDocument, T])[]> {
-  const waiting = [...all];
   const done: (readonly [AgentDocument, T])[] = [];
   const failed: unknown[] = [];
   let slowestMs = 0;
-  const work = async (): Promise<void> => {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      const begun = deadline.elapsedMs;
-      try {
-        const result = await stop(next);
-        if (result.ok) done.push([next, result.value]);
-      } catch (error) {
-        failed.push(error);
-      }
-      slowestMs = Math.max(slowestMs, deadline.elapsedMs - begun);
-      if (deadline.spareMs < SLOWEST_TIMES * slowestMs) return;
+  await pLimit(CONCURRENCY_MAX).map(all, async (agent) => {
+    const begun = deadline.elapsedMs;
+    if (deadline.spareMs < SLOWEST_TIMES * slowestMs) return;
+    try {
+      const result = await stop(agent);
+      if (result.ok) done.push([agent, result.value]);
+    } catch (error) {
+      failed.push(error);
     }
-  };
-  await Promise.all(Array.from({ length: Math.min(CONCURRENCY_MAX, all.length) }, work));
+    slowestMs = Math.max(slowestMs, deadline.elapsedMs - begun);
+  });
   if (done.length === 0 && failed.length > 0) throw failed[0];
   return done;
 }

@@ -90,7 +90,7 @@ export interface CreatesDependencies {
   readonly clock: () => Date;
 }
 
-/** How long a replay waits for the call that carries its create out; then it is 409. */
+/** How long a replay waits for the call that executes its create; then it is 409. */
 const EARLIER_CALL_MS = 10_000;
 const POLL_MS = 50;
 /** The same where this process executes the create: its end is signalled, and polled only in case it hangs. */

@@ -1,3 +1,4 @@
+import pLimit from "p-limit";
 import type { ChangeKind } from "../contract/stream.ts";
 import type { Change } from "./feed.ts";
 import { eventText } from "./events.ts";
@@ -45,7 +46,7 @@ export class OrganizationStream {
   #underWay: Position | null = null;
   #timer: NodeJS.Timeout | null = null;
   /** Events are sent one after another. */
-  #turn: Promise<void> = Promise.resolve();
+  readonly #serial = pLimit(1);
 
   constructor(dependencies: OrganizationStreamDependencies) {
     this.#dependencies = dependencies;
@@ -122,9 +123,7 @@ export class OrganizationStream {
   }
 
   #serially(work: () => Promise<void>): Promise<void> {
-    const done = this.#turn.then(work);
-    this.#turn = done.catch(this.#dependencies.onError);
-    return done.catch(() => undefined);
+    return this.#serial(work).catch(this.#dependencies.onError);
   }
 
   async #flush(): Promise<void> {

@@ -138,7 +138,7 @@ export interface Operation<
   readonly access: A;
   /**
    * What an answer may wait for beyond the usual bound: a payment to be final, every agent's record to show a budget, or a
-   * webhook's receiver. A create besides waits for the call that carries the same create out, if there is one.
+   * webhook's receiver. A create besides waits for the call that executes the same create, if there is one.
    */
   readonly waitsFor?: "finality" | "propagation" | "receiver";
   /** The caps of its own that it has besides the plan's limit. */

@@ -1,3 +1,4 @@
+import pLimit, { type LimitFunction } from "p-limit";
 import type { Unavailable } from "../lib/unavailable.ts";
 
 /** There is no room even in the queue, or the work's turn came too late; nothing of it was begun. */
@@ -19,13 +20,13 @@ export interface WorkBounds {
 export class BoundedWork {
   readonly #bounds: WorkBounds;
   readonly #elapsed: () => number;
-  readonly #waiting: (() => void)[] = [];
-  #running = 0;
+  readonly #pool: LimitFunction;
 
   /** `elapsed`: a monotonic clock in milliseconds. */
   constructor(bounds: WorkBounds, elapsed: () => number = () => performance.now()) {
     this.#bounds = bounds;
     this.#elapsed = elapsed;
+    this.#pool = pLimit(bounds.atOnceMax);
   }
 
   /**
@@ -33,25 +34,15 @@ export class BoundedWork {
    * in its turn where that has come too late.
    */
   async run<T>(work: () => Promise<T>): Promise<T> {
-    const until = this.#elapsed() + this.#bounds.waitMs;
-    if (this.#running >= this.#bounds.atOnceMax) await this.#turn();
-    else this.#running += 1;
-    try {
-      if (this.#elapsed() > until)
-        throw new TooMuchWork(`its turn did not come within ${this.#bounds.waitMs} ms`);
-      return await work();
-    } finally {
-      // Whoever is next takes the place over, so that nobody who has just come gets in between.
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#running -= 1;
-      else next();
+    const { atOnceMax, waitMs, waitingMax } = this.#bounds;
+    const { activeCount, pendingCount } = this.#pool;
+    if (activeCount >= atOnceMax && pendingCount >= waitingMax) {
+      throw new TooMuchWork(`${pendingCount} pieces of work wait already`);
     }
-  }
-
-  #turn(): Promise<void> {
-    if (this.#waiting.length >= this.#bounds.waitingMax) {
-      throw new TooMuchWork(`${this.#waiting.length} pieces of work wait already`);
-    }
-    return new Promise((resolve) => this.#waiting.push(resolve));
+    const until = this.#elapsed() + waitMs;
+    return this.#pool(() => {
+      if (this.#elapsed() > until) throw new TooMuchWork(`its turn did not come within ${waitMs} ms`);
+      return work();
+    });
   }
 }

@@ -89,7 +89,7 @@ export async function createOrganizationWithOwner(
   const { name, ownerEmail, ownerName = "", ownerPassword } = parsed.data;
   const issue = await chosenPasswordIssue(ownerPassword, [name, ownerEmail, ownerName]);
   if (issue !== null) return refused(invalid("ownerPassword", issue));
-  // That a call is carried out once rests on an index alone, and this may be the first thing that is ever written here.
+  // That a call is executed once rests on an index alone, and this may be the first thing that is ever written here.
   await ensureAuthIndexes(db);
   const now = clock();
   const { organization, owner } = await newRecords(parsed.data, occasion, now, await Passwords.on(db, now));

@@ -1,3 +1,4 @@
+import pLimit, { type LimitFunction } from "p-limit";
 import { TimeoutError, withTimeout } from "./with-timeout.ts";
 
 /**
@@ -6,7 +7,7 @@ import { TimeoutError, withTimeout } from "./with-timeout.ts";
  * waited for.
  */
 export class KeyedMutex {
-  readonly #last = new Map<string, Promise<unknown>>();
+  readonly #queues = new Map<string, LimitFunction>();
   readonly #waitMs: number;
 
   /** Work whose turn has not come within the bound is not begun. */
@@ -14,21 +15,25 @@ export class KeyedMutex {
     this.#waitMs = waitMs;
   }
 
-  async run<T>(name: string, work: () => Promise<T>): Promise<T> {
+  run<T>(name: string, work: () => Promise<T>): Promise<T> {
     const until = performance.now() + this.#waitMs;
-    const before = this.#last.get(name) ?? Promise.resolve();
-    const mine = before.then(() => {
-      if (performance.now() > until) throw new TimeoutError(`no turn within ${this.#waitMs} ms`);
-      return work();
+    const queue = this.#queues.get(name) ?? pLimit(1);
+    this.#queues.set(name, queue);
+    return new Promise<T>((resolve) => {
+      const turn = async (): Promise<void> => {
+        const mine = this.#unlessLate(until, work);
+        resolve(mine);
+        // What never ends keeps nobody who comes later: a turn is a courtesy.
+        await withTimeout(2 * this.#waitMs, mine).catch(nothing);
+        if (queue.pendingCount === 0) this.#queues.delete(name);
+      };
+      void queue(turn);
     });
-    // What never ends keeps nobody who comes later: a turn is a courtesy.
-    const ended = withTimeout(2 * this.#waitMs, mine).then(nothing, nothing);
-    this.#last.set(name, ended);
-    try {
-      return await mine;
-    } finally {
-      if (this.#last.get(name) === ended) this.#last.delete(name);
-    }
+  }
+
+  async #unlessLate<T>(until: number, work: () => Promise<T>): Promise<T> {
+    if (performance.now() > until) throw new TimeoutError(`no turn within ${this.#waitMs} ms`);
+    return work();
   }
 }
 

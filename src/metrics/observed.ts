@@ -1,13 +1,11 @@
 import type { Projections, RailPort, Rails } from "../payments/ports.ts";
 import type { Activities } from "../../activities/types.ts";
-import type { Rail } from "../domain/ledger/payment.ts";
+import { perRail, type Rail } from "../domain/ledger/payment.ts";
 import type { Metrics, RailCall, SweepName } from "./metrics.ts";
 
 /** The rails, each call of which is counted by its result; a payment's is timed, too. */
-export const observedRails = (rails: Rails, metrics: Metrics): Rails => ({
-  card: observedRail("card", rails.card, metrics),
-  wallet: observedRail("wallet", rails.wallet, metrics),
-});
+export const observedRails = (rails: Rails, metrics: Metrics): Rails =>
+  perRail((rail) => observedRail(rail, rails[rail], metrics));
 
 function observedRail(rail: Rail, port: RailPort, metrics: Metrics): RailPort {
   const counted = async <T>(

@@ -1,4 +1,5 @@
 import type { ChainTransactionDocument } from "../chain/outbox.ts";
+import { SETTLES_ON } from "../domain/ledger/payment.ts";
 import type { TransactionDocument } from "../store/documents.ts";
 import type { CardLedgerDocument } from "./card-sandbox.ts";
 import { attemptsPrefix } from "./wallet/attempts.ts";
@@ -28,7 +29,7 @@ export const railStepsIn =
     organizationId,
     rail,
   }: TransactionDocument): Promise<RailStep[]> => {
-    if (rail === "card") {
+    if (SETTLES_ON[rail] === "processor") {
       const ids = [`capture/${_id}`, `reversal/${_id}`];
       const found = await cardLedger.find({ _id: { $in: ids } }).toArray();
       const own = found.filter((entry) => (entry.organizationId ?? organizationId) === organizationId);

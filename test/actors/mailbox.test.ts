@@ -51,9 +51,9 @@ class Revisions implements LedgerRevisionRecords {
 
   /** Nothing is written until the answer is called. */
   hold(): () => void {
-    let letGo: (() => void) | null = null;
-    this.#untilWritten = new Promise((resolve) => (letGo = resolve));
-    return () => letGo?.();
+    let release: (() => void) | null = null;
+    this.#untilWritten = new Promise((resolve) => (release = resolve));
+    return () => release?.();
   }
 
   read(): Promise<number> {
@@ -179,7 +179,7 @@ describe("a ledger's mailbox", () => {
     expect([...open.values()].every(({ confirmedRevision }) => confirmedRevision === 1)).to.equal(true);
   });
 
-  it("tells the ledger how far it had come; by its records, where it was not heard of lately", async () => {
+  it("tells the ledger how far it had come; by its records, where it has not answered lately", async () => {
     const revisions = new Revisions();
     revisions.revision = 7;
     const { knowns, ledger, ledgers, pay } = stage({ revisions });

@@ -240,7 +240,7 @@ describe("agents' keys over HTTP", () => {
     const key = (await agents().findOne({ _id: agent.id }))?.key ?? null;
     if (key === null) throw new Error("the record has no key");
     await revokeKey(world, agent);
-    // What a server leaves that dies in between: a candidate with the hash of a value, which the actor never heard of.
+    // What a server leaves that dies in between: a candidate with the hash of a value, which the actor never saw.
     const candidate: AgentKeyRecord = { ...key, id: `akey_${"0".repeat(26)}` };
     await agents().updateOne({ _id: agent.id }, { $set: { candidateKeys: [candidate] } });
     await expectDead(world, apiKey);

@@ -92,6 +92,19 @@ describe("an operation", () => {
   });
 });
 
+/** Each table of rails has a row for this one, and nothing else is called so but a drawing and a style. */
+const A_RAIL = /(?<!className=)"card"|\bcard:|\.card\b/;
+const NO_RAILS: readonly string[] = ["web/src/icons.tsx"];
+
+describe("a rail", () => {
+  it(`is in at most ${String(PLACES_MAX)} files`, async () => {
+    const texts = (await productTexts()).filter(([file]) => !NO_RAILS.includes(file));
+    const places = texts.filter(([, text]) => A_RAIL.test(text)).map(([file]) => file);
+    expect(places).to.include("src/domain/ledger/payment.ts");
+    expect(places.length, places.join(", ")).to.be.at.most(PLACES_MAX);
+  });
+});
+
 describe("a rule type, an event and a label of agents", () => {
   it(`is in at most ${String(PLACES_MAX)} files each`, async () => {
     const texts = await productTexts();

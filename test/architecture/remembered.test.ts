@@ -6,7 +6,6 @@ import { expect } from "chai";
 const BOUNDS: Readonly<Record<string, string>> = {
   "src/audit/chain/appender.ts #chains": "CACHED_HEADS_MAX, and chains that have something waiting",
   "src/chain/taken-nonces.ts #unexplained": "UNEXPLAINED_MAX",
-  "src/rails/wallet/limits.ts #raising": "limits that are being raised",
   "src/webhooks/delivery/slots.ts #endpoints": "TRACKED_MAX, and exchanges under way",
   "src/webhooks/delivery/slots.ts #organizations": "TRACKED_MAX, and exchanges under way",
   "src/webhooks/delivery/slots.ts #tests": "TRACKED_MAX, and exchanges under way",
@@ -39,7 +38,7 @@ const BOUNDS: Readonly<Record<string, string>> = {
   "src/payments/rules/ready-cache.ts #entries": "READY_RULES_BYTES_MAX",
   "src/payments/rules/rules-in-force.ts #reading": "readings under way",
   "src/secrets/master-key.ts #derived": "purposes of keys",
-  "src/lib/keyed-mutex.ts #last": "turns that are taken or waited for",
+  "src/lib/keyed-mutex.ts #queues": "turns that are taken or waited for",
   "src/lib/guarded-fetch/guarded-fetch.ts #running": "exchanges under way",
 };
 

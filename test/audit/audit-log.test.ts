@@ -276,7 +276,7 @@ describe("the audit log", () => {
       const { db } = world.service;
       const closed = { collMod: AUDIT_LOG, validationLevel: "strict" };
       await db.command({ ...closed, validator: { action: "nothing" } });
-      const asked = { token: world.token, body: { name: "Unheard of" } };
+      const asked = { token: world.token, body: { name: "Unknown" } };
       try {
         await world.api.refused("createProject", 503, "SERVICE_UNAVAILABLE", asked);
         await world.api.refused("pauseAgent", 503, "SERVICE_UNAVAILABLE", { ...asked, id: NOBODY });

@@ -89,7 +89,7 @@ const PATHS: readonly Path[] = [
     ],
   },
   {
-    what: "reversed, the settlement never heard of",
+    what: "reversed, the settlement never received",
     begin: sent,
     first: [],
     steps: [[reversed, [COMPLETED]]],

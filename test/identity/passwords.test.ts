@@ -1,3 +1,4 @@
+import { setImmediate as breathe } from "node:timers/promises";
 import { expect } from "chai";
 import { BoundedWork, TooMuchWork } from "../../src/identity/bounded-work.ts";
 import { isSamePassword, passwordIssue, Passwords } from "../../src/identity/passwords.ts";
@@ -68,13 +69,14 @@ describe("Work that anybody can ask for", () => {
       return new Promise<number>((resolve) => ends.push(() => resolve(index)));
     };
     const all = [0, 1, 2, 3, 4].map((index) => bounded.run(work(index)));
+    await breathe();
     expect(begun).to.deep.equal([0, 1]);
     const refused = await bounded.run(work(5)).catch((error: unknown) => error);
     expect(refused).to.be.instanceOf(TooMuchWork);
     for (const index of [0, 1, 2, 3, 4]) {
       ends[index]?.();
       await all[index];
-      await Promise.resolve();
+      await breathe();
     }
     expect(begun).to.deep.equal([0, 1, 2, 3, 4]);
     expect(await Promise.all(all)).to.deep.equal([0, 1, 2, 3, 4]);

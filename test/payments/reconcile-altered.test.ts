@@ -1,7 +1,8 @@
 import { expect } from "chai";
+import pLimit from "p-limit";
 import type { AgentDocument, TransactionDocument } from "../../src/store/documents.ts";
 import type { CardLedgerDocument } from "../../src/rails/card-sandbox.ts";
-import { mapConcurrently } from "../../server/admin/reconcile/map-concurrently.ts";
+import { ACTORS_AT_ONCE } from "../../server/admin/reconcile/actors-at-once.ts";
 import type { Difference } from "../../server/admin/reconcile/difference.ts";
 import type { Reconciled } from "../../server/admin/reconcile/reconcile.ts";
 import { reconciledText } from "../../server/admin/reconcile/text.ts";
@@ -208,7 +209,7 @@ describe("npm run admin -- reconcile, of books that were altered by hand", () =>
   before(async () => {
     const world = await newWorld();
     await capTeam(world);
-    await mapConcurrently(CASES, async ({ what }) => scenes.set(what, await newScene(world)));
+    await pLimit(ACTORS_AT_ONCE).map(CASES, async ({ what }) => scenes.set(what, await newScene(world)));
     await Promise.all([...scenes.values()].map((scene) => atRest(world, scene)));
     for (const { alter, what } of CASES) await alter(sceneOf(what));
     first = await run(world, true);

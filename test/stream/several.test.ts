@@ -212,6 +212,6 @@ describe("what is remembered of changes", () => {
     expect(idsSince(log, 2, "quiet")).to.deep.equal([]);
     expect(idsSince(log, 2, "busy")).to.deep.equal(["i3", "i4", "i5"]);
     // Not known to have been quiet all the while.
-    expect(idsSince(log, 1, "never heard of")).to.equal(null);
+    expect(idsSince(log, 1, "never received")).to.equal(null);
   });
 });

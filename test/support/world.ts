@@ -182,7 +182,7 @@ export async function counts({ service }: World): Promise<Readonly<Record<string
     COLLECTIONS.chainTransactions,
     COLLECTIONS.walletLimits,
     COLLECTIONS.chainCursors,
-    // Who is refused by a ledger has heard of it, too.
+    // Who is refused by a ledger has received it, too.
     COLLECTIONS.ledgerRevisions,
   ];
   const kept = Object.values(COLLECTIONS).filter((name) => !late.includes(name));

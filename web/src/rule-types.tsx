@@ -3,6 +3,7 @@ import { type ReactElement, useState } from "react";
 import { centsOf, money, number, typedOf } from "./format.ts";
 import { AmountInput } from "./parts/amount.tsx";
 import type { DraftOf, ParamsOf, RuleKind } from "./rules.ts";
+import { RAIL_LIST } from "./rails.ts";
 
 /** What the dashboard knows of each type of rule. A type that is not in `TYPES` does not compile. */
 
@@ -223,18 +224,21 @@ function Categories({ onChange, params }: FieldsProps<ParamsOf<"merchant_categor
   );
 }
 
-const RAILS = ["card", "wallet"] as const;
-
 function Rails({ onChange, params }: FieldsProps<ParamsOf<"rail">>): ReactElement {
   return (
     <Chip.Group
       multiple
       value={[...params.anyOf]}
-      onChange={(values) => onChange({ anyOf: RAILS.filter((rail) => values.includes(rail)) })}
+      onChange={(values) =>
+        onChange({ anyOf: RAIL_LIST.flatMap(({ value }) => (values.includes(value) ? [value] : [])) })
+      }
     >
       <Group gap="xs">
-        <Chip value="card">Card</Chip>
-        <Chip value="wallet">Wallet</Chip>
+        {RAIL_LIST.map(({ label, value }) => (
+          <Chip key={value} value={value}>
+            {label}
+          </Chip>
+        ))}
       </Group>
     </Chip.Group>
   );

@@ -1,4 +1,5 @@
 import type { Input } from "../../src/client/types.ts";
+import { RAIL_LIST } from "./rails.ts";
 
 type Query = NonNullable<Input<"listTransactions">["query"]>;
 
@@ -8,7 +9,6 @@ export type Filters = Pick<Query, "agentId" | "projectId" | "teamId" | "type" | 
   readonly open?: string;
 };
 
-const RAIL = ["card", "wallet"] as const;
 const RANGE = ["7d", "30d", "90d", "all"] as const;
 const STATUS = ["approved", "pending", "denied", "failed", "reversed", "expired"] as const;
 
@@ -24,7 +24,7 @@ export function filtersIn(search: Readonly<Record<string, unknown>>): Filters {
     projectId: text(search["projectId"]),
     teamId: text(search["teamId"]),
     open: text(search["open"]),
-    type: oneOf(RAIL, search["type"]),
+    type: RAIL_LIST.find(({ value }) => value === search["type"])?.value,
     range: oneOf(RANGE, search["range"]),
     status: oneOf(STATUS, search["status"]),
   };

@@ -7,11 +7,6 @@ export type Policy = Output<"getAgentBudgetPolicy">;
 export type Member = Output<"listMembers">["members"][number];
 export type Rail = Transaction["rail"];
 
-export const RAILS: Readonly<Record<Rail, string>> = {
-  card: "by card",
-  wallet: "from the agent’s wallet, on chain: once sent, it can’t be taken back",
-};
-
 /** What people often deny for, said so that an agent knows what to do next. */
 export const REASONS = [
   "Too expensive: look for a cheaper offer.",

@@ -1,5 +1,6 @@
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { type Db, MongoClient } from "mongodb";
+import pLimit from "p-limit";
 import {
   type Address,
   createPublicClient,
@@ -30,7 +31,7 @@ import {
   type CapsView,
   ledgerWorkflowId,
 } from "../../../src/messages/ledger.ts";
-import { mapConcurrently } from "../../../server/admin/reconcile/map-concurrently.ts";
+import { ACTORS_AT_ONCE } from "../../../server/admin/reconcile/actors-at-once.ts";
 import type { Letterbox, Letters } from "../letterbox.ts";
 import { RECIPIENTS } from "../orders.ts";
 import type { Deployment } from "../deployment.ts";
@@ -136,9 +137,13 @@ export class Reader {
     tickets,
   }: Scope): Promise<Books> {
     const of = { organizationId: { $in: [...organizationIds] } };
-    const accounts = (await mapConcurrently(projectIds, (projectId) => this.#accounts(projectId))).flat();
+    const accounts = (
+      await pLimit(ACTORS_AT_ONCE).map(projectIds, (projectId) => this.#accounts(projectId))
+    ).flat();
     const actors = await this.#settledActors(agents);
-    const levels = (await mapConcurrently(projectIds, (projectId) => this.#levels(projectId))).flat();
+    const levels = (
+      await pLimit(ACTORS_AT_ONCE).map(projectIds, (projectId) => this.#levels(projectId))
+    ).flat();
     const [transactions, approvals, cardLedger, records, chain] = await Promise.all([
       this.#db.collection<TransactionDocument>("transactions").find(of).toArray(),
       this.#db.collection<ApprovalDocument>("approvals").find(of).toArray(),
@@ -162,7 +167,7 @@ export class Reader {
         hash: onChainTxHash,
       })),
       approvals: withRemoved(approvals.map(approvalEntry), removed, agents),
-      told: await mapConcurrently(letters, (each) => this.#told(each, records)),
+      told: await pLimit(ACTORS_AT_ONCE).map(letters, (each) => this.#told(each, records)),
       cardLedger: cardLedger.map(({ _id, ...rest }) => ({ ...rest, id: _id })),
       records: records.map(recordEntry),
     };
@@ -178,7 +183,9 @@ export class Reader {
     const of = { organizationId: { $in: [...organizationIds] } };
     const pending = await this.#db.collection("transactions").countDocuments({ ...of, status: "pending" });
     if (pending > 0) return `${String(pending)} payments are pending`;
-    const accounts = (await mapConcurrently(projectIds, (projectId) => this.#accounts(projectId))).flat();
+    const accounts = (
+      await pLimit(ACTORS_AT_ONCE).map(projectIds, (projectId) => this.#accounts(projectId))
+    ).flat();
     const open = accounts.flatMap((account) => account.open.map(({ payment }) => payment.request));
     if (open.length > 0)
       return `${String(open.length)} payments are open in ledgers (${open.map(({ transactionId }) => transactionId).join(", ")})`;
@@ -219,7 +226,7 @@ export class Reader {
 
   /** The states of agents' actors that run. */
   async #actors(agents: readonly PayingAgent[]): Promise<AgentStateView[]> {
-    const states = await mapConcurrently(agents, async ({ id }) => {
+    const states = await pLimit(ACTORS_AT_ONCE).map(agents, async ({ id }) => {
       const handle = this.#temporal.workflow.getHandle(agentWorkflowId(id));
       const { status } = await handle.describe();
       return status.name === "RUNNING" ? handle.query<AgentStateView>(STATE_QUERY) : null;

@@ -29,7 +29,7 @@ export interface PaymentModel {
   /** UTC day its amount counts on. */
   day: string;
   approvedAt: number | null;
-  /** Whether its rail has it, as far as the ledger has heard. */
+  /** Whether its rail has it, as far as the ledger has received. */
   isFollowed: boolean;
   isCaptured: boolean;
   isReversed: boolean;

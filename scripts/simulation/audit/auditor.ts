@@ -164,7 +164,7 @@ export class Auditor implements Observer {
       mustEqual(
         this.#books.account(agentId).status,
         "closed",
-        "an archive was answered before the ledger had heard of it",
+        "an archive was answered before the ledger had received it",
       );
       mustEqual(record?.archivedAt === null, false, "an archive was answered before it was recorded");
       this.#books.life(agentId).isArchiveAnswered = true;
@@ -176,7 +176,7 @@ export class Auditor implements Observer {
     this.#audit(() => {
       if (deadKeyId === null) return;
       const { keyId } = this.#books.account(agentId);
-      must(keyId !== deadKeyId, "a revocation was answered before the ledger had heard of it");
+      must(keyId !== deadKeyId, "a revocation was answered before the ledger had received it");
       this.#books.life(agentId).deadKeys.add(deadKeyId);
       this.#books.count("revocation answered");
     });
@@ -195,7 +195,7 @@ export class Auditor implements Observer {
   rulesAnswered(teamId: string | null, version: number): void {
     this.#audit(() => {
       const { rulesVersion } = this.#books.level(teamId);
-      must(rulesVersion >= version, "rules were answered before the ledger had heard of them");
+      must(rulesVersion >= version, "rules were answered before the ledger had received them");
       this.#books.count("rules answered");
     });
   }
@@ -216,7 +216,7 @@ export class Auditor implements Observer {
   }
 
   /**
-   * Whether the rail has told somebody of an end that the ledger has not heard of: who asked died over it, and the ledger
+   * Whether the rail has told somebody of an end that the ledger has not received: who asked died over it, and the ledger
    * hears of it when the rail is asked the next time.
    */
   get isBehindItsRail(): boolean {

@@ -107,7 +107,7 @@ function compareSequence(
   const lost: Found[] = [];
   for (let sequence = 1; sequence <= last; sequence += 1) {
     if (seen.has(sequence) || known.has(sequence)) continue;
-    const what = `the record of the agent's payment number ${String(sequence)}, which the ledger has seen through`;
+    const what = `the record of the agent's payment number ${String(sequence)}, which the ledger has closed`;
     const found = { of: "agent", id: agentId, what, expected: "one", found: "none" } as const;
     lost.push({ ...found, kind: "payment_record_lost", advice: ADVICE.lostPayment });
   }
@@ -251,7 +251,7 @@ function compareClosed(
   return closed.flatMap(({ _id, approvalId, createdAt, revision, status }): Found[] => {
     const advice = ADVICE.closedPayment;
     if (status === "pending") {
-      const what = "the status of a payment that the ledger has seen through";
+      const what = "the status of a payment that the ledger has closed";
       return [
         {
           kind: "payment_record_differs",
@@ -273,7 +273,7 @@ function compareClosed(
       approval === undefined ? "no record" : `${approval.state}, revision ${String(approval.revision)}`;
     const expected = `completed, revision ${String(revision)}`;
     if (actual === expected) return [];
-    const what = "the approval of a payment that the ledger has seen through";
+    const what = "the approval of a payment that the ledger has closed";
     return [
       {
         kind: "approval_record_differs",

@@ -1,4 +1,5 @@
 import { keccak256, toBytes } from "viem";
+import { SETTLES_ON } from "../../../src/domain/ledger/payment.ts";
 import type { LedgerEntry, PaymentEntry, SpentEvent } from "./sources.ts";
 
 /** Where a rail's own books and the payments' records disagree. */
@@ -44,7 +45,7 @@ function compareCard(payment: PaymentEntry, entries: readonly LedgerEntry[]): Ra
   const { amountCents, id, rail, status, to } = payment;
   const count = (expected: LedgerEntry["status"]): number =>
     entries.filter((entry) => entry.status === expected).length;
-  const isPaid = rail === "card" && (status === "approved" || status === "reversed");
+  const isPaid = SETTLES_ON[rail] === "processor" && (status === "approved" || status === "reversed");
   const expected = { captured: isPaid ? 1 : 0, reversed: isPaid && status === "reversed" ? 1 : 0 };
   const findings: RailFinding[] = [];
   const isLess = count("captured") < expected.captured || count("reversed") < expected.reversed;
@@ -97,7 +98,7 @@ export function compareWallets({
   walletOf,
 }: WalletSources): readonly RailFinding[] {
   const events = grouped(spent, ({ id }) => id);
-  const paid = payments.filter(({ rail, status }) => rail === "wallet" && status === "approved");
+  const paid = payments.filter(({ rail, status }) => SETTLES_ON[rail] === "chain" && status === "approved");
   const names = new Map(payments.map(({ id }) => [keccak256(toBytes(id)), id]));
   const paidIds = new Set(paid.map(({ id }) => keccak256(toBytes(id))));
   const findings: RailFinding[] = [];

@@ -1,5 +1,6 @@
 import type { Db } from "mongodb";
 import { type Client, QueryRejectedError, WorkflowNotFoundError } from "@temporalio/client";
+import pLimit from "p-limit";
 import { createPublicClient, http, type PublicClient } from "viem";
 import { sandboxTokenDeployment } from "../../../src/chain/contracts.ts";
 import type { AgentDocument } from "../../../src/store/documents.ts";
@@ -14,7 +15,7 @@ import {
 } from "../../../src/messages/ledger.ts";
 import { type Collections, collectionsOf } from "../../../src/store/collections.ts";
 import type { Connections } from "../../../src/store/connections.ts";
-import { mapConcurrently } from "./map-concurrently.ts";
+import { ACTORS_AT_ONCE } from "./actors-at-once.ts";
 import type { AgentSources, LedgerSource, LedgerEntry, PaymentEntry, ProjectSources } from "./sources.ts";
 import { paymentEntry } from "./sources.ts";
 import { addressOf, spentEvents } from "./chain-reader.ts";
@@ -86,14 +87,17 @@ export class SourceReader {
     const projectIdsByAgent = await this.#projectIdsByAgent(organizationId, focus);
     const ids = await this.#projectIds(organizationId, focus, projectIdsByAgent);
     const ledgers = new Map(
-      await mapConcurrently(ids, async (projectId) => [projectId, await this.#ledger(projectId)] as const),
+      await pLimit(ACTORS_AT_ONCE).map(
+        ids,
+        async (projectId) => [projectId, await this.#ledger(projectId)] as const,
+      ),
     );
-    const agents = await mapConcurrently([...projectIdsByAgent], async ([agentId, projectId]) => {
+    const agents = await pLimit(ACTORS_AT_ONCE).map([...projectIdsByAgent], async ([agentId, projectId]) => {
       const sources = await this.#agent(agentId, ledgers.get(projectId) ?? "lost");
       onAgent();
       return sources;
     });
-    const projects = await mapConcurrently([...ledgers], ([projectId, ledger]) =>
+    const projects = await pLimit(ACTORS_AT_ONCE).map([...ledgers], ([projectId, ledger]) =>
       this.#project(organizationId, projectId, ledger),
     );
     const payments = await this.#payments(agents, focus);

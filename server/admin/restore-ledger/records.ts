@@ -1,4 +1,5 @@
 import { type Client, QueryRejectedError, WorkflowNotFoundError } from "@temporalio/client";
+import pLimit from "p-limit";
 import type {
   AgentDocument,
   ContainerDocument,
@@ -18,7 +19,7 @@ import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/
 import { type Collections, collectionsOf } from "../../../src/store/collections.ts";
 import type { Connections } from "../../../src/store/connections.ts";
 import { AdminError } from "../connecting.ts";
-import { mapConcurrently } from "../reconcile/map-concurrently.ts";
+import { ACTORS_AT_ONCE } from "../reconcile/actors-at-once.ts";
 
 /** What is read of a project whose ledger is lost. */
 
@@ -161,7 +162,7 @@ async function askActors(
   const approvalIds = agents.filter(
     ({ archivedAt, walletDetached }) => archivedAt === null || !walletDetached,
   );
-  const answers = await mapConcurrently(approvalIds, async ({ _id: agentId }) => {
+  const answers = await pLimit(ACTORS_AT_ONCE).map(approvalIds, async ({ _id: agentId }) => {
     const handle = temporal.workflow.getHandle(agentWorkflowId(agentId));
     try {
       return await temporal.withDeadline(Date.now() + ACTOR_MS, () =>

@@ -2,6 +2,7 @@ import { createReadStream } from "node:fs";
 import { mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { createInterface } from "node:readline";
+import pLimit from "p-limit";
 import { z } from "zod";
 import type { AnchorLine } from "../../domain/audit/anchor.ts";
 import { errnoOf, syncFolder } from "../../lib/durable-files.ts";
@@ -44,7 +45,7 @@ export interface ReadLine {
  */
 export class AnchorFile {
   readonly path: string;
-  #turn: Promise<void> = Promise.resolve();
+  readonly #serial = pLimit(1);
 
   constructor(path: string) {
     this.path = path;
@@ -52,9 +53,7 @@ export class AnchorFile {
 
   /** One line after another. */
   append(entry: AnchorLine): Promise<void> {
-    const appending = this.#turn.then(() => this.#append(entry));
-    this.#turn = appending.catch(() => undefined);
-    return appending;
+    return this.#serial(() => this.#append(entry));
   }
 
   async #append(entry: AnchorLine): Promise<void> {

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Collection, Db } from "mongodb";
+import pLimit from "p-limit";
 import { type AnchoredHead, anchorOf, transactionOf } from "../../domain/audit/anchor.ts";
 import type { AuditSeal } from "../../domain/audit/entry.ts";
 import { lastAnchored } from "../../domain/audit/verify.ts";
@@ -44,7 +45,7 @@ export class AuditAnchoring {
   #known: Known | null = null;
   #waitingRoots: readonly string[] = [];
   #timer: NodeJS.Timeout | null = null;
-  #turn: Promise<void> = Promise.resolve();
+  readonly #serial = pLimit(1);
   #isRecording = false;
   #isStopped = false;
 
@@ -81,10 +82,9 @@ export class AuditAnchoring {
 
   /** One anchoring after another; never rejects. */
   #serially(work: () => Promise<void>): Promise<void> {
-    this.#turn = this.#turn
-      .then(work)
-      .catch((error: unknown) => this.#dependencies.onWarning("the audit log was not anchored", error));
-    return this.#turn;
+    return this.#serial(work).catch((error: unknown) =>
+      this.#dependencies.onWarning("the audit log was not anchored", error),
+    );
   }
 
   /** Never rejects; what the chain does not take now waits for the next time, or for the next service on this file. */

@@ -1,28 +1,26 @@
 import { z } from "zod";
 import { agentWith } from "../access.ts";
 import { define } from "../define.ts";
-import {
-  cents,
-  heldCents,
-  idempotencyKey,
-  paging,
-  paymentCents,
-  recipientName,
-  text,
-  timestamp,
-  transactionId,
-  walletAddress,
-} from "../primitives.ts";
+import { cents, heldCents, paging, timestamp, transactionId } from "../primitives.ts";
 import {
   budgetPolicy,
   denialCode,
   denialDetails,
   listOf,
   payment,
-  rail,
   transaction,
   transactionStatus,
 } from "../records.ts";
+import {
+  cardPayment,
+  checkedPayment,
+  ALL_PAYMENT_TOOLS,
+  PAYMENT_TOOLS,
+  railPayment,
+  RAIL_OF,
+  railTool,
+  walletPayment,
+} from "../rails.ts";
 import type { ToolBinding } from "../types.ts";
 
 const params = z.strictObject({ id: transactionId });
@@ -51,35 +49,6 @@ const waits = z.strictObject({
     }),
 });
 
-const purpose = text(1, 500).meta({
-  description: "Why the agent pays; people who decide approvals read it.",
-});
-const shared = {
-  amountCents: paymentCents,
-  currency: z.literal("USD").default("USD"),
-  merchantCategory: z
-    .string()
-    .regex(/^[0-9]{4}$/, "must be a four-digit code")
-    .optional()
-    .meta({ description: "The merchant's category, a four-digit code." }),
-};
-const card = { merchant: recipientName.meta({ description: "The merchant's name." }) };
-const wallet = {
-  recipient: walletAddress.meta({ description: "An address on the wallet's chain: 0x and 40 hex digits." }),
-};
-
-const cardPayment = z.strictObject({ ...card, ...shared, purpose, idempotencyKey });
-const walletPayment = z.strictObject({ ...wallet, ...shared, purpose, idempotencyKey });
-
-const railOf = z.object({ rail });
-
-/** The scope that a payment needs is its rail's, and it is checked before anything else of the body. */
-function railTool(body: unknown): "create_card_payment" | "create_wallet_payment" | null {
-  const named = railOf.safeParse(body);
-  if (!named.success) return null;
-  return named.data.rail === "card" ? "create_card_payment" : "create_wallet_payment";
-}
-
 /** What a payment's status means to who made it, and what to do next. */
 const STATUSES =
   "status `approved`: paid. `pending` with an approval: a person decides until its expiresAt; read the payment again after " +
@@ -95,15 +64,12 @@ export const createPayment = define({
     "The same idempotencyKey never pays twice: repeating the request answers 200 with the same transaction as it is now. The answer " +
     "to a wallet payment waits up to 5 seconds for the chain.",
   tag: "Payments",
-  access: { kind: "agent", tools: ["create_card_payment", "create_wallet_payment"], toolOf: railTool },
+  access: { kind: "agent", tools: ALL_PAYMENT_TOOLS, toolOf: railTool },
   rate: "standard",
   waitsFor: "finality",
   http: { method: "post", path: "/v1/payments", successStatus: 201 },
   query: waits,
-  body: z.discriminatedUnion("rail", [
-    cardPayment.extend({ rail: z.literal("card") }),
-    walletPayment.extend({ rail: z.literal("wallet") }),
-  ]),
+  body: railPayment,
   output: payment,
   errors: ["IDEMPOTENCY_KEY_REQUIRED", "IDEMPOTENCY_KEY_REUSED", "RATE_LIMITED"],
 });
@@ -111,9 +77,9 @@ export const createPayment = define({
 export const createCardPayment = define({
   summary: "Pay by card",
   tag: "Payments",
-  access: agentWith("create_card_payment"),
+  access: agentWith(PAYMENT_TOOLS[RAIL_OF.createCardPayment]),
   rate: "standard",
-  tool: tool("create_card_payment", "Pay by card", pays),
+  tool: tool(PAYMENT_TOOLS[RAIL_OF.createCardPayment], "Pay by card", pays),
   query: waits,
   body: cardPayment,
   output: payment,
@@ -123,10 +89,10 @@ export const createCardPayment = define({
 export const createWalletPayment = define({
   summary: "Pay from the wallet",
   tag: "Payments",
-  access: agentWith("create_wallet_payment"),
+  access: agentWith(PAYMENT_TOOLS[RAIL_OF.createWalletPayment]),
   rate: "standard",
   waitsFor: "finality",
-  tool: tool("create_wallet_payment", "Pay from the wallet", pays),
+  tool: tool(PAYMENT_TOOLS[RAIL_OF.createWalletPayment], "Pay from the wallet", pays),
   query: waits,
   body: walletPayment,
   output: payment,
@@ -157,34 +123,7 @@ export const checkPayment = define({
   access: agentWith("check_payment"),
   rate: "standard",
   tool: tool("check_payment", "Check a payment"),
-  // One flat object, since tools take no unions; which of the two recipients it needs follows from the rail.
-  body: z
-    .strictObject({
-      rail,
-      merchant: card.merchant.optional(),
-      recipient: wallet.recipient.optional(),
-      ...shared,
-      purpose: purpose.optional(),
-      idempotencyKey: idempotencyKey.optional(),
-    })
-    .superRefine((value, context) => {
-      const [needed, other] =
-        value.rail === "card" ? (["merchant", "recipient"] as const) : (["recipient", "merchant"] as const);
-      if (value[needed] === undefined) {
-        context.addIssue({
-          code: "custom",
-          path: [needed],
-          message: `is required for a ${value.rail} payment`,
-        });
-      }
-      if (value[other] !== undefined) {
-        context.addIssue({
-          code: "custom",
-          path: [other],
-          message: `does not go with a ${value.rail} payment`,
-        });
-      }
-    }),
+  body: checkedPayment,
   output: z.strictObject({
     decision: z.enum(["approved", "held", "denied"]),
     denialCode: denialCode.nullable(),

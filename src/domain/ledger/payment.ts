@@ -3,6 +3,18 @@ import type { Denial } from "./policy.ts";
 export const RAILS = ["card", "wallet"] as const;
 export type Rail = (typeof RAILS)[number];
 
+/** Where a rail's payments settle: with a processor at once, or on a chain, where they are final some blocks later. */
+export const SETTLES_ON: Readonly<Record<Rail, "processor" | "chain">> = {
+  card: "processor",
+  wallet: "chain",
+};
+
+/** Something for each rail. */
+export const perRail = <T>(make: (rail: Rail) => T): Readonly<Record<Rail, T>> => ({
+  card: make("card"),
+  wallet: make("wallet"),
+});
+
 export type TransactionStatus = "approved" | "pending" | "denied" | "failed" | "reversed" | "expired";
 export type ApprovalResolution = "approved" | "executing" | "denied" | "failed" | "expired";
 

@@ -56,7 +56,7 @@ export interface OpenPayment {
   readonly dueAt?: number;
   /** It must not be sent any more: it is released unless its rail has it already. */
   readonly isWithdrawn?: true;
-  /** How often in a row the ledger could not carry it out. */
+  /** How often in a row the ledger could not execute it. */
   readonly failures?: number;
   /** Its rail has answered other payments since it first failed, so it was retried sooner, once. */
   readonly isExpedited?: true;

@@ -5,10 +5,14 @@ import type { Call, ChainOutbox, Recorded } from "../../chain/outbox.ts";
 import type { Finality } from "../../chain/finality.ts";
 import { isTransaction, type RecordedTransaction } from "../../chain/outbox.ts";
 import { unitsOf } from "../../chain/units.ts";
+import { KeyedMutex } from "../../lib/keyed-mutex.ts";
 import type { AgentWallets, Wallet, TargetLimit } from "./wallets.ts";
 
 /** Limits of one wallet that go by while one is being set, at the most. */
 const ROUNDS_MAX = 20;
+
+/** As long as an attempt at a payment may take. */
+const RAISING_WAIT_MS = 20_000;
 
 /** The version of a limit that was raised for one payment: no policy's, so that it is set back. */
 const RAISED = 0;
@@ -28,7 +32,7 @@ export interface LimitsDependencies {
  */
 export class WalletLimits {
   readonly #dependencies: LimitsDependencies;
-  readonly #raising = new Map<string, Promise<void>>();
+  readonly #raising = new KeyedMutex(RAISING_WAIT_MS);
 
   constructor(dependencies: LimitsDependencies) {
     this.#dependencies = dependencies;
@@ -94,16 +98,8 @@ export class WalletLimits {
     payment: Call,
     neededCents: () => Promise<number>,
   ): Promise<ReadonlyMap<string, Recorded>> {
-    const before = this.#raising.get(wallet.address) ?? Promise.resolve();
-    const raising = before.then(() => this.#raiseFor(wallet, payment, neededCents));
     // Crowds of one process go one after another instead of against each other.
-    const forget = async (): Promise<void> => {
-      await raising.catch(nothing);
-      if (this.#raising.get(wallet.address) === ended) this.#raising.delete(wallet.address);
-    };
-    const ended = forget();
-    this.#raising.set(wallet.address, ended);
-    return raising;
+    return this.#raising.run(wallet.address, () => this.#raiseFor(wallet, payment, neededCents));
   }
 
   async #raiseFor(
@@ -138,7 +134,6 @@ export class WalletLimits {
   }
 }
 
-const nothing = (): void => undefined;
 const LIMITS = "limit/";
 const limitPrefix = ({ address }: Wallet): string => `${LIMITS}${address}/`;
 export const firstLimitPurpose = (wallet: Wallet): string => `${limitPrefix(wallet)}1`;

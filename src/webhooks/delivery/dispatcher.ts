@@ -2,6 +2,7 @@ import { isRecent, notRecent } from "../../lib/stamps.ts";
 import { LRUCache } from "lru-cache";
 import type { Collection, Db, Document } from "mongodb";
 import { MongoBulkWriteError } from "mongodb";
+import pLimit from "p-limit";
 import type { EventType } from "../../domain/events.ts";
 import { isSubscribed } from "../../domain/webhooks/subscription.ts";
 import { COLLECTIONS, type EventDocument } from "../../store/documents.ts";
@@ -270,15 +271,11 @@ function valueIn<T>(map: Map<string, T>, key: string, fresh: () => T): T {
   return made;
 }
 
-/** Does one after another in each line, and so many lines beside each other. The first failure ends all. */
+/** Does one after another in each line, and so many lines beside each other. Throws the first failure. */
 async function inLines<T>(lines: readonly (readonly T[])[], work: (each: T) => Promise<void>): Promise<void> {
-  const waiting = lines[Symbol.iterator]();
-  const worker = async (): Promise<void> => {
-    for (const line of waiting) {
-      for (const each of line) await work(each);
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(LINES_MAX, lines.length) }, worker));
+  await pLimit(LINES_MAX).map(lines, async (line) => {
+    for (const each of line) await work(each);
+  });
 }
 
 /** The first of each, then the second of each, and so on. */

@@ -58,7 +58,7 @@ export function life(world: LedgerWorld, { agent: place, change }: ActionOf<"lif
     case "mint":
       return setKey(world, agent, `key-${world.number()}`);
     case "old_mint":
-      // Comes late, and is older than what the ledger has heard.
+      // Comes late, and is older than what the ledger has received.
       follow(world, agent.agentId, { keyId: "key-of-old", isArchived: false, revision: 0 });
       return;
     case "close":

@@ -8,7 +8,7 @@ describe("a ledger and its records, from backups of different times", () => {
   const cases = [
     ["neither is, where all is known", { ledger: 10, recorded: 10, isRead: true }, null],
     ["neither is, to whoever knows nothing", { ledger: 0, recorded: 0, isRead: false }, null],
-    ["the ledger is, where more was heard of it", { ledger: 11, recorded: 8, isRead: true }, "ledger"],
+    ["the ledger is, where more was received of it", { ledger: 11, recorded: 8, isRead: true }, "ledger"],
     ["the ledger is, where its records show more", { ledger: 0, recorded: 11, isRead: true }, "ledger"],
     [
       "the records are, where it was told that they show more",

@@ -115,7 +115,7 @@ function heardOfPayment(world: LedgerWorld, asked: Asked, reply: LedgerReply): v
   decided(world, asked, reply);
 }
 
-/** Whether it was judged by older rules than the ledger has heard of; newer ones it has heard of by now. */
+/** Whether it was judged by older rules than the ledger has received; newer ones it has received by now. */
 function areStale(
   { model: { rules } }: LedgerWorld,
   { teamId }: AccountModel,

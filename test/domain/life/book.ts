@@ -26,7 +26,7 @@ export class AgentModel {
   #provenAt: number | null = null;
   readonly #shown = new Map<number, string>();
   #told: string[] = [];
-  /** What the ledger has heard of the agent. */
+  /** What the ledger has received of the agent. */
   #heard: string;
 
   constructor(origin: "machine" | "person", state: AgentState) {

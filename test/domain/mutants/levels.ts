@@ -269,7 +269,7 @@ const losing: readonly (readonly [what: string, domain: () => LedgerDomain])[] =
   ["what is not told yet", () => losingOfAccounts(() => ({ outbox: [] }))],
   ["that an agent is paused", () => losingOfAccounts(() => ({ status: "active" }))],
   ["since when an agent is paused", () => losingOfAccounts(() => ({ pausedAt: null }))],
-  ["what it has heard of the agents", () => losingOfAccounts(() => ({ followedRevision: 0 }))],
+  ["what it has received of the agents", () => losingOfAccounts(() => ({ followedRevision: 0 }))],
   ["the policies' versions", () => losingOfAccounts(() => ({ policyVersion: 1, mirroredPolicyVersion: 1 }))],
   [
     "what wallets mirror",

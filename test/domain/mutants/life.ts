@@ -264,7 +264,7 @@ const followers: readonly LifeMutant[] = [
     domain: () => after("archive", (state, was) => void (state.ledgerRevision = was.ledgerRevision)),
   },
   {
-    fault: "the ledger is taken to have heard of what it has not",
+    fault: "the ledger is taken to have received what it has not",
     complaint: "the revision that the ledger follows",
     domain: () => after("confirm_followed", (state) => void (state.followedRevision = state.revision)),
   },

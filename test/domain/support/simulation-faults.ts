@@ -272,7 +272,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   },
   {
     fault: "the actor of an archived agent says that nothing is to be followed",
-    complaint: "an archive was answered before the ledger had heard of it",
+    complaint: "an archive was answered before the ledger had received it",
     domain: () => ({
       ...realDomain,
       handle: (state, command, now) => {

@@ -15,7 +15,8 @@ import { Card, Fact, Facts, Page, Waiting, Written } from "../parts/parts.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { signedOut, useMe, useSignOut } from "../session.tsx";
 import { flagOf } from "../rule-types.tsx";
-import { type Approval, RAILS } from "../words.ts";
+import { RAILS } from "../rails.ts";
+import type { Approval } from "../words.ts";
 
 /** Anything else would be another path of the service's, or none. */
 const ID = /^apr_[0-9A-HJKMNP-TV-Z]{26}$/;
@@ -236,7 +237,7 @@ function Payment({ approval, left }: { readonly approval: Approval; readonly lef
               <strong id="recipient">
                 <Written text={approval.recipient} />
               </strong>{" "}
-              ({RAILS[approval.rail]})
+              ({RAILS[approval.rail].by})
             </Fact>
             <Fact label="Requested by">
               <Written text={approval.agentName} />

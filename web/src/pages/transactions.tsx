@@ -10,6 +10,7 @@ import { SpendChart } from "../parts/spend-chart.tsx";
 import { TransactionDrawer } from "../parts/transaction-drawer.tsx";
 import { TransactionList } from "../parts/transaction-list.tsx";
 import { type Filters, filtersIn } from "../transaction-filters.ts";
+import { RAIL_LIST } from "../rails.ts";
 
 const zone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone;
 
@@ -90,10 +91,7 @@ function FilterBar({ filters, set }: FilterProps): ReactElement {
         aria-label="Rail"
         placeholder="Any rail"
         clearable
-        data={[
-          { value: "card", label: "Card" },
-          { value: "wallet", label: "Wallet" },
-        ]}
+        data={RAIL_LIST.map(({ label, value }) => ({ label, value }))}
         value={filters.type ?? null}
         onChange={(type) => set({ type })}
       />

@@ -6,7 +6,8 @@ import { msUntil, useIsOver, useSeconds } from "../clock.ts";
 import { money, timeLeft } from "../format.ts";
 import { Icon } from "../icons.tsx";
 import { flagOf, shortFlagOf } from "../rule-types.tsx";
-import { type Approval, RAILS } from "../words.ts";
+import { RAILS } from "../rails.ts";
+import type { Approval } from "../words.ts";
 import { ApprovalBars, LastPaymentsInList } from "./approval-bars.tsx";
 import { When, Written } from "./parts.tsx";
 
@@ -76,12 +77,12 @@ export function ApprovalCard(props: CardProps): ReactElement {
             <Written text={approval.purpose} />
           </Text>
           <Text size="sm" c="dimmed" className="inline break">
-            <Icon name={approval.rail === "card" ? "card" : "wallet"} size={15} />
+            <Icon name={RAILS[approval.rail].icon} size={15} />
             <span>
               <Link to="/agents/$id" params={{ id: approval.agentId }} className="row-link">
                 <Written text={approval.agentName} />
               </Link>{" "}
-              asks {RAILS[approval.rail]}, <When iso={approval.createdAt} />
+              asks {RAILS[approval.rail].by}, <When iso={approval.createdAt} />
             </span>
           </Text>
           <Group gap={6}>

@@ -11,6 +11,7 @@ import type { Transaction } from "../words.ts";
 import { Fact, Facts, State, Waiting, Written } from "./parts.tsx";
 import { Failed } from "./problem.tsx";
 import { CopyIcon } from "./secret.tsx";
+import { RAILS } from "../rails.ts";
 
 type Story = Output<"getTransactionStory">;
 
@@ -49,7 +50,7 @@ function Payment({ transaction }: { readonly transaction: Transaction }): ReactE
         <div className="approval-amount figure">{money(transaction.amountCents, transaction.currency)}</div>
         <Group gap="xs" mt={6}>
           <State of={transaction.status} />
-          <span className="muted">{titled(transaction.rail)}</span>
+          <span className="muted">{RAILS[transaction.rail].label}</span>
         </Group>
       </div>
       <Facts>
@@ -133,7 +134,7 @@ function stepsOf({ approval, decision, events, railSteps, transaction }: Story):
     steps.push({
       key: step.id,
       at: step.createdAt,
-      title: `${titled(step.kind)} ${transaction.rail === "card" ? "by the card processor" : "on chain"}`,
+      title: `${titled(step.kind)} ${RAILS[transaction.rail].steps}`,
       about: step.reason ?? step.onChainTxHash,
     });
   }

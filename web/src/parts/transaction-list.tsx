@@ -2,7 +2,6 @@ import { Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { type ReactElement, useCallback } from "react";
 import { api } from "../api.ts";
-import { titled } from "../format.ts";
 import { Icon } from "../icons.tsx";
 import type { Filters } from "../transaction-filters.ts";
 import type { Transaction } from "../words.ts";
@@ -10,6 +9,7 @@ import { More, usePages } from "./list.tsx";
 import { Empty, Money, State, Waiting, When, Written } from "./parts.tsx";
 import { Failed } from "./problem.tsx";
 import { Table } from "./table.tsx";
+import { RAILS } from "../rails.ts";
 
 interface ListProps {
   readonly filters: Omit<Filters, "open">;
@@ -76,7 +76,7 @@ function Cells({ filters, hidesAgent = false, transaction: each }: CellsProps): 
           <Written text={each.merchant} />
         </Link>
         <Text size="xs" c="dimmed" className="inline">
-          <Icon name={each.rail === "card" ? "card" : "wallet"} size={13} /> {titled(each.rail)}
+          <Icon name={RAILS[each.rail].icon} size={13} /> {RAILS[each.rail].label}
         </Text>
       </td>
       <td>

@@ -1,0 +1,82 @@
+import { z } from "zod";
+import type { Rail } from "../domain/ledger/payment.ts";
+import { idempotencyKey, paymentCents, recipientName, text, walletAddress } from "./primitives.ts";
+import { rail } from "./records.ts";
+import type { AgentTool } from "./tool-names.ts";
+
+/** Payments as each rail takes them. */
+
+const purpose = text(1, 500).meta({
+  description: "Why the agent pays; people who decide approvals read it.",
+});
+const shared = {
+  amountCents: paymentCents,
+  currency: z.literal("USD").default("USD"),
+  merchantCategory: z
+    .string()
+    .regex(/^[0-9]{4}$/, "must be a four-digit code")
+    .optional()
+    .meta({ description: "The merchant's category, a four-digit code." }),
+};
+const card = { merchant: recipientName.meta({ description: "The merchant's name." }) };
+const wallet = {
+  recipient: walletAddress.meta({ description: "An address on the wallet's chain: 0x and 40 hex digits." }),
+};
+
+export const cardPayment = z.strictObject({ ...card, ...shared, purpose, idempotencyKey });
+export const walletPayment = z.strictObject({ ...wallet, ...shared, purpose, idempotencyKey });
+
+/** The tool that pays by a rail, which is the scope that its payments need. */
+export const PAYMENT_TOOLS = {
+  card: "create_card_payment",
+  wallet: "create_wallet_payment",
+} as const satisfies Record<Rail, AgentTool>;
+
+/** The field of a payment that names who is paid. */
+const RECIPIENT_FIELDS = {
+  card: "merchant",
+  wallet: "recipient",
+} as const satisfies Record<Rail, string>;
+
+/** The rail of each operation that pays by one alone. */
+export const RAIL_OF = {
+  createCardPayment: "card",
+  createWalletPayment: "wallet",
+} as const satisfies Record<string, Rail>;
+
+/** Those of all rails. */
+export const ALL_PAYMENT_TOOLS = [PAYMENT_TOOLS.card, PAYMENT_TOOLS.wallet] as const;
+
+const railOf = z.object({ rail });
+
+/** The scope that a payment needs is its rail's, and it is checked before anything else of the body. */
+export function railTool(body: unknown): (typeof PAYMENT_TOOLS)[Rail] | null {
+  const named = railOf.safeParse(body);
+  return named.success ? PAYMENT_TOOLS[named.data.rail] : null;
+}
+
+/** A payment by whichever rail its body names. */
+export const railPayment = z.discriminatedUnion("rail", [
+  cardPayment.extend({ rail: z.literal(RAIL_OF.createCardPayment) }),
+  walletPayment.extend({ rail: z.literal(RAIL_OF.createWalletPayment) }),
+]);
+
+/** One flat object, since tools take no unions; which of the recipients it needs follows from the rail. */
+export const checkedPayment = z
+  .strictObject({
+    rail,
+    merchant: card.merchant.optional(),
+    recipient: wallet.recipient.optional(),
+    ...shared,
+    purpose: purpose.optional(),
+    idempotencyKey: idempotencyKey.optional(),
+  })
+  .superRefine((value, context) => {
+    const needed = RECIPIENT_FIELDS[value.rail];
+    const issue = (field: string, message: string): void =>
+      context.addIssue({ code: "custom", path: [field], message: `${message} a ${value.rail} payment` });
+    if (value[needed] === undefined) issue(needed, "is required for");
+    for (const other of Object.values(RECIPIENT_FIELDS)) {
+      if (other !== needed && value[other] !== undefined) issue(other, "does not go with");
+    }
+  });

@@ -1,0 +1,26 @@
+import type { IconName } from "./icons.tsx";
+import type { Rail } from "./words.ts";
+
+/** How the dashboard shows each rail. */
+export interface ShownRail {
+  readonly value: Rail;
+  readonly label: string;
+  readonly icon: IconName;
+  /** In a sentence: "Agent asks …". */
+  readonly by: string;
+  /** What a step of its was done by, or where: "Captured …". */
+  readonly steps: string;
+}
+
+export const RAILS: Readonly<Record<Rail, ShownRail>> = {
+  card: { value: "card", label: "Card", icon: "card", by: "by card", steps: "by the card processor" },
+  wallet: {
+    value: "wallet",
+    label: "Wallet",
+    icon: "wallet",
+    by: "from the agent’s wallet, on chain: once sent, it can’t be taken back",
+    steps: "on chain",
+  },
+};
+
+export const RAIL_LIST: readonly ShownRail[] = Object.values(RAILS);
