@@ -128,12 +128,12 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
     },
 
     createCardPayment({ body, query: { waitSeconds } }, { deadline, principal }) {
-      const order = orderOf({ ...body, rail: RAIL_OF.createCardPayment });
+      const order = orderOf({ ...body, rail: RAIL_OF.create_card_payment });
       return pay(principal, order, { deadline, waitSeconds });
     },
 
     createWalletPayment({ body, query: { waitSeconds } }, { deadline, principal }) {
-      const order = orderOf({ ...body, rail: RAIL_OF.createWalletPayment });
+      const order = orderOf({ ...body, rail: RAIL_OF.create_wallet_payment });
       return pay(principal, order, { deadline, waitSeconds });
     },
 

@@ -27,7 +27,7 @@ export const cardPayment = z.strictObject({ ...card, ...shared, purpose, idempot
 export const walletPayment = z.strictObject({ ...wallet, ...shared, purpose, idempotencyKey });
 
 /** The tool that pays by a rail, which is the scope that its payments need. */
-export const PAYMENT_TOOLS = {
+const PAYMENT_TOOLS = {
   card: "create_card_payment",
   wallet: "create_wallet_payment",
 } as const satisfies Record<Rail, AgentTool>;
@@ -38,11 +38,11 @@ const RECIPIENT_FIELDS = {
   wallet: "recipient",
 } as const satisfies Record<Rail, string>;
 
-/** The rail of each operation that pays by one alone. */
+/** The rail of each tool that pays by one alone. */
 export const RAIL_OF = {
-  createCardPayment: "card",
-  createWalletPayment: "wallet",
-} as const satisfies Record<string, Rail>;
+  create_card_payment: "card",
+  create_wallet_payment: "wallet",
+} as const satisfies Partial<Record<AgentTool, Rail>>;
 
 /** Those of all rails. */
 export const ALL_PAYMENT_TOOLS = [PAYMENT_TOOLS.card, PAYMENT_TOOLS.wallet] as const;
@@ -57,8 +57,8 @@ export function railTool(body: unknown): (typeof PAYMENT_TOOLS)[Rail] | null {
 
 /** A payment by whichever rail its body names. */
 export const railPayment = z.discriminatedUnion("rail", [
-  cardPayment.extend({ rail: z.literal(RAIL_OF.createCardPayment) }),
-  walletPayment.extend({ rail: z.literal(RAIL_OF.createWalletPayment) }),
+  cardPayment.extend({ rail: z.literal(RAIL_OF.create_card_payment) }),
+  walletPayment.extend({ rail: z.literal(RAIL_OF.create_wallet_payment) }),
 ]);
 
 /** One flat object, since tools take no unions; which of the recipients it needs follows from the rail. */

@@ -93,7 +93,7 @@ describe("an operation", () => {
 });
 
 /** Each table of rails has a row for this one, and nothing else is called so but a drawing and a style. */
-const A_RAIL = /(?<!className=)"card"|\bcard:|\.card\b/;
+const A_RAIL = /(?<!className=)"card"|^ *card:|\.card\b/m;
 const NO_RAILS: readonly string[] = ["web/src/icons.tsx"];
 
 describe("a rail", () => {

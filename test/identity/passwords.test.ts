@@ -92,6 +92,7 @@ describe("Work that anybody can ask for", () => {
       return Promise.resolve(name);
     };
     const running = bounded.run(() => new Promise<string>((resolve) => ends.push(() => resolve("first"))));
+    await breathe();
     const late = bounded.run(work("late")).catch((error: unknown) => error);
     nowMs = 600;
     const later = bounded.run(work("later"));
