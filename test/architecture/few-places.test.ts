@@ -32,7 +32,7 @@ const KNOWN_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   "src/contract/rate-classes.ts": ["signIn", "stepUp"],
   "src/contract/access.ts": ["stepUp"],
   // A field that only its answer has.
-  "src/contract/openapi/glossary.ts": ["updateAgentBudgetPolicy"],
+  "src/contract/openapi/glossary/audit-log.ts": ["updateAgentBudgetPolicy"],
 };
 
 /** An operation's id as a name: a key, a handler's method or a literal, not a service's method that is called the same. */

@@ -4,6 +4,7 @@ import { expect } from "chai";
 import { z } from "zod";
 import { openApiDocument } from "../../src/contract/openapi.ts";
 import { errorCodesOf } from "../../src/contract/openapi/errors.ts";
+import { GLOSSARY_PARTS } from "../../src/contract/openapi/glossary/index.ts";
 import { operationList } from "../../src/contract/registry.ts";
 import { ERRORS } from "../../src/domain/errors.ts";
 
@@ -114,7 +115,12 @@ describe("the OpenAPI document", () => {
         if (typeof parameter["description"] !== "string") bare.push(`${operationId}?${parameter.name}`);
       }
     }
-    expect(bare, "described in src/contract/openapi/glossary.ts, or by the schema itself").to.deep.equal([]);
+    expect(bare, "described in src/contract/openapi/glossary, or by the schema itself").to.deep.equal([]);
+  });
+
+  it("a name has one meaning: no two parts of the glossary explain it", () => {
+    const names = GLOSSARY_PARTS.flatMap((part) => Object.keys(part));
+    expect(names.filter((name, at) => names.indexOf(name) !== at)).to.deep.equal([]);
   });
 
   it("has no schema that says nothing", () => {

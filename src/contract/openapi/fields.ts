@@ -1,4 +1,5 @@
-import { GLOSSARY, type Note } from "./glossary.ts";
+import { GLOSSARY } from "./glossary/index.ts";
+import type { Note } from "./glossary/notes.ts";
 
 /** Puts into a schema what the glossary says of its fields, wherever it does not say it itself. */
 

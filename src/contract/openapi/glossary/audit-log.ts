@@ -1,0 +1,38 @@
+import { CREATED, DIGEST, EXAMPLE_ID, LATER, note, type Note } from "./notes.ts";
+
+/** The audit log and its verification. */
+export const auditLogNotes: Readonly<Record<string, Note>> = {
+  "AuditEntry.version": note("The version of the entry's format."),
+  sequence: note("The entry's number, from 1, without gaps.", 42),
+  action: note("What was done.", "updateAgentBudgetPolicy"),
+  actor: note("Who did it."),
+  "audit-log.actor": note("The id of a user, a key or an agent.", EXAMPLE_ID),
+  "audit-log.resource": note("The id of the resource.", EXAMPLE_ID),
+  "resource.type": note("The kind of resource.", "agent"),
+  "payment.plan": note("The subscription's plan.", "pro"),
+  "actor.id": note("The actor's id.", EXAMPLE_ID),
+  resource: note("The resource that the action was on."),
+  "resource.id": note("The resource's id; null: it has none.", EXAMPLE_ID),
+  from: note("Where the request came from; null: from inside the service."),
+  "audit-log.from": note("From this time on, inclusive.", CREATED),
+  "audit-log.to": note("Before this time.", LATER),
+  surface: note("The interface that was used."),
+  via: note("The route, the tool or the command.", "PATCH /v1/agents/:id/budget-policy"),
+  "from.address": note("The network address; null: none.", "203.0.113.7"),
+  result: note("The result."),
+  "result.status": note("The HTTP status; null: there was none.", 200),
+  before: note("The values before."),
+  after: note("The values after."),
+  decision: note("The decision on a payment."),
+  entryKey: note("The entry's unique key.", "request/01a2068b-40a6-73a5-aa10-002b054e3cb7"),
+  previousHash: note("The hash of the previous entry.", DIGEST),
+  hash: note("The hash of this entry, which covers all previous ones.", DIGEST),
+  mac: note("Made with a key that the log's readers do not have.", DIGEST),
+
+  unbroken: note("Whether everything that was checked is intact."),
+  verifiedTo: note("The last entry that is intact.", 5_000),
+  lastSequence: note("The chain's last entry.", 5_321),
+  broken: note("The first break; null: none."),
+  problem: note("The kind of break.", "changed"),
+  detail: note("A description of it.", "its content does not match its hash"),
+};

@@ -1,0 +1,34 @@
+import type { Note } from "./notes.ts";
+import { agentNotes } from "./agents.ts";
+import { auditLogNotes } from "./audit-log.ts";
+import { errorNotes } from "./errors.ts";
+import { organizationKeyNotes } from "./organization-keys.ts";
+import { passkeyNotes } from "./passkeys.ts";
+import { paymentNotes } from "./payments.ts";
+import { peopleNotes } from "./people.ts";
+import { recordNotes } from "./records.ts";
+import { ruleNotes } from "./rules.ts";
+import { sandboxNotes } from "./sandbox.ts";
+import { webhookNotes } from "./webhooks.ts";
+
+/**
+ * What fields mean, by subject: by their name wherever it means the same, by `Owner.name` where it does not. The owner is a
+ * record, an operation, or the field around it; of a path's parameter the segment before it. No name is in two parts.
+ */
+export const GLOSSARY_PARTS: readonly Readonly<Record<string, Note>>[] = [
+  recordNotes,
+  agentNotes,
+  paymentNotes,
+  ruleNotes,
+  peopleNotes,
+  passkeyNotes,
+  organizationKeyNotes,
+  webhookNotes,
+  auditLogNotes,
+  errorNotes,
+  sandboxNotes,
+];
+
+export const GLOSSARY: Readonly<Record<string, Note>> = Object.fromEntries(
+  GLOSSARY_PARTS.flatMap((part) => Object.entries(part)),
+);

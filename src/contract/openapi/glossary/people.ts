@@ -1,0 +1,60 @@
+import { ADDRESS, DEVICE_TOKEN, EXAMPLE_ID, LATER, note, ULID, type Note } from "./notes.ts";
+
+/** People, sign-in, sessions and the organization that they belong to. */
+export const peopleNotes: Readonly<Record<string, Note>> = {
+  email: note("The e-mail address.", "ada@example.com"),
+  emailVerified: note("Whether the person has proved that they receive mail at this address.", false),
+  "Invite.delivery": note(
+    "`link`: you hand the link on; `mailing`: the mail is on its way to the mail server, which is tried until the invite expires; " +
+      "`mailed`: the mail server has taken it; `refused`: it takes no mail for this address.",
+  ),
+  "createInvite.token": note(
+    "Shown only once; null: the invite was mailed.",
+    "cGxlYXNlLWRvLW5vdC11c2UtdGhpcy1leGFtcGxl",
+  ),
+  "signIn.organizationId": note("The organization, if the e-mail has accounts in several.", EXAMPLE_ID),
+  "signIn.deviceToken": note(
+    "The `deviceToken` of an earlier sign-in, so that failed attempts of strangers do not lock this device out.",
+    DEVICE_TOKEN,
+  ),
+  deviceToken: note(
+    "Returned by a sign-in: store it, and send it with the next sign-in from this device. It is not a credential.",
+    DEVICE_TOKEN,
+  ),
+  password: note("The password.", "quartz lantern under nine bridges"),
+  "signIn.code": note("Six digits of the authenticator app, if TOTP is enrolled.", "492039"),
+  code: note("Six digits of the authenticator app.", "492039"),
+  "result.code": note("The error's code; null: it succeeded.", null),
+  currentPassword: note("The current password.", "quartz lantern under nine bridges"),
+  newPassword: note("The new password.", "seven pale otters argue quietly"),
+  role: note("The person's role."),
+  secondFactorEnrolment: note(
+    "`required`: the organization requires a second factor and the person has none, so nothing else is permitted; `recommended`: an owner or admin has none; null: one is enrolled, or none is needed.",
+  ),
+  requireSecondFactor: note("Whether people must have a second factor.", false),
+  keepKeys: note("`true`: the organization keys that the person created stay valid."),
+  revokedOrganizationKeys: note("The person's organization keys that were revoked."),
+  "revokedOrganizationKeys.id": note("The key's id.", `okey_${ULID}`),
+  sessions: note("The sessions."),
+  "sessions.id": note("The session's id.", EXAMPLE_ID),
+  lastSeenAt: note("When it was last used, to the minute.", LATER),
+  userAgent: note("The client's name at sign-in; null: it sent none.", "Mozilla/5.0 (X11; Linux x86_64)"),
+  current: note("Whether it is the caller's own session.", true),
+  secondFactors: note("Which second factors are enrolled.", ["totp"]),
+  token: note("Shown only once.", "eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJleGFtcGxlIn0.c2lnbmF0dXJl"),
+  refreshToken: note(
+    "Can be used once, for the next pair of tokens.",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzaWQiOiJleGFtcGxlIn0.c2lnbmF0dXJl",
+  ),
+  stepUpExpiresAt: note("When the step-up expires; null: the session is not stepped up.", LATER),
+  organizationName: note("The organization's name.", "Analytical Engines"),
+  plan: note("The subscription plan, which sets the rate limits."),
+  "Organization.status": note("`ready` once it can be used."),
+  walletOwner: note("The address that owns the wallets of new agents; null: none.", ADDRESS),
+  secret: note("Shown only once.", "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"),
+  otpauthUrl: note(
+    "The URL for a QR code.",
+    "otpauth://totp/Spending:ada@example.com?secret=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP&issuer=Spending",
+  ),
+  method: note("The second factor."),
+};
