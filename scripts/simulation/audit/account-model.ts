@@ -5,6 +5,9 @@ import type { RuleCheck } from "../../../src/domain/rules/rules.ts";
 import { EventModel } from "./event-model.ts";
 import { must } from "./violation.ts";
 
+/** How long a lease to send may be made use of: a second, and as much as clocks differ. */
+export const LEASE_MS = 1_250;
+
 /** A payment as the book has it: what may become of it, in the slowest and plainest way. */
 export interface PaymentModel {
   readonly id: string;

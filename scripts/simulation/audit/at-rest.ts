@@ -1,6 +1,6 @@
 import { type AccountModel, type PaymentModel, isClosed, isHeld } from "./account-model.ts";
 import type { WorldModel } from "./books.ts";
-import { STATUS_BY_RAIL } from "./ledger-audit.ts";
+import { STATUS_BY_RAIL } from "./payment-audit.ts";
 import type { AgentModel } from "./agent-model.ts";
 import type { Books } from "./observer.ts";
 import { must, mustEqual } from "./violation.ts";

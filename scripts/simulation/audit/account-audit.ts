@@ -1,0 +1,120 @@
+import type { CommandOf, LedgerReply } from "../../../src/domain/ledger/commands.ts";
+import { AccountModel, LEASE_MS } from "./account-model.ts";
+import type { WorldModel } from "./books.ts";
+import type { LedgerShown } from "./observer.ts";
+import { must, mustEqual } from "./violation.ts";
+
+/** What must become of accounts, their policies and status, and of the budgets of project and teams. */
+export class AccountAudit {
+  readonly #books: WorldModel;
+
+  constructor(books: WorldModel) {
+    this.#books = books;
+  }
+
+  expectOpen(command: CommandOf<"open_account">, reply: LedgerReply, { bounds }: LedgerShown): void {
+    const { accounts } = this.#books;
+    const known = accounts.has(command.agentId);
+    if (reply.kind === "project_full") {
+      this.#books.count("project full");
+      const mayBeThere = accounts.size;
+      return must(!known && mayBeThere >= bounds.accounts, "a project that is not full took no agent");
+    }
+    mustEqual(reply, { kind: "opened", changed: !known }, "an account");
+    if (known) return;
+    const live = [...accounts.values()].filter(({ status }) => status !== "closed");
+    must(live.length < bounds.accounts, "more accounts than there may be");
+    accounts.set(command.agentId, new AccountModel(command));
+  }
+
+  expectPolicy(command: CommandOf<"change_policy">, reply: LedgerReply): void {
+    const model = this.#books.account(command.agentId);
+    if (model.status === "closed") return mustEqual(reply.kind, "no_account", "a closed account's policy");
+    if (command.version !== model.version) {
+      this.#books.count("stale policy");
+      return mustEqual(reply, { kind: "version_conflict", version: model.version }, "a stale version");
+    }
+    const before = model.policy;
+    model.policy = { ...before, ...command.patch };
+    model.version += 1;
+    this.#books.count("policy changed");
+    must(reply.kind === "policy", `a new policy was answered ${reply.kind}`);
+    mustEqual(reply.policyVersion, model.version, "the version of a new policy");
+    mustEqual(reply.policy, model.policy, "a new policy");
+    mustEqual(reply.before, before, "the policy before a new one");
+  }
+
+  expectStatus(command: CommandOf<"pause" | "resume">, reply: LedgerReply, now: number): void {
+    const model = this.#books.account(command.agentId);
+    if (model.status === "closed") return mustEqual(reply.kind, "no_account", "a closed account's status");
+    const status = command.kind === "pause" ? "paused" : "active";
+    const changed = model.status !== status;
+    const isQuiet = status === "active" || model.inFlight().length === 0;
+    // A clock that went back makes nobody wait longer than a lease is ever good for.
+    const quietAfterMs = isQuiet ? 0 : Math.max(0, Math.min(model.leaseUntil - now, LEASE_MS));
+    mustEqual(reply, { kind: "account_status", status, changed, quietAfterMs }, "a change of status");
+    if (!changed) return;
+    model.status = status;
+    model.turns += 1;
+    if (status === "active") this.#books.life(model.agentId).pausedAtSequence = null;
+    if (status === "paused" && model.keyId === null) model.withdraw();
+    model.journal.happened(status === "paused" ? "agent.paused" : "agent.resumed", now);
+    this.#books.count(status === "paused" ? "paused" : "resumed");
+  }
+
+  expectFollowed(command: CommandOf<"follow_agent">, reply: LedgerReply, now: number): void {
+    const model = this.#books.account(command.agentId);
+    must(reply.kind === "followed", `what is to be followed was answered ${reply.kind}`);
+    if (model.status === "closed" || command.revision <= model.followedRevision)
+      return mustEqual(reply.ended, [], "what an old end has ended");
+    model.followedRevision = command.revision;
+    model.name = command.name;
+    if (!command.isArchived) {
+      model.keyId = command.keyId;
+      if (command.keyId === null && model.status === "paused") model.withdraw();
+      return mustEqual(reply.ended, [], "what is ended of an agent that lives");
+    }
+    const held = model.held();
+    mustEqual([...reply.ended].toSorted(), held.map(({ id }) => id).toSorted(), "what closing has ended");
+    for (const payment of held) {
+      const status = now >= payment.expiresAt ? "expired" : "denied";
+      this.#books.change(model, payment, { status, isOver: true }, now);
+    }
+    if (model.status === "paused") model.withdraw();
+    model.status = "closed";
+    model.keyId = null;
+    this.#books.count(held.length > 0 ? "closed with payments on hold" : "closed");
+  }
+
+  /** Whole, or not at all. */
+  expectReplaced(command: CommandOf<"replace_project" | "replace_team">, reply: LedgerReply): void {
+    const own = command.kind === "replace_team" ? command.teamId : null;
+    const level = this.#books.level(own);
+    if (command.version !== level.version) {
+      this.#books.count("stale budget");
+      return mustEqual(reply, { kind: "version_conflict", version: level.version }, "a stale budget");
+    }
+    must(reply.kind === "replaced", `a replacement was answered ${reply.kind}`);
+    this.#books.count("budget replaced");
+    this.#setCap(own, command.capCents);
+    const teams = command.kind === "replace_project" ? command.teams : [];
+    for (const { capCents, teamId } of teams) {
+      if (this.#books.level(teamId).capCents !== capCents) this.#setCap(teamId, capCents);
+    }
+    for (const { agentId, budgetCents } of command.kind === "replace_team" ? command.agents : []) {
+      const model = this.#books.accounts.get(agentId);
+      if (model === undefined || model.status === "closed" || model.teamId !== own) continue;
+      if (model.policy.budgetCents === budgetCents) continue;
+      model.policy = { ...model.policy, budgetCents };
+      model.version += 1;
+      this.#books.count("budget by team");
+    }
+    mustEqual(reply.version, level.version, "the version of a replaced budget");
+  }
+
+  #setCap(teamId: string | null, capCents: number | null): void {
+    const level = this.#books.level(teamId);
+    level.capCents = capCents;
+    level.version += 1;
+  }
+}

@@ -1,0 +1,157 @@
+import type { RulesVersions } from "../../../src/domain/ledger/payment.ts";
+import type { CommandOf, LedgerReply } from "../../../src/domain/ledger/commands.ts";
+import { type AccountModel, type PaymentModel, isClosed, LEASE_MS, type Verdict } from "./account-model.ts";
+import { type WorldModel, expectDenial } from "./books.ts";
+import type { LedgerShown } from "./observer.ts";
+import { must, mustEqual } from "./violation.ts";
+
+type Reply<K extends LedgerReply["kind"]> = Extract<LedgerReply, { readonly kind: K }>;
+
+/** How a payment must be decided: once for each key, and by the limits, caps and rules of the moment. */
+export class DecisionAudit {
+  readonly #books: WorldModel;
+
+  constructor(books: WorldModel) {
+    this.#books = books;
+  }
+
+  expect(command: CommandOf<"pay">, reply: LedgerReply, { bounds, now }: LedgerShown): void {
+    const { agentId, keyId, request } = command;
+    const model = this.#books.account(agentId);
+    const known = model.byKey.get(request.keyHash);
+    if (known !== undefined) return this.#expectReplay(known, model, command, reply);
+    if (model.status === "closed") return mustEqual(reply.kind, "no_account", "a closed account's payment");
+    if (model.keyId !== keyId) {
+      this.#books.count("payment by a dead key");
+      return mustEqual(reply.kind, "inactive_key", "a dead key's payment");
+    }
+    must(
+      !this.#books.life(agentId).deadKeys.has(keyId),
+      "a key pays of which its owner was told that it is dead",
+    );
+    if (reply.kind === "records_check_required") {
+      this.#books.count("look up");
+      return must(model.payments.some(isClosed), "a look-up, and nothing was closed");
+    }
+    if (this.#isOutdated(model, request.rulesVersions)) {
+      this.#books.count("stale rules");
+      return mustEqual(reply.kind, "stale_rules", "a payment that was judged by old rules");
+    }
+    const isFullAgent = model.open().length >= bounds.openOfAgent;
+    if (isFullAgent || this.#books.openCount() >= bounds.openOfProject) {
+      const of = isFullAgent ? "agent" : "project";
+      this.#books.count(`too many open of the ${of}`);
+      return mustEqual(reply, { kind: "too_many_open", of }, "a payment too many");
+    }
+    must(reply.kind === "decided", `a new key was answered ${reply.kind}`);
+    this.#decided(model, command, reply, now);
+  }
+
+  #isOutdated({ teamId }: AccountModel, versions: RulesVersions | undefined): boolean {
+    const levels = [
+      [this.#books.level(null), versions?.project ?? 0],
+      [this.#books.level(teamId), versions?.team ?? 0],
+    ] as const;
+    if (levels.some(([level, judged]) => judged < level.rulesVersion)) return true;
+    for (const [level, judged] of levels) level.rulesVersion = Math.max(level.rulesVersion, judged);
+    return false;
+  }
+
+  #decided(
+    model: AccountModel,
+    command: CommandOf<"pay">,
+    { decision }: Reply<"decided">,
+    now: number,
+  ): void {
+    const { agentId, approvalWindowSeconds, request, rules } = command;
+    const { amountCents, fingerprint } = request;
+    const verdict = this.#books.verdict(model, amountCents, now);
+    const what = `a payment of ${amountCents} by ${agentId}`;
+    expectDenial(decision.denial, verdict, what);
+    const flags =
+      verdict === null ? model.flags(amountCents, fingerprint, rules?.checks ?? [], now) : new Set<string>();
+    const told = decision.approval?.flaggedByRuleTypes ?? [];
+    mustEqual(inOrder(told), inOrder(flags), `what flags ${what}`);
+    mustEqual(new Set(told).size, told.length, "a type of rule that is named twice: types");
+    const payment = newPayment(model, command, { verdict, needsPerson: flags.size > 0, now });
+    if (decision.approval !== null)
+      mustEqual(decision.approval.expiresAt, now + approvalWindowSeconds * 1_000, "the end of the window");
+    mustEqual([decision.createdAt, decision.day], [now, payment.day], "when it was decided");
+    mustEqual(decision.sequence, model.payments.length + 1, "the sequence");
+    const { isArchiveAnswered } = this.#books.life(agentId);
+    must(!isArchiveAnswered, "a payment was decided after its agent's archive was answered");
+    this.#books.add(model, payment);
+    if (verdict === null && !payment.needsPerson) model.leaseUntil = now + LEASE_MS;
+    this.#books.count(verdict?.code ?? (payment.needsPerson ? "held" : "sending"));
+    for (const flag of flags) this.#books.count(`flagged: ${flag}`);
+  }
+
+  /** A key that was used is never decided upon again, whatever the ledger has forgotten. */
+  #expectReplay(
+    known: PaymentModel,
+    model: AccountModel,
+    command: CommandOf<"pay">,
+    reply: LedgerReply,
+  ): void {
+    this.#books.count(`known key: ${reply.kind}`);
+    switch (reply.kind) {
+      case "replayed":
+        mustEqual(reply.transactionId, known.id, "the transaction of a replay");
+        mustEqual(reply.samePayload, known.payloadHash === command.request.payloadHash, "the same payload");
+        return mustEqual(reply.payment.status, known.status, "the status in a replay");
+      case "recorded":
+      case "records_check_required":
+        return must(isClosed(known), `${known.id} is open, and was answered ${reply.kind}`);
+      case "no_account":
+        return must(model.status === "closed" && isClosed(known), "an account that is there was not found");
+      case "inactive_key":
+        return must(
+          model.keyId !== command.keyId && isClosed(known),
+          "a known key was answered inactive_key",
+        );
+      default:
+        throw new Error(`a known key was answered ${reply.kind}`);
+    }
+  }
+}
+
+function newPayment(
+  model: AccountModel,
+  { approvalWindowSeconds, request }: CommandOf<"pay">,
+  decided: { readonly verdict: Verdict | null; readonly needsPerson: boolean; readonly now: number },
+): PaymentModel {
+  const { needsPerson, now, verdict } = decided;
+  const isAccepted = verdict === null;
+  const { amountCents, fingerprint, keyHash, payloadHash, transactionId } = request;
+  const day = model.dayOf(now);
+  return {
+    id: transactionId,
+    agentId: model.agentId,
+    keyHash,
+    payloadHash,
+    fingerprint,
+    amountCents,
+    createdAt: now,
+    countedAt: model.countedAt(now),
+    countedOn: day,
+    expiresAt: now + approvalWindowSeconds * 1_000,
+    needsPerson,
+    isCounted: isAccepted,
+    status: isAccepted ? "pending" : "denied",
+    isOver: !isAccepted,
+    day,
+    approvedAt: null,
+    isFollowed: false,
+    isCaptured: false,
+    isReversed: false,
+    rail: null,
+    recorded: null,
+    written: new Map(),
+    isWithdrawn: false,
+    revision: 1,
+    confirmedRevision: 0,
+  };
+}
+
+const inOrder = (names: Iterable<string>): string[] =>
+  [...names].toSorted((one, other) => one.localeCompare(other));

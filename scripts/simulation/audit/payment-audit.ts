@@ -1,0 +1,129 @@
+import type { Payment, RailOutcome } from "../../../src/domain/ledger/payment.ts";
+import type { CommandOf, LedgerReply } from "../../../src/domain/ledger/commands.ts";
+import { type AccountModel, type PaymentModel, isClosed, isHeld, LEASE_MS } from "./account-model.ts";
+import { type WorldModel, expectDenial } from "./books.ts";
+import { must, mustEqual } from "./violation.ts";
+
+type Resolution = CommandOf<"approve" | "deny" | "cancel" | "expire">;
+
+/** What a payment is when its rail has said so. */
+export const STATUS_BY_RAIL = {
+  pending: "pending",
+  settled: "approved",
+  final: "approved",
+  failed: "failed",
+  reversed: "reversed",
+  withheld: "denied",
+} as const;
+
+/** What must become of a payment that is decided: its way over the rail, and what people make of it. */
+export class PaymentAudit {
+  readonly #books: WorldModel;
+
+  constructor(books: WorldModel) {
+    this.#books = books;
+  }
+
+  expectConfirmed(command: CommandOf<"confirm">, reply: LedgerReply, now: number): void {
+    mustEqual(reply.kind, "confirmed", "the answer to a confirmation");
+    const payment = this.#books.payment(command.transactionId);
+    if (isClosed(payment)) return;
+    const model = this.#books.account(payment.agentId);
+    if (command.outcome !== null && !payment.isOver && !isHeld(payment))
+      this.#settle(model, payment, command.outcome.result, now);
+    const confirmed = Math.min(command.revision, payment.revision);
+    payment.confirmedRevision = Math.max(payment.confirmedRevision, confirmed);
+  }
+
+  #settle(model: AccountModel, payment: PaymentModel, outcome: RailOutcome, now: number): void {
+    if (outcome.status === "pending") {
+      if (!payment.isFollowed) this.#books.change(model, payment, { isFollowed: true }, now);
+      return;
+    }
+    const isRefused = outcome.status === "failed" || outcome.status === "withheld";
+    if (isRefused && payment.status !== "pending") return;
+    const status = STATUS_BY_RAIL[outcome.status];
+    const isOver = outcome.status !== "settled" || outcome.final;
+    if (status === payment.status && isOver === payment.isOver) return;
+    if (outcome.status === "withheld") this.#books.count("withheld");
+    if (status !== payment.status) this.#books.count(status);
+    this.#books.change(model, payment, { status, isOver, isFollowed: true }, now);
+  }
+
+  /** Nothing is sent of a paused agent, and what was withdrawn never is. */
+  expectLease({ agentId, transactionId }: CommandOf<"request_lease">, reply: LedgerReply, now: number): void {
+    if (reply.kind === "not_open") return this.#expectClosed(transactionId);
+    const payment = this.#books.payment(transactionId);
+    const model = this.#books.account(agentId);
+    if (!model.inFlight().includes(payment))
+      return mustEqual(reply.kind, "payment", `lease to send ${transactionId}`);
+    const lease = payment.isWithdrawn ? "withdraw" : model.status === "paused" ? "wait" : "send";
+    mustEqual(reply, { kind: "lease", lease }, `lease to send ${transactionId}`);
+    this.#books.count(`lease: ${lease}`);
+    if (lease === "send") model.leaseUntil = now + LEASE_MS;
+  }
+
+  expectRead(transactionId: string, reply: LedgerReply): void {
+    if (reply.kind === "not_open") return this.#expectClosed(transactionId);
+    must(reply.kind === "payment" && !reply.changed, `a read was answered ${reply.kind}`);
+    const { status } = this.#books.payment(transactionId);
+    mustEqual(reply.payment.status, status, `the status of ${transactionId}`);
+  }
+
+  expectResolution(command: Resolution, reply: LedgerReply, now: number): void {
+    if (reply.kind === "not_open") return this.#expectClosed(command.transactionId);
+    const payment = this.#books.payment(command.transactionId);
+    const model = this.#books.account(payment.agentId);
+    must(reply.kind === "payment", `${command.kind} was answered ${reply.kind}`);
+    const held = isHeld(payment);
+    const inTime = held && now < payment.expiresAt;
+    if (held) this.#resolve(model, payment, command, reply.payment, now);
+    mustEqual(reply.changed, inTime, `whether ${command.kind} changed ${payment.id}`);
+    mustEqual(reply.payment.status, payment.status, `what ${command.kind} made of ${payment.id}`);
+    if (held) expectResolved(reply.payment, command, inTime);
+  }
+
+  #resolve(
+    model: AccountModel,
+    payment: PaymentModel,
+    command: Resolution,
+    told: Payment,
+    now: number,
+  ): void {
+    const books = this.#books;
+    const isLate = now >= payment.expiresAt;
+    books.count(isLate ? `${command.kind} too late` : command.kind);
+    const end = (status: "denied" | "expired" | "failed"): void =>
+      books.change(model, payment, { isOver: true, status }, now);
+    if (isLate || command.kind === "expire") return end("expired");
+    if (command.kind !== "approve") return end("denied");
+    const verdict = books.verdict(model, payment.amountCents, now, payment);
+    expectDenial(told.denial, verdict, `the approval of ${payment.id}`);
+    if (verdict !== null) {
+      books.count(`approve: ${verdict.code}`);
+      return end("failed");
+    }
+    // What is spent today counts today, also when it was put on hold yesterday.
+    const day = model.dayOf(now);
+    mustEqual(told.day, day, `the day of ${payment.id}`);
+    if (day !== payment.day) model.counted(now);
+    books.change(model, payment, { approvedAt: now, day }, now);
+    model.leaseUntil = now + LEASE_MS;
+  }
+
+  /** What was decided stays until it is over, and somebody has said that all is done for it. */
+  #expectClosed(transactionId: string): void {
+    const payment = this.#books.payments.get(transactionId);
+    must(payment === undefined || isClosed(payment), `${transactionId} is not over, and not open`);
+  }
+}
+
+/** What a decision on hold leaves in the approval: who decided, and what. */
+function expectResolved(payment: Payment, { kind }: Resolution, inTime: boolean): void {
+  const isExecuting = payment.status === "pending";
+  const resolution = isExecuting ? "executing" : payment.status;
+  mustEqual(payment.approval?.resolution, resolution, "the approval's resolution");
+  mustEqual(payment.denial === null, isExecuting, "whether there is no denial");
+  const isByPerson = inTime && (kind === "approve" || kind === "deny");
+  mustEqual(payment.approval?.resolvedBy !== null, isByPerson, "whether a person resolved it");
+}
