@@ -1,7 +1,7 @@
 import { Auditor } from "./audit/auditor.ts";
 import { type Domain, realDomain } from "./domain.ts";
 import { Trail } from "./trail.ts";
-import { Workload } from "./workload.ts";
+import { Workload } from "./workload/workload.ts";
 import { World } from "./world.ts";
 
 /** Steps of one world; then a new one begins, with the next seed. Its books stay short, and every start is different. */
