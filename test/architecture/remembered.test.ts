@@ -30,7 +30,7 @@ const BOUNDS: Readonly<Record<string, string>> = {
   "src/changes/organization-stream.ts #sentAtMs": "kinds of change",
   "src/changes/streams.ts #open": "OPEN_MAX",
   "src/changes/streams.ts #organizations": "those of open streams",
-  "src/agents/creates.ts #underWay": "creates under way",
+  "src/agents/creates/creates.ts #underWay": "creates under way",
   "src/lib/single-flight.ts #underWay": "work under way",
   "src/agents/key-use.ts #used": "keys used since the last write, 5 s ago at most",
   "src/metrics/metrics.ts #queues": "names of queues",

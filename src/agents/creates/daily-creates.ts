@@ -1,10 +1,10 @@
-import { notRecent } from "../lib/stamps.ts";
+import { notRecent } from "../../lib/stamps.ts";
 import type { ClientSession, Collection } from "mongodb";
-import { refusal } from "../domain/errors.ts";
-import { ok, refused, type Result } from "../domain/result.ts";
-import { type DailyCreatesDocument, dailyCreatesId } from "../store/organization-key-documents.ts";
-import type { OrganizationKeyPrincipal } from "../identity/principals.ts";
-import { isDuplicateKey } from "../secrets/settings.ts";
+import { refusal } from "../../domain/errors.ts";
+import { ok, refused, type Result } from "../../domain/result.ts";
+import { type DailyCreatesDocument, dailyCreatesId } from "../../store/organization-key-documents.ts";
+import type { OrganizationKeyPrincipal } from "../../identity/principals.ts";
+import { isDuplicateKey } from "../../secrets/settings.ts";
 
 /** A slot among a lineage's creates of one UTC day, held by the create of this id. */
 export interface QuotaSlot {

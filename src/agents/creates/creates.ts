@@ -1,0 +1,246 @@
+import type { Collection } from "mongodb";
+import { setTimeout as sleep } from "node:timers/promises";
+import { changed, type Outcome, unchanged } from "../../audit/notes.ts";
+import type { Containers, Parent } from "../../containers/containers.ts";
+import { refusal } from "../../domain/errors.ts";
+import type { Result } from "../../domain/result.ts";
+import { ok, refused } from "../../domain/result.ts";
+import { RESPONSE_MARGIN_MS } from "../../lib/deadline.ts";
+import { newUuid } from "../../lib/ids.ts";
+import type { KeyedMutex } from "../../lib/keyed-mutex.ts";
+import { withTimeout } from "../../lib/with-timeout.ts";
+import { isDuplicateKey } from "../../secrets/settings.ts";
+import type { CreateDocument } from "../../store/collections.ts";
+import type { Committable, Committed, Create, Created, CreateRun, LeasedCreate } from "./create.ts";
+import type { DailyCreates, QuotaSlot } from "./daily-creates.ts";
+import { CreateReservations } from "./reservations.ts";
+import { CreateSlots } from "./slots.ts";
+
+export interface CreatesDependencies {
+  readonly creates: Collection<CreateDocument>;
+  readonly dailyCreates: DailyCreates;
+  readonly containers: Containers;
+  readonly mutex: KeyedMutex;
+  readonly clock: () => Date;
+}
+
+/** How long a replay waits for the call that executes its create; then it is 409. */
+const EARLIER_CALL_MS = 10_000;
+const POLL_MS = 50;
+/** The same where this process executes the create: its end is signalled, and polled only in case it hangs. */
+const SLOW_POLL_MS = 500;
+
+/**
+ * How long a create itself may take, also where its deadline was moved since it had waited; what takes longer goes on, and a
+ * replay finds it.
+ */
+const EXECUTED_MS = 3_400;
+
+/** The deadline of a create without an idempotency key that has begun to commit: its caller can't find out the outcome later. */
+const COMMITTED_MS = 4_900;
+
+/** A create whose slot was reclaimed meanwhile takes another; this often at most. */
+const SLOT_ATTEMPTS_MAX = 3;
+
+/**
+ * The one way in which agents, projects and teams are created. For an idempotency key there is one id for good, fixed before
+ * anything is done. The record, the slot under the daily limit and the container's being live are committed in one transaction,
+ * so with any replays, races or crashes: one record at the most, none in an archived container, none beyond the limit. One call
+ * at a time executes a create and the others wait for it; that only saves work, correctness does not depend on it.
+ *
+ * The order of refusals: another payload → (a committed create is answered) → archived container → daily limit → a container
+ * without room.
+ */
+export class Creates {
+  readonly #dependencies: CreatesDependencies;
+  readonly #reservations: CreateReservations;
+  readonly #slots: CreateSlots;
+  /** Creates that this process executes, by reservation: hundreds who wait for one do not poll the database. */
+  readonly #underWay = new Map<string, Promise<unknown>>();
+
+  constructor(dependencies: CreatesDependencies) {
+    const { clock, creates, dailyCreates } = dependencies;
+    this.#dependencies = dependencies;
+    this.#reservations = new CreateReservations(creates, clock);
+    this.#slots = new CreateSlots(dailyCreates, clock);
+  }
+
+  async once<R extends Committable, M extends { readonly record: R }>(
+    create: Create<R, M>,
+  ): Promise<Result<Created<R, M>>> {
+    const { deadline } = create;
+    const reservation = this.#reservations.of(create);
+    if (reservation === null) {
+      if (isArchived(create)) return archived();
+      const isAbandoned = (): boolean => {
+        if (deadline.spareMs === 0) return true;
+        deadline.moveTo(COMMITTED_MS);
+        return false;
+      };
+      const run = { id: newUuid(), begunAt: this.#dependencies.clock(), isAbandoned };
+      return this.#orRetry(this.#make(create, run));
+    }
+    // Most creates are new: the reservation is written without a look whether there is one.
+    let leased = isArchived(create) ? null : await this.#reservations.reserve(reservation);
+    while (leased === null) {
+      const earlier = await this.#reservations.find(reservation._id);
+      if (earlier !== null) {
+        const differs = earlier.payloadHash !== reservation.payloadHash;
+        if (differs) return refused(refusal("IDEMPOTENCY_KEY_REUSED"));
+        const record = await create.find(earlier.createdId);
+        if (record !== null) return ok({ replayed: true, record });
+      }
+      if (isArchived(create)) return archived();
+      leased =
+        earlier === null
+          ? await this.#reservations.reserve(reservation)
+          : await this.#reservations.takeLease(earlier);
+      if (leased !== null) break;
+      deadline.moveTo(EARLIER_CALL_MS + RESPONSE_MARGIN_MS);
+      if (deadline.spareMs === 0) return refused(refusal("REQUEST_IN_PROGRESS"));
+      await this.#nextPoll(reservation._id, deadline.spareMs);
+    }
+    const work = this.#shareUntil(leased.reservationId, this.#executeLeased(create, leased));
+    return withTimeout(EXECUTED_MS, work);
+  }
+
+  /** Lets those who wait in this process know of the work's end. */
+  async #shareUntil<T>(reservationId: string, work: Promise<T>): Promise<T> {
+    const ended = work.then(nothing, nothing);
+    this.#underWay.set(reservationId, ended);
+    try {
+      return await work;
+    } finally {
+      if (this.#underWay.get(reservationId) === ended) this.#underWay.delete(reservationId);
+    }
+  }
+
+  /** The last look is at the end of the wait, so that its answer comes before the pipeline's. */
+  async #nextPoll(reservationId: string, leftMs: number): Promise<void> {
+    const ended = this.#underWay.get(reservationId);
+    const pause = (atMostMs: number) => sleep(Math.min(atMostMs, Math.max(1, leftMs)));
+    await (ended === undefined ? pause(POLL_MS) : Promise.race([ended, pause(SLOW_POLL_MS)]));
+  }
+
+  /** Executes a create to its end, also when nobody waits for it any more. */
+  async #executeLeased<R extends Committable, M extends { readonly record: R }>(
+    create: Create<R, M>,
+    leased: LeasedCreate,
+  ): Promise<Result<Created<R, M>>> {
+    let result: Result<Created<R, M>> | null = null;
+    try {
+      const made = await this.#makeUnlessDue(create, leased);
+      result =
+        made === "discarded"
+          ? await this.#orRetry(this.#make(create, await this.#reservations.restarted(leased)))
+          : made;
+      return result;
+    } finally {
+      // The lease of a create that has its record is not read any more, so it is not released: a write less before the response.
+      if (result?.ok !== true) await this.#reservations.release(leased);
+    }
+  }
+
+  /** A create that was left half-way long ago is not finished but restarted: its window would be over with its first response. */
+  async #makeUnlessDue<R extends Committable, M extends { readonly record: R }>(
+    create: Create<R, M>,
+    leased: LeasedCreate,
+  ): Promise<Result<Created<R, M>> | "discarded"> {
+    const { find, discarding } = create;
+    if (discarding === undefined || !discarding.isDue(leased.begunAt)) return this.#make(create, leased);
+    if ((await discarding.discard(leased.id)) === "discarded") {
+      await this.#slots.release(create.principal, leased.id);
+      return "discarded";
+    }
+    const record = await find(leased.id);
+    return record === null ? this.#make(create, leased) : ok({ replayed: true, record });
+  }
+
+  async #orRetry<T>(making: Promise<Result<T> | "discarded">): Promise<Result<T>> {
+    const made = await making;
+    return made === "discarded" ? retryable() : made;
+  }
+
+  async #make<R extends Committable, M extends { readonly record: R }>(
+    create: Create<R, M>,
+    run: CreateRun,
+  ): Promise<Result<Created<R, M>> | "discarded"> {
+    for (let taken = 0; taken < SLOT_ATTEMPTS_MAX; taken += 1) {
+      const quotaSlot = await this.#slots.take(create.principal, run.id);
+      if (!quotaSlot.ok) return quotaSlot;
+      const created = await this.#slots.releasing(quotaSlot.value, () =>
+        this.#execute(create, run, quotaSlot.value),
+      );
+      if (created !== "slot_lost") return created;
+    }
+    return retryable();
+  }
+
+  async #execute<R extends Committable, M extends { readonly record: R }>(
+    create: Create<R, M>,
+    { begunAt, id, isAbandoned }: CreateRun,
+    quotaSlot: QuotaSlot | null,
+  ): Promise<Result<Created<R, M>> | "discarded" | "slot_lost"> {
+    const full = (await create.capacityRefusal?.()) ?? null;
+    if (full !== null) return refused(full);
+    const made = await create.prepare(id, begunAt);
+    if ("code" in made) return refused(made);
+    const outcome = await this.#commit(create, made, quotaSlot, isAbandoned);
+    if (typeof outcome !== "string") return refused(outcome);
+    switch (outcome) {
+      case "committed":
+        return ok({ replayed: false, made });
+      case "archived":
+        return archived();
+      case "abandoned":
+        // It has no idempotency key to be replayed with.
+        return refused(refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
+      case "slot_lost":
+        return outcome;
+      case "there": {
+        const record = await create.find(id);
+        if (record !== null) return ok({ replayed: true, record });
+        if ((await create.discarding?.isDiscarded(id)) === true) return "discarded";
+        throw new Error(`a ${create.kind} could not be written beside another record`);
+      }
+    }
+  }
+
+  async #commit<R extends Committable, M extends { readonly record: R }>(
+    { audit, insert, kind, parent, capacityRefusal }: Create<R, M>,
+    made: M,
+    quotaSlot: QuotaSlot | null,
+    isAbandoned: CreateRun["isAbandoned"],
+  ): Promise<Committed> {
+    const { containers, dailyCreates, mutex } = this.#dependencies;
+    const commit = (): Promise<Committed> =>
+      audit.transaction<Committed>(async (session) => {
+        const rolledBack = async (outcome: Committed): Promise<Outcome<Committed>> => {
+          await session.abortTransaction();
+          return unchanged(outcome);
+        };
+        if (quotaSlot !== null && !(await dailyCreates.confirm(quotaSlot, session)))
+          return rolledBack("slot_lost");
+        if (parent !== null && !(await containers.enter(parent, session))) return rolledBack("archived");
+        const full = (await capacityRefusal?.(session)) ?? null;
+        if (full !== null) return rolledBack(full);
+        const entry = await insert(made, session);
+        if (isAbandoned?.() === true) return rolledBack("abandoned");
+        return changed("committed", { ...entry, on: { type: kind, id: made.record._id } });
+      });
+    try {
+      // What it contends for with other commits: the day's slots, the container, or nothing.
+      return await mutex.run(quotaSlot?.dayId ?? parent?.id ?? made.record._id, commit);
+    } catch (error) {
+      if (isDuplicateKey(error)) return "there";
+      throw error;
+    }
+  }
+}
+
+const isArchived = ({ parent }: { readonly parent: Parent | null }): boolean =>
+  parent !== null && parent.archivedAt !== null;
+
+const nothing = (): void => undefined;
+const retryable = () => refused(refusal("CREATE_RETRYABLE", undefined, { retryAfterSeconds: 1 }));
+const archived = () => refused(refusal("CONTAINER_ARCHIVED"));

@@ -1,0 +1,108 @@
+import type { Collection } from "mongodb";
+import type { ManagementPrincipal } from "../../identity/principals.ts";
+import { newUuid, payloadHash, shortHash } from "../../lib/ids.ts";
+import { isDuplicateKey } from "../../secrets/settings.ts";
+import type { CreateDocument } from "../../store/collections.ts";
+import type { Committable, Create, CreateRun, LeasedCreate } from "./create.ts";
+
+/** Less than a replay waits: it takes the create over of a call whose process has died. */
+const LEASE_MS = 8_000;
+
+/** Servers' clocks differ by no more, or one of them is wrong. */
+const CLOCK_SKEW_MAX_MS = 60_000;
+
+/** The id that each idempotency key's create has for good, and which call executes it: one at a time, by a lease. */
+export class CreateReservations {
+  readonly #creates: Collection<CreateDocument>;
+  readonly #clock: () => Date;
+
+  constructor(creates: Collection<CreateDocument>, clock: () => Date) {
+    this.#creates = creates;
+    this.#clock = clock;
+  }
+
+  /** What a create would reserve; null where it has no idempotency key. */
+  of<R extends Committable, M extends { readonly record: R }>(create: Create<R, M>): CreateDocument | null {
+    const { idempotencyKey, kind, payload, principal } = create;
+    if (idempotencyKey === undefined) return null;
+    const owner = [principal.organizationId, ...creatorOf(principal), idempotencyKey];
+    const now = this.#clock();
+    return {
+      _id: shortHash(JSON.stringify(owner)),
+      // The kind too: a key that made an agent makes no team.
+      payloadHash: payloadHash({ kind, payload }),
+      createdId: newUuid(),
+      createdAt: now,
+      leaseHolder: newUuid(),
+      leaseUntil: new Date(now.getTime() + LEASE_MS),
+    };
+  }
+
+  find(reservationId: string): Promise<CreateDocument | null> {
+    return this.#creates.findOne({ _id: reservationId });
+  }
+
+  /** Reserves the id that the create has for good; null where another call was first. */
+  async reserve(reservation: CreateDocument): Promise<LeasedCreate | null> {
+    try {
+      await this.#creates.insertOne(reservation);
+      return leasedCreate(reservation);
+    } catch (error) {
+      if (isDuplicateKey(error)) return null;
+      throw error;
+    }
+  }
+
+  /** Takes the lease of a create whose call has failed, or died some time ago. */
+  async takeLease(earlier: CreateDocument): Promise<LeasedCreate | null> {
+    const now = this.#clock();
+    const { _id, leaseUntil } = earlier;
+    if (isLeased(leaseUntil, now)) return null;
+    const taken = { leaseHolder: newUuid(), leaseUntil: new Date(now.getTime() + LEASE_MS) };
+    const leased = await this.#creates.findOneAndUpdate(
+      { _id, leaseHolder: earlier.leaseHolder ?? null },
+      { $set: taken },
+      { returnDocument: "after" },
+    );
+    if (leased === null) return null;
+    // What an earlier version of the service had begun is given up: its actor, if there is one, ends no window.
+    const isOld = (earlier.leaseHolder ?? null) === null;
+    return { ...leasedCreate(leased), ...(isOld ? { begunAt: new Date(0) } : {}) };
+  }
+
+  /** Where the database is out of reach for this, the lease expires by itself. */
+  async release({ leaseHolder, reservationId }: LeasedCreate): Promise<void> {
+    const $set = { leaseUntil: this.#clock() };
+    await this.#creates.updateOne({ _id: reservationId, leaseHolder }, { $set }).catch(() => undefined);
+  }
+
+  /** The create under this id was discarded, and no response ever named the id: the create gets another. */
+  async restarted({ leaseHolder, id, reservationId }: LeasedCreate): Promise<CreateRun> {
+    const run = { id: newUuid(), begunAt: this.#clock() };
+    const restarted = { createdId: run.id, createdAt: run.begunAt };
+    await this.#creates.updateOne({ _id: reservationId, createdId: id }, { $set: restarted });
+    const found = await this.#creates.findOne({ _id: reservationId });
+    if (found === null) throw new Error("a reservation was lost");
+    return { ...leasedCreate({ ...found, leaseHolder }) };
+  }
+}
+
+const leasedCreate = ({ _id, createdAt, createdId, leaseHolder }: CreateDocument): LeasedCreate => ({
+  reservationId: _id,
+  leaseHolder,
+  id: createdId,
+  begunAt: createdAt,
+});
+
+/**
+ * Whether its lease is still valid. What would be held for much longer than anything is was taken by a clock that ran ahead, or
+ * this one was set back. Reservations from before they were held have no such field.
+ */
+function isLeased(leaseUntil: Date | undefined, now: Date): boolean {
+  const leftMs = (leaseUntil?.getTime() ?? 0) - now.getTime();
+  return leftMs > 0 && leftMs <= LEASE_MS + CLOCK_SKEW_MAX_MS;
+}
+
+/** Whose idempotency key it is: a user's, or that of a key and those that it was rotated into. */
+const creatorOf = (principal: ManagementPrincipal): readonly [string, string] =>
+  principal.type === "session" ? ["user", principal.userId] : ["organization_key", principal.lineageId];
