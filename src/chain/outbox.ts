@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Collection, type Db, MongoBulkWriteError, MongoServerError } from "mongodb";
-import { type Address, keccak256 } from "viem";
+import type { Address } from "viem";
 import { COLLECTIONS } from "../store/documents.ts";
 import type { Clock } from "../payments/ports.ts";
 import { caip2Of, type ChainConfig, type Fees, type Signer } from "./config.ts";
-import { GAS } from "./contracts.ts";
+import { NextNonce } from "./next-nonce.ts";
 import {
   type Call,
   type ChainTransactionDocument,
@@ -20,7 +20,7 @@ import {
   type Refused,
 } from "./recorded.ts";
 import type { ChainRpc } from "./rpc.ts";
-import { signedCallIn } from "./signed-call.ts";
+import { ChainSigning } from "./signing.ts";
 
 export {
   type Call,
@@ -57,16 +57,13 @@ export interface OutboxDependencies {
  * processes record and die. What is recorded will be sent, by this process or another one's keeper.
  */
 export class ChainOutbox {
+  /** Which nonces it gives out: who reads the chain's blocks says which are used up. */
+  readonly nonces: NextNonce;
   readonly #collection: Collection<ChainTransactionDocument>;
   readonly #dependencies: OutboxDependencies;
   readonly #chain: string;
   readonly #from: Address;
-  /** The next nonce as this process knows it; null: to be looked up. Wrong ones are refused by the unique index. */
-  #next: number | null = null;
-  #usedUpAtFirst: Promise<number> | null = null;
-  /** Every nonce below is in final blocks, ours or not. */
-  #finalBelow = 0;
-  #lowestSinceRead = Infinity;
+  readonly #signing: ChainSigning;
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(dependencies: OutboxDependencies) {
@@ -76,6 +73,13 @@ export class ChainOutbox {
     this.#collection = dependencies.db.collection(COLLECTIONS.chainTransactions, options);
     this.#chain = caip2Of(dependencies.config.chainId);
     this.#from = dependencies.signer.address;
+    this.#signing = new ChainSigning(dependencies);
+    this.nonces = new NextNonce({
+      collection: this.#collection,
+      chain: this.#chain,
+      from: this.#from,
+      rpc: dependencies.rpc,
+    });
   }
 
   static async ensureIndexes(db: Db): Promise<void> {
@@ -145,18 +149,11 @@ export class ChainOutbox {
    * where somebody else was first, or where it was found lost meanwhile.
    */
   async raise(transaction: RecordedTransaction, fees: Fees): Promise<RecordedTransaction | null> {
-    const { clock, config, signer } = this.#dependencies;
     const { nonce, purpose, signings } = transaction;
-    const raw = await signer.sign({
-      chainId: config.chainId,
-      nonce,
-      ...(await this.#callIn(transaction)),
-      ...fees,
-    });
-    const hash = keccak256(raw);
-    const at = clock();
+    const signing = await this.#signing.again(transaction, fees);
+    const { hash, raw } = signing;
     const asRead = { _id: this.#id(purpose), nonce, lost: null, raised: { $size: signings.length - 1 } };
-    const all = [...signings, { hash, raw, at }];
+    const all = [...signings, signing];
     // Signings are only ever added, so as many as were read are those that were read.
     const { matchedCount } = await this.#collection.updateOne(asRead, { $set: { raised: all.slice(1) } });
     return matchedCount === 0 ? null : { ...transaction, hash, raw, signings: all };
@@ -181,7 +178,13 @@ export class ChainOutbox {
     const purpose = retryPurpose(transaction);
     const about = { wallet, amountCents, isRepeated: true };
     const version = limitVersion === null ? {} : { limitVersion };
-    const call: Call = { kind: "call", purpose, ...(await this.#callIn(transaction)), ...about, ...version };
+    const call: Call = {
+      kind: "call",
+      purpose,
+      ...(await this.#signing.callIn(transaction)),
+      ...about,
+      ...version,
+    };
     const recorded = (await this.record([call])).get(purpose);
     if (recorded === undefined) throw new Error(`${purpose} was not recorded`);
     return recorded;
@@ -204,9 +207,8 @@ export class ChainOutbox {
    * where it is taken by now.
    */
   async fill(nonce: number): Promise<Recorded | null> {
-    const purpose = `filler/${String(nonce)}`;
-    const call: Call = { kind: "call", purpose, wallet: null, to: this.#from, data: "0x", gas: GAS.nothing };
-    const [document] = await this.#sign([call], await this.#dependencies.rpc.fees(), nonce);
+    const fees = await this.#dependencies.rpc.fees();
+    const [document] = await this.#signing.documents([this.#signing.fillerCall(nonce)], fees, nonce);
     if (document === undefined) return null;
     try {
       await this.#collection.insertOne(document);
@@ -222,10 +224,7 @@ export class ChainOutbox {
    * What was lost may have been sent again under a later nonce since, or be over without it, so it is not sent itself any more.
    */
   async fillLost({ nonce, purpose }: RecordedTransaction): Promise<Signing> {
-    const { clock, config, rpc, signer } = this.#dependencies;
-    const call = { chainId: config.chainId, nonce, to: this.#from, data: "0x", gas: GAS.nothing } as const;
-    const raw = await signer.sign({ ...call, ...(await rpc.fees()) });
-    const filler = { hash: keccak256(raw), raw, at: clock() };
+    const filler = await this.#signing.filler(nonce, await this.#dependencies.rpc.fees());
     const _id = this.#id(purpose);
     const isLost = { _id, nonce, lost: { $ne: null }, filler: { $exists: false } };
     const { matchedCount } = await this.#collection.updateOne(isLost, { $set: { filler } });
@@ -234,18 +233,6 @@ export class ChainOutbox {
     if (known === undefined || !isTransaction(known) || known.filler === null)
       throw new Error(`${purpose} is not lost`);
     return known.filler;
-  }
-
-  /** The lowest nonce that this process has recorded anything under since the last call; Infinity: none. */
-  lowestSinceRead(): number {
-    const lowest = this.#lowestSinceRead;
-    this.#lowestSinceRead = Infinity;
-    return lowest;
-  }
-
-  /** Below this nonce all are in final blocks, whoever used them: none of those is given out. */
-  isFinalBelow(nonce: number): void {
-    this.#finalBelow = nonce;
   }
 
   /** What transactions from a nonce on take out of each of these wallets, and bring to it, in cents. */
@@ -280,17 +267,18 @@ export class ChainOutbox {
     let candidates = entries;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       // Calls to the chain come before the last check whether each entry may still be signed.
-      if (fees !== null) await this.#nextNonce();
+      if (fees !== null) await this.nonces.next();
       candidates = await signable(candidates.filter(({ purpose }) => !decided.has(purpose)));
       const open = candidates;
       if (open.length === 0) return decided;
-      const documents = await this.#sign(open, fees);
+      const nonce = fees === null ? 0 : await this.nonces.next();
+      const documents = await this.#signing.documents(open, fees, nonce);
       try {
         await this.#collection.insertMany(documents, { ordered: true });
-        this.#advance(documents);
+        this.nonces.given(documents);
         for (const document of documents) decided.set(this.#purposeOf(document), this.#recorded(document));
       } catch (error) {
-        this.#next = null;
+        this.nonces.forget();
         if (!isDuplicate(error)) throw error;
         for (const [purpose, recorded] of await this.find(open.map(purposeOf))) {
           decided.set(purpose, recorded);
@@ -305,74 +293,6 @@ export class ChainOutbox {
       }
     }
     throw new Error("transactions could not be recorded against other processes");
-  }
-
-  #callIn(transaction: RecordedTransaction): Promise<Pick<Call, "to" | "data" | "gas">> {
-    return signedCallIn(transaction, { from: this.#from, chainId: this.#dependencies.config.chainId });
-  }
-
-  async #sign(
-    entries: readonly Entry[],
-    fees: Fees | null,
-    at?: number,
-  ): Promise<ChainTransactionDocument[]> {
-    const { clock, config, signer } = this.#dependencies;
-    const createdAt = clock();
-    const common = { chain: this.#chain, from: this.#from, createdAt };
-    const documents: ChainTransactionDocument[] = [];
-    let nonce = at ?? (fees === null ? 0 : await this.#nextNonce());
-    for (const entry of entries) {
-      const own = { ...common, _id: this.#id(entry.purpose), wallet: entry.wallet };
-      if (entry.kind === "refusal") {
-        documents.push({ ...own, ...noTransaction(), refusal: entry.refusal });
-        continue;
-      }
-      if (fees === null) throw new Error("a call is signed without fees");
-      const { amountCents = 0, data, gas, isRepeated = false, limitVersion = null, to } = entry;
-      const raw = await signer.sign({ chainId: config.chainId, nonce, to, data, gas, ...fees });
-      const about = { amountCents, limitVersion, isRepeated, refusal: null };
-      documents.push({ ...own, ...noTransaction(), ...about, nonce, hash: keccak256(raw), raw });
-      nonce += 1;
-    }
-    return documents;
-  }
-
-  /**
-   * One more than the highest that is recorded; but never one that the chain had used when this process first queried it, as it
-   * has where the records are of an earlier time (a restored backup), nor one that is known to be used in a final block, as it is
-   * where somebody else sends by the same key.
-   */
-  async #nextNonce(): Promise<number> {
-    this.#next ??= await this.#findNext();
-    return Math.max(this.#next, this.#finalBelow);
-  }
-
-  async #findNext(): Promise<number> {
-    const own = { chain: this.#chain, from: this.#from, nonce: { $gte: 0 } };
-    const [last] = await this.#collection.find(own).sort({ nonce: -1 }).limit(1).toArray();
-    return Math.max((last?.nonce ?? -1) + 1, await this.#usedUp());
-  }
-
-  #usedUp(): Promise<number> {
-    this.#usedUpAtFirst ??= this.#readNonce().catch((error: unknown) => {
-      this.#usedUpAtFirst = null;
-      throw error;
-    });
-    return this.#usedUpAtFirst;
-  }
-
-  async #readNonce(): Promise<number> {
-    const { rpc } = this.#dependencies;
-    // Another chain's number would leave a gap for good.
-    await rpc.check();
-    return rpc.nonceAt(this.#from, "latest");
-  }
-
-  #advance(documents: readonly ChainTransactionDocument[]): void {
-    const nonces = documents.flatMap(({ nonce }) => (nonce === null ? [] : [nonce]));
-    if (nonces.length === 0) return;
-    this.#next = Math.max(...nonces) + 1;
-    this.#lowestSinceRead = Math.min(this.#lowestSinceRead, ...nonces);
   }
 
   #id(purpose: string): string {

@@ -71,12 +71,12 @@ export class TakenNonces {
   async look(): Promise<void> {
     const { from, outbox, rpc } = this.#dependencies;
     const final = (await rpc.confirmed(from)).nonce;
-    outbox.isFinalBelow(final);
+    outbox.nonces.isFinalBelow(final);
     // Read again: more may have been signed under them since.
     const unexplained = [...(await outbox.find([...this.#unexplained.values()])).values()];
     await this.#lookFor(unexplained.filter(isTransaction), final);
     // What was signed here under a nonce that was long gone lies behind the cursor already.
-    this.#lowest = Math.min(this.#lowest, outbox.lowestSinceRead());
+    this.#lowest = Math.min(this.#lowest, outbox.nonces.lowestSinceRead());
     const begin = Math.min(await this.#cursor.begin(final), this.#lowest);
     if (this.#lowest >= final) this.#lowest = Infinity;
     if (begin >= final || this.#unexplained.size >= UNEXPLAINED_MAX) return;

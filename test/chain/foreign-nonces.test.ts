@@ -294,7 +294,7 @@ describe("what is known of a nonce that another transaction has used", () => {
   it("a nonce that somebody else has used is not given out once that is final", async () => {
     const { outbox } = scene.open();
     const next = (await record("test/before")).nonce + 1;
-    outbox.isFinalBelow(next + 3);
+    outbox.nonces.isFinalBelow(next + 3);
     const recorded = (await outbox.record([callOf("test/behind")])).get("test/behind");
     expect(recorded).to.include({ nonce: next + 3 });
   });

@@ -1,0 +1,88 @@
+import { type Address, keccak256 } from "viem";
+import type { Clock } from "../payments/ports.ts";
+import { caip2Of, type ChainConfig, type Fees, type Signer } from "./config.ts";
+import { GAS } from "./contracts.ts";
+import {
+  type Call,
+  type ChainTransactionDocument,
+  type Entry,
+  noTransaction,
+  type RecordedTransaction,
+  type Signing,
+} from "./recorded.ts";
+import { signedCallIn } from "./signed-call.ts";
+
+interface SigningDependencies {
+  readonly config: ChainConfig;
+  readonly signer: Signer;
+  readonly clock: Clock;
+}
+
+/** What does nothing, but uses up the nonce that it is sent under. */
+const nothingTo = (to: Address) => ({ to, data: "0x", gas: GAS.nothing }) as const;
+
+/** Signs with the service's key on one chain what is then recorded, and only after that sent. */
+export class ChainSigning {
+  readonly #dependencies: SigningDependencies;
+  readonly #chain: string;
+  readonly #from: Address;
+
+  constructor(dependencies: SigningDependencies) {
+    this.#dependencies = dependencies;
+    this.#chain = caip2Of(dependencies.config.chainId);
+    this.#from = dependencies.signer.address;
+  }
+
+  /** Entries as they are to be recorded, calls under this nonce and those after it. Fees may be missing where none is a call. */
+  async documents(
+    entries: readonly Entry[],
+    fees: Fees | null,
+    firstNonce: number,
+  ): Promise<ChainTransactionDocument[]> {
+    const { clock, config, signer } = this.#dependencies;
+    const createdAt = clock();
+    const common = { chain: this.#chain, from: this.#from, createdAt };
+    const documents: ChainTransactionDocument[] = [];
+    let nonce = firstNonce;
+    for (const entry of entries) {
+      const own = { ...common, _id: `${this.#chain}/${entry.purpose}`, wallet: entry.wallet };
+      if (entry.kind === "refusal") {
+        documents.push({ ...own, ...noTransaction(), refusal: entry.refusal });
+        continue;
+      }
+      if (fees === null) throw new Error("a call is signed without fees");
+      const { amountCents = 0, data, gas, isRepeated = false, limitVersion = null, to } = entry;
+      const raw = await signer.sign({ chainId: config.chainId, nonce, to, data, gas, ...fees });
+      const about = { amountCents, limitVersion, isRepeated, refusal: null };
+      documents.push({ ...own, ...noTransaction(), ...about, nonce, hash: keccak256(raw), raw });
+      nonce += 1;
+    }
+    return documents;
+  }
+
+  /** The same call under the same nonce, for other fees. */
+  async again(transaction: RecordedTransaction, fees: Fees): Promise<Signing> {
+    return this.#signing(await this.callIn(transaction), transaction.nonce, fees);
+  }
+
+  /** What is sent in the place of a transaction that is lost: it does nothing. */
+  filler(nonce: number, fees: Fees): Promise<Signing> {
+    return this.#signing(nothingTo(this.#from), nonce, fees);
+  }
+
+  /** The entry that takes a nonce which was passed over. */
+  fillerCall(nonce: number): Call {
+    return { kind: "call", purpose: `filler/${String(nonce)}`, wallet: null, ...nothingTo(this.#from) };
+  }
+
+  /** What a recorded transaction calls. Throws where this key has not signed it. */
+  callIn(transaction: RecordedTransaction): Promise<Pick<Call, "to" | "data" | "gas">> {
+    return signedCallIn(transaction, { from: this.#from, chainId: this.#dependencies.config.chainId });
+  }
+
+  async #signing(call: Pick<Call, "to" | "data" | "gas">, nonce: number, fees: Fees): Promise<Signing> {
+    const { clock, config, signer } = this.#dependencies;
+    const raw = await signer.sign({ chainId: config.chainId, nonce, ...call, ...fees });
+    return { hash: keccak256(raw), raw, at: clock() };
+  }
+}
