@@ -1,120 +1,11 @@
-import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import type { TeamDocument } from "../../src/store/documents.ts";
-import { collectionsOf } from "../../src/store/collections.ts";
-import type { OperationId } from "../../src/contract/registry.ts";
-import { type Answer, onceReachable } from "../support/api.ts";
-import { atOnce } from "../support/at-once.ts";
-import { codeOf } from "../support/contract-api.ts";
-import type { TestService } from "../support/service.ts";
-import { secondService } from "../support/own-service.ts";
-import {
-  counts,
-  demote,
-  elevate,
-  type Fields,
-  newWorld,
-  tally,
-  times,
-  worldOf,
-  type World,
-} from "../support/world.ts";
+import { counts, demote, elevate, type Fields, newWorld, type World } from "../support/world.ts";
+import { type Container, type Kind, projects, type Query, teams } from "./kinds.ts";
 
 const UNKNOWN_ID = "01890a5d-ac96-774b-bcce-b302099a8057";
 
-interface Container {
-  readonly id: string;
-  readonly name: string;
-  readonly description: string | null;
-  readonly color: string | null;
-  readonly logo: string | null;
-  readonly createdAt: string;
-  readonly archivedAt: string | null;
-}
-
-type Query = Readonly<Record<string, string>>;
-
-interface Page {
-  readonly items: readonly Container[];
-  readonly nextCursor: string | null;
-}
-
-/** The same operations of the two kinds of container, with what tells their answers apart taken off. */
-interface Kind {
-  readonly noun: "project" | "team";
-  readonly create: (world: World, fields?: Fields) => Promise<Container>;
-  readonly update: (world: World, id: string, body: Fields) => Promise<Container>;
-  readonly read: (world: World, id: string) => Promise<Container>;
-  readonly page: (world: World, query: Query) => Promise<Page>;
-  readonly archive: (world: World, id: string) => Promise<Container>;
-  readonly names: Readonly<Record<"create" | "update" | "read" | "list" | "archive", OperationId>>;
-}
-
-const projects: Kind = {
-  noun: "project",
-  create: async ({ api, token }, fields) =>
-    (await api.ok("createProject", 201, { token, body: { name: "P", ...fields } })).project,
-  update: async ({ api, token }, id, body) =>
-    (await api.ok("updateProject", 200, { token, id, body })).project,
-  read: async ({ api, token }, id) => (await api.ok("getProject", 200, { token, id })).project,
-  page: async ({ api, token }, query) => {
-    const { projects: items, nextCursor } = await api.ok("listProjects", 200, { token, query });
-    return { items, nextCursor };
-  },
-  archive: async ({ api, token }, id) => (await api.ok("archiveProject", 200, { token, id })).project,
-  names: {
-    create: "createProject",
-    update: "updateProject",
-    read: "getProject",
-    list: "listProjects",
-    archive: "archiveProject",
-  },
-};
-
-const teams: Kind = {
-  noun: "team",
-  create: async ({ api, token }, fields) =>
-    (await api.ok("createTeam", 201, { token, body: { name: "T", ...fields } })).team,
-  update: async ({ api, token }, id, body) => (await api.ok("updateTeam", 200, { token, id, body })).team,
-  read: async ({ api, token }, id) => (await api.ok("getTeam", 200, { token, id })).team,
-  page: async ({ api, token }, query) => {
-    const { teams: items, nextCursor } = await api.ok("listTeams", 200, { token, query });
-    return { items, nextCursor };
-  },
-  archive: async ({ api, token }, id) => (await api.ok("archiveTeam", 200, { token, id })).team,
-  names: {
-    create: "createTeam",
-    update: "updateTeam",
-    read: "getTeam",
-    list: "listTeams",
-    archive: "archiveTeam",
-  },
-};
-
 const list = async (kind: Kind, world: World, query: Query = {}): Promise<readonly Container[]> =>
   (await kind.page(world, query)).items;
-
-const teamRecord = (
-  { organization: { organizationId } }: World,
-  projectId: string,
-  archivedAt: Date | null,
-): TeamDocument => ({
-  _id: randomUUID(),
-  organizationId,
-  projectId,
-  name: "T",
-  description: null,
-  color: null,
-  logoHash: null,
-  createdAt: new Date(),
-  archivedAt,
-  state: archivedAt === null ? "active" : "archived",
-});
-
-const outcomeOf = (answer: Answer): string => codeOf(answer) ?? String(answer.status);
-/** Of a create under a key of its own; 200: of one that was told to come again, on a busy machine, and was made. */
-const createdBy = (answer: Answer): string => (answer.status === 200 ? "201" : outcomeOf(answer));
-const keyed = (fields: Fields) => ({ ...fields, idempotencyKey: randomUUID() });
 
 const idsOf = (containers: readonly Container[]): string[] => containers.map(({ id }) => id);
 
@@ -124,14 +15,6 @@ describe("projects and teams over HTTP", () => {
     world = await newWorld();
     await elevate(world);
   });
-
-  /** The same owner, signed in at another server: sessions are good for the address that they were made at. */
-  async function worldOn(service: TestService): Promise<World> {
-    const { email, password } = world.organization;
-    const token = await service.api.signIn(email, password);
-    await elevate(world);
-    return worldOf(service, { ...world.organization, token });
-  }
 
   for (const kind of [projects, teams]) {
     const { names, noun } = kind;
@@ -317,92 +200,6 @@ describe("projects and teams over HTTP", () => {
       await api.refused("createTeam", 409, "CONTAINER_ARCHIVED", { token, body: { name: "T" } });
       const { id: projectId } = await projects.create(own);
       expect((await teams.create(own, { projectId })).archivedAt).to.equal(null);
-    });
-  });
-
-  describe("an archive and a create in it at once, on two servers", () => {
-    const ROUNDS = 15;
-
-    it("never leave a live agent in an archived team", async () => {
-      const second = await secondService(world.service);
-      try {
-        const there = await worldOn(second);
-        for (let round = 0; round < ROUNDS; round += 1) {
-          const { id } = await teams.create(world);
-          const outcomes: string[] = [];
-          const create = async (at: World) => {
-            const body = keyed({ name: "Racer", teamId: id, budgetCents: 1 });
-            const answer = await onceReachable(() => at.api.call("createAgent", { token: at.token, body }));
-            outcomes.push(`create ${createdBy(answer)}`);
-          };
-          // The record is what commits a create; the actor before it takes a while.
-          const archive = async () => {
-            await new Promise((resolve) => setTimeout(resolve, round * 2));
-            const answer = await onceReachable(() =>
-              there.api.call("archiveTeam", { token: there.token, id }),
-            );
-            outcomes.push(`archive ${outcomeOf(answer)}`);
-          };
-          await Promise.all([archive(), ...times(3, (index) => create(index % 2 === 0 ? world : there))]);
-          const live = await world.service.db.collection("agents").countDocuments({ teamId: id });
-          const { archivedAt } = await teams.read(world, id);
-          expect(archivedAt === null || live === 0, `${outcomes.join(", ")}: ${live} live`).to.equal(true);
-          expect(outcomes.filter((outcome) => outcome === "create 201")).to.have.lengthOf(live);
-          expect(outcomes).to.include(archivedAt === null ? "archive CONTAINER_NOT_EMPTY" : "archive 200");
-        }
-      } finally {
-        await second.stop();
-      }
-    });
-
-    it("never make more than 1,000 live teams in a project; archiving one makes room", async () => {
-      const second = await secondService(world.service);
-      try {
-        const there = await worldOn(second);
-        const { id: projectId } = await projects.create(world);
-        const records = collectionsOf(world.service.db).teams;
-        const teamIn = (index: number) => teamRecord(world, projectId, index < 995 ? null : new Date());
-        await records.insertMany(times(1_100, teamIn));
-        const bodies = times(12, () => keyed({ name: "T", projectId }));
-        const answers = await atOnce(12, (index) => {
-          const { api, token } = index % 2 === 0 ? world : there;
-          return api.call("createTeam", { token, body: bodies[index] });
-        });
-        expect(tally(answers.map(createdBy))).to.deep.equal({ "201": 5, TOO_MANY_TEAMS: 7 });
-        expect(await records.countDocuments({ projectId, archivedAt: null })).to.equal(1_000);
-        const live = await records.findOne({ projectId, archivedAt: null });
-        const body = { name: "Later", projectId, idempotencyKey: randomUUID() };
-        const later = { token: world.token, body };
-        await world.api.refused("createTeam", 409, "TOO_MANY_TEAMS", later);
-        await teams.archive(world, live?._id ?? "");
-        const { team } = await world.api.ok("createTeam", 201, later);
-        await teams.archive(world, team.id);
-        await teams.create(world, { projectId });
-      } finally {
-        await second.stop();
-      }
-    });
-
-    it("never leave a live team in an archived project", async () => {
-      const second = await secondService(world.service);
-      try {
-        const there = await worldOn(second);
-        for (let round = 0; round < ROUNDS; round += 1) {
-          const { id: projectId } = await projects.create(world);
-          const body = keyed({ name: "Racer", projectId });
-          const [archived, created] = await Promise.all([
-            onceReachable(() => there.api.call("archiveProject", { token: there.token, id: projectId })),
-            onceReachable(() => world.api.call("createTeam", { token: world.token, body })),
-          ]);
-          const pair = `archive ${outcomeOf(archived)}, create ${createdBy(created)}`;
-          expect(pair).to.be.oneOf([
-            "archive 200, create CONTAINER_ARCHIVED",
-            "archive CONTAINER_NOT_EMPTY, create 201",
-          ]);
-        }
-      } finally {
-        await second.stop();
-      }
     });
   });
 });

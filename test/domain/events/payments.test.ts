@@ -1,10 +1,9 @@
 import { expect } from "chai";
-import type { Payment, RailOutcome } from "../../src/domain/ledger/payment.ts";
-import { settle } from "../../src/domain/ledger/payment.ts";
-import { createdEventId, EVENT_TYPES, paymentEvents } from "../../src/domain/events.ts";
-import { heldCommand, TestAccount } from "./support/account.ts";
-import { DAY, HOUR, human, openPolicy, profile } from "./support/actor.ts";
-import { TestAgent } from "./support/agent.ts";
+import { paymentEvents } from "../../../src/domain/events.ts";
+import type { Payment, RailOutcome } from "../../../src/domain/ledger/payment.ts";
+import { settle } from "../../../src/domain/ledger/payment.ts";
+import { heldCommand, TestAccount } from "../support/account.ts";
+import { DAY, HOUR, human, openPolicy } from "../support/actor.ts";
 
 const HELD_CENTS = 6_000;
 const DECLINED: RailOutcome = { status: "failed", code: "CARD_DECLINED", reason: "Declined." };
@@ -340,72 +339,5 @@ describe("the events of a payment, each at its time", () => {
     expect(told?.payment.approval).to.deep.include({ resolution: "denied", resolvedBy: human });
     const again = account.do(heldCommand("approve", request.transactionId));
     expect(again).to.deep.equal({ kind: "payment", changed: false, payment });
-  });
-});
-
-describe("the events of an agent's life", () => {
-  it("one for each change of its account, in order, and none for what was so already", () => {
-    const account = newAccount();
-    const told = (): readonly string[] => account.state.outbox.map(({ type }) => type);
-    account.do({ kind: "resume" });
-    expect(told()).to.deep.equal([]);
-    for (const kind of ["pause", "pause", "resume", "resume", "pause"] as const) account.do({ kind });
-    expect(told()).to.deep.equal(["agent.paused", "agent.resumed", "agent.paused"]);
-    account.archive();
-    for (const kind of ["pause", "resume"] as const) account.do({ kind });
-    expect(told(), "its agent tells of the archive").to.have.length(3);
-  });
-
-  it("one for its archive, told by its actor, under an id that no other event has", () => {
-    const account = newAccount();
-    for (const kind of ["pause", "resume"] as const) account.do({ kind });
-    const agent = new TestAgent();
-    agent.do({ kind: "archive", by: { type: "organization_key", lineageId: "any", balance: "zero" } });
-    expect(agent.state.outbox, "refused").to.deep.equal([]);
-    for (let times = 0; times < 2; times += 1) agent.do({ kind: "archive", by: { type: "user" } });
-    expect(agent.state.outbox.map(({ type }) => type)).to.deep.equal(["agent.archived"]);
-    const ids = [...account.state.outbox, ...agent.state.outbox].map(({ id }) => id);
-    expect(new Set([...ids, createdEventId(profile.agentId)]).size).to.equal(4);
-  });
-
-  it("an account's event is kept until its own revision's record is confirmed", () => {
-    const account = newAccount();
-    const confirm = (revision: number): void =>
-      void account.judge({ kind: "confirm_records", records: [{ agentId: profile.agentId, revision }] });
-    account.do({ kind: "pause" });
-    const paused = account.state.revision;
-    account.do({ kind: "resume" });
-    confirm(paused - 1);
-    expect(account.state.outbox).to.have.length(2);
-    confirm(paused);
-    expect(account.state.outbox.map(({ type }) => type)).to.deep.equal(["agent.resumed"]);
-    confirm(account.state.revision);
-    expect(account.state.outbox).to.deep.equal([]);
-  });
-
-  it("an archive's event is kept until its own revision's record is confirmed", () => {
-    const agent = new TestAgent();
-    agent.do({ kind: "archive", by: { type: "user" } });
-    const { revision } = agent.state;
-    agent.do({ kind: "confirm_record", revision: revision - 1 });
-    expect(agent.state.outbox).to.have.length(1);
-    agent.do({ kind: "confirm_record", revision });
-    expect(agent.state.outbox).to.deep.equal([]);
-  });
-
-  it("there are ten types of events, by the names that subscribers know", () => {
-    const names = [
-      "transaction.completed",
-      "transaction.denied",
-      "approval.requested",
-      "approval.completed",
-      "agent.created",
-      "agent.paused",
-      "agent.resumed",
-      "agent.archived",
-      "funding.deposited",
-      "billing.payment_failed",
-    ];
-    expect(EVENT_TYPES).to.deep.equal(names);
   });
 });
