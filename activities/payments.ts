@@ -3,7 +3,8 @@ import { settle } from "../src/domain/ledger/payment.ts";
 import type { Lease } from "../src/domain/ledger/lease.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import { confirmationOf, type ExecutionResult } from "../src/messages/ledger.ts";
-import { createPaymentEffects, type PaymentEffectDependencies, Superseded } from "../src/payments/effects.ts";
+import { createPaymentEffects, type PaymentEffectDependencies } from "../src/payments/effects.ts";
+import { Superseded } from "../src/payments/sending.ts";
 import type { Activities, UnfinishedPayment } from "./types.ts";
 import { withTimeout } from "../src/lib/with-timeout.ts";
 

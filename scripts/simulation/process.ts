@@ -3,8 +3,8 @@ import {
   createPaymentEffects,
   type ExecutionHints,
   type PaymentEffects,
-  Superseded,
 } from "../../src/payments/effects.ts";
+import { Superseded } from "../../src/payments/sending.ts";
 import { NoSuchActor } from "../../src/actors/no-such-actor.ts";
 import { createPaymentActivities, type PaymentActivities } from "../../activities/payments.ts";
 import type { PaymentWorkflows, Projections, RailPort, Rails } from "../../src/payments/ports.ts";

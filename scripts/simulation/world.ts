@@ -1,4 +1,4 @@
-import { LeaseExpired, Superseded } from "../../src/payments/effects.ts";
+import { LeaseExpired, Superseded } from "../../src/payments/sending.ts";
 import { NoSuchActor } from "../../src/actors/no-such-actor.ts";
 import type { BudgetPolicy } from "../../src/domain/ledger/policy.ts";
 import { type AgentProfile, summarize } from "../../src/domain/agent/state.ts";

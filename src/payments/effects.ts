@@ -1,5 +1,5 @@
-import type { Payment, RailOutcome } from "../domain/ledger/payment.ts";
-import { type Lease, LEASE_MS } from "../domain/ledger/lease.ts";
+import type { Payment } from "../domain/ledger/payment.ts";
+import type { Lease } from "../domain/ledger/lease.ts";
 import { FORGED, withoutResolver } from "../domain/ledger/forged.ts";
 import { HELD_REVISION, moneyOf, settle } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
@@ -14,6 +14,7 @@ import type {
   Projections,
   Rails,
 } from "./ports.ts";
+import { createSending, Superseded } from "./sending.ts";
 
 /** What payments have effects on, but for their own ledger. */
 export interface EffectDependencies {
@@ -30,22 +31,6 @@ export interface EffectDependencies {
 export interface PaymentEffectDependencies extends EffectDependencies {
   readonly ledgers: LedgerGateway;
 }
-
-/** The ledger has a newer state of this payment: read it again. */
-export class Superseded extends Error {
-  override readonly name = "Superseded";
-}
-
-/** A lease to send a payment was over when it was to be sent: another executor sends it. */
-export class LeaseExpired extends Error {
-  override readonly name = "LeaseExpired";
-}
-
-/** Calls to a rail, with the same transaction id, before it counts as not answering. A slow one is not called twice. */
-const RAIL_CALLS_MAX = { instant: 2, eventual: 1 } as const;
-
-/** Who executes a payment asks for a lease so often, where the answers come too late to be made use of. */
-const LEASE_REQUESTS_MAX = 3;
 
 /** What who has a payment executed knows of it. */
 export interface ExecutionHints {
@@ -88,7 +73,8 @@ export interface PaymentEffects {
 }
 
 export function createPaymentEffects(dependencies: PaymentEffectDependencies): PaymentEffects {
-  const { ledgers, proofs, rails, projections, publisher, workflows, clock, monotonicMs } = dependencies;
+  const { ledgers, proofs, projections, publisher, workflows, clock } = dependencies;
+  const { requestLease, send } = createSending(dependencies);
 
   function forgedIn(profile: AgentProfile, payment: Payment): ForgedKind | null {
     if (!proofs.isAccepted(profile, payment)) return "payment";
@@ -128,49 +114,6 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
       await Promise.all([workflows.notifyApproval(profile, done.payment), keep(profile, ended)]);
     }
     return done;
-  }
-
-  const isFresh = (sinceMs: number): boolean => monotonicMs() - sinceMs < LEASE_MS;
-
-  /** What has ended in the ledger is handled by whoever confirmed it. */
-  async function requestLease(profile: AgentProfile, { request }: Payment): Promise<Lease> {
-    const { agentId } = profile;
-    const { transactionId } = request;
-    for (let ask = 0; ask < LEASE_REQUESTS_MAX; ask += 1) {
-      const requestedMs = monotonicMs();
-      const reply = await ledgers.submit(profile, { kind: "request_lease", agentId, transactionId });
-      if (reply.kind !== "lease") throw new Superseded("it must not be sent any more");
-      if (reply.lease !== "send" || isFresh(requestedMs)) return reply.lease;
-    }
-    throw new LeaseExpired("every lease expired before it could be used");
-  }
-
-  /** What the rail says once it was called; null: it has nothing of the payment, and is not to have it now. */
-  async function send(
-    profile: AgentProfile,
-    payment: Payment,
-    decidedSinceMs: number | undefined,
-  ): Promise<RailOutcome | null> {
-    const rail = rails[payment.request.rail];
-    /** A lease that is good now; the rail asks as well, since it may wait for something before it sends. */
-    let leasedSinceMs = decidedSinceMs;
-    const ask = async (): Promise<Lease> => {
-      if (leasedSinceMs !== undefined && isFresh(leasedSinceMs)) return "send";
-      const requestedMs = monotonicMs();
-      const lease = await requestLease(profile, payment);
-      if (lease === "send") leasedSinceMs = requestedMs;
-      return lease;
-    };
-    for (let call = 1; ; call += 1) {
-      const lease = await ask();
-      if (lease === "wait") return rail.query(payment);
-      if (lease === "withdraw") return rail.withhold(profile, payment);
-      try {
-        return await rail.send(profile, payment, ask);
-      } catch (error) {
-        if (call >= RAIL_CALLS_MAX[rail.capabilities.finality]) throw error;
-      }
-    }
   }
 
   async function notifyWorkflows(profile: AgentProfile, payment: Payment): Promise<void> {

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { LeaseExpired } from "../../src/payments/effects.ts";
+import { LeaseExpired } from "../../src/payments/sending.ts";
 import type { RequestLease } from "../../src/payments/ports.ts";
 import { attemptsPrefix } from "../../src/rails/wallet/attempts.ts";
 import type { Payment } from "../../src/domain/ledger/payment.ts";

@@ -8,7 +8,7 @@ import type { Call, ChainOutbox, Entry, Moved, Recorded, Refused } from "../../c
 import { type ChainRpc, ChainUnreachable } from "../../chain/rpc.ts";
 import { centsOf, unitsOf } from "../../chain/units.ts";
 import { LEASE_MS } from "../../domain/ledger/lease.ts";
-import { LeaseExpired } from "../../payments/effects.ts";
+import { LeaseExpired } from "../../payments/sending.ts";
 import type { RequestLease } from "../../payments/ports.ts";
 import { withTimeout } from "../../lib/with-timeout.ts";
 import { deployPurpose, firstLimitPurpose, type WalletLimits } from "./limits.ts";
