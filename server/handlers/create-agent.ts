@@ -1,18 +1,14 @@
 import { randomBytes } from "node:crypto";
 import type { AgentDocument, AgentKeyRecord, TeamDocument, WalletRecord } from "../../src/store/documents.ts";
 import { createdEvent } from "../../src/store/journal.ts";
-import { NoSuchActor } from "../../src/actors/no-such-actor.ts";
-import type { AgentReply } from "../../src/domain/agent/commands.ts";
 import { isDeliverable } from "../../src/domain/agent/access.ts";
 import { labelsOf, setLabelsIn } from "../../src/domain/agent/labels.ts";
 import type { BudgetPolicy } from "../../src/domain/ledger/policy.ts";
 import { formatApiKey, last4 } from "../../src/domain/api-key.ts";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
-import { ok, refused } from "../../src/domain/result.ts";
 import { firstKeyId } from "../../src/lib/ids.ts";
-import { mcpConfigBlock } from "../mcp/config-block.ts";
 import type { ManagementPrincipal } from "../../src/identity/principals.ts";
-import { agentView } from "../../src/views/views.ts";
+import { createAgentAnswers, type NewAgent } from "./create-agent-answers.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { profileOf } from "./dependencies.ts";
 import type { Handler } from "./types.ts";
@@ -21,14 +17,6 @@ import type { Handler } from "./types.ts";
 const CREATED_VERSION = 1;
 
 type CreateBody = Parameters<Handler<"createAgent">>[0]["body"];
-type CreateReply = Awaited<ReturnType<Handler<"createAgent">>>;
-
-interface NewAgent {
-  readonly record: AgentDocument;
-  readonly apiKey: string;
-  /** Null where the key is not delivered again. */
-  readonly sealed: string | null;
-}
 
 /**
  * Creates an agent: its actor, its wallet's address and the sealed key come
@@ -36,19 +24,9 @@ interface NewAgent {
  * and the delivery. What died before that is finished by a replay, or given up by the actor when the window ends.
  */
 export function createAgentHandler(dependencies: HandlerDependencies): Handler<"createAgent"> {
-  const {
-    actors,
-    clock,
-    collections,
-    agents,
-    creates,
-    hashApiKey,
-    keyDeliveries,
-    ledgers,
-    mcpUrl,
-    wallets,
-    windows,
-  } = dependencies;
+  const { actors, clock, collections, creates, hashApiKey, keyDeliveries, ledgers, wallets, windows } =
+    dependencies;
+  const { firstAnswer, replayed } = createAgentAnswers(dependencies);
 
   const untilOf = (begunAt: Date): Date =>
     new Date(begunAt.getTime() + dependencies.keyDeliveryWindowSeconds * 1_000);
@@ -114,62 +92,6 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
     return { record: { ...draft, wallet }, apiKey, sealed };
   }
 
-  /** The key of a create that was just committed: given out here, or, where that took too long, never. */
-  function firstAnswer({ apiKey, record }: NewAgent): CreateReply {
-    const isTooLate = !isStillDeliverable(record, clock());
-    return ok({
-      body: isTooLate ? { ...answer(record, null), keyDelivery: "expired" } : answer(record, apiKey),
-    });
-  }
-
-  /** Null: the agent is archived, its actor has ended, and nothing of it is delivered any more. */
-  async function provenBy(agentId: string, lineageId: string): Promise<AgentReply | null> {
-    try {
-      return await agents.submit(agentId, { kind: "prove_non_delivery", lineageId });
-    } catch (error) {
-      if (!(error instanceof NoSuchActor)) throw error;
-      const agent = await collections.agents.findOne({ _id: agentId });
-      if (agent?.lifecycle === "archived") return null;
-      throw error;
-    }
-  }
-
-  /**
-   * The proof is in the actor before the answer is on its way, and no server can deliver the key any more, whatever its
-   * clock says. False while the window is open by the actor's time.
-   */
-  async function isProvenUndelivered(agent: AgentDocument, lineageId: string): Promise<boolean> {
-    const reply = await provenBy(agent._id, lineageId);
-    if (reply !== null && (reply.kind !== "non_delivery" || !reply.windowOver)) return false;
-    // The actor's own timer has, or is about to. What a person created has no window to close.
-    if ((agent.keyDeliverableUntil ?? null) !== null) await windows.close(agent._id);
-    return true;
-  }
-
-  /** A replay. */
-  async function replayed(
-    agent: AgentDocument,
-    principal: ManagementPrincipal,
-    idempotencyKey: string | undefined,
-  ): Promise<CreateReply> {
-    if (principal.type === "session" || idempotencyKey === undefined) return again(answer(agent, null));
-    const until = agent.keyDeliverableUntil ?? null;
-    if (until !== null && isDeliverable(until.getTime(), clock().getTime())) {
-      if (agent.key?.id !== firstKeyId(agent._id) || agent.lifecycle === "archived") {
-        return again(answer(agent, null));
-      }
-      const apiKey = await keyDeliveries.open(agent._id, idempotencyKey, until);
-      if (apiKey !== null) return again(answer(agent, apiKey));
-      return again({ ...answer(agent, null), keyDelivery: "expired" });
-    }
-    if (await isProvenUndelivered(agent, principal.lineageId)) {
-      return again({ ...answer(agent, null), keyDelivery: "expired" });
-    }
-    return refused(refusal("CREATE_RETRYABLE", undefined, { retryAfterSeconds: 1 }));
-  }
-
-  const answer = answerWith(mcpUrl);
-
   return async ({ body }, { audit, deadline, principal, target: team }) => {
     const created = await creates.once<AgentDocument, NewAgent>({
       kind: "agent",
@@ -205,15 +127,6 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
 
 /** What is kept of a new agent in the audit log. */
 const createdOf = ({ policy, scopes }: AgentDocument) => ({ ...policy, version: CREATED_VERSION, scopes });
-
-/** A machine's key: a person's is given once, whenever that is. */
-const isStillDeliverable = (
-  { keyDeliverableUntil = null, createdByLineage }: AgentDocument,
-  now: Date,
-): boolean =>
-  keyDeliverableUntil === null
-    ? createdByLineage === null
-    : isDeliverable(keyDeliverableUntil.getTime(), now.getTime());
 
 /** What a replay must repeat; a default that is spelt out is the same. */
 const payloadOf = (body: CreateBody) => ({
@@ -266,14 +179,6 @@ function creatorOf(principal: ManagementPrincipal): Pick<AgentDocument, "created
   const { keyId, lineageId } = principal;
   return { createdBy: { type: "organization_key", id: keyId }, createdByLineage: lineageId };
 }
-
-const answerWith = (mcpUrl: string) => (agent: AgentDocument, apiKey: string | null) => ({
-  agent: agentView(agent),
-  apiKey,
-  mcpConfigBlock: apiKey === null ? null : mcpConfigBlock(mcpUrl, apiKey),
-});
-
-const again = <B>(body: B) => ok({ status: 200 as const, body });
 
 /** A limit that is not given is none. */
 const policyIn = (body: CreateBody): BudgetPolicy => ({
