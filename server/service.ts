@@ -1,21 +1,11 @@
 import { randomBytes } from "node:crypto";
 import type { DeliveryKeys } from "../src/agents/key-deliveries/delivery-keys.ts";
 import type { AuditLog } from "../src/audit/chain/appender.ts";
-import { auditSeal } from "../src/audit/chain/seal.ts";
-import { withTimeout } from "../src/lib/with-timeout.ts";
 import type { Ledgers } from "../src/actors/ledgers.ts";
 import type { TemporalActors } from "../src/actors/temporal.ts";
-import { AuditOutbox } from "../src/audit/outbox.ts";
-import { Refusals } from "../src/audit/refusals.ts";
-import { AuditSweeping } from "../src/audit/sweeping.ts";
-import { AuditTrail } from "../src/audit/trail.ts";
-import { Authenticator } from "../src/identity/authenticator.ts";
-import { authCollections } from "../src/store/identity-documents.ts";
-import type { Mailing, Provision } from "../src/identity/context.ts";
+import type { Mailing } from "../src/identity/context.ts";
 import { DeviceTokens } from "../src/identity/device-token.ts";
-import { Organizations } from "../src/identity/organizations.ts";
 import type { RelyingParty } from "../src/identity/relying-party.ts";
-import { createAuthService } from "../src/identity/service.ts";
 import { ContainerBudgets } from "../src/containers/container-budgets.ts";
 import { type Collections, collectionsOf } from "../src/store/collections.ts";
 import type { TrustedProxies } from "./config.ts";
@@ -33,22 +23,19 @@ import { BrowserSessions } from "./http/browser-sessions.ts";
 import { createApp } from "./http/app.ts";
 import { Callers } from "./http/callers.ts";
 import type { HttpServer } from "./http/server.ts";
-import { FirstUses } from "../src/agents/first-uses.ts";
 import { KeyDeliveries } from "../src/agents/key-deliveries/key-deliveries.ts";
-import { KeyUse } from "../src/agents/key-use.ts";
 import type { Counts } from "../src/limits/counts.ts";
 import { Limits } from "../src/limits/limits.ts";
 import { Lists } from "../src/store/lists.ts";
 import type { Logger } from "../src/lib/logger.ts";
-import { inviteLink } from "../src/identity/invite-link.ts";
 import { registerOpenWork } from "../src/metrics/open-work.ts";
-import { OrganizationKeys } from "../src/identity/organization-keys/keys.ts";
 import { CurrentProtocol } from "./mcp/current-protocol.ts";
 import { PaymentChanges } from "../src/payments/payment-changes.ts";
+import { openAuditTrail } from "./open-audit-trail.ts";
+import { openIdentity } from "./open-identity.ts";
 import { Pipeline } from "./pipeline/pipeline.ts";
 import { missingParts } from "./readiness.ts";
 import { onceASecond } from "../src/lib/once-a-second.ts";
-import { hashApiKey } from "../src/secrets/api-key-hash.ts";
 import { Sealer } from "../src/secrets/sealer.ts";
 import type { MasterKey } from "../src/secrets/master-key.ts";
 import { type Transaction, transactionsOf } from "../src/store/transactions.ts";
@@ -110,7 +97,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const { db } = connections;
   const { decorateBackends = (plain) => plain } = options;
   const { outbox: invitesToMail } = core.mail;
-  const { actors, auditLog, collections, deliveryKeys, ledgers, mailInvite, transaction } = decorateBackends({
+  const backends = decorateBackends({
     actors: core.actors,
     ledgers: core.ledgers,
     collections: collectionsOf(db),
@@ -119,54 +106,10 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     auditLog: core.auditLog,
     mailInvite: invitesToMail === null ? null : (invite) => invitesToMail.begin(invite),
   });
-  const organizations = Organizations.in(authCollections(db).organizations, clock);
-  const provision = provisioner(options);
-  const { relyingParty } = options;
-  const useNotWritten = (err: unknown) =>
-    logger.warn({ err }, "the last use of keys and sessions was not written");
-  const { sessions, users } = authCollections(db);
-  const sessionUse = new KeyUse(sessions, clock, useNotWritten);
-  const auth = await createAuthService({
-    db,
-    masterKey,
-    baseUrl,
-    relyingParty,
-    clock,
-    organizations,
-    provision,
-    mailing: mailingOf(options, mailInvite),
-    onSessionUsed: (_id) =>
-      sessionUse.used(_id, (lastSeenAt) => ({
-        updateOne: { filter: { _id }, update: { $max: { lastSeenAt } } },
-      })),
-  });
-  const agentKeyUse = new KeyUse(collections.agents, clock, useNotWritten);
-  const organizationKeyUse = new KeyUse(collections.organizationKeys, clock, useNotWritten);
-  const hash = (value: string) => hashApiKey(masterKey, value);
+  const { actors, collections, deliveryKeys, ledgers } = backends;
   const mutex = new KeyedMutex(LOCK_WAIT_MS);
-  const organizationKeys = new OrganizationKeys({
-    collections,
-    users,
-    organizations,
-    hashApiKey: hash,
-    clock,
-    keyUse: organizationKeyUse,
-    mutex,
-  });
-  const firstUses = new FirstUses(core.agents);
-  const authenticator = new Authenticator({
-    agents: collections.agents,
-    hashApiKey: hash,
-    authenticateSession: (token) => auth.authenticateSession(token),
-    authenticateOrganizationKey: (value) => organizationKeys.authenticate(value),
-    isFirstUseAccepted: (agent) => firstUses.accept(agent),
-    onAgentKeyUsed: ({ _id, key }) => {
-      if (key === null) return;
-      agentKeyUse.used(key.id, (at) => ({
-        updateOne: { filter: { _id, "key.id": key.id }, update: { $max: { "key.lastUsedAt": at } } },
-      }));
-    },
-  });
+  const identity = await openIdentity(options, backends, mutex);
+  const { auth, authenticator, organizations, organizationKeys } = identity;
   const logoKey = masterKey.deriveKey("logo-links");
   const logos = new Logos({ collection: collections.logos, key: logoKey, baseUrl, clock });
   const dailyCreates = new DailyCreates(collections.dailyCreates);
@@ -199,7 +142,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const paymentChanges = new PaymentChanges(collections.transactions, (err) =>
     logger.warn({ err }, "the change stream of payments is interrupted"),
   );
-  const seal = auditSeal(masterKey.deriveKey("audit-log"));
+  const trail = await openAuditTrail(options, backends);
   const streams = new Streams({
     db,
     dataOf: eventDataOf(collections),
@@ -226,8 +169,8 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     lists: new Lists(masterKey.deriveKey("cursor-signing")),
     auth,
     organizationKeys,
-    auditSeal: seal,
-    hashApiKey: hash,
+    auditSeal: trail.seal,
+    hashApiKey: identity.hashApiKey,
     clock,
     logger,
     paymentChanges,
@@ -244,22 +187,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     devices: new DeviceTokens(masterKey, randomBytes),
     onHit: (limit) => metrics.limitHit(limit),
   });
-  const refusals = new Refusals({
-    log: auditLog,
-    clock,
-    onWarning: (err) => logger.warn({ err }, "counts of refusals could not be written to the audit log yet"),
-  });
   const { metrics } = core;
-  const outbox = new AuditOutbox({
-    db,
-    log: auditLog,
-    seal,
-    clock,
-    onWarning: (message, err) => logger.warn({ err }, message),
-  });
-  const sweeping = new AuditSweeping({ outbox, logger, metrics });
-  await sweeping.begin();
-  const audit = new AuditTrail({ log: auditLog, outbox, refusals, transaction, clock });
   metrics.waitingCalls(() => paymentChanges.waiting);
   metrics.openStreams(() => streams.open);
   registerOpenWork({ collections, metrics, clock });
@@ -273,7 +201,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       currentProtocol,
       admission: new Admission({ authenticator, browsers, limits }),
       browsers,
-      pipeline: new Pipeline({ handlers, collections, limits, audit, clock, logger }),
+      pipeline: new Pipeline({ handlers, collections, limits, audit: trail.audit, clock, logger }),
       trustedProxies: options.trustedProxies,
       baseUrl,
       logos,
@@ -296,36 +224,10 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       await Promise.all([paymentChanges.end(), streams.end(), http.drain()]);
       clearTimeout(ofProtocol);
       await currentProtocol.end();
-      await refusals.end();
-      await Promise.all([sweeping.end(), outbox.flush()]);
+      await trail.end();
       await core.ledgers.flushAll();
       await core.agents.flushAll();
-      await Promise.all([agentKeyUse.flush(), organizationKeyUse.flush(), sessionUse.flush()]);
+      await identity.flush();
     },
-  };
-}
-
-/** How invites are mailed; null: they are not. */
-function mailingOf({ baseUrl, core }: ServiceOptions, begin: Mailing["begin"] | null): Mailing | null {
-  if (begin === null) return null;
-  return {
-    linkOf: (token) => inviteLink(baseUrl, token),
-    begin,
-    onLimited: () => core.metrics.limitHit("mailed_invites"),
-  };
-}
-
-/** How long the start of a provisioning may delay a sign-in; the response has its own bound. */
-const PROVISIONING_START_MS = 1_000;
-
-/** Bounded, and never in anybody's way: what does not come off now is tried again at the owner's next sign-in. */
-function provisioner({ core, logger }: ServiceOptions): Provision {
-  return async ({ _id, defaultProjectId, defaultTeamId }, waitMs) => {
-    const input = { organizationId: _id, defaultProjectId, defaultTeamId };
-    try {
-      await withTimeout(PROVISIONING_START_MS + waitMs, core.actors.provision(input, waitMs));
-    } catch (err) {
-      logger.warn({ err }, "the provisioning of an organization was not started in time");
-    }
   };
 }

@@ -74,7 +74,7 @@ export interface PaymentEffects {
 
 export function createPaymentEffects(dependencies: PaymentEffectDependencies): PaymentEffects {
   const { ledgers, proofs, projections, publisher, workflows, clock } = dependencies;
-  const { requestLease, send } = createSending(dependencies);
+  const sending = createSending(dependencies);
 
   function forgedIn(profile: AgentProfile, payment: Payment): ForgedKind | null {
     if (!proofs.isAccepted(profile, payment)) return "payment";
@@ -155,7 +155,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
           return refuse(profile, decided, "payment", keep);
         if (ended !== null) throw new Superseded("its record shows that it ended unpaid");
       }
-      const result = turn ? await send(profile, decided, decidedSinceMs) : null;
+      const result = turn ? await sending.send(profile, decided, decidedSinceMs) : null;
       const outcome = result === null ? null : { result, at: clock().getTime() };
       const payment = outcome === null ? decided : settle(decided, outcome.result, outcome.at);
       const { transactionId } = payment.request;
@@ -167,7 +167,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     };
 
   return {
-    requestLease,
+    requestLease: (profile, payment) => sending.requestLease(profile, payment),
     execute: executeWith(record),
     executeAndPublish: executeWith(recordAndPublish),
     release,

@@ -1,0 +1,37 @@
+import { auditSeal } from "../src/audit/chain/seal.ts";
+import { AuditOutbox } from "../src/audit/outbox.ts";
+import { Refusals } from "../src/audit/refusals.ts";
+import { AuditSweeping } from "../src/audit/sweeping.ts";
+import { AuditTrail } from "../src/audit/trail.ts";
+import type { Backends, ServiceOptions } from "./service.ts";
+
+/** The audit log as requests write to it, with what sweeps up what they left. */
+export async function openAuditTrail(options: ServiceOptions, { auditLog, transaction }: Backends) {
+  const { clock, connections, core, logger, masterKey } = options;
+  const { db } = connections;
+  const { metrics } = core;
+  const seal = auditSeal(masterKey.deriveKey("audit-log"));
+  const refusals = new Refusals({
+    log: auditLog,
+    clock,
+    onWarning: (err) => logger.warn({ err }, "counts of refusals could not be written to the audit log yet"),
+  });
+  const outbox = new AuditOutbox({
+    db,
+    log: auditLog,
+    seal,
+    clock,
+    onWarning: (message, err) => logger.warn({ err }, message),
+  });
+  const sweeping = new AuditSweeping({ outbox, logger, metrics });
+  await sweeping.begin();
+  const audit = new AuditTrail({ log: auditLog, outbox, refusals, transaction, clock });
+  return {
+    audit,
+    seal,
+    async end() {
+      await refusals.end();
+      await Promise.all([sweeping.end(), outbox.flush()]);
+    },
+  };
+}

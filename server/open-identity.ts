@@ -1,0 +1,102 @@
+import { FirstUses } from "../src/agents/first-uses.ts";
+import { KeyUse } from "../src/agents/key-use.ts";
+import { Authenticator } from "../src/identity/authenticator.ts";
+import type { Mailing, Provision } from "../src/identity/context.ts";
+import { inviteLink } from "../src/identity/invite-link.ts";
+import { OrganizationKeys } from "../src/identity/organization-keys/keys.ts";
+import { Organizations } from "../src/identity/organizations.ts";
+import { createAuthService } from "../src/identity/service.ts";
+import type { KeyedMutex } from "../src/lib/keyed-mutex.ts";
+import { withTimeout } from "../src/lib/with-timeout.ts";
+import { hashApiKey } from "../src/secrets/api-key-hash.ts";
+import { authCollections } from "../src/store/identity-documents.ts";
+import type { Backends, ServiceOptions } from "./service.ts";
+
+/** Who calls: people with sessions, organizations' keys and agents' keys, and when each was last used. */
+export async function openIdentity(
+  options: ServiceOptions,
+  { collections, mailInvite }: Backends,
+  mutex: KeyedMutex,
+) {
+  const { baseUrl, clock, connections, core, logger, masterKey } = options;
+  const { db } = connections;
+  const organizations = Organizations.in(authCollections(db).organizations, clock);
+  const useNotWritten = (err: unknown) =>
+    logger.warn({ err }, "the last use of keys and sessions was not written");
+  const { sessions, users } = authCollections(db);
+  const sessionUse = new KeyUse(sessions, clock, useNotWritten);
+  const auth = await createAuthService({
+    db,
+    masterKey,
+    baseUrl,
+    relyingParty: options.relyingParty,
+    clock,
+    organizations,
+    provision: provisioner(options),
+    mailing: mailingOf(options, mailInvite),
+    onSessionUsed: (_id) =>
+      sessionUse.used(_id, (lastSeenAt) => ({
+        updateOne: { filter: { _id }, update: { $max: { lastSeenAt } } },
+      })),
+  });
+  const agentKeyUse = new KeyUse(collections.agents, clock, useNotWritten);
+  const organizationKeyUse = new KeyUse(collections.organizationKeys, clock, useNotWritten);
+  const hash = (value: string) => hashApiKey(masterKey, value);
+  const organizationKeys = new OrganizationKeys({
+    collections,
+    users,
+    organizations,
+    hashApiKey: hash,
+    clock,
+    keyUse: organizationKeyUse,
+    mutex,
+  });
+  const firstUses = new FirstUses(core.agents);
+  const authenticator = new Authenticator({
+    agents: collections.agents,
+    hashApiKey: hash,
+    authenticateSession: (token) => auth.authenticateSession(token),
+    authenticateOrganizationKey: (value) => organizationKeys.authenticate(value),
+    isFirstUseAccepted: (agent) => firstUses.accept(agent),
+    onAgentKeyUsed: ({ _id, key }) => {
+      if (key === null) return;
+      agentKeyUse.used(key.id, (at) => ({
+        updateOne: { filter: { _id, "key.id": key.id }, update: { $max: { "key.lastUsedAt": at } } },
+      }));
+    },
+  });
+  return {
+    auth,
+    authenticator,
+    organizations,
+    organizationKeys,
+    hashApiKey: hash,
+    /** Writes what is not written yet of last uses. */
+    flush: () => Promise.all([agentKeyUse.flush(), organizationKeyUse.flush(), sessionUse.flush()]),
+  };
+}
+
+/** How invites are mailed; null: they are not. */
+function mailingOf({ baseUrl, core }: ServiceOptions, begin: Mailing["begin"] | null): Mailing | null {
+  if (begin === null) return null;
+  return {
+    linkOf: (token) => inviteLink(baseUrl, token),
+    begin,
+    onLimited: () => core.metrics.limitHit("mailed_invites"),
+  };
+}
+
+/** How long the start of a provisioning may delay a sign-in; the response has its own bound. */
+const PROVISIONING_START_MS = 1_000;
+
+/** Bounded, and never in anybody's way: what does not come off now is tried again at the owner's next sign-in. */
+function provisioner({ core, logger }: ServiceOptions): Provision {
+  return async ({ _id, defaultProjectId, defaultTeamId }, waitMs) => {
+    const input = { organizationId: _id, defaultProjectId, defaultTeamId };
+    try {
+      await withTimeout(PROVISIONING_START_MS + waitMs, core.actors.provision(input, waitMs));
+    } catch (err) {
+      logger.warn({ err }, "the provisioning of an organization was not started in time");
+    }
+  };
+}
