@@ -1,39 +1,34 @@
 import type { AgentDocument } from "../../src/store/documents.ts";
 import { RAIL_OF } from "../../src/contract/rails.ts";
 import { rail } from "../../src/contract/records.ts";
-import type { Denial } from "../../src/domain/ledger/policy.ts";
-import { type Rail, SETTLES_ON } from "../../src/domain/ledger/payment.ts";
-import { withChecksum } from "../../src/domain/address.ts";
-import { type Refusal, refusal } from "../../src/domain/errors.ts";
+import { SETTLES_ON } from "../../src/domain/ledger/payment.ts";
+import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
-import type { AccountView } from "../../src/messages/ledger.ts";
-import type { CheckedOrder, Payer, PaymentOrder, RecordedPayment } from "../../src/payments/payments.ts";
+import type { Payer, PaymentOrder, RecordedPayment } from "../../src/payments/payments.ts";
 import { Payments } from "../../src/payments/payments.ts";
 import { outcomeOf } from "../../src/payments/payment-outcome.ts";
 import type { Deadline } from "../../src/lib/deadline.ts";
 import type { AgentPrincipal } from "../../src/identity/principals.ts";
-import { approvalView, budgetPolicyView, denialDetailsView, transactionView } from "../../src/views/views.ts";
+import { approvalView, transactionView } from "../../src/views/views.ts";
 import { definedFields } from "../../src/store/lists.ts";
 import { newUuid } from "../../src/lib/ids.ts";
-import { accountsOf } from "./agent-accounts.ts";
-import { awaitFlush } from "../../src/actors/catch-up.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { profileOf } from "./dependencies.ts";
+import { type OwnBudgetHandlers, ownBudgetHandlers } from "./own-budget.ts";
+import { orderOf, wrongRecipient } from "./payment-orders.ts";
 import type { Handlers } from "./types.ts";
 
-type PaymentHandlers = Pick<
-  Handlers,
-  | "createPayment"
-  | "createCardPayment"
-  | "createWalletPayment"
-  | "getWallet"
-  | "checkPayment"
-  | "getPayment"
-  | "listPayments"
-  | "cancelPayment"
-  | "getDenialFeedback"
-  | "getBudget"
->;
+type PaymentHandlers = OwnBudgetHandlers &
+  Pick<
+    Handlers,
+    | "createPayment"
+    | "createCardPayment"
+    | "createWalletPayment"
+    | "getPayment"
+    | "listPayments"
+    | "cancelPayment"
+    | "getDenialFeedback"
+  >;
 
 /** Of an answer that has waited, for all that comes after the waiting. */
 const ANSWERED_MS = 1_500;
@@ -58,16 +53,18 @@ function payerOf({ agent, keyId, cached }: AgentPrincipal): Payer {
   return { ...payer, cached: { revision, verify } };
 }
 
-/** The agent toolset, and its REST twins. */
+/** Payments of agents, by their tools and over REST. */
 export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandlers {
-  const { baseUrl, clock, collections, ledgers, lists, logger, paymentChanges } = dependencies;
-  const accountOf = accountsOf(dependencies);
+  const { baseUrl, collections, ledgers, lists, logger, paymentChanges } = dependencies;
   const payments = new Payments(dependencies);
   const paymentView = paymentViewAt(baseUrl);
 
   async function pay(principal: AgentPrincipal, order: PaymentOrder, { deadline, waitSeconds }: Waiting) {
     const { agent } = principal;
-    const wrong = SETTLES_ON[order.rail] === "chain" ? wrongRecipient(agent, order.recipient) : null;
+    const wrong =
+      SETTLES_ON[order.rail] === "chain"
+        ? wrongRecipient(dependencies.wallets, agent, order.recipient)
+        : null;
     if (wrong !== null) return refused(wrong);
     const paid = await payments.pay(payerOf(principal), order, deadline);
     if (!paid.ok) return paid;
@@ -95,18 +92,6 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
     });
   }
 
-  /** Money sent there would not move, or be lost; the shape of an address is judged before. */
-  function wrongRecipient(agent: AgentDocument, recipient: string): Refusal | null {
-    const isSame = (address: string | undefined) => address?.toLowerCase() === recipient.toLowerCase();
-    const message = isSame(agent.wallet?.address)
-      ? "must not be the agent's own wallet"
-      : isSame(dependencies.wallets?.config.token)
-        ? "must not be the token itself"
-        : null;
-    if (message === null) return null;
-    return refusal("VALIDATION_FAILED", undefined, { issues: [{ path: "recipient", message }] });
-  }
-
   async function ownPayment(agent: AgentDocument, id: string): Promise<RecordedPayment | null> {
     const transaction = await collections.transactions.findOne({ _id: id, agentId: agent._id });
     if (transaction === null) return null;
@@ -115,13 +100,9 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
     return { transaction, approval, replayed: false };
   }
 
-  async function budgetOf(agent: AgentDocument, order: CheckedOrder | null) {
-    await awaitFlush(ledgers.flush(agent, agent._id));
-    const payment = order === null ? null : await payments.assessed(profileOf(agent), order);
-    return accountOf(agent, { now: clock().getTime(), payment });
-  }
-
   return {
+    ...ownBudgetHandlers(dependencies, payments),
+
     async createPayment({ body, query: { waitSeconds } }, { deadline, principal }) {
       const waiting = { deadline, waitSeconds };
       return pay(principal, orderOf(body), waiting);
@@ -135,38 +116,6 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
     createWalletPayment({ body, query: { waitSeconds } }, { deadline, principal }) {
       const order = orderOf({ ...body, rail: RAIL_OF.create_wallet_payment });
       return pay(principal, order, { deadline, waitSeconds });
-    },
-
-    async getWallet(_input, { principal: { agent } }) {
-      const wallet = agent.wallet ?? null;
-      if (wallet === null) return refused(refusal("NOT_FOUND", "The agent has no wallet."));
-      const balance = await dependencies.rails.wallet.balance(profileOf(agent));
-      if (balance.kind !== "cents") {
-        const message = "The chain does not answer, so the balance can't be read.";
-        return refused(refusal("SERVICE_UNAVAILABLE", message, { retryAfterSeconds: 1 }));
-      }
-      const { address, chainCaip2 } = wallet;
-      return ok({ body: { address, chainCaip2, balanceCents: balance.cents, currency: "USD" } });
-    },
-
-    async checkPayment({ body }, { principal }) {
-      const wrong = body.recipient === undefined ? null : wrongRecipient(principal.agent, body.recipient);
-      if (wrong !== null) return refused(wrong);
-      const budget = await budgetOf(principal.agent, orderOf(body));
-      const { assessment } = budget;
-      if (assessment === null) throw new Error("an assessment was requested and none was returned");
-      const { denial, flaggedByRuleTypes } = assessment;
-      const held = flaggedByRuleTypes.length > 0;
-      return ok({
-        body: {
-          decision: denial !== null ? "denied" : held ? "held" : "approved",
-          denialCode: denial?.code ?? null,
-          denialReason: denial?.reason ?? null,
-          denialDetails: denialDetailsView(detailsOf(denial)),
-          flaggedByRuleTypes: [...flaggedByRuleTypes],
-          budget: agentBudgetView(budget),
-        },
-      });
     },
 
     async getPayment({ params, query: { waitSeconds } }, { deadline, principal }) {
@@ -231,34 +180,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
       );
       return ok({ body: { denials } });
     },
-
-    async getBudget(_input, { principal }) {
-      return ok({ body: agentBudgetView(await budgetOf(principal.agent, null)) });
-    },
   };
-}
-
-/** The agent's own policy and usage, and what the caps over it leave; null: no cap. */
-const agentBudgetView = (account: AccountView) => ({
-  ...budgetPolicyView(account),
-  team: { remainingCents: account.teamRemainingCents },
-  project: { remainingCents: account.projectRemainingCents },
-});
-
-interface Recipient {
-  readonly merchant?: string | undefined;
-  readonly recipient?: string | undefined;
-}
-
-/** Whatever field of the body names its recipient. The contract ensures that the rail's own is there, and only that. */
-function orderOf<T extends Recipient & { readonly rail: Rail }>({
-  merchant,
-  recipient = merchant,
-  ...order
-}: T) {
-  if (recipient === undefined) throw new Error("a payment has no recipient");
-  const isAddress = SETTLES_ON[order.rail] === "chain";
-  return { ...order, recipient: isAddress ? withChecksum(recipient) : recipient };
 }
 
 const paymentViewAt =
@@ -269,10 +191,3 @@ const paymentViewAt =
     approvalUrl:
       approval === null || approval.resolution !== null ? null : `${baseUrl}/approvals/${approval._id}`,
   });
-
-function detailsOf(denial: Denial | null) {
-  const details = denial?.details ?? null;
-  if (details === null) return null;
-  const { limit, remaining, resetsAt } = details;
-  return { limit, remaining, resetsAt: resetsAt === null ? null : new Date(resetsAt) };
-}
