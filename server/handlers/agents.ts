@@ -3,20 +3,17 @@ import type { z } from "zod";
 import type { AgentDocument } from "../../src/store/documents.ts";
 import type { agent } from "../../src/contract/records.ts";
 import { labelsIn, labelsOf } from "../../src/domain/agent/labels.ts";
-import { patchPolicy } from "../../src/domain/ledger/policy.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import type { AuditNotes } from "../../src/audit/notes.ts";
 import { definedFields, type Page } from "../../src/store/lists.ts";
 import { narrowest } from "../../src/identity/narrowest.ts";
-import { newUuid } from "../../src/lib/ids.ts";
 import { type LastPayments, lastPaymentsIn } from "./last-payments.ts";
 import { clientConfigs, KEY_PLACEHOLDER } from "../mcp/client-configs.ts";
-import { agentView, budgetPolicyView } from "../../src/views/views.ts";
+import { agentView } from "../../src/views/views.ts";
 import { awaitFlush } from "../../src/actors/catch-up.ts";
 import { agentKeyHandlers } from "./agent-keys.ts";
-import { accountsOf, withPolicy } from "./agent-accounts.ts";
-import { agentsFollowing, agentsIn } from "./agent-records.ts";
+import { agentsIn } from "./agent-records.ts";
 import { archiveAgentHandler } from "./archive-agent.ts";
 import { agentPausing } from "./agent-pausing.ts";
 import { createAgentHandler } from "./create-agent.ts";
@@ -28,8 +25,6 @@ type AgentHandlers = Pick<
   | "createAgent"
   | "listAgents"
   | "getAgent"
-  | "getAgentBudgetPolicy"
-  | "updateAgentBudgetPolicy"
   | "updateAgent"
   | "connectAgent"
   | "pauseAgent"
@@ -44,22 +39,8 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
   const { agents, clock, collections, ledgers, lists } = dependencies;
 
   const current = agentsIn(collections);
-  const following = agentsFollowing(collections, ledgers);
-  const accountOf = accountsOf(dependencies);
   const lastPayments = lastPaymentsIn(collections);
   const pauseOrResume = agentPausing(dependencies);
-
-  async function budgetPolicy(agent: AgentDocument) {
-    await awaitFlush(ledgers.flush(agent, agent._id));
-    return ok({ body: budgetPolicyView(await accountOf(agent, { now: clock().getTime() })) });
-  }
-
-  /** An agent's policy, not older than the version if that is in force: the record may be a moment behind the ledger. */
-  const policyFor = async (
-    agent: AgentDocument,
-    version: number,
-  ): Promise<Pick<AgentDocument, "policy" | "policyVersion">> =>
-    agent.policyVersion >= version ? agent : accountOf(agent, { now: clock().getTime() });
 
   async function setLifecycle(agent: AgentDocument, kind: "pause" | "resume", audit: AuditNotes) {
     await audit.begin({
@@ -117,34 +98,6 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     async getAgent(_input, { target }) {
       await awaitFlush(ledgers.flush(target, target._id));
       return ok({ body: { agent: agentView(await current(target._id)) } });
-    },
-
-    getAgentBudgetPolicy: (_input, { target }) => budgetPolicy(target),
-
-    async updateAgentBudgetPolicy({ body: { version, ...fields } }, { audit, target }) {
-      const patch = definedFields(fields);
-      const requestId = newUuid();
-      const command = { kind: "change_policy", agentId: target._id, patch, version, requestId } as const;
-      const known = await policyFor(target, version);
-      // The ledger changes no other version than the one that is named. Versions only grow: of one that is behind nothing is begun.
-      if (known.policyVersion <= version) {
-        const before = known.policyVersion === version ? known.policy : null;
-        await audit.begin({
-          before: { ...before, version },
-          after: { ...(before === null ? patch : patchPolicy(before, patch)), version: version + 1 },
-        });
-      }
-      const { reply, revision } = await ledgers.submitRecorded(target, command);
-      if (reply.kind === "no_account") return refused(refusal("AGENT_ARCHIVED"));
-      if (reply.kind === "version_conflict") return refused(refusal("VERSION_CONFLICT"));
-      if (reply.kind !== "policy") throw new Error(`a ledger answered ${reply.kind} to a policy`);
-      const { policy, policyVersion } = reply;
-      audit.change({ ...reply.before, version }, { ...policy, version: policyVersion });
-      await following(target, revision);
-      await awaitFlush(ledgers.flush(target, target._id));
-      // As it was decided: a response with another caller's later change would attribute that to this caller.
-      const account = await accountOf(target, { now: clock().getTime() });
-      return ok({ body: budgetPolicyView(withPolicy(account, policy, policyVersion)) });
     },
 
     async updateAgent({ body }, { audit, target }) {

@@ -1,5 +1,6 @@
 import { agentHandlers } from "./agents.ts";
 import { approvalRulesHandlers } from "./approval-rules.ts";
+import { agentPolicyHandlers } from "./agent-policy.ts";
 import { agentSummaryHandlers } from "./agent-summary.ts";
 import { agentWalletHandlers } from "./agent-wallet.ts";
 import { approvalContextHandlers } from "./approval-context.ts";
@@ -22,6 +23,7 @@ import { teamHandlers } from "./teams.ts";
 import { transactionStoryHandlers } from "./transaction-story.ts";
 import { transactionSummaryHandlers } from "./transaction-summary.ts";
 import { transactionHandlers } from "./transactions.ts";
+import { webhookDeliveryHandlers } from "./webhook-deliveries.ts";
 import { webhookHandlers } from "./webhooks.ts";
 import type { Handlers } from "./types.ts";
 
@@ -40,6 +42,7 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...budgetHandlers(dependencies),
   ...approvalRulesHandlers(dependencies),
   ...agentHandlers(dependencies),
+  ...agentPolicyHandlers(dependencies),
   ...agentSummaryHandlers(dependencies),
   ...agentWalletHandlers(dependencies),
   ...paymentHandlers(dependencies),
@@ -51,4 +54,5 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...sandboxHandlers(dependencies),
   ...streamHandlers(dependencies),
   ...webhookHandlers(dependencies),
+  ...webhookDeliveryHandlers(dependencies),
 });

@@ -1,0 +1,63 @@
+import type { AgentDocument } from "../../src/store/documents.ts";
+import { awaitFlush } from "../../src/actors/catch-up.ts";
+import { refusal } from "../../src/domain/errors.ts";
+import { patchPolicy } from "../../src/domain/ledger/policy.ts";
+import { ok, refused } from "../../src/domain/result.ts";
+import { newUuid } from "../../src/lib/ids.ts";
+import { definedFields } from "../../src/store/lists.ts";
+import { budgetPolicyView } from "../../src/views/views.ts";
+import { accountsOf, withPolicy } from "./agent-accounts.ts";
+import { agentsFollowing } from "./agent-records.ts";
+import type { HandlerDependencies } from "./dependencies.ts";
+import type { Handlers } from "./types.ts";
+
+/** An agent's budget policy, which its project's ledger has. */
+export function agentPolicyHandlers(
+  dependencies: HandlerDependencies,
+): Pick<Handlers, "getAgentBudgetPolicy" | "updateAgentBudgetPolicy"> {
+  const { clock, collections, ledgers } = dependencies;
+  const following = agentsFollowing(collections, ledgers);
+  const accountOf = accountsOf(dependencies);
+
+  async function budgetPolicy(agent: AgentDocument) {
+    await awaitFlush(ledgers.flush(agent, agent._id));
+    return ok({ body: budgetPolicyView(await accountOf(agent, { now: clock().getTime() })) });
+  }
+
+  /** An agent's policy, not older than the version if that is in force: the record may be a moment behind the ledger. */
+  const policyFor = async (
+    agent: AgentDocument,
+    version: number,
+  ): Promise<Pick<AgentDocument, "policy" | "policyVersion">> =>
+    agent.policyVersion >= version ? agent : accountOf(agent, { now: clock().getTime() });
+
+  return {
+    getAgentBudgetPolicy: (_input, { target }) => budgetPolicy(target),
+
+    async updateAgentBudgetPolicy({ body: { version, ...fields } }, { audit, target }) {
+      const patch = definedFields(fields);
+      const requestId = newUuid();
+      const command = { kind: "change_policy", agentId: target._id, patch, version, requestId } as const;
+      const known = await policyFor(target, version);
+      // The ledger changes no other version than the one that is named. Versions only grow: of one that is behind nothing is begun.
+      if (known.policyVersion <= version) {
+        const before = known.policyVersion === version ? known.policy : null;
+        await audit.begin({
+          before: { ...before, version },
+          after: { ...(before === null ? patch : patchPolicy(before, patch)), version: version + 1 },
+        });
+      }
+      const { reply, revision } = await ledgers.submitRecorded(target, command);
+      if (reply.kind === "no_account") return refused(refusal("AGENT_ARCHIVED"));
+      if (reply.kind === "version_conflict") return refused(refusal("VERSION_CONFLICT"));
+      if (reply.kind !== "policy") throw new Error(`a ledger answered ${reply.kind} to a policy`);
+      const { policy, policyVersion } = reply;
+      audit.change({ ...reply.before, version }, { ...policy, version: policyVersion });
+      await following(target, revision);
+      await awaitFlush(ledgers.flush(target, target._id));
+      // As it was decided: a response with another caller's later change would attribute that to this caller.
+      const account = await accountOf(target, { now: clock().getTime() });
+      return ok({ body: budgetPolicyView(withPolicy(account, policy, policyVersion)) });
+    },
+  };
+}
