@@ -1,61 +1,26 @@
 import { expect } from "chai";
 import { z } from "zod";
 import { AUDIT_LOG } from "../../src/store/audit-documents.ts";
-import { auditEntry } from "../../src/contract/records.ts";
-import { ChainVerifier } from "../../src/domain/audit/verify.ts";
+import { LogReader } from "./log-reader.ts";
 import { entriesOf, testSeal, breakIn } from "./support.ts";
 import { McpCaller } from "../mcp/support.ts";
 import { notedSecrets } from "../support/secrets.ts";
 import { startTestService } from "../support/service.ts";
 import { codeOf } from "../support/contract-api.ts";
-import { demote, elevate, newWorld, organizationKey, times, until, type World } from "../support/world.ts";
+import { elevate, newWorld, organizationKey, times, until, type World } from "../support/world.ts";
 import { invite, join } from "../support/people.ts";
-
-type Entry = z.output<typeof auditEntry>;
-type Query = Readonly<Record<string, string>>;
 
 const NOBODY = "018f0000-0000-7000-8000-000000000000";
 const ADDRESS = "198.51.100.7";
 
 describe("the audit log", () => {
   let world: World;
+  let log: LogReader;
   const fromAddress = { headers: { "x-forwarded-for": ADDRESS } };
-
-  const list = (query: Query = {}, token = world.token) =>
-    world.api.ok("listAuditLog", 200, { token, query });
-
-  async function newest(query: Query = {}): Promise<Entry> {
-    const [entry] = (await list({ limit: "1", ...query })).entries;
-    if (entry === undefined) throw new Error(`no entry for ${JSON.stringify(query)}`);
-    return entry;
-  }
-
-  async function exported(query: Query = {}, token = world.token): Promise<readonly Entry[]> {
-    const answer = await world.api.call("exportAuditLog", { token, query });
-    expect(answer.status).to.equal(200);
-    expect(answer.headers.get("content-type")).to.equal("application/x-ndjson");
-    expect(answer.headers.get("content-disposition")).to.match(/^attachment; filename="audit-log.jsonl"$/);
-    const lines = z.string().parse(answer.body);
-    expect(lines === "" || lines.endsWith("\n")).to.equal(true);
-    return lines
-      .split("\n")
-      .filter((line) => line !== "")
-      .map((line) => auditEntry.parse(JSON.parse(line)));
-  }
-
-  async function someHistory(): Promise<{ readonly agentId: string; readonly keyId: string }> {
-    const agent = await world.agent();
-    const key = await organizationKey(world);
-    const asked = { token: key.token, id: agent.id };
-    for (const _turn of times(3, () => 0)) {
-      await world.api.ok("pauseAgent", 200, asked);
-      await world.api.ok("resumeAgent", 200, { ...asked, token: world.token });
-    }
-    return { agentId: agent.id, keyId: key.id };
-  }
 
   beforeEach(async () => {
     world = await newWorld();
+    log = new LogReader(world);
   });
 
   const byOwner = () => {
@@ -65,7 +30,7 @@ describe("the audit log", () => {
 
   describe("what leaves an entry", () => {
     it("the organization itself, before anything else can be done in it", async () => {
-      const [first] = await exported();
+      const [first] = await log.exported();
       expect(first).to.deep.include({
         sequence: 1,
         action: "createOrganization",
@@ -79,7 +44,7 @@ describe("the audit log", () => {
       const { teamId } = world.organization;
       const body = { name: "Buyer", teamId, budgetCents: 500 };
       const { agent } = await world.api.ok("createAgent", 201, { token: world.token, body, ...fromAddress });
-      const { actor, after, ...entry } = await newest({ action: "createAgent" });
+      const { actor, after, ...entry } = await log.newest({ action: "createAgent" });
       expect(entry).to.deep.include({
         organizationId: world.organization.organizationId,
         action: "createAgent",
@@ -106,7 +71,7 @@ describe("the audit log", () => {
         });
       await change(1, { budgetCents: 700 });
       await change(2, { autoApprovalThresholdCents: null, hourlyVelocityLimit: 3 });
-      const entries = (await list({ action: "updateAgentBudgetPolicy" })).entries;
+      const entries = (await log.list({ action: "updateAgentBudgetPolicy" })).entries;
       expect(entries.map(({ before }) => before)).to.deep.equal([
         policy({ budgetCents: 700, autoApprovalThresholdCents: 100, version: 2 }),
         policy({ budgetCents: 10_000, autoApprovalThresholdCents: 100, version: 1 }),
@@ -122,29 +87,29 @@ describe("the audit log", () => {
       await elevate(world);
       const { token } = world;
       await world.api.ok("updateMember", 200, { token, id: person.id, body: { role: "admin" } });
-      expect(await newest({ action: "updateMember" })).to.deep.include({
+      expect(await log.newest({ action: "updateMember" })).to.deep.include({
         resource: { type: "user", id: person.id },
         before: { role: "member" },
         after: { role: "admin" },
       });
       await world.api.ok("removeMember", 204, { token, id: person.id });
-      expect(await newest({ action: "removeMember" })).to.deep.include({
+      expect(await log.newest({ action: "removeMember" })).to.deep.include({
         before: { role: "admin", email: person.email },
         after: null,
       });
       const { invite: made } = await invite(world, "admin");
-      expect(await newest({ resource: made.id })).to.deep.include({
+      expect(await log.newest({ resource: made.id })).to.deep.include({
         action: "createInvite",
         after: { email: made.email, role: "admin" },
       });
       const key = await organizationKey(world, { scopes: ["teams:read"] });
-      expect((await newest({ resource: key.id })).after).to.deep.include({
+      expect((await log.newest({ resource: key.id })).after).to.deep.include({
         keyId: key.id,
         scopes: ["teams:read"],
       });
       const walletOwner = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
       await world.api.ok("updateOrganization", 200, { token, body: { walletOwner } });
-      expect(await newest({ action: "updateOrganization" })).to.deep.include({
+      expect(await log.newest({ action: "updateOrganization" })).to.deep.include({
         resource: { type: "organization", id: world.organization.organizationId },
         before: { walletOwner: null },
         after: { walletOwner },
@@ -168,17 +133,19 @@ describe("the audit log", () => {
       for (const [bearer, status, code, body] of attempts) {
         const asked = { token: bearer, id: agent.id, body };
         await world.api.refused("updateAgentBudgetPolicy", status, code, asked);
-        expect((await newest({ action: "updateAgentBudgetPolicy" })).result, code).to.deep.equal({
+        expect((await log.newest({ action: "updateAgentBudgetPolicy" })).result, code).to.deep.equal({
           status,
           code,
         });
       }
       await world.api.refused("pauseAgent", 404, "NOT_FOUND", { token, id: NOBODY });
-      expect(await newest({ resource: NOBODY })).to.deep.include({
+      expect(await log.newest({ resource: NOBODY })).to.deep.include({
         action: "pauseAgent",
         result: { status: 404, code: "NOT_FOUND" },
       });
-      const actors = (await list({ action: "updateAgentBudgetPolicy" })).entries.map(({ actor }) => actor);
+      const actors = (await log.list({ action: "updateAgentBudgetPolicy" })).entries.map(
+        ({ actor }) => actor,
+      );
       expect(actors.map(({ type }) => type)).to.deep.equal([
         "agent",
         "organization_key",
@@ -195,7 +162,7 @@ describe("the audit log", () => {
     it("a body that can't be read, too", async () => {
       const body = "{".repeat(300_000);
       await world.api.refused("createTeam", 413, "PAYLOAD_TOO_LARGE", { token: world.token, body });
-      expect((await newest()).result).to.deep.equal({ status: 413, code: "PAYLOAD_TOO_LARGE" });
+      expect((await log.newest()).result).to.deep.equal({ status: 413, code: "PAYLOAD_TOO_LARGE" });
     });
 
     it("what a machine does by a tool, and what it may not", async () => {
@@ -212,7 +179,7 @@ describe("the audit log", () => {
       } finally {
         await Promise.all([machine.close(), buyer.close()]);
       }
-      const entries = (await list({ limit: "4" })).entries;
+      const entries = (await log.list({ limit: "4" })).entries;
       expect(
         entries.map(({ action, from, result }) => [action, from?.surface, from?.via, result.code]),
       ).to.deep.equal([
@@ -228,28 +195,28 @@ describe("the audit log", () => {
     it("a sign-in, good or refused, of a known account, and what a thief does with a used token", async () => {
       const { email, password } = world.organization;
       const session = await world.api.ok("signIn", 200, { body: { email, password }, ...fromAddress });
-      expect(await newest({ action: "signIn" })).to.deep.include({
+      expect(await log.newest({ action: "signIn" })).to.deep.include({
         resource: { type: "user", id: world.organization.userId },
         from: { address: ADDRESS, surface: "rest", via: "POST /v1/auth/sign-in" },
         result: { status: 200, code: null },
       });
       await world.api.refused("signIn", 401, "UNAUTHORIZED", { body: { email, password: "wrong" } });
-      const refused = await newest({ action: "signIn" });
+      const refused = await log.newest({ action: "signIn" });
       expect(refused.result).to.deep.equal({ status: 401, code: "UNAUTHORIZED" });
       expect(refused.actor).to.deep.equal({ ...byOwner(), name: refused.actor.name });
       const body = { refreshToken: session.refreshToken ?? "" };
       await world.api.ok("refreshSession", 200, { body });
       await world.api.refused("refreshSession", 401, "UNAUTHORIZED", { body });
-      const refreshes = (await list({ action: "refreshSession" })).entries;
+      const refreshes = (await log.list({ action: "refreshSession" })).entries;
       expect(refreshes.map(({ result }) => result.status)).to.deep.equal([401, 200]);
     });
 
     it("but not what only reads, what is nobody's, nor what was only too much", async () => {
-      const before = await newest();
+      const before = await log.newest();
       const { token } = world;
       await world.api.ok("listAgents", 200, { token });
       await world.api.ok("getMe", 200, { token });
-      await exported();
+      await log.exported();
       await world.api.refused("signIn", 401, "UNAUTHORIZED", {
         body: { email: "nobody@example.com", password: "wrong" },
       });
@@ -263,7 +230,7 @@ describe("the audit log", () => {
         codes.push(...(await Promise.all(steps)).map(codeOf));
       }
       const judged = codes.filter((code) => code !== "RATE_LIMITED").length;
-      const { entries } = await list();
+      const { entries } = await log.list();
       expect(entries.slice(0, judged + 1).map(({ action }) => action)).to.deep.equal([
         ...times(judged, () => "stepUp"),
         before.action,
@@ -284,7 +251,7 @@ describe("the audit log", () => {
         await db.command({ ...closed, validator: {} });
       }
       await world.api.ok("createProject", 201, asked);
-      expect((await newest()).result.status).to.equal(201);
+      expect((await log.newest()).result.status).to.equal(201);
       const { organizationId } = world.organization;
       const entries = await entriesOf(db, organizationId);
       expect(breakIn(entries, testSeal(String(world.service.env["MASTER_KEY"])))).to.equal(null);
@@ -302,97 +269,12 @@ describe("the audit log", () => {
           return z.object({ project: z.object({ id: z.string() }) }).parse(answer.body).project.id;
         });
       const ids = await Promise.all(times(60, create));
-      const done = (await exported({ action: "createProject" })).filter(({ result }) => result.code === null);
+      const done = (await log.exported({ action: "createProject" })).filter(
+        ({ result }) => result.code === null,
+      );
       expect(new Set(done.map(({ resource }) => resource.id))).to.deep.equal(new Set(ids));
       const whole = await entriesOf(world.service.db, world.organization.organizationId);
       expect(breakIn(whole, testSeal(String(world.service.env["MASTER_KEY"])))).to.equal(null);
-    });
-  });
-
-  describe("reading it", () => {
-    it("is newest first, page by page, each entry once", async () => {
-      await someHistory();
-      const whole = (await list({ limit: "200" })).entries;
-      const pages: Entry[] = [];
-      let cursor: string | null = null;
-      do {
-        const query: Query = { limit: "4", ...(cursor === null ? {} : { cursor }) };
-        const page = await list(query);
-        pages.push(...page.entries);
-        cursor = page.nextCursor;
-      } while (cursor !== null);
-      expect(pages).to.deep.equal(whole);
-      expect(whole.map(({ sequence }) => sequence)).to.deep.equal(
-        times(whole.length, (index) => whole.length - index),
-      );
-    });
-
-    it("is narrowed by actor, resource, action and time; a cursor is good for its filters alone", async () => {
-      const { agentId, keyId } = await someHistory();
-      const whole = (await list({ limit: "200" })).entries;
-      const middle = whole[4]?.at ?? "";
-      const cases: readonly (readonly [Query, (entry: Entry) => boolean])[] = [
-        [{ actor: keyId }, ({ actor }) => actor.id === keyId],
-        [{ resource: agentId }, ({ resource }) => resource.id === agentId],
-        [{ action: "pauseAgent" }, ({ action }) => action === "pauseAgent"],
-        [{ from: middle }, ({ at }) => at >= middle],
-        [{ to: middle }, ({ at }) => at < middle],
-        [{ from: middle, to: middle }, () => false],
-        [
-          { actor: keyId, resource: agentId, action: "pauseAgent", from: middle },
-          ({ action, actor, at }) => actor.id === keyId && action === "pauseAgent" && at >= middle,
-        ],
-        [{ actor: NOBODY }, () => false],
-      ];
-      for (const [query, isMeant] of cases) {
-        const meant = whole.filter(isMeant);
-        expect((await list({ limit: "200", ...query })).entries, JSON.stringify(query)).to.deep.equal(meant);
-        expect(await exported(query), JSON.stringify(query)).to.deep.equal(meant.toReversed());
-      }
-      const { nextCursor } = await list({ limit: "1", actor: keyId });
-      const asked = { token: world.token, query: { limit: "1", cursor: nextCursor ?? "" } };
-      await world.api.refused("listAuditLog", 400, "BAD_CURSOR", asked);
-    });
-
-    it("refuses filters that are none", async () => {
-      for (const query of [{ from: "yesterday" }, { to: "2026" }, { actor: "" }, { who: "me" }] as Query[]) {
-        for (const id of ["listAuditLog", "exportAuditLog"] as const) {
-          await world.api.refused(id, 400, "VALIDATION_FAILED", { token: world.token, query });
-        }
-      }
-    });
-
-    it("an export is a chain that anybody can check with the key, line by line", async () => {
-      await someHistory();
-      const lines = await exported();
-      const verifier = new ChainVerifier(testSeal(String(world.service.env["MASTER_KEY"])));
-      for (const fields of lines) verifier.take({ position: fields.sequence, fields });
-      expect(verifier.end()).to.equal(null);
-      expect(verifier.checkedEntries).to.equal(lines.length);
-    });
-
-    it("is for owners and admins, of their own organization alone", async () => {
-      const other = await newWorld(world.service);
-      await other.agent();
-      const mine = await exported();
-      expect(new Set(mine.map(({ organizationId }) => organizationId))).to.deep.equal(
-        new Set([world.organization.organizationId]),
-      );
-      const { organizationId } = other.organization;
-      expect((await list({ resource: organizationId })).entries).to.deep.equal([]);
-      await demote(world, "admin");
-      await list();
-      await demote(world, "member");
-      for (const id of ["listAuditLog", "exportAuditLog"] as const) {
-        await world.api.refused(id, 403, "ROLE_REQUIRED", { token: world.token });
-      }
-    });
-
-    it("an export ten times a minute", async () => {
-      const answers = await Promise.all(
-        times(11, () => world.api.call("exportAuditLog", { token: world.token })),
-      );
-      expect(answers.map(codeOf).filter((code) => code !== null)).to.deep.equal(["RATE_LIMITED"]);
     });
   });
 
