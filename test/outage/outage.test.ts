@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { readAddresses } from "../../server/config.ts";
 import { connect } from "../../src/store/connections.ts";
@@ -11,22 +10,10 @@ import type { TestService } from "../support/service.ts";
 import { booksOnceAgreed, expectBooksAgree } from "../support/books.ts";
 import { codeOf, expectError } from "../support/contract-api.ts";
 import { startServiceOn } from "../support/own-service.ts";
-import { madeUpAssertion, madeUpRegistration } from "../support/passkeys.ts";
 import { send } from "../support/wire.ts";
-import {
-  cardPayment,
-  elevate,
-  newEndpoint,
-  newWorld,
-  NOBODYS_URL,
-  type TestAgent,
-  testDelivery,
-  times,
-  until,
-  type World,
-} from "../support/world.ts";
-import { TestBudgets } from "../support/budgets.ts";
+import { cardPayment, newWorld, type TestAgent, times, until, type World } from "../support/world.ts";
 import { ownEngines, type OwnEngines } from "./engines.ts";
+import { newScene, requestOf, type Scene } from "./requests.ts";
 
 const RECOVERY_MS = 20_000;
 const IN_FLIGHT = 20;
@@ -70,8 +57,6 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
 /** Refused unread, since what they are given here was made up. */
 const REFUSED_UNREAD: readonly OperationId[] = ["refreshSession", "setUp", "checkSetUp", "acceptInvite"];
 
-const ANY_PASSKEY = "pky_01HZZZZZZZZZZZZZZZZZZZZZZZ";
-
 function expectUnavailable(id: string, answer: Answer): void {
   const code = codeOf(answer);
   expect([answer.status, code], `${id}: ${JSON.stringify(answer.body)}`).to.deep.equal([
@@ -98,133 +83,11 @@ describe("an engine that is gone or hung", () => {
     await engines?.stop();
   });
 
-  /** An endpoint at which nobody listens. */
-  interface HeardNothing {
-    readonly id: string;
-    readonly deliveryId: string;
-  }
-
-  async function heardNothing(): Promise<HeardNothing> {
-    const endpoint = await newEndpoint(world);
-    return { id: endpoint.id, deliveryId: await testDelivery(world, endpoint) };
-  }
-
-  /** What each operation is asked during the outage; all of it is right. */
-  interface Scene {
-    readonly agent: TestAgent;
-    readonly asker: TestAgent;
-    readonly approvalId: string;
-    readonly transactionId: string;
-    readonly session: string;
-    readonly create: { readonly name: string };
-    /** Each with a delivery that has failed. One is asked about, one deleted. */
-    readonly endpoints: readonly [HeardNothing, HeardNothing];
-    /** A project, and a team in it, whose agent may be stopped. */
-    readonly stopped: { readonly projectId: string; readonly teamId: string };
-  }
-
-  async function withAgent(): Promise<Scene["stopped"]> {
-    const budgets = new TestBudgets(world);
-    const projectId = await budgets.newProject();
-    const teamId = await budgets.newTeam(projectId);
-    await world.agent({ teamId });
-    return { projectId, teamId };
-  }
-
-  async function scene(): Promise<Scene> {
-    await elevate(world);
-    const [agent, asker] = [await world.agent(), await world.agent({ autoApprovalThresholdCents: 0 })];
-    // The first request of an agent's life needs its actor; this is not about that.
-    await world.api.ok("listPayments", 200, { token: agent.key });
-    const { email, password } = world.organization;
-    const { token: session = "" } = await world.api.ok("signIn", 200, { body: { email, password } });
-    const { teamId } = world.organization;
-    const create = { name: `Late ${randomUUID()}`, teamId, budgetCents: 1, idempotencyKey: randomUUID() };
-    const endpoints = [await heardNothing(), await heardNothing()] as const;
-    const stopped = await withAgent();
-    return { agent, asker, session, create, endpoints, stopped, ...(await asker.hold()) };
-  }
-
-  function requestOf(id: OperationId, the: Scene) {
-    const { agent, approvalId, asker, create, endpoints, session, stopped, transactionId } = the;
-    const [{ id: endpointId, deliveryId }, { id: unwantedId }] = endpoints;
-    const { email, password, projectId, teamId } = world.organization;
-    const { token } = world;
-    const requests: Record<string, object> = {
-      signIn: { body: { email, password } },
-      refreshSession: { body: { refreshToken: "refresh" } },
-      setUp: {
-        body: { token: "t", organizationName: "x", name: "x", email: "a@example.com", password: "p" },
-      },
-      checkSetUp: { body: { token: "t" } },
-      acceptInvite: { body: { token: "t", name: "x", password: "p" } },
-      updateMember: { token, id: randomUUID(), body: { role: "member" } },
-      removeMember: { token, id: randomUUID() },
-      createInvite: { token, body: { email: `late-${randomUUID()}@example.com`, role: "member" } },
-      mintOrganizationKey: {
-        token,
-        body: { name: "Late", scopes: ["agents:read"], binding: { type: "organization" } },
-      },
-      createProject: { token, body: { name: "Late", idempotencyKey: randomUUID() } },
-      updateProject: { token, id: randomUUID(), body: { name: "Late" } },
-      createTeam: { token, body: { name: "Late", idempotencyKey: randomUUID() } },
-      updateTeam: { token, id: randomUUID(), body: { name: "Late" } },
-      setProjectApprovalRules: { token, id: randomUUID(), body: { rules: [], version: 1 } },
-      setTeamApprovalRules: { token, id: randomUUID(), body: { rules: [], version: 1 } },
-      signOut: { token: session },
-      changePassword: { token, body: { currentPassword: "x", newPassword: "y" } },
-      endSession: { token, id: randomUUID() },
-      confirmTotp: { token, body: { code: "123456" } },
-      enrollPasskey: { token, body: { name: "Late", response: madeUpRegistration() } },
-      updatePasskey: { token, id: ANY_PASSKEY, body: { name: "Late" } },
-      removePasskey: { token, id: ANY_PASSKEY },
-      signInWithPasskey: { body: { response: madeUpAssertion() } },
-      stepUp: { token, body: { method: "totp", code: "123456" } },
-      createAgent: { token, body: create },
-      updateAgentBudgetPolicy: { token, id: agent.id, body: { version: 1, budgetCents: 9_000 } },
-      updateAgent: { token, id: agent.id, body: { name: "Renamed" } },
-      createPayment: { token: agent.key, body: cardPayment() },
-      getPayment: { token: asker.key, id: transactionId },
-      getTransaction: { token, id: transactionId },
-      getApproval: { token, id: approvalId },
-      cancelPayment: { token: asker.key, id: transactionId },
-      listPayments: { token: agent.key },
-      getProjectBudget: { token, id: projectId },
-      setProjectBudget: { token, id: projectId, body: { capCents: 1, teams: [], version: 1 } },
-      pauseProjectAgents: { token, id: stopped.projectId },
-      revokeProjectAgentKeys: { token, id: stopped.projectId },
-      pauseTeamAgents: { token, id: stopped.teamId },
-      revokeTeamAgentKeys: { token, id: stopped.teamId },
-      getTeamBudget: { token, id: teamId },
-      setTeamBudget: { token, id: teamId, body: { capCents: 1, agents: [], version: 1 } },
-      approveApproval: { token, id: approvalId },
-      denyApproval: { token, id: approvalId, body: { feedback: "no" } },
-      createWebhook: {
-        token,
-        body: { name: "Late", url: NOBODYS_URL, eventTypes: ["billing.payment_failed"] },
-      },
-      getWebhook: { token, id: endpointId },
-      updateWebhook: { token, id: endpointId, body: { name: "Late" } },
-      deleteWebhook: { token, id: unwantedId },
-      rotateWebhookSecret: { token, id: endpointId },
-      testWebhook: { token, id: endpointId },
-      listWebhookDeliveries: { token, id: endpointId },
-      getWebhookDelivery: { token, id: endpointId, deliveryId },
-      redeliverWebhook: { token, id: endpointId, deliveryId },
-      replayWebhook: { token, id: endpointId, body: { since: new Date().toISOString() } },
-      getWebhookReplay: { token, id: endpointId },
-      streamChanges: { token },
-      getTransactionStory: { token, id: transactionId },
-      getApprovalContext: { token, id: approvalId },
-    };
-    return requests[id] ?? { token, id: agent.id };
-  }
-
   /** Every kind of request at once; each must be answered in time, and is. */
   async function askEverything(the: Scene): Promise<Map<OperationId, Answer>> {
     const routes = operationList.flatMap(([id, { http }]) => (http === null ? [] : [id]));
     const asked = routes.map(
-      async (id) => [id, await inTime(id, world.api.call(id, requestOf(id, the)))] as const,
+      async (id) => [id, await inTime(id, world.api.call(id, requestOf(id, the, world)))] as const,
     );
     return new Map(await Promise.all(asked));
   }
@@ -305,7 +168,7 @@ describe("an engine that is gone or hung", () => {
 
   /** Breaks something under load, asks everything meanwhile, mends it, and audits what became of it all. */
   async function outage(breaks: () => void | Promise<void>, mends: () => void | Promise<void>) {
-    const the = await scene();
+    const the = await newScene(world);
     const victim = await world.agent();
     const bodies = times(IN_FLIGHT, () => cardPayment());
     const paying = bodies.map((body) =>

@@ -1,0 +1,139 @@
+import { randomUUID } from "node:crypto";
+import type { OperationId } from "../../src/contract/registry.ts";
+import { TestBudgets } from "../support/budgets.ts";
+import { madeUpAssertion, madeUpRegistration } from "../support/passkeys.ts";
+import {
+  cardPayment,
+  elevate,
+  newEndpoint,
+  NOBODYS_URL,
+  type TestAgent,
+  testDelivery,
+  type World,
+} from "../support/world.ts";
+
+const ANY_PASSKEY = "pky_01HZZZZZZZZZZZZZZZZZZZZZZZ";
+
+/** An endpoint at which nobody listens. */
+interface HeardNothing {
+  readonly id: string;
+  readonly deliveryId: string;
+}
+
+async function heardNothing(world: World): Promise<HeardNothing> {
+  const endpoint = await newEndpoint(world);
+  return { id: endpoint.id, deliveryId: await testDelivery(world, endpoint) };
+}
+
+/** What each operation is asked during the outage; all of it is right. */
+export interface Scene {
+  readonly agent: TestAgent;
+  readonly asker: TestAgent;
+  readonly approvalId: string;
+  readonly transactionId: string;
+  readonly session: string;
+  readonly create: { readonly name: string };
+  /** Each with a delivery that has failed. One is asked about, one deleted. */
+  readonly endpoints: readonly [HeardNothing, HeardNothing];
+  /** A project, and a team in it, whose agent may be stopped. */
+  readonly stopped: { readonly projectId: string; readonly teamId: string };
+}
+
+async function withAgent(world: World): Promise<Scene["stopped"]> {
+  const budgets = new TestBudgets(world);
+  const projectId = await budgets.newProject();
+  const teamId = await budgets.newTeam(projectId);
+  await world.agent({ teamId });
+  return { projectId, teamId };
+}
+
+/** What every request of the outage is about. */
+export async function newScene(world: World): Promise<Scene> {
+  await elevate(world);
+  const [agent, asker] = [await world.agent(), await world.agent({ autoApprovalThresholdCents: 0 })];
+  // The first request of an agent's life needs its actor; this is not about that.
+  await world.api.ok("listPayments", 200, { token: agent.key });
+  const { email, password } = world.organization;
+  const { token: session = "" } = await world.api.ok("signIn", 200, { body: { email, password } });
+  const { teamId } = world.organization;
+  const create = { name: `Late ${randomUUID()}`, teamId, budgetCents: 1, idempotencyKey: randomUUID() };
+  const endpoints = [await heardNothing(world), await heardNothing(world)] as const;
+  const stopped = await withAgent(world);
+  return { agent, asker, session, create, endpoints, stopped, ...(await asker.hold()) };
+}
+
+/** What is asked by this operation; of those that are not named, what the agent alone tells. */
+export function requestOf(id: OperationId, the: Scene, world: World) {
+  const { agent, approvalId, asker, create, endpoints, session, stopped, transactionId } = the;
+  const [{ id: endpointId, deliveryId }, { id: unwantedId }] = endpoints;
+  const { email, password, projectId, teamId } = world.organization;
+  const { token } = world;
+  const requests: Record<string, object> = {
+    signIn: { body: { email, password } },
+    refreshSession: { body: { refreshToken: "refresh" } },
+    setUp: {
+      body: { token: "t", organizationName: "x", name: "x", email: "a@example.com", password: "p" },
+    },
+    checkSetUp: { body: { token: "t" } },
+    acceptInvite: { body: { token: "t", name: "x", password: "p" } },
+    updateMember: { token, id: randomUUID(), body: { role: "member" } },
+    removeMember: { token, id: randomUUID() },
+    createInvite: { token, body: { email: `late-${randomUUID()}@example.com`, role: "member" } },
+    mintOrganizationKey: {
+      token,
+      body: { name: "Late", scopes: ["agents:read"], binding: { type: "organization" } },
+    },
+    createProject: { token, body: { name: "Late", idempotencyKey: randomUUID() } },
+    updateProject: { token, id: randomUUID(), body: { name: "Late" } },
+    createTeam: { token, body: { name: "Late", idempotencyKey: randomUUID() } },
+    updateTeam: { token, id: randomUUID(), body: { name: "Late" } },
+    setProjectApprovalRules: { token, id: randomUUID(), body: { rules: [], version: 1 } },
+    setTeamApprovalRules: { token, id: randomUUID(), body: { rules: [], version: 1 } },
+    signOut: { token: session },
+    changePassword: { token, body: { currentPassword: "x", newPassword: "y" } },
+    endSession: { token, id: randomUUID() },
+    confirmTotp: { token, body: { code: "123456" } },
+    enrollPasskey: { token, body: { name: "Late", response: madeUpRegistration() } },
+    updatePasskey: { token, id: ANY_PASSKEY, body: { name: "Late" } },
+    removePasskey: { token, id: ANY_PASSKEY },
+    signInWithPasskey: { body: { response: madeUpAssertion() } },
+    stepUp: { token, body: { method: "totp", code: "123456" } },
+    createAgent: { token, body: create },
+    updateAgentBudgetPolicy: { token, id: agent.id, body: { version: 1, budgetCents: 9_000 } },
+    updateAgent: { token, id: agent.id, body: { name: "Renamed" } },
+    createPayment: { token: agent.key, body: cardPayment() },
+    getPayment: { token: asker.key, id: transactionId },
+    getTransaction: { token, id: transactionId },
+    getApproval: { token, id: approvalId },
+    cancelPayment: { token: asker.key, id: transactionId },
+    listPayments: { token: agent.key },
+    getProjectBudget: { token, id: projectId },
+    setProjectBudget: { token, id: projectId, body: { capCents: 1, teams: [], version: 1 } },
+    pauseProjectAgents: { token, id: stopped.projectId },
+    revokeProjectAgentKeys: { token, id: stopped.projectId },
+    pauseTeamAgents: { token, id: stopped.teamId },
+    revokeTeamAgentKeys: { token, id: stopped.teamId },
+    getTeamBudget: { token, id: teamId },
+    setTeamBudget: { token, id: teamId, body: { capCents: 1, agents: [], version: 1 } },
+    approveApproval: { token, id: approvalId },
+    denyApproval: { token, id: approvalId, body: { feedback: "no" } },
+    createWebhook: {
+      token,
+      body: { name: "Late", url: NOBODYS_URL, eventTypes: ["billing.payment_failed"] },
+    },
+    getWebhook: { token, id: endpointId },
+    updateWebhook: { token, id: endpointId, body: { name: "Late" } },
+    deleteWebhook: { token, id: unwantedId },
+    rotateWebhookSecret: { token, id: endpointId },
+    testWebhook: { token, id: endpointId },
+    listWebhookDeliveries: { token, id: endpointId },
+    getWebhookDelivery: { token, id: endpointId, deliveryId },
+    redeliverWebhook: { token, id: endpointId, deliveryId },
+    replayWebhook: { token, id: endpointId, body: { since: new Date().toISOString() } },
+    getWebhookReplay: { token, id: endpointId },
+    streamChanges: { token },
+    getTransactionStory: { token, id: transactionId },
+    getApprovalContext: { token, id: approvalId },
+  };
+  return requests[id] ?? { token, id: agent.id };
+}
