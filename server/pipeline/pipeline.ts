@@ -177,7 +177,7 @@ export class Pipeline {
     const { audit } = this.#dependencies;
     const entry = audit.open(call, raw.params);
     const result = await this.#verified(call, raw, await this.#execute(call, raw, entry, deadline));
-    const recorded = audit.keep(call, raw.params, entry, result);
+    const recorded = audit.record(call, raw.params, entry, result);
     await (isWrongPassword(call.id, result) ? this.#delay(call, recorded) : recorded);
     return result;
   }

@@ -80,7 +80,7 @@ export class Refusals {
   }
 
   /** Done when it is in the log, or counted behind one that is. Throws when that fails. */
-  async keep(record: AuditRecord): Promise<void> {
+  async record(record: AuditRecord): Promise<void> {
     const minute = Math.floor(record.at / MINUTE_MS);
     this.#endWhere((window) => window.minute !== minute);
     const counter = this.#counterFor(record, minute);

@@ -102,9 +102,9 @@ function newInvite(
   const _id = newId("inv");
   const email = input.email.trim();
   const token = Buffer.from(randomBytes(TOKEN_SIZE_BYTES)).toString("base64url");
-  const toBeMailed = (by: Mailing): Pick<InviteDocument, "mail" | "unstarted"> => {
+  const toBeMailed = (by: Mailing): Pick<InviteDocument, "mail" | "mailStartPending"> => {
     const sealedLink = sealer.seal(INVITE_LINK_PURPOSE, _id, by.linkOf(token));
-    return { mail: { state: "mailing", sealedLink, endedAt: null }, unstarted: true };
+    return { mail: { state: "mailing", sealedLink, endedAt: null }, mailStartPending: true };
   };
   const invite: InviteDocument = {
     _id,

@@ -1,7 +1,7 @@
 import type { AuthenticationResponse, RequestOptions } from "../contract/webauthn.ts";
 import type { Result } from "../domain/result.ts";
 import { ok, refused } from "../domain/result.ts";
-import type { Concerns } from "../audit/notes.ts";
+import type { NoteAffected } from "../audit/notes.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
 import type { UserDocument } from "../store/identity-documents.ts";
 import { ceremonies } from "./webauthn.ts";
@@ -26,7 +26,7 @@ export async function passkeySignInOptions(context: AuthContext): Promise<Reques
 export async function signInWithPasskey(
   context: WritingContext,
   response: AuthenticationResponse,
-  concerns: Concerns = () => undefined,
+  noteAffected: NoteAffected = () => undefined,
   userAgent: string | null = null,
 ): Promise<Result<SignedIn>> {
   const { users } = context.collections;
@@ -36,7 +36,7 @@ export async function signInWithPasskey(
     const owner = await users.findOne({ _id: userId });
     if (owner === null) return;
     before.push(owner);
-    concerns({ organizationId: owner.organizationId, userId, name: owner.name });
+    noteAffected({ organizationId: owner.organizationId, userId, name: owner.name });
   });
   // This code has two statuses: 401 at sign-in, 403 elsewhere.
   if (!used.ok) return refused({ ...used.refusal, status: 401 });

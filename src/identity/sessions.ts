@@ -1,6 +1,6 @@
 import { refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
-import { changed, type Concerns, unchanged } from "../audit/notes.ts";
+import { changed, type NoteAffected, unchanged } from "../audit/notes.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
 import type {
   AuthenticationMethod,
@@ -64,7 +64,7 @@ interface LiveSession extends Person {
   readonly session: SessionDocument;
 }
 
-const noConcerns: Concerns = () => undefined;
+const ignoreAffected: NoteAffected = () => undefined;
 const unauthorized = () => refused(refusal("UNAUTHORIZED"));
 
 /** A session that begins, and what its client comes back with. */
@@ -180,14 +180,14 @@ export async function refreshSession(
   context: WritingContext,
   refreshToken: string,
   now: Date,
-  concerns: Concerns = noConcerns,
+  noteAffected: NoteAffected = ignoreAffected,
 ): Promise<Result<SignedIn>> {
   const presented = context.refreshTokens.read(refreshToken);
   if (presented === null) return unauthorized();
   const live = await readLiveSession(context, { sessionId: presented.sessionId }, now);
   if (live === null) return unauthorized();
   const { organization, user } = live;
-  concerns({ organizationId: organization._id, userId: user._id, name: user.name });
+  noteAffected({ organizationId: organization._id, userId: user._id, name: user.name });
   const next = context.refreshTokens.issue(presented.sessionId);
   const unused = { _id: presented.sessionId, refreshHash: presented.hash, revokedAt: null };
   const rotated = { $set: { refreshHash: next.hash, refreshedAt: now, lastSeenAt: now } };

@@ -1,6 +1,6 @@
 import { refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
-import type { ConcernedAccount, Concerns } from "../audit/notes.ts";
+import type { AffectedAccount, NoteAffected } from "../audit/notes.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
 import type { AuthenticationMethod, UserDocument } from "../store/identity-documents.ts";
 import { normalizeEmail } from "./email.ts";
@@ -33,7 +33,7 @@ export const ACCOUNTS_TRIED_MAX = 5;
 export async function signIn(
   context: WritingContext,
   input: SignInInput,
-  concerns: Concerns = () => undefined,
+  noteAffected: NoteAffected = () => undefined,
 ): Promise<Result<SignedIn>> {
   const now = context.clock();
   // At once, so that how long the look-up takes does not show.
@@ -44,8 +44,9 @@ export async function signIn(
   ]);
   const fitting = accounts.filter(({ passwordHash }) => isSamePassword(passwordHash, hash));
   const isAddressed = !isShared || input.organizationId !== undefined || typeof input.onlyUserId === "string";
-  const refusedOnes = () => accounts.map((account) => concernedByRefused(account, isAddressed));
-  for (const account of fitting.length === 0 ? refusedOnes() : fitting.map(concerned)) concerns(account);
+  const refusedOnes = () => accounts.map((account) => affectedByRefused(account, isAddressed));
+  for (const account of fitting.length === 0 ? refusedOnes() : fitting.map(affectedAccount))
+    noteAffected(account);
   const [user, another] = fitting;
   if (user === undefined) return refused(refusal("UNAUTHORIZED", "The e-mail or the password is wrong."));
   if (another !== undefined) return await whichOrganization(context, fitting);
@@ -54,7 +55,7 @@ export async function signIn(
   return ok(await beginSession(context, user, amr.value, input.userAgent));
 }
 
-const concerned = ({ _id, name, organizationId }: UserDocument): ConcernedAccount => ({
+const affectedAccount = ({ _id, name, organizationId }: UserDocument): AffectedAccount => ({
   organizationId,
   userId: _id,
   name,
@@ -65,9 +66,9 @@ const concerned = ({ _id, name, organizationId }: UserDocument): ConcernedAccoun
  * account: the request's origin is recorded only where the address is verified, or the request names this account. That depends
  * on nothing but this account and the request, so that no log discloses whether the address has another account elsewhere.
  */
-function concernedByRefused(account: UserDocument, isAddressed: boolean): ConcernedAccount {
+function affectedByRefused(account: UserDocument, isAddressed: boolean): AffectedAccount {
   const isNotified = isAddressed || account.emailVerified;
-  return isNotified ? concerned(account) : { ...concerned(account), isOriginHidden: true };
+  return isNotified ? affectedAccount(account) : { ...affectedAccount(account), isOriginHidden: true };
 }
 
 /** Whether there are several organizations. Asked at each sign-in, so that its time tells nothing of the account. */

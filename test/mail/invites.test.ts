@@ -87,7 +87,7 @@ describe("invites by mail", () => {
   /** How an invite's mail ended, whoever has begun it. */
   const endOf = async (inviteId: string): Promise<InviteMailEnd> => {
     await until("its mail was begun", async () =>
-      (await records().invites.findOne({ _id: inviteId, unstarted: true })) === null ? true : null,
+      (await records().invites.findOne({ _id: inviteId, mailStartPending: true })) === null ? true : null,
     );
     return await workflow(inviteId).result();
   };
@@ -218,8 +218,8 @@ describe("invites by mail", () => {
     await mailTo(email);
     expect(await endOf(invite.id)).to.equal("mailed");
     expect(mailsTo(email)).to.have.lengthOf(1);
-    const { unstarted } = (await records().invites.findOne({ _id: invite.id })) ?? {};
-    expect(unstarted).to.equal(undefined);
+    const { mailStartPending } = (await records().invites.findOne({ _id: invite.id })) ?? {};
+    expect(mailStartPending).to.equal(undefined);
   });
 
   it("an invite whose writer died with a clock ahead is mailed long before that time comes", async () => {

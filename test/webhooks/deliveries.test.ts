@@ -329,7 +329,7 @@ describe("webhook deliveries", () => {
       await world.api.refused(operation, 404, "NOT_FOUND", asked);
     const { deliveries } = webhookCollections(scene.service.db);
     await until("its workflow is told", async () =>
-      (await deliveries.findOne({ endpointId: id }))?.unsent === undefined ? true : null,
+      (await deliveries.findOne({ endpointId: id }))?.pendingAction === undefined ? true : null,
     );
     expect(await deliveries.findOne({ endpointId: id })).to.include({ status: "dropped" });
     const before = scene.receiver.requests.filter((request) => request.path === at).length;

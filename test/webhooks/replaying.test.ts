@@ -114,7 +114,7 @@ describe("a replay", () => {
     expect(begun).to.deep.equal([]);
     const [record] = await webhooks().deliveries.find().toArray();
     // Whoever sweeps finds it, and begins the very run that the record names.
-    expect(record).to.include({ unsent: "begin" });
+    expect(record).to.include({ pendingAction: "start" });
     const first = { deliveryId: record?._id ?? "", run: 1 };
     expect(deliveryWorkflowId({ ...first, run: record?.run ?? 1 })).not.to.equal(deliveryWorkflowId(first));
   });
