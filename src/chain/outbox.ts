@@ -10,7 +10,7 @@ import {
   type ChainTransactionDocument,
   type Entry,
   isTransaction,
-  type Loss,
+  type Replacement,
   noTransaction,
   retryPurpose,
   type Recorded,
@@ -142,7 +142,7 @@ export class ChainOutbox {
 
   /**
    * Signs the same call under the same nonce for a higher fee, and remembers that for good: only then may it be sent. Null
-   * where somebody else was first, or where it was found lost meanwhile.
+   * where another process was first, or where it was found replaced meanwhile.
    */
   async raise(transaction: RecordedTransaction, fees: Fees): Promise<RecordedTransaction | null> {
     const { clock, config, signer } = this.#dependencies;
@@ -155,7 +155,12 @@ export class ChainOutbox {
     });
     const hash = keccak256(raw);
     const at = clock();
-    const asRead = { _id: this.#id(purpose), nonce, lost: null, raised: { $size: signings.length - 1 } };
+    const asRead = {
+      _id: this.#id(purpose),
+      nonce,
+      replacedBy: null,
+      raised: { $size: signings.length - 1 },
+    };
     const all = [...signings, { hash, raw, at }];
     // Signings are only ever added, so as many as were read are those that were read.
     const { matchedCount } = await this.#collection.updateOne(asRead, { $set: { raised: all.slice(1) } });
@@ -163,19 +168,19 @@ export class ChainOutbox {
   }
 
   /** Records what has a transaction's nonce for good, once. Nothing is proven where more was signed under the nonce than the proof knew of. */
-  async markLost(
+  async markReplaced(
     { nonce, purpose, signings }: RecordedTransaction,
-    loss: Loss,
+    replacement: Replacement,
   ): Promise<"marked" | "known before" | "not proven"> {
     const _id = this.#id(purpose);
-    const asRead = { _id, nonce, lost: null, raised: { $size: signings.length - 1 } };
-    const { matchedCount } = await this.#collection.updateOne(asRead, { $set: { lost: loss } });
+    const asRead = { _id, nonce, replacedBy: null, raised: { $size: signings.length - 1 } };
+    const { matchedCount } = await this.#collection.updateOne(asRead, { $set: { replacedBy: replacement } });
     if (matchedCount > 0) return "marked";
     const now = await this.#collection.findOne({ _id, nonce });
-    return now === null || now.lost === null ? "not proven" : "known before";
+    return now === null || now.replacedBy === null ? "not proven" : "known before";
   }
 
-  /** Records the call of a lost transaction under another nonce: once, whoever does it and however often. */
+  /** Records the call of a replaced transaction under another nonce: once, whoever does it and however often. */
   async repeat(transaction: RecordedTransaction): Promise<Recorded> {
     const { amountCents, limitVersion, wallet } = transaction;
     const purpose = retryPurpose(transaction);
@@ -187,10 +192,10 @@ export class ChainOutbox {
     return recorded;
   }
 
-  /** The decision under a purpose, as it was repeated last where it was lost; null: there is none. */
+  /** The decision under a purpose, as it was repeated last where it was replaced; null: there is none. */
   async newest(purpose: string): Promise<Recorded | null> {
     let found = (await this.find([purpose])).get(purpose) ?? null;
-    while (found !== null && isTransaction(found) && found.lost !== null) {
+    while (found !== null && isTransaction(found) && found.replacedBy !== null) {
       const again = retryPurpose(found);
       const repeated = (await this.find([again])).get(again);
       if (repeated === undefined) return found;
@@ -203,8 +208,8 @@ export class ChainOutbox {
    * Takes a nonce under which nothing is recorded for a transaction that does nothing, since all behind it wait for it. Null
    * where it is taken by now.
    */
-  async fill(nonce: number): Promise<Recorded | null> {
-    const purpose = `filler/${String(nonce)}`;
+  async recordNoop(nonce: number): Promise<Recorded | null> {
+    const purpose = `noop/${String(nonce)}`;
     const call: Call = { kind: "call", purpose, wallet: null, to: this.#from, data: "0x", gas: GAS.nothing };
     const [document] = await this.#sign([call], await this.#dependencies.rpc.fees(), nonce);
     if (document === undefined) return null;
@@ -218,22 +223,22 @@ export class ChainOutbox {
   }
 
   /**
-   * What is sent under a lost transaction's nonce where the chain has lost the other one again: a transaction that does nothing, decided once.
-   * What was lost may have been sent again under a later nonce since, or be over without it, so it is not sent itself any more.
+   * What is sent under a replaced transaction's nonce where the chain has lost the other one again: a transaction that does nothing,
+   * decided once. The replaced call may have been sent again under a later nonce since, or be over without it, so it is not sent itself any more.
    */
-  async fillLost({ nonce, purpose }: RecordedTransaction): Promise<Signing> {
+  async noopFor({ nonce, purpose }: RecordedTransaction): Promise<Signing> {
     const { clock, config, rpc, signer } = this.#dependencies;
     const call = { chainId: config.chainId, nonce, to: this.#from, data: "0x", gas: GAS.nothing } as const;
     const raw = await signer.sign({ ...call, ...(await rpc.fees()) });
-    const filler = { hash: keccak256(raw), raw, at: clock() };
+    const noop = { hash: keccak256(raw), raw, at: clock() };
     const _id = this.#id(purpose);
-    const isLost = { _id, nonce, lost: { $ne: null }, filler: { $exists: false } };
-    const { matchedCount } = await this.#collection.updateOne(isLost, { $set: { filler } });
-    if (matchedCount > 0) return filler;
+    const isReplaced = { _id, nonce, replacedBy: { $ne: null }, noop: { $exists: false } };
+    const { matchedCount } = await this.#collection.updateOne(isReplaced, { $set: { noop } });
+    if (matchedCount > 0) return noop;
     const known = (await this.find([purpose])).get(purpose);
-    if (known === undefined || !isTransaction(known) || known.filler === null)
-      throw new Error(`${purpose} is not lost`);
-    return known.filler;
+    if (known === undefined || !isTransaction(known) || known.noop === null)
+      throw new Error(`${purpose} was not replaced`);
+    return known.noop;
   }
 
   /** The lowest nonce that this process has recorded anything under since the last call; Infinity: none. */

@@ -54,7 +54,7 @@ export interface Receipt {
 }
 
 /** Which transaction of an account a block has under a nonce. */
-export interface NonceUser {
+export interface MinedTransaction {
   readonly hash: Hash;
   readonly blockNumber: bigint;
 }
@@ -164,7 +164,7 @@ export class ChainRpc {
    * Which transaction of an account a block has under a nonce; null: none, or the chain no longer says what was in that
    * block.
    */
-  async takerIn(blockNumber: bigint, address: Address, nonce: number): Promise<NonceUser | null> {
+  async minedIn(blockNumber: bigint, address: Address, nonce: number): Promise<MinedTransaction | null> {
     const block = await this.answer(this.client.getBlock({ blockNumber, includeTransactions: true }));
     if (block.number !== blockNumber) throw new ChainUnreachable("the chain answered another question");
     const found = block.transactions.find(

@@ -5,7 +5,7 @@ import { expect } from "chai";
 /** What a process keeps beyond one call, in a Map or Set that bounds nothing by itself, and what bounds it. */
 const BOUNDS: Readonly<Record<string, string>> = {
   "src/audit/chain/appender.ts #chains": "CACHED_HEADS_MAX, and chains that have something waiting",
-  "src/chain/taken-nonces.ts #unexplained": "UNEXPLAINED_MAX",
+  "src/chain/foreign-nonces.ts #unexplained": "UNEXPLAINED_MAX",
   "src/webhooks/delivery/slots.ts #endpoints": "TRACKED_MAX, and exchanges under way",
   "src/webhooks/delivery/slots.ts #organizations": "TRACKED_MAX, and exchanges under way",
   "src/webhooks/delivery/slots.ts #tests": "TRACKED_MAX, and exchanges under way",

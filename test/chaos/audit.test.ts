@@ -127,7 +127,7 @@ const cap = { capCents: 300, version: 2 };
 const level = { projectId: "project-1", teamId: "team-1", cap, recordedCap: cap, totals };
 const archived = { ...record, state: "archived", keyId: null } as const;
 
-const recordedSpend = { purpose: "spend/txn_wallet/1", nonce: 0, hash: "0xaa", isLost: false } as const;
+const recordedSpend = { purpose: "spend/txn_wallet/1", nonce: 0, hash: "0xaa", isReplaced: false } as const;
 
 const good: Books = {
   agents: [agent],
@@ -260,7 +260,7 @@ describe("the audit of the chaos run", () => {
     const inItsPlace = {
       nonce: 2,
       recorded: [
-        { ...recordedSpend, isLost: true },
+        { ...recordedSpend, isReplaced: true },
         { ...recordedSpend, nonce: 1 },
       ],
     };

@@ -336,12 +336,12 @@ export class Reader {
   async #recorded(): Promise<readonly RecordedEntry[]> {
     const found = await this.#db
       .collection<ChainTransactionDocument>("chain_transactions")
-      .find({ nonce: { $gte: 0 } }, { projection: { nonce: 1, hash: 1, lost: 1 } })
+      .find({ nonce: { $gte: 0 } }, { projection: { nonce: 1, hash: 1, replacedBy: 1 } })
       .sort({ nonce: 1 })
       .toArray();
-    return found.map(({ _id, hash, lost, nonce }) => {
+    return found.map(({ _id, hash, nonce, replacedBy }) => {
       if (nonce === null || !isHex(hash)) throw new Error(`${_id} has a nonce and no hash`);
-      return { purpose: _id, nonce, hash, isLost: lost !== null };
+      return { purpose: _id, nonce, hash, isReplaced: replacedBy !== null };
     });
   }
 

@@ -11,7 +11,7 @@ import { ChainOutbox, isTransaction, type Recorded } from "../../chain/outbox.ts
 import type { ChainWatchers } from "../../chain/repairs.ts";
 import { ChainRpc, WrongChain } from "../../chain/rpc.ts";
 import { ChainSandbox, DEMO_OWNER } from "../../chain/sandbox.ts";
-import { TakenNonces } from "../../chain/taken-nonces.ts";
+import { ForeignNonces } from "../../chain/foreign-nonces.ts";
 import type { WalletRecord } from "../../store/documents.ts";
 import { EventJournal } from "../../store/journal.ts";
 import type { Clock } from "../../payments/ports.ts";
@@ -85,7 +85,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     await Promise.all(inOrder.map(({ raw }) => rpc.send(raw)));
   });
   const limits = new WalletLimits({ outbox, config, wallets, finality, broadcast });
-  const taken = new TakenNonces({
+  const foreignNonces = new ForeignNonces({
     db,
     rpc,
     outbox,
@@ -93,12 +93,22 @@ export function createWallets(options: WalletsOptions): Wallets {
     chainCaip2: caip2Of(config.chainId),
     clock,
     ...watchers,
-    async onLost(transaction) {
+    async onReplaced(transaction) {
       if (transaction.isRepeated) await broadcast([await outbox.repeat(transaction)]);
       await limits.setAgainAfter(transaction);
     },
   });
-  const rail = new WalletRail({ outbox, config, rpc, signer, limits, broadcast, wallets, finality, taken });
+  const rail = new WalletRail({
+    outbox,
+    config,
+    rpc,
+    signer,
+    limits,
+    broadcast,
+    wallets,
+    finality,
+    foreignNonces,
+  });
   const sandbox = options.sandbox
     ? new ChainSandbox({ config, rpc, outbox, finality, signer, broadcast })
     : null;
@@ -106,7 +116,7 @@ export function createWallets(options: WalletsOptions): Wallets {
   const keeper = new Keeper({
     rpc,
     outbox,
-    taken,
+    foreignNonces,
     raising: new FeeRaising({
       config,
       rpc,
@@ -157,8 +167,8 @@ export function createWallets(options: WalletsOptions): Wallets {
     async deployFactory(withinMs) {
       await ChainOutbox.ensureIndexes(db);
       await rpc.check();
-      // A deployment before this one may have lost its nonce.
-      await taken.look();
+      // A deployment before this one may have been replaced.
+      await foreignNonces.look();
       const factory = factoryDeployment();
       const missing = await ensureDeployed({ rpc, outbox, finality, broadcast }, { factory }, withinMs);
       return { address: factory.address, isDeployed: missing.length === 0 };

@@ -67,16 +67,16 @@ export class WalletLimits {
   }
 
   /**
-   * It was lost, or the contract undid it, as it does while the service is no spender of the wallet; then the limit before it
+   * It was replaced, or the contract undid it, as it does while the service is no spender of the wallet; then the limit before it
    * holds.
    */
   async #isReverted(limit: RecordedTransaction): Promise<boolean> {
-    if (limit.lost !== null) return true;
+    if (limit.replacedBy !== null) return true;
     const [receipt] = await this.#dependencies.finality.now([limit]);
     return receipt?.succeeded === false;
   }
 
-  /** Sees to a limit that was never set, since its transaction was found lost. Whatever else is lost is left alone. */
+  /** Sees to a limit that was never set, since its transaction was found replaced. Any other replaced transaction is left alone. */
   async setAgainAfter({ purpose, wallet }: RecordedTransaction): Promise<void> {
     if (wallet === null || !purpose.startsWith(LIMITS)) return;
     const found = await this.#dependencies.wallets.at(wallet);
