@@ -1,5 +1,5 @@
 import type { Activities } from "../../activities/types.ts";
-import { RecordsBehind } from "../../src/actors/actor-unavailable.ts";
+import { StaleRecords } from "../../src/actors/actor-unavailable.ts";
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
 import {
   type AgentState,
@@ -9,7 +9,7 @@ import {
   summarize,
 } from "../../src/domain/agent/state.ts";
 import type { LedgerCommand, LedgerReply } from "../../src/domain/ledger/commands.ts";
-import { behindOf } from "../../src/domain/ledger/behind.ts";
+import { staleBackupOf } from "../../src/domain/ledger/stale-backup.ts";
 import type { Ledger } from "../../src/domain/ledger/state.ts";
 import type { SubmitResult } from "../../src/messages/agent.ts";
 import { type LedgerSubmitResult, NOTHING_KNOWN } from "../../src/messages/ledger.ts";
@@ -64,10 +64,10 @@ export class SimulatedLedger {
   }
 
   submit(commands: readonly LedgerCommand[], known = NOTHING_KNOWN): LedgerSubmitResult {
-    const behind = behindOf(this.ledger, known);
+    const stale = staleBackupOf(this.ledger, known);
     // Another process has written them, and said so, since they were read; nothing is ever from a backup.
-    if (behind === "records") throw new RecordsBehind("the records were read too early");
-    if (behind === "ledger") throw new Error("the ledger would be from a backup");
+    if (stale === "records") throw new StaleRecords("the records were read too early");
+    if (stale === "ledger") throw new Error("the ledger would be from a backup");
     const result = this.#actor.submit(commands, known);
     this.#arm();
     return result;

@@ -33,7 +33,7 @@ export function passkeyHandlers({ auth, lists }: HandlerDependencies): PasskeyHa
         collection: passkeys,
         list: "passkeys",
         filters: { userId },
-        having: { userId },
+        equals: { userId },
         where: { kind: "passkey" },
         ...query,
         cursor: query.cursor,

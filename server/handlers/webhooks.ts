@@ -82,7 +82,7 @@ export function webhookHandlers(dependencies: HandlerDependencies): WebhookHandl
         collection: collections.endpoints,
         list: "webhooks",
         filters: { organizationId },
-        having: { organizationId },
+        equals: { organizationId },
         ...query,
         cursor: query.cursor,
       });
@@ -140,7 +140,7 @@ export function webhookHandlers(dependencies: HandlerDependencies): WebhookHandl
         collection: collections.deliveries,
         list: "deliveries",
         filters: { endpointId, status },
-        having: { endpointId, ...definedFields({ status }) },
+        equals: { endpointId, ...definedFields({ status }) },
         limit,
         cursor,
       });

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { LedgerRevisionRecords } from "../../src/store/ledger-revisions.ts";
 import { NoSuchActor } from "../../src/actors/no-such-actor.ts";
-import { ActorUnavailable, RecordsBehind } from "../../src/actors/actor-unavailable.ts";
+import { ActorUnavailable, StaleRecords } from "../../src/actors/actor-unavailable.ts";
 import { AgentActors } from "../../src/actors/agent-actors.ts";
 import { CommandsRefused } from "../../src/actors/commands-refused.ts";
 import { Ledgers } from "../../src/actors/ledgers.ts";
@@ -209,15 +209,15 @@ describe("a ledger's mailbox", () => {
 
   it("records that seem to be behind are read again: another server may have written them", async () => {
     const revisions = new Revisions();
-    const behind = new RecordsBehind("behind");
+    const stale = new StaleRecords("behind");
     let failures = 1;
-    const { ledgers, pay } = stage({ revisions, fails: () => ((failures -= 1) >= 0 ? behind : null) });
+    const { ledgers, pay } = stage({ revisions, fails: () => ((failures -= 1) >= 0 ? stale : null) });
     expect((await ledgers.submit(place, pay("one"))).kind).to.equal("decided");
     expect(revisions.reads).to.equal(2);
     failures = 3;
-    const again = stage({ revisions, fails: () => ((failures -= 1) >= 0 ? behind : null) });
+    const again = stage({ revisions, fails: () => ((failures -= 1) >= 0 ? stale : null) });
     const refused = await again.ledgers.submit(place, again.pay("one")).catch((error: unknown) => error);
-    expect(refused).to.equal(behind);
+    expect(refused).to.equal(stale);
   });
 
   it("lost confirmations are told of once, and hold up nothing: the ledger sweeps", async () => {
