@@ -19,6 +19,6 @@ export const lastPaymentsIn =
       1,
     );
     if (last === undefined) return null;
-    const { _id, amountCents, createdAt, merchant, rail, status } = last;
+    const { _id, amountCents, createdAt, rail, recipient: merchant, status } = last;
     return { transactionId: _id, createdAt: createdAt.toISOString(), amountCents, rail, status, merchant };
   };

@@ -29,9 +29,9 @@ export interface TransactionDocument extends Document {
   payloadHash: string;
   sequence: number;
   createdAt: Date;
-  merchant: string;
-  /** What rules find it by (`comparedName`); `merchant` is as it was sent. */
-  comparedMerchant: string;
+  recipient: string;
+  /** What rules find it by (`comparedName`); `recipient` is as it was sent. */
+  comparedRecipient: string;
   merchantCategory: string | null;
   amountCents: number;
   currency: string;
@@ -200,7 +200,7 @@ export const SHOWN_TRANSACTION_FIELDS = {
   createdAt: 1,
   agentId: 1,
   agentName: 1,
-  merchant: 1,
+  recipient: 1,
   amountCents: 1,
   currency: 1,
   rail: 1,

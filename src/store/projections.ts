@@ -294,7 +294,7 @@ export async function ensureProjectionIndexes(db: Db): Promise<void> {
       { key: { agentId: 1, keyHash: 1 }, unique: true },
       {
         // What rules look for: with status and amount, so that none that is passed over is read.
-        key: { agentId: 1, rail: 1, comparedMerchant: 1, status: 1, amountCents: 1, createdAt: -1 },
+        key: { agentId: 1, rail: 1, comparedRecipient: 1, status: 1, amountCents: 1, createdAt: -1 },
         name: RECIPIENT_INDEX,
       },
       {

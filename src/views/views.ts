@@ -105,7 +105,7 @@ export function transactionView(transaction: TransactionSnapshot): TransactionVi
     createdAt: iso(transaction.createdAt),
     agentId: transaction.agentId,
     agentName: transaction.agentName,
-    merchant: transaction.merchant,
+    merchant: transaction.recipient,
     amountCents: transaction.amountCents,
     currency: transaction.currency,
     direction: "debit",

@@ -225,7 +225,7 @@ async function writeRecords({ organization, service }: World): Promise<void> {
   const payment = (index: number): TransactionDocument =>
     transactionOf(organizationId, of(index), {
       agentName: `Agent ${String(index % AGENTS)}`,
-      merchant: `Merchant ${String(index)}`,
+      recipient: `Merchant ${String(index)}`,
       createdAt: new Date(began - index * 7_000),
       status: STATUSES[index % STATUSES.length] ?? "approved",
       purpose: `Order ${String(index)}: supplies, as agreed`,

@@ -153,7 +153,7 @@ describe("the export of transactions", () => {
       ...texts.map((text, index) => ({
         createdAt: new Date(now - index),
         agentName: text,
-        merchant: text,
+        recipient: text,
         purpose: text,
         denialReason: text,
         onChainTxHash: text,

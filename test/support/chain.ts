@@ -219,10 +219,10 @@ export async function expectChainAgrees(
     .collection<TransactionDocument>(COLLECTIONS.transactions)
     .find({ agentId: agent.id, rail: "wallet", status: "approved" })
     .toArray();
-  const expected = approved.map(({ _id, amountCents, merchant, onChainTxHash }) => ({
+  const expected = approved.map(({ _id, amountCents, onChainTxHash, recipient }) => ({
     hash: onChainTxHash,
     id: idOnChain(_id),
-    to: merchant,
+    to: recipient,
     cents: amountCents,
   }));
   const transfers = await chain.transfers(agent);

@@ -160,10 +160,10 @@ export class Reader {
       accounts: accounts.map(accountEntry),
       actors: actors.map(actorEntry),
       levels,
-      transactions: transactions.map(({ _id, merchant, onChainTxHash, ...rest }) => ({
+      transactions: transactions.map(({ _id, onChainTxHash, recipient, ...rest }) => ({
         ...rest,
         id: _id,
-        to: merchant,
+        to: recipient,
         hash: onChainTxHash,
       })),
       approvals: withRemoved(approvals.map(approvalEntry), removed, agents),
