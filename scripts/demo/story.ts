@@ -56,7 +56,7 @@ async function setUp(stage: Stage, owner: Owner) {
     await stage.admin(
       "create-organization",
       { name: "Demo", "owner-email": email },
-      // The link that the start has printed is for whoever reads along.
+      // The link that the start has printed is for the operator who reads along.
       { flags: ["leave-set-up-open"], input: password },
     ),
   );

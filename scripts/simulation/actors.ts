@@ -78,7 +78,7 @@ export class SimulatedLedger {
     this.#arm();
   }
 
-  /** The ledger goes on as it was packed, and the sweeps of the run before are nobody's. */
+  /** The ledger goes on as it was packed, and the sweeps of the run before are dropped. */
   continueAsNew(): void {
     const { domain, observer } = this.#dependencies;
     const before = this.ledger;
@@ -168,7 +168,7 @@ const shownOf = (ledger: Ledger): unknown => ({
 const DUTIES = ["window", "ledger", "record", "wallet"] as const;
 type Duty = (typeof DUTIES)[number];
 
-/** An agent's actor as workflows/agent.ts runs it: decides about the agent's life, and sees to what nobody confirms. */
+/** An agent's actor as workflows/agent.ts runs it: decides about the agent's life, and sees to what is unconfirmed. */
 export class SimulatedAgent {
   readonly #dependencies: ActorDependencies;
   readonly #onEnded: () => void;

@@ -19,7 +19,7 @@ export interface AdmissionDependencies {
 
 /**
  * The first two checks of every request under /v1 and /mcp, the credential and the limit per minute, and the rate limit headers.
- * Only here is anybody authenticated.
+ * Only here are callers authenticated.
  */
 export class Admission {
   readonly #browsers: BrowserSessions;

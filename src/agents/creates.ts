@@ -186,7 +186,7 @@ export class Creates {
     await (ended === undefined ? pause(POLL_MS) : Promise.race([ended, pause(SLOW_POLL_MS)]));
   }
 
-  /** Executes a create to its end, also when nobody waits for it any more. */
+  /** Executes a create to its end, also when no caller waits for it any more. */
   async #executeLeased<R extends Committable, M extends { readonly record: R }>(
     create: Create<R, M>,
     leased: LeasedCreate,

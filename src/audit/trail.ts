@@ -11,7 +11,7 @@ import { RequestAudit, type RequestAuditDependencies } from "./request-audit.ts"
 export type { Call } from "./record.ts";
 
 /**
- * Refusals that leave no entry: they say only that there was too much of something, and an entry for each would let anybody
+ * Refusals that leave no entry: they say only that there was too much of something, and an entry for each would let any caller
  * who may write at all write without end.
  */
 const UNLOGGED: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["RATE_LIMITED"]);

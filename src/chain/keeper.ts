@@ -29,7 +29,7 @@ export interface KeeperDependencies extends ChainWatchers {
   readonly from: Address;
   /** The interval of rounds. */
   readonly everyMs: number;
-  /** What is younger is on its way by whoever recorded it. */
+  /** A younger transaction is still being sent by the process that recorded it. */
   readonly resendAfterMs: number;
   readonly clock: () => Date;
   /** Called in every round; on a test chain: what it needs besides. */

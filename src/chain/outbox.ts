@@ -71,7 +71,7 @@ export class ChainOutbox {
 
   constructor(dependencies: OutboxDependencies) {
     this.#dependencies = dependencies;
-    // What a fallen primary alone had recorded may be signed otherwise after it; nobody may have read it and sent it.
+    // What a fallen primary alone had recorded may be signed otherwise after it; no process may have read it and sent it.
     const options = { readConcern: { level: "majority" } } as const;
     this.#collection = dependencies.db.collection(COLLECTIONS.chainTransactions, options);
     this.#chain = caip2Of(dependencies.config.chainId);
@@ -89,9 +89,9 @@ export class ChainOutbox {
   }
 
   /**
-   * Records entries in their order, each once: one whose purpose was decided before, by anybody, keeps that decision.
+   * Records entries in their order, each once: one whose purpose was decided before, by any process, keeps that decision.
    * Answers each purpose's decision, and none for what is not wanted any more. In turns, so that entries of one call get nonces
-   * that follow each other, unless another process comes between. `behind the first`: if somebody else has decided the first one, the others are left.
+   * that follow each other, unless another process comes between. `behind the first`: if another process has decided the first one, the others are left.
    */
   record(
     entries: readonly Entry[],
@@ -180,7 +180,7 @@ export class ChainOutbox {
     return now === null || now.replacedBy === null ? "not proven" : "known before";
   }
 
-  /** Records the call of a replaced transaction under another nonce: once, whoever does it and however often. */
+  /** Records the call of a replaced transaction under another nonce: once, by whichever process and however often. */
   async repeat(transaction: RecordedTransaction): Promise<Recorded> {
     const { amountCents, limitVersion, wallet } = transaction;
     const purpose = retryPurpose(transaction);
@@ -248,7 +248,7 @@ export class ChainOutbox {
     return lowest;
   }
 
-  /** Below this nonce all are in final blocks, whoever used them: none of those is given out. */
+  /** Below this nonce all are in final blocks, whichever sender used them: none of those is given out. */
   isFinalBelow(nonce: number): void {
     this.#finalBelow = nonce;
   }
@@ -345,7 +345,7 @@ export class ChainOutbox {
   /**
    * One more than the highest that is recorded; but never one that the chain had used when this process first queried it, as it
    * has where the records are of an earlier time (a restored backup), nor one that is known to be used in a final block, as it is
-   * where somebody else sends by the same key.
+   * where a foreign sender uses the same key.
    */
   async #nextNonce(): Promise<number> {
     this.#next ??= await this.#findNext();

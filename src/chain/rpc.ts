@@ -34,7 +34,7 @@ export class ChainUnreachable extends PlainError implements Unavailable {
   readonly isUnavailable = true;
 }
 
-/** Somebody else's chain answers under the configured address. */
+/** Another chain answers under the configured address. */
 export class WrongChain extends PlainError implements Unavailable {
   override readonly name = "WrongChain";
   readonly isUnavailable = true;
@@ -177,7 +177,7 @@ export class ChainRpc {
   async receipt(hash: Hash): Promise<Receipt | null> {
     try {
       const found = await withTimeout(CALL_MS, this.client.getTransactionReceipt({ hash }));
-      // Somebody between who has mixed up answers must not make one payment's end another's.
+      // A proxy that has mixed up answers must not make one payment's end another's.
       if (found.transactionHash !== hash) throw new ChainUnreachable("the chain answered another question");
       const { blockNumber, logs, status } = found;
       return { succeeded: status === "success", blockNumber, logs, hash };

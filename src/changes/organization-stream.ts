@@ -177,7 +177,7 @@ export class OrganizationStream {
     return (await Promise.all(texts)).join("");
   }
 
-  /** Empty where nobody wants it. The newest ones, where there are many. */
+  /** Empty where no client wants it. The newest ones, where there are many. */
   async #textOf(kind: ChangeKind, ids: readonly string[], isWanted = this.#wants(kind)): Promise<string> {
     if (!isWanted) return "";
     const { dataOf, organizationId } = this.#dependencies;
@@ -198,7 +198,7 @@ function forgetSecond(ids: Map<string, Position>): void {
   if (second !== undefined) ids.delete(second);
 }
 
-/** Into the last event: whoever has not read that far goes on before all of them. */
+/** Into the last event: a client that has not read that far resumes before all of them. */
 function withId(text: string, id: Position): Buffer {
   const at = text.lastIndexOf("\ndata: ");
   return Buffer.from(`${text.slice(0, at + 1)}id: ${id}\n${text.slice(at + 1)}`);

@@ -10,7 +10,7 @@ import { notAccepted, usePasskey } from "./passkey-use.ts";
 import type { SignedIn } from "./sessions.ts";
 import { beginSession } from "./sign-in.ts";
 
-/** Nobody is known yet: it is good in whoever's hands it is, together with a passkey. */
+/** The user is not known yet: it is good for any client, together with a passkey. */
 const ANONYMOUS = { purpose: "sign_in", userId: null, sessionId: null } as const;
 
 /** Begins a sign-in by passkey. It names no credentials, so it discloses none. */

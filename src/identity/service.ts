@@ -71,7 +71,7 @@ export interface AuthService {
   stepUpOptions(principal: SessionPrincipal): Promise<Result<RequestOptions>>;
   /** Null once the service is set up. */
   setUpToken(): Promise<string | null>;
-  /** Whether somebody may set the service up with it. */
+  /** Whether the service may be set up with it. */
   isSetUpToken(token: string): Promise<boolean>;
   memberViews(members: readonly UserDocument[]): Promise<UserView[]>;
 }

@@ -31,7 +31,7 @@ const LAST_SEEN_PRECISION_MS = 60 * 1000;
 export interface SessionTokensIssued {
   readonly token: string;
   readonly refreshToken: string;
-  /** What makes the device known to the account; null where nobody has just signed in. */
+  /** What makes the device known to the account; null where no user has just signed in. */
   readonly deviceToken: string | null;
   /** When `token` expires. */
   readonly expiresAt: string;
@@ -173,7 +173,7 @@ export async function authenticateSession(
 }
 
 /**
- * Exchanges a refresh token for new tokens, once. Whoever comes with a used one, be it the
+ * Exchanges a refresh token for new tokens, once. A client that presents a used one, be it the
  * person or a thief, ends the session for both. Of two at once with the same token, one is served.
  */
 export async function refreshSession(

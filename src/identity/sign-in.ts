@@ -26,7 +26,7 @@ export const ACCOUNTS_TRIED_MAX = 5;
 
 /**
  * Signs a person in. An unknown e-mail and a wrong password get the same answer after the same
- * work, one hash however many accounts the address has, and nobody learns without the password whether there is an account, a second
+ * work, one hash however many accounts the address has, and no client learns without the password whether there is an account, a second
  * factor, or an organization. A password that fits several accounts signs in to none of them: their organizations are answered, and
  * no code is used up.
  */
@@ -62,7 +62,7 @@ const affectedAccount = ({ _id, name, organizationId }: UserDocument): AffectedA
 });
 
 /**
- * What an account's audit log shows of a wrong password. An address that is not proved may be somebody else's, who means another
+ * What an account's audit log shows of a wrong password. An address that is not proved may be another person's, who means another
  * account: the request's origin is recorded only where the address is verified, or the request names this account. That depends
  * on nothing but this account and the request, so that no log discloses whether the address has another account elsewhere.
  */
@@ -80,7 +80,7 @@ async function isServiceShared({ collections }: AuthContext): Promise<boolean> {
   return some.length > 1;
 }
 
-/** The accounts that a sign-in may be for: first those whose address is proved, so that nobody takes their place by saying it is theirs. */
+/** The accounts that a sign-in may be for: first those whose address is proved, so that an unproved claim does not take their place. */
 function accountsOf(
   { collections }: AuthContext,
   { email, onlyUserId = null, organizationId }: SignInInput,
@@ -94,7 +94,7 @@ function accountsOf(
   return collections.users.find(of, { sort: order, limit: ACCOUNTS_TRIED_MAX }).toArray();
 }
 
-/** Asks whoever has shown the password of all of these accounts which one they mean. */
+/** Asks a user who has shown the password of all of these accounts which one they mean. */
 async function whichOrganization(
   { collections }: AuthContext,
   fitting: readonly UserDocument[],

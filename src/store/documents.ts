@@ -172,7 +172,7 @@ export interface KeyDeliveryDocument extends Document {
   endedAt?: Date;
 }
 
-/** What an event says of an agent: what anybody may see who may read the agent. */
+/** What an event says of an agent: what every reader of the agent may see. */
 export type AgentSnapshot = Pick<
   AgentDocument,
   | "_id"
@@ -213,7 +213,7 @@ export const SHOWN_TRANSACTION_FIELDS = {
   chainCaip2: 1,
 } as const;
 
-/** What an event says of a transaction, and lists show of it: what anybody may see who may read it. */
+/** What an event says of a transaction, and lists show of it: what every reader of it may see. */
 export type TransactionSnapshot = Pick<TransactionDocument, keyof typeof SHOWN_TRANSACTION_FIELDS>;
 
 /** What has happened, once for each event. Deliveries are made from it. */

@@ -218,7 +218,7 @@ export interface AuthCollections {
   readonly invites: Collection<InviteDocument>;
   readonly inviteCounts: Collection<InviteCountDocument>;
   readonly inviteRequests: Collection<InviteRequestDocument>;
-  /** They end with whoever minted them. */
+  /** They end with the member who minted them. */
   readonly organizationKeys: Collection<OrganizationKeyDocument>;
 }
 

@@ -40,7 +40,7 @@ export class MongoProjections implements Projections {
   readonly #journal: EventJournal;
   readonly #onPaymentWritten: (payment: Payment) => void;
 
-  /** `onPaymentWritten`: at most once for each revision, whoever else tries to write it, too. */
+  /** `onPaymentWritten`: at most once for each revision, though several processes try to write it. */
   constructor(db: Db, journal: EventJournal, onPaymentWritten: (payment: Payment) => void = () => undefined) {
     this.#journal = journal;
     this.#onPaymentWritten = onPaymentWritten;

@@ -96,7 +96,7 @@ export interface ChainBooks {
   /** Transactions that the service's key has in the chain. */
   readonly nonce: number;
   readonly recorded: readonly RecordedEntry[];
-  /** Transactions of the service's key that are somebody else's. */
+  /** Foreign transactions of the service's key. */
   readonly foreign: readonly ForeignTransaction[];
   /** Recorded transactions, of those that were looked up and were not replaced by a foreign one, that the chain knows nothing of. */
   readonly withoutReceipt: readonly Hash[];

@@ -77,7 +77,7 @@ export interface Scope {
   readonly letters: readonly OwnLetters[];
   /** How many of the newest recorded transactions are looked up in the chain. */
   readonly receiptsMax: number;
-  /** Transactions of the service's key that are somebody else's. */
+  /** Foreign transactions of the service's key. */
   readonly foreign: readonly ForeignTransaction[];
   /** Approvals whose records a retention may have removed. */
   readonly removed: readonly ApprovalEntry[];

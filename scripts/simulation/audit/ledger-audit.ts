@@ -258,7 +258,7 @@ export class LedgerAudit {
     mustEqual(reply.payment.status, status, `the status of ${transactionId}`);
   }
 
-  /** What was decided stays until it is over, and somebody has said that all is done for it. */
+  /** What was decided stays until it is over, and a process has confirmed that all is done for it. */
   #expectClosed(transactionId: string): void {
     const payment = this.#books.payments.get(transactionId);
     must(payment === undefined || isClosed(payment), `${transactionId} is not over, and not open`);
@@ -328,7 +328,7 @@ export class LedgerAudit {
     const status = command.kind === "pause" ? "paused" : "active";
     const changed = model.status !== status;
     const isQuiet = status === "active" || model.inFlight().length === 0;
-    // A clock that went back makes nobody wait longer than a lease is ever good for.
+    // After a clock went back no caller waits longer than a lease is ever good for.
     const quietAfterMs = isQuiet ? 0 : Math.max(0, Math.min(model.leaseUntil - now, LEASE_MS_MAX));
     mustEqual(reply, { kind: "account_status", status, changed, quietAfterMs }, "a change of status");
     if (!changed) return;

@@ -47,9 +47,9 @@ export interface Wallets {
   readonly rpc: ChainRpc;
   /** The wallet that an agent will have for good; nothing is sent for it. */
   newWallet(agentId: string, owner: string): WalletRecord;
-  /** Who owns the wallets of an organization that has named nobody: on a test chain the demo owner, else nobody. */
+  /** Who owns the wallets of an organization that has named no owner: on a test chain the demo owner, else none. */
   readonly defaultOwner: string | null;
-  /** The organizations' treasuries; whoever shows one or pays from it has it from here. */
+  /** The organizations' treasuries; every reader and payer has it from here. */
   readonly treasuries: Treasuries;
   /** Tells of what arrives in them. */
   readonly deposits: DepositWatch;
@@ -176,7 +176,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     async start() {
       await Promise.all([ChainOutbox.ensureIndexes(db), Treasuries.ensureIndexes(db)]);
       await (sandbox?.prepare() ?? rpc.check()).catch((error: unknown) => {
-        // Nobody would see money that was sent to the addresses of a sandbox on a chain that is none.
+        // No user would see money that was sent to the addresses of a sandbox on a chain that is none.
         if (error instanceof WrongChain) throw error;
         onWarning("the chain is not ready yet", { error: error instanceof Error ? error.message : "" });
       });

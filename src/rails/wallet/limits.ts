@@ -28,7 +28,7 @@ export interface LimitsDependencies {
 
 /**
  * Mirrors policies into their wallets' limits on the chain. The limits of a wallet are numbered, and a number is recorded
- * once, so they go on chain in one order whoever sets them; the last one is that of the newest policy.
+ * once, so they go on chain in one order, whichever process sets them; the last one is that of the newest policy.
  */
 export class WalletLimits {
   readonly #dependencies: LimitsDependencies;
@@ -90,7 +90,7 @@ export class WalletLimits {
 
   /**
    * Records a payment right behind a limit under which it goes through, whatever the policy says by now; `converge` sets it back.
-   * Neither, where the payment is not wanted any more. The target is read after the current limits: whoever has set one of those
+   * Neither, where the payment is not wanted any more. The target is read after the current limits: a process that has set one of those
    * for a payment has recorded that payment by then.
    */
   raiseFor(

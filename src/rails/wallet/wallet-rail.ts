@@ -94,7 +94,7 @@ export class WalletRail implements RailPort {
     const until = performance.now() + withinMs;
     for (let round = 0; round <= ATTEMPTS_MAX; round += 1) {
       const attempts = await outbox.under(attemptsPrefix(transactionId));
-      // A raised limit is set back as soon as its payment is recorded, or by whoever comes next.
+      // A raised limit is set back as soon as its payment is recorded, by this process or the next one that settles it.
       if (attempts.length > 1) await limits.converge(wallet);
       const outcome = await this.#outcomeOf(transactionId, attempts);
       if (outcome === null || outcome.status !== "pending") return outcome;
@@ -117,7 +117,7 @@ export class WalletRail implements RailPort {
 
   /**
    * A refusal in the first attempt's place. Where that is taken by a transaction, it was signed and recorded, and may be mined
-   * at any time, whoever has it: its chain says what becomes of it, and nothing else does.
+   * at any time, by any node: its chain says what becomes of it, and nothing else does.
    */
   async withhold(profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
     const wallet = await this.#dependencies.wallets.of(profile.agentId);
@@ -273,7 +273,7 @@ export class WalletRail implements RailPort {
     return waiting + (await spentCents(this.#dependencies, address));
   }
 
-  /** Pure but for the chain: the same records and the same blocks give the same outcome, whoever asks. */
+  /** Pure but for the chain: the same records and the same blocks give the same outcome to every caller. */
   async #outcomeOf(transactionId: string, attempts: readonly Recorded[]): Promise<RailOutcome | null> {
     const last = attempts.at(-1);
     if (last === undefined) return null;
@@ -302,7 +302,7 @@ export class WalletRail implements RailPort {
   }
 }
 
-/** Nobody could say no. */
+/** No check could refuse it. */
 const freely: RequestLease = () => Promise.resolve("send");
 
 /** What a refusal in a payment's place makes of it. */

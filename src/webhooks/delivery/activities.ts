@@ -35,7 +35,7 @@ export interface WebhookActivityDependencies {
   readonly redeliveries: Redeliveries;
   readonly deposits: Deposits | null;
   readonly watching: Readonly<Record<"events" | "deposits", Watching>>;
-  /** What else is begun that somebody has left; how much that was. Never throws. */
+  /** What else is begun that another process has left; how much that was. Never throws. */
   readonly sweepOthers: () => Promise<number>;
 }
 

@@ -33,7 +33,7 @@ const LINES_MAX = 16;
 export const SETTLED_MS = 75;
 /** Clocks are taken to differ by less: an event that waits keeps those behind it waiting. */
 const AHEAD_MS = 5_000;
-/** A delivery that was created so long ago and has no workflow yet is started here: whoever created it has died, or is about to. */
+/** A delivery that was created so long ago and has no workflow yet is started here: the process that created it has died, or is about to. */
 const ORPHANED_AFTER_MS = 2_000;
 
 /** Of so long the payments are counted that deliveries may have to give way to. */
@@ -66,7 +66,7 @@ export interface DispatcherDependencies {
 
 /**
  * Makes deliveries of what the journal says has happened: each event is pending in the journal until each subscribed endpoint has
- * its delivery, and the delivery its workflow. Every step may be repeated, by anybody, after any crash: a delivery's id follows
+ * its delivery, and the delivery its workflow. Every step may be repeated, by any process, after any crash: a delivery's id follows
  * from event and endpoint.
  */
 export class EventDispatcher {
@@ -105,7 +105,7 @@ export class EventDispatcher {
     const done = events.map(({ _id }) => _id).filter((id) => !this.#unspeakable.has(id));
     await this.#events.updateMany({ _id: { $in: done } }, doneWith(this.#dependencies.clock()));
     const isCut = events.length < pending.length;
-    // Whoever comes after the last one who was served is served next.
+    // The organization after the last one that was served is served next.
     if (isCut) this.#lastServed = events.at(-1)?.organizationId ?? "";
     this.#remember(events);
     return isCut && deliveries.length >= allowance ? "waiting" : "more";
@@ -290,7 +290,7 @@ function roundRobin<T>(lists: readonly (readonly T[])[]): T[] {
   ).flat();
 }
 
-/** Deliveries that are there already were created by somebody who died before the event was done with. */
+/** Deliveries that are there already were created by a process that died before the event was done with. */
 function isOnlyDuplicates(error: unknown): boolean {
   if (!(error instanceof MongoBulkWriteError)) return false;
   const failures = [error.writeErrors].flat().filter((failure) => failure !== undefined);

@@ -119,7 +119,7 @@ export const isDisabledBy = (
   { _id, run }: Pick<DeliveryDocument, "_id" | "run">,
 ): boolean => disabled?.by?.deliveryId === _id && disabled.by.run === run;
 
-/** Nobody has written this attempt down yet. */
+/** This attempt is not recorded yet. */
 const attemptOf = ({ _id, run, runAttempts }: DeliveryDocument) => ({ _id, run, runAttempts });
 
 /** With one more attempt, of which the record keeps the newest. A pipeline, so that it reads what it adds to. */
