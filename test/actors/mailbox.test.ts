@@ -153,7 +153,7 @@ function stage({ fails = () => null, revisions = new Revisions() }: Stage = {}) 
 }
 
 describe("a ledger's mailbox", () => {
-  it("has one update in flight, with no more than 128 commands that somebody waits for", async () => {
+  it("has one update in flight, with no more than 128 commands that a caller waits for", async () => {
     const { batches, flight, ledgers, pay } = stage();
     const replies = await Promise.all(times(300, () => ledgers.submit(place, pay("one"))));
     expect(new Set(kindsIn(replies))).to.deep.equal(new Set(["decided"]));
@@ -193,7 +193,7 @@ describe("a ledger's mailbox", () => {
     expect(revisions).to.include({ revision: 10, reads: 1 });
   });
 
-  it("nobody is told what a ledger has decided before its records show how far it had come", async () => {
+  it("no caller learns what a ledger decided before its records show how far it had come", async () => {
     const revisions = new Revisions();
     const write = revisions.hold();
     const { ledgers, pay } = stage({ revisions });
@@ -280,7 +280,7 @@ describe("a ledger's mailbox", () => {
     expect(said).to.deep.equal([asked[0], asked[2]]);
   });
 
-  it("lingers for those who are about to ask, and not where nobody is", async () => {
+  it("lingers for callers who are about to ask, and not where there are none", async () => {
     const { batches, ledgers, pay } = stage();
     await ledgers.submit(place, pay("one"));
     const alone = ledgers.submit(place, pay("one"));
@@ -292,7 +292,7 @@ describe("a ledger's mailbox", () => {
     expect(batches, "waits for the other").to.have.length(1);
     const late = ledgers.submit(place, pay("two"));
     hasAsked();
-    expect(batches, "sent as soon as nobody is expected").to.have.length(2);
+    expect(batches, "sent as soon as no caller is expected").to.have.length(2);
     await Promise.all([early, late]);
     expect(batches[1]).to.have.length(2);
     const never = ledgers.expect(place);
@@ -301,7 +301,7 @@ describe("a ledger's mailbox", () => {
     never();
   });
 
-  it("a stop waits for nobody who is about to ask", async () => {
+  it("a stop waits for no caller who is about to ask", async () => {
     const { batches, ledgers, pay } = stage();
     await ledgers.submit(place, pay("one"));
     const hasAsked = ledgers.expect(place);
@@ -398,7 +398,7 @@ describe("an agent's mailbox", () => {
   });
 
   for (const what of ["ledger", "record"] as const) {
-    it(`answers nobody that it is so where the ${what} could not be told, though it was decided`, async () => {
+    it(`answers no caller that it is so where the ${what} could not be told, though it was decided`, async () => {
       const { actors, broken, state } = life();
       broken[what] = true;
       const failure: unknown = await actors

@@ -244,7 +244,7 @@ describe("the audit log", () => {
       expect(refreshes.map(({ result }) => result.status)).to.deep.equal([401, 200]);
     });
 
-    it("but not what only reads, what is nobody's, nor what was only too much", async () => {
+    it("but not what only reads, what is anonymous, nor what was only too much", async () => {
       const before = await newest();
       const { token } = world;
       await world.api.ok("listAgents", 200, { token });
@@ -362,7 +362,7 @@ describe("the audit log", () => {
       }
     });
 
-    it("an export is a chain that anybody can check with the key, line by line", async () => {
+    it("an export is a chain that a holder of the key can check, line by line", async () => {
       await someHistory();
       const lines = await exported();
       const verifier = new ChainVerifier(testSeal(String(world.service.env["MASTER_KEY"])));

@@ -138,7 +138,7 @@ describe("refusals in the audit log", () => {
     expect(breakIn(found, seal)).to.equal(null);
   });
 
-  it("one actor's flood with made-up ids hides nobody else's, and is counted as its own", async () => {
+  it("one actor's flood with made-up ids hides no other actor's, and is counted as its own", async () => {
     const kept = refusals();
     const flood = (id: number) =>
       times(100, (index) =>

@@ -50,7 +50,7 @@ describe("a nonce that another transaction of the same key has used", () => {
     return agent;
   }
 
-  /** A payment whose place in the chain somebody's cancelling transaction takes. */
+  /** A payment that a cancelling transaction replaces. */
   async function cancelled(agent: TestAgent, cents = 200) {
     await anvil.call("evm_setAutomine", [false]);
     const nonce = await nextNonce();
@@ -271,7 +271,7 @@ describe("what is known of a nonce that another transaction has used", () => {
     expect(now).to.deep.include({ hash: winner?.hash });
   });
 
-  it("what somebody has put into the database in a recorded transaction's place is not signed", async () => {
+  it("what an intruder has put in a recorded transaction's place is not signed", async () => {
     const { outbox } = scene.open();
     const [real, other] = [await record("test/real"), await record("test/other")];
     const forger = privateKeyToAccount(generatePrivateKey());
@@ -291,7 +291,7 @@ describe("what is known of a nonce that another transaction has used", () => {
     }
   });
 
-  it("a nonce that somebody else has used is not given out once that is final", async () => {
+  it("a nonce that a foreign transaction has is not given out once that is final", async () => {
     const { outbox } = scene.open();
     const next = (await record("test/before")).nonce + 1;
     outbox.isFinalBelow(next + 3);

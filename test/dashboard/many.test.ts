@@ -24,7 +24,7 @@ const SCROLLED = shortOrSoak(300, 5_000);
 const STEPS_MAX = 1_000;
 const STATUSES = ["approved", "approved", "approved", "denied", "failed"] as const;
 
-/** Whoever can't do anything for longer notices it. */
+/** A user who can't do anything for longer notices it. */
 const BLOCKED_MS = 100;
 const READY_MS = 1_000;
 const SCRIPT_BYTES = 250_000;

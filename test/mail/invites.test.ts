@@ -39,7 +39,7 @@ describe("invites by mail", () => {
   let server: MailServer;
   let service: TestService;
   let world: World;
-  /** As if the server died when it had written an invite: nobody begins its mail. */
+  /** As if the server died when it had written an invite: its mail is not started. */
   let isBegun: (inviteId: string) => boolean = everyone;
   before(async () => {
     noteSecret(credentials.pass);
@@ -84,7 +84,7 @@ describe("invites by mail", () => {
     service.connections.temporal.workflow.getHandle<() => Promise<InviteMailEnd>>(
       inviteMailWorkflowId({ inviteId }),
     );
-  /** How an invite's mail ended, whoever has begun it. */
+  /** How an invite's mail ended, whichever process started it. */
   const endOf = async (inviteId: string): Promise<InviteMailEnd> => {
     await until("its mail was begun", async () =>
       (await records().invites.findOne({ _id: inviteId, mailStartPending: true })) === null ? true : null,
@@ -105,7 +105,7 @@ describe("invites by mail", () => {
     return (await Promise.all(texts)).join("\n");
   };
 
-  it("the token is in the mail alone, and whoever accepts by it has an address that is proved", async () => {
+  it("the token is in the mail alone, and a user who accepts by it has a proved address", async () => {
     const email = newEmail();
     await elevate(world);
     const body = { email, role: "admin" };

@@ -98,7 +98,7 @@ describe("an engine that is gone or hung", () => {
     await engines?.stop();
   });
 
-  /** An endpoint at which nobody listens. */
+  /** An endpoint at which no server listens. */
   interface HeardNothing {
     readonly id: string;
     readonly deliveryId: string;

@@ -271,7 +271,7 @@ describe("webhook deliveries", () => {
     }
   });
 
-  it("a replay whose asker died before it began is begun by whoever asks next", async () => {
+  it("a replay whose caller died before it began is begun by the next caller", async () => {
     const at = path("orphaned");
     const since = new Date();
     const { id } = await endpointAt(world, scene.receiver, at, pauses);

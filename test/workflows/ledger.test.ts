@@ -175,7 +175,7 @@ describe("workflow ledger: a batch", () => {
       expect((await ledger.handle.describe()).historyLength).to.equal(before);
       expect((await pay(known)).revision).to.equal(revision + 1);
       expect(await refusalOf(pay({ ...known, recorded: revision - 1 }))).to.be.instanceOf(StaleRecords);
-      // Whoever has not read them just now may know older ones.
+      // A server that has not read them just now may know older ones.
       const { replies } = await pay({ ...known, recorded: revision - 1, isRead: false });
       expect(replies.map(({ kind }) => kind)).to.deep.equal(["replayed"]);
     }));
