@@ -122,7 +122,7 @@ export class Admission {
     requests: number,
   ): Promise<Result<Requester>> {
     const { caller, principal } = requester;
-    if (caller === null) throw new Error("nobody is counted by address, once");
+    if (caller === null) throw new Error("an anonymous caller is counted by address, once");
     try {
       const status = await this.#limits.ofCaller(surface, caller, principal, requests);
       setRateLimitHeaders(response, status);

@@ -111,7 +111,7 @@ export class RequestAudit implements AuditNotes {
   #principal(by: AffectedAccount | undefined): AuditPrincipal {
     const { principal } = this.#call.requester;
     if (principal !== null) return auditPrincipalOf(principal);
-    if (by === undefined) throw new Error("a write of nobody's");
+    if (by === undefined) throw new Error("a write without a principal");
     return auditPrincipalOfAccount(by);
   }
 }

@@ -8,7 +8,7 @@ import type { SessionPrincipal } from "./principal.ts";
 
 /** What is left out stays. */
 export interface OrganizationSettings {
-  /** Null: nobody. */
+  /** Null: no owner. */
   readonly walletOwner?: string | null;
   readonly requireSecondFactor?: boolean;
 }

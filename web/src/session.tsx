@@ -80,7 +80,7 @@ export const MeProvider = MeContext.Provider;
 /** The user, on the pages behind the sign-in. */
 export function useMe(): Me {
   const me = use(MeContext);
-  if (me === null) throw new Error("nobody is signed in here");
+  if (me === null) throw new Error("no user is signed in here");
   return me;
 }
 

@@ -139,7 +139,10 @@ function newest<T extends { readonly revision: number }>(
 }
 
 /** Publishes nothing. */
-export const nobody: PaymentPublishing = { publish: () => Promise.resolve(), flush: () => undefined };
+export const silentPublishing: PaymentPublishing = {
+  publish: () => Promise.resolve(),
+  flush: () => undefined,
+};
 
 /** Nothing is forged. */
 export const VOUCHED: PaymentProofs = {
