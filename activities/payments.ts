@@ -96,7 +96,7 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
         const { agentId } = profile;
         const { transactionId } = payment.request;
         const reply = await ledgers.submit(profile, { kind: "read_payment", agentId, transactionId });
-        // Nothing of it is open any more: it has ended, and whoever died before confirming it has published it.
+        // Nothing of it is open any more: it has ended, and the process that died before confirming it has published it.
         if (reply.kind !== "payment") return payment;
         return reply.payment.phase === "sending" ? executeApproved(profile, reply.payment) : reply.payment;
       }

@@ -176,7 +176,7 @@ async function settled({ db }: Scene): Promise<number> {
 const held = z.object({ transaction: z.object({ id: z.string() }), approval: z.object({ id: z.string() }) });
 const approved = z.object({ approval: z.object({ resolution: z.string() }) });
 
-/** Approvals one after another, beside payments whose server is gone and others that nobody decides on. */
+/** Approvals one after another, beside payments whose server is gone and others that stay undecided. */
 async function measurePhase(scene: Scene, samples = SAMPLES): Promise<PendingPhase> {
   const { asking, db, lost, port, site, token } = scene;
   const collections = collectionsOf(db);

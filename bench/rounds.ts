@@ -85,7 +85,7 @@ export class Rounds {
       const inTurn = round % 2 === 1 ? [...systems] : [...systems].toReversed();
       for (const each of options.cases.map((name) => ALL_CASES[name])) {
         const measured = inTurn.filter(([name]) => each.systems.includes(name));
-        // Whoever is measured in one part leaves nothing behind for the next one.
+        // A system that is measured in one part leaves nothing behind for the next one.
         const together = options.turns === 1 ? measured.map((one) => [one]) : [measured];
         for (const group of together) {
           for (const [name, measurement] of await this.#measure(group, each)) {
@@ -116,7 +116,7 @@ export class Rounds {
     const running: Running[] = [];
     for (const [name, system] of group) running.push(await this.#begin(name, system, each));
     for (let turn = 1; turn <= turns; turn += 1) {
-      // Always in this order: whoever had two turns in a row would meet what another has left behind less often.
+      // Always in this order: a system with two turns in a row would meet what another has left behind less often.
       for (const one of running) await this.#takeTurn(one, each);
     }
     const ended: (readonly [SystemName, Measurement])[] = [];

@@ -213,7 +213,7 @@ async function prepareSite(options: BenchOptions, undo: Undo, say: Say): Promise
   };
 }
 
-/** Engines of the bench's own, whatever the environment names: nobody's real ones are put under load. */
+/** Engines of the bench's own, whatever the environment names: no real ones are put under load. */
 function ownEngines(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const theirs = ["MONGODB_URI", "TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE", "EVM_RPC_URL"];
   return Object.fromEntries(Object.entries(env).filter(([name]) => !theirs.includes(name)));

@@ -82,7 +82,7 @@ async function bundle() {
   const file = join(FOLDER, `${name}.cjs`);
   write(file, text);
   write(join(FOLDER, `${name}.cache`), await compiled(file, text));
-  // Last, and in one step: whoever starts meanwhile takes what is complete.
+  // Last, and in one step: a program that starts meanwhile takes what is complete.
   write(CURRENT, [stamp, name, process.versions.v8].join("\n"));
   for (const other of readdirSync(FOLDER)) {
     if (other !== "current" && !other.startsWith(name)) rmSync(join(FOLDER, other), { force: true });
@@ -142,7 +142,7 @@ async function bundled(esbuild) {
   return output.text;
 }
 
-/** V8's code of all that a start runs until it is loaded; functions that nobody has called are left to be compiled by need. */
+/** V8's code of all that a start runs until it is loaded; uncalled functions are left to be compiled by need. */
 async function compiled(filename, text) {
   const script = new Script(text, { filename });
   await script.runInThisContext()(createRequire(filename), filename, FOLDER, "");

@@ -89,7 +89,7 @@ function mailingOf({ baseUrl, core }: ServiceOptions, begin: Mailing["begin"] | 
 /** How long the start of a provisioning may delay a sign-in; the response has its own bound. */
 const PROVISIONING_START_MS = 1_000;
 
-/** Bounded, and never in anybody's way: what does not come off now is tried again at the owner's next sign-in. */
+/** Bounded, and never in a caller's way: what does not come off now is tried again at the owner's next sign-in. */
 function provisioner({ core, logger }: ServiceOptions): Provision {
   return async ({ _id, defaultProjectId, defaultTeamId }, waitMs) => {
     const input = { organizationId: _id, defaultProjectId, defaultTeamId };

@@ -10,7 +10,7 @@ export async function missingParts(connections: Connections, wallets: Wallets | 
     check("MongoDB", () => connections.db.command({ ping: 1 })),
     check("Temporal", () => pollers(connections)),
     check("a worker", async () => {
-      if ((await pollers(connections)) === 0) throw new Error("nobody polls");
+      if ((await pollers(connections)) === 0) throw new Error("no worker polls");
     }),
     wallets === null
       ? null

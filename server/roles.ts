@@ -108,7 +108,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     ...(decorateEffects === undefined ? {} : { decorateEffects }),
     ...(ledgerSettings === undefined ? {} : { ledgerSettings }),
   });
-  // With engines of its own this is the only worker: nobody would set the current version in the engine.
+  // With engines of its own this is the only worker: no operator would set the current version in the engine.
   const buildId = embedded ? null : config.workerBuildId;
   const worker = roles.worker ? await runWorker({ connections, core, logger, buildId }) : null;
   const service = roles.server ? await runService(options, connections, core, masterKey) : null;

@@ -212,7 +212,7 @@ class AgentActor {
     bundled.erased = true;
     if (end === "committed") return;
     this.#isDiscarded = true;
-    // Its account is closed; a key that was never given to anybody pays nothing.
+    // Its account is closed; a key that was never delivered pays nothing.
     handle(this.state, { kind: "archive", by: { type: "user" } }, Date.now());
   }
 

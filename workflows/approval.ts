@@ -69,7 +69,7 @@ export async function approval(input: ApprovalInput): Promise<ApprovalResult | n
   return payment;
 }
 
-/** Whether it is a valid signal for this payment: anybody with access to Temporal can send anything. */
+/** Whether it is a valid signal for this payment: a client with access to Temporal can send anything. */
 const isResolved = ({ approvalId, transactionId }: ApprovalInput, signalled: unknown): signalled is Payment =>
   isPayment(signalled) &&
   signalled.phase !== "held" &&

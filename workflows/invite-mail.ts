@@ -4,7 +4,7 @@ import type { InviteMailEnd, InviteMailInput } from "../src/messages/mail.ts";
 import { sideTaskQueue } from "../src/messages/task-queues.ts";
 
 /**
- * Mails an invite: one activity, which is tried until the mail server has taken the mail or refused it for good, or nobody can accept the
+ * Mails an invite: one activity, which is tried until the mail server has taken the mail or refused it for good, or the invited person can't accept the
  * invite any more, which it sees itself. Mail servers are waited for where receivers of webhooks are, and payments are not.
  */
 export async function inviteMail(input: InviteMailInput): Promise<InviteMailEnd> {

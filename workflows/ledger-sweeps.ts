@@ -205,7 +205,7 @@ export class LedgerSweeps {
     if (done.some(({ outcome }) => outcome !== null)) this.railAnswered(rail);
     payments.forEach(({ profile: { agentId }, payment: { request } }, index) => {
       const result = done[index];
-      // Somebody else has executed it meanwhile, or it failed; then it is due again after the others.
+      // A server has executed it meanwhile, or it failed; then it is due again after the others.
       if (result === undefined || result.revision === 0) {
         const reason = result?.hasFailed === true ? "failed" : "waits";
         this.#postpone(agentId, request.transactionId, reason, rail);

@@ -17,7 +17,7 @@ import { perRail, type Rail } from "../src/domain/ledger/payment.ts";
 import { judge } from "../src/domain/ledger/judge.ts";
 import { packLedger, unpackLedger } from "../src/domain/ledger/pack.ts";
 import { newLedger } from "../src/domain/ledger/state.ts";
-import { behindOf } from "../src/domain/ledger/behind.ts";
+import { staleBackupOf } from "../src/domain/ledger/stale-backup.ts";
 import {
   isAccountQueryInput,
   isSnapshotQueryInput,
@@ -51,7 +51,7 @@ import { sideTaskQueue } from "../src/messages/task-queues.ts";
 import { LedgerActor } from "./ledger-actor.ts";
 import type { SweepPorts } from "./ledger-sweeps.ts";
 import { accountView, snapshotPage, capsView, ledgerStateView, teamBudgets } from "./ledger-views.ts";
-import { refuse, refuseBehind, refuseUnless } from "./refusing.ts";
+import { refuse, refuseStaleBackup, refuseUnless } from "./refusing.ts";
 
 export const submitToLedger = defineUpdate<LedgerSubmitResult, [readonly LedgerCommand[], KnownRevisions]>(
   LEDGER_SUBMIT_UPDATE,
@@ -79,7 +79,7 @@ export async function ledger(input: LedgerInput): Promise<void> {
   setHandler(submitToLedger, (commands, known) => actor.submit(commands, known), {
     validator: (commands, known) => {
       refuseUnless(isKnownRevisions(known), "revisions of the ledger");
-      refuseBehind(behindOf(actor.ledger, known));
+      refuseStaleBackup(staleBackupOf(actor.ledger, known));
       refuse(ledgerRefusal(commands));
     },
   });

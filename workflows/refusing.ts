@@ -1,6 +1,6 @@
 import { ApplicationFailure } from "@temporalio/workflow";
-import type { Behind } from "../src/domain/ledger/behind.ts";
-import { BEHIND, type Refusal, REFUSED } from "../src/messages/guards/refusals.ts";
+import type { StaleBackup } from "../src/domain/ledger/stale-backup.ts";
+import { STALE, type Refusal, REFUSED } from "../src/messages/guards/refusals.ts";
 
 /**
  * For validators of updates, which must be synchronous: an update that is refused leaves nothing in the history, and its sender
@@ -20,11 +20,11 @@ export function refuseUnless(isGood: boolean, what: string): void {
 }
 
 /** The same for updates of which ledger or records are from a backup: nothing may be decided then. */
-export function refuseBehind(behind: Behind | null): void {
-  if (behind === null) return;
+export function refuseStaleBackup(stale: StaleBackup | null): void {
+  if (stale === null) return;
   throw ApplicationFailure.create({
-    type: BEHIND[behind],
-    message: `the ${behind === "ledger" ? "ledger is behind its records" : "records are behind the ledger"}`,
+    type: STALE[stale],
+    message: `the ${stale === "ledger" ? "ledger is behind its records" : "records are behind the ledger"}`,
     nonRetryable: true,
   });
 }

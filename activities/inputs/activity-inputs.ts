@@ -22,7 +22,7 @@ type Input<K extends keyof Activities> = Parameters<Activities[K]>[0];
 const ofPayment = exactly<Input<"executeApproved">>({ profile, payment });
 
 /**
- * What each activity may be given. Anybody with access to Temporal can schedule any activity with any input, so each input is
+ * What each activity may be given. A client with access to Temporal can schedule any activity with any input, so each input is
  * validated before it begins; an activity that is not here is never run.
  */
 export const ACTIVITY_INPUTS: { readonly [K in keyof Activities]-?: z.ZodType<Input<K>> } = {

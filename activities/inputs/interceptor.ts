@@ -3,7 +3,7 @@ import type { ActivityInterceptorsFactory } from "@temporalio/worker";
 import { scopedAgents, refusedInput } from "./activity-inputs.ts";
 import type { AgentScopes } from "./agent-scopes.ts";
 
-/** The type of the failure that an activity ends with which was given what nobody of this service gives it. */
+/** The type of the failure that an activity ends with which was given an input that no workflow of this service gives it. */
 export const INPUT_REFUSED = "ActivityInputRefused";
 
 /** Of what is refused, for log and metrics; says nothing of values. */

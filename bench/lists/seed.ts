@@ -150,7 +150,7 @@ export function transactionRecord(
   const status = statusOf(random());
   const rail = random() < WALLET_SHARE ? "wallet" : "card";
   const createdAt = new Date(now.getTime() - Math.floor(random() ** 1.5 * DAYS * DAY_MS));
-  const merchant =
+  const recipient =
     rail === "wallet" ? WALLET_RECIPIENT : `Merchant ${String(Math.floor(random() * 5_000))}, Inc.`;
   const denialCode = CODES[status] ?? null;
   const isFinal = denialCode !== null || status === "reversed";
@@ -165,8 +165,8 @@ export function transactionRecord(
     payloadHash: "seeded",
     sequence: number,
     createdAt,
-    merchant,
-    comparedMerchant: merchant.toLowerCase(),
+    recipient,
+    comparedRecipient: recipient.toLowerCase(),
     merchantCategory: null,
     amountCents: 1 + Math.floor(random() * 50_000),
     currency: "USD",

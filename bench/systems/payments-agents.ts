@@ -9,7 +9,7 @@ export interface PayingAgent {
 export interface CreateAgents {
   readonly port: number;
   readonly owner: { readonly email: string; readonly password: string };
-  /** In turn, so that whoever goes round the agents goes round the teams. */
+  /** In turn, so that a client that goes round the agents goes round the teams. */
   readonly teamIds: readonly string[];
   readonly count: number;
 }

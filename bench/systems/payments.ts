@@ -192,7 +192,7 @@ export async function startPaymentsBesideStuck(site: Site): Promise<System> {
   });
 }
 
-/** The same beside calls that wait for a person to decide on payments of an agent that nobody else pays with. */
+/** The same beside calls that wait for a person to decide on payments of an agent that no other client pays with. */
 export const startPaymentsBesideWaiting = (site: Site): Promise<System> =>
   startPaying(site, { ...BY_CARD, name: "waiting", begin: startWaiting });
 
@@ -299,7 +299,7 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
 interface Host {
   readonly child: Child;
   readonly env: NodeJS.ProcessEnv;
-  /** Stops it, where nobody else is on it. */
+  /** Stops it, where no other client is on it. */
   leave(): Promise<void>;
 }
 

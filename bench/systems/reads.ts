@@ -84,7 +84,7 @@ async function startGuardedRead(site: Site, by: "key" | "session"): Promise<Syst
   };
 }
 
-/** A session's token is good for 15 minutes, and a run takes longer; but nobody may sign in more than 10 times a minute. */
+/** A session's token is good for 15 minutes, and a run takes longer; but a user may sign in only 10 times a minute. */
 const TOKEN_MS = 5 * 60_000;
 
 function renewed(signedIn: () => Promise<string>): () => Promise<string> {

@@ -133,7 +133,7 @@ export async function strand(
   }
   const { deliveries } = webhookCollections(db);
   await until("deliveries that hang", async () => {
-    const stuck = await deliveries.countDocuments({ status: "pending", unsent: { $exists: false } });
+    const stuck = await deliveries.countDocuments({ status: "pending", pendingAction: { $exists: false } });
     return stuck === STUCK_ENDPOINTS * STUCK_EVENTS;
   });
 }

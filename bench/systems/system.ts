@@ -31,7 +31,7 @@ export interface System {
    * only until no money is under way.
    */
   settle(agents: Case["agents"], isQuick: boolean): Promise<void>;
-  /** What its actors' histories have grown to; null for a system without any, or whose growth nobody asks for. */
+  /** What its actors' histories have grown to; null for a system without any, or whose growth is not asked for. */
   course(agents: Case["agents"]): Promise<Course | null>;
   /** What disagrees between its books and the requests that were answered with success; empty: nothing. */
   audit(answered: number): Promise<readonly string[]>;
@@ -46,7 +46,7 @@ export const ORDER = {
   purpose: "A payment of the bench",
 } as const;
 
-/** The same from the wallet, to somebody on the local chain. */
+/** The same from the wallet, to an account on the local chain. */
 export const TRANSFER = {
   rail: "wallet",
   amountCents: ORDER.amountCents,

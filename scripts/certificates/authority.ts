@@ -9,7 +9,7 @@ export interface Identity {
   readonly key: string;
 }
 
-/** A certificate authority that nobody knows, of a name that no other has: verification goes by names first. */
+/** An unknown certificate authority, of a name that no other has: verification goes by names first. */
 export interface Authority {
   readonly caPem: string;
   /** An identity for names and addresses, good until 2049 unless it is to have expired. */

@@ -12,7 +12,7 @@ const ARCHIVED_AFTER_MAX_MS = 3_000;
 /** A request that had no answer may still come to something for so long. */
 const LATE_MS = 20_000;
 
-/** Between these times an agent could not pay: who stopped it had been answered, and nobody had started it again. */
+/** Between these times an agent could not pay: its stop had been answered, and it had not been started again. */
 export interface Stopped {
   readonly agentId: string;
   readonly from: number;

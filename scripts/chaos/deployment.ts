@@ -10,7 +10,7 @@ import { type Role, RoleProcess } from "./role-process.ts";
 /** What a deployment's roles run with; its own, so that nothing of this machine's is met. */
 const MASTER_KEY = "a-master-key-for-chaos-long-enough-to-be-one";
 const DATABASE = "chaos";
-/** Some holds that nobody decides expire within a round. */
+/** Some undecided holds expire within a round. */
 const APPROVAL_WINDOW_SECONDS = 6;
 /** The window of an agent's create closes within the run, so that an archived agent's actor ends in it. */
 const KEY_DELIVERY_WINDOW_SECONDS = 30;

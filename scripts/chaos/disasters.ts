@@ -149,7 +149,7 @@ function setClocks(deployment: Deployment, random: Random): Struck {
   return { what: `clocks set for ${(ms / 1_000).toFixed(1)} s: ${wrong.join(", ")}`, kills: 0, over };
 }
 
-/** Somebody else sends by the service's key, at times what the service had signed and could not send yet. */
+/** A foreign sender uses the service's key, at times for what the service had signed and could not send yet. */
 function takeNonces({ line }: Deployment, foreign: ForeignSender, random: Random): Struck {
   const times = random.between(1, FOREIGN_MAX);
   const take = async (): Promise<void> => {

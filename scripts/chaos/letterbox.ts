@@ -13,7 +13,7 @@ export interface Letters {
   readonly secret: string;
 }
 
-/** Receives what organizations are told by webhook. No disaster strikes it: it stands for somebody else's server. */
+/** Receives what organizations are told by webhook. No disaster strikes it: it stands for a customer's server. */
 export class Letterbox {
   readonly #receiver: TlsReceiver;
 
@@ -34,7 +34,7 @@ export class Letterbox {
     };
   }
 
-  /** A place for one endpoint that nobody else is given. */
+  /** A place for one endpoint alone. */
   newUrl(): URL {
     return new URL(`/${randomUUID()}`, this.#receiver.url);
   }

@@ -1,7 +1,7 @@
 import type { Random } from "../random.ts";
 import type { PayingAgent } from "./tenant.ts";
 
-/** Accounts that are paid on the chain. Nobody else uses them. */
+/** Accounts that are paid on the chain. Only this run uses them. */
 export const RECIPIENTS = [
   "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
   "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC",

@@ -32,7 +32,7 @@ export interface ChaosResult {
   readonly deliveries: number;
   /** Transactions on the chain. */
   readonly chainTransactions: number;
-  /** Of them those that somebody else has sent by the service's key. */
+  /** Of them those that a foreign sender has sent by the service's key. */
   readonly foreignTransactions: number;
   /** Records that were made as old as their retention. */
   readonly agedRecords: number;

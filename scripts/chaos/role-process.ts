@@ -15,7 +15,7 @@ const READY: Readonly<Record<Role, RegExp>> = {
 
 /** Also where the machine has much else to do. */
 const READY_MS = 240_000;
-/** Before a role is started again, as whoever runs it in earnest would. */
+/** Before a role is started again, as an orchestrator would. */
 const AGAIN_AFTER_MS = 300;
 /** Last words that are kept. */
 const WORDS_MAX = 2_000;

@@ -54,7 +54,7 @@ export async function runChaos(options: ChaosOptions, say: Say): Promise<ChaosRe
   }
 }
 
-/** Rejects when somebody wants the run to end, so that nothing of it is left running. */
+/** Rejects when the operator ends the run, so that nothing of it is left running. */
 function interruption(): Promise<never> {
   return new Promise((_resolve, reject) => {
     for (const signal of ["SIGINT", "SIGTERM"] as const) {

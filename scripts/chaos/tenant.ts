@@ -162,7 +162,7 @@ export class Tenant {
     if (this.caps.length > 0) await this.#replaceCaps(room);
   }
 
-  /** Puts caps so far above what is used, or takes them away. Null: nothing was answered, or somebody else came first. */
+  /** Puts caps so far above what is used, or takes them away. Null: nothing was answered, or another client came first. */
   async #replaceCaps(
     room: { readonly team: number; readonly project: number } | null,
   ): Promise<CapOver[] | null> {
@@ -195,7 +195,7 @@ export class Tenant {
     return answer.status === 200 ? budget.parse(answer.body) : null;
   }
 
-  /** Each time at another address: one that was registered and not answered is nobody's, and not read. */
+  /** Each time at another address: one that was registered and not answered has no reader. */
   async #register(letterbox: Letterbox): Promise<Letters> {
     let url = letterbox.newUrl();
     const answer = await this.owner.do("registering a webhook", () => {

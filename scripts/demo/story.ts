@@ -20,7 +20,7 @@ const WALLET_CENTS = 10_000;
 const SENT_CENTS = 2_500;
 /** The local chain's test dollar has 6 decimals. */
 const UNITS_PER_CENT = 10_000;
-/** Somebody on the local chain. */
+/** An account on the local chain. */
 const SUPPLIER = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
 const organization = z.object({ organizationId: z.string(), teamId: z.string() });
@@ -56,7 +56,7 @@ async function setUp(stage: Stage, owner: Owner) {
     await stage.admin(
       "create-organization",
       { name: "Demo", "owner-email": email },
-      // The link that the start has printed is for whoever reads along.
+      // The link that the start has printed is for the operator who reads along.
       { flags: ["leave-set-up-open"], input: password },
     ),
   );

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { ORGANIZATION_SCOPES } from "../../src/contract/types.ts";
 
 /** Whose requests a fuzzing run makes. */
-export const CALLERS = ["nobody", "session", "organization key", "agent key"] as const;
+export const CALLERS = ["anonymous", "session", "organization key", "agent key"] as const;
 export type Caller = (typeof CALLERS)[number];
 
 /** An organization that a run may do anything to. */
@@ -53,7 +53,7 @@ export async function credentialsFor(
 }
 
 async function tokenOf(rest: Rest, owner: string, teamId: string, caller: Caller): Promise<string | null> {
-  if (caller === "nobody") return null;
+  if (caller === "anonymous") return null;
   if (caller === "session") return owner;
   if (caller === "organization key") {
     const body = {

@@ -60,7 +60,7 @@ ENDS_SESSION = {"signOut", "endOtherSessions", "confirmTotp", "stepUp", "changeP
 
 
 def address() -> str:
-    """Nobody else's: what comes without a good credential is counted by address."""
+    """An address of its own: requests without a good credential are counted by address."""
     return "10." + ".".join(str(secrets.randbelow(256)) for _ in range(3))
 
 

@@ -33,7 +33,7 @@ interface Flags {
 export function readOptions(argv: readonly string[]): FuzzOptions {
   const program = new Command("fuzz")
     .description(
-      "Sends requests by the OpenAPI document, valid and invalid ones, as nobody, as a person and with each kind of key, and holds " +
+      "Sends requests by the OpenAPI document, valid and invalid ones, anonymously, as a person and with each kind of key, and holds " +
         "every answer against the document.",
     )
     .option("--seed <n>", "this seed alone (a fixed one, and a fresh one)", wholeUpTo(SEED_MAX))

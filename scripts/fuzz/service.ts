@@ -37,7 +37,7 @@ export async function startService(dataDir: string): Promise<FuzzedService> {
     const [, baseUrl] = /REST +(\S+)\/v1/.exec(line) ?? [];
     if (baseUrl === undefined) continue;
     clearTimeout(timer);
-    // What it says later is nobody's to read, and must not fill the pipe.
+    // What it says later is not read, and must not fill the pipe.
     child.stdout.resume();
     return { baseUrl, env, stop };
   }

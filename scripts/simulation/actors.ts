@@ -1,5 +1,5 @@
 import type { Activities } from "../../activities/types.ts";
-import { RecordsBehind } from "../../src/actors/actor-unavailable.ts";
+import { StaleRecords } from "../../src/actors/actor-unavailable.ts";
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
 import {
   type AgentState,
@@ -9,7 +9,7 @@ import {
   summarize,
 } from "../../src/domain/agent/state.ts";
 import type { LedgerCommand, LedgerReply } from "../../src/domain/ledger/commands.ts";
-import { behindOf } from "../../src/domain/ledger/behind.ts";
+import { staleBackupOf } from "../../src/domain/ledger/stale-backup.ts";
 import type { Ledger } from "../../src/domain/ledger/state.ts";
 import type { SubmitResult } from "../../src/messages/agent.ts";
 import { type LedgerSubmitResult, NOTHING_KNOWN } from "../../src/messages/ledger.ts";
@@ -64,10 +64,10 @@ export class SimulatedLedger {
   }
 
   submit(commands: readonly LedgerCommand[], known = NOTHING_KNOWN): LedgerSubmitResult {
-    const behind = behindOf(this.ledger, known);
+    const stale = staleBackupOf(this.ledger, known);
     // Another process has written them, and said so, since they were read; nothing is ever from a backup.
-    if (behind === "records") throw new RecordsBehind("the records were read too early");
-    if (behind === "ledger") throw new Error("the ledger would be from a backup");
+    if (stale === "records") throw new StaleRecords("the records were read too early");
+    if (stale === "ledger") throw new Error("the ledger would be from a backup");
     const result = this.#actor.submit(commands, known);
     this.#arm();
     return result;
@@ -78,7 +78,7 @@ export class SimulatedLedger {
     this.#arm();
   }
 
-  /** The ledger goes on as it was packed, and the sweeps of the run before are nobody's. */
+  /** The ledger goes on as it was packed, and the sweeps of the run before are dropped. */
   continueAsNew(): void {
     const { domain, observer } = this.#dependencies;
     const before = this.ledger;
@@ -168,7 +168,7 @@ const shownOf = (ledger: Ledger): unknown => ({
 const DUTIES = ["window", "ledger", "record", "wallet"] as const;
 type Duty = (typeof DUTIES)[number];
 
-/** An agent's actor as workflows/agent.ts runs it: decides about the agent's life, and sees to what nobody confirms. */
+/** An agent's actor as workflows/agent.ts runs it: decides about the agent's life, and sees to what is unconfirmed. */
 export class SimulatedAgent {
   readonly #dependencies: ActorDependencies;
   readonly #onEnded: () => void;

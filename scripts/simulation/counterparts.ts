@@ -44,7 +44,7 @@ const EMPTY: RailOutcome = { status: "failed", code: "INSUFFICIENT_FUNDS", reaso
 const isCaptured = ({ fate, isReversed }: Entry): boolean =>
   fate !== "bounce" && fate !== "withheld" && !isReversed;
 
-/** A payment processor with books of its own: one effect for a transaction id, whoever calls, and how often. */
+/** A payment processor with books of its own: one effect for a transaction id, however often it is called. */
 export class Processor {
   readonly #entries = new Map<string, Entry>();
   readonly #timeline: Pick<Timeline, "now">;
@@ -146,7 +146,7 @@ export class Records {
   readonly agents = new Map<string, RecordShown & { readonly teamId: string }>();
   readonly caps = new Map<string | null, Cap>();
   readonly rules = new Map<string | null, RecordedRules>();
-  /** How far the ledger had come, as far as anybody was told. */
+  /** How far the ledger had come, as far as any process was told. */
   ledgerRevision = 0;
   /** Payments whose approval's record is pending, as people see them, with their agents. */
   readonly pending = new Map<string, string>();

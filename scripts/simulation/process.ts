@@ -99,7 +99,7 @@ export class ServiceProcess {
       workflows: this.#workflows(),
       // Who is told of payments has no part in what becomes of them.
       publisher: { publish: () => Promise.resolve(), flush: () => undefined },
-      // Nobody forges anything here.
+      // Nothing is forged here.
       proofs: { isAccepted: () => true, isResolvedAsNamed: () => true, onForged: () => undefined },
       clock: () => new Date(timeline.now),
       monotonicMs: () => timeline.now,
@@ -197,7 +197,7 @@ export class ServiceProcess {
     if (reply.changed || reply.payment.status === "expired") await this.#execute(profile, reply.payment);
   }
 
-  /** As server/handlers/agents.ts: answered once the record shows it, and nobody has a lease to send any more. */
+  /** As server/handlers/agents.ts: answered once the record shows it, and no process has a lease to send any more. */
   async setAccountStatus(profile: AgentProfile, kind: "pause" | "resume", requestId: string): Promise<void> {
     const { agentId } = profile;
     const { network, observer, records } = this.#surroundings;
@@ -254,7 +254,7 @@ export class ServiceProcess {
     observer.capsAnswered(answered);
   }
 
-  /** Rules live in the records, and the ledger hears of their version before anybody is answered. */
+  /** Rules live in the records, and the ledger hears of their version before any caller is answered. */
   async putRules(teamId: string | null, checks: RecordedRules["checks"]): Promise<void> {
     const { observer, place, records } = this.#surroundings;
     const version = await this.#call(() => {

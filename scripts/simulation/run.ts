@@ -70,7 +70,7 @@ export async function runWorld(
     for (let busy = 0; busy < BUSY_STEPS && mayGoOn(); busy += 1) await step();
     workload.pause();
     world.setWeather(true);
-    // Nobody has a lease any more that was given by the clock as it was.
+    // No process has a lease any more that was given by the clock as it was.
     const quietAt = world.timeline.now + QUIET_MS;
     while (mayGoOn() && world.timeline.now < quietAt && !isAtRest()) await step();
     world.setClockRight();

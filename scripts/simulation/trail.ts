@@ -2,7 +2,7 @@ import type { Observer } from "./audit/observer.ts";
 
 const TRAIL_ENTRIES_MAX = 30;
 
-/** Remembers the last things that were observed, as values; they become text only when somebody has to read them. */
+/** Remembers the last things that were observed, as values; they become text only when a failure prints them. */
 export class Trail {
   readonly observer: Observer;
   readonly #entries: { step: number; what: unknown[] }[] = [];

@@ -73,7 +73,7 @@ export class DurableWorkflows implements PaymentWorkflows {
     if (run.told === null) {
       await new Promise<void>((resolve) => {
         run.wake = resolve;
-        // A timer fires late where nobody works on it in time.
+        // A timer fires late where no worker is free in time.
         const lateMs = this.#random.chance(0.4) ? this.#random.between(1, TIMER_DELAY_MAX_MS) : 0;
         this.#timeline.after(Math.max(1, expiresAt - this.#timeline.now) + lateMs, resolve, true);
       });

@@ -135,7 +135,7 @@ export class World {
     return `${prefix}_${String(this.#numbered)}`;
   }
 
-  /** Whoever creates an agent opens its account, starts its actor and writes its record; false: the project is full. */
+  /** The process that creates an agent opens its account, starts its actor and writes its record; false: the project is full. */
   createAgent(policy: BudgetPolicy): boolean {
     const now = this.engineNow;
     const agentId = this.nextId("agent");

@@ -71,7 +71,7 @@ export async function verifyAuditLog(
     // First: what is recorded for the chain by now is in the file by now.
     const recorded = await recordedRoots(db);
     const anchors = await readAnchors(new AnchorFile(auditAnchorFile), seal);
-    // Before the chains are walked, too: whoever is made meanwhile has an entry by then.
+    // Before the chains are walked, too: an organization that is made meanwhile has an entry by then.
     const audited = await auditedOrganizations(db, organization ?? null);
     let checked = 0;
     const onEntry = (): void => {

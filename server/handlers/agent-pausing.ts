@@ -23,7 +23,7 @@ export const agentPausing = ({
     const command = { kind, agentId: agent._id, requestId: newUuid() } as const;
     const { reply, revision } = await ledgers.submitRecorded(agent, command);
     if (reply.kind !== "account_status") return refused(refusal("AGENT_ARCHIVED"));
-    // The record is what keeps a paused agent's key out, so the answer waits until it has come that far; somebody else may have
+    // The record is what keeps a paused agent's key out, so the answer waits until it has come that far; another caller may have
     // resumed or archived the agent since. And until all leases to send earlier decisions have expired.
     const [shown] = await Promise.all([
       following(agent, revision),

@@ -1,6 +1,6 @@
 import type { AgentLifecycle } from "../../src/domain/agent/state.ts";
 import { ok } from "../../src/domain/result.ts";
-import { narrowest } from "../../src/identity/narrowest.ts";
+import { mostSpecificScope } from "../../src/identity/most-specific-scope.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
@@ -41,8 +41,8 @@ export function agentSummaryHandlers({
   }
 
   return {
-    async summarizeAgents({ query }, { principal: { organizationId }, target: { contained } }) {
-      const scope = await narrowest(collections, organizationId, query, contained);
+    async summarizeAgents({ query }, { principal: { organizationId }, target: { bindingFilter } }) {
+      const scope = await mostSpecificScope(collections, organizationId, query, bindingFilter);
       const of = scope === null ? () => NONE : await sumsIn(scope);
       const [active, paused] = [of("active"), of("paused")];
       return ok({

@@ -7,7 +7,7 @@ import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import type { AuditNotes } from "../../src/audit/notes.ts";
 import { definedFields, type Page } from "../../src/store/lists.ts";
-import { narrowest } from "../../src/identity/narrowest.ts";
+import { mostSpecificScope } from "../../src/identity/most-specific-scope.ts";
 import { type LastPayments, lastPaymentsIn } from "./last-payments.ts";
 import { clientConfigs, KEY_PLACEHOLDER } from "../mcp/client-configs.ts";
 import { agentView } from "../../src/views/views.ts";
@@ -70,15 +70,15 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     async listAgents({ query }, { principal, target: reach }) {
       const { cursor, limit, name, state, with: more, ...containers } = query;
       const { organizationId } = principal;
-      const { contained } = reach;
-      const scope = await narrowest(collections, organizationId, containers, contained);
+      const { bindingFilter } = reach;
+      const scope = await mostSpecificScope(collections, organizationId, containers, bindingFilter);
       const request = {
         collection: collections.agents,
         list: "agents",
-        filters: { organizationId, ...containers, state, name, contained },
+        filters: { organizationId, ...containers, state, name, bindingFilter },
         ...(name === undefined
-          ? { having: scope && { ...scope, ...definedFields({ lifecycle: state }) } }
-          : { having: scope, where: named(name, state), indexed: ["name"] }),
+          ? { equals: scope && { ...scope, ...definedFields({ lifecycle: state }) } }
+          : { equals: scope, where: named(name, state), indexed: ["name"] }),
         limit,
         cursor,
       };

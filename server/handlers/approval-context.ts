@@ -31,7 +31,7 @@ export function approvalContextHandlers({
         newest(
           {
             collection: collections.shownTransactions,
-            having: { agentId, rail: rails.options },
+            equals: { agentId, rail: rails.options },
             until: createdAt,
             projection: SHOWN_TRANSACTION_FIELDS,
           },

@@ -10,7 +10,7 @@ import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import { Payments } from "../../src/payments/payments.ts";
 import type { SessionPrincipal } from "../../src/identity/principal.ts";
-import { narrowest } from "../../src/identity/narrowest.ts";
+import { mostSpecificScope } from "../../src/identity/most-specific-scope.ts";
 import { approvalView } from "../../src/views/views.ts";
 import { newUuid } from "../../src/lib/ids.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
@@ -39,14 +39,14 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     const { cursor, limit, projectId, teamId } = query;
     const agentId = agentIn(query);
     const { organizationId } = principal;
-    const { contained } = reach;
+    const { bindingFilter } = reach;
     const containers = { agentId, projectId, teamId };
-    const scope = await narrowest(collections, organizationId, containers, contained);
+    const scope = await mostSpecificScope(collections, organizationId, containers, bindingFilter);
     const page = await lists.page({
       collection: collections.approvals,
       list: "approvals",
-      filters: { organizationId, state, ...containers, contained },
-      having: scope && { ...scope, state },
+      filters: { organizationId, state, ...containers, bindingFilter },
+      equals: scope && { ...scope, state },
       limit,
       cursor,
     });

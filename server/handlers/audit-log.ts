@@ -2,7 +2,7 @@ import type { Collection, Filter } from "mongodb";
 import { type AuditDocument, chainSegment, headOf } from "../../src/store/audit-documents.ts";
 import { ok } from "../../src/domain/result.ts";
 import { EXPORTED_AT_ONCE, exportPieces } from "./export-pieces.ts";
-import { definedFields, type Having } from "../../src/store/lists.ts";
+import { definedFields, type EqualityFilter } from "../../src/store/lists.ts";
 import { auditEntryView } from "../../src/views/views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
@@ -27,7 +27,7 @@ export function auditLogHandlers({
         collection: auditLog,
         list: "audit-log",
         filters: { organizationId, ...chosen },
-        having: havingOf(organizationId, chosen),
+        equals: equalsOf(organizationId, chosen),
         since: from === undefined ? null : new Date(from),
         until: to === undefined ? null : new Date(to),
         newestBy: "at",
@@ -49,7 +49,7 @@ export function auditLogHandlers({
 }
 
 /** What entries have in common, in the order of their index. */
-const havingOf = (organizationId: string, { action, actor, resource }: Chosen): Having => ({
+const equalsOf = (organizationId: string, { action, actor, resource }: Chosen): EqualityFilter => ({
   organizationId,
   ...definedFields({ "actor.id": actor, "resource.id": resource, action }),
 });
@@ -61,7 +61,7 @@ function filterOf(organizationId: string, chosen: Chosen): Filter<AuditDocument>
     $lt: to === undefined ? undefined : new Date(to),
   });
   return {
-    ...havingOf(organizationId, chosen),
+    ...equalsOf(organizationId, chosen),
     ...(Object.keys(between).length === 0 ? {} : { at: between }),
   };
 }

@@ -28,7 +28,7 @@ export function authHandlers({ auth, clock }: HandlerDependencies): AuthHandlers
   return {
     async signIn({ body: { deviceToken: _counted, ...credentials } }, { audit, onlyUserId, userAgent }) {
       const input = { ...credentials, onlyUserId, userAgent };
-      return sessionReply(await auth.writing(audit).signIn(input, audit.concerns));
+      return sessionReply(await auth.writing(audit).signIn(input, audit.noteAffected));
     },
     async checkSetUp({ body }) {
       return (await auth.isSetUpToken(body.token)) ? ok({ body: undefined }) : refused(refusal("NOT_FOUND"));
@@ -39,7 +39,7 @@ export function authHandlers({ auth, clock }: HandlerDependencies): AuthHandlers
     async refreshSession({ body }, { audit }) {
       const refreshToken = body?.refreshToken;
       if (refreshToken === undefined) return refused(refusal("UNAUTHORIZED"));
-      return sessionReply(await auth.writing(audit).refresh({ refreshToken }, audit.concerns));
+      return sessionReply(await auth.writing(audit).refresh({ refreshToken }, audit.noteAffected));
     },
     async signOut(_input, { audit, principal }) {
       const result = await auth.writing(audit).signOut(principal);

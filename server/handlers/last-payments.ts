@@ -13,12 +13,12 @@ export type LastPayments = (agentId: string) => Promise<LastPayment | null>;
 export const lastPaymentsIn =
   ({ shownTransactions }: Pick<Collections, "shownTransactions">): LastPayments =>
   async (agentId) => {
-    const having = { agentId, rail: rails.options };
+    const equals = { agentId, rail: rails.options };
     const [last] = await newest(
-      { collection: shownTransactions, having, projection: SHOWN_TRANSACTION_FIELDS },
+      { collection: shownTransactions, equals, projection: SHOWN_TRANSACTION_FIELDS },
       1,
     );
     if (last === undefined) return null;
-    const { _id, amountCents, createdAt, merchant, rail, status } = last;
+    const { _id, amountCents, createdAt, rail, recipient: merchant, status } = last;
     return { transactionId: _id, createdAt: createdAt.toISOString(), amountCents, rail, status, merchant };
   };

@@ -25,7 +25,7 @@ export function memberHandlers({ auth, clock, lists }: HandlerDependencies): Mem
         collection: users,
         list: "members",
         filters: { organizationId },
-        having: { organizationId },
+        equals: { organizationId },
         ...query,
         cursor: query.cursor,
       });
@@ -52,7 +52,7 @@ export function memberHandlers({ auth, clock, lists }: HandlerDependencies): Mem
         collection: invites,
         list: "invites",
         filters: { organizationId },
-        having: { organizationId },
+        equals: { organizationId },
         since: openInvitesSince(clock()),
         ...query,
         cursor: query.cursor,

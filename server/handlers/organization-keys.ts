@@ -51,7 +51,7 @@ export function organizationKeyHandlers(dependencies: HandlerDependencies): Orga
         collection: collections.organizationKeys,
         list: "organization-keys",
         filters: { organizationId },
-        having: { organizationId },
+        equals: { organizationId },
         ...query,
         cursor: query.cursor,
       });

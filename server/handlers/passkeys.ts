@@ -33,7 +33,7 @@ export function passkeyHandlers({ auth, lists }: HandlerDependencies): PasskeyHa
         collection: passkeys,
         list: "passkeys",
         filters: { userId },
-        having: { userId },
+        equals: { userId },
         where: { kind: "passkey" },
         ...query,
         cursor: query.cursor,
@@ -54,7 +54,9 @@ export function passkeyHandlers({ auth, lists }: HandlerDependencies): PasskeyHa
       return ok({ body: await auth.passkeySignInOptions() });
     },
     async signInWithPasskey({ body }, { audit, userAgent }) {
-      const signedIn = await auth.writing(audit).signInWithPasskey(body.response, audit.concerns, userAgent);
+      const signedIn = await auth
+        .writing(audit)
+        .signInWithPasskey(body.response, audit.noteAffected, userAgent);
       return sessionReply(signedIn);
     },
     async stepUpOptions(_input, { principal }) {

@@ -130,7 +130,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
         collection: collections.transactions,
         list: "payments",
         filters: { agentId, status },
-        having: { agentId, ...definedFields({ status }), rail: rail.options },
+        equals: { agentId, ...definedFields({ status }), rail: rail.options },
         limit,
         cursor,
       });

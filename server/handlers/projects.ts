@@ -68,7 +68,7 @@ export function projectHandlers(dependencies: HandlerDependencies): ProjectHandl
         collection: collections.projects,
         list: "projects",
         filters: { organizationId, state, within },
-        having:
+        equals:
           within === "none" ? null : { ...projectScope(organizationId, within), ...definedFields({ state }) },
         projection: WITHOUT_RULES,
         limit,

@@ -74,7 +74,7 @@ export function sandboxHandlers(
         collection,
         list: "entries",
         filters: { organizationId },
-        having: { organizationId },
+        equals: { organizationId },
         limit,
         cursor,
       });

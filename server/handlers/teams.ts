@@ -4,7 +4,7 @@ import type { AuditedWrites } from "../../src/audit/notes.ts";
 import { WITHOUT_RULES } from "../../src/containers/containers.ts";
 import { createdOf, type NewContainer, newContainer, payloadOf } from "../../src/containers/new-container.ts";
 import { definedFields } from "../../src/store/lists.ts";
-import { narrowest } from "../../src/identity/narrowest.ts";
+import { mostSpecificScope } from "../../src/identity/most-specific-scope.ts";
 import type { Deadline } from "../../src/lib/deadline.ts";
 import type { ManagementPrincipal } from "../../src/identity/principals.ts";
 import { teamView } from "../../src/views/views.ts";
@@ -70,13 +70,13 @@ export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
 
     async listTeams({ query: { cursor, limit, projectId, state } }, { principal, target }) {
       const { organizationId } = principal;
-      const { contained } = target;
-      const scope = await narrowest(collections, organizationId, { projectId }, contained);
+      const { bindingFilter } = target;
+      const scope = await mostSpecificScope(collections, organizationId, { projectId }, bindingFilter);
       const page = await lists.page<TeamDocument>({
         collection: collections.teams,
         list: "teams",
-        filters: { organizationId, projectId, state, contained },
-        having: scope && { ...teamsIn(scope), ...definedFields({ state }) },
+        filters: { organizationId, projectId, state, bindingFilter },
+        equals: scope && { ...teamsIn(scope), ...definedFields({ state }) },
         projection: WITHOUT_RULES,
         limit,
         cursor,

@@ -6,7 +6,7 @@ import { agentIn } from "../../src/contract/primitives.ts";
 import { ok } from "../../src/domain/result.ts";
 import { type CalendarDay, CalendarDays } from "../../src/lib/calendar-days.ts";
 import { definedFields } from "../../src/store/lists.ts";
-import { narrowest } from "../../src/identity/narrowest.ts";
+import { mostSpecificScope } from "../../src/identity/most-specific-scope.ts";
 import { KeyedMutex } from "../../src/lib/keyed-mutex.ts";
 import { RANGE_DAYS } from "./transactions.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
@@ -72,10 +72,10 @@ export function transactionSummaryHandlers({
   }
 
   return {
-    async summarizeTransactions({ query }, { principal: { organizationId }, target: { contained } }) {
+    async summarizeTransactions({ query }, { principal: { organizationId }, target: { bindingFilter } }) {
       const { before, groupBy, projectId, range = "30d", status, teamId, type, tz } = query;
       const containers = { projectId, teamId, agentId: agentIn(query) };
-      const scope = await narrowest(collections, organizationId, containers, contained);
+      const scope = await mostSpecificScope(collections, organizationId, containers, bindingFilter);
       if (scope === null) return ok({ body: { days: [], nextBefore: null } });
       const match = { organizationId, ...scope, ...definedFields({ status, rail: type }) };
       const calendar = new CalendarDays(tz);

@@ -7,7 +7,7 @@ import { ok } from "../../src/domain/result.ts";
 import { csvRow } from "../../src/lib/csv.ts";
 import { EXPORTED_AT_ONCE, exportPieces } from "./export-pieces.ts";
 import { definedFields, inBatches, type Selection } from "../../src/store/lists.ts";
-import { narrowest } from "../../src/identity/narrowest.ts";
+import { mostSpecificScope } from "../../src/identity/most-specific-scope.ts";
 import { transactionView } from "../../src/views/views.ts";
 import { zonedTime } from "../../src/lib/zoned-time.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
@@ -48,18 +48,18 @@ export function transactionHandlers({
   /** What a list and an export of the same filters are of, for the same caller. */
   async function chosen(
     filters: Filters,
-    { principal: { organizationId }, target: { contained } }: Caller,
+    { principal: { organizationId }, target: { bindingFilter } }: Caller,
   ): Promise<Selection<TransactionSnapshot> & { readonly filters: object }> {
     const { projectId, range = "all", status, teamId, type } = filters;
     const containers = { projectId, teamId, agentId: agentIn(filters) };
-    const scope = await narrowest(collections, organizationId, containers, contained);
+    const scope = await mostSpecificScope(collections, organizationId, containers, bindingFilter);
     return {
       collection: collections.shownTransactions,
       projection: SHOWN_TRANSACTION_FIELDS,
       // A payment's rail never changes; a list of both is merged from the two.
-      having: scope && { ...scope, ...definedFields({ status }), rail: type ?? rails.options },
+      equals: scope && { ...scope, ...definedFields({ status }), rail: type ?? rails.options },
       since: range === "all" ? null : new Date(clock().getTime() - RANGE_DAYS[range] * DAY_MS),
-      filters: { organizationId, ...containers, range, status, type, contained },
+      filters: { organizationId, ...containers, range, status, type, bindingFilter },
     };
   }
 

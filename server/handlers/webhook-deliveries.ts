@@ -84,7 +84,7 @@ export function webhookDeliveryHandlers(dependencies: HandlerDependencies): Webh
         collection: collections.deliveries,
         list: "deliveries",
         filters: { endpointId, status },
-        having: { endpointId, ...definedFields({ status }) },
+        equals: { endpointId, ...definedFields({ status }) },
         limit,
         cursor,
       });

@@ -33,7 +33,7 @@ export function webhookHandlers(dependencies: HandlerDependencies): WebhookHandl
         collection: collections.endpoints,
         list: "webhooks",
         filters: { organizationId },
-        having: { organizationId },
+        equals: { organizationId },
         ...query,
         cursor: query.cursor,
       });

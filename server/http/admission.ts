@@ -19,7 +19,7 @@ export interface AdmissionDependencies {
 
 /**
  * The first two checks of every request under /v1 and /mcp, the credential and the limit per minute, and the rate limit headers.
- * Only here is anybody authenticated.
+ * Only here are callers authenticated.
  */
 export class Admission {
   readonly #browsers: BrowserSessions;
@@ -122,7 +122,7 @@ export class Admission {
     requests: number,
   ): Promise<Result<Requester>> {
     const { caller, principal } = requester;
-    if (caller === null) throw new Error("nobody is counted by address, once");
+    if (caller === null) throw new Error("an anonymous caller is counted by address, once");
     try {
       const status = await this.#limits.ofCaller(surface, caller, principal, requests);
       setRateLimitHeaders(response, status);

@@ -61,7 +61,7 @@ export function createApp(dependencies: AppDependencies): Express {
   app.post("/mcp", mcpEndpoint(dependencies));
   app.all("/mcp", mcpOtherMethods(dependencies));
   const unanswered = unmatched(admission);
-  // The router would answer OPTIONS by itself, and to anybody.
+  // The router would answer OPTIONS by itself, and to every caller.
   app.use((request, response, next) =>
     request.method === "OPTIONS" ? unanswered(request, response, next) : next(),
   );

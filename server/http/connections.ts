@@ -17,7 +17,7 @@ const TAKING: TakingBounds = { stalledMs: 60_000, wholeMs: 300_000 };
 /** Where the kernel doesn't say how many files a process may have open. */
 const OPEN_FILES_ASSUMED = 1_024;
 
-/** Beyond so many, connections are no help to anybody. */
+/** More connections than this help no client. */
 const CONNECTIONS_MAX = 10_000;
 
 /**

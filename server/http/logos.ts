@@ -13,7 +13,7 @@ const NAME = /^[A-Za-z0-9_-]{43}$/;
 const CACHED = "public, max-age=31536000, immutable";
 
 /**
- * Logos, for anybody with their link. The bytes come from outside: they are served as the type that they were found to have,
+ * Logos, for every client with their link. The bytes come from outside: they are served as the type that they were found to have,
  * never sniffed for another, and nothing in them can run or load anything.
  */
 export function logoRouter(logos: Logos, logger: Logger): Router {

@@ -14,7 +14,7 @@ export interface ProbeDependencies {
   readonly draining: () => boolean;
 }
 
-/** Whether the process lives, whether it is of use, and what it counts. Open to anybody who can reach the port. */
+/** Whether the process lives, whether it is of use, and what it counts. Open to every client that can reach the port. */
 export function probes({ draining, metrics, missing, showsMetrics = true }: ProbeDependencies): Router {
   const router = createRouter({ caseSensitive: true, strict: true });
   router.get("/healthz", (_request, response) => void response.json({ status: "ok" }));

@@ -35,7 +35,7 @@ interface Called {
   readonly response: Response;
 }
 
-/** What hashes a password, the most expensive thing that anybody can ask for. */
+/** What hashes a password, the most expensive work that an anonymous caller can ask for. */
 const HASHES_PASSWORDS: ReadonlySet<OperationId> = new Set([
   "signIn",
   "setUp",

@@ -56,7 +56,7 @@ const jsonSchema: z.ZodType<JsonSchema> = z.lazy(() =>
 /** A longer pattern tells a model nothing that the argument's text does not. */
 const PATTERN_CHARACTERS_MAX = 40;
 
-/** A bound that nobody comes near is said by no one who explains an argument. */
+/** A bound that no call comes near is left out of an argument's explanation. */
 const BOUND_MAX = 1e9;
 
 /** Of a longer enumeration the tool's description says what matters, and the answer which entry it is. */
@@ -82,7 +82,7 @@ function step({ items, properties }: JsonSchema, name: string): JsonSchema | nul
   return properties !== undefined && Object.hasOwn(properties, name) ? (properties[name] ?? null) : null;
 }
 
-/** A text of something that is not there would be read by nobody. */
+/** A text of a field that does not exist would never be read. */
 function expectThere(schema: JsonSchema, texts: Readonly<Record<string, string>>): void {
   const missing = Object.keys(texts).filter((path) => schemaAt(schema, path) === null);
   if (missing.length > 0) throw new Error(`there is no ${missing.join(", ")} to write of`);

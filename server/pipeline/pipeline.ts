@@ -177,7 +177,7 @@ export class Pipeline {
     const { audit } = this.#dependencies;
     const entry = audit.open(call, raw.params);
     const result = await this.#verified(call, raw, await this.#execute(call, raw, entry, deadline));
-    const recorded = audit.keep(call, raw.params, entry, result);
+    const recorded = audit.record(call, raw.params, entry, result);
     await (isWrongPassword(call.id, result) ? this.#delay(call, recorded) : recorded);
     return result;
   }
@@ -364,7 +364,7 @@ function issuesOf(error: z.ZodError | undefined, part: "query" | "body"): Valida
 /** Of a name from outside, so much is enough to find it. */
 const NAME_CHARACTERS_MAX = 100;
 
-/** A field that is not known is named by its path, as a wrong one is: whoever misspelt it finds it there. */
+/** A field that is not known is named by its path, as a wrong one is: the client finds its misspelling there. */
 function fieldsOf(issue: z.core.$ZodIssue): ValidationIssue[] {
   const pathTo = (...more: readonly string[]): string => [...issue.path.map(String), ...more].join(".");
   return issue.code === "unrecognized_keys"

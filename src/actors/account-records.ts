@@ -4,7 +4,7 @@ import type { AccountSummary } from "../domain/ledger/state.ts";
 import { realTimers, type Timers } from "../lib/timers.ts";
 
 /**
- * How far an agent's record may lag behind its ledger when nobody on this server reads it. All agents' are written at the same
+ * How far an agent's record may lag behind its ledger when no request on this server reads it. All agents' are written at the same
  * moments, so that they go together.
  */
 const TICK_MS = 500;

@@ -18,10 +18,10 @@ export class LedgerLost extends ActorUnavailable {
  * A ledger, or its records, were restored from a backup that is older than the other: nothing is decided until an operator has restored
  * the ledger, or taken the records as they are.
  */
-export class LedgerBehind extends ActorUnavailable {
-  override readonly name = "LedgerBehind";
+export class StaleLedger extends ActorUnavailable {
+  override readonly name = "StaleLedger";
 }
 
-export class RecordsBehind extends ActorUnavailable {
-  override readonly name = "RecordsBehind";
+export class StaleRecords extends ActorUnavailable {
+  override readonly name = "StaleRecords";
 }

@@ -23,7 +23,7 @@ export type Release = () => void;
 /**
  * How long a batch lingers for more commands. An update costs about as much with many commands as with one, and takes longer
  * than most callers need to be answered and to ask again: who sends at once what has come meanwhile splits the callers into
- * groups, each of which waits for the updates of the others. Nothing waits where nobody is about to come, and not for long where
+ * groups, each of which waits for the updates of the others. Nothing waits where no caller is about to come, and not for long where
  * those that were waited for did not come.
  */
 export class BatchLinger {
@@ -46,7 +46,7 @@ export class BatchLinger {
     this.#onRelease = onRelease;
   }
 
-  /** Whether anybody is counted. */
+  /** Whether any caller is counted. */
   get isEmpty(): boolean {
     return this.#expecting === 0 && this.#answering === 0;
   }

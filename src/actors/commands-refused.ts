@@ -1,8 +1,8 @@
 import type { Unavailable } from "../lib/unavailable.ts";
 import { WorkflowUpdateFailedError } from "@temporalio/client";
 import { ApplicationFailure } from "@temporalio/common";
-import { BEHIND, isRefusal, type Refusal, REFUSED } from "../messages/guards/refusals.ts";
-import { LedgerBehind, RecordsBehind } from "./actor-unavailable.ts";
+import { STALE, isRefusal, type Refusal, REFUSED } from "../messages/guards/refusals.ts";
+import { StaleLedger, StaleRecords } from "./actor-unavailable.ts";
 
 /**
  * An actor has refused a batch of commands, and decided nothing of it: its worker is older than this process and does not
@@ -25,8 +25,8 @@ export function refusalIn(error: unknown): unknown {
   if (!(error instanceof WorkflowUpdateFailedError)) return error;
   const { cause } = error;
   if (!(cause instanceof ApplicationFailure)) return error;
-  if (cause.type === BEHIND.ledger) return new LedgerBehind(cause.message, { cause: error });
-  if (cause.type === BEHIND.records) return new RecordsBehind(cause.message, { cause: error });
+  if (cause.type === STALE.ledger) return new StaleLedger(cause.message, { cause: error });
+  if (cause.type === STALE.records) return new StaleRecords(cause.message, { cause: error });
   if (cause.type !== REFUSED) return error;
   const [refusal]: readonly unknown[] = cause.details ?? [];
   return isRefusal(refusal) ? new CommandsRefused(refusal, { cause: error }) : error;

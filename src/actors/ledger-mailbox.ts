@@ -136,7 +136,7 @@ export class LedgerMailbox {
   /** Sends what waits by now of an agent (null: of all), confirmations too, and waits until the records show it. */
   async flush(agentId: string | null): Promise<void> {
     await this.#allPublished(agentId);
-    const isConcerned = () =>
+    const isUnfinished = () =>
       this.#confirmations.some((each) => agentId === null || each.agentId === agentId) ||
       (agentId === null ? this.#waiting.size : this.#waiting.sizeOf(agentId)) > 0;
     // One exchange takes as many confirmations as fit; the bound is on those that were there to begin with.
@@ -146,7 +146,7 @@ export class LedgerMailbox {
       left -= 1
     ) {
       await this.#inFlight;
-      if (!isConcerned()) break;
+      if (!isUnfinished()) break;
       if (this.#inFlight === null) this.#send();
     }
     await this.#inFlight;

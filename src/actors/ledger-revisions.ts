@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import type { LedgerRevisionRecords } from "../store/ledger-revisions.ts";
 import type { LedgerCommand } from "../domain/ledger/commands.ts";
 import type { KnownRevisions, ProjectRef, LedgerSubmitResult } from "../messages/ledger.ts";
-import { RecordsBehind } from "./actor-unavailable.ts";
+import { StaleRecords } from "./actor-unavailable.ts";
 import type { Timers } from "../lib/timers.ts";
 
 /** Projects in the cache; another one costs a read of the records. */
@@ -81,7 +81,7 @@ export class LedgerRevisions {
         return await this.#submit(project, commands, await this.#read(project.projectId));
       } catch (error) {
         // Another server may have written them, and confirmed that to the ledger, since they were read.
-        if (!(error instanceof RecordsBehind) || reads >= READS_MAX) throw error;
+        if (!(error instanceof StaleRecords) || reads >= READS_MAX) throw error;
       }
     }
   }

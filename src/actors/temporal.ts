@@ -91,7 +91,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   }
 
   /**
-   * Throws `LedgerLost` where there is none any more, `CommandsRefused` where it takes one of them not, `LedgerBehind` and `RecordsBehind`
+   * Throws `LedgerLost` where there is none any more, `CommandsRefused` where it takes one of them not, `StaleLedger` and `StaleRecords`
    * where it decides nothing by what is `known`.
    */
   submitToLedger(

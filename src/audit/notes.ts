@@ -1,8 +1,8 @@
 import type { ClientSession } from "mongodb";
 import type { AuditActor, AuditRecord } from "../domain/audit/entry.ts";
 
-/** A person's account, as far as a request that carries no credential turned out to be about one. */
-export interface ConcernedAccount {
+/** A person's account that a request without a credential is about. */
+export interface AffectedAccount {
   readonly organizationId: string;
   readonly userId: string;
   readonly name: string;
@@ -12,8 +12,8 @@ export interface ConcernedAccount {
   readonly isOriginHidden?: true;
 }
 
-/** Told whose account a sign-in or a refresh is about, before it is known whether it is good; each, where it may be several. */
-export type Concerns = (account: ConcernedAccount) => void;
+/** Takes each account that a sign-in or a refresh is about, before the credential is checked. */
+export type NoteAffected = (account: AffectedAccount) => void;
 
 /** What an entry has of a write besides its request. Never a secret. */
 export interface EntryDetails {
@@ -23,7 +23,7 @@ export interface EntryDetails {
   /** What it was done on, where the route's path does not say so: of everything that is created. */
   readonly on?: AuditRecord["resource"];
   /** Who did it, where no credential says so. */
-  readonly by?: ConcernedAccount;
+  readonly by?: AffectedAccount;
   /** How it is answered, where that is not the operation's success. */
   readonly result?: AuditRecord["result"];
 }
@@ -60,11 +60,11 @@ export interface AuditNotes extends AuditedWrites {
   /** What was changed in the end by what was begun. The last call wins. */
   change(before: unknown, after: unknown): void;
   /** Whose log it belongs to, where no credential says so. */
-  readonly concerns: Concerns;
+  readonly noteAffected: NoteAffected;
 }
 
-/** Whoever is behind an account that a sign-in names; not proved, where it was refused. */
-export const actorOfAccount = ({ name, sessionId, userId }: ConcernedAccount): AuditActor => ({
+/** The user of an account that a sign-in names; unproven where it was refused. */
+export const actorOfAccount = ({ name, sessionId, userId }: AffectedAccount): AuditActor => ({
   type: "user",
   id: userId,
   ...(sessionId === undefined ? {} : { sessionId }),

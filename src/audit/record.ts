@@ -7,7 +7,7 @@ import type { Reply } from "../../server/handlers/types.ts";
 import type { Requester } from "../limits/limits.ts";
 import type { Surface } from "../limits/plans.ts";
 import type { Principal } from "../identity/principals.ts";
-import { actorOfAccount, type ConcernedAccount } from "./notes.ts";
+import { actorOfAccount, type AffectedAccount } from "./notes.ts";
 import { resourceOf } from "./resource.ts";
 
 /** A request for an operation, wherever it came in. */
@@ -21,8 +21,8 @@ export interface Call {
   readonly userAgent?: string | null;
 }
 
-/** Whose log an entry goes into, and who did it. */
-export interface Doer {
+/** Whose log an entry goes into, and under whose name. */
+export interface AuditPrincipal {
   readonly organizationId: string;
   readonly actor: AuditActor;
   /** The request's origin is not shown to its organization. */
@@ -31,7 +31,7 @@ export interface Doer {
 
 /** What a call's entry has besides the call itself. */
 export interface AuditFacts extends Pick<AuditRecord, "entryKey" | "at" | "result"> {
-  readonly doer: Doer;
+  readonly principal: AuditPrincipal;
   /** What a handler said that it was done on; null: what the route's path says. */
   readonly on: AuditRecord["resource"] | null;
   /** The body of a success; null where there is none, or not yet. */
@@ -43,8 +43,8 @@ export interface AuditFacts extends Pick<AuditRecord, "entryKey" | "at" | "resul
 /** The record of a call, before it has its place in the chain. */
 export function recordOf(call: Call, params: unknown, facts: AuditFacts): AuditRecord {
   const operation: Operation = operations[call.id];
-  const { after, answered, at, before, doer, entryKey, on, result } = facts;
-  const { actor, isOriginHidden, organizationId } = doer;
+  const { after, answered, at, before, entryKey, on, principal, result } = facts;
+  const { actor, isOriginHidden, organizationId } = principal;
   const path = operation.http?.path ?? pathOfRestOperation(call.id);
   const userId = actor.type === "user" ? actor.id : null;
   return {
@@ -89,24 +89,24 @@ function originOf({ requester, surface }: Call, { http, tool }: Operation): Audi
   return { address: requester.address, surface, via: surface === "mcp" ? (tool?.name ?? route) : route };
 }
 
-/** None: nobody's that is known, such as a sign-in with an e-mail that nobody has. Several: one with an e-mail that has several accounts. */
-export function doersOf(
+/** None where no account is known, as of a sign-in with an unknown e-mail. Several where the e-mail has several accounts. */
+export function auditPrincipalsOf(
   { id, requester: { principal } }: Call,
-  accounts: readonly ConcernedAccount[],
+  accounts: readonly AffectedAccount[],
   result: Result<Reply<unknown>>,
-): readonly Doer[] {
-  if (principal !== null) return [doerBehind(principal)];
-  if (result.ok && answersSession(id)) return whoeverSignedIn(result.value);
-  return accounts.map(doerOfAccount);
+): readonly AuditPrincipal[] {
+  if (principal !== null) return [auditPrincipalOf(principal)];
+  if (result.ok && answersSession(id)) return sessionPrincipals(result.value);
+  return accounts.map(auditPrincipalOfAccount);
 }
 
-export const doerOfAccount = (account: ConcernedAccount): Doer => ({
+export const auditPrincipalOfAccount = (account: AffectedAccount): AuditPrincipal => ({
   organizationId: account.organizationId,
   actor: actorOfAccount(account),
   ...(account.isOriginHidden === true ? { isOriginHidden: true as const } : {}),
 });
 
-export function doerBehind(principal: Principal): Doer {
+export function auditPrincipalOf(principal: Principal): AuditPrincipal {
   switch (principal.type) {
     case "session": {
       const { name, organizationId, sessionId, userId } = principal;
@@ -124,6 +124,6 @@ export function doerBehind(principal: Principal): Doer {
   }
 }
 
-/** From the answer to whatever begins or goes on with a session. */
-const whoeverSignedIn = ({ session }: Reply<unknown>): readonly Doer[] =>
-  session === undefined ? [] : [doerOfAccount(session.of)];
+/** From the answer to a call that begins a session or refreshes it. */
+const sessionPrincipals = ({ session }: Reply<unknown>): readonly AuditPrincipal[] =>
+  session === undefined ? [] : [auditPrincipalOfAccount(session.of)];

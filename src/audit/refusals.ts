@@ -28,7 +28,7 @@ export interface RefusalsOptions {
   readonly windowsMax?: number;
 }
 
-/** Who asks: whoever shows no credential, people about accounts and rights, people about all else, keys. */
+/** Who asks: anonymous callers, people about accounts and rights, people about all else, keys. */
 type Group = "strangers" | "accounts" | "people" | "keys";
 
 /** A counter of refusals. */
@@ -54,7 +54,7 @@ interface Window {
 }
 
 /**
- * Keeps refusals in the audit log so that nobody can fill it with them: of those that are alike (who, from where, what, on what,
+ * Keeps refusals in the audit log so that no caller can fill it with them: of those that are alike (who, from where, what, on what,
  * why) the first of a minute at once, and how many followed in one more entry when the minute is over. All processes append the
  * first under one key, so that it is there once; each has a count of its own. A process that is killed loses its counts of the
  * running minute, and never a first one.
@@ -80,7 +80,7 @@ export class Refusals {
   }
 
   /** Done when it is in the log, or counted behind one that is. Throws when that fails. */
-  async keep(record: AuditRecord): Promise<void> {
+  async record(record: AuditRecord): Promise<void> {
     const minute = Math.floor(record.at / MINUTE_MS);
     this.#endWhere((window) => window.minute !== minute);
     const counter = this.#counterFor(record, minute);

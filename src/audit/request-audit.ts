@@ -4,12 +4,19 @@ import type { Transaction } from "../store/transactions.ts";
 import {
   type AuditedTransaction,
   type AuditNotes,
-  type ConcernedAccount,
-  type Concerns,
+  type AffectedAccount,
+  type NoteAffected,
   type EntryDetails,
 } from "./notes.ts";
 import type { AuditOutbox } from "./outbox.ts";
-import { type Call, type Doer, doerBehind, doerOfAccount, recordOf, successStatusOf } from "./record.ts";
+import {
+  type Call,
+  type AuditPrincipal,
+  auditPrincipalOf,
+  auditPrincipalOfAccount,
+  recordOf,
+  successStatusOf,
+} from "./record.ts";
 
 export interface RequestAuditDependencies {
   readonly outbox: AuditOutbox;
@@ -27,7 +34,7 @@ export class RequestAudit implements AuditNotes {
   readonly #call: Call;
   readonly #params: unknown;
   readonly #entryKey = newId("req");
-  readonly accounts: ConcernedAccount[] = [];
+  readonly accounts: AffectedAccount[] = [];
   /** In a transaction whose outcome may be unknown. */
   attempted: AuditRecord | null = null;
   /** The same once it is committed: what is appended, whatever is answered. */
@@ -72,7 +79,7 @@ export class RequestAudit implements AuditNotes {
     this.changed = { before, after };
   }
 
-  readonly concerns: Concerns = (account) => {
+  readonly noteAffected: NoteAffected = (account) => {
     this.accounts.push(account);
   };
 
@@ -93,7 +100,7 @@ export class RequestAudit implements AuditNotes {
       entryKey: this.#entryKey,
       at: this.#dependencies.clock().getTime(),
       result: result ?? usual,
-      doer: this.#doer(by),
+      principal: this.#principal(by),
       on: on ?? null,
       answered: null,
       before,
@@ -101,10 +108,10 @@ export class RequestAudit implements AuditNotes {
     });
   }
 
-  #doer(by: ConcernedAccount | undefined): Doer {
+  #principal(by: AffectedAccount | undefined): AuditPrincipal {
     const { principal } = this.#call.requester;
-    if (principal !== null) return doerBehind(principal);
-    if (by === undefined) throw new Error("a write of nobody's");
-    return doerOfAccount(by);
+    if (principal !== null) return auditPrincipalOf(principal);
+    if (by === undefined) throw new Error("a write without a principal");
+    return auditPrincipalOfAccount(by);
   }
 }

@@ -40,7 +40,7 @@ export function resourceOf(path: HttpBinding["path"] | null, named: Named): Audi
 }
 
 function nounOf(collection: string, member: string, path: string): string {
-  // A passkey's own routes name it; all others under it are about whoever signs in.
+  // A passkey's own routes name it; all others under it are about the user who signs in.
   if (collection === "auth" && path.includes("/:id")) return singular(member);
   return NOUNS[collection] ?? singular(collection);
 }

@@ -4,14 +4,14 @@ import { type ErrorCode, type Refusal, statusOf } from "../domain/errors.ts";
 import type { Result } from "../domain/result.ts";
 import type { Reply } from "../../server/handlers/types.ts";
 import { newId } from "../lib/ids.ts";
-import { type Call, doersOf, leavesEntry, recordOf, successStatusOf } from "./record.ts";
+import { type Call, auditPrincipalsOf, leavesEntry, recordOf, successStatusOf } from "./record.ts";
 import type { Refusals } from "./refusals.ts";
 import { RequestAudit, type RequestAuditDependencies } from "./request-audit.ts";
 
 export type { Call } from "./record.ts";
 
 /**
- * Refusals that leave no entry: they say only that there was too much of something, and an entry for each would let anybody
+ * Refusals that leave no entry: they say only that there was too much of something, and an entry for each would let any caller
  * who may write at all write without end.
  */
 const UNLOGGED: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["RATE_LIMITED"]);
@@ -41,7 +41,7 @@ export class AuditTrail {
    * Records the outcome of a call, and resolves when its entry is durable: no response is sent before. Throws when that fails.
    * What only reads, and what belongs to no organization that is known, leaves no entry.
    */
-  async keep(
+  async record(
     call: Call,
     params: unknown,
     audit: RequestAudit,
@@ -57,7 +57,7 @@ export class AuditTrail {
 
   /** The same for what was refused before anything of it was read. */
   async recordRefusal(call: Call, params: unknown, refusal: Refusal): Promise<void> {
-    await this.keep(call, params, this.open(call, params), { ok: false, refusal });
+    await this.record(call, params, this.open(call, params), { ok: false, refusal });
   }
 
   /**
@@ -83,12 +83,12 @@ export class AuditTrail {
     const { clock, log, refusals } = this.#dependencies;
     const status = result.ok ? (result.value.status ?? successStatusOf(call.id)) : statusOf(result.refusal);
     const { after, before } = audit.changeBehind(status);
-    const records = doersOf(call, audit.accounts, result).map((doer) =>
+    const records = auditPrincipalsOf(call, audit.accounts, result).map((principal) =>
       recordOf(call, params, {
         entryKey: audit.begun?.entryKey ?? newId("req"),
         at: clock().getTime(),
         result: { status, code: result.ok ? null : result.refusal.code },
-        doer,
+        principal,
         on: null,
         answered: result.ok ? result.value.body : null,
         before,
@@ -96,7 +96,7 @@ export class AuditTrail {
       }),
     );
     await Promise.all(
-      records.map((record) => (isPlainRefusal(record) ? refusals.keep(record) : log.append(record))),
+      records.map((record) => (isPlainRefusal(record) ? refusals.record(record) : log.append(record))),
     );
   }
 }

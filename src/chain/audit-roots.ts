@@ -8,7 +8,7 @@ import { type ChainOutbox, type ChainTransactionDocument, isTransaction, type Re
 /** What begins the data of a transaction that carries a root, so that it is found among others of the same key. */
 const TAG = toHex("audit-log/1:");
 
-/** The transaction that a root is in: what somebody needs to find it on the chain. */
+/** The transaction that a root is in: what a verifier needs to find it on the chain. */
 export interface RootTransaction {
   /** CAIP-2, `eip155:<chain id>`. */
   readonly chain: string;

@@ -15,7 +15,7 @@ export interface ChainConfig {
   readonly factory: Address;
   /** Blocks that a transaction must be in or under before it counts; 1: it is in the newest. */
   readonly confirmations: number;
-  /** The poll interval while somebody waits for a block. */
+  /** The poll interval while a caller waits for a block. */
   readonly pollMs: number;
   /** Null: as the chain suggests. On a local chain they are fixed, so that what was signed stays good on a fresh one. */
   readonly fixedFees: Fees | null;

@@ -43,14 +43,14 @@ export class DepositCursors {
     }
   }
 
-  /** Moves it on, unless somebody else has moved it. */
+  /** Moves it on, unless another process has moved it. */
   async advance(from: DepositCursor, to: Checkpoint): Promise<void> {
     const { block, checkpoints, hash } = from;
     const before = hash === null ? checkpoints : [...checkpoints, { block, hash }];
     await this.#move(from, to, thinned(before, to.block));
   }
 
-  /** Sets it back to one of its checkpoints, or to its beginning (null), unless somebody else has moved it. */
+  /** Sets it back to one of its checkpoints, or to its beginning (null), unless another process has moved it. */
   async goBack(from: DepositCursor, to: Checkpoint | null): Promise<void> {
     const { beganAt, checkpoints } = from;
     const target = to ?? { block: beganAt, hash: null };

@@ -31,9 +31,9 @@ export class FeeRaising {
   async raise(missing: readonly RecordedTransaction[]): Promise<readonly RecordedTransaction[]> {
     const { clock, config, raiseAfterMs, rpc } = this.#dependencies;
     const nowMs = clock().getTime();
-    const isLate = ({ lost, signings }: RecordedTransaction): boolean => {
+    const isLate = ({ replacedBy, signings }: RecordedTransaction): boolean => {
       const signedAt = signings.at(-1)?.at;
-      return lost === null && signedAt !== undefined && !isRecent(signedAt, nowMs, raiseAfterMs);
+      return replacedBy === null && signedAt !== undefined && !isRecent(signedAt, nowMs, raiseAfterMs);
     };
     // Fixed fees are a local chain's, where the base fee is lowered instead.
     if (config.fixedFees !== null || !missing.some(isLate)) return missing;

@@ -1,6 +1,6 @@
 import type { Fees } from "./config.ts";
 
-/** What the chain asks for a unit of gas, in wei: what it burns, and what it suggests to add for whoever mines. */
+/** What the chain asks for a unit of gas, in wei: what it burns, and what it suggests to add for the miner. */
 export interface GasPrice {
   readonly baseFeePerGas: bigint;
   readonly tipPerGas: bigint;

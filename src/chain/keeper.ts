@@ -6,7 +6,7 @@ import { type ChainOutbox, isTransaction, type RecordedTransaction } from "./out
 import type { Signing } from "./recorded.ts";
 import type { ChainWatchers } from "./repairs.ts";
 import type { ChainRpc } from "./rpc.ts";
-import type { TakenNonces } from "./taken-nonces.ts";
+import type { ForeignNonces } from "./foreign-nonces.ts";
 
 /** Transactions that are sent again in one round at the most; they go lowest nonce first. */
 const RESENT_PER_ROUND_MAX = 200;
@@ -24,12 +24,12 @@ const RESENDING_MAX_MS = 10_000;
 export interface KeeperDependencies extends ChainWatchers {
   readonly rpc: ChainRpc;
   readonly outbox: ChainOutbox;
-  readonly taken: Pick<TakenNonces, "look">;
+  readonly foreignNonces: Pick<ForeignNonces, "look">;
   readonly raising: Pick<FeeRaising, "raise">;
   readonly from: Address;
   /** The interval of rounds. */
   readonly everyMs: number;
-  /** What is younger is on its way by whoever recorded it. */
+  /** A younger transaction is still being sent by the process that recorded it. */
   readonly resendAfterMs: number;
   readonly clock: () => Date;
   /** Called in every round; on a test chain: what it needs besides. */
@@ -88,7 +88,7 @@ export class Keeper {
       unwedge,
     } = this.#dependencies;
     await rpc.check();
-    // First: what a local chain needs may itself be lost.
+    // First: what a local chain needs may itself have been replaced.
     await this.#findReplaced();
     await onEveryRound();
     const mined = await rpc.nonceAt(from, "latest");
@@ -110,21 +110,21 @@ export class Keeper {
   }
 
   async #findReplaced(): Promise<void> {
-    const { onWarning, taken } = this.#dependencies;
+    const { onWarning, foreignNonces } = this.#dependencies;
     // What can be found out of nonces that are gone must not keep the others from being sent.
-    await taken
+    await foreignNonces
       .look()
       .catch((error: unknown) => onWarning("used nonces could not be checked", errorOf(error)));
   }
 
-  /** Somebody else's transactions had these nonces when they were passed over, and the chain has lost them since. */
+  /** Foreign transactions had these nonces when they were passed over, and the chain has lost them since. */
   async #fill(from: number, upTo: number): Promise<void> {
     const { onRepair, onWarning, outbox, rpc } = this.#dependencies;
     for (let nonce = from; nonce < Math.min(upTo, from + FILLED_PER_ROUND_MAX); nonce += 1) {
-      const filler = await outbox.fill(nonce);
-      if (filler === null || !isTransaction(filler)) return;
+      const noop = await outbox.recordNoop(nonce);
+      if (noop === null || !isTransaction(noop)) return;
       onRepair("nonce_filled", 1);
-      await rpc.send(filler.raw);
+      await rpc.send(noop.raw);
       onWarning("a missing nonce is filled with a transaction that does nothing", { nonce });
     }
   }
@@ -150,19 +150,22 @@ export class Keeper {
     return sent;
   }
 
-  /** What is sent under its nonce: of what was lost nothing any more, but those behind it wait for the nonce. */
+  /** What is sent under its nonce. A replaced transaction is not sent again, but those behind it wait for the nonce. */
   async #sentFor(transaction: RecordedTransaction): Promise<Pick<Signing, "raw">> {
-    if (transaction.lost === null) return transaction;
-    if (transaction.filler !== null) return transaction.filler;
+    if (transaction.replacedBy === null) return transaction;
+    if (transaction.noop !== null) return transaction.noop;
     const { onRepair, onWarning, outbox } = this.#dependencies;
-    const filler = await outbox.fillLost(transaction);
+    const noop = await outbox.noopFor(transaction);
     onRepair("nonce_filled", 1);
     const { nonce, purpose } = transaction;
-    onWarning("a lost nonce is missing again, and filled with a transaction that does nothing", {
-      nonce,
-      purpose,
-    });
-    return filler;
+    onWarning(
+      "the nonce of a replaced transaction is missing again, and filled with a transaction that does nothing",
+      {
+        nonce,
+        purpose,
+      },
+    );
+    return noop;
   }
 
   async #run(): Promise<void> {

@@ -28,7 +28,7 @@ export class NextNonce {
   /**
    * One more than the highest that is recorded; but never one that the chain had used when this process first queried it, as it
    * has where the records are of an earlier time (a restored backup), nor one that is known to be used in a final block, as it is
-   * where somebody else sends by the same key.
+   * where a foreign sender uses the same key.
    */
   async next(): Promise<number> {
     this.#next ??= await this.#find();
@@ -55,7 +55,7 @@ export class NextNonce {
     return lowest;
   }
 
-  /** Below this nonce all are in final blocks, whoever used them: none of those is given out. */
+  /** Below this nonce all are in final blocks, whichever sender used them: none of those is given out. */
   isFinalBelow(nonce: number): void {
     this.#finalBelow = nonce;
   }

@@ -10,7 +10,7 @@ import {
   type ChainTransactionDocument,
   type Entry,
   isTransaction,
-  type Loss,
+  type Replacement,
   noTransaction,
   retryPurpose,
   type Recorded,
@@ -68,7 +68,7 @@ export class ChainOutbox {
 
   constructor(dependencies: OutboxDependencies) {
     this.#dependencies = dependencies;
-    // What a fallen primary alone had recorded may be signed otherwise after it; nobody may have read it and sent it.
+    // What a fallen primary alone had recorded may be signed otherwise after it; no process may have read it and sent it.
     const options = { readConcern: { level: "majority" } } as const;
     this.#collection = dependencies.db.collection(COLLECTIONS.chainTransactions, options);
     this.#chain = caip2Of(dependencies.config.chainId);
@@ -93,9 +93,9 @@ export class ChainOutbox {
   }
 
   /**
-   * Records entries in their order, each once: one whose purpose was decided before, by anybody, keeps that decision.
+   * Records entries in their order, each once: one whose purpose was decided before, by any process, keeps that decision.
    * Answers each purpose's decision, and none for what is not wanted any more. In turns, so that entries of one call get nonces
-   * that follow each other, unless another process comes between. `behind the first`: if somebody else has decided the first one, the others are left.
+   * that follow each other, unless another process comes between. `behind the first`: if another process has decided the first one, the others are left.
    */
   record(
     entries: readonly Entry[],
@@ -146,13 +146,18 @@ export class ChainOutbox {
 
   /**
    * Signs the same call under the same nonce for a higher fee, and remembers that for good: only then may it be sent. Null
-   * where somebody else was first, or where it was found lost meanwhile.
+   * where another process was first, or where it was found replaced meanwhile.
    */
   async raise(transaction: RecordedTransaction, fees: Fees): Promise<RecordedTransaction | null> {
     const { nonce, purpose, signings } = transaction;
     const signing = await this.#signing.again(transaction, fees);
     const { hash, raw } = signing;
-    const asRead = { _id: this.#id(purpose), nonce, lost: null, raised: { $size: signings.length - 1 } };
+    const asRead = {
+      _id: this.#id(purpose),
+      nonce,
+      replacedBy: null,
+      raised: { $size: signings.length - 1 },
+    };
     const all = [...signings, signing];
     // Signings are only ever added, so as many as were read are those that were read.
     const { matchedCount } = await this.#collection.updateOne(asRead, { $set: { raised: all.slice(1) } });
@@ -160,19 +165,19 @@ export class ChainOutbox {
   }
 
   /** Records what has a transaction's nonce for good, once. Nothing is proven where more was signed under the nonce than the proof knew of. */
-  async markLost(
+  async markReplaced(
     { nonce, purpose, signings }: RecordedTransaction,
-    loss: Loss,
+    replacement: Replacement,
   ): Promise<"marked" | "known before" | "not proven"> {
     const _id = this.#id(purpose);
-    const asRead = { _id, nonce, lost: null, raised: { $size: signings.length - 1 } };
-    const { matchedCount } = await this.#collection.updateOne(asRead, { $set: { lost: loss } });
+    const asRead = { _id, nonce, replacedBy: null, raised: { $size: signings.length - 1 } };
+    const { matchedCount } = await this.#collection.updateOne(asRead, { $set: { replacedBy: replacement } });
     if (matchedCount > 0) return "marked";
     const now = await this.#collection.findOne({ _id, nonce });
-    return now === null || now.lost === null ? "not proven" : "known before";
+    return now === null || now.replacedBy === null ? "not proven" : "known before";
   }
 
-  /** Records the call of a lost transaction under another nonce: once, whoever does it and however often. */
+  /** Records the call of a replaced transaction under another nonce: once, by whichever process and however often. */
   async repeat(transaction: RecordedTransaction): Promise<Recorded> {
     const { amountCents, limitVersion, wallet } = transaction;
     const purpose = retryPurpose(transaction);
@@ -190,10 +195,10 @@ export class ChainOutbox {
     return recorded;
   }
 
-  /** The decision under a purpose, as it was repeated last where it was lost; null: there is none. */
+  /** The decision under a purpose, as it was repeated last where it was replaced; null: there is none. */
   async newest(purpose: string): Promise<Recorded | null> {
     let found = (await this.find([purpose])).get(purpose) ?? null;
-    while (found !== null && isTransaction(found) && found.lost !== null) {
+    while (found !== null && isTransaction(found) && found.replacedBy !== null) {
       const again = retryPurpose(found);
       const repeated = (await this.find([again])).get(again);
       if (repeated === undefined) return found;
@@ -206,9 +211,9 @@ export class ChainOutbox {
    * Takes a nonce under which nothing is recorded for a transaction that does nothing, since all behind it wait for it. Null
    * where it is taken by now.
    */
-  async fill(nonce: number): Promise<Recorded | null> {
+  async recordNoop(nonce: number): Promise<Recorded | null> {
     const fees = await this.#dependencies.rpc.fees();
-    const [document] = await this.#signing.documents([this.#signing.fillerCall(nonce)], fees, nonce);
+    const [document] = await this.#signing.documents([this.#signing.noopCall(nonce)], fees, nonce);
     if (document === undefined) return null;
     try {
       await this.#collection.insertOne(document);
@@ -220,19 +225,19 @@ export class ChainOutbox {
   }
 
   /**
-   * What is sent under a lost transaction's nonce where the chain has lost the other one again: a transaction that does nothing, decided once.
-   * What was lost may have been sent again under a later nonce since, or be over without it, so it is not sent itself any more.
+   * What is sent under a replaced transaction's nonce where the chain has lost the other one again: a transaction that does nothing,
+   * decided once. The replaced call may have been sent again under a later nonce since, or be over without it, so it is not sent itself any more.
    */
-  async fillLost({ nonce, purpose }: RecordedTransaction): Promise<Signing> {
-    const filler = await this.#signing.filler(nonce, await this.#dependencies.rpc.fees());
+  async noopFor({ nonce, purpose }: RecordedTransaction): Promise<Signing> {
+    const noop = await this.#signing.noop(nonce, await this.#dependencies.rpc.fees());
     const _id = this.#id(purpose);
-    const isLost = { _id, nonce, lost: { $ne: null }, filler: { $exists: false } };
-    const { matchedCount } = await this.#collection.updateOne(isLost, { $set: { filler } });
-    if (matchedCount > 0) return filler;
+    const isReplaced = { _id, nonce, replacedBy: { $ne: null }, noop: { $exists: false } };
+    const { matchedCount } = await this.#collection.updateOne(isReplaced, { $set: { noop } });
+    if (matchedCount > 0) return noop;
     const known = (await this.find([purpose])).get(purpose);
-    if (known === undefined || !isTransaction(known) || known.filler === null)
-      throw new Error(`${purpose} is not lost`);
-    return known.filler;
+    if (known === undefined || !isTransaction(known) || known.noop === null)
+      throw new Error(`${purpose} was not replaced`);
+    return known.noop;
   }
 
   /** What transactions from a nonce on take out of each of these wallets, and bring to it, in cents. */

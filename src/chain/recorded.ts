@@ -8,9 +8,9 @@ interface SigningDocument {
   at: Date;
 }
 
-/** What has a nonce for good: a final transaction of the same key that is none of those recorded under it. */
-export interface Loss {
-  readonly by: string;
+/** The transaction that has a nonce for good: a final one of the same key that is none of those recorded under it. */
+export interface Replacement {
+  readonly hash: string;
   readonly blockNumber: number;
   readonly at: Date;
 }
@@ -28,7 +28,7 @@ export interface Signing {
  * was mined is not kept: the chain says so, as of now.
  */
 export interface ChainTransactionDocument extends Document {
-  /** `eip155:1/spend/txn_…/1`: the purpose is unique, so what is decided once is decided for everybody. */
+  /** `eip155:1/spend/txn_…/1`: the purpose is unique, so what is decided once is decided for all processes. */
   _id: string;
   chain: string;
   from: string;
@@ -39,10 +39,10 @@ export interface ChainTransactionDocument extends Document {
   /** The same under the same nonce, signed again for a higher fee, oldest first: any one of them all may be mined. */
   raised: SigningDocument[];
   /** Null: as far as is known, one of them may be mined. */
-  lost: Loss | null;
-  /** Of a lost one: what is sent under its nonce where the chain has none again. It does nothing; not there until it was needed. */
-  filler?: SigningDocument;
-  /** Whether whoever sees it lost records it under another nonce; else that is left to its caller. */
+  replacedBy: Replacement | null;
+  /** Of a replaced one: what is sent under its nonce where the chain has none again. It does nothing; missing until it was needed. */
+  noop?: SigningDocument;
+  /** Whether the process that finds it replaced records it under another nonce; else that is left to its caller. */
   isRepeated: boolean;
   /** The wallet that it spends from or changes. */
   wallet: string | null;
@@ -93,10 +93,10 @@ export type Recorded =
       readonly raw: Hex;
       /** All that was ever signed under its nonce, oldest first. */
       readonly signings: readonly Signing[];
-      /** That none of them is ever mined, once that is proven. */
-      readonly lost: Loss | null;
-      /** What is sent in a lost one's place, once that was needed. */
-      readonly filler: Signing | null;
+      /** What was mined instead of them, once that is proven: none of them ever is. */
+      readonly replacedBy: Replacement | null;
+      /** What is sent in a replaced one's place, once that was needed. */
+      readonly noop: Signing | null;
       readonly isRepeated: boolean;
       readonly limitVersion: number | null;
       readonly amountCents: number;
@@ -117,7 +117,7 @@ export const noTransaction = () => ({
   hash: null,
   raw: null,
   raised: [],
-  lost: null,
+  replacedBy: null,
   isRepeated: false,
   amountCents: 0,
   limitVersion: null,
@@ -125,15 +125,15 @@ export const noTransaction = () => ({
 
 /** A decision as its document has it, under its purpose. Throws where the document is neither kind of decision. */
 export function recordedOf(purpose: string, document: ChainTransactionDocument): Recorded {
-  const { amountCents, createdAt, hash, isRepeated, limitVersion, lost, nonce, raw, refusal, wallet } =
+  const { amountCents, createdAt, hash, isRepeated, limitVersion, nonce, raw, refusal, replacedBy, wallet } =
     document;
-  const filler = document.filler === undefined ? null : signingOf(document.filler);
+  const noop = document.noop === undefined ? null : signingOf(document.noop);
   if (refusal !== null) return { kind: "refusal", purpose, refusal };
   if (nonce === null || hash === null || raw === null) throw new Error(`${document._id} is no transaction`);
   const signings = [{ hash, raw, at: createdAt }, ...document.raised].map(signingOf);
   const newest = signings.at(-1);
   if (newest === undefined) throw new Error(`${document._id} was never signed`);
-  const about = { limitVersion, amountCents, wallet, createdAt, lost, filler, isRepeated };
+  const about = { limitVersion, amountCents, wallet, createdAt, replacedBy, noop, isRepeated };
   return { kind: "transaction", purpose, nonce, hash: newest.hash, raw: newest.raw, signings, ...about };
 }
 
@@ -149,6 +149,6 @@ export const isTransaction = (recorded: Recorded): recorded is RecordedTransacti
 
 const AGAIN = /^again\/\d+\//;
 
-/** The purpose under which a call is recorded again whose nonce was lost: unique for that nonce. */
+/** The purpose under which a call is recorded again that was replaced: unique for that nonce. */
 export const retryPurpose = ({ nonce, purpose }: Pick<RecordedTransaction, "nonce" | "purpose">): string =>
   `again/${String(nonce)}/${purpose.replace(AGAIN, "")}`;

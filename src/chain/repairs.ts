@@ -7,7 +7,7 @@ export type ChainRepair =
   /** More would have to be offered than is allowed, so it waits; counted at each look. */
   | "fee_bounded"
   /** Another transaction was proven to have its nonce for good. */
-  | "nonce_taken"
+  | "foreign_nonce"
   /** Its nonce is used for good, and the chain does not say by what. */
   | "nonce_unexplained"
   /** A nonce that was passed over was filled with a transaction that does nothing. */

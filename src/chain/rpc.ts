@@ -34,7 +34,7 @@ export class ChainUnreachable extends PlainError implements Unavailable {
   readonly isUnavailable = true;
 }
 
-/** Somebody else's chain answers under the configured address. */
+/** Another chain answers under the configured address. */
 export class WrongChain extends PlainError implements Unavailable {
   override readonly name = "WrongChain";
   readonly isUnavailable = true;
@@ -54,7 +54,7 @@ export interface Receipt {
 }
 
 /** Which transaction of an account a block has under a nonce. */
-export interface NonceUser {
+export interface MinedTransaction {
   readonly hash: Hash;
   readonly blockNumber: bigint;
 }
@@ -164,7 +164,7 @@ export class ChainRpc {
    * Which transaction of an account a block has under a nonce; null: none, or the chain no longer says what was in that
    * block.
    */
-  async takerIn(blockNumber: bigint, address: Address, nonce: number): Promise<NonceUser | null> {
+  async minedIn(blockNumber: bigint, address: Address, nonce: number): Promise<MinedTransaction | null> {
     const block = await this.answer(this.client.getBlock({ blockNumber, includeTransactions: true }));
     if (block.number !== blockNumber) throw new ChainUnreachable("the chain answered another question");
     const found = block.transactions.find(
@@ -177,7 +177,7 @@ export class ChainRpc {
   async receipt(hash: Hash): Promise<Receipt | null> {
     try {
       const found = await withTimeout(CALL_MS, this.client.getTransactionReceipt({ hash }));
-      // Somebody between who has mixed up answers must not make one payment's end another's.
+      // A proxy that has mixed up answers must not make one payment's end another's.
       if (found.transactionHash !== hash) throw new ChainUnreachable("the chain answered another question");
       const { blockNumber, logs, status } = found;
       return { succeeded: status === "success", blockNumber, logs, hash };

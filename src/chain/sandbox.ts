@@ -13,7 +13,7 @@ export const SANDBOX_TOKEN_DECIMALS = 6;
 
 /**
  * The demo owner of every wallet on the local chain: the first account of the well-known test mnemonic ("test test … junk"),
- * whose key everybody knows. So the tour needs no key, and whoever tries the service can withdraw.
+ * whose key is public. So the tour needs no key, and its user can withdraw.
  */
 export const DEMO_OWNER: Address = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266";
 
@@ -38,7 +38,7 @@ export class ChainSandbox {
     this.#dependencies = dependencies;
   }
 
-  /** Gives the service's key gas. The balance is set, not sent: nobody else's key is needed. */
+  /** Gives the service's key gas. The balance is set, not sent: no other key is needed. */
   async giveGas(): Promise<void> {
     const { config, signer } = this.#dependencies;
     await rpcCall(config.rpcUrl, "anvil_setBalance", [signer.address, numberToHex(GAS_MONEY)]);
@@ -46,7 +46,7 @@ export class ChainSandbox {
 
   /**
    * Makes the local chain mine again. anvil can hold transactions back for good that reached it in another order than that of
-   * their nonces, and accepts them again only when its pool was emptied. And somebody may have driven its base fee above our
+   * their nonces, and accepts them again only when its pool was emptied. And another sender may have driven its base fee above our
    * fixed fees, as long as it takes full blocks: where nothing is mined it never falls again.
    */
   async unwedge(): Promise<void> {
@@ -72,7 +72,7 @@ export class ChainSandbox {
     await rpc.check();
     await this.giveGas();
     const expected = { factory: factoryDeployment(), token: sandboxTokenDeployment(signer.address) };
-    // Recorded even where they are there, by somebody else's doing: from our records alone a fresh chain must become
+    // Recorded even where another sender has made them: from our records alone a fresh chain must become
     // what the killed one was.
     const missing = await ensureDeployed(this.#dependencies, expected, MINED_MS, "also what is there");
     if (missing.length > 0) throw new ChainUnreachable(`not on the local chain yet: ${missing.join(", ")}`);

@@ -15,7 +15,7 @@ export interface Signatory {
 
 /**
  * What a recorded transaction calls. Throws where this key has not signed it for this nonce: it is about to be signed again,
- * and whoever can write to the database must not be able to have anything else signed.
+ * and an intruder who can write to the database must not get anything else signed.
  */
 export async function signedCallIn(
   { nonce, purpose, raw }: Pick<RecordedTransaction, "nonce" | "purpose" | "raw">,

@@ -65,14 +65,14 @@ export class ChainSigning {
     return this.#signing(await this.callIn(transaction), transaction.nonce, fees);
   }
 
-  /** What is sent in the place of a transaction that is lost: it does nothing. */
-  filler(nonce: number, fees: Fees): Promise<Signing> {
+  /** What is sent in the place of a transaction that is replaced: it does nothing. */
+  noop(nonce: number, fees: Fees): Promise<Signing> {
     return this.#signing(nothingTo(this.#from), nonce, fees);
   }
 
   /** The entry that takes a nonce which was passed over. */
-  fillerCall(nonce: number): Call {
-    return { kind: "call", purpose: `filler/${String(nonce)}`, wallet: null, ...nothingTo(this.#from) };
+  noopCall(nonce: number): Call {
+    return { kind: "call", purpose: `noop/${String(nonce)}`, wallet: null, ...nothingTo(this.#from) };
   }
 
   /** What a recorded transaction calls. Throws where this key has not signed it. */

@@ -45,7 +45,7 @@ async function ask(
     wanted.has(log.args.to) &&
     log.blockNumber >= fromBlock &&
     log.blockNumber <= toBlock;
-  // Somebody between who has mixed up answers must not make one organization's money another's.
+  // A proxy that has mixed up answers must not make one organization's money another's.
   if (!logs.every(isRequested)) throw new ChainUnreachable("the chain answered another question");
   const inOrder = logs.toSorted(
     (one, other) => Number(one.blockNumber - other.blockNumber) || one.logIndex - other.logIndex,

@@ -102,7 +102,7 @@ interface Read extends Document {
   readonly updateDescription?: { readonly updatedFields?: Readonly<Record<string, unknown>> };
 }
 
-/** Something that happens once, and whoever waits for it. */
+/** An event that happens once, and the callers that wait for it. */
 class Signal {
   #fire: (() => void) | null = null;
   readonly fired = new Promise<void>((resolve) => (this.#fire = resolve));
@@ -127,7 +127,7 @@ const isHistoryLost = (error: unknown): boolean =>
   (error.code === 286 || error.code === 280 || error.hasErrorLabel("NonResumableChangeStreamError"));
 
 /**
- * Reads what changes, for all streams of this process together, by one change stream of MongoDB that is open only while somebody needs
+ * Reads what changes, for all streams of this process together, by one change stream of MongoDB that is open only while a stream needs
  * it. In the order in which it happened, whichever process has written it.
  */
 export class ChangeFeed {
@@ -155,7 +155,7 @@ export class ChangeFeed {
     this.#onError = onError;
   }
 
-  /** The position up to which everything was delivered, or had happened before anybody subscribed. */
+  /** The position up to which everything was delivered, or had happened before the first subscription. */
   get position(): Position {
     return this.#position > this.#openedAt ? this.#position : this.#openedAt;
   }
@@ -203,7 +203,7 @@ export class ChangeFeed {
   #follow(stream: ChangeStream<Document, Read>, lookbackSeconds: number): void {
     this.#stream = stream;
     void this.#read(stream).catch((error: unknown) => {
-      // Closed by ourselves, since nobody needs it any more.
+      // Closed by ourselves, since no stream needs it any more.
       if (this.#stream !== stream) return;
       this.#stream = null;
       const isLost = error instanceof StreamClosed || isHistoryLost(error);
@@ -214,7 +214,7 @@ export class ChangeFeed {
     });
   }
 
-  /** After what was delivered, while MongoDB still has that position; else from now on. Whoever wants to follow waits until it is so. */
+  /** After what was delivered, while MongoDB still has that position; else from now on. A new subscriber waits until it is so. */
   async #reopen(isLost: boolean): Promise<void> {
     for (;;) {
       await sleep(REOPENED_AFTER_MS, undefined, { ref: false });

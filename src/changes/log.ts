@@ -1,7 +1,7 @@
 import type { Change } from "./feed.ts";
 import type { Position } from "./position.ts";
 
-/** What is remembered of changes, in all and of one organization; behind that whoever resumes reads everything again. */
+/** What is remembered of changes, in all and of one organization; beyond that a client that resumes reads everything again. */
 export interface LogBounds {
   readonly inAll: number;
   readonly ofOne: number;

@@ -43,7 +43,7 @@ export class OrganizationStream {
   readonly #sentAtMs = new Map<ChangeKind, number>();
   #pending = new Map<ChangeKind, Pending>();
   /** The first position of the changes that are being sent now. */
-  #underWay: Position | null = null;
+  #inFlight: Position | null = null;
   #timer: NodeJS.Timeout | null = null;
   /** Events are sent one after another. */
   readonly #serial = pLimit(1);
@@ -59,7 +59,7 @@ export class OrganizationStream {
   /** Everything up to there was sent. */
   get sentUpTo(): Position {
     const firsts = [...this.#pending.values()].flatMap(({ ids }) => ids.values().next().value ?? []);
-    if (this.#underWay !== null) firsts.push(this.#underWay);
+    if (this.#inFlight !== null) firsts.push(this.#inFlight);
     const [first] = firsts.toSorted();
     return first === undefined ? this.#dependencies.position() : before(first);
   }
@@ -132,10 +132,10 @@ export class OrganizationStream {
     if (due.length === 0) return this.#schedule();
     for (const [kind] of due) this.#pending.delete(kind);
     const [first = null] = due.flatMap(([, { ids }]) => ids.values().next().value ?? []).toSorted();
-    this.#underWay = first;
+    this.#inFlight = first;
     try {
       const texts = await Promise.all(due.map(([kind, { ids }]) => this.#textOf(kind, [...ids.keys()])));
-      this.#underWay = null;
+      this.#inFlight = null;
       const sentAt = performance.now();
       for (const [kind] of due) this.#sentAtMs.set(kind, sentAt);
       this.#sendAll(due.map(([kind], index) => [kind, texts[index] ?? ""] as const));
@@ -143,7 +143,7 @@ export class OrganizationStream {
       this.#requeue(due);
       this.#dependencies.onError(error);
     } finally {
-      this.#underWay = null;
+      this.#inFlight = null;
       this.#schedule();
     }
   }
@@ -177,7 +177,7 @@ export class OrganizationStream {
     return (await Promise.all(texts)).join("");
   }
 
-  /** Empty where nobody wants it. The newest ones, where there are many. */
+  /** Empty where no client wants it. The newest ones, where there are many. */
   async #textOf(kind: ChangeKind, ids: readonly string[], isWanted = this.#wants(kind)): Promise<string> {
     if (!isWanted) return "";
     const { dataOf, organizationId } = this.#dependencies;
@@ -198,7 +198,7 @@ function forgetSecond(ids: Map<string, Position>): void {
   if (second !== undefined) ids.delete(second);
 }
 
-/** Into the last event: whoever has not read that far goes on before all of them. */
+/** Into the last event: a client that has not read that far resumes before all of them. */
 function withId(text: string, id: Position): Buffer {
   const at = text.lastIndexOf("\ndata: ");
   return Buffer.from(`${text.slice(0, at + 1)}id: ${id}\n${text.slice(at + 1)}`);

@@ -22,12 +22,12 @@ const CHECKED_EVERY_MS = 60_000;
 const LINGER_MS = 60_000;
 const TICK_MS = 1_000;
 
-/** The way to whoever follows a stream. */
+/** The way to a stream's client. */
 export interface StreamConnection {
   send(text: Buffer | string): void;
   /** Says that last, and closes. */
   end(text: string): void;
-  /** Whether whoever opened it may still: null, or why not. */
+  /** Whether the caller who opened it may still follow it: null, or why not. */
   check(): Promise<StreamEnd | null>;
 }
 

@@ -155,7 +155,7 @@ class Caller {
     return { ...input, body: { ...Object(input.body ?? {}), idempotencyKey } };
   }
 
-  /** A 401 after that means that nobody is signed in, and that nothing was done. */
+  /** A 401 after that means that no user is signed in, and that nothing was done. */
   async #inSession(route: ClientRoute, input: AnyInput, options: CallOptions): Promise<Answer<unknown>> {
     const credential = this.#credential;
     const send = (): Promise<Answer<unknown>> => this.#send(route, input, options);

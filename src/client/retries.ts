@@ -38,7 +38,7 @@ export function pauseBefore(
   return pauseMs <= pauseMsMax ? pauseMs : null;
 }
 
-/** Waits, or until the signal says that nobody waits any more. */
+/** Waits, or until the signal says that the caller no longer waits. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted === true) return Promise.resolve();
   return new Promise((resolve) => {

@@ -23,7 +23,7 @@ type WithoutId<R> = R extends { readonly id: string }
 /** A rule as it is sent: with its id where it is there already. */
 export type SentRule = WithoutId<ApprovalRule>;
 
-/** Nobody has set any yet. */
+/** None has been set yet. */
 const FIRST_VERSION = 1;
 
 export function rulesOf({ approvalRules }: Pick<ContainerDocument, "approvalRules">): RulesOfContainer {
@@ -90,7 +90,7 @@ export class ApprovalRules {
     await this.#ledgers.submit({ organizationId, projectId }, { kind: "follow_rules", teamId, version });
   }
 
-  /** Somebody else has changed the container since it was read: archived is said before stale. */
+  /** Another user has changed the container since it was read: archived is said before stale. */
   async #overtaken(kind: ContainerKind, _id: string, session: ClientSession) {
     const now = await this.#of(kind).findOne({ _id }, { projection: { archivedAt: 1 }, session });
     return refusal(now?.archivedAt ? "CONTAINER_ARCHIVED" : "STALE_APPROVAL_RULES");
@@ -116,5 +116,5 @@ function unknownIds(rules: readonly SentRule[], known: readonly ApprovalRule[]):
   );
 }
 
-/** The id first, as whoever reads the rules looks for it there. */
+/** The id first, where a reader of the rules looks for it. */
 const withId = ({ id = newId("rule"), ...rule }: SentRule): ApprovalRule => ({ id, ...rule });

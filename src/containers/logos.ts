@@ -31,7 +31,7 @@ export interface LogoImage {
 export const LOGO_PATH = "/logos";
 
 /**
- * Logos of projects and teams: a data URL in, a link out. Whoever has the link sees the image, and only whoever may read the
+ * Logos of projects and teams: a data URL in, a link out. A holder of the link sees the image, and only a caller who may read the
  * record gets the link.
  */
 export class Logos {

@@ -7,7 +7,7 @@ export interface RouteFacts {
   readonly method: string;
   /** With `:id` for what goes into it. */
   readonly path: string;
-  /** Nobody has to be signed in. */
+  /** No user has to be signed in. */
   readonly anonymous?: true;
   /** Its body takes an idempotencyKey, so that it can be replayed. */
   readonly replayable?: true;

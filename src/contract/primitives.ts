@@ -47,7 +47,7 @@ export const description = text(0, 500);
 /** An amount in cents, 0 or more. */
 export const cents = z.int().min(0).max(MAX_CENTS).meta({ description: "Integer cents." });
 
-/** What a wallet holds: anybody may send it money, so no bound of ours holds for it. */
+/** What a wallet holds: every account on the chain may send it money, so no bound of ours holds for it. */
 export const heldCents = z.int().min(0).meta({ description: "Integer cents." });
 
 /** Of what is replaced by its version. */
@@ -82,7 +82,7 @@ export const email = referred(
   { keywords: { pattern: `^[${SPACES}]*${EMAIL}[${SPACES}]*$` } },
 );
 
-/** A password that somebody chooses; its strength is checked where it is set, since that takes a list. */
+/** A password that a user chooses; its strength is checked where it is set, since that takes a list. */
 export const newPassword = referred(text(1, 1_024), {
   keywords: {
     minLength: 12,

@@ -242,7 +242,7 @@ export const organization = z
 /** Whether a person without a second factor has to enrol one, or should; null: neither. */
 export const secondFactorEnrolment = z.enum(["required", "recommended"]).nullable();
 
-/** What whoever signs in gets. A browser that asks for cookies gets the tokens in them, and not here. */
+/** What a user who signs in gets. A browser that asks for cookies gets the tokens in them, and not here. */
 export const session = z.strictObject({
   token: z.string().optional(),
   refreshToken: z.string().optional(),

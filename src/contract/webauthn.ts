@@ -26,7 +26,7 @@ const transports = z.array(z.string().regex(/^[a-z0-9-]{1,32}$/)).max(TRANSPORTS
 
 /**
  * A browser makes this object, and newer ones put more into it: what is not named here is let through and not read, the
- * one exception to the rule that unknown fields are refused. Nothing in it can be misspelt by whoever sends it on.
+ * one exception to the rule that unknown fields are refused. Nothing in it can be misspelt by the client that sends it on.
  */
 const credential = { id: credentialId, rawId: credentialId, type: z.literal("public-key") };
 

@@ -52,7 +52,7 @@ export const lifecycleEventId = (agentId: string, of: "agent" | "account", revis
 const NOT_DENIED: readonly string[] = ["CANCELLED_BY_AGENT", "AGENT_ARCHIVED"];
 
 /**
- * Everything that has fired for a payment by now. It follows from the payment alone: whoever publishes it, at whichever of its
+ * Everything that has fired for a payment by now. It follows from the payment alone: whichever process publishes it, at whichever of its
  * revisions, writes the same events under the same ids, and none is lost where a revision was never written.
  *
  * `retainedSince`, epoch milliseconds: events that fired before were published then, and may have been removed since: published
@@ -82,7 +82,7 @@ function undecided({ policyVersion: _whenApproved, proof: _decision, ...approval
   return { ...approval, resolution: null, resolvedAt: null, resolvedBy: null, feedback: null };
 }
 
-/** A held payment as it was before anybody decided. */
+/** A held payment as it was while undecided. */
 function asRequested(payment: Payment): Payment {
   const { approval } = payment;
   return {

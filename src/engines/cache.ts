@@ -118,7 +118,7 @@ export async function install(
   }
 }
 
-/** Removes what killed fetches left behind. The caller holds the cache's lock, so nobody is at it now. */
+/** Removes what killed fetches left behind. The caller holds the cache's lock, so no other process is at it now. */
 export async function removePartials(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     if (name.startsWith(PARTIAL_PREFIX)) await rm(path.join(folder, name), { recursive: true, force: true });

@@ -120,7 +120,7 @@ export class ChainSnapshots {
   async #atOneMoment(): Promise<Dump> {
     const { rpcUrl } = this.#options;
     const isMining = (await callRpc(rpcUrl, "anvil_getAutomine")) === true;
-    // Whoever else has stopped it has it in their hands, and wants no block.
+    // A debugger or an operator who has stopped it controls it, and wants no block.
     if (!isMining && !this.#holdsMining) return dump(rpcUrl);
     try {
       this.#holdsMining = true;

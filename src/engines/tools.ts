@@ -20,7 +20,7 @@ export async function isExecutable(file: string): Promise<boolean> {
 /** The first executable of that name on PATH, or null. */
 export async function findOnPath(name: string, env: NodeJS.ProcessEnv): Promise<string | null> {
   for (const folder of (env["PATH"] ?? "").split(path.delimiter)) {
-    if (folder === "") continue; // an empty entry means the working directory, which is nobody's tool folder
+    if (folder === "") continue; // an empty entry means the working directory, which is not a tool folder
     const candidate = path.join(folder, name);
     if (await isExecutable(candidate)) return path.resolve(candidate);
   }

@@ -39,7 +39,7 @@ export interface Caller {
 
 export interface Authentication {
   readonly result: Result<Principal>;
-  /** Known even where a good credential is refused, as a paused agent's is; null: nobody's. */
+  /** Known even where a good credential is refused, as a paused agent's is; null: unknown. */
   readonly caller: Caller | null;
 }
 

@@ -1,6 +1,6 @@
 import type { Binding, ManagementPrincipal } from "./principals.ts";
 
-/** Where something lies. A project is contained in itself and in no team. */
+/** The project and team that a record belongs to. A project belongs to itself and to no team. */
 export interface ContainerRef {
   readonly projectId: string;
   readonly teamId: string | null;
@@ -18,7 +18,7 @@ export function covers(binding: Binding, container: ContainerRef): boolean {
 }
 
 /** What narrows a list of records that name their project and team. */
-export interface ContainedFilter {
+export interface BindingFilter {
   readonly projectId?: string;
   readonly teamId?: string;
 }
@@ -26,7 +26,7 @@ export interface ContainedFilter {
 /** What a list may show of its organization, for records of each kind. */
 export interface Reach {
   /** Teams, and agents, payments, approvals: they name their project, and their team. */
-  readonly contained: ContainedFilter;
+  readonly bindingFilter: BindingFilter;
   readonly projects: { readonly _id?: string } | "none";
 }
 
@@ -34,10 +34,10 @@ export interface Reach {
 export function reachOf(binding: Binding): Reach {
   switch (binding.type) {
     case "organization":
-      return { contained: {}, projects: {} };
+      return { bindingFilter: {}, projects: {} };
     case "project":
-      return { contained: { projectId: binding.id }, projects: { _id: binding.id } };
+      return { bindingFilter: { projectId: binding.id }, projects: { _id: binding.id } };
     case "team":
-      return { contained: { teamId: binding.id }, projects: "none" };
+      return { bindingFilter: { teamId: binding.id }, projects: "none" };
   }
 }

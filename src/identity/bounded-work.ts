@@ -16,7 +16,7 @@ export interface WorkBounds {
   readonly waitMs: number;
 }
 
-/** Expensive work that anybody can ask for: so much of it at once, a short queue, and no more. */
+/** Expensive work that an anonymous caller can ask for: so much of it at once, a short queue, and no more. */
 export class BoundedWork {
   readonly #bounds: WorkBounds;
   readonly #elapsed: () => number;

@@ -42,19 +42,19 @@ export interface AuthDeps {
   readonly mailing?: Mailing | null;
   /** Called when a session is used, at most about once a minute for each. */
   readonly onSessionUsed?: (sessionId: string) => void;
-  /** Shared with whoever else needs callers' organizations. */
+  /** Shared with the other readers of callers' organizations. */
   readonly organizations?: Organizations;
 }
 
 /**
  * Starts the provisioning of an organization where that has not begun, and resolves when it is done or the time is over.
- * Idempotent. Never throws: an engine that is out of reach keeps nobody from signing in.
+ * Idempotent. Never throws: an engine that is out of reach keeps no user from signing in.
  */
 export type Provision = (organization: OrganizationDocument, waitMs: number) => Promise<void>;
 
 /** How invites are mailed. */
 export interface Mailing {
-  /** What whoever gets the mail opens. */
+  /** The link that the mail's recipient opens. */
   linkOf(token: string): string;
   /** Begins the mail of an invite that was just written. Never throws: what does not come off is begun later. */
   begin(invite: { readonly _id: string; readonly organizationId: string }): Promise<void>;

@@ -107,7 +107,7 @@ export async function createOrganizationWithOwner(
   return ok(await madeBefore(db, organization.creation));
 }
 
-/** Whether nobody has set the service up yet, so that the set-up link is good. */
+/** Whether the service is not set up yet, so that the set-up link is good. */
 export async function isSetUpOpen(db: Db, session?: ClientSession): Promise<boolean> {
   const options = session === undefined ? {} : { session };
   if ((await settingsOf(db).findOne({ _id: SET_UP_DONE }, options)) !== null) return false;
@@ -161,7 +161,7 @@ function creationOf({ mcpPerMinute, name, plan, restPerMinute }: ParsedInput, ow
 }
 
 /**
- * Both or neither, and with the first of them, unless it is to stay open, the marker that closes the set-up. Whoever else writes the marker
+ * Both or neither, and with the first of them, unless it is to stay open, the marker that closes the set-up. A concurrent writer of the marker
  * meanwhile is in conflict, looks again, and finds it: of any number of set-ups at once one is let through.
  */
 async function insertBoth(

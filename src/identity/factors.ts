@@ -28,7 +28,7 @@ const SIGN_IN_AGAIN =
   "The first second factor needs a sign-in within the last 5 minutes: sign in again, then enrol it.";
 
 /**
- * Why somebody must not begin an enrolment now, or null. A further factor needs step-up with one that is there. The first
+ * Why a user must not begin an enrolment now, or null. A further factor needs step-up with one that is there. The first
  * needs a sign-in of just now: a stolen refresh token would enrol one of the thief's own, and step up by it.
  */
 export function enrolmentRefusal(
@@ -43,7 +43,7 @@ export function enrolmentRefusal(
 
 /**
  * One change of one person's factors, alone: each writes the person's revision first, so that of two at once the second
- * starts over and sees what the first did. That makes "the first" and "the last" factor exact. Whoever was removed
+ * starts over and sees what the first did. That makes "the first" and "the last" factor exact. A user who was removed
  * meanwhile is `UNAUTHORIZED`.
  */
 export async function changeFactors<T>(

@@ -5,7 +5,7 @@ import type { InviteCountDocument } from "../store/identity-documents.ts";
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** How many invites are mailed, so that nobody's mail server becomes a lever for spam. */
+/** How many invites are mailed, so that the service does not become a sender of spam. */
 export const MAILED_INVITES_MAX = {
   /** In an hour of the clock. */
   perOrganization: 50,
@@ -42,7 +42,7 @@ export async function takeInviteSlot(
   return null;
 }
 
-/** An address counts for each organization apart: what others invite is nobody's business. */
+/** An address counts for each organization apart: an organization does not learn what others invite. */
 function windowsOf(
   { emailNormalized, organizationId }: { readonly organizationId: string; readonly emailNormalized: string },
   now: Date,

@@ -56,8 +56,8 @@ export const openInvitesSince = (now: Date): Date =>
 
 /**
  * Invites a person; an open invite to the same e-mail is replaced, its token is worth nothing from then on. That of an owner
- * is replaced by whoever may make one alone: else `ROLE_REQUIRED` or `STEP_UP_REQUIRED`. Where there is mail, the
- * token goes into the mail and nowhere else: whoever comes with it has shown that mail to the address reaches them. The same request again,
+ * is replaced only by a user who may make one: else `ROLE_REQUIRED` or `STEP_UP_REQUIRED`. Where there is mail, the
+ * token goes into the mail and nowhere else: a user who presents it has shown that mail to the address reaches them. The same request again,
  * by its idempotency key, is answered as it was the first time, and mails nothing.
  */
 export async function createInvite(
@@ -102,9 +102,9 @@ function newInvite(
   const _id = newId("inv");
   const email = input.email.trim();
   const token = Buffer.from(randomBytes(TOKEN_SIZE_BYTES)).toString("base64url");
-  const toBeMailed = (by: Mailing): Pick<InviteDocument, "mail" | "unstarted"> => {
+  const toBeMailed = (by: Mailing): Pick<InviteDocument, "mail" | "mailStartPending"> => {
     const sealedLink = sealer.seal(INVITE_LINK_PURPOSE, _id, by.linkOf(token));
-    return { mail: { state: "mailing", sealedLink, endedAt: null }, unstarted: true };
+    return { mail: { state: "mailing", sealedLink, endedAt: null }, mailStartPending: true };
   };
   const invite: InviteDocument = {
     _id,
@@ -195,8 +195,8 @@ export async function acceptInvite(
 
 /**
  * Invite, member and their session in one write. The e-mail is unique in the organization. An invite is worth what its maker could
- * still give: somebody who was removed or demoted must not come back by one that they kept. It writes the organization's
- * revision, so that nobody joins past a second factor that is being required.
+ * still give: a user who was removed or demoted must not come back by one that they kept. It writes the organization's
+ * revision, so that no user joins past a second factor that is being required.
  */
 async function join(
   context: WritingContext,
@@ -238,7 +238,7 @@ async function join(
   }
 }
 
-/** Why a person must not end an open invite: who can't make an owner must not keep somebody from becoming one. */
+/** Why a person must not end an open invite: who can't make an owner must not keep an invited person from becoming one. */
 function revokeRefusal({ role }: InviteDocument, principal: SessionPrincipal, now: Date): Refusal | null {
   if (role !== "owner") return null;
   if (!mayInvite(principal.role, role)) return refusal("ROLE_REQUIRED");

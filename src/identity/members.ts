@@ -8,7 +8,7 @@ import type { Role, UserDocument } from "../store/identity-documents.ts";
 import type { SessionPrincipal } from "./principal.ts";
 import { userView, type UserView } from "./views.ts";
 
-/** A key that was minted by somebody who can't mint any more. */
+/** A key that was minted by a user who can't mint any more. */
 export interface LostKey {
   readonly id: string;
   readonly name: string;
@@ -25,7 +25,7 @@ interface MemberChanged {
   readonly lost: readonly LostKey[];
 }
 
-/** What becomes of the organization keys that somebody minted when they can't mint any more. */
+/** What becomes of the organization keys of a user who can't mint any more. */
 export interface KeysOnLeaving {
   readonly keepKeys: boolean;
 }
@@ -103,8 +103,8 @@ export async function removeMember(
 }
 
 /**
- * The live organization keys of somebody who can't mint any more, revoked unless they are to be kept. Theirs is a key
- * whose value they were shown, by minting or by rotating it: what somebody else has rotated since they don't know. A mint
+ * The live organization keys of a user who can't mint any more, revoked unless they are to be kept. Theirs is a key
+ * whose value they were shown, by minting or by rotating it: what another user has rotated since they don't know. A mint
  * on its way is in conflict with the change that this is part of (`keysRevision`).
  */
 async function loseKeys(

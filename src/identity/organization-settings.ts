@@ -8,7 +8,7 @@ import type { SessionPrincipal } from "./principal.ts";
 
 /** What is left out stays. */
 export interface OrganizationSettings {
-  /** Null: nobody. */
+  /** Null: no owner. */
   readonly walletOwner?: string | null;
   readonly requireSecondFactor?: boolean;
 }
@@ -20,7 +20,7 @@ export interface SettingsChanged {
 
 /**
  * Changes the settings of the caller's organization, all or none. A second factor that is required binds every person's
- * next request: each of their records says it, and whoever joins meanwhile is in conflict with this. Whoever has none
+ * next request: each of their records says it, and a user who joins meanwhile is in conflict with this. A user without one
  * can't require one of others: `SECOND_FACTOR_ENROLMENT_REQUIRED`.
  */
 export async function changeOrganizationSettings(
@@ -31,7 +31,7 @@ export async function changeOrganizationSettings(
   const { organizations, users } = context.collections;
   const write = () =>
     context.transaction<Result<SettingsChanged>>(async (session) => {
-      // Whoever waited for their turn may have been removed or demoted meanwhile.
+      // A caller that waited for its turn may have been removed or demoted meanwhile.
       const caller = { _id: userId, organizationId, role: "owner" } as const;
       if ((await users.findOne(caller, { session })) === null)
         return unchanged(refused(refusal("ROLE_REQUIRED")));

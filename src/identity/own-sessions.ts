@@ -6,7 +6,7 @@ import type { SessionDocument } from "../store/identity-documents.ts";
 import { endSessions, type SessionsEnded } from "./password-change.ts";
 import { epochOf, type SessionPrincipal } from "./principal.ts";
 
-/** More than anybody signs in within a month. Those beyond are ended like all others. */
+/** More sign-ins than a user makes within a month. Those beyond are ended like all others. */
 const SESSIONS_LISTED_MAX = 200;
 
 /** The caller's own sessions that are alive, newest first; of very many the newest. */

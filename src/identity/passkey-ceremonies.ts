@@ -163,7 +163,7 @@ export function verifyAssertion(
 
 /**
  * None was asked for, so there is none, or the passkey's own signature ("self"). One by a certificate would be held
- * against nobody that we trust: not worth reading certificates from outside, and fetching what they name.
+ * against no authority that we trust: not worth reading certificates from outside, and fetching what they name.
  */
 function hasPlainAttestation({ response }: RegistrationResponse): boolean {
   const attestation = decodeAttestationObject(isoBase64URL.toBuffer(response.attestationObject));

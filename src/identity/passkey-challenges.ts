@@ -11,7 +11,7 @@ const CHALLENGE_SIZE_BYTES = 32;
 /** Whom and what a challenge is for. */
 export interface ChallengeFor {
   readonly purpose: PasskeyPurpose;
-  /** Both null at sign-in: whoever it is has no session yet. */
+  /** Both null at sign-in: the user has no session yet. */
   readonly userId: string | null;
   readonly sessionId: string | null;
 }
@@ -31,7 +31,7 @@ export async function issueChallenge(
 
 /**
  * Uses a challenge up, whatever comes of the response that it came back in: one write removes it, so of any number at
- * once one gets it. Null where it is unknown, used, expired, or was given out for anything or anybody else; that uses
+ * once one gets it. Null where it is unknown, used, expired, or was given out for another purpose or user; that uses
  * it up, too.
  */
 export async function takeChallenge(

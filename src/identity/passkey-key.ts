@@ -11,7 +11,7 @@ type Bytes = Uint8Array<ArrayBuffer>;
 
 /**
  * Whether signatures by a COSE key can ever be verified: a kind that its algorithm goes with, and a point or modulus that
- * is one. Nobody signs at an enrolment without attestation, so the library takes any; but a factor that can't be used
+ * is one. An enrolment without attestation is not signed, so the library takes any; but a factor that can't be used
  * must not count as one. Throws for what is no COSE key at all.
  */
 export function isUsableKey(publicKey: Bytes): boolean {

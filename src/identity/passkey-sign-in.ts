@@ -1,7 +1,7 @@
 import type { AuthenticationResponse, RequestOptions } from "../contract/webauthn.ts";
 import type { Result } from "../domain/result.ts";
 import { ok, refused } from "../domain/result.ts";
-import type { Concerns } from "../audit/notes.ts";
+import type { NoteAffected } from "../audit/notes.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
 import type { UserDocument } from "../store/identity-documents.ts";
 import { ceremonies } from "./webauthn.ts";
@@ -10,7 +10,7 @@ import { notAccepted, usePasskey } from "./passkey-use.ts";
 import type { SignedIn } from "./sessions.ts";
 import { beginSession } from "./sign-in.ts";
 
-/** Nobody is known yet: it is good in whoever's hands it is, together with a passkey. */
+/** The user is not known yet: it is good for any client, together with a passkey. */
 const ANONYMOUS = { purpose: "sign_in", userId: null, sessionId: null } as const;
 
 /** Begins a sign-in by passkey. It names no credentials, so it discloses none. */
@@ -26,7 +26,7 @@ export async function passkeySignInOptions(context: AuthContext): Promise<Reques
 export async function signInWithPasskey(
   context: WritingContext,
   response: AuthenticationResponse,
-  concerns: Concerns = () => undefined,
+  noteAffected: NoteAffected = () => undefined,
   userAgent: string | null = null,
 ): Promise<Result<SignedIn>> {
   const { users } = context.collections;
@@ -36,7 +36,7 @@ export async function signInWithPasskey(
     const owner = await users.findOne({ _id: userId });
     if (owner === null) return;
     before.push(owner);
-    concerns({ organizationId: owner.organizationId, userId, name: owner.name });
+    noteAffected({ organizationId: owner.organizationId, userId, name: owner.name });
   });
   // This code has two statuses: 401 at sign-in, 403 elsewhere.
   if (!used.ok) return refused({ ...used.refusal, status: 401 });

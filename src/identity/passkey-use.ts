@@ -11,12 +11,12 @@ import { ceremonies } from "./webauthn.ts";
 const NOT_ACCEPTED =
   "The passkey's response is not right for this request or was used already; ask for new options and try again.";
 
-/** Whatever is wrong: which of it would help nobody but who tries things out. */
+/** Whatever is wrong: saying which would only help an attacker. */
 export const notAccepted = () => refused(refusal("SECOND_FACTOR_INVALID", NOT_ACCEPTED));
 
 /**
  * The passkey that answered a challenge, once all of it was found right: a challenge of ours for this very purpose, user and
- * session, taken by this response; a passkey of that user, or of anybody where nobody is known; origin, relying party, user
+ * session, taken by this response; a passkey of that user, or of any user where none is known; origin, relying party, user
  * verification, signature; a counter that went on. There is no lock as TOTP has: a code can be guessed, a signature can't, and
  * the route's caps bound the work. `onFound` gets the passkey that the response names before its signature is verified.
  */
@@ -31,7 +31,7 @@ export async function usePasskey(
   if (challenge === null || (await takeChallenge(context, challenge, expected)) === null)
     return notAccepted();
   const { userId } = expected;
-  // Whoever is not known yet is whom the device names: the handle is part of what it found the passkey by.
+  // A user who is not known yet is named by the device: the handle is part of what it found the passkey by.
   if (userId === null && typeof response.response.userHandle !== "string") return notAccepted();
   const owner = userId === null ? {} : { userId };
   const of = { kind: "passkey", credentialId: response.id, ...owner } as const;
@@ -44,9 +44,9 @@ export async function usePasskey(
 }
 
 /**
- * Keeps what a good signature said. False where its counter is not ahead of the one that is known, as when somebody
+ * Keeps what a good signature said. False where its counter is not ahead of the one that is known, as when an attacker
  * has a copy of the passkey: this signature is refused and the passkey marked for its person to see. It stays in force,
- * since nobody can tell the copy from the original, and shutting both out would leave the person without a factor. The
+ * since the service can't tell the copy from the original, and shutting both out would leave the person without a factor. The
  * condition is part of the write, so that of two signatures at once with one counter one counts; a passkey that was
  * removed meanwhile is used no more.
  */

@@ -14,7 +14,7 @@ import { isSteppedUp, type SessionPrincipal } from "./principal.ts";
 import { isInForce, isPasskey } from "./views.ts";
 import { ceremonies } from "./webauthn.ts";
 
-/** More than anybody has devices; every one of them goes into the options of each ceremony. */
+/** More devices than a user has; every one of them goes into the options of each ceremony. */
 export const PASSKEYS_MAX = 20;
 
 export interface EnrollPasskeyInput {
@@ -48,7 +48,7 @@ export async function passkeyOptions(
 
 /**
  * Puts a passkey in force. Elevates nothing, and other sessions live on. A credential that is enrolled already, by
- * whomever, is refused like any other response that is not right: whose it is is nobody else's business.
+ * any user, is refused like any other response that is not right: whose it is is not disclosed.
  */
 export async function enrollPasskey(
   context: WritingContext,
@@ -124,7 +124,7 @@ export async function renamePasskey(
 
 /**
  * Removes one of the person's own passkeys. Who may do what needs step-up, an owner or admin, keeps a last factor:
- * without one they would be back to a password alone, with which anybody enrols a first factor of their own and steps
+ * without one they would be back to a password alone, with which an attacker enrols a first factor of their own and steps
  * up by it. Members have nothing to step up for; they keep a last one where their organization requires one.
  */
 export const removePasskey = (

@@ -90,7 +90,7 @@ export async function issueOf(
 
 const replacing = (passwordHash: string) => ({ $set: { passwordHash }, $inc: { sessionsEpoch: 1 } });
 
-/** Forgets a code generator that was begun and not confirmed, by whoever had the account before. */
+/** Forgets a code generator that was begun and not confirmed, by an earlier holder of the account. */
 async function dropEnrolment(
   { collections }: Pick<AuthContext, "collections">,
   userId: string,

@@ -44,7 +44,7 @@ async function load(): Promise<ZxcvbnFactory> {
  * counts: where all of that is weak it is guessable, whatever follows. Throws `TooMuchWork` while too many are being scored.
  */
 export async function isGuessable(password: string, aboutThePerson: readonly string[]): Promise<boolean> {
-  // Before its turn: nobody is refused since the lists are slow to load.
+  // Before its turn: no user is refused since the lists are slow to load.
   const zxcvbn = await (estimator ??= load());
   return scoring.run(async () => {
     const words = wordsOf(aboutThePerson);

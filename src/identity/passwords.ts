@@ -13,7 +13,7 @@ export const PASSWORD_MAX_BYTES = 1024;
 const PARAMETERS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;
 
 /**
- * What is wrong with a password that somebody chooses, in words for the person, or null. What
+ * What is wrong with a password that a user chooses, in words for the person, or null. What
  * everybody knows of the person (e-mail, names) makes a password easy to guess. Throws `TooMuchWork` while too many are being judged.
  */
 export async function chosenPasswordIssue(
@@ -46,7 +46,7 @@ const SALT_SIZE_BYTES = 16;
 
 /**
  * Hashes passwords, and compares them. The salt follows from the e-mail, keyed by a random value of this database: so one hash tells
- * which accounts of an address a password fits, however many there are, and an address that nobody has costs exactly the same. No
+ * which accounts of an address a password fits, however many there are, and an unknown address costs exactly the same. No
  * salt is known before the database is, and no two addresses share one.
  */
 export class Passwords {
@@ -65,7 +65,7 @@ export class Passwords {
   }
 
   /**
-   * Argon2id of the password of whoever has this e-mail, in the PHC string format. Throws `TooMuchWork` while too many are being
+   * Argon2id of the password of the user with this e-mail, in the PHC string format. Throws `TooMuchWork` while too many are being
    * hashed.
    */
   async hash(email: string, password: string): Promise<string> {

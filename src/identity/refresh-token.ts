@@ -8,7 +8,7 @@ const FORMAT = /^([0-9a-f-]{36})\.([A-Za-z0-9_-]{43})\.([A-Za-z0-9_-]{43})$/;
 
 /**
  * Refresh tokens. Each is signed, so that one which is not the session's current one is known
- * to be an old one of ours, and its use can end the session; what somebody made up can't.
+ * to be an old one of ours, and its use can end the session; a made-up token can't.
  */
 export class RefreshTokens {
   readonly #key: KeyObject;

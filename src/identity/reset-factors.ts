@@ -47,7 +47,7 @@ export async function factorsHeldBy(
 }
 
 /**
- * Takes all second factors of a person who has lost the last one, and ends their sessions: whoever found the device may
+ * Takes all second factors of a person who has lost the last one, and ends their sessions: a finder of the device may
  * be signed in on it, and from then on a first factor is enrolled without step-up. Their password is what is left.
  * `UNAUTHORIZED` where there is no such person. For the operator alone: no operation of the service leads here.
  */

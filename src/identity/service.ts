@@ -1,7 +1,7 @@
 import type { AuthenticationResponse, CreationOptions, RequestOptions } from "../contract/webauthn.ts";
 import { refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
-import type { AuditedWrites, Concerns } from "../audit/notes.ts";
+import type { AuditedWrites, NoteAffected } from "../audit/notes.ts";
 import { createAuthContext, type AuthContext, type AuthDeps, type WritingContext } from "./context.ts";
 import type {
   AuthCollections,
@@ -71,16 +71,16 @@ export interface AuthService {
   stepUpOptions(principal: SessionPrincipal): Promise<Result<RequestOptions>>;
   /** Null once the service is set up. */
   setUpToken(): Promise<string | null>;
-  /** Whether somebody may set the service up with it. */
+  /** Whether the service may be set up with it. */
   isSetUpToken(token: string): Promise<boolean>;
   memberViews(members: readonly UserDocument[]): Promise<UserView[]>;
 }
 
 /** What changes humans, their sessions or their organization; each with its entry in the audit log. */
 export interface AuthWrites {
-  signIn(input: SignInInput, concerns?: Concerns): Promise<Result<SignedIn>>;
+  signIn(input: SignInInput, noteAffected?: NoteAffected): Promise<Result<SignedIn>>;
   signOut(principal: SessionPrincipal): Promise<Result<null>>;
-  refresh(input: { readonly refreshToken: string }, concerns?: Concerns): Promise<Result<SignedIn>>;
+  refresh(input: { readonly refreshToken: string }, noteAffected?: NoteAffected): Promise<Result<SignedIn>>;
   changePassword(principal: SessionPrincipal, input: PasswordChange): Promise<Result<SessionsEnded>>;
   endSession(principal: SessionPrincipal, id: string): Promise<Result<null>>;
   endOtherSessions(principal: SessionPrincipal): Promise<Result<SessionsEnded>>;
@@ -98,7 +98,7 @@ export interface AuthWrites {
   removePasskey(principal: SessionPrincipal, id: string): Promise<Result<null>>;
   signInWithPasskey(
     response: AuthenticationResponse,
-    concerns?: Concerns,
+    noteAffected?: NoteAffected,
     userAgent?: string | null,
   ): Promise<Result<SignedIn>>;
   stepUp(
@@ -137,9 +137,10 @@ export async function createAuthService(deps: AuthDeps): Promise<AuthService> {
 }
 
 const writesIn = (context: WritingContext): AuthWrites => ({
-  signIn: (input, concerns) => signIn(context, input, concerns),
+  signIn: (input, noteAffected) => signIn(context, input, noteAffected),
   signOut: (principal) => signOut(context, principal),
-  refresh: ({ refreshToken }, concerns) => refreshSession(context, refreshToken, context.clock(), concerns),
+  refresh: ({ refreshToken }, noteAffected) =>
+    refreshSession(context, refreshToken, context.clock(), noteAffected),
   changePassword: (principal, input) => changePassword(context, principal, input),
   endSession: (principal, id) => endOwnSession(context, principal, id),
   endOtherSessions: (principal) => endOtherSessions(context, principal),
@@ -150,8 +151,8 @@ const writesIn = (context: WritingContext): AuthWrites => ({
   enrollPasskey: (principal, input) => enrollPasskey(context, principal, input),
   renamePasskey: (principal, id, name) => renamePasskey(context, principal, id, name),
   removePasskey: (principal, id) => removePasskey(context, principal, id),
-  signInWithPasskey: (response, concerns, userAgent) =>
-    signInWithPasskey(context, response, concerns, userAgent),
+  signInWithPasskey: (response, noteAffected, userAgent) =>
+    signInWithPasskey(context, response, noteAffected, userAgent),
   stepUp: (principal, input) => stepUp(context, principal, input),
   setUp: (input) => setUp(context, input),
   changeRole: (principal, memberId, role, keys) => changeRole(context, principal, memberId, role, keys),

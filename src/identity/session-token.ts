@@ -82,7 +82,7 @@ export class SessionTokens {
   }
 
   /**
-   * Whom a good token names; `expired` for one that was good. Why any other is not good is nobody's business: null.
+   * Whom a good token names; `expired` for one that was good. Why any other is not good is not disclosed: null.
    */
   async verify(token: string, now: Date): Promise<SessionTokenSubject | "expired" | null> {
     if (token.length > MAX_TOKEN_CHARACTERS) return null;

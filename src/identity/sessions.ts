@@ -1,6 +1,6 @@
 import { refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
-import { changed, type Concerns, unchanged } from "../audit/notes.ts";
+import { changed, type NoteAffected, unchanged } from "../audit/notes.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
 import type {
   AuthenticationMethod,
@@ -31,7 +31,7 @@ const LAST_SEEN_PRECISION_MS = 60 * 1000;
 export interface SessionTokensIssued {
   readonly token: string;
   readonly refreshToken: string;
-  /** What makes the device known to the account; null where nobody has just signed in. */
+  /** What makes the device known to the account; null where no user has just signed in. */
   readonly deviceToken: string | null;
   /** When `token` expires. */
   readonly expiresAt: string;
@@ -64,7 +64,7 @@ interface LiveSession extends Person {
   readonly session: SessionDocument;
 }
 
-const noConcerns: Concerns = () => undefined;
+const ignoreAffected: NoteAffected = () => undefined;
 const unauthorized = () => refused(refusal("UNAUTHORIZED"));
 
 /** A session that begins, and what its client comes back with. */
@@ -173,21 +173,21 @@ export async function authenticateSession(
 }
 
 /**
- * Exchanges a refresh token for new tokens, once. Whoever comes with a used one, be it the
+ * Exchanges a refresh token for new tokens, once. A client that presents a used one, be it the
  * person or a thief, ends the session for both. Of two at once with the same token, one is served.
  */
 export async function refreshSession(
   context: WritingContext,
   refreshToken: string,
   now: Date,
-  concerns: Concerns = noConcerns,
+  noteAffected: NoteAffected = ignoreAffected,
 ): Promise<Result<SignedIn>> {
   const presented = context.refreshTokens.read(refreshToken);
   if (presented === null) return unauthorized();
   const live = await readLiveSession(context, { sessionId: presented.sessionId }, now);
   if (live === null) return unauthorized();
   const { organization, user } = live;
-  concerns({ organizationId: organization._id, userId: user._id, name: user.name });
+  noteAffected({ organizationId: organization._id, userId: user._id, name: user.name });
   const next = context.refreshTokens.issue(presented.sessionId);
   const unused = { _id: presented.sessionId, refreshHash: presented.hash, revokedAt: null };
   const rotated = { $set: { refreshHash: next.hash, refreshedAt: now, lastSeenAt: now } };

@@ -1,6 +1,6 @@
 import { refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
-import type { ConcernedAccount, Concerns } from "../audit/notes.ts";
+import type { AffectedAccount, NoteAffected } from "../audit/notes.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
 import type { AuthenticationMethod, UserDocument } from "../store/identity-documents.ts";
 import { normalizeEmail } from "./email.ts";
@@ -26,14 +26,14 @@ export const ACCOUNTS_TRIED_MAX = 5;
 
 /**
  * Signs a person in. An unknown e-mail and a wrong password get the same answer after the same
- * work, one hash however many accounts the address has, and nobody learns without the password whether there is an account, a second
+ * work, one hash however many accounts the address has, and no client learns without the password whether there is an account, a second
  * factor, or an organization. A password that fits several accounts signs in to none of them: their organizations are answered, and
  * no code is used up.
  */
 export async function signIn(
   context: WritingContext,
   input: SignInInput,
-  concerns: Concerns = () => undefined,
+  noteAffected: NoteAffected = () => undefined,
 ): Promise<Result<SignedIn>> {
   const now = context.clock();
   // At once, so that how long the look-up takes does not show.
@@ -44,8 +44,9 @@ export async function signIn(
   ]);
   const fitting = accounts.filter(({ passwordHash }) => isSamePassword(passwordHash, hash));
   const isAddressed = !isShared || input.organizationId !== undefined || typeof input.onlyUserId === "string";
-  const refusedOnes = () => accounts.map((account) => concernedByRefused(account, isAddressed));
-  for (const account of fitting.length === 0 ? refusedOnes() : fitting.map(concerned)) concerns(account);
+  const refusedOnes = () => accounts.map((account) => affectedByRefused(account, isAddressed));
+  for (const account of fitting.length === 0 ? refusedOnes() : fitting.map(affectedAccount))
+    noteAffected(account);
   const [user, another] = fitting;
   if (user === undefined) return refused(refusal("UNAUTHORIZED", "The e-mail or the password is wrong."));
   if (another !== undefined) return await whichOrganization(context, fitting);
@@ -54,20 +55,20 @@ export async function signIn(
   return ok(await beginSession(context, user, amr.value, input.userAgent));
 }
 
-const concerned = ({ _id, name, organizationId }: UserDocument): ConcernedAccount => ({
+const affectedAccount = ({ _id, name, organizationId }: UserDocument): AffectedAccount => ({
   organizationId,
   userId: _id,
   name,
 });
 
 /**
- * What an account's audit log shows of a wrong password. An address that is not proved may be somebody else's, who means another
+ * What an account's audit log shows of a wrong password. An address that is not proved may be another person's, who means another
  * account: the request's origin is recorded only where the address is verified, or the request names this account. That depends
  * on nothing but this account and the request, so that no log discloses whether the address has another account elsewhere.
  */
-function concernedByRefused(account: UserDocument, isAddressed: boolean): ConcernedAccount {
+function affectedByRefused(account: UserDocument, isAddressed: boolean): AffectedAccount {
   const isNotified = isAddressed || account.emailVerified;
-  return isNotified ? concerned(account) : { ...concerned(account), isOriginHidden: true };
+  return isNotified ? affectedAccount(account) : { ...affectedAccount(account), isOriginHidden: true };
 }
 
 /** Whether there are several organizations. Asked at each sign-in, so that its time tells nothing of the account. */
@@ -79,7 +80,7 @@ async function isServiceShared({ collections }: AuthContext): Promise<boolean> {
   return some.length > 1;
 }
 
-/** The accounts that a sign-in may be for: first those whose address is proved, so that nobody takes their place by saying it is theirs. */
+/** The accounts that a sign-in may be for: first those whose address is proved, so that an unproved claim does not take their place. */
 function accountsOf(
   { collections }: AuthContext,
   { email, onlyUserId = null, organizationId }: SignInInput,
@@ -93,7 +94,7 @@ function accountsOf(
   return collections.users.find(of, { sort: order, limit: ACCOUNTS_TRIED_MAX }).toArray();
 }
 
-/** Asks whoever has shown the password of all of these accounts which one they mean. */
+/** Asks a user who has shown the password of all of these accounts which one they mean. */
 async function whichOrganization(
   { collections }: AuthContext,
   fitting: readonly UserDocument[],

@@ -16,7 +16,7 @@ import {
 } from "./totp-factor.ts";
 import { userView, type UserView } from "./views.ts";
 
-/** Longer than a passkey's challenge: somebody may have to install an app first. */
+/** Longer than a passkey's challenge: a user may have to install an app first. */
 const PENDING_LIFETIME_MILLISECONDS = 10 * 60 * 1000;
 
 export interface TotpEnrolment {

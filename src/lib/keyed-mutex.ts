@@ -23,7 +23,7 @@ export class KeyedMutex {
       const turn = async (): Promise<void> => {
         const mine = this.#unlessLate(until, work);
         resolve(mine);
-        // What never ends keeps nobody who comes later: a turn is a courtesy.
+        // Work that never ends does not block later callers: a turn is a courtesy.
         await withTimeout(2 * this.#waitMs, mine).catch(nothing);
         if (queue.pendingCount === 0) this.#queues.delete(name);
       };

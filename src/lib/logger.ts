@@ -21,7 +21,7 @@ export interface LoggerOptions {
 }
 
 /**
- * JSON lines on standard output or into a file, which nobody but its owner may read, nor the folders that are made for it. A file
+ * JSON lines on standard output or into a file, which only its owner may read, nor the folders that are made for it. A file
  * that has grown is renamed, and of the older ones a few are kept, so that a log fills no disk. Credentials are redacted wherever a
  * request is logged.
  */

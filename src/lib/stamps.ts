@@ -1,6 +1,6 @@
 /**
  * How old something is, by a stamp that another process may have made. What is stamped much later than now was stamped by a clock that ran
- * ahead, or this one was set back: how old it is nobody knows, and it is not waited for, since its time may be days away.
+ * ahead, or this one was set back: how old it is can't be known, and it is not waited for, since its time may be days away.
  */
 
 /** Clocks that are kept right differ by less. */

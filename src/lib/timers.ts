@@ -1,6 +1,6 @@
 /** What time a mailbox goes by; the simulation has its own. */
 export interface Timers {
-  /** Runs something later, unless whoever planned it calls the answer before. */
+  /** Runs something later, unless the caller calls the returned function first. */
   after(ms: number, run: () => void): () => void;
   /** Milliseconds that have passed since some moment, whatever is done to the clock. */
   monotonicMs(): number;

@@ -6,7 +6,7 @@ export class TimeoutError extends Error implements Unavailable {
   readonly isUnavailable = true;
 }
 
-/** The work's outcome, or `TimeoutError` after the bound; the work itself goes on, and its late failure is nobody's. */
+/** The work's outcome, or `TimeoutError` after the bound; the work itself goes on, and its late failure is ignored. */
 export async function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const bound = new Promise<never>((_resolve, reject) => {

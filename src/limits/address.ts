@@ -13,7 +13,7 @@ const WITH_PORT = /^(?:(\d+(?:\.\d+){3})|\[([0-9a-fA-F:.]+)\])(?::\d+)?$/;
 
 /**
  * What requests of one address are counted under: an IPv4 address, be it written as IPv6 or not; the /64 of an IPv6
- * address, since whoever has one address of it has them all. Null for what is no address.
+ * address, since a client that has one address of it has them all. Null for what is no address.
  */
 export function countedAddress(text: string | undefined): string | null {
   const [, four, six] = WITH_PORT.exec(text ?? "") ?? [];

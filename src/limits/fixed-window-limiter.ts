@@ -59,7 +59,7 @@ export function rateLimitStatus(limit: number, count: number, now: Date): RateLi
   };
 }
 
-/** What is answered to whoever is over a limit. */
+/** What is answered to a caller who is over a limit. */
 export const rateLimited = ({ retryAfterSeconds }: RateLimitStatus): Refusal =>
   refusal("RATE_LIMITED", undefined, { retryAfterSeconds });
 

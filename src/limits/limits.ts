@@ -24,7 +24,7 @@ import { limitsOf, type PlanLimits, type Surface } from "./plans.ts";
 
 /** Whose request it is, and from where. */
 export interface Requester {
-  /** Null: nobody's, on a public operation. */
+  /** Null: anonymous, on a public operation. */
   readonly principal: Principal | null;
   readonly caller: Caller | null;
   readonly address: string;
@@ -44,7 +44,7 @@ export interface AdmittedTo {
   readonly onlyUserId: string | null;
 }
 
-/** Which limit per minute somebody was over. */
+/** Which limit per minute a caller was over. */
 export type LimitName = Surface | "address" | "operation" | "management_writes";
 
 /** The part of a caller's 5 s that looking the plan up may take. */
@@ -110,7 +110,7 @@ export class Limits {
   /**
    * Takes those that count per account: the signed-in user's, or that of the e-mail in the body, known or not. Strangers who use up an
    * e-mail's tries do not keep its person out: a device that is known to one of its accounts then has as many of its own, and they
-   * are for that account alone. So nobody gets more tries at somebody else's account by a device of their own.
+   * are for that account alone. So no attacker gets more tries at another account by a device of their own.
    */
   async accountCaps(
     id: OperationId,
@@ -131,7 +131,7 @@ export class Limits {
   }
 
   /**
-   * Counts a wrong current password with the sign-ins of its account, so that whoever has stolen a session gets no further tries by
+   * Counts a wrong current password with the sign-ins of its account, so that the thief of a session gets no further tries by
    * signing in. Not the reverse: strangers' sign-ins must not keep a person from changing their password.
    */
   async wrongPassword({ email }: Pick<SessionPrincipal, "email">): Promise<void> {

@@ -34,7 +34,7 @@ export interface InviteMailDependencies {
 export type MailActivities = Pick<Activities, "mailInvite">;
 
 /**
- * What the workflow of an invite's mail calls. A mail is sent at least once: whoever dies between the mail server's word and writing that down
+ * What the workflow of an invite's mail calls. A mail is sent at least once: a worker that dies between the mail server's answer and writing that down
  * leaves it to be sent again, under the same Message-ID.
  */
 export function mailActivities(dependencies: InviteMailDependencies): MailActivities {
@@ -80,7 +80,7 @@ async function mailInvite(
   const invite = await invites.findOne({ _id: inviteId });
   if (invite?.mail === undefined || invite.mail === null) return "gone";
   const { sealedLink, state } = invite.mail;
-  // Whoever has written it down may have died before its entry was.
+  // The worker that wrote it down may have died before its entry was.
   if (state !== "mailing")
     return await recordEnd(auditLog, invite, state, invite.mail.endedAt ?? invite.createdAt);
   if (invite.expiresAt <= clock()) {

@@ -9,7 +9,7 @@ export interface InviteTextInput {
 }
 
 /**
- * An invite's subject and text. The names are strangers' to whoever gets it: quoted, on one line, bounded, and without anything
+ * An invite's subject and text. The names are not the recipient's own: quoted, on one line, bounded, and without anything
  * that a mail program makes a link of, so that the only link is ours.
  */
 export function inviteText(input: InviteTextInput): Pick<MailMessage, "subject" | "text"> {

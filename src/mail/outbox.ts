@@ -5,9 +5,9 @@ import type { Clock } from "../payments/ports.ts";
 import { withTimeout } from "../lib/with-timeout.ts";
 import { mailCollections, type MailedInvite } from "../store/mail-documents.ts";
 
-/** So long whoever invites may be kept by the start of the mail's workflow; after it the sweep begins it. */
+/** So long a request may wait for the start of its mail's workflow; after it the sweep starts it. */
 const BEGIN_MS = 1_000;
-/** An invite that was written so long ago and is unstarted is begun by the sweep: whoever wrote it has died, or is about to. */
+/** The sweep starts the mail of an invite that was written so long ago: the process that wrote it has died, or is about to. */
 const ORPHANED_AFTER_MS = 2_000;
 /** Invites in one sweep. */
 const SWEEP_MAX = 100;
@@ -21,8 +21,8 @@ export interface InviteOutboxDependencies {
 }
 
 /**
- * Sees to it that each invite that is to be mailed has its workflow: the invite's record says that it is unstarted, in the write that makes it, until
- * the workflow was started, by whoever wrote it or by the sweep of any worker.
+ * Sees to it that each invite that is to be mailed has its workflow: the write that makes the invite sets `mailStartPending`, until the
+ * workflow was started, by the process that wrote the invite or by the sweep of any worker.
  */
 export class InviteOutbox {
   readonly #dependencies: InviteOutboxDependencies;
@@ -42,12 +42,12 @@ export class InviteOutbox {
     }
   }
 
-  /** Begins what was left; how many those were. Never throws, since whoever sweeps has other things to do as well. */
+  /** Starts what was left; how many those were. Never throws, since the sweeping process has other things to do as well. */
   async sweep(): Promise<number> {
     const createdAt = notRecent(this.#dependencies.clock().getTime(), ORPHANED_AFTER_MS);
     try {
       const left = await this.#invites
-        .find({ unstarted: true, createdAt }, { projection: { organizationId: 1 } })
+        .find({ mailStartPending: true, createdAt }, { projection: { organizationId: 1 } })
         .limit(SWEEP_MAX)
         .toArray();
       for (const invite of left) await this.#begun(invite);
@@ -60,6 +60,6 @@ export class InviteOutbox {
 
   async #begun({ _id, organizationId }: Pick<MailedInvite, "_id" | "organizationId">): Promise<void> {
     await this.#dependencies.start({ inviteId: _id, organizationId });
-    await this.#invites.updateOne({ _id, unstarted: true }, { $unset: { unstarted: "" } });
+    await this.#invites.updateOne({ _id, mailStartPending: true }, { $unset: { mailStartPending: "" } });
   }
 }

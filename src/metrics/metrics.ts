@@ -10,7 +10,7 @@ import type { Surface } from "../limits/plans.ts";
 /** What a payment waits for, one after the other, before its caller is answered. */
 export type PaymentPhase = "lookup" | "decision" | "rail" | "record";
 
-/** A limit that somebody was over: one per minute, a key's creates of a day, or an organization's mails. */
+/** A limit that a caller was over: one per minute, a key's creates of a day, or an organization's mails. */
 type HitLimit = LimitName | "daily_creates" | "mailed_invites";
 
 /** Where work waits for its turn in this process. */
@@ -229,7 +229,7 @@ export class Metrics {
     this.#webhookSeconds.observe({ result }, seconds);
   }
 
-  /** Has a queue's length read whenever somebody looks. */
+  /** Has a queue's length read at each scrape. */
   queue(name: QueueName, length: () => number): void {
     this.#queues.set(name, length);
   }

@@ -5,7 +5,7 @@ import { RAILS } from "../domain/ledger/payment.ts";
 import type { Collections } from "../store/collections.ts";
 import { type Metrics, PREFIX } from "./metrics.ts";
 
-/** How long whoever reads the metrics waits for MongoDB, and MongoDB tries. What does not answer in time is left out. */
+/** How long a scrape of the metrics waits for MongoDB, and MongoDB tries. What does not answer in time is left out. */
 const READ_MS = 1_000;
 /** The TTL of the cache, so that frequent scrapes cost MongoDB nothing. */
 const CACHE_TTL_MS = 1_000;
@@ -17,7 +17,7 @@ export interface OpenWorkDependencies {
 }
 
 /**
- * Gauges of what is open over all organizations, read from the records whenever somebody looks: every server shows the
+ * Gauges of what is open over all organizations, read from the records at each scrape: every server shows the
  * same. Where MongoDB does not answer they are not there, and everything else is.
  */
 export function registerOpenWork({ clock, collections, metrics }: OpenWorkDependencies): void {

@@ -58,7 +58,7 @@ export interface PaymentEffects {
   /** A lease to send a payment, good at the moment of the answer. Throws `Superseded` where it is past that. */
   requestLease(profile: AgentProfile, payment: Payment): Promise<Lease>;
   /**
-   * Where the outcome frees the payment's money, confirms it to the ledger before anybody can read it. Its effects are not done
+   * Where the outcome frees the payment's money, confirms it to the ledger before any caller can read it. Its effects are not done
    * by that, so no revision is confirmed. Nothing, where it gives nothing back.
    */
   release(profile: AgentProfile, before: Payment, done: ExecutionResult): Promise<void>;
@@ -67,7 +67,7 @@ export interface PaymentEffects {
   recordAndPublish(profile: AgentProfile, payment: Payment): Promise<void>;
   /**
    * Publishes the outcome of a payment whose effects are done. No answer waits for it, but the confirmation does: what was not
-   * published is not confirmed, and whoever executes the payment next publishes it.
+   * published is not confirmed, and the process that executes the payment next publishes it.
    */
   publish(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void>;
 }

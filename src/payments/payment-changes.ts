@@ -10,7 +10,7 @@ const REOPENED_AFTER_MS = 500;
 /** Changes within this time come with one response of MongoDB: requested at once, each would cost a read. */
 const GATHERED_MS = 20;
 
-/** A record that is there already and was written again. New ones are nothing that anybody can be waiting for. */
+/** A record that is there already and was written again. No caller can be waiting for a new one. */
 const WRITTEN_AGAIN = [
   { $match: { operationType: { $in: ["replace", "update"] } } },
   { $project: { documentKey: 1 } },

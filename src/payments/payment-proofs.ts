@@ -31,7 +31,7 @@ export type OnForged = PaymentProofs["onForged"];
 /**
  * Proofs that this service took a payment in, and that a person decided on it through this service: HMACs under a key of their
  * own, made where the caller was authenticated, and checked where money moves and where a person is named. In between they pass
- * through Temporal, whose state can be written by anybody with access to it.
+ * through Temporal, whose state can be written by every client with access to it.
  */
 export class HmacPaymentProofs implements PaymentProofs {
   readonly #key: KeyObject;

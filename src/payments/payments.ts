@@ -85,7 +85,7 @@ const FINALITY_MS = 4_700;
 /** How much later its record must have been read; else it is answered as it was before. */
 const RECORD_READ_MS = 200;
 
-/** How long a rail may take of that. What it has not done by then is answered as pending, and goes on with nobody waiting. */
+/** How long a rail may take of that. What it has not done by then is answered as pending, and goes on without a caller. */
 const EXECUTED_MS = 4_000;
 
 /** How often one payment is submitted to its ledger again: after a check of the records for an evicted key, or since its rules were replaced. */
@@ -161,7 +161,7 @@ export class Payments {
             this.#execute(profile, payment, decided, bound),
             revisionRecorded,
           ]);
-          // Also where somebody else has executed it meanwhile: the payment was made by this request.
+          // Also where the ledger has executed it meanwhile: the payment was made by this request.
           return ok({ ...paid, replayed: false });
         } finally {
           isAnswered();
@@ -301,7 +301,7 @@ export class Payments {
     try {
       return (await withTimeout(until - performance.now(), this.#confirmed(profile, payment, hints))).payment;
     } catch (error) {
-      // Somebody else has executed it meanwhile, and the ledger knows.
+      // It was executed elsewhere meanwhile, and the ledger knows.
       if (error instanceof Superseded) return "superseded";
       const { transactionId } = payment.request;
       logger.warn(
@@ -314,7 +314,7 @@ export class Payments {
     }
   }
 
-  /** The effects, confirmed to the ledger once they are done and published, also when nobody waits for them any more. */
+  /** The effects, confirmed to the ledger once they are done and published, also when no caller waits for them any more. */
   async #confirmed(profile: AgentProfile, payment: Payment, hints: ExecutionHints): Promise<ExecutionResult> {
     const { effects, ledgers } = this.#dependencies;
     const done = await effects.execute(profile, payment, "server", hints);

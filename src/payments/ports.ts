@@ -78,7 +78,7 @@ export interface Projections {
 
 /** Publishes the outcomes of payments to the journal of events and the audit log, on which no answer depends. */
 export interface PaymentPublishing {
-  /** All events of a payment so far. Resolves when they are durable; idempotent. `soon`: nobody waits for it, so it may wait for a larger batch. */
+  /** All events of a payment so far. Resolves when they are durable; idempotent. `soon`: no caller waits for it, so it may wait for a larger batch. */
   publish(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void>;
   /** Writes at once what waits for a larger batch. */
   flush(): void;
@@ -86,7 +86,7 @@ export interface PaymentPublishing {
 
 /**
  * What vouches for payments and for decisions of persons on them, which come back through Temporal, whose state can be written by
- * anybody with access to it.
+ * every client with access to it.
  */
 export interface PaymentProofs {
   /** Whether this service took the payment in, with this recipient and amount. */
@@ -134,7 +134,7 @@ export interface LedgerGateway {
 
 /** Starts the ledgers of new projects. */
 export interface LedgerStarter {
-  /** Before the project has a record: nobody starts it after that. May be repeated until then. */
+  /** Before the project has a record: no process starts it after that. May be repeated until then. */
   startLedger(project: ProjectRef): Promise<void>;
 }
 

@@ -41,7 +41,7 @@ export interface Sending {
 export function createSending({ ledgers, monotonicMs, rails }: SendingDependencies): Sending {
   const isFresh = (sinceMs: number): boolean => monotonicMs() - sinceMs < LEASE_MS;
 
-  /** What has ended in the ledger is handled by whoever confirmed it. */
+  /** What has ended in the ledger is handled by the process that confirmed it. */
   async function requestLease(profile: AgentProfile, { request }: Payment): Promise<Lease> {
     const { agentId } = profile;
     const { transactionId } = request;

@@ -30,7 +30,7 @@ export interface CardLedgerDocument extends Document {
   reversesAt: Date | null;
 }
 
-/** In a capture's place: it is never made. No effect, and on nobody's books: it is found by its id alone. */
+/** In a capture's place: it is never made. No effect, and on no organization's books: it is found by its id alone. */
 interface WithheldDocument extends Document {
   _id: string;
   status: "withheld";
@@ -98,7 +98,7 @@ export class CardSandbox implements RailPort {
     return this.query(payment);
   }
 
-  /** In the capture's place, so that one of the two is there for good, whoever comes first. */
+  /** In the capture's place, so that one of the two is there for good, whichever comes first. */
   async withhold(_profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
     // It may have been withdrawn already, and then there is no entry.
     if (payment.request.recipient === SANDBOX_MERCHANTS.decline) return DECLINED;

@@ -55,12 +55,20 @@ const cardStep = ({ _id, amountCents, createdAt, status }: CardLedgerDocument): 
   reason: null,
 });
 
-const LOST = "Another transaction of the service's key was mined in its place.";
+const REPLACED = "Another transaction of the service's key was mined in its place.";
 
 /** Of several signings under one nonce the one that was mined is named, once it is known, and the newest until then. */
 const chainStep =
   (paidBy: string | null) =>
-  ({ _id, amountCents, createdAt, hash, lost, raised, refusal }: ChainTransactionDocument): RailStep => {
+  ({
+    _id,
+    amountCents,
+    createdAt,
+    hash,
+    replacedBy,
+    raised,
+    refusal,
+  }: ChainTransactionDocument): RailStep => {
     const hashes = [...(hash === null ? [] : [hash]), ...raised.map((signing) => signing.hash)];
     return {
       id: _id,
@@ -68,6 +76,6 @@ const chainStep =
       createdAt: createdAt.toISOString(),
       amountCents: refusal === null ? amountCents : null,
       onChainTxHash: hashes.find((each) => each === paidBy) ?? hashes.at(-1) ?? null,
-      reason: refusal?.reason ?? (lost === null ? null : LOST),
+      reason: refusal?.reason ?? (replacedBy === null ? null : REPLACED),
     };
   };

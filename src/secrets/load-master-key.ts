@@ -14,7 +14,7 @@ export interface MasterKeySource {
   readonly fromEnvironment: string | undefined;
   /**
    * DATA_DIR when the embedded default is used: the key is kept there, and made on the first start. Null where the
-   * databases are somebody else's, since a key that lies on one server's disk would be lost with it.
+   * databases are the operator's, since a key that lies on one server's disk would be lost with it.
    */
   readonly embeddedDataDir: string | null;
 }

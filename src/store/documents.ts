@@ -29,9 +29,9 @@ export interface TransactionDocument extends Document {
   payloadHash: string;
   sequence: number;
   createdAt: Date;
-  merchant: string;
-  /** What rules find it by (`comparedName`); `merchant` is as it was sent. */
-  comparedMerchant: string;
+  recipient: string;
+  /** What rules find it by (`comparedName`); `recipient` is as it was sent. */
+  comparedRecipient: string;
   merchantCategory: string | null;
   amountCents: number;
   currency: string;
@@ -172,7 +172,7 @@ export interface KeyDeliveryDocument extends Document {
   endedAt?: Date;
 }
 
-/** What an event says of an agent: what anybody may see who may read the agent. */
+/** What an event says of an agent: what every reader of the agent may see. */
 export type AgentSnapshot = Pick<
   AgentDocument,
   | "_id"
@@ -200,7 +200,7 @@ export const SHOWN_TRANSACTION_FIELDS = {
   createdAt: 1,
   agentId: 1,
   agentName: 1,
-  merchant: 1,
+  recipient: 1,
   amountCents: 1,
   currency: 1,
   rail: 1,
@@ -213,7 +213,7 @@ export const SHOWN_TRANSACTION_FIELDS = {
   chainCaip2: 1,
 } as const;
 
-/** What an event says of a transaction, and lists show of it: what anybody may see who may read it. */
+/** What an event says of a transaction, and lists show of it: what every reader of it may see. */
 export type TransactionSnapshot = Pick<TransactionDocument, keyof typeof SHOWN_TRANSACTION_FIELDS>;
 
 /** What has happened, once for each event. Deliveries are made from it. */

@@ -184,8 +184,8 @@ export interface InviteDocument {
   readonly expiresAt: Date;
   /** Null: it is not mailed, and its token was answered. Else the token is delivered only by mail. */
   readonly mail: InviteMail | null;
-  /** The workflow that mails it may not have been started yet. */
-  readonly unstarted?: true;
+  /** Set until the workflow that mails it was started. */
+  readonly mailStartPending?: true;
 }
 
 /** Invites that were mailed in one window of time. */
@@ -218,7 +218,7 @@ export interface AuthCollections {
   readonly invites: Collection<InviteDocument>;
   readonly inviteCounts: Collection<InviteCountDocument>;
   readonly inviteRequests: Collection<InviteRequestDocument>;
-  /** They end with whoever minted them. */
+  /** They end with the member who minted them. */
   readonly organizationKeys: Collection<OrganizationKeyDocument>;
 }
 
@@ -295,8 +295,8 @@ export async function ensureAuthIndexes(db: Db): Promise<void> {
     invites.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "open" }),
     invites.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: EXPIRED_RETENTION_SECONDS }),
     invites.createIndex(
-      { unstarted: 1 },
-      { name: "unstarted", partialFilterExpression: { unstarted: true } },
+      { mailStartPending: 1 },
+      { name: "mail_start_pending", partialFilterExpression: { mailStartPending: true } },
     ),
     collections.inviteCounts.createIndex(
       { expiresAt: 1 },

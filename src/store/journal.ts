@@ -149,7 +149,7 @@ function snapshotOf(profile: AgentProfile, payment: Payment, withApproval: boole
   const {
     keyHash: _keyHash,
     payloadHash: _payloadHash,
-    comparedMerchant: _comparedMerchant,
+    comparedRecipient: _comparedRecipient,
     ledgerState: _ledgerState,
     ...transaction
   } = transactionDocument(profile, payment);

@@ -10,8 +10,8 @@ interface Listed extends Document {
   _id: string;
 }
 
-/** Fields and the value that records have in them; one of several values only where it never changes. */
-export type Having = Readonly<Record<string, string | readonly string[]>>;
+/** Equality conditions, in the order of an index: a field and its value, or one of several values where it never changes. */
+export type EqualityFilter = Readonly<Record<string, string | readonly string[]>>;
 
 /** Some records of a collection, newest first. */
 export interface Selection<T extends Listed> {
@@ -20,7 +20,7 @@ export interface Selection<T extends Listed> {
    * What they have in common, in the order of the index that holds them (`newestFirst`), so that no other record is read.
    * With an `_id` it is that record, if it has the rest as well. Null: there are none.
    */
-  readonly having: Having | null;
+  readonly equals: EqualityFilter | null;
   /** A further filter. What does not fit is read and passed over, so only where there is little of it. */
   readonly where?: Filter<T>;
   /** By default `createdAt`. */
@@ -140,12 +140,12 @@ async function readNewest<T extends Listed>(
   after: Position | null,
   limit: number,
 ): Promise<T[]> {
-  const { collection, having, indexed = [], newestBy = "createdAt", projection = {} } = selection;
-  if (having === null) return [];
-  const isOne = "_id" in having;
+  const { collection, equals, indexed = [], newestBy = "createdAt", projection = {} } = selection;
+  if (equals === null) return [];
+  const isOne = "_id" in equals;
   // Behind one record there is none.
   if (isOne && after !== null) return [];
-  const hint = isOne ? { _id: 1 } : newestFirst(Object.keys(having), newestBy, indexed);
+  const hint = isOne ? { _id: 1 } : newestFirst(Object.keys(equals), newestBy, indexed);
   const found = await collection
     .find(filterOf(selection, after), { projection, hint })
     .sort({ [newestBy]: -1, _id: -1 })
@@ -162,7 +162,7 @@ async function readNewest<T extends Listed>(
  */
 function filterOf<T extends Listed>(selection: Selection<T>, after: Position | null): Filter<T>;
 function filterOf(
-  { having, newestBy = "createdAt", since = null, until = null, where }: Selection<Listed>,
+  { equals, newestBy = "createdAt", since = null, until = null, where }: Selection<Listed>,
   after: Position | null,
 ): Filter<Listed> {
   const from = since === null ? {} : { $gte: since };
@@ -173,7 +173,7 @@ function filterOf(
           spanOf(newestBy, { ...from, $lt: after.madeAt }),
           { [newestBy]: after.madeAt, _id: { $lt: after.id } },
         ];
-  const ranges = prefixesOf(having ?? {}).flatMap((prefix) =>
+  const ranges = prefixesOf(equals ?? {}).flatMap((prefix) =>
     spans.map((span) => ({ ...prefix, ...span, ...where })),
   );
   const [only] = ranges;
@@ -184,8 +184,8 @@ const spanOf = (field: TimeField, bounds: Document): Document =>
   Object.keys(bounds).length === 0 ? {} : { [field]: bounds };
 
 /** Every combination of the values. */
-const prefixesOf = (having: Having): readonly Document[] =>
-  Object.entries(having).reduce<readonly Document[]>(
+const prefixesOf = (equals: EqualityFilter): readonly Document[] =>
+  Object.entries(equals).reduce<readonly Document[]>(
     (prefixes, [field, value]) =>
       prefixes.flatMap((prefix) => [value].flat().map((one) => ({ ...prefix, [field]: one }))),
     [{}],

@@ -20,8 +20,8 @@ export interface MailedInvite {
   readonly expiresAt: Date;
   /** Null: it is not mailed, its link was in the response. */
   readonly mail: InviteMail | null;
-  /** The workflow that mails it may not have been started yet. */
-  readonly unstarted?: true;
+  /** Set until the workflow that mails it was started. */
+  readonly mailStartPending?: true;
 }
 
 interface Named {

@@ -40,7 +40,7 @@ export class MongoProjections implements Projections {
   readonly #journal: EventJournal;
   readonly #onPaymentWritten: (payment: Payment) => void;
 
-  /** `onPaymentWritten`: at most once for each revision, whoever else tries to write it, too. */
+  /** `onPaymentWritten`: at most once for each revision, though several processes try to write it. */
   constructor(db: Db, journal: EventJournal, onPaymentWritten: (payment: Payment) => void = () => undefined) {
     this.#journal = journal;
     this.#onPaymentWritten = onPaymentWritten;
@@ -294,7 +294,7 @@ export async function ensureProjectionIndexes(db: Db): Promise<void> {
       { key: { agentId: 1, keyHash: 1 }, unique: true },
       {
         // What rules look for: with status and amount, so that none that is passed over is read.
-        key: { agentId: 1, rail: 1, comparedMerchant: 1, status: 1, amountCents: 1, createdAt: -1 },
+        key: { agentId: 1, rail: 1, comparedRecipient: 1, status: 1, amountCents: 1, createdAt: -1 },
         name: RECIPIENT_INDEX,
       },
       {

@@ -86,8 +86,8 @@ export interface DeliveryDocument extends Document {
   createdAt: Date;
   /** When the record is no longer kept. */
   expiresAt: Date;
-  /** What is still to be said to its workflow: that it begins, or that it was dropped. Not there once it was said. */
-  unsent?: "begin" | "drop";
+  /** What is left to do with its workflow: start it, or tell it that the delivery was dropped. Missing once that is done. */
+  pendingAction?: "start" | "drop";
 }
 
 /** Attempts that a record keeps. */
@@ -116,8 +116,8 @@ export async function ensureWebhookIndexes(db: Db): Promise<void> {
     deliveries.createIndex({ endpointId: 1, createdAt: -1, _id: -1 }, { name: "endpoint" }),
     deliveries.createIndex({ endpointId: 1, status: 1, createdAt: -1, _id: -1 }, { name: "endpoint_status" }),
     deliveries.createIndex(
-      { unsent: 1, _id: 1 },
-      { name: "unsent", partialFilterExpression: { unsent: { $exists: true } } },
+      { pendingAction: 1, _id: 1 },
+      { name: "pending_action", partialFilterExpression: { pendingAction: { $exists: true } } },
     ),
     deliveries.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: 0 }),
   ]);

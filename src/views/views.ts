@@ -105,7 +105,7 @@ export function transactionView(transaction: TransactionSnapshot): TransactionVi
     createdAt: iso(transaction.createdAt),
     agentId: transaction.agentId,
     agentName: transaction.agentName,
-    merchant: transaction.merchant,
+    merchant: transaction.recipient,
     amountCents: transaction.amountCents,
     currency: transaction.currency,
     direction: "debit",
@@ -193,7 +193,7 @@ export function organizationKeyView(key: OrganizationKeyDocument, createdToday: 
   };
 }
 
-/** All of it but where it lies: whoever has an entry can make its hash again. */
+/** All of it but where it lies: from an entry its hash can be recomputed. */
 export function auditEntryView({ _id, at, ...entry }: AuditDocument): z.input<typeof records.auditEntry> {
   return { ...entry, at: at.toISOString() };
 }

@@ -203,7 +203,7 @@ export class WebhookEndpoints {
     if (!found.value.isActive) return refused(refusal("WEBHOOK_DISABLED"));
     const until = clock();
     if (since > until) return invalid("since", "must not be in the future");
-    // Of what happened before, nobody knows any more what has arrived.
+    // Of what happened before, it is no longer known what has arrived.
     if (until.getTime() - since.getTime() > retentionDays * DAY_MS) {
       return invalid(
         "since",
@@ -232,7 +232,7 @@ export class WebhookEndpoints {
     try {
       await workflows.startReplay({ organizationId, endpointId: id, replayId: replay.id });
     } catch (error) {
-      // Nobody goes on with it, so nobody else is to wait for it.
+      // No process goes on with it, so no request is to wait for it.
       const ended = { ...replay, state: "stopped", endedAt: clock() } as const;
       await webhooks.endpoints.updateOne({ _id: id, "replay.id": replay.id }, { $set: { replay: ended } });
       throw error;
@@ -240,7 +240,7 @@ export class WebhookEndpoints {
     return ok(replay);
   }
 
-  /** Whether one is under way. The requesting process may have died before it began, so that nobody would ever continue it. */
+  /** Whether one is under way. The requesting process may have died before it began, so that no process would ever continue it. */
   async #isReplaying(organizationId: string, endpointId: string): Promise<boolean> {
     const found = await this.find(organizationId, endpointId);
     const replay = found.ok ? found.value.replay : null;

@@ -66,7 +66,7 @@ export interface WebhookInput {
 
 /**
  * The event of a genuine delivery, or why it is refused. Throws only what the receiver has set up wrongly: a secret that is
- * missing (under an empty one anybody could sign), or a body that is neither bytes nor a string.
+ * missing (under an empty one any sender could sign), or a body that is neither bytes nor a string.
  */
 export function verifyWebhook(input: WebhookInput): Verified {
   const { headers, now = new Date(), rawBody, toleranceSeconds = TOLERANCE_SECONDS } = input;

@@ -24,7 +24,7 @@ import type { Sealer } from "../secrets/sealer.ts";
 import { SECRET_PURPOSE } from "./endpoints.ts";
 import { eventData } from "./event-data.ts";
 
-/** How often the journal is looked at while nobody in this process has written to it: others write, too. */
+/** How often the journal is looked at while this process has not written to it: others write, too. */
 const EVENTS_PAUSE_MS = { pauseMs: 250, pauseMaxMs: 1_000 };
 /** The same for blocks of the chain. */
 const DEPOSITS_PAUSE_MS = { pauseMs: 1_000, pauseMaxMs: 1_000 };
@@ -39,7 +39,7 @@ export interface WebhooksOptions {
   readonly clock: () => Date;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** What else is begun that somebody has left, whenever deliveries are looked for that were; how much that was. */
+  /** What else is begun that another process has left, whenever deliveries are looked for that were; how much that was. */
   readonly sweepOthers: () => Promise<number>;
 }
 

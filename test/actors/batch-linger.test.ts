@@ -21,7 +21,7 @@ function round(linger: BatchLinger, answering: number, returned: number): number
 }
 
 describe("how long a batch waits for more to go with it", () => {
-  it("not at all where nobody is about to ask, or being answered", () => {
+  it("not at all where no caller is about to ask, or being answered", () => {
     expect(stage().linger.leftMs(1, 1_000)).to.equal(0);
   });
 

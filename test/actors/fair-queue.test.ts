@@ -40,11 +40,11 @@ describe("a fair queue", () => {
     for (let batches = 0; batches < 7; batches += 1) {
       expect(counted(taken(queue, 128))).to.deep.equal({ loud: 8 });
     }
-    expect(counted(taken(queue, 128)), "nobody has come").to.deep.equal({ loud: 28 });
+    expect(counted(taken(queue, 128)), "no other sender has come").to.deep.equal({ loud: 28 });
     expect(queue.size).to.equal(0);
   });
 
-  it("whoever had a turn comes last the next time, however much it sends", () => {
+  it("a sender that had a turn comes last the next time, however much it sends", () => {
     const queue = newQueue();
     for (const _each of times(50, () => null)) queue.add("loud", item("loud"));
     queue.add("quiet", item("quiet"));

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { ActorUnavailable, RecordsBehind } from "../../src/actors/actor-unavailable.ts";
+import { ActorUnavailable, StaleRecords } from "../../src/actors/actor-unavailable.ts";
 import { CommandsRefused } from "../../src/actors/commands-refused.ts";
 import { Ledgers } from "../../src/actors/ledgers.ts";
 import type { CommandOf, LedgerCommand } from "../../src/domain/ledger/commands.ts";
@@ -192,17 +192,17 @@ describe("a ledger's mailbox", () => {
     expect(revisions.revision).to.equal(2);
   });
 
-  it("records that seem to be behind are read again: another server may have written them", async () => {
+  it("records that seem to be stale are read again: another server may have written them", async () => {
     const revisions = new Revisions();
-    const behind = new RecordsBehind("behind");
+    const stale = new StaleRecords("stale");
     let failures = 1;
-    const { ledgers, pay } = stage({ revisions, fails: () => ((failures -= 1) >= 0 ? behind : null) });
+    const { ledgers, pay } = stage({ revisions, fails: () => ((failures -= 1) >= 0 ? stale : null) });
     expect((await ledgers.submit(place, pay("one"))).kind).to.equal("decided");
     expect(revisions.reads).to.equal(2);
     failures = 3;
-    const again = stage({ revisions, fails: () => ((failures -= 1) >= 0 ? behind : null) });
+    const again = stage({ revisions, fails: () => ((failures -= 1) >= 0 ? stale : null) });
     const refused = await again.ledgers.submit(place, again.pay("one")).catch((error: unknown) => error);
-    expect(refused).to.equal(behind);
+    expect(refused).to.equal(stale);
   });
 
   it("lost confirmations are told of once, and hold up nothing: the ledger sweeps", async () => {

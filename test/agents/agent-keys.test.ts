@@ -112,7 +112,7 @@ describe("agents' keys over HTTP", () => {
       expectDoneOnce(answers, "KEY_ALREADY_EXISTS");
       const { key: active } = await readAgent(world, agent);
       expect(active).not.to.equal(null);
-      // None where whoever minted it was told to come again: the key is lost then.
+      // None where the caller who minted it was told to retry: the key is lost then.
       for (const minted of answers.filter(({ status }) => status === 201)) {
         const { apiKey, key } = successOf("mintAgentKey", minted.body);
         await works(apiKey);
@@ -234,7 +234,7 @@ describe("agents' keys over HTTP", () => {
     expect(await revision(), "the actor is not asked for it").to.equal(before);
   });
 
-  it("a key of a mint that died before the actor was asked is useless and blocks nobody", async () => {
+  it("a key of a mint that died before the actor was asked is useless and blocks no other mint", async () => {
     const agent = await keyless();
     const { apiKey } = await mintKey(world, agent);
     const key = (await agents().findOne({ _id: agent.id }))?.key ?? null;

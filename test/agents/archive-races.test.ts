@@ -126,7 +126,7 @@ describe(`archives that race (TEST_SEED=${seed})`, () => {
         });
         const [archived, ...paid] = await Promise.all([archiving, ...paying]);
         const there = await accepted(own, agent.id);
-        // Of what a busy machine answers 503, nobody knows whether it was accepted.
+        // Of what a busy machine answers 503, it is unknown whether it was accepted.
         const told = paid.filter(({ isUnknown }) => !isUnknown);
         for (const { outcome, sentAt } of told) {
           expect(outcome).to.be.oneOf(sentAt > answeredAt ? ["UNAUTHORIZED"] : [201, "UNAUTHORIZED"]);

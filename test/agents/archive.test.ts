@@ -8,7 +8,7 @@ import { cardPayment, elevate, newWorld, tally, times, until, type World } from 
 
 const { getBudget } = operations;
 
-/** A slow payment settles after 3 s; the actor looks after what nobody waits for every 10 s. */
+/** A slow payment settles after 3 s; the actor looks after what no caller waits for every 10 s. */
 const SETTLED_MS = 120_000;
 
 describe("a person archives an agent", () => {
@@ -76,7 +76,7 @@ describe("a person archives an agent", () => {
     await expectEvents(world, agent, { "agent.created": 1, "agent.archived": 1 });
   });
 
-  it("holds are denied by nobody, at once: approvals completed, reservations released, no event", async () => {
+  it("holds are denied without a resolver, at once: reservations released, no event", async () => {
     const agent = await world.agent({ autoApprovalThresholdCents: 0 });
     const held = await Promise.all(times(5, () => agent.hold()));
     expect((await readAgent(world, agent)).reservedCents).to.equal(500);

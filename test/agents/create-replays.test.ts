@@ -191,7 +191,7 @@ describe("replays of an agent's create", () => {
     expect(replayed.apiKey).to.be.a("string");
   });
 
-  it("a person's without an idempotency key makes nothing after a 503: nobody would have its key", async () => {
+  it("a person's without an idempotency key makes nothing after a 503: its key would be lost", async () => {
     const own = await newWorld();
     const { idempotencyKey: _none, ...body } = createBody(own, { name: "Nobody's" });
     const held = await holdCommits(own);
@@ -217,7 +217,7 @@ describe("replays of an agent's create", () => {
     const organizations = own.service.db.collection<{ _id: string }>("organizations");
     const mark = (status: string) =>
       organizations.updateOne({ _id: own.organization.organizationId }, { $set: { status } });
-    // Before anybody has asked: an organization that is ready stays so.
+    // Before any request: an organization that is ready stays so.
     await mark("provisioning");
     const { token } = await orchestrator(own);
     await own.api.refused("createAgent", 409, "ORG_NOT_READY", { token, body });

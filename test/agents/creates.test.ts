@@ -190,7 +190,7 @@ describe("creates over HTTP", () => {
 
     it(`${noun}: an organization that is not ready answers 409 ORG_NOT_READY`, async () => {
       const own = await newWorld();
-      // Before anybody has asked: an organization that is ready stays so.
+      // Before any request: an organization that is ready stays so.
       await own.service.db
         .collection<{ _id: string }>("organizations")
         .updateOne({ _id: own.organization.organizationId }, { $set: { status: "provisioning" } });

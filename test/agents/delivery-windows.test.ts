@@ -15,7 +15,7 @@ import { type TestDatabase, testDatabase } from "../support/mongo.ts";
 const AT = new Date("2026-05-13T12:00:00.000Z");
 const clock = (): Date => AT;
 
-/** What seals an agent's first key is gone when its window is over, whoever is late. */
+/** What seals an agent's first key is gone when its window is over, whichever caller is late. */
 describe("the end of the window of an agent's first key", () => {
   let database: TestDatabase;
   let folder = "";

@@ -116,7 +116,7 @@ describe("the delivery of an agent's first key", () => {
       expect([apiKey, record.state]).to.deep.equal([agent.key, "paused"]);
     });
 
-    it("the sealed key opens for nobody by the database, which has neither it nor idempotency key", async () => {
+    it("the sealed key can't be opened by the database, which has neither it nor idempotency key", async () => {
       const agent = await made(world, by);
       const sealed = (await deliveries(world).findOne({ _id: agent.id }))?.sealed ?? "";
       expect(sealed).not.to.equal("");
@@ -177,7 +177,7 @@ describe("the delivery of an agent's first key", () => {
       expectNoKey(await replay(world, agent, by.token), "expired");
     });
 
-    it("a session's replay is nulls and never `expired`: nobody waits for it", async () => {
+    it("a session's replay is nulls and never `expired`: no client waits for it", async () => {
       const request = { token: world.token, body: createBody(world) };
       const { agent } = await world.api.ok("createAgent", 201, request);
       await windowClosed(world, agent.id);

@@ -126,7 +126,7 @@ describe("archiving while the chain does not answer", () => {
             };
           };
         },
-        "the actor detaches it by itself when nobody asks again": async () => {
+        "the actor detaches it by itself when no caller asks again": async () => {
           const agent = await deployed();
           return async () => {
             await expectNamed(agent, "once");
@@ -156,7 +156,7 @@ describe("archiving while the chain does not answer", () => {
               };
             };
           },
-        "what never changes comes before a balance that nobody can read": async () => {
+        "what never changes comes before a balance that can't be read": async () => {
           const [agent] = await expiredAgents(world, by, 1, "unproven");
           if (agent === undefined) throw new Error("one was made");
           const other = await orchestrator(world);

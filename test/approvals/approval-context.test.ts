@@ -57,7 +57,7 @@ describe("what an approval is decided on", () => {
     expect([after.remainingCents, after.remainingIfDeniedCents]).to.deep.equal([8_600, 8_600]);
   });
 
-  it("shows the agent's last ten payments before it, the newest first, and nobody else's", async () => {
+  it("shows the agent's last ten payments before it, the newest first, and no other agent's", async () => {
     const agent = await world.agent({ autoApprovalThresholdCents: 1_000 });
     const other = await world.agent();
     await other.pay();

@@ -150,7 +150,7 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
     await page.offers("#approve");
   });
 
-  it("whoever has signed in and can read nothing yet is not asked to sign in again", async () => {
+  it("a user who has signed in and can read nothing yet is not asked to sign in again", async () => {
     const { approvalId } = await agent.hold();
     page.intercept = () => false;
     await page.visit(approvalId, null);
@@ -168,7 +168,7 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
     await page.offers("#approve");
   });
 
-  it("whoever could not be signed out is told so, is still signed in, and can try again", async () => {
+  it("a user who could not be signed out is told so, is still signed in, and can try again", async () => {
     const { approvalId } = await agent.hold();
     const { email, password } = world.organization;
     page.intercept = async (request) => {

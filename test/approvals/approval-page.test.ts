@@ -85,7 +85,7 @@ describe("the page of a payment on hold, in a browser", function () {
     expect(denials.map((denial) => denial.feedback)).to.deep.equal([feedback]);
   });
 
-  it("moves by itself when somebody else decides, and says who and what", async () => {
+  it("moves by itself when another user decides, and says who and what", async () => {
     const { approvalId } = await held();
     const admin = await join(world, "admin");
     const body = { feedback: "Not this one." };
@@ -145,7 +145,7 @@ describe("the page of a payment on hold, in a browser", function () {
     expect(await page.text("#person")).to.include(stranger.organization.email);
   });
 
-  it("a wrong password is said, signs nobody in, and can be typed again", async () => {
+  it("a wrong password is said, does not sign in, and can be typed again", async () => {
     const { approvalId } = await agent.hold();
     await page.visit(approvalId, null);
     await page.signIn({ ...world.organization, password: "wrong" });

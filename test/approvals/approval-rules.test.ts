@@ -15,7 +15,7 @@ const above = (amountCents: number, fields: object = {}) => ({
   ...fields,
 });
 
-/** A rule of each type, as somebody would send it. */
+/** A rule of each type, as a client would send it. */
 const EVERY_TYPE = [
   above(5_000),
   { type: "new_recipient", params: {} },

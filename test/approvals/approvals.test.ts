@@ -104,7 +104,7 @@ describe("approvals over HTTP", () => {
     await world.api.refused("cancelPayment", 409, "PAYMENT_NOT_CANCELLABLE", cancel);
   });
 
-  it("the agent cancels a hold: denied by nobody, released, and no person can approve it", async () => {
+  it("the agent cancels a hold: denied without a resolver, released, never approved after", async () => {
     const agent = await asksAlways();
     const { approvalId, transactionId } = await agent.hold();
     const cancel = { token: agent.key, id: transactionId };

@@ -5,7 +5,7 @@ import { newWorld, until, type World } from "../support/world.ts";
 
 const WINDOW_SECONDS = 2;
 
-describe("approvals nobody decides", () => {
+describe("undecided approvals", () => {
   let service: TestService;
   let world: World;
   before(async () => {
@@ -14,7 +14,7 @@ describe("approvals nobody decides", () => {
   });
   after(() => service.stop());
 
-  it("expire at the window's end: released, resolved by nobody, then refused as APPROVAL_EXPIRED", async () => {
+  it("expire at the window's end: released, without a resolver, then refused as APPROVAL_EXPIRED", async () => {
     const agent = await world.agent({ autoApprovalThresholdCents: 0 });
     const { approvalId, transactionId } = await agent.hold();
     const read = () => world.api.ok("getPayment", 200, { token: agent.key, id: transactionId });

@@ -24,7 +24,7 @@ const profileOf = ({ _id, name, organizationId, projectId, teamId }: AgentDocume
   name,
 });
 
-/** What somebody may have activities do who reaches Temporal and has an agent of their own. */
+/** What an intruder may have activities do who reaches Temporal and has an agent of their own. */
 describe("activities that are scheduled past this service", () => {
   let world: World;
   let victims: World;

@@ -46,7 +46,7 @@ const payCommand = (agentId: string, keyId: string, request: PaymentRequest): Co
   recordsCheckedThrough: 0,
 });
 
-/** What somebody may do who reaches Temporal and has no credential of this service. */
+/** What an intruder may do who reaches Temporal and has no credential of this service. */
 describe("what is written to Temporal past this service", () => {
   let world: World;
   before(async () => {
@@ -90,7 +90,7 @@ describe("what is written to Temporal past this service", () => {
 
   // What is forged is undone when the ledger next looks after its payments, 10 s later.
   sideBySide({
-    "an approval in the owner's name pays nothing and names nobody; the agent pays on": async () => {
+    "an approval in the owner's name pays nothing and names no resolver; the agent pays on": async () => {
       const agent = await asksAlways();
       const { payment } = await heldBy(agent);
       const { transactionId, approvalId, proof } = payment.request;
@@ -121,7 +121,7 @@ describe("what is written to Temporal past this service", () => {
       expect(String(body)).to.match(/^spending_control_forged_total\{what="decision"\} [1-9]/m);
     },
 
-    "an approval in nobody's name is refused by the ledger, and a person decides after it": async () => {
+    "an approval without a name is refused by the ledger, and a person decides after it": async () => {
       const agent = await asksAlways();
       const { payment } = await heldBy(agent);
       const { approvalId, proof, transactionId } = payment.request;
@@ -149,7 +149,7 @@ describe("what is written to Temporal past this service", () => {
       await expectBooksAgree(world, agent);
     },
 
-    "a denial in the owner's name is written down in nobody's": async () => {
+    "a denial in the owner's name is written down without a name": async () => {
       const agent = await asksAlways();
       const { payment } = await heldBy(agent);
       const { proof, transactionId } = payment.request;

@@ -6,7 +6,7 @@ import proto from "@temporalio/proto";
 import type { TestService } from "../support/service.ts";
 import { until } from "../support/world.ts";
 
-/** An activity that somebody schedules who has nothing but Temporal's address. */
+/** An activity that an intruder schedules who has nothing but Temporal's address. */
 export interface Scheduled {
   readonly name: string;
   readonly input: unknown;

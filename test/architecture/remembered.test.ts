@@ -5,7 +5,7 @@ import { expect } from "chai";
 /** What a process keeps beyond one call, in a Map or Set that bounds nothing by itself, and what bounds it. */
 const BOUNDS: Readonly<Record<string, string>> = {
   "src/audit/chain/appender.ts #chains": "CACHED_HEADS_MAX, and chains that have something waiting",
-  "src/chain/taken-nonces.ts #unexplained": "UNEXPLAINED_MAX",
+  "src/chain/foreign-nonces.ts #unexplained": "UNEXPLAINED_MAX",
   "src/webhooks/delivery/slots.ts #endpoints": "TRACKED_MAX, and exchanges under way",
   "src/webhooks/delivery/slots.ts #organizations": "TRACKED_MAX, and exchanges under way",
   "src/webhooks/delivery/slots.ts #tests": "TRACKED_MAX, and exchanges under way",
@@ -30,8 +30,8 @@ const BOUNDS: Readonly<Record<string, string>> = {
   "src/changes/organization-stream.ts #sentAtMs": "kinds of change",
   "src/changes/streams.ts #open": "OPEN_MAX",
   "src/changes/streams.ts #organizations": "those of open streams",
-  "src/agents/creates/creates.ts #underWay": "creates under way",
-  "src/lib/single-flight.ts #underWay": "work under way",
+  "src/agents/creates/creates.ts #inFlight": "creates under way",
+  "src/lib/single-flight.ts #inFlight": "work under way",
   "src/agents/key-use.ts #used": "keys used since the last write, 5 s ago at most",
   "src/metrics/metrics.ts #queues": "names of queues",
   "src/payments/payment-changes.ts #waiting": "calls that wait",

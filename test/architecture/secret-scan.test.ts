@@ -26,7 +26,7 @@ const ROWS: readonly (readonly [string, string, RegExp | null])[] = [
   ["a password", "hunter2 hunter2 hunter2", /^a password/],
   ["what only looks like a key", `sk_svc_live_${"0".repeat(46)}`, null],
   ["what is too short for a webhook's secret", `whsec_${"A".repeat(39)}`, null],
-  ["a TOTP secret that nobody noted", "K".repeat(32), null],
+  ["an unnoted TOTP secret", "K".repeat(32), null],
 ];
 
 describe("the search for secrets finds what it looks for, so that finding nothing means something", () => {

@@ -106,7 +106,7 @@ describe("anchors of the audit log", () => {
     }
   });
 
-  it("a transaction of somebody else's with a root is none of the service's", async () => {
+  it("a foreign transaction with a root is none of the service's", async () => {
     const world = await withHistory();
     const { env } = world.service;
     await world.service.stop();

@@ -57,7 +57,7 @@ describe("appending to the audit log", () => {
     await expectUnbroken(WRITERS * ENTRIES_EACH);
   });
 
-  it("the same thing told any number of times, by anybody, at once and again, is one entry", async () => {
+  it("the same thing told any number of times, by any process, at once and again, is one entry", async () => {
     const logs = times(4, appender);
     const records = times(20, () => nextRecord(organizationId));
     const tell = () =>
@@ -126,7 +126,7 @@ describe("appending to the audit log", () => {
     expect(keys).to.deep.equal(records.map(({ entryKey }) => entryKey).toSorted());
   });
 
-  it("what can't be made is refused to who told it, and keeps nobody else's from the chain", async () => {
+  it("what can't be made is refused to who told it, and keeps no other entry from the chain", async () => {
     const log = appender();
     const told = [
       log.append(nextRecord(organizationId), "soon"),

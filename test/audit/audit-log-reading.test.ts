@@ -80,7 +80,7 @@ describe("reading the audit log", () => {
     }
   });
 
-  it("an export is a chain that anybody can check with the key, line by line", async () => {
+  it("an export is a chain that a holder of the key can check, line by line", async () => {
     await someHistory();
     const lines = await log.exported();
     const verifier = new ChainVerifier(testSeal(String(world.service.env["MASTER_KEY"])));

@@ -19,7 +19,7 @@ describe("on what and by whom, in the audit log", () => {
   describe("a sign-in by passkey that is refused leaves an entry for the passkey's owner", () => {
     const refused = { result: { status: 401, code: "SECOND_FACTOR_INVALID" } };
 
-    it("where the signature is somebody else's", async () => {
+    it("where the signature is another key's", async () => {
       const authenticator = authenticatorFor(world);
       await enrolPasskey(world, authenticator);
       const one = await signInBody(world, authenticator);

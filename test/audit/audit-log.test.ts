@@ -211,7 +211,7 @@ describe("the audit log", () => {
       expect(refreshes.map(({ result }) => result.status)).to.deep.equal([401, 200]);
     });
 
-    it("but not what only reads, what is nobody's, nor what was only too much", async () => {
+    it("but not what only reads, what is anonymous, nor what was only too much", async () => {
       const before = await log.newest();
       const { token } = world;
       await world.api.ok("listAgents", 200, { token });

@@ -136,7 +136,7 @@ describe("the audit outbox", () => {
         const [entry, ...more] = (await chainOf(organizationId)).filter(isEntry);
         expect(more).to.deep.equal([]);
         expect(entry?.action).to.equal(id.replace(/ByTool$/, ""));
-        // Of what an actor decides, nobody knows whether it has.
+        // Of what an actor decides, it is unknown whether it has.
         expect(entry?.result.code).to.equal(null);
         expect(entry?.result.status === null).to.equal(row.kind === "begun");
         expectSaid(entry?.before, prepared.before);

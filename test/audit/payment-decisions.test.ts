@@ -181,7 +181,7 @@ describe("decisions on payments in the audit log", () => {
     ]);
   });
 
-  it("replays leave nothing more, whoever makes them and however often", async () => {
+  it("replays leave nothing more, whichever caller makes them and however often", async () => {
     const agent = await world.agent();
     const body = cardPayment();
     const answers = await atOnce(10, () => world.api.call("createPayment", { token: agent.key, body }));
@@ -219,7 +219,7 @@ describe("decisions on payments in the audit log", () => {
     });
     after(() => service.stop());
 
-    it("one that nobody decided on expires, by nobody", async () => {
+    it("an undecided one expires, without a resolver", async () => {
       const own = await newWorld(service);
       const agent = await own.agent({ autoApprovalThresholdCents: 0 });
       const { transactionId } = await agent.hold();

@@ -27,7 +27,7 @@ const madeUp = (index: number) => ({ type: "agent", id: `made-up-${index}` });
 /** A hundred at once. */
 async function keepAll(kept: Refusals, records: readonly AuditRecord[]): Promise<void> {
   for (let from = 0; from < records.length; from += 100)
-    await Promise.all(records.slice(from, from + 100).map((record) => kept.keep(record)));
+    await Promise.all(records.slice(from, from + 100).map((record) => kept.record(record)));
 }
 
 describe("refusals in the audit log", () => {
@@ -72,9 +72,9 @@ describe("refusals in the audit log", () => {
 
   it("of those alike the first is there at once, how many followed when the minute is over", async () => {
     const kept = refusals();
-    await kept.keep(refused());
+    await kept.record(refused());
     expect(await entries()).to.have.lengthOf(1);
-    await Promise.all(times(500, () => kept.keep(refused())));
+    await Promise.all(times(500, () => kept.record(refused())));
     await kept.tick();
     expect(await entries()).to.have.lengthOf(1);
     now += MINUTE_MS;
@@ -98,7 +98,7 @@ describe("refusals in the audit log", () => {
       refused({ resource: { ...resource, id: "another" } }),
       refused({ result: { status: 404, code: "NOT_FOUND" } }),
     ];
-    for (const record of [...each, ...each]) await kept.keep(record);
+    for (const record of [...each, ...each]) await kept.record(record);
     expect(await entries()).to.have.lengthOf(each.length);
     await kept.end();
     expect(await entries()).to.have.lengthOf(2 * each.length);
@@ -138,7 +138,7 @@ describe("refusals in the audit log", () => {
     expect(breakIn(found, seal)).to.equal(null);
   });
 
-  it("one actor's flood with made-up ids hides nobody else's, and is counted as its own", async () => {
+  it("one actor's flood with made-up ids hides no other actor's, and is counted as its own", async () => {
     const kept = refusals();
     const flood = (id: number) =>
       times(100, (index) =>
@@ -195,8 +195,8 @@ describe("refusals in the audit log", () => {
   it("memory is bounded over all organizations; what gives way is written, not forgotten", async () => {
     const kept = refusals({ windowsMax: 4 });
     for (const record of times(12, fromAddress)) {
-      await kept.keep(record);
-      await kept.keep(record);
+      await kept.record(record);
+      await kept.record(record);
     }
     expect(kept.size).to.equal(4);
     await kept.end();
@@ -205,8 +205,8 @@ describe("refusals in the audit log", () => {
 
   it("processes and restarts within a minute have one first entry, and counts of their own", async () => {
     const [one, two] = [refusals(), refusals()];
-    for (const kept of [one, two, refusals()]) await kept.keep(refused());
-    for (const kept of [one, two, two]) await kept.keep(refused());
+    for (const kept of [one, two, refusals()]) await kept.record(refused());
+    for (const kept of [one, two, two]) await kept.record(refused());
     await one.end();
     await two.end();
     expect((await entries()).map(({ after }) => after)).to.deep.equal([
@@ -224,11 +224,11 @@ describe("refusals in the audit log", () => {
       clock: () => new Date(now),
       onWarning: (error) => troubles.push(error),
     });
-    const [outcome] = await Promise.allSettled([kept.keep(refused())]);
+    const [outcome] = await Promise.allSettled([kept.record(refused())]);
     expect(outcome?.status).to.equal("rejected");
     isBroken = false;
-    await kept.keep(refused());
-    await kept.keep(refused());
+    await kept.record(refused());
+    await kept.record(refused());
     isBroken = true;
     now += MINUTE_MS;
     await kept.tick();

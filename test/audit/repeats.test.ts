@@ -34,7 +34,7 @@ const UNVERSIONED = [
   "updateWebhook",
 ] as const satisfies readonly OperationId[];
 
-/** What it was and is, of the same fields: whoever reads the entry sees what was changed, and what was not. */
+/** What it was and is, of the same fields: a reader of the entry sees what was changed, and what was not. */
 function expectChange(entry: AuditDocument | undefined, prepared: Prepared): void {
   expect(entry?.before).to.be.an("object").that.deep.includes(prepared.before);
   expect(entry?.after).to.be.an("object").that.deep.includes(prepared.after);
@@ -72,7 +72,7 @@ describe("a write whose answer was lost, and that is repeated,", () => {
     await new AuditOutbox({ db, log, seal: seal(), clock: later, onWarning: () => undefined }).sweep();
   }
 
-  /** The write takes effect, and nobody is told; then it is asked for again. Answers what its resource's entries say. */
+  /** The write takes effect, and its caller is not told; then it is asked for again. Answers what its resource's entries say. */
   async function repeated(id: OperationId, status: number, sweptBetween: boolean) {
     const row = WRITES[id];
     if (row === undefined || row.kind === "harmless") throw new Error("it writes something");

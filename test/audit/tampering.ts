@@ -11,12 +11,12 @@ import {
 } from "../../src/domain/audit/entry.ts";
 import { type AnchoredHashes, type ChainBreak, ChainVerifier } from "../../src/domain/audit/verify.ts";
 
-/** A chain in memory as the store has it, and what somebody who can write to the store may do to it. */
+/** A chain in memory as the store has it, and what an intruder who can write to the store may do to it. */
 
 const sealUnder = (text: string): AuditSeal => auditSeal(createSecretKey(text.padEnd(32, "."), "utf8"));
 
 export const seal = sealUnder("the service's");
-/** Somebody else's, who has no part in the service's key. */
+/** Another's, who has no part in the service's key. */
 export const foreignSeal = sealUnder("a stranger's");
 
 export type Fields = Readonly<Record<string, unknown>>;
@@ -59,7 +59,7 @@ function recordIn(fields: Fields): AuditRecord {
   return { ...(rest as Omit<AuditRecord, "at">), at: Date.parse(String(at)) };
 }
 
-/** Numbers and links anew from an entry on, as well as somebody can who has a key. */
+/** Numbers and links anew from an entry on, as well as an intruder can who has a key. */
 export function relinked(chain: readonly Fields[], from: number, by: AuditSeal): Fields[] {
   const kept = chain.slice(0, from);
   let head = headOf(kept);

@@ -29,7 +29,7 @@ interface ManagementRow extends Needs {
   readonly who: "management";
   /** Null: people only. */
   readonly scope: OrganizationScope | null;
-  /** Of whoever has no second factor although their organization requires one: else they only get to enrol it. */
+  /** Of a user without a second factor although their organization requires one: else they only get to enrol it. */
   readonly beforeEnrolment?: true;
   readonly variants?: readonly ({ readonly body: object } & Needs)[];
 }
@@ -88,7 +88,7 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   removePasskey: manage(null, { stepUp: true }),
 
   getOrganization: manage(null),
-  // Whoever is named can withdraw everything.
+  // The owner that is named can withdraw everything.
   updateOrganization: manage(null, { role: "owner", stepUp: true }),
 
   // Owners and admins: it tells what everybody did, and from where.
@@ -169,7 +169,7 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   mintAgentKey: manage(null, adminSteppedUp),
   revokeAgentKey: manage(null, adminSteppedUp),
   archiveAgent: manage("agents:write", adminSteppedUp),
-  // What stops one agent stops all of a team or project, for whoever may stop one.
+  // What stops one agent stops all of a team or project, for each caller who may stop one.
   pauseTeamAgents: manage("agents:write"),
   pauseProjectAgents: manage("agents:write"),
   revokeTeamAgentKeys: manage(null, adminSteppedUp),

@@ -68,7 +68,7 @@ function expectScopeNamed(id: OperationId, code: ErrorCode, named: string | unde
 /** Callers of each answer. */
 const ALIKE = 2;
 
-/** MCP writes of an organization that fit into a minute, whoever makes them. */
+/** MCP writes of an organization that fit into a minute, whichever caller makes them. */
 const WRITES_BEFORE_A_PAUSE = 15;
 
 describe(`who may do what: the matrix, made of the registry (TEST_SEED=${String(seed)})`, () => {
@@ -127,7 +127,7 @@ describe(`who may do what: the matrix, made of the registry (TEST_SEED=${String(
   }
 
   for (const [id] of operationList) {
-    it(`REST: ${id} is answered as the table says, whoever asks`, async () => {
+    it(`REST: ${id} is answered as the table says to each caller`, async () => {
       for (const body of bodiesOf(rowOf(id))) {
         for (const bearer of answeredAlike(id, body)) await overRest(id, bearer, body);
       }

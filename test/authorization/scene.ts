@@ -120,6 +120,6 @@ async function pausedAgent(world: World): Promise<TestAgent> {
 }
 
 export const strangers: readonly Bearer[] = [
-  { name: "nobody", token: undefined, credential: { kind: "none" } },
+  { name: "anonymous", token: undefined, credential: { kind: "none" } },
   { name: "a made-up key", token: "sk_svc_live_nobody", credential: { kind: "made up" } },
 ];

@@ -99,7 +99,7 @@ describe("the package", () => {
     const usage = Child.spawn(process.execPath, [command, "--help"], env);
     expect((await usage.exit(ENDED_MS)).code).to.equal(0);
     expect(usage.stdout).to.match(/start[^]*server[^]*worker[^]*admin/);
-    // The package finds itself by its name, as whoever installs it does.
+    // The package finds itself by its name, as its installer does.
     const importing = ["-e", 'import("agent-spending-control/webhooks").then((it) => console.log(it))'];
     const { stdout: given } = await run(process.execPath, importing, { cwd: own });
     expect(given).to.include("verifyWebhook");

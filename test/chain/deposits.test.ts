@@ -77,7 +77,7 @@ describe("deposits into treasuries", () => {
     expect(together).to.have.lengthOf(3);
   });
 
-  it("no event for zero, for less than a cent, or for transfers to somebody else", async () => {
+  it("no event for zero, for less than a cent, or for transfers to another address", async () => {
     const [treasury, holder] = [await the.organization(), await the.holder(1_000)];
     await holder.pay(randomAddress(), 10);
     await holder.begin(treasury.address, 0n);

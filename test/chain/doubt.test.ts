@@ -60,7 +60,7 @@ describe("a record whose write was not acknowledged", () => {
       const before = proxy.broken();
       proxy.breakAt(CHAIN_TRANSACTIONS, times);
       const [one, other] = await Promise.all([sent(agent, payment, doubtful), sent(agent, payment, sure)]);
-      // Who comes after needs no nonce that nobody has.
+      // The next payment needs no nonce that no transaction has.
       const later = newPayment(100);
       await sent(agent, later, doubtful);
       proxy.breakAt("", 0);

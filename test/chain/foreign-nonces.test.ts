@@ -50,7 +50,7 @@ describe("a nonce that another transaction of the same key has used", () => {
     return agent;
   }
 
-  /** A payment whose place in the chain somebody's cancelling transaction takes. */
+  /** A payment that a cancelling transaction replaces. */
   async function cancelled(agent: TestAgent, cents = 200) {
     await anvil.call("evm_setAutomine", [false]);
     const nonce = await nextNonce();
@@ -85,7 +85,7 @@ describe("a nonce that another transaction of the same key has used", () => {
     );
     const outcome = await endedWhileMining(agent, payment);
     await keeper.wallets.stop();
-    expect(keeper.repairs.get("nonce_taken")).to.equal(1);
+    expect(keeper.repairs.get("foreign_nonce")).to.equal(1);
     expect(await attemptsOf(payment.request.transactionId)).to.equal(2);
     expect(outcome.status).to.equal("settled");
     const { spent } = await scene.audit([agent], [...made, payment]);
@@ -121,7 +121,7 @@ describe("a nonce that another transaction of the same key has used", () => {
     expect(await attemptsOf(payment.request.transactionId)).to.equal(1);
   });
 
-  it("what was lost is not sent again when blocks are lost; the payment keeps its outcome", async () => {
+  it("what was replaced is not sent again when blocks are lost; the payment keeps its outcome", async () => {
     const agent = await usual(1_000);
     const { foreign, payment } = await cancelled(agent);
     await anvil.call("anvil_mine", ["0x4"]);
@@ -236,25 +236,25 @@ describe("what is known of a nonce that another transaction has used", () => {
     if (recorded?.kind !== "transaction") throw new Error("nothing was recorded");
     return recorded;
   };
-  const LOSS = { by: "0x01", blockNumber: 1, at: new Date() };
+  const REPLACEMENT = { hash: "0x01", blockNumber: 1, at: new Date() };
   const FEES = { maxFeePerGas: 10n ** 12n, maxPriorityFeePerGas: 10n ** 10n };
 
-  it("nothing is lost by a proof that does not know all that was signed under the nonce", async () => {
+  it("nothing is replaced by a proof that does not know all that was signed under the nonce", async () => {
     const { outbox } = scene.open();
     const before = await record("test/raised");
     expect(await outbox.raise(before, FEES))
       .to.have.property("signings")
       .with.length(2);
-    expect(await outbox.markLost(before, LOSS)).to.equal("not proven");
+    expect(await outbox.markReplaced(before, REPLACEMENT)).to.equal("not proven");
     const after = (await outbox.find(["test/raised"])).get("test/raised");
-    expect(after).to.deep.include({ lost: null });
+    expect(after).to.deep.include({ replacedBy: null });
   });
 
-  it("under a nonce that was found lost nothing is signed any more", async () => {
+  it("under a nonce that another transaction has nothing is signed any more", async () => {
     const { outbox } = scene.open();
-    const before = await record("test/lost");
-    expect(await outbox.markLost(before, LOSS)).to.equal("marked");
-    expect(await outbox.markLost(before, LOSS)).to.equal("known before");
+    const before = await record("test/replaced");
+    expect(await outbox.markReplaced(before, REPLACEMENT)).to.equal("marked");
+    expect(await outbox.markReplaced(before, REPLACEMENT)).to.equal("known before");
     expect(await outbox.raise(before, FEES)).to.equal(null);
   });
 
@@ -271,7 +271,7 @@ describe("what is known of a nonce that another transaction has used", () => {
     expect(now).to.deep.include({ hash: winner?.hash });
   });
 
-  it("what somebody has put into the database in a recorded transaction's place is not signed", async () => {
+  it("what an intruder has put in a recorded transaction's place is not signed", async () => {
     const { outbox } = scene.open();
     const [real, other] = [await record("test/real"), await record("test/other")];
     const forger = privateKeyToAccount(generatePrivateKey());
@@ -291,7 +291,7 @@ describe("what is known of a nonce that another transaction has used", () => {
     }
   });
 
-  it("a nonce that somebody else has used is not given out once that is final", async () => {
+  it("a nonce that a foreign transaction has is not given out once that is final", async () => {
     const { outbox } = scene.open();
     const next = (await record("test/before")).nonce + 1;
     outbox.nonces.isFinalBelow(next + 3);

@@ -5,7 +5,7 @@ import type { Scene } from "./support.ts";
 
 const GWEI = 10n ** 9n;
 
-/** What an operator sends to be rid of a transaction: nothing, to oneself, for more than anybody else offers. */
+/** What an operator sends to be rid of a transaction: nothing, to oneself, for more than any other sender offers. */
 const CANCELLING = { data: "0x", gas: 21_000n, maxFeePerGas: 900n * GWEI } as const;
 
 /**

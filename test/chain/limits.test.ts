@@ -169,7 +169,7 @@ describe("the limit that a wallet has on the chain", () => {
     expect(await limitOf(agent)).to.include({ capCents: 300 });
   });
 
-  it("a payment whose id the wallet has paid by somebody else's doing is never called failed", async () => {
+  it("a payment whose id the wallet has paid by another sender is never called failed", async () => {
     const agent = await scene.funded(1_000);
     const payment = newPayment(100);
     const { recipient, transactionId } = payment.request;

@@ -80,7 +80,7 @@ describe("what must not be shown, and whom not to believe", () => {
     impostor.server.close();
   });
 
-  it("a record that names another agent's wallet, or an address of nobody's, has nothing signed", async () => {
+  it("a record that names another agent's wallet, or no wallet's address, has nothing signed", async () => {
     const [mine, theirs] = [await scene.funded(100), await scene.funded(100)];
     const record = await scene.agents.findOne({ _id: mine.profile.agentId });
     const victims = await scene.agents.findOne({ _id: theirs.profile.agentId });

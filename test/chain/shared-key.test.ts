@@ -7,7 +7,7 @@ import { ended, eventually, hashOf, newPayment, newPayments, openScene } from ".
 /** As if everything recorded were old already: then the keeper looks after it at once. */
 const AHEAD = { clock: () => new Date(Date.now() + 60_000) };
 
-describe("a key that somebody else sends by", () => {
+describe("a key that another sender uses", () => {
   const PAYMENTS = 8;
 
   it("two services at once make no payment twice; each has the end that the chain shows", async () => {

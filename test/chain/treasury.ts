@@ -31,7 +31,7 @@ export interface TestTreasury {
   readonly address: Address;
 }
 
-/** Somebody with test money who is not the service. */
+/** An account with test money that is not the service's. */
 export interface Holder {
   /** Sends it in a transaction of its own; answers once it is mined. */
   pay(to: Address, cents: number): Promise<Sent>;
@@ -152,7 +152,7 @@ function callCode(to: Address, data: Hex): Hex {
     const word = pad(slice(data, at, Math.min(length, at + WORD_BYTES)), { dir: "right", size: WORD_BYTES });
     words.push(PUSH32, word, MSTORE_AT(at));
   }
-  // Nothing is awaited back, and no value sent; the call's outcome is left to whoever looks.
+  // Nothing is awaited back, and no value sent; the call's outcome is left to the reader.
   const call = concatHex(["0x60006000", "0x60", numberToHex(length, { size: 1 }), "0x60006000", "0x73", to]);
   return concatHex([...words, call, "0x5af150"]);
 }

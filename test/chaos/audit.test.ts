@@ -127,7 +127,7 @@ const cap = { capCents: 300, version: 2 };
 const level = { projectId: "project-1", teamId: "team-1", cap, recordedCap: cap, totals };
 const archived = { ...record, state: "archived", keyId: null } as const;
 
-const recordedSpend = { purpose: "spend/txn_wallet/1", nonce: 0, hash: "0xaa", isLost: false } as const;
+const recordedSpend = { purpose: "spend/txn_wallet/1", nonce: 0, hash: "0xaa", isReplaced: false } as const;
 
 const good: Books = {
   agents: [agent],
@@ -164,14 +164,14 @@ const onChain = (change: Partial<Books["chain"]>): Partial<Books> => ({
 const WRONG: Readonly<Record<string, Partial<Books>>> = {
   "a payment without its capture": { cardLedger: [] },
   "a payment that was captured twice": { cardLedger: [capture, { ...capture, id: "capture/again" }] },
-  "a capture of which nobody knows": {
+  "an unknown capture": {
     cardLedger: [capture, { ...capture, id: "capture/txn_other", transactionId: "txn_other" }],
   },
   "a capture of another amount": { cardLedger: [{ ...capture, amountCents: 101 }] },
   "a denied payment that was captured": { transactions: [{ ...card, status: "denied" }, wallet] },
   "a wallet payment that the chain has not made": onChain({ spent: [] }),
   "a wallet payment that the chain has made twice": onChain({ spent: [spent, { ...spent, hash: "0xbb" }] }),
-  "a wallet payment to somebody else": onChain({ spent: [{ ...spent, to: RECIPIENTS[1] }] }),
+  "a wallet payment to another recipient": onChain({ spent: [{ ...spent, to: RECIPIENTS[1] }] }),
   "a wallet payment of another amount": onChain({ spent: [{ ...spent, units: 1n }] }),
   "a wallet payment from another wallet": onChain({ spent: [{ ...spent, wallet: RECIPIENTS[2] }] }),
   "a failed payment that the chain has made": {
@@ -214,7 +214,7 @@ const WRONG: Readonly<Record<string, Partial<Books>>> = {
   },
   "a budget that was passed": { agents: [{ ...agent, budgetCents: 299 }] },
   "a payment that was answered and is not there": { transactions: [wallet], cardLedger: [] },
-  "a payment that nobody asked for": { tickets: [ticketOf(card)] },
+  "an unrequested payment": { tickets: [ticketOf(card)] },
   "a payment that was never answered": {
     tickets: [ticketOf(card), { ...ticketOf(wallet), transactionId: null }],
   },
@@ -236,7 +236,7 @@ const WRONG: Readonly<Record<string, Partial<Books>>> = {
   },
   "a delivery of what never happened": toldMore(arrival("transaction.denied", card.id)),
   "a delivery of another organization's change": toldMore(arrival("agent.created", "agent-2")),
-  "a pause that nobody asked for": toldMore(arrival("agent.paused", agent.id)),
+  "an unrequested pause": toldMore(arrival("agent.paused", agent.id)),
   "a delivery that is not genuine": { told: [{ ...told, forged: ["a signature does not fit"] }] },
   "a delivery that did not come to a good end": {
     told: [{ ...told, deliveries: told.deliveries.map((each) => ({ ...each, status: "failed" })) }],
@@ -260,7 +260,7 @@ describe("the audit of the chaos run", () => {
     const inItsPlace = {
       nonce: 2,
       recorded: [
-        { ...recordedSpend, isLost: true },
+        { ...recordedSpend, isReplaced: true },
         { ...recordedSpend, nonce: 1 },
       ],
     };

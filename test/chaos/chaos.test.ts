@@ -36,7 +36,7 @@ describe("chaos", function () {
         passed: true,
         rounds: ROUNDS,
       });
-      // A disturbed line, a wrong clock and the like kill nobody.
+      // A disturbed line, a wrong clock and the like kill no process.
       const isKill = rounds.some(({ disaster }) => disaster.startsWith("kill -9"));
       expect(kills > 0, rounds.map(({ disaster }) => disaster).join()).to.equal(isKill);
       // How many is the machine's matter.

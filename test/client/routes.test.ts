@@ -12,7 +12,7 @@ describe("the client's routes", () => {
     expect(Object.keys(ROUTES)).to.have.members(reachable);
   });
 
-  it("say which operations nobody signs in for, which are replayed, listed and sent as files", () => {
+  it("say which operations need no sign-in, which are replayed, listed and sent as files", () => {
     expect(ROUTES.signIn).to.deep.include({ anonymous: true });
     expect(ROUTES.createAgent).to.deep.equal({ method: "POST", path: "/v1/agents", replayable: true });
     expect(ROUTES.listAgents).to.deep.include({ list: "agents" });

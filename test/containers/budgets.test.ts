@@ -39,7 +39,7 @@ describe("budgets of projects and teams over HTTP", () => {
 
   const refusedProject = async (body: object, id?: string) => codeOf(await putProject(body, id));
 
-  it("before anybody sets one: no cap, version 1, every live child, nothing used", async () => {
+  it("before one is set: no cap, version 1, every live child, nothing used", async () => {
     const usage = { spentCents: 0, reservedCents: 0, remainingCents: null };
     const { teamId } = world.organization;
     const agent = await world.agent({ budgetCents: 700 });

@@ -76,7 +76,7 @@ describe("caps and the end of an approval's window", () => {
   });
   after(() => service?.stop());
 
-  it("what expires is free for another agent as soon as anybody can read that it has expired", async () => {
+  it("what expires is free for another agent as soon as a caller can read that it has expired", async () => {
     const world = await newWorld(service);
     const budgets = new TestBudgets(world);
     const [one, other] = [await world.agent({ autoApprovalThresholdCents: 0 }), await world.agent()];

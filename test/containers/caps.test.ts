@@ -362,7 +362,7 @@ describe("what is given back under caps is there for others at once", () => {
     await expectAllIsThere(other);
   });
 
-  it("a reversal: free as soon as anybody can read it", async () => {
+  it("a reversal: free as soon as a caller can read it", async () => {
     const { other } = await scene();
     const payer = await world.agent();
     const { transaction } = await payer.pay({ amountCents: CAP, merchant: "sandbox-reverse" });

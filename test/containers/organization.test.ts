@@ -22,7 +22,7 @@ describe("an organization's settings", () => {
     return agent?.["wallet"]?.["owner"];
   };
 
-  it("whoever is named owner owns wallets of agents made from then on, and no earlier ones", async () => {
+  it("a named owner owns wallets of agents made from then on, and no earlier ones", async () => {
     const { organization } = await world.api.ok("getOrganization", 200, { token: world.token });
     expect(organization).to.include({ id: world.organization.organizationId, walletOwner: null });
     const before = await world.agent();

@@ -17,7 +17,7 @@ import { startTestService, type TestService } from "../support/service.ts";
 import { elevate, newWorld, type TestAgent, times, until, type World } from "../support/world.ts";
 
 const CAP = 1_000;
-/** A ledger does itself what nobody has done 10 s after it was decided. */
+/** A ledger does itself what no server has done 10 s after it was decided. */
 const SWEPT_MS = 120_000;
 
 describe("a budget that was replaced", () => {

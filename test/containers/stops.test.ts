@@ -34,7 +34,7 @@ describe("emergency stops of teams and projects", () => {
     return entries[0];
   };
 
-  it("a team: each agent is paused with its event, holds stay, nobody else is touched", async () => {
+  it("a team: each agent is paused with its event, holds stay, no other agent is touched", async () => {
     const [first, second, third] = mine;
     if (first === undefined || second === undefined || third === undefined)
       throw new Error("there are three");
@@ -95,7 +95,7 @@ describe("emergency stops of teams and projects", () => {
     await elsewhere.pay();
   });
 
-  it("an archived team has nobody to stop: 409", async () => {
+  it("an archived team has no agent to stop: 409", async () => {
     const { api, token } = world;
     const { id } = (await api.ok("createTeam", 201, { token, body: { name: "Old" } })).team;
     await api.ok("archiveTeam", 200, { token, id });

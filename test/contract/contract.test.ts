@@ -252,7 +252,7 @@ describe("the contract", () => {
     }
   });
 
-  it("whoever reads the flat schema of approval rules is told which parameters each type takes", () => {
+  it("the flat schema of approval rules says which parameters each type takes", () => {
     const { description } = z
       .object({ description: z.string() })
       .parse(jsonSchemaOf(rulesAsSent, "#/").schema);

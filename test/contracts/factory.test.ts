@@ -25,7 +25,7 @@ describe("the factory of agents' wallets", () => {
     expect(await addressOf(scene(), owner, spender, salt)).to.equal(predicted);
   });
 
-  it("whoever deploys, the wallet is the owner's and the spender's; the deployer gets nothing", async () => {
+  it("by any deployer the wallet is the owner's and the spender's; the deployer gets nothing", async () => {
     const { chain, owner, spender, stranger, factory } = scene();
     const salt = saltOf("agent-2");
     const wallet = await addressOf(scene(), owner, spender, salt);
@@ -59,7 +59,7 @@ describe("the factory of agents' wallets", () => {
     expect(await viewsOf(scene(), wallet).spender()).to.equal(heir);
   });
 
-  it("another owner, spender or salt gives another address, so that nobody is there first", async () => {
+  it("another owner, spender or salt gives another address, so that no attacker is there first", async () => {
     const { chain, owner, spender, stranger, factory } = scene();
     const salt = saltOf("agent-5");
     const variants = [
@@ -71,7 +71,7 @@ describe("the factory of agents' wallets", () => {
     ] as const;
     const addresses = await Promise.all(variants.map((args) => addressOf(scene(), ...args)));
     expect(new Set(addresses).size).to.equal(variants.length);
-    // A thief who knows what will be deployed deploys all around it, and gets in nobody's way.
+    // A thief who knows what will be deployed deploys all around it, and does not get in the way.
     for (const args of variants.slice(1)) await done(chain, stranger, factoryCall(factory, "deploy", args));
     await done(chain, spender, factoryCall(factory, "deploy", [owner, spender, salt]));
     expect(await viewsOf(scene(), await addressOf(scene(), owner, spender, salt)).owner()).to.equal(owner);

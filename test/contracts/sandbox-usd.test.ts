@@ -76,7 +76,7 @@ describe("the sandbox's test token", () => {
     expect((await done(chain, minter, call)).ok).to.equal(true);
   });
 
-  it("an authorization moves the money of its signer, whoever submits it, once", async () => {
+  it("an authorization moves the money of its signer, by any submitter, once", async () => {
     const { chain, token, shop, stranger } = scene();
     const before = await balanceOf(scene(), shop);
     const nonce = nonceOf("once");

@@ -92,7 +92,7 @@ describe("an agent's wallet", () => {
       expect(await spenderRefused(calls.spend("txn_1", 1n))).to.deep.equal(exceeded);
     });
 
-    it("nothing goes to nobody, to the wallet itself or to the token, and a payment of 0 is none", async () => {
+    it("nothing goes to the zero address, the wallet itself or the token; a payment of 0 is none", async () => {
       const { token } = scene();
       const { wallet, calls } = await open(100n);
       for (const to of [zeroAddress, wallet, token])
@@ -175,7 +175,7 @@ describe("an agent's wallet", () => {
   });
 
   describe("the owner's ceiling", () => {
-    it("none reads as the highest there is, and binds nobody", async () => {
+    it("none reads as the highest there is, and bounds nothing", async () => {
       const { calls, views } = await open(1_000n);
       expect(await views.ceiling()).to.deep.equal([maxUint256, 0n, 0n, maxUint256]);
       await bySpender(calls.spend("txn_1", 1_000n));

@@ -96,7 +96,7 @@ describe("the dashboard and the world beside it, in a browser", function () {
     await expectNoBarriers();
   });
 
-  it("the transactions are downloaded as CSV from their page, by whoever is signed in there", async () => {
+  it("the transactions are downloaded as CSV from their page, by the user who is signed in there", async () => {
     await agent.pay({ merchant: "Shop of the file" });
     const folder = await mkdtemp(join(tmpdir(), "downloads-"));
     const cdp = await page.page.createCDPSession();
@@ -117,7 +117,7 @@ describe("the dashboard and the world beside it, in a browser", function () {
     await rm(folder, { recursive: true });
   });
 
-  it("a payment's drawer and the page of a hold keep nobody out", async () => {
+  it("a payment's drawer and the page of a hold are accessible", async () => {
     const { transaction } = await agent.pay();
     await page.go(`/transactions?open=${transaction.id}`);
     await page.page.waitForSelector('[role="dialog"]');
@@ -130,7 +130,7 @@ describe("the dashboard and the world beside it, in a browser", function () {
     await world.api.ok("approveApproval", 200, { token: world.token, id: approvalId });
   });
 
-  it("a hold that nobody decides in time leaves the inbox by itself", async () => {
+  it("a hold that is undecided in time leaves the inbox by itself", async () => {
     await page.go("/approvals");
     await page.sees("Nothing waits for approval");
     const { transactionId } = await agent.hold({ amountCents: 700 });

@@ -8,10 +8,10 @@ import { shortOrSoak } from "../support/soak.ts";
 import { TotpCodes } from "../support/totp.ts";
 import { newWorld } from "../support/world.ts";
 
-/** How people come into the dashboard: in real Chromium, on a service that nobody has set up yet. */
+/** How people come into the dashboard: in real Chromium, on a service that is not set up yet. */
 describe("coming into the dashboard, in a browser", function () {
   let service: TestService;
-  /** In each test as somebody whom the browser does not know. */
+  /** In each test as a user whom the browser does not know. */
   let page: Dashboard;
 
   before(async function () {

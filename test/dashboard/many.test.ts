@@ -24,7 +24,7 @@ const SCROLLED = shortOrSoak(300, 5_000);
 const STEPS_MAX = 1_000;
 const STATUSES = ["approved", "approved", "approved", "denied", "failed"] as const;
 
-/** Whoever can't do anything for longer notices it. */
+/** A user who can't do anything for longer notices it. */
 const BLOCKED_MS = 100;
 const READY_MS = 1_000;
 const SCRIPT_BYTES = 250_000;
@@ -225,7 +225,7 @@ async function writeRecords({ organization, service }: World): Promise<void> {
   const payment = (index: number): TransactionDocument =>
     transactionOf(organizationId, of(index), {
       agentName: `Agent ${String(index % AGENTS)}`,
-      merchant: `Merchant ${String(index)}`,
+      recipient: `Merchant ${String(index)}`,
       createdAt: new Date(began - index * 7_000),
       status: STATUSES[index % STATUSES.length] ?? "approved",
       purpose: `Order ${String(index)}: supplies, as agreed`,

@@ -135,7 +135,7 @@ describe("the dashboard at work, in a browser", function () {
     await world.api.ok("cancelPayment", 200, { token: key, id: transaction.id });
   });
 
-  it("a policy is saved after a step-up; a change of somebody else's is shown as a choice", async () => {
+  it("a policy is saved after a step-up; another user's change is shown as a choice", async () => {
     const { id } = await firstAgent();
     await page.go(`/agents/${id}`);
     await page.press("Policy", "tab");
@@ -320,7 +320,7 @@ describe("the dashboard at work, in a browser", function () {
     expect(new URL(page.page.url()).pathname).to.equal("/agents");
   });
 
-  it("no page keeps anybody out: axe-core finds nothing serious, and none is wider than a phone", async () => {
+  it("every page is accessible: axe-core finds nothing serious, and none is wider than a phone", async () => {
     const { id } = await firstAgent();
     const { organization } = world;
     const paths = [

@@ -76,7 +76,7 @@ describe("who pauses an agent is told how long others may still begin to send", 
     expect(quietAfterMs(account)).to.equal(250);
   });
 
-  it("not at all where nothing is on its way, or nobody has a lease any more", () => {
+  it("not at all where nothing is on its way, or no server has a lease any more", () => {
     const idle = new TestAccount({ autoApprovalThresholdCents: 50 });
     idle.paid(10);
     idle.pay(100);

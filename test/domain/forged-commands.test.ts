@@ -29,7 +29,7 @@ const sizeOf = (state: unknown): number => Buffer.byteLength(JSON.stringify(stat
 /** Through JSON, as everything goes through Temporal. */
 const sent = (value: unknown): unknown => JSON.parse(JSON.stringify(value) ?? "null");
 
-/** No sum has become something else, and nothing is found where nobody has put it. */
+/** No sum has become something else, and nothing is found where it was never set. */
 function expectSound(state: object, where: string): void {
   const text = JSON.stringify(state, (_name, value: unknown) => {
     if (typeof value === "number" && !Number.isFinite(value)) throw new Error(`${where}: no number`);
@@ -54,7 +54,7 @@ const refusedOf = (command: unknown) => ledgerRefusal([command])?.commands;
 const batchOf = (count: number, command: object) => Array.from({ length: count }, () => command);
 const pause = { kind: "pause", agentId: profile.agentId };
 
-describe("commands that nobody here has made", () => {
+describe("commands that this service never made", () => {
   it("every command of a ledger is taken, with all its fields and without the optional", () => {
     const examples: LedgerCommand[] = Object.values(ledgerExamples("txn_1"));
     expect(examples.filter((command) => !isLedgerCommand(sent(command)))).to.deep.equal([]);
@@ -130,7 +130,7 @@ describe("commands that nobody here has made", () => {
   const { approve, change_policy, pay, replace_team } = ledgerExamples("txn_1");
 
   const rows: readonly [string, unknown][] = [
-    ["an approval in nobody's name", { ...approve, by: null }],
+    ["an approval without a name", { ...approve, by: null }],
     ["an approval without a name", { kind: "approve", agentId, transactionId: "txn_1", proof: "" }],
     ["an approval in the name of a text", { ...approve, by: "the owner" }],
     ["a command of no agent", { kind: "pause" }],
@@ -145,10 +145,10 @@ describe("commands that nobody here has made", () => {
     ],
     ["a payment that is kept for ever", { ...pay, approvalWindowSeconds: 1e15 }],
     ["a payment with more than there is room for", { ...pay, request: { ...pay.request, more: "x" } }],
-    ["a policy with a limit that nobody knows", { ...change_policy, patch: { limit: 1 } }],
+    ["a policy with an unknown limit", { ...change_policy, patch: { limit: 1 } }],
     ["a policy without a budget", { ...change_policy, patch: { budgetCents: null } }],
     ["a cap below nothing", { ...replace_team, capCents: -1 }],
-    ["a budget of nobody", { ...replace_team, agents: [{ budgetCents: 1 }] }],
+    ["a budget of no agent", { ...replace_team, agents: [{ budgetCents: 1 }] }],
     ["nothing", null],
     ["a text", "pause"],
     ["a list", ["pause"]],

@@ -46,7 +46,7 @@ describe("The embedded local chain", () => {
   let running: RunningEngines | null = null;
   let count = 0;
 
-  /** The chain alone: the other engines are somebody else's, and are not asked. */
+  /** The chain alone: the other engines are external, and are not asked. */
   const start = async (more: Partial<EngineOptions> = {}): Promise<RunningEngines> => {
     running = await startEngines({
       dataDir,
@@ -98,7 +98,7 @@ describe("The embedded local chain", () => {
     }
   });
 
-  it("is back after kill -9 on the same port with its last snapshot, and nobody sees less", async () => {
+  it("is back after kill -9 on the same port with its last snapshot, and no client sees less", async () => {
     const engines = await start({ chainSnapshotMs: OFTEN_MS });
     const client = clientOf(engines);
     const hash = await client.paid();
@@ -228,7 +228,7 @@ describe("The embedded local chain", () => {
     expect(await next.receipt(await next.paid())).not.to.equal(null);
   });
 
-  it("leaves the mining as it finds it: on for everybody, off for whoever has stopped it", async () => {
+  it("leaves the mining as it finds it: on in general, off for an operator who has stopped it", async () => {
     const client = clientOf(await start({ chainSnapshotMs: OFTEN_MS }));
     await callRpc(client.rpcUrl, "evm_setAutomine", [false]);
     const hash = await client.pay(0);

@@ -38,7 +38,7 @@ describe("A DATA_DIR that is open to others", () => {
   });
 });
 
-/** Somebody else on the machine; only root can be somebody else. */
+/** Another user of the machine; only root can become another user. */
 const OTHER_USER = 65_534;
 const asRoot = process.geteuid?.() === 0 ? it : it.skip;
 

@@ -77,7 +77,7 @@ describe("A download", () => {
     });
   }
 
-  it("from nobody is given up at once", async () => {
+  it("from a silent server is given up at once", async () => {
     const gone = await localServer(() => undefined);
     await gone.close();
     const error = await engineErrorOf(downloadText(new URL(gone.url), QUICK), "FETCH_FAILED");

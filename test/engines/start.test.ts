@@ -133,7 +133,7 @@ describe("The embedded engines", () => {
     const described = await connection.workflowService.describeNamespace({ namespace });
     expect(described.config?.workflowExecutionRetentionTtl?.seconds?.toNumber()).to.equal(7 * 86_400);
     await connection.close();
-    expect(temporal.uiUrl, "nobody has asked for it").to.equal(null);
+    expect(temporal.uiUrl, "it was not asked for").to.equal(null);
 
     const outside = Object.values(networkInterfaces())
       .flatMap((all) => all ?? [])

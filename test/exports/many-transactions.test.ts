@@ -81,7 +81,7 @@ describe("the export of many transactions", () => {
     return counted.parse(totals[`${service.db.databaseName}.transactions`]).queries.count;
   }
 
-  /** Cursors that are open on this database, whoever uses them or nobody does. */
+  /** Cursors that are open on this database, used or not. */
   async function openCursors(): Promise<number> {
     const admin = service.connections.mongo.db("admin");
     const ns = `${service.db.databaseName}.transactions`;
@@ -94,7 +94,7 @@ describe("the export of many transactions", () => {
     return found.length;
   }
 
-  it("whoever does not read makes the service read nothing more, and hold no more of it", async () => {
+  it("a client that does not read makes the service read nothing more, and hold no more of it", async () => {
     const before = await reads();
     const response = await begun();
     const taken = (await settled(reads)) - before;
@@ -128,7 +128,7 @@ describe("the export of many transactions", () => {
     expect(rows).to.deep.equal(rows.toSorted().toReversed());
   });
 
-  it("whoever goes away frees everything: nothing more is read, no cursor is open", async () => {
+  it("a client that goes away frees everything: nothing more is read, no cursor is open", async () => {
     const before = await reads();
     const response = await begun();
     await new Promise((resolve) => response.once("data", resolve));

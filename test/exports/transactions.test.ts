@@ -130,7 +130,7 @@ describe("the export of transactions", () => {
       ...["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\u00a0@x", '=1,"2"', "  -2", "\tshop", '"=1'].map(
         (text) => [text, `'${text}`] as const,
       ),
-      // Full-width, small and superscript signs; what nobody sees before one.
+      // Full-width, small and superscript signs; invisible characters before one.
       ...["＝1", "＋1", "－1", "＠x", "﹦1", "⁼1", "\u200b=1", "\ufeff\u2060＝1", "\u{e0041}\u00ad-1"].map(
         (text) => [text, `'${text}`] as const,
       ),
@@ -153,7 +153,7 @@ describe("the export of transactions", () => {
       ...texts.map((text, index) => ({
         createdAt: new Date(now - index),
         agentName: text,
-        merchant: text,
+        recipient: text,
         purpose: text,
         denialReason: text,
         onChainTxHash: text,

@@ -197,7 +197,7 @@ describe("request bodies", () => {
     for (const { body } of [rest, mcp]) expect(JSON.stringify(body)).to.include("approved");
   });
 
-  describe("hold nobody up", () => {
+  describe("hold no other request up", () => {
     it("an e-mail of combining marks in an order that is slow to normalize", async () => {
       const email = `a${"\u0301".repeat(60_000)}${"\u0316".repeat(60_000)}`;
       expect(await pauseMs(world, "/v1/auth/sign-in", "", { email, password: "x" })).to.be.below(400);

@@ -10,7 +10,7 @@ import { someOrAll } from "../support/soak.ts";
 
 /** A taste of `npm run fuzz`, as one of the four callers, another one in each run. */
 const SECONDS: Readonly<Record<Caller, number>> = {
-  nobody: 5,
+  anonymous: 5,
   session: 12,
   "organization key": 8,
   "agent key": 6,
@@ -32,7 +32,7 @@ describe("requests by the OpenAPI document, valid and invalid", function () {
   });
 
   for (const caller of someOrAll(CALLERS, 1)) {
-    it(`are answered as it says, made by ${caller === "nobody" ? "nobody" : `a caller with: ${caller}`}`, async () => {
+    it(`are answered as it says, made by ${caller === "anonymous" ? "an anonymous caller" : `a caller with: ${caller}`}`, async () => {
       const owner = await service.organization();
       const folder = await mkdtemp(join(tmpdir(), "fuzz-"));
       const { baseUrl } = service;

@@ -34,7 +34,7 @@ const whose = fc.constantFrom("none", "none", "none", "home", "home", "away");
 
 const asked = fc.record({
   key: fc.constantFrom("session" as const, "organization" as const, "project" as const, "team" as const),
-  // Mostly places that lie in one another, and sometimes ones that do not, or nobody's.
+  // Mostly places that lie in one another, and sometimes ones that do not, or unknown ones.
   home: fc.nat(7),
   away: fc.nat(8),
   agent: whose,
@@ -79,7 +79,7 @@ describe("a walk through the transactions", () => {
     return transactionOf(world.organization.organizationId, place, { rail, status, createdAt });
   };
 
-  /** Ids of the first project, team and agent, and so on; beyond the last one of nobody. */
+  /** Ids of the first project, team and agent, and so on; beyond the last one an unknown id. */
   const NOBODY = "01890a5d-ac96-774b-bcce-b302099a8057";
   const queryOf = ({ agent, away, home, project, range, status, team, type }: Asked): Query => {
     const named = (from: string, field: keyof Placed): string | undefined =>

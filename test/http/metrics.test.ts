@@ -250,7 +250,7 @@ describe("metrics", () => {
     );
   });
 
-  it("the age of the oldest event that nobody has been told of", async () => {
+  it("the age of the oldest event that is still pending", async () => {
     const soon = Date.now() + aheadMs + 3_600_000;
     const metrics = new Metrics();
     registerOpenWork({
@@ -319,7 +319,7 @@ describe("metrics", () => {
     fixedAt = null;
   });
 
-  it("what nobody has confirmed is swept by its actor, and counted", async () => {
+  it("what is unconfirmed is swept by its actor, and counted", async () => {
     unwritten = "swept";
     await rises([["sweeps_total", { what: "payment", result: "done" }, 1]], async () => {
       await world.api.call("createPayment", {

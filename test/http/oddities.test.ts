@@ -217,7 +217,7 @@ describe("odd requests", () => {
     }
   });
 
-  it("a token with another algorithm, issuer, or nobody's signature is 401", async () => {
+  it("a token with another algorithm, issuer, or an unknown signature is 401", async () => {
     const [header = "", claims = "", signature = ""] = world.token.split(".");
     const decoded: unknown = JSON.parse(Buffer.from(claims, "base64url").toString());
     for (const token of [
@@ -251,7 +251,7 @@ describe("odd requests", () => {
     }
   });
 
-  it("callers who hang up in the middle of a body harm nobody", async () => {
+  it("callers who hang up in the middle of a body harm no other caller", async () => {
     const head = `POST /v1/payments HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${agent.key}\r\n`;
     const partial = `${head}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"rail"`;
     await Promise.all(times(5, () => hangUp(baseUrl, partial)));

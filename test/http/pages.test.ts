@@ -135,7 +135,7 @@ describe("pages", () => {
     expect(bytes.reduce((sum, each) => sum + each, 0)).to.be.within(50_000, 250_000);
   });
 
-  it("every answer carries the policy, may be kept by nobody, and over http asks for no https", async () => {
+  it("every answer carries the policy, may not be cached, and over http asks for no https", async () => {
     for (const path of [
       ...PAGES,
       "/assets/reference.js",

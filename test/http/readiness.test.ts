@@ -17,7 +17,7 @@ describe("what /readyz answers", () => {
     expect(await missing()).to.deep.equal(["look 2"]);
   });
 
-  it("a look that fails is nobody's answer later", async () => {
+  it("a look that fails is no later caller's answer", async () => {
     let looks = 0;
     const missing = onceASecond(() => {
       looks += 1;

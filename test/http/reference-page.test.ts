@@ -93,7 +93,7 @@ describe("the API's reference in a browser", function () {
     expect(answer).to.match(/200/).and.to.include('"payments": []');
   });
 
-  it("asked nobody else for anything, and nothing was against the policy", () => {
+  it("asked no other host for anything, and nothing was against the policy", () => {
     const elsewhere = asked.filter((url) => !url.startsWith(service.baseUrl) && !url.startsWith("data:"));
     expect(elsewhere).to.deep.equal([]);
     expect(asked).to.include(`${service.baseUrl}/v1/openapi.json`);

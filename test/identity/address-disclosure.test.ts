@@ -26,7 +26,7 @@ describe("whether an e-mail has an account", () => {
     const times: { known: number[]; unknown: number[] } = { known: [], unknown: [] };
     for (const [index, email] of known.entries()) {
       const tries = [["known", email] as const, ["unknown", `nobody-${randomUUID()}@example.com`] as const];
-      // Whoever comes first may find something warmed up, or cold.
+      // The first request may find something warmed up, or cold.
       for (const [which, address] of index % 2 === 0 ? tries : tries.toReversed()) {
         const took = await millisecondsOf(address);
         if (index >= WARM_UP) times[which].push(took);
@@ -47,7 +47,7 @@ describe("whether an e-mail has an account", () => {
     const held = await holdChain(another, organizationId);
     try {
       const body = { email, password: "wrong horse battery" };
-      // The entry can't be written now, and nobody is told.
+      // The entry can't be written now, and the client is not told.
       const answer = await world.service.api.call("POST", "/v1/auth/sign-in", { body });
       expect(answer.status).to.equal(401);
       expect(await refusals(organizationId), "entries while their chain is held").to.equal(held.refusals);
@@ -63,7 +63,7 @@ describe("whether an e-mail has an account", () => {
     (await entriesOf(world.service.db, organizationId)).filter(({ result }) => result.code === "UNAUTHORIZED")
       .length;
 
-  /** Takes the place of the chain's next entry in a transaction that is not committed: whoever writes there waits for its end. */
+  /** Takes the place of the chain's next entry in a transaction that is not committed: a writer there waits for its end. */
   async function holdChain({ service: { db } }: World, organizationId: string) {
     const entries = await entriesOf(db, organizationId);
     const last = entries.at(-1);

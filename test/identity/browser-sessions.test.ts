@@ -190,7 +190,7 @@ describe("a browser's session", () => {
           isOurs ? ["NOT_FOUND", "STEP_UP_REQUIRED", "NOT_FOUND"] : Array(3).fill(code),
         );
         expect(outcomeOf(await refresh(refreshing, sent))).to.equal(expected(200));
-        // Nobody is signed in by another site, and a header of theirs is no way round.
+        // No user is signed in by another site, and a header of theirs is no way round.
         expect(outcomeOf(await signIn({ ...sent, "svc-session": "cookie" }))).to.equal(expected(200));
         expect(outcomeOf(await world.api.call("signOut", { headers }))).to.equal(expected(204));
       });

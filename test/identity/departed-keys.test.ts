@@ -104,7 +104,7 @@ describe("organization keys of who can't mint any more", () => {
     expect(idsIn((await entry("removeMember"))?.after, "keptOrganizationKeys")).to.deep.equal([key.id]);
   });
 
-  it("what is neither true nor false is refused, and nobody is removed", async () => {
+  it("what is neither true nor false is refused, and no member is removed", async () => {
     const request = { ...owner(), id: admin.id, query: { keepKeys: "yes" } };
     await world.api.refused("removeMember", 400, "VALIDATION_FAILED", request);
     await world.api.ok("getMe", 200, { token: admin.token });

@@ -38,7 +38,7 @@ describe("invites", () => {
     await world.service.db.collection("users").deleteOne({ emailNormalized: body.email });
   });
 
-  it("an invite is worth what its maker may still give: nobody comes back by one they kept", async () => {
+  it("an invite is worth what its maker may still give: no user comes back by one they kept", async () => {
     const [removed, demoted] = [await join(world, "admin"), await join(world, "owner")];
     const kept = (maker: Person, role: Role) => handed(world, maker.token, { email: newEmail(), role });
     const ofRemoved = await kept(removed, "admin");
@@ -135,7 +135,7 @@ describe("invites", () => {
     await world.api.refused("acceptInvite", 404, "NOT_FOUND", accepting(token));
   });
 
-  it("an admin invites members, and admins with step-up; an owner owners too; a member nobody", async () => {
+  it("an admin invites members, and admins with step-up; an owner owners too; a member can't", async () => {
     const [admin, member] = [await join(world, "admin"), await join(world, "member")];
     const ask = async (token: string, role: string) =>
       codeOf(await world.api.call("createInvite", { token, body: { email: newEmail(), role } })) ?? "made";
@@ -206,7 +206,7 @@ describe("invites", () => {
       const { issues } = await world.api.refused("acceptInvite", 400, "VALIDATION_FAILED", request);
       expect(issues?.map(({ path }) => path)).to.deep.equal(["password"]);
     }
-    // Nobody learns about passwords without a good token.
+    // No client learns about passwords without a good token.
     await world.api.refused("acceptInvite", 404, "NOT_FOUND", accepting("x", { password: "password1234" }));
     expect(await open()).to.deep.equal([made]);
   });

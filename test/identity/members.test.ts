@@ -60,7 +60,7 @@ describe("Owners, among requests that were admitted before either was executed",
     expect(await owners()).to.equal(1);
   });
 
-  it("who was demoted or removed since they were let in changes nobody any more", async () => {
+  it("who was demoted or removed since they were let in changes no member any more", async () => {
     const first = await the.session();
     const [second, third] = [await join(first, "owner"), await join(first, "owner")];
     valueOf(await the.auth.changeRole(first, second.userId, "admin"));
@@ -83,7 +83,7 @@ describe("Owners, among requests that were admitted before either was executed",
     };
     const deps = { db: database.db, masterKey, baseUrl: BASE_URL };
     const context = { ...(await createAuthContext(deps)), transaction };
-    /** Runs it for nothing at first, as against a conflict; somebody is demoted before it is run again. */
+    /** Runs it for nothing at first, as against a conflict; a member is demoted before it is run again. */
     const twice: AuditedTransaction = async (work) => {
       const session = database.db.client.startSession();
       session.startTransaction();

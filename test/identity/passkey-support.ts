@@ -58,7 +58,7 @@ export async function join(the: Fixture, by: SessionPrincipal, role: Role): Prom
   return valueOf(await the.auth.authenticateSession(session.token));
 }
 
-/** Enrols a passkey for whoever has none yet, or has stepped up. */
+/** Enrols a passkey for a user who has none yet, or has stepped up. */
 export async function enrol(
   the: Fixture,
   { authenticator, principal }: Holder,

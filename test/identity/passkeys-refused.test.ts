@@ -45,7 +45,7 @@ const WRONG: readonly (readonly [why: string, told: Partial<Ceremony>])[] = [
   ["whose user was not verified", { userVerified: false }],
   ["whose user was not present", { userPresent: false }],
   ["out of another site's iframe", { crossOrigin: true }],
-  ["to a challenge that nobody gave out", { challenge: Buffer.alloc(32).toString("base64url") }],
+  ["to a challenge that was never given out", { challenge: Buffer.alloc(32).toString("base64url") }],
   ["to no challenge", { challenge: "" }],
   ["of the other kind of ceremony", { type: "payment.get" }],
   ["of a passkey that is backed up and can't be", { backupEligible: false, backedUp: true }],
@@ -99,7 +99,7 @@ const raised = ({ response }: AuthenticationResponse): string => {
   return bytes.toString("base64url");
 };
 
-/** What somebody between authenticator and service may do to a response. */
+/** What an attacker between authenticator and service may do to a response. */
 const ALTERED: readonly (readonly [string, (response: AuthenticationResponse) => object])[] = [
   ["a signature with one bit changed", (given) => ({ signature: flipped(given) })],
   ["no signature to speak of", () => ({ signature: "AA" })],
@@ -252,7 +252,7 @@ describe("Passkeys, refused", () => {
     return options.ok ? options.value : valueOf(await the.auth.passkeyOptions(await stepUpBy(the, owner)));
   }
 
-  /** Somebody who can still end the ceremony well. */
+  /** A user who can still end the ceremony well. */
   async function holderFor(name: string): Promise<Holder> {
     if (name !== "enrolment") return owner;
     return { principal: await join(the, owner.principal, "member"), authenticator: newAuthenticator() };
@@ -262,7 +262,7 @@ describe("Passkeys, refused", () => {
   refusesWhatIsWrong(signIn(fixtureOf));
   refusesWhatIsWrong(stepUp(fixtureOf));
 
-  describe("bound to whoever it was given to", () => {
+  describe("bound to the user it was given to", () => {
     const enrol = enrolment(fixtureOf);
     const step = stepUp(fixtureOf);
 
@@ -322,7 +322,7 @@ describe("Passkeys, refused", () => {
         });
       }
 
-      it("by a passkey that nobody has enrolled, and by another key under an enrolled one's id", async () => {
+      it("by a passkey that is not enrolled, and by another key under an enrolled one's id", async () => {
         const stranger = newAuthenticator();
         const fresh = await join(the, owner.principal, "member");
         const made = stranger.create(valueOf(await the.auth.passkeyOptions(fresh)));
@@ -348,7 +348,7 @@ describe("Passkeys, refused", () => {
     const create = async (told: Partial<Ceremony>) =>
       bare.authenticator.create(await enrol.begin(bare.principal), told);
 
-    it("with a certificate's attestation, which nobody asked for", async () => {
+    it("with a certificate's attestation, which was not asked for", async () => {
       await expectRefused(enrol, bare.principal, await create({ attestation: "certificate" }));
     });
 

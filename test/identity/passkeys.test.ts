@@ -215,7 +215,7 @@ describe("Passkeys", () => {
       expect(outcomeOf(await the.auth.passkeyOptions(principal))).to.equal("STEP_UP_REQUIRED");
     });
 
-    it("names no credentials in its options, so it tells nobody whose passkeys there are", async () => {
+    it("names no credentials in its options, so it does not disclose whose passkeys there are", async () => {
       const before = await the.auth.passkeySignInOptions();
       await withPasskey(the);
       const after = await the.auth.passkeySignInOptions();
@@ -227,7 +227,7 @@ describe("Passkeys", () => {
       });
     });
 
-    it("ends with the passkey: one that was removed, and those of a removed member, sign nobody in", async () => {
+    it("ends with the passkey: one that was removed, and a removed member's, sign no user in", async () => {
       const owner = await withPasskey(the);
       const member = await withPasskey(the, await join(the, owner.principal, "member"));
       const gone = await withPasskey(the, await join(the, owner.principal, "member"));

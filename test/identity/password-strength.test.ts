@@ -24,7 +24,7 @@ function parityOf(number: number): number {
 const isAccepted = async (password: string, about = ABOUT): Promise<boolean> =>
   (await chosenPasswordIssue(password, about)) === null;
 
-describe("A password that somebody chooses", () => {
+describe("A password that a user chooses", () => {
   before(async () => {
     // The lists are loaded with the first one, which a busy machine takes its time for.
     await isAccepted(PASSWORD);

@@ -59,7 +59,7 @@ describe("A password", () => {
   });
 });
 
-describe("Work that anybody can ask for", () => {
+describe("Work that an anonymous caller can ask for", () => {
   it("goes on so often at once, waits in a short queue in its order, and is refused beyond it", async () => {
     const bounded = new BoundedWork({ atOnceMax: 2, waitingMax: 3, waitMs: 1_000 });
     const begun: number[] = [];
@@ -82,7 +82,7 @@ describe("Work that anybody can ask for", () => {
     expect(await Promise.all(all)).to.deep.equal([0, 1, 2, 3, 4]);
   });
 
-  it("is not begun once it has waited too long, and keeps nobody who came later", async () => {
+  it("is not begun once it has waited too long, and does not hold up later callers", async () => {
     let nowMs = 0;
     const bounded = new BoundedWork({ atOnceMax: 1, waitingMax: 2, waitMs: 1_000 }, () => nowMs);
     const ends: (() => void)[] = [];

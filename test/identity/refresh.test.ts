@@ -54,7 +54,7 @@ describe("Refreshing a session", () => {
     }
   });
 
-  it("is not ended by a token that somebody made up for it", async () => {
+  it("is not ended by a token that was made up for it", async () => {
     const first = await the.signIn();
     const [sessionId = "", secret = "", signature = ""] = first.refreshToken.split(".");
     const made = [

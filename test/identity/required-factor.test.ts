@@ -26,7 +26,7 @@ describe("an organization that requires a second factor", () => {
     world.api.ok("acceptInvite", 201, { body: { token, name: "P", password: PASSWORD } });
   const asked = async (token: string) => (await world.api.ok("getMe", 200, { token })).secondFactorEnrolment;
 
-  it("is asked for by an owner who has one, and nobody else", async () => {
+  it("is asked for by an owner who has one, and by no other user", async () => {
     expect(codeOf(await set(true)), "without one of their own").to.equal(CODE);
     await require();
     const { organization } = await world.api.ok("getOrganization", 200, { token: world.token });

@@ -129,7 +129,7 @@ describe("npm run admin -- reset-second-factors", () => {
     expect(await factors(the.userId)).to.equal(0);
   });
 
-  it("does nothing for an e-mail that nobody has", async () => {
+  it("does nothing for an unknown e-mail", async () => {
     await withPasskey(the);
     expect(await messageOf(reset("nobody@example.test"))).to.equal(
       "Nobody has the e-mail nobody@example.test.",

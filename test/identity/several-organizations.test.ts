@@ -70,7 +70,7 @@ describe("an e-mail with accounts in several organizations", () => {
   });
 
   const signIn = (body: object) => one.service.api.call("POST", "/v1/auth/sign-in", { body });
-  it("who takes an e-mail that is not theirs keeps nobody from it, in no organization", async () => {
+  it("who takes an e-mail that is not theirs keeps its owner from nothing, in no organization", async () => {
     const email = newEmail();
     const squatter = await member(one, email, OTHER_PASSWORD);
     const person = await member(other, email.toUpperCase());
@@ -116,7 +116,7 @@ describe("an e-mail with accounts in several organizations", () => {
     }
   });
 
-  it("a wrong password tells no address to whoever only says that an e-mail is theirs", async () => {
+  it("a wrong password tells no address to a user who only says that an e-mail is theirs", async () => {
     const email = newEmail();
     const squatter = await member(one, email, OTHER_PASSWORD);
     const person = await member(other, email);

@@ -113,7 +113,7 @@ describe("Enrolment of TOTP", () => {
     expect(outcomeOf(await signIn(await code(next.secret)))).to.equal(null);
   });
 
-  it("is confirmed in the session that began it alone, whoever has stepped up in it", async () => {
+  it("is confirmed in the session that began it alone, whichever user has stepped up in it", async () => {
     const { secret, principal } = await withTotp(the);
     valueOf(await stepUp(principal, await code(secret, 1)));
     const elevated = { ...principal, ...(await steppedUp(principal)) };
@@ -123,7 +123,7 @@ describe("Enrolment of TOTP", () => {
       const tried = await the.auth.confirmTotp(another, { code: await code(next.secret) });
       expect(outcomeOf(tried)).to.equal("SECOND_FACTOR_INVALID");
     }
-    // None of those was counted as a wrong code, so nobody locks it for its own session.
+    // None of those was counted as a wrong code, so no other session locks it.
     valueOf(await the.auth.confirmTotp(elevated, { code: await code(next.secret) }));
   });
 

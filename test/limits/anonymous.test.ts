@@ -20,7 +20,7 @@ import {
   statuses,
 } from "./support.ts";
 
-/** Credentials that are nobody's: none, malformed ones, and keys that nobody was given. */
+/** Unknown credentials: none, malformed ones, and keys that were never given out. */
 const BAD: readonly (() => Record<string, string>)[] = [
   () => ({}),
   () => ({ authorization: "Basic eDp5" }),
@@ -36,7 +36,7 @@ const spell = (index: number) => `2001:db8:1:2:${(index + 1).toString(16)}::${in
 const proxies = (text: string | undefined) =>
   readConfig(text === undefined ? {} : { TRUSTED_PROXIES: text }, "127.0.0.1").trustedProxies;
 
-describe("limits of who is nobody, by address", () => {
+describe("limits of anonymous callers, by address", () => {
   let clock: FixedClock;
   let service: TestService;
   let api: Api;
@@ -174,7 +174,7 @@ describe("limits of who is nobody, by address", () => {
 });
 
 describe("x-forwarded-for without a trusted proxy", () => {
-  it("is nobody's word: all count by the socket's address, however it is written", async () => {
+  it("is not believed: all count by the socket's address, however it is written", async () => {
     const { service } = await startLimitedService("");
     try {
       const api = new Api(service.baseUrl);
@@ -223,7 +223,7 @@ describe("addresses and proxies", () => {
     for (const other of ["192.0.2.1", "unknown"]) expect(networkAround(other)).to.equal(null);
   });
 
-  it("TRUSTED_PROXIES takes addresses, networks or hops, nobody by default; nonsense is fatal", () => {
+  it("TRUSTED_PROXIES takes addresses, networks or hops, none by default; nonsense is fatal", () => {
     expect([proxies(undefined), proxies(""), proxies("false")]).to.deep.equal([false, false, false]);
     expect(proxies("2")).to.equal(2);
     const several = ["loopback", "10.0.0.0/8", "2001:db8::/32", "192.0.2.1"];

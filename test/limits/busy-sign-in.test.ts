@@ -74,7 +74,7 @@ describe("a flood of sign-ins", () => {
     expect(slowest[Math.floor(probes.length / 20)], told).to.be.below(PROBED_MS);
   });
 
-  it("who sends a sign-in's head and no body, 100 times, keeps nobody out", async () => {
+  it("who sends a sign-in's head and no body, 100 times, keeps no other user out", async () => {
     const { email, password } = await service.organization();
     const { hostname, port } = new URL(service.baseUrl);
     const sockets = await Promise.all(
@@ -101,7 +101,7 @@ describe("a flood of sign-ins", () => {
     }
   });
 
-  it("leaves nothing behind: whoever comes after it signs in", async () => {
+  it("leaves nothing behind: the next user signs in", async () => {
     const { email, password } = await service.organization();
     expect((await signIn(email, password)).status).to.equal(200);
   });

@@ -118,7 +118,7 @@ describe("counts", () => {
     expect(indexes.find(({ key }) => "key" in key)?.unique).to.equal(true);
   });
 
-  it("in MongoDB go on in each process while it is away: no limit is lifted, nobody waits", async () => {
+  it("in MongoDB go on in each process while it is away: no limit is lifted, no caller waits", async () => {
     const away = await testDatabase();
     const limiter = new FixedWindowLimiter(await MongoCounts.on(away.db), new FixedClock().read);
     await away.close();

@@ -66,7 +66,7 @@ describe("limits over MCP", () => {
       expect([rest.status, shown(rest).remaining]).to.deep.equal([200, 99]);
     });
 
-    it("a batch counts as its messages: packing calls together gets nobody more", async () => {
+    it("a batch counts as its messages: packing calls together gets no caller more", async () => {
       const { key } = await (await newWorld(FREE)).agent();
       clock.nextMinute();
       const batch = (count: number) =>

@@ -201,7 +201,7 @@ describe("caps of single routes", () => {
       expectLimited(await signInAs(world, {}, { headers: { cookie, "sec-fetch-site": "cross-site" } }));
     });
 
-    it("gets nobody a try more at an account that it is not known to", async () => {
+    it("gets no client a try more at an account that it is not known to", async () => {
       const [world, stranger] = [await newWorld(), await newWorld()];
       // An account of the same e-mail in an organization of the stranger's, who knows its password.
       const { users } = authCollections(service.db);

@@ -171,7 +171,7 @@ describe(`lists and rules among ${ROWS.toLocaleString("en")} records of each kin
     const { organizationId, projectId, teamId } = world.organization;
     const agent = { agentId: randomUUID(), projectId, teamId };
     const other = { ...agent, agentId: randomUUID() };
-    const [shop, sought] = [{ merchant: "Shop", comparedMerchant: "shop" }, { amountCents: 7 }];
+    const [shop, sought] = [{ recipient: "Shop", comparedRecipient: "shop" }, { amountCents: 7 }];
     await seed(collectionsOf(service.db).transactions, (index) => {
       const fields = { ...shop, ...sought, createdAt: madeAt(index) };
       if (index === ROWS - 1) return transactionOf(organizationId, agent, fields);

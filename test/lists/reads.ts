@@ -13,7 +13,7 @@ export interface Read {
 
 const read = z.object({ keysExamined: z.int(), docsExamined: z.int(), nreturned: z.int() });
 
-/** What MongoDB itself counts of queries, while nobody else uses the database. */
+/** What MongoDB itself counts of queries, while no other test uses the database. */
 export class Profiler {
   readonly #db: Db;
 

@@ -39,7 +39,7 @@ describe("invites by mail", () => {
   let server: MailServer;
   let service: TestService;
   let world: World;
-  /** As if the server died when it had written an invite: nobody begins its mail. */
+  /** As if the server died when it had written an invite: its mail is not started. */
   let isBegun: (inviteId: string) => boolean = everyone;
   before(async () => {
     noteSecret(credentials.pass);
@@ -84,10 +84,10 @@ describe("invites by mail", () => {
     service.connections.temporal.workflow.getHandle<() => Promise<InviteMailEnd>>(
       inviteMailWorkflowId({ inviteId }),
     );
-  /** How an invite's mail ended, whoever has begun it. */
+  /** How an invite's mail ended, whichever process started it. */
   const endOf = async (inviteId: string): Promise<InviteMailEnd> => {
     await until("its mail was begun", async () =>
-      (await records().invites.findOne({ _id: inviteId, unstarted: true })) === null ? true : null,
+      (await records().invites.findOne({ _id: inviteId, mailStartPending: true })) === null ? true : null,
     );
     return await workflow(inviteId).result();
   };
@@ -105,7 +105,7 @@ describe("invites by mail", () => {
     return (await Promise.all(texts)).join("\n");
   };
 
-  it("the token is in the mail alone, and whoever accepts by it has an address that is proved", async () => {
+  it("the token is in the mail alone, and a user who accepts by it has a proved address", async () => {
     const email = newEmail();
     await elevate(world);
     const body = { email, role: "admin" };
@@ -218,8 +218,8 @@ describe("invites by mail", () => {
     await mailTo(email);
     expect(await endOf(invite.id)).to.equal("mailed");
     expect(mailsTo(email)).to.have.lengthOf(1);
-    const { unstarted } = (await records().invites.findOne({ _id: invite.id })) ?? {};
-    expect(unstarted).to.equal(undefined);
+    const { mailStartPending } = (await records().invites.findOne({ _id: invite.id })) ?? {};
+    expect(mailStartPending).to.equal(undefined);
   });
 
   it("an invite whose writer died with a clock ahead is mailed long before that time comes", async () => {

@@ -200,7 +200,7 @@ describe("MCP in its revision of 2026-07-28", () => {
       expect(transaction.denialCode).to.equal("CANCELLED_BY_AGENT");
     });
 
-    it("nobody but its agent sees a task, and what never was one is none", async () => {
+    it("only its agent sees a task, and what never was one is none", async () => {
       const { taskId } = await heldTask();
       const other = await world.agent();
       const { transaction } = await other.pay();

@@ -143,7 +143,7 @@ describe("tasks of an orchestrator, done with the tools alone", () => {
     expect((await pay(apiKey, 20_001)).transaction.denialCode).to.equal("TEAM_CAP_EXCEEDED");
   });
 
-  it("from now on a person approves the first payment to anybody; the other rules stay", async () => {
+  it("from now on a person approves the first payment to each recipient; the other rules stay", async () => {
     const args = await project();
     const tool = "set_project_approval_rules";
     const above = { type: "amount_above", params: { amountCents: 10_000 } };
@@ -205,7 +205,7 @@ describe("tasks of an orchestrator, done with the tools alone", () => {
     expect(denied.message).to.match(/Do not try again.*pause_agent.*person/);
   });
 
-  it("nobody shall pay at night in Berlin without a person's approval", async () => {
+  it("no agent shall pay at night in Berlin without a person's approval", async () => {
     const args = await team();
     const { rules, version } = await mcp.ok(getTeamApprovalRules.output, "get_team_approval_rules", args);
     const days = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];

@@ -175,7 +175,7 @@ describe("MCP as a protocol", () => {
     expect(outcome(await post(agent.key, "{"))).to.deep.equal([400, "VALIDATION_FAILED"]);
   });
 
-  it("what is no JSON-RPC is a JSON-RPC error without anything internal, and harms nobody", async () => {
+  it("what is no JSON-RPC is a JSON-RPC error without anything internal, and harms no session", async () => {
     const odd = [
       "{}",
       "[]",

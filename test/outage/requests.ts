@@ -14,7 +14,7 @@ import {
 
 const ANY_PASSKEY = "pky_01HZZZZZZZZZZZZZZZZZZZZZZZ";
 
-/** An endpoint at which nobody listens. */
+/** An endpoint at which no server listens. */
 interface HeardNothing {
   readonly id: string;
   readonly deliveryId: string;

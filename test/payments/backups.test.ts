@@ -32,7 +32,7 @@ async function copyDatabase(from: string, to: string): Promise<void> {
   }
 }
 
-/** Everything of the service but what its card processor has, which is somebody else. */
+/** Everything of the service but what its card processor has, which is another company. */
 async function dump({ db }: TestService): Promise<ReadonlyMap<string, readonly Document[]>> {
   const found = await db.listCollections({}, { nameOnly: true }).toArray();
   const names = found.map(({ name }) => name).filter((name) => name !== COLLECTIONS.sandboxCardLedger);
@@ -91,7 +91,7 @@ describe("engines from backups of different times", () => {
     world = worldOf(service, world.organization);
   }
 
-  /** Once the ledger answers whoever only asks: what is refused then is not for want of a worker. */
+  /** Once the ledger answers queries: what is refused then is not for want of a worker. */
   async function ledgerAnswers(): Promise<void> {
     const { addresses, temporal } = service.connections;
     const actors = new TemporalActors(new TemporalCalls(temporal, addresses.taskQueue));

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { startTestService, type TestService } from "../support/service.ts";
 import { cardPayment, newWorld, until, type World } from "../support/world.ts";
 
-/** A ledger executes itself what nobody has so long after it was decided. */
+/** A ledger executes itself what no server has so long after it was decided. */
 const SWEEP_SECONDS = 1;
 
 describe("a payment that the ledger executes while its server waits for the rail", () => {

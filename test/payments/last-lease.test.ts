@@ -4,7 +4,13 @@ import type { RequestLease, RailPort } from "../../src/payments/ports.ts";
 import { LEASE_MS, type Lease } from "../../src/domain/ledger/lease.ts";
 import type { LedgerReply } from "../../src/domain/ledger/commands.ts";
 import { newPayment } from "../chain/support.ts";
-import { MemoryProjections, MemoryRail, nobody, SETTLED, VOUCHED } from "../workflows/support/doubles.ts";
+import {
+  MemoryProjections,
+  MemoryRail,
+  silentPublishing,
+  SETTLED,
+  VOUCHED,
+} from "../workflows/support/doubles.ts";
 
 const PROFILE = { organizationId: "o", projectId: "p", teamId: "t", agentId: "a", name: "a" };
 
@@ -31,7 +37,7 @@ describe("a lease to send, asked for by a rail that has waited", () => {
         rails: { card: rail, wallet: rail },
         projections: new MemoryProjections(),
         workflows: { startApproval: nothing, notifyApproval: nothing, startSettlement: nothing },
-        publisher: nobody,
+        publisher: silentPublishing,
         proofs: VOUCHED,
         clock: () => new Date(nowMs),
         monotonicMs: () => nowMs,

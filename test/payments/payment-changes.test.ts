@@ -72,7 +72,7 @@ describe("changes of payments", () => {
     for (const each of watches.flat()) each.end();
   });
 
-  it("a new record wakes nobody, and the time that was given is kept", async () => {
+  it("a new record wakes no caller, and the time that was given is kept", async () => {
     const watch = await changes.watch("txn_1");
     await write("txn_1", 1);
     const began = performance.now();
@@ -81,7 +81,7 @@ describe("changes of payments", () => {
     watch.end();
   });
 
-  it("a stream that breaks is opened again, and whoever waits looks for themselves meanwhile", async () => {
+  it("a stream that breaks is opened again, and waiting callers look for themselves meanwhile", async () => {
     await write("txn_1", 1);
     const watch = await changes.watch("txn_1");
     const woken = watch.changed(LONG_MS);
@@ -100,7 +100,7 @@ describe("changes of payments", () => {
     watch.end();
   });
 
-  it("a process that ends lets nobody wait", async () => {
+  it("a process that ends lets no caller wait", async () => {
     const watch = await changes.watch("txn_1");
     const waiting = watch.changed(LONG_MS);
     await changes.end();
@@ -111,7 +111,7 @@ describe("changes of payments", () => {
     await late.changed(LONG_MS);
   });
 
-  it("while there is no stream, whoever waits is woken again and again to look", async () => {
+  it("while there is no stream, waiting callers are woken again and again to look", async () => {
     const gone = await testDatabase();
     await gone.close();
     const without = new PaymentChanges(gone.db.collection("transactions"), (error) => errors.push(error));

@@ -29,9 +29,13 @@ describe("what rules look up among an agent's records", () => {
   /** A payment's record, as far as it is looked at. */
   async function record(agentId: string, change: Partial<TransactionDocument> = {}): Promise<void> {
     const { amountCents, rail } = payment;
-    const { merchant = payment.recipient } = change;
-    const made = { _id: newId("txn"), agentId, keyHash: randomUUID(), rail, merchant, amountCents };
-    const found = { comparedMerchant: comparedName(merchant), status: "approved", createdAt: new Date(NOON) };
+    const { recipient = payment.recipient } = change;
+    const made = { _id: newId("txn"), agentId, keyHash: randomUUID(), rail, recipient, amountCents };
+    const found = {
+      comparedRecipient: comparedName(recipient),
+      status: "approved",
+      createdAt: new Date(NOON),
+    };
     const document = { ...made, ...found, ...change };
     await world.service.db.collection<{ _id: string }>("transactions").insertOne(document);
   }
@@ -61,15 +65,15 @@ describe("what rules look up among an agent's records", () => {
     for (const change of [
       { amountCents: 8 },
       { rail: "wallet" as const },
-      { merchant: "Shops" },
-      { merchant: "S hop" },
+      { recipient: "Shops" },
+      { recipient: "S hop" },
       { agentId: randomUUID() },
     ]) {
       await record(agentId, { ...change, createdAt: new Date(NOON + 9_000) });
     }
     expect(await similarAt(agentId)).to.equal(null);
-    await record(agentId, { createdAt: new Date(NOON + 1_000), merchant: "\u00a0ＳＨ\u200bＯＰ " });
-    await record(agentId, { createdAt: new Date(NOON), merchant: "shop" });
+    await record(agentId, { createdAt: new Date(NOON + 1_000), recipient: "\u00a0ＳＨ\u200bＯＰ " });
+    await record(agentId, { createdAt: new Date(NOON), recipient: "shop" });
     expect(await similarAt(agentId)).to.equal(NOON + 1_000);
   });
 
@@ -138,7 +142,7 @@ describe("what rules look up among an agent's records", () => {
       .find({
         agentId: randomUUID(),
         rail: "card",
-        comparedMerchant: "shop",
+        comparedRecipient: "shop",
         status: { $in: ["approved", "reversed", "failed", "expired"] },
         amountCents: 7,
       })

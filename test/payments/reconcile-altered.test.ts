@@ -166,7 +166,7 @@ const CASES: readonly Case[] = [
     repairs: false,
   },
   {
-    what: "a payment that was given back without anybody's knowing",
+    what: "a payment that was given back without a record",
     alter: ({ books, paid }) => copyCapture(books, paid, { status: "reversed" }),
     found: ["card_ledger_differs"],
     repairs: false,

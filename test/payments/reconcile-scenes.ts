@@ -68,7 +68,7 @@ export async function newScene(world: World): Promise<Scene> {
 export const actorsOf = ({ service }: World): TemporalActors =>
   new TemporalActors(new TemporalCalls(service.connections.temporal, "unused"));
 
-/** Waits until the ledger has let go of what has ended and knows it to be written, so that nobody writes altered records again. */
+/** Waits until the ledger has let go of what has ended and knows it to be written, so that no process writes altered records again. */
 export const atRest = (world: World, { agent, held }: Scene): Promise<true> =>
   until(
     "the agent is at rest",

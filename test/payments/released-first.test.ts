@@ -5,7 +5,7 @@ import { outcomeOf, TestBudgets } from "../support/budgets.ts";
 import { newWorld, type TestAgent, until, type World } from "../support/world.ts";
 
 const CAP = 1_000;
-/** A ledger does itself what nobody has done so long after it was decided. */
+/** A ledger does itself what no server has done so long after it was decided. */
 const SWEEP_SECONDS = 2;
 const SWEPT_MS = 120_000;
 

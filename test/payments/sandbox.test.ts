@@ -43,7 +43,7 @@ describe("the sandbox: test money and the card processor's books", () => {
     const agent = await world.agent();
     const request = { token: world.token, id: agent.id, body: { amountCents: 10 } };
     const answers = await Promise.all(times(10, () => world.api.call("fundAgentInSandbox", request)));
-    // Of one that is told to come again, on a busy machine, nobody knows.
+    // Of one that is told to come again, on a busy machine, it is unknown.
     const told = answers.filter(({ status }) => status === 200).length;
     expect(answers.filter((answer) => answer.status !== 200 && !isForNow(answer))).to.deep.equal([]);
     const chain = new ChainView(world);

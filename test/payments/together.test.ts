@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import { concurrentLoader } from "../../src/lib/batch-loader.ts";
 
-describe("look-ups that go together, each to somebody else", () => {
-  it("one that fails fails whoever asked for it, and nobody else", async () => {
+describe("look-ups that go together, each for another caller", () => {
+  it("one that fails fails its own caller, and no other", async () => {
     const asked: string[] = [];
     const answers = concurrentLoader(async (key) => {
       asked.push(key);

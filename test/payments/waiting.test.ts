@@ -79,7 +79,7 @@ describe("answers that wait for a decision", () => {
     expect((await answered).transaction.denialCode).to.equal("CANCELLED_BY_AGENT");
   });
 
-  it("nobody decides: it is answered pending once the time is up, and not before", async () => {
+  it("it stays undecided: it is answered pending once the time is up, and not before", async () => {
     const { transactionId } = await agent.hold();
     const began = performance.now();
     const { approval, transaction } = await world.api.ok("getPayment", 200, {

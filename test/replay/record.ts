@@ -152,7 +152,7 @@ async function recordLedger(stage: Stage): Promise<void> {
     { kind: "confirm_records", records },
     other.paying(other.request(1, { rulesVersions: RULES })),
   );
-  // Everything that nobody has confirmed is left to the ledger.
+  // Everything that is unconfirmed is left to the ledger.
   await eventsUntil(ledger.handle, (events) =>
     ["executePayments", "writeAccounts", "writeCaps", "mirrorLimits"].every((name) =>
       activitiesOf(events).includes(name),
@@ -197,7 +197,7 @@ async function recordLife(stage: Stage): Promise<void> {
   await write("agent-archived", agent.handle);
 }
 
-/** An agent whose key nobody ever got: proven so, and archived by its creator. */
+/** An agent whose key was never delivered: proven so, and archived by its creator. */
 async function recordUnused(stage: Stage): Promise<void> {
   await withAccount(stage);
   const agent = await created(stage);

@@ -35,7 +35,7 @@ const EVENTS: ReadonlySet<string> = new Set([
   "the engines have stopped",
 ]);
 
-/** No line broke, nobody waited for long, and there were no answers but a payment and "not now". */
+/** No line broke, no caller waited for long, and there were no answers but a payment and "not now". */
 function expectAnswers(sent: readonly Sent[]): void {
   const odd = sent.filter(({ ms, status }) => (status !== 201 && status !== 503) || ms > ANSWERED_MS);
   expect(odd).to.deep.equal([]);

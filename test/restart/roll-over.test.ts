@@ -107,7 +107,7 @@ describe("A ledger that rolls over under load", function () {
     }
   }
 
-  it("loses no payment, makes none twice, even by old or forgotten keys, and nobody waits", async () => {
+  it("loses no payment, makes none twice, even by old or forgotten keys, and no caller waits", async () => {
     const { agent, apiKey } = await tenant.createAgent({ budgetCents: 1_000_000 });
     const { id, projectId } = agent;
     const first = new Load({

@@ -20,7 +20,7 @@ const NOT_TOLD: readonly string[] = [
   "revokeProjectAgentKeys",
   "approveApproval",
   "denyApproval",
-  // Somebody's own account and sessions.
+  // A user's own account and sessions.
   "signIn",
   "signInWithPasskey",
   "passkeySignInOptions",

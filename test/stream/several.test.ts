@@ -203,7 +203,7 @@ describe("what is remembered of changes", () => {
     expect(idsSince(log, 6)).to.deep.equal(["i7", "i8"]);
   });
 
-  it("the quietest organization is forgotten first, and nobody is told less than there was", () => {
+  it("the quietest organization is forgotten first, and no client is told less than there was", () => {
     const log = new ChangeLog({ inAll: 3, ofOne: 3 });
     log.begin(at(1));
     log.add(change(2, "quiet"));

@@ -38,10 +38,10 @@ const created = z.object({ agent, apiKey: z.string().nullable() });
 const session = z.object({ token: z.string() });
 const approvals = z.object({ approvals: z.array(approval) });
 
-/** An address that nobody else has: the tests share one machine, and anonymous requests are counted by address. */
+/** An address that no other test has: the tests share one machine, and anonymous requests are counted by address. */
 export const freshAddress = (): string => `10.${[0, 0, 0].map(() => String(randomInt(256))).join(".")}`;
 
-/** Repeats of a call that is safe to repeat, as whoever is answered 503 is told to. */
+/** Repeats of a call that is safe to repeat, as a client that is answered 503 is told to. */
 const REPEATS_MAX = 20;
 
 /** Agents that are asked for until there is one whose key was not lost with a 503. */

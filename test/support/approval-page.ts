@@ -81,18 +81,18 @@ export class ApprovalPage {
     await this.load(approvalId);
   }
 
-  /** Loads it as whoever is signed in. */
+  /** Loads it as the user who is signed in. */
   async load(approvalId: string): Promise<void> {
     this.decisions.length = 0;
     await this.page.goto(`${this.#origin}/approvals/${approvalId}`);
   }
 
-  /** Fails where anything was blocked, thrown or asked of anybody else. */
+  /** Fails where anything was blocked, thrown or asked of another host. */
   check(): void {
     expect(this.#complaints).to.deep.equal([]);
   }
 
-  /** Ends it, with its session; nothing may have been blocked, thrown or asked of anybody else. */
+  /** Ends it, with its session; nothing may have been blocked, thrown or asked of another host. */
   async close(): Promise<void> {
     await this.page.browserContext().close();
     this.check();

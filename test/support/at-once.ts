@@ -7,7 +7,7 @@ import { tally, times } from "./world.ts";
 export const atOnce = (count: number, call: (index: number) => Promise<Answer>): Promise<Answer[]> =>
   Promise.all(times(count, (index) => onceReachable(() => call(index))));
 
-/** How often something was done by calls of which one may do it; none where whoever did it was told to come again. */
+/** How often something was done by calls of which one may do it; none where its caller was told to come again. */
 export function expectOnce(done: number): void {
   if (repeatsSoFar() === 0) expect(done).to.equal(1);
   else expect(done).to.be.at.most(1);

@@ -5,7 +5,7 @@ import { freshAddress } from "./api.ts";
 
 /** What tests do on every kind of page in a browser. */
 
-/** Nobody is promised it: so long a busy machine may take for what else takes a moment. */
+/** It is not promised: so long a busy machine may take for what else takes a moment. */
 export const WITHIN_MS = 120_000;
 const LOOK_MS = 50;
 const FOUND_MS = 5_000;
@@ -35,7 +35,7 @@ export async function within(
 
 const TEXT_MAX = 600;
 
-/** Where the page is and what is read on it, for whoever looks for why something did not come. */
+/** Where the page is and what is read on it, for the reader of a failure. */
 async function shownBy(page: Page): Promise<string> {
   const text = await page.evaluate("document.body.innerText").catch((error: unknown) => String(error));
   return `${page.url()} shows: ${String(text).replaceAll(/\s+/g, " ").slice(0, TEXT_MAX)}`;

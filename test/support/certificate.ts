@@ -4,7 +4,7 @@ import { extension, nameOf, sequence, signedCertificate } from "../../scripts/ce
 /** As WebAuthn 8.2.1 wants that of an authenticator's attestation: country, organization, unit, common name. */
 const SUBJECT = nameOf({ "06": "AQ", "0a": "Test", "0b": "Authenticator Attestation", "03": "Test" });
 
-/** A certificate of a maker of authenticators that nobody knows, signed by itself, good until 2049. */
+/** A certificate of an unknown maker of authenticators, signed by itself, good until 2049. */
 export function attestationCertificate(keys: {
   readonly privateKey: KeyObject;
   readonly publicKey: KeyObject;

@@ -38,7 +38,7 @@ type Identified = Pick<TestAgent, "id">;
 /** Units of the sandbox token in one cent: six decimals. */
 const UNITS_OF_CENT = 10_000n;
 
-/** Written out by hand: what anybody sees of a payment on the chain. */
+/** Written out by hand: what every node sees of a payment on the chain. */
 const spentAbi = parseAbi([
   "event Spent(bytes32 indexed id, address indexed token, address indexed to, uint256 amount)",
 ]);
@@ -55,7 +55,7 @@ export interface Spent {
   readonly cents: number;
 }
 
-/** The chain as anybody sees it who asks it directly, and not through the service. */
+/** The chain as a client sees it that asks it directly, and not through the service. */
 export class ChainView {
   readonly client: PublicClient;
   readonly #world: World;
@@ -145,7 +145,7 @@ export const payAtOnceFromWallet = (world: World, agent: TestAgent, body: Fields
   world.api.okAtOnce("createPayment", 201, { token: agent.key, body });
 
 /**
- * Minted once, for nobody else at the time: a busy machine's answer may be that it is not known yet, and the money on its
+ * Minted once, for one account at a time: a busy machine's answer may be that it is not known yet, and the money on its
  * way. It is asked for again only when it has not come.
  */
 export async function fund(
@@ -189,7 +189,7 @@ export const finalPayment = (world: World, agent: TestAgent, id: string, ms?: nu
     ms,
   );
 
-/** An actor that nobody speaks to writes its record 10 s after its last change, and the machine may be busy. */
+/** An idle actor writes its record 10 s after its last change, and the machine may be busy. */
 const RECORDED_MS = 120_000;
 
 /** What an agent's record says, once what was confirmed of its payments has reached it. */
@@ -219,10 +219,10 @@ export async function expectChainAgrees(
     .collection<TransactionDocument>(COLLECTIONS.transactions)
     .find({ agentId: agent.id, rail: "wallet", status: "approved" })
     .toArray();
-  const expected = approved.map(({ _id, amountCents, merchant, onChainTxHash }) => ({
+  const expected = approved.map(({ _id, amountCents, onChainTxHash, recipient }) => ({
     hash: onChainTxHash,
     id: idOnChain(_id),
-    to: merchant,
+    to: recipient,
     cents: amountCents,
   }));
   const transfers = await chain.transfers(agent);

@@ -38,7 +38,7 @@ async function ensureChromium(env: NodeJS.ProcessEnv = process.env): Promise<str
       for (const step of attempt) await apt(step, until - Date.now());
       return await findChromium(env);
     } catch {
-      // Without a network, say: whoever asked says what stands in.
+      // Without a network, say: the caller says what stands in.
     }
   }
   return null;

@@ -19,12 +19,12 @@ export interface Request extends CallOptions {
 export type Success<K extends OperationId> = z.output<Operations[K]["output"]>;
 export type ErrorBody = z.output<typeof errorBody>;
 
-/** Whoever is told of an issue is told where. */
+/** Each issue says where it is. */
 const strictError = errorBody.strict().refine(({ issues = [] }) => issues.every(({ path }) => path !== ""), {
   error: "an issue names no place",
 });
 
-/** Each call mints money, tells somebody something, or uses up a token; whoever is told to come again can not know whether it has. */
+/** Each call mints money, sends a message, or uses up a token; a caller that is told to come again can not know whether it has. */
 const NEVER_TWICE: readonly OperationId[] = [
   "depositToTreasury",
   "failBilling",
@@ -33,7 +33,7 @@ const NEVER_TWICE: readonly OperationId[] = [
   "testWebhook",
 ];
 
-/** Whoever is told to come again may have decided, and is told so. */
+/** A caller that is told to come again may have decided, and is told so. */
 const DECISIONS: readonly OperationId[] = ["approveApproval", "denyApproval"];
 
 const hasIdempotencyKey = ({ body }: Request): boolean =>

@@ -64,7 +64,7 @@ export class Dashboard {
     await this.page.goto(`${this.#origin}${path}`);
   }
 
-  /** Loads this as somebody whom the browser does not know, with nothing kept: signed in by a token alone, or not at all. */
+  /** Loads this as a user whom the browser does not know, with nothing kept: signed in by a token alone, or not at all. */
   async visit(path: string, token: string | null = null): Promise<void> {
     await becomes(this.page, this.#origin, token);
     await this.page.evaluate("localStorage.clear(); sessionStorage.clear()");
@@ -73,12 +73,12 @@ export class Dashboard {
     await this.go(path);
   }
 
-  /** Fails where anything was blocked, thrown or asked of anybody else. */
+  /** Fails where anything was blocked, thrown or asked of another host. */
   check(): void {
     expect(this.#complaints).to.deep.equal([]);
   }
 
-  /** Ends it, with its session; nothing may have been blocked, thrown or asked of anybody else. */
+  /** Ends it, with its session; nothing may have been blocked, thrown or asked of another host. */
   async close(): Promise<void> {
     await this.page.browserContext().close();
     this.check();
@@ -166,7 +166,7 @@ export class Dashboard {
     }
   }
 
-  /** What axe-core finds that keeps somebody from using the page. */
+  /** What axe-core finds that keeps a user from using the page. */
   async barriers(): Promise<readonly string[]> {
     axe ??= readFileSync(AXE, "utf8");
     await this.page.evaluate(axe);

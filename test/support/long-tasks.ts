@@ -21,7 +21,7 @@ const trace = z.object({
 const IDLE = `new Promise((resolve) =>
   requestAnimationFrame(() => requestAnimationFrame(() => requestIdleCallback(resolve, { timeout: 5_000 }))))`;
 
-/** The longest task of the page's main thread: for so long at a stretch somebody could do nothing on it. */
+/** The longest task of the page's main thread: for so long at a stretch a user could do nothing on it. */
 export interface LongestTask {
   readonly ms: number;
   /** The longest by the processor alone: without what the thread waited for a core, on a machine that others use as well. */
@@ -53,7 +53,7 @@ export async function longestTask(page: Page, act: () => Promise<unknown>): Prom
 
 interface Rounds {
   readonly max: number;
-  /** Whoever is as good as this need not try again. */
+  /** A run as good as this need not be repeated. */
   readonly enoughMs: number;
   /** Makes everything as it was before the first round; the page may be loaded anew. */
   readonly reset: () => Promise<unknown>;

@@ -25,7 +25,7 @@ export type Step = "recipient" | "message";
 export interface MailServerOptions {
   /** `implicit`: from the first byte. By default STARTTLS is offered. */
   readonly tls?: "implicit" | "none";
-  /** Nobody sends anything without signing in so. */
+  /** No client sends anything without signing in so. */
   readonly credentials?: { readonly user: string; readonly pass: string };
   /** On every interface, so that it is reached by an address that is not called loopback, too. */
   readonly host?: string;
@@ -41,9 +41,9 @@ export interface MailServer {
   readonly caPem: string;
   /** What it took, oldest first. */
   readonly mails: readonly ReceivedMail[];
-  /** How often somebody named a recipient, taken or not. */
+  /** How often a client named a recipient, taken or not. */
   readonly asked: number;
-  /** How often somebody told a password. */
+  /** How often a client sent a password. */
   readonly signIns: number;
   /** From now on it answers so at that step; null: it takes all. The function is told the recipient. An enhanced status code goes with it. */
   answer(code: ((step: Step, to: string) => number | null) | null, enhanced?: string): void;
@@ -100,7 +100,7 @@ export async function startMailServer(options: MailServerOptions = {}): Promise<
       void take(stream, session).then(answer, answer);
     },
   });
-  // Whoever is refused breaks the line off, or its handshake fails: that is no failure of the server's.
+  // A client that is refused breaks the line off, or its handshake fails: that is no failure of the server's.
   server.on("error", () => undefined);
   server.listen(0, options.host ?? "127.0.0.1");
   await once(server.server, "listening");

@@ -8,7 +8,7 @@ import { urlOf } from "../../src/engines/loopback-guard.ts";
 import { choosePorts, LOOPBACK } from "../../src/engines/ports.ts";
 import { resolveContext, resolveEngine } from "../../src/engines/resolver.ts";
 
-/** A local chain that only one test file uses: what is done to it harms nobody else. */
+/** A local chain that only one test file uses: what is done to it harms no other test. */
 export interface OwnAnvil {
   readonly url: string;
   call(method: string, params?: readonly unknown[]): Promise<unknown>;
@@ -43,7 +43,7 @@ export async function startOwnAnvil(...options: readonly string[]): Promise<OwnA
     process.once("exit", () => started.kill("SIGKILL"));
     const until = performance.now() + STARTED_MS;
     for (;;) {
-      // anvil tells nobody that it listens, so it is asked.
+      // anvil does not report that it listens, so it is asked.
       const answer = await callRpc(url, "eth_chainId").catch(() => null);
       if (answer !== null) return;
       if (performance.now() > until) throw new Error("the chain did not start");

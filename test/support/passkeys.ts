@@ -15,7 +15,7 @@ export function pageOrigin({ service }: Pick<World, "service">): string {
 export const authenticatorFor = (world: Pick<World, "service">): SoftwareAuthenticator =>
   new SoftwareAuthenticator(pageOrigin(world));
 
-/** Enrols a passkey for whoever's token it is. */
+/** Enrols a passkey for the token's user. */
 export async function enrolPasskey(
   world: World,
   authenticator: SoftwareAuthenticator,

@@ -17,7 +17,7 @@ export const newEmail = (): string => `person-${randomUUID()}@example.com`;
 /** An invite whose token was answered. */
 export type HandedInvite = Success<"createInvite"> & { readonly token: string };
 
-/** Invites somebody by whoever's session it is, where nothing is mailed. */
+/** Invites a person by the session's user, where nothing is mailed. */
 export async function handed(
   { api }: Pick<World, "api">,
   by: string,
@@ -28,7 +28,7 @@ export async function handed(
   return { ...made, token: made.token };
 }
 
-/** Invites somebody in the owner's name, who has just stepped up. */
+/** Invites a person in the owner's name, who has just stepped up. */
 export async function invite(world: World, role: Role, email = newEmail()): Promise<HandedInvite> {
   await elevate(world);
   return await handed(world, world.token, { email, role });
@@ -43,7 +43,7 @@ export async function join(world: World, role: Role): Promise<Person> {
   return { id: session.user.id, email: invited.email, token: session.token ?? "" };
 }
 
-/** A good password that nobody has; the run's files and logs are searched for it. */
+/** A good password that no user has; the run's files and logs are searched for it. */
 export function newPassword(): string {
   const password = randomBytes(12).toString("base64url");
   noteSecret(password);

@@ -46,7 +46,7 @@ export interface TestServiceOptions {
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
   readonly decorateBackends?: (backends: Backends) => Backends;
   readonly clock?: () => Date;
-  /** After how long its ledgers see to what nobody has confirmed: 10, unless a test would only wait for that. */
+  /** After how long its ledgers see to what is unconfirmed: 10, unless a test would only wait for that. */
   readonly sweepAfterSeconds?: number;
   /** `TRUSTED_PROXIES`. By default the tests are their own proxy: each request says where it comes from. */
   readonly trustedProxies?: string;

@@ -91,7 +91,7 @@ export async function elevate({ organization, service }: World, now = new Date()
   await service.db.collection("sessions").updateMany({ organizationId }, { $set: { stepUpExpiresAt } });
 }
 
-/** Where nobody listens: what is sent there fails at once. */
+/** Where no server listens: what is sent there fails at once. */
 export const NOBODYS_URL = "https://127.0.0.1:1/";
 
 export interface TestEndpoint {
@@ -99,7 +99,7 @@ export interface TestEndpoint {
   readonly secret: string;
 }
 
-/** An endpoint for what seldom happens, at which nobody listens, unless it is made for something else. */
+/** An endpoint for what seldom happens, at which no server listens, unless it is made for something else. */
 export async function newEndpoint({ api, token }: World, fields: Fields = {}): Promise<TestEndpoint> {
   const body = { name: "Endpoint", url: NOBODYS_URL, eventTypes: ["billing.payment_failed"], ...fields };
   const { endpoint, secret } = await api.ok("createWebhook", 201, { token, body });
@@ -149,7 +149,7 @@ export async function demote(world: World, role: "member" | "admin" | "owner"): 
   await world.service.db.collection("users").updateOne({ organizationId }, { $set: { role } });
 }
 
-/** Nobody is promised it: so long a busy machine may take for what else takes a moment. */
+/** It is not promised: so long a busy machine may take for what else takes a moment. */
 const WITHIN_MS = 120_000;
 
 /** What the probe answers once it answers at all (not null); fails after a bound. */

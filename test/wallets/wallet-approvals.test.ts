@@ -114,7 +114,7 @@ describe("wallet payments that wait for a person", () => {
     });
     after(() => service.stop());
 
-    it("what nobody decides expires: nothing is sent and the amount is given back", async () => {
+    it("what stays undecided expires: nothing is sent and the amount is given back", async () => {
       const own = await newWorld(service);
       const agent = await asking(100, own);
       const { transactionId } = await hold(agent, own);

@@ -16,9 +16,9 @@ import {
 import { elevate, newWorld, type TestAgent, until, type World } from "../support/world.ts";
 
 const MONEY = 10_000;
-/** Soon, since what nobody answered for is looked after only then. */
+/** Soon, since what is unconfirmed is looked after only then. */
 const SWEEP_SECONDS = 2;
-/** Nobody is promised it. */
+/** It is not promised. */
 const SWEPT_MS = 120_000;
 
 describe("agents that are stopped while their chain stands still", () => {
@@ -87,7 +87,7 @@ describe("agents that are stopped while their chain stands still", () => {
             const [waiting, witness] = await Promise.all([undelivered(agent), undelivered(other)]);
             await pause(agent);
             return async () => {
-              // Decided with it and looked after like it: had anybody sent the one, they had sent the other.
+              // Decided with it and looked after like it: a process that had sent the one would have sent the other.
               const witnessed = await finalPayment(world, other, witness, SWEPT_MS);
               expect(witnessed.transaction.status).to.equal("approved");
               expect((await record(waiting)).status).to.equal("pending");

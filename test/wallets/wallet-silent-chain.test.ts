@@ -22,7 +22,7 @@ import {
 } from "../support/chain.ts";
 import { elevate, newWorld, type TestAgent, times, until, type World } from "../support/world.ts";
 
-/** Soon, since what nobody answered for is looked after only then. */
+/** Soon, since what is unconfirmed is looked after only then. */
 const SWEEP_SECONDS = 2;
 const SETTLED_MS = 120_000;
 const MISHAPS: readonly Mishap[] = ["silence", "too-many", "garbage", "nonsense", "cut-before", "cut-after"];

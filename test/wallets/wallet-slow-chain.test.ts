@@ -24,7 +24,7 @@ import { elevate, type Fields, newWorld, type TestAgent, until, type World } fro
 
 const { createWalletPayment, getPayment } = operations;
 
-/** Soon, since what nobody answered for is looked after only then. */
+/** Soon, since what is unconfirmed is looked after only then. */
 const SWEEP_SECONDS = 2;
 const SETTLED_MS = 120_000;
 

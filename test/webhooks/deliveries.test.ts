@@ -271,7 +271,7 @@ describe("webhook deliveries", () => {
     }
   });
 
-  it("a replay whose asker died before it began is begun by whoever asks next", async () => {
+  it("a replay whose caller died before it began is begun by the next caller", async () => {
     const at = path("orphaned");
     const since = new Date();
     const { id } = await endpointAt(world, scene.receiver, at, pauses);
@@ -329,7 +329,7 @@ describe("webhook deliveries", () => {
       await world.api.refused(operation, 404, "NOT_FOUND", asked);
     const { deliveries } = webhookCollections(scene.service.db);
     await until("its workflow is told", async () =>
-      (await deliveries.findOne({ endpointId: id }))?.unsent === undefined ? true : null,
+      (await deliveries.findOne({ endpointId: id }))?.pendingAction === undefined ? true : null,
     );
     expect(await deliveries.findOne({ endpointId: id })).to.include({ status: "dropped" });
     const before = scene.receiver.requests.filter((request) => request.path === at).length;

@@ -17,7 +17,7 @@ import { detailsOf } from "../workflows/support/life.ts";
 import { useTimedStage, type TimedStage } from "../workflows/support/timed.ts";
 
 const playScene = useTimedStage();
-/** The time of the engine that plays just now, which goes by faster than anybody's clock. */
+/** The time of the engine that plays just now, which goes by faster than a real clock. */
 const engine = { now: (): Promise<number> => Promise.reject(new Error("nothing is played")) };
 const play: typeof playScene = (plot, options) =>
   playScene((stage) => {

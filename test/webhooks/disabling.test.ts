@@ -115,7 +115,7 @@ describe("endpoints that fail are disabled", () => {
     const [test] = await deliveries(of, 1, true);
     await fail(await deliveries(of, 10));
     const found = await webhooks.deliveries.findOne({ _id: queued?._id ?? "" });
-    expect(found).to.include({ status: "dropped", unsent: "drop" });
+    expect(found).to.include({ status: "dropped", pendingAction: "drop" });
     expect(await webhooks.deliveries.findOne({ _id: test?._id ?? "" })).to.include({ status: "pending" });
   });
 

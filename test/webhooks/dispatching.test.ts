@@ -109,7 +109,7 @@ describe("dispatching of events", () => {
     expect(begunOf("told")).to.deep.equal(["evt_told_ahead"]);
   });
 
-  it("what was left unsent is begun by the sweep, but never before its event's turn has come", async () => {
+  it("the sweep starts a delivery that was not started, but never before its event's turn", async () => {
     const event = eventDocument("told", 0);
     const endpoint = endpointDocument("told");
     const { deliveries } = webhookCollections(database.db);
@@ -168,17 +168,17 @@ describe("dispatching of events", () => {
     });
 
     it("are begun side by side, each endpoint's in the order of the agent's events", async () => {
-      let underWay = 0;
-      let underWayMax = 0;
+      let inFlight = 0;
+      let inFlightMax = 0;
       onBegun = async () => {
-        underWay += 1;
-        underWayMax = Math.max(underWayMax, underWay);
+        inFlight += 1;
+        inFlightMax = Math.max(inFlightMax, inFlight);
         await new Promise(setImmediate);
-        underWay -= 1;
+        inFlight -= 1;
       };
       const events = dispatcher();
       while ((await events.step()) !== "nothing");
-      expect(underWayMax).to.be.within(8, 16);
+      expect(inFlightMax).to.be.within(8, 16);
       const order = times(40, (index) => `evt_many_${String(index).padStart(4, "0")}`);
       for (const _id of times(50, (index) => `whe_${index}`)) {
         const own = begun.filter(({ endpointId }) => endpointId === _id).map(({ eventId }) => eventId);

@@ -41,7 +41,7 @@ describe("a replay", () => {
         startSecretExpiry: unexpected,
       },
       dataOf: ({ _id }) => {
-        if (_id.endsWith("_0002_odd")) throw new Error("nobody knows what that is");
+        if (_id.endsWith("_0002_odd")) throw new Error("an unknown event");
         return {};
       },
       retentionDays: 30,
@@ -113,8 +113,8 @@ describe("a replay", () => {
     await replayed(0, from).catch(() => null);
     expect(begun).to.deep.equal([]);
     const [record] = await webhooks().deliveries.find().toArray();
-    // Whoever sweeps finds it, and begins the very run that the record names.
-    expect(record).to.include({ unsent: "begin" });
+    // The sweep finds it, and begins the very run that the record names.
+    expect(record).to.include({ pendingAction: "start" });
     const first = { deliveryId: record?._id ?? "", run: 1 };
     expect(deliveryWorkflowId({ ...first, run: record?.run ?? 1 })).not.to.equal(deliveryWorkflowId(first));
   });

@@ -239,7 +239,7 @@ describe("verifying a delivery", () => {
     expect(verdict(withHeader("Svc-Signature", `${OTHER_SVC},${SVC}`))).to.equal("accepted");
   });
 
-  it("throws where the receiver has no secret, so that an empty one never lets anybody in", () => {
+  it("throws where the receiver has no secret, so that an empty one never lets a sender in", () => {
     for (const secret of ["", "whsec_", "secret", [], [SECRET, ""]]) {
       const headers = withHeader("Svc-Signature", svcSignature("", String(SECONDS), BODY)).headers;
       expect(() => verdict({ secret, headers }), JSON.stringify(secret)).to.throw(TypeError, "whsec_");

@@ -37,7 +37,7 @@ describe("places to send webhooks from", () => {
     expect(isSlot(slots.take(of("theirs", "other")))).to.equal(true);
   });
 
-  it("whoever gets none is told to come later than the one before, by what exchanges take", () => {
+  it("a request that gets none is told to come later than the one before, by what exchanges take", () => {
     let now = 0;
     const slots = new DeliverySlots(() => now);
     hang(slots, "slow", "org");
@@ -49,7 +49,7 @@ describe("places to send webhooks from", () => {
     expect((delays.at(-1) ?? 0) - (delays[0] ?? 0)).to.be.within(370_000, 372_000);
   });
 
-  it("once its receiver is well again, nobody waits for as long as while it hung", () => {
+  it("once its receiver is well again, no delivery waits for as long as while it hung", () => {
     let now = 0;
     const slots = new DeliverySlots(() => now);
     const held = hang(slots, "recovers", "org");

@@ -123,7 +123,7 @@ describe("workflow agent: the window of its first key", () => {
       expect((await ledger.submit(account.paying(account.request(1))))[0]).to.deep.equal({
         kind: "no_account",
       });
-      // Nobody was ever told of the agent: neither a record nor a wallet is looked after.
+      // The agent was never disclosed: neither a record nor a wallet is looked after.
       expect([...stage.projections.agents.keys()]).to.deep.equal([]);
     }, options);
   });

@@ -109,7 +109,7 @@ async function endByHand(stage: TimedStage, payment: Payment): Promise<void> {
   await approval.terminate("by hand");
 }
 
-/** By the ledger, which nobody else has told to. */
+/** By the ledger alone. */
 async function expectPaidOnce(
   stage: TimedStage,
   account: StagedAccount,
@@ -144,7 +144,7 @@ describe("workflow approval: ended by hand", () => {
       await endByHand(stage, payment);
       const { payment: approved } = await account.resolve("approve", payment);
       await account.finish(approved);
-      expect(stage.rail.sent, "nobody is there to send it").to.deep.equal([]);
+      expect(stage.rail.sent, "there is no process to send it").to.deep.equal([]);
       await expectPaidOnce(stage, account, payment);
     }));
 

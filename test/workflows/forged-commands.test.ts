@@ -71,7 +71,7 @@ const faultsOf = (examples: object): [unknown][] => {
   return [...commands, ...batches];
 };
 
-/** Sends an update as anybody may who reaches Temporal; how it was refused, or what it was answered. */
+/** Sends an update as an intruder may who reaches Temporal; how it was refused, or what it was answered. */
 async function outcomeOf(handle: WorkflowHandle, update: string, args: Arguments): Promise<unknown> {
   const answer = handle
     .executeUpdate<unknown, Arguments>(update, { args: [...args] })
@@ -106,13 +106,13 @@ async function expectAllRefused(
 const acceptedBy = async (handle: WorkflowHandle): Promise<number> =>
   (await eventsOf(handle)).filter((event) => event.workflowExecutionUpdateAcceptedEventAttributes).length;
 
-/** No task of it ever failed: else it would be tried again until somebody ends the workflow. */
+/** No task of it ever failed: else it would be tried again until an operator ends the workflow. */
 async function expectNoFailedTask(handle: WorkflowHandle): Promise<void> {
   const events = await eventsOf(handle);
   expect(events.filter((event) => event.workflowTaskFailedEventAttributes)).to.deep.equal([]);
 }
 
-describe("workflows: what nobody here has made is refused in bounded time, and they go on", () => {
+describe("workflows: what this service never made is refused in bounded time, and they go on", () => {
   const play = useStage();
 
   it("an agent's actor refuses every update with a fault, which leaves no trace, and goes on", () =>

@@ -11,7 +11,7 @@ import { type KnownRevisions, NOTHING_KNOWN } from "../../src/messages/ledger.ts
 import { dataConverter } from "../../src/lib/payload-compression.ts";
 import { times } from "../support/world.ts";
 import { StagedAgent } from "./support/agent.ts";
-import { MemoryProjections, MemoryRail, nobody, SETTLED, VOUCHED } from "./support/doubles.ts";
+import { MemoryProjections, MemoryRail, silentPublishing, SETTLED, VOUCHED } from "./support/doubles.ts";
 import { eventsOf, eventsUntil, silentTasksOf } from "./support/history.ts";
 import { StagedAccount, StagedLedger, withAccount } from "./support/ledger.ts";
 import { ledgersOver, type Stage } from "./support/stage.ts";
@@ -169,7 +169,7 @@ function newStage(client: Client, taskQueue: string): Stage {
     rails: { card: rail, wallet: rail },
     projections,
     workflows: actors,
-    publisher: nobody,
+    publisher: silentPublishing,
     ledgers: ledgersOver(actors),
     proofs: VOUCHED,
     clock: () => new Date(),

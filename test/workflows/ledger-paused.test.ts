@@ -66,7 +66,7 @@ describe("workflow ledger: while an agent is paused", () => {
       await stop(account, "pause");
       const waiting = await account.execute(late, 1_000);
       expect([waiting.revision, waiting.outcome, stage.rail.sent]).to.deep.equal([0, null, []]);
-      // For that long whoever paused it is not answered.
+      // For that long the caller who paused it is not answered.
       expect((await account.execute(early)).payment.status).to.equal("approved");
     }));
 

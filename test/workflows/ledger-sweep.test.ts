@@ -54,7 +54,7 @@ async function sweptAfter(stage: TimedStage, ledger: StagedLedger, activities: n
   await afterActivities(ledger.handle, activities);
 }
 
-describe("workflow ledger: what nobody confirms, the ledger carries out itself", () => {
+describe("workflow ledger: what is unconfirmed, the ledger carries out itself", () => {
   it("a payment whose server is gone is sent by the ledger after 10 s, once, even if one is late", () =>
     play(async (stage) => {
       const { account, ledger } = await withAccount(stage);
@@ -173,7 +173,7 @@ describe("workflow ledger: what nobody confirms, the ledger carries out itself",
   });
 });
 
-describe("workflow ledger: records, caps and limits that nobody wrote", () => {
+describe("workflow ledger: unwritten records, caps and limits", () => {
   it("a record that can't be written holds up no other, and is tried at a slowing pace", () =>
     play(async (stage) => {
       const ledger = await StagedLedger.start(stage);
@@ -197,7 +197,7 @@ describe("workflow ledger: records, caps and limits that nobody wrote", () => {
       expect(await sweeps(ledger, "writeAccounts"), "the other one's is written once").to.be.above(3);
     }));
 
-  it("caps that nobody wrote into their records are written after 10 s, project and team at once", () =>
+  it("caps that are not in their records are written after 10 s, project and team at once", () =>
     play(async (stage) => {
       const { account, ledger } = await withAccount(stage);
       const { teamId } = containers;

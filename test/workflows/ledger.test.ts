@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { LedgerBehind, RecordsBehind } from "../../src/actors/actor-unavailable.ts";
+import { StaleLedger, StaleRecords } from "../../src/actors/actor-unavailable.ts";
 import type { KnownRevisions } from "../../src/messages/ledger.ts";
 import type { Payment, PaymentRequest } from "../../src/domain/ledger/payment.ts";
 import type { LedgerReply } from "../../src/domain/ledger/commands.ts";
@@ -170,12 +170,12 @@ describe("workflow ledger: a batch", () => {
       const { revision } = await ledger.state();
       const known = { ledger: revision, recorded: revision, isRead: true };
       const before = (await ledger.handle.describe()).historyLength;
-      expect(await refusalOf(pay({ ...known, ledger: revision + 1 }))).to.be.instanceOf(LedgerBehind);
-      expect(await refusalOf(pay({ ...known, recorded: revision + 1 }))).to.be.instanceOf(LedgerBehind);
+      expect(await refusalOf(pay({ ...known, ledger: revision + 1 }))).to.be.instanceOf(StaleLedger);
+      expect(await refusalOf(pay({ ...known, recorded: revision + 1 }))).to.be.instanceOf(StaleLedger);
       expect((await ledger.handle.describe()).historyLength).to.equal(before);
       expect((await pay(known)).revision).to.equal(revision + 1);
-      expect(await refusalOf(pay({ ...known, recorded: revision - 1 }))).to.be.instanceOf(RecordsBehind);
-      // Whoever has not read them just now may know older ones.
+      expect(await refusalOf(pay({ ...known, recorded: revision - 1 }))).to.be.instanceOf(StaleRecords);
+      // A server that has not read them just now may know older ones.
       const { replies } = await pay({ ...known, recorded: revision - 1, isRead: false });
       expect(replies.map(({ kind }) => kind)).to.deep.equal(["replayed"]);
     }));

@@ -51,7 +51,7 @@ class Sweeping {
     this.#actor.submit([command]);
   }
 
-  /** Somebody else's payment by this rail has come to its end. */
+  /** Another agent's payment by this rail has come to its end. */
   succeed(rail: Rail): void {
     const payment = this.account.payment(this.pay(rail));
     this.submit(confirmationOf(agentId, done(payment, this.account.now)));
@@ -105,7 +105,7 @@ describe("payments that a ledger could not carry out", () => {
     expect(sweeping.triedAt(id)).to.deep.equal([10, 20, 40, 80, 160, 320, 640, 960]);
   });
 
-  it("are tried 10 s after the last time once their rail has answered anybody", async () => {
+  it("are tried 10 s after the last time once their rail has answered again", async () => {
     const sweeping = new Sweeping();
     sweeping.broken.add("card");
     const id = sweeping.pay();

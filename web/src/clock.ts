@@ -19,7 +19,7 @@ export const msUntil = (iso: string): number => Date.parse(iso) - Date.now() - a
 const listeners = new Set<() => void>();
 let timer: ReturnType<typeof setInterval> | undefined;
 
-/** One timer for whoever shows time, however many there are. */
+/** One timer for all components that show time. */
 function subscribe(onTick: () => void): () => void {
   listeners.add(onTick);
   timer ??= setInterval(() => {
@@ -34,8 +34,8 @@ function subscribe(onTick: () => void): () => void {
   };
 }
 
-/** Has whoever uses it shown anew each second. */
+/** Renders the component that uses it anew each second. */
 export const useSeconds = (): number => useSyncExternalStore(subscribe, () => tick);
 
-/** Whether that time has come, by the service's clock. Whoever uses it is drawn anew once it has. */
+/** Whether that time has come, by the service's clock. The component that uses it is rendered anew once it has. */
 export const useIsOver = (iso: string): boolean => useSyncExternalStore(subscribe, () => msUntil(iso) <= 0);

@@ -93,7 +93,7 @@ const STUCK: Refused = {
 };
 
 /**
- * Pauses all of them first, which needs no second factor, so that nothing is paid while somebody looks for theirs; then revokes their
+ * Pauses all of them first, which needs no second factor, so that nothing is paid while a user looks for theirs; then revokes their
  * keys. `stepUp` is asked when the first key is.
  */
 export async function emergencyStop(

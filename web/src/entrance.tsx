@@ -9,7 +9,7 @@ interface EntranceProps {
   readonly foot?: ReactNode;
 }
 
-/** What whoever is not inside yet sees: one card, and nothing else. */
+/** What a visitor who is not signed in sees: one card, and nothing else. */
 export function Entrance({ about, children, foot, title }: EntranceProps): ReactElement {
   return (
     <div className="entrance">

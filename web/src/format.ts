@@ -62,7 +62,7 @@ export function timeLeft(ms: number): string {
 }
 
 /**
- * A text of somebody's as it is, but for marks that would turn the order of its letters around: those are named instead, so that a
+ * A text from outside as it is, but for marks that would turn the order of its letters around: those are named instead, so that a
  * recipient reads as what it is.
  */
 export const asWritten = (text: string): string =>
@@ -71,7 +71,7 @@ export const asWritten = (text: string): string =>
     (mark) => `[U+${mark.charCodeAt(0).toString(16).toUpperCase()}]`,
   );
 
-/** What somebody types as an amount, in cents; null: it is none. */
+/** What a user types as an amount, in cents; null: it is none. */
 export function centsOf(typed: string | number): number | null {
   const text = String(typed).trim().replaceAll(",", "");
   if (!/^\d+(\.\d{0,2})?$/.test(text)) return null;

@@ -28,7 +28,7 @@ export const plusOf = (page: { readonly nextCursor: string | null } | undefined)
 /** How many wait, as far as the first page shows. */
 export const usePendingCount = (): number => usePending().data?.approvals.length ?? 0;
 
-/** Tells of what comes while nobody looks at the page, where the person has allowed it. */
+/** Notifies of what comes while the page is hidden, where the person has allowed it. */
 export function useNotifications(): void {
   const { data } = usePending();
   const known = useRef<ReadonlySet<string> | null>(null);

@@ -8,11 +8,11 @@ export type Me = Output<"getMe">;
 
 export const ME = ["me"] as const;
 
-/** Why nobody is signed in any more, for who signs in next. */
+/** Why the user was signed out, for the next sign-in. */
 const NOTE = ["signed out"] as const;
 const ENDED = "Your session has ended. Sign in again.";
 
-/** Who is signed in; null: nobody. */
+/** The signed-in user; null: none. */
 export const meQuery = queryOptions({
   queryKey: ME,
   queryFn: async ({ client, signal }): Promise<Me | null> => {
@@ -48,7 +48,7 @@ export function newQueryClient(): QueryClient {
 
 export const useSignedOutNote = (): string => useQueryClient().getQueryData<string>(NOTE) ?? "";
 
-/** Takes away what somebody saw who is not signed in any more. */
+/** Removes what a user saw who is not signed in any more. */
 export function signedOut(client: QueryClient, note = ENDED): void {
   if (client.getQueryData(ME) === null) return;
   // An answer that is still on its way would show the pages again.
@@ -58,7 +58,7 @@ export function signedOut(client: QueryClient, note = ENDED): void {
   client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== ME[0] && queryKey[0] !== NOTE[0] });
 }
 
-/** After whatever signs somebody in: who it is, as the answer says. Nothing more need be read for that. */
+/** After each kind of sign-in: the user, as the answer says. Nothing more need be read for that. */
 export function signedIn(client: QueryClient, session: Output<"signIn">): void {
   const { organization, secondFactorEnrolment, user } = session;
   client.setQueryData(NOTE, "");
@@ -77,10 +77,10 @@ export const useSession = () =>
 const MeContext = createContext<Me | null>(null);
 export const MeProvider = MeContext.Provider;
 
-/** Whoever is signed in, on the pages behind the sign-in. */
+/** The user, on the pages behind the sign-in. */
 export function useMe(): Me {
   const me = use(MeContext);
-  if (me === null) throw new Error("nobody is signed in here");
+  if (me === null) throw new Error("no user is signed in here");
   return me;
 }
 

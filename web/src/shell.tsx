@@ -22,7 +22,7 @@ import { useNotifications, usePendingCount } from "./pending.ts";
 import { MeProvider, useMay, useMe, useSession, useSignOut } from "./session.tsx";
 import { StepUpProvider } from "./step-up.tsx";
 
-/** Whoever is signed in gets the pages, everybody else the sign-in in their place; the address stays. */
+/** A signed-in user gets the pages, any other visitor the sign-in in their place; the address stays. */
 export function Shell(): ReactElement {
   const { data: me, error, refetch } = useSession();
   if (me === undefined) {

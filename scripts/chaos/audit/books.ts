@@ -96,9 +96,9 @@ export interface ChainBooks {
   /** Transactions that the service's key has in the chain. */
   readonly nonce: number;
   readonly recorded: readonly RecordedEntry[];
-  /** Transactions of the service's key that are somebody else's. */
+  /** Foreign transactions of the service's key. */
   readonly foreign: readonly ForeignTransaction[];
-  /** Recorded transactions, of those that were looked up and have not lost their nonce to a foreign one, that the chain knows nothing of. */
+  /** Recorded transactions, of those that were looked up and were not replaced by a foreign one, that the chain knows nothing of. */
   readonly withoutReceipt: readonly Hash[];
 }
 
@@ -114,7 +114,7 @@ export interface RecordedEntry {
   readonly nonce: number;
   readonly hash: Hash;
   /** Its nonce is proven to have another transaction. */
-  readonly isLost: boolean;
+  readonly isReplaced: boolean;
 }
 
 /**
@@ -130,6 +130,6 @@ export function usedNonces({ foreign, nonce, recorded }: Pick<ChainBooks, "forei
 
 /** Whether a foreign transaction has a recorded one's nonce, and the service knows. */
 export const isReplacedBy = (
-  { isLost, nonce }: RecordedEntry,
+  { isReplaced, nonce }: RecordedEntry,
   foreign: readonly ForeignTransaction[],
-): boolean => isLost && foreign.some((other) => other.nonce === nonce);
+): boolean => isReplaced && foreign.some((other) => other.nonce === nonce);

@@ -34,7 +34,7 @@ export const compare = (books: Books): readonly string[] => [
   ...books.told.flatMap((told) => compareWebhooks(books, told)),
 ];
 
-/** Everything that was asked for was made once, for whoever asked, and nothing else was made. */
+/** Every request was carried out once, for its client, and nothing else was made. */
 function compareTickets({ tickets, transactions }: Books): string[] {
   const differences: string[] = [];
   const byId = new Map(transactions.map((transaction) => [transaction.id, transaction]));
@@ -150,7 +150,7 @@ const SHOWN = [
   "reservedCents",
 ] as const satisfies readonly (keyof Shown)[];
 
-/** What somebody says of an agent, as far as he says something of it, against its record. */
+/** What a source says of an agent, as far as it says something, against its record. */
 const differing = (who: string, said: Partial<Shown>, record: RecordEntry): string[] =>
   SHOWN.filter((field) => field in said && !isDeepStrictEqual(said[field], record[field])).map(
     (field) =>
@@ -244,7 +244,7 @@ function compareNonces({ chain }: Books): string[] {
   ];
 }
 
-/** An organization was told of each of its changes, once by its delivery's id, and of nobody else's. */
+/** An organization was told of each of its changes, once by its delivery's id, and of no other's. */
 function compareWebhooks({ approvals, records, transactions }: Books, told: DeliveredToEndpoint): string[] {
   const { agentIds, arrivals, deliveries, forged } = told;
   const isOwn = ({ agentId }: { readonly agentId: string }): boolean => agentIds.includes(agentId);

@@ -37,7 +37,7 @@ export interface ApprovalEntry {
   readonly isDecidedByPerson: boolean;
 }
 
-/** Refusals of which nobody is told: the agent has taken the payment back itself, or is no more. */
+/** Refusals without an event: the agent has taken the payment back itself, or is no more. */
 const SILENT_DENIALS: readonly (string | null)[] = ["CANCELLED_BY_AGENT", "AGENT_ARCHIVED"];
 const STATES: readonly string[] = ["agent.paused", "agent.resumed"];
 const ARCHIVED = "agent.archived";

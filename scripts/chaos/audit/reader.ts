@@ -77,7 +77,7 @@ export interface Scope {
   readonly letters: readonly OwnLetters[];
   /** How many of the newest recorded transactions are looked up in the chain. */
   readonly receiptsMax: number;
-  /** Transactions of the service's key that are somebody else's. */
+  /** Foreign transactions of the service's key. */
   readonly foreign: readonly ForeignTransaction[];
   /** Approvals whose records a retention may have removed. */
   readonly removed: readonly ApprovalEntry[];
@@ -160,10 +160,10 @@ export class Reader {
       accounts: accounts.map(accountEntry),
       actors: actors.map(actorEntry),
       levels,
-      transactions: transactions.map(({ _id, merchant, onChainTxHash, ...rest }) => ({
+      transactions: transactions.map(({ _id, onChainTxHash, recipient, ...rest }) => ({
         ...rest,
         id: _id,
-        to: merchant,
+        to: recipient,
         hash: onChainTxHash,
       })),
       approvals: withRemoved(approvals.map(approvalEntry), removed, agents),
@@ -336,12 +336,12 @@ export class Reader {
   async #recorded(): Promise<readonly RecordedEntry[]> {
     const found = await this.#db
       .collection<ChainTransactionDocument>("chain_transactions")
-      .find({ nonce: { $gte: 0 } }, { projection: { nonce: 1, hash: 1, lost: 1 } })
+      .find({ nonce: { $gte: 0 } }, { projection: { nonce: 1, hash: 1, replacedBy: 1 } })
       .sort({ nonce: 1 })
       .toArray();
-    return found.map(({ _id, hash, lost, nonce }) => {
+    return found.map(({ _id, hash, nonce, replacedBy }) => {
       if (nonce === null || !isHex(hash)) throw new Error(`${_id} has a nonce and no hash`);
-      return { purpose: _id, nonce, hash, isLost: lost !== null };
+      return { purpose: _id, nonce, hash, isReplaced: replacedBy !== null };
     });
   }
 

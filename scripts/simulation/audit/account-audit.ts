@@ -50,7 +50,7 @@ export class AccountAudit {
     const status = command.kind === "pause" ? "paused" : "active";
     const changed = model.status !== status;
     const isQuiet = status === "active" || model.inFlight().length === 0;
-    // A clock that went back makes nobody wait longer than a lease is ever good for.
+    // After a clock went back no caller waits longer than a lease is ever good for.
     const quietAfterMs = isQuiet ? 0 : Math.max(0, Math.min(model.leaseUntil - now, LEASE_MS));
     mustEqual(reply, { kind: "account_status", status, changed, quietAfterMs }, "a change of status");
     if (!changed) return;

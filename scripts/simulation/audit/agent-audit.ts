@@ -100,7 +100,7 @@ export class AgentAudit {
   }
 
   /**
-   * A machine may archive only what it has created itself and nobody has ever had a use of: in this order, what can never
+   * A machine may archive only what it has created itself and was never used: in this order, what can never
    * change comes before what a retry may mend.
    */
   #refusal({ archivedAt, keys }: AgentModel, by: MachineArchiver, now: number): string | null {

@@ -18,7 +18,7 @@ export function auditAtRest(ours: WorldModel, books: Books): void {
   const held = [...ours.payments.values()].filter(isHeld).map(({ id }) => id);
   mustEqual([...books.pendingApprovals].toSorted(), held.toSorted(), "the approvals that are pending");
   for (const transactionId of books.rail.keys())
-    must(ours.payments.has(transactionId), `the rail was paid for ${transactionId}, which nobody decided`);
+    must(ours.payments.has(transactionId), `the rail was paid for ${transactionId}, which was never decided`);
   for (const [teamId, recorded] of books.recordedCaps) {
     const { capCents, version } = ours.level(teamId);
     mustEqual({ ...recorded }, { capCents, version }, `the recorded cap of ${teamId ?? "the project"}`);

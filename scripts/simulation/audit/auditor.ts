@@ -106,7 +106,7 @@ export class Auditor implements Observer {
     });
   }
 
-  /** Not while its agent is paused, once whoever paused it was answered. */
+  /** Not while its agent is paused, once the caller who paused it was answered. */
   begins(transactionId: string): void {
     this.#audit(() => {
       const { agentId } = this.#books.payment(transactionId);
@@ -154,7 +154,7 @@ export class Auditor implements Observer {
   pauseAnswered(agentId: string): void {
     const model = this.#books.accounts.get(agentId);
     const life = this.#books.lives.get(agentId);
-    // Somebody may have resumed it since.
+    // A user may have resumed it since.
     if (model?.status !== "paused" || life === undefined) return;
     life.pausedAtSequence = model.turns;
     this.#books.count("pause answered");
@@ -217,7 +217,7 @@ export class Auditor implements Observer {
   }
 
   /**
-   * Whether the rail has told somebody of an end that the ledger has not received: who asked died over it, and the ledger
+   * Whether the rail has told a process of an end that the ledger has not received: that process died over it, and the ledger
    * hears of it when the rail is asked the next time.
    */
   get isBehindItsRail(): boolean {

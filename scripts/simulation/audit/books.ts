@@ -39,19 +39,19 @@ export class WorldModel {
 
   payment(transactionId: string): PaymentModel {
     const payment = this.payments.get(transactionId);
-    must(payment !== undefined, `nobody decided ${transactionId}`);
+    must(payment !== undefined, `${transactionId} was never decided`);
     return payment;
   }
 
   account(agentId: string): AccountModel {
     const model = this.accounts.get(agentId);
-    must(model !== undefined, `nobody opened an account for ${agentId}`);
+    must(model !== undefined, `no account was opened for ${agentId}`);
     return model;
   }
 
   life(agentId: string): AgentModel {
     const model = this.lives.get(agentId);
-    must(model !== undefined, `nobody created ${agentId}`);
+    must(model !== undefined, `${agentId} was never created`);
     return model;
   }
 

@@ -20,7 +20,7 @@ export interface Observer {
   accountRecorded(summary: AccountSummary): void;
   agentRecorded(summary: AgentSummary): void;
   paymentRecorded(payment: Payment): void;
-  /** Somebody hands a payment to its rail. */
+  /** A process hands a payment to its rail. */
   begins(transactionId: string, now: number): void;
   /** The rail took money, once; or gave it back. */
   captured(transactionId: string, amountCents: number): void;

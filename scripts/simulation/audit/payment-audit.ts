@@ -111,7 +111,7 @@ export class PaymentAudit {
     model.leaseUntil = now + LEASE_MS;
   }
 
-  /** What was decided stays until it is over, and somebody has said that all is done for it. */
+  /** What was decided stays until it is over, and a process has confirmed that all is done for it. */
   #expectClosed(transactionId: string): void {
     const payment = this.#books.payments.get(transactionId);
     must(payment === undefined || isClosed(payment), `${transactionId} is not over, and not open`);

@@ -171,7 +171,7 @@ class OrganizationRun {
   }
 }
 
-/** If nobody answers at all, it is no difference of theirs. */
+/** If no actor answers at all, it is no difference of theirs. */
 function refuseSilence(agents: readonly AgentSources[]): void {
   if (agents.length === 0 || agents.some(({ actor }) => actor !== "silent")) return;
   throw new AdminError("No actor answers. Check that a worker runs on this task queue.");

@@ -1,5 +1,5 @@
 import { MongoLedgerRevisions } from "../../../src/store/ledger-revisions.ts";
-import { behindOf } from "../../../src/domain/ledger/behind.ts";
+import { staleBackupOf } from "../../../src/domain/ledger/stale-backup.ts";
 import type { AccountSnapshot } from "../../../src/messages/ledger.ts";
 import { TemporalCalls } from "../../../src/actors/calls.ts";
 import { TemporalActors } from "../../../src/actors/temporal.ts";
@@ -56,7 +56,7 @@ export async function acceptRecordsOn(
   const revisions = new MongoLedgerRevisions(db);
   const recorded = await revisions.read(projectId);
   const state = await actors.ledgerState(projectId);
-  if (behindOf(state, { ledger: 0, recorded, isRead: true }) !== "records")
+  if (staleBackupOf(state, { ledger: 0, recorded, isRead: true }) !== "records")
     throw new AdminError(`The records of project ${projectId} are not behind its ledger. Nothing was done.`);
   const lacking = await lackingIn(collections, await accountsOf(actors, projectId));
   const found = { projectId, ledgerRevision: state.revision, recordedRevision: recorded, lacking };

@@ -2,7 +2,7 @@ import { WorkflowExecutionAlreadyStartedError } from "@temporalio/client";
 import { setTimeout as sleep } from "node:timers/promises";
 import { MongoLedgerRevisions } from "../../../src/store/ledger-revisions.ts";
 import type { ProjectDocument } from "../../../src/store/documents.ts";
-import { behindOf } from "../../../src/domain/ledger/behind.ts";
+import { staleBackupOf } from "../../../src/domain/ledger/stale-backup.ts";
 import { packLedger } from "../../../src/domain/ledger/pack.ts";
 import { restoredLedger } from "../../../src/domain/ledger/restore.ts";
 import type { Ledger, Totals } from "../../../src/domain/ledger/state.ts";
@@ -105,9 +105,9 @@ async function lostLedger(
   }
   const recorded = await new MongoLedgerRevisions(db).read(projectId);
   const state = await stateOf(actors, projectId);
-  const behind = behindOf(state, { ledger: 0, recorded, isRead: true });
-  if (behind === "records") throw new AdminError(RECORDS_BEHIND);
-  if (behind === null) throw new AdminError(`The ledger of project ${projectId} runs. Nothing was done.`);
+  const stale = staleBackupOf(state, { ledger: 0, recorded, isRead: true });
+  if (stale === "records") throw new AdminError(STALE_RECORDS);
+  if (stale === null) throw new AdminError(`The ledger of project ${projectId} runs. Nothing was done.`);
   if (isConfirmed) {
     await actors.endLedger(projectId, "it is from a backup, and behind its records");
     await untilQuiet(Date.now(), onProgress);
@@ -115,7 +115,7 @@ async function lostLedger(
   return `running from a backup, at revision ${String(state.revision)} of ${String(recorded)}`;
 }
 
-const RECORDS_BEHIND =
+const STALE_RECORDS =
   "The ledger runs, and its records are from a backup: it has counted payments that they lack, and a ledger made of them would not. Restore the records, or take them as they are with accept-records. Nothing was done.";
 
 async function stateOf(actors: TemporalActors, projectId: string): Promise<LedgerStateView> {

@@ -120,7 +120,7 @@ async function renderReference() {
   if (!response.ok) throw new Error(`The document is answered ${response.status}; try again in a minute.`);
   const document_ = await response.json();
   SwaggerUIBundle({
-    // Wherever the page was opened from, its requests go there: the browser lets it speak to nobody else.
+    // Wherever the page was opened from, its requests go there: the browser lets it speak to no other host.
     spec: { ...document_, servers: [{ url: location.origin }] },
     dom_id: "#reference",
     deepLinking: true,
@@ -132,7 +132,7 @@ async function renderReference() {
     persistAuthorization: false,
     requestSnippetsEnabled: true,
     tryItOutEnabled: true,
-    // Nobody else is asked whether the document is valid.
+    // No outside validator is asked whether the document is valid.
     validatorUrl: null,
     presets: [SwaggerUIBundle.presets.apis],
     plugins: [withSamples(document_)],

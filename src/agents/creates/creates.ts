@@ -56,7 +56,7 @@ export class Creates {
   readonly #reservations: CreateReservations;
   readonly #slots: CreateSlots;
   /** Creates that this process executes, by reservation: hundreds who wait for one do not poll the database. */
-  readonly #underWay = new Map<string, Promise<unknown>>();
+  readonly #inFlight = new Map<string, Promise<unknown>>();
 
   constructor(dependencies: CreatesDependencies) {
     const { clock, creates, dailyCreates } = dependencies;
@@ -107,22 +107,22 @@ export class Creates {
   /** Lets those who wait in this process know of the work's end. */
   async #shareUntil<T>(reservationId: string, work: Promise<T>): Promise<T> {
     const ended = work.then(nothing, nothing);
-    this.#underWay.set(reservationId, ended);
+    this.#inFlight.set(reservationId, ended);
     try {
       return await work;
     } finally {
-      if (this.#underWay.get(reservationId) === ended) this.#underWay.delete(reservationId);
+      if (this.#inFlight.get(reservationId) === ended) this.#inFlight.delete(reservationId);
     }
   }
 
   /** The last look is at the end of the wait, so that its answer comes before the pipeline's. */
   async #nextPoll(reservationId: string, leftMs: number): Promise<void> {
-    const ended = this.#underWay.get(reservationId);
+    const ended = this.#inFlight.get(reservationId);
     const pause = (atMostMs: number) => sleep(Math.min(atMostMs, Math.max(1, leftMs)));
     await (ended === undefined ? pause(POLL_MS) : Promise.race([ended, pause(SLOW_POLL_MS)]));
   }
 
-  /** Executes a create to its end, also when nobody waits for it any more. */
+  /** Executes a create to its end, also when no caller waits for it any more. */
   async #executeLeased<R extends Committable, M extends { readonly record: R }>(
     create: Create<R, M>,
     leased: LeasedCreate,

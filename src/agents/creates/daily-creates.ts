@@ -24,7 +24,7 @@ const RETENTION_DAYS = 2;
 /**
  * The daily create limit of organization keys. Each create
  * takes a slot under its id before it does anything, and its record is committed together with the slot (`confirm`,
- * in the same transaction). So there are never more committed creates than the limit, whoever else creates, and a
+ * in the same transaction). So there are never more committed creates than the limit, whichever process creates, and a
  * slot that is not committed can be released or reclaimed at any time: a create that lost it commits nothing.
  */
 export class DailyCreates {

@@ -35,7 +35,7 @@ const ROOT_MS = 10_000;
 
 /**
  * Writes the ends of the chains down outside the database, at intervals and when the service ends. Any number of servers do,
- * each by itself: what is anchored twice agrees. Never in anybody's way: what fails is tried again the next time.
+ * each by itself: what is anchored twice agrees. Never in a request's way: what fails is tried again the next time.
  */
 export class AuditAnchoring {
   readonly #dependencies: AnchoringDependencies;

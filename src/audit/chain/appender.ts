@@ -211,8 +211,8 @@ export class AuditAppender implements AuditLog {
   }
 
   /**
-   * What is in the chain by now, by this insert's first part or by somebody else's telling of it, is done. Only a genuine entry
-   * in its place says so: keys can be foreseen, and whoever can write to the database could keep an entry out of the log by a
+   * What is in the chain by now, by this insert's first part or by another process's append of it, is done. Only a genuine entry
+   * in its place says so: keys can be foreseen, and an intruder who can write to the database could keep an entry out of the log by a
    * document under its key. Its caller gets an error, and appends again.
    */
   async #withoutThoseThere(organizationId: string, open: readonly Open[]): Promise<Open[]> {

@@ -67,7 +67,7 @@ const AGENT: Texts = {
   },
 };
 
-/** Nobody knows whether it was made; the same key finds it out. */
+/** Whether it was made is unknown; the same key finds it out. */
 const PAYS: Texts = {
   SERVICE_UNAVAILABLE: {
     what: "A part of the service can't be reached just now; whether the payment was made is not known yet.",

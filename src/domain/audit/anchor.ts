@@ -28,7 +28,7 @@ interface LinkedAnchor extends Heads {
   readonly version: 2;
   /** The server's run that wrote it. */
   readonly writer: string;
-  /** Roots of lines before it: of its writer's last, or at first of all in the file that nobody has named yet. */
+  /** Roots of lines before it: of its writer's last, or at first of all in the file that is not named yet. */
   readonly follows: readonly string[];
 }
 
@@ -45,7 +45,7 @@ interface OnChain {
   readonly hash: string;
 }
 
-/** From before these lines were sealed: anybody may have written one. */
+/** From before these lines were sealed: any writer to the file may have written one. */
 interface UnsealedTransaction extends OnChain {
   readonly version: 1;
 }

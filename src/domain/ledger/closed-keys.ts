@@ -63,7 +63,7 @@ function evictOldest(closedKeys: ClosedKeys, max: number): (readonly [agentId: s
   });
 }
 
-/** Drops all keys of an agent whose account was dropped: nobody can pay from it again. */
+/** Drops all keys of an agent whose account was dropped: no agent can pay from it again. */
 export function dropAgentKeys(closedKeys: ClosedKeys, agentId: string): void {
   closedKeys.count -= closedKeys.byAgent.get(agentId)?.size ?? 0;
   closedKeys.byAgent.delete(agentId);

@@ -1,7 +1,7 @@
 import type { Rail } from "./payment.ts";
 import type { Account, Ledger, Level, OpenPayment } from "./state.ts";
 
-/** What the ledger's sweep executes, since nobody confirmed it in time: the process that decided may have died before acting. */
+/** What the ledger's sweep executes, since it was not confirmed in time: the process that decided may have died before acting. */
 
 export interface SweepSettings {
   /** What is not confirmed after so long is executed by the ledger's sweep. */
@@ -23,7 +23,7 @@ const BACKOFF_DOUBLINGS_MAX = 5;
 const pauseMs = ({ failures = 0 }: OpenPayment, { sweepAfterMs }: SweepSettings): number =>
   sweepAfterMs * 2 ** Math.min(Math.max(0, failures - 1), BACKOFF_DOUBLINGS_MAX);
 
-/** When the sweep executes a payment that nobody has confirmed by then; Infinity: it waits for nobody. */
+/** When the sweep executes a payment that is unconfirmed by then; Infinity: it needs no confirmation. */
 export function paymentDueAt({ pausedAt }: Account, open: OpenPayment, settings: SweepSettings): number {
   const { changedAt, confirmedRevision, dueAt, isWithdrawn, payment } = open;
   const { sweepAfterMs } = settings;
@@ -43,7 +43,7 @@ export function paymentDueAt({ pausedAt }: Account, open: OpenPayment, settings:
 export const isExecutedByApproval = ({ executor, phase }: OpenPayment["payment"]): boolean =>
   executor === "approval" && phase === "sending";
 
-/** When the agent's record is to be written, if nobody has by then; Infinity: it shows the account as it is. */
+/** When the sweep writes the agent's record, if no server has by then; Infinity: it shows the account as it is. */
 const recordDueAt = (account: Account, { sweepAfterMs }: SweepSettings): number =>
   account.confirmedRevision < account.revision ? account.updatedAt + sweepAfterMs : Infinity;
 
@@ -55,7 +55,7 @@ export function accountDueAt(account: Account, settings: SweepSettings): number 
   return soonest;
 }
 
-/** When a cap is to be written into its record, if nobody has by then; Infinity: it is there. */
+/** When the sweep writes a cap into its record, if no server has by then; Infinity: it is there. */
 const capDueAt = (level: Level, { sweepAfterMs }: SweepSettings): number =>
   level.recordedCapVersion < level.cap.version ? level.capChangedAt + sweepAfterMs : Infinity;
 

@@ -43,7 +43,7 @@ export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
   return { kind: "decided", decision };
 }
 
-/** Whoever has just read the agent's record has checked its key and status; nobody else may act on a stale copy. */
+/** A server that has just read the agent's record has checked its key and status; no other may act on a stale copy. */
 function isCacheCurrent(
   account: Account | undefined,
   { keyId, cachedAgentRevision }: CommandOf<"pay">,

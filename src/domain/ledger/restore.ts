@@ -53,7 +53,7 @@ export interface RecordedAccount {
   readonly policyVersion: number;
   /** Whether the wallet may not mirror the policy yet. */
   readonly isUnmirrored: boolean;
-  /** The revision of the account that the record shows, and the newest one that anybody knows of. */
+  /** The revision of the account that the record shows, and the newest one that is known. */
   readonly recordedRevision: number;
   readonly knownRevision: number;
   readonly updatedAt: number;
@@ -74,7 +74,7 @@ export interface RecordedPayments extends Totals {
 
 /**
  * An account's revision is raised so far above what is known, so that what the lost ledger sent under its last revisions, and
- * nobody recorded, is not mistaken for what this one sends.
+ * has no record, is not mistaken for what this one sends.
  */
 const REVISION_GAP = 1_000;
 /** The same of the ledger's own, which updates raise that no record shows, such as confirmations. */
@@ -82,7 +82,7 @@ const LEDGER_REVISION_GAP = 1_000_000;
 
 /**
  * The ledger as the records have it. What is open is executed at once, as if it were unconfirmed: its rail is called with the
- * payment's id, so it pays once, whoever has begun to. Every idempotency key of a payment that has ended is looked up in the
+ * payment's id, so it pays once, whichever sender has begun to. Every idempotency key of a payment that has ended is looked up in the
  * records. No process holds a lease: the caller has waited until all have expired.
  */
 export function restoredLedger(recorded: RecordedProject, now: number, bounds?: LedgerBounds): Ledger {

@@ -1,6 +1,6 @@
 /** Names of recipients, as rules compare them. */
 
-/** Soft hyphens, zero-width and variation characters: nobody sees them. */
+/** Soft hyphens, zero-width and variation characters: invisible. */
 const INVISIBLE = /\p{Default_Ignorable_Code_Point}/gu;
 const SPACES = /\p{White_Space}+/gu;
 

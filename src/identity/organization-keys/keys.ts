@@ -19,7 +19,7 @@ import type { OrganizationKeyDocument } from "../../store/organization-key-docum
 
 export interface OrganizationKeysDependencies {
   readonly collections: Pick<Collections, "organizationKeys" | "projects" | "teams">;
-  /** Whoever mints must still be there, and may still mint, when it counts. */
+  /** The member who mints must still be one, and may still mint, when it is committed. */
   readonly users: AuthCollections["users"];
   readonly organizations: Organizations;
   readonly hashApiKey: (value: string) => string;
@@ -115,7 +115,7 @@ export class OrganizationKeys {
 
   /**
    * Writes the minter's record, as their removal and each change of their role do: of a mint and a removal at once the
-   * second sees what the first did, so that no key is left behind by somebody who was removed. What one person mints at
+   * second sees what the first did, so that no key is left behind by a user who was removed. What one person mints at
    * once goes one after the other, since it would only make each other repeat.
    */
   #asMinter(

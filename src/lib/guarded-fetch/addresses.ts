@@ -53,7 +53,7 @@ const CLOSED_SIX = sixes(
 
 /**
  * IPv6 that embeds an IPv4 address: compatible, mapped, translated, NAT64, Teredo and 6to4. A router or the system's own sockets
- * turn it into an address that nobody has judged, so none of it is allowed, whatever is allowed besides.
+ * turn it into an address that was not judged, so none of it is allowed, whatever is allowed besides.
  */
 const EMBEDS_IPV4 = sixes(
   "::/96",
@@ -126,7 +126,7 @@ export class AddressRules {
 
 const isSix = (cidr: string): boolean => cidr.includes(":");
 
-/** A network that would never match is a mistake of whoever allowed it, who should get an error. */
+/** A network that would never match is a mistake in the configuration, which should be an error. */
 function checkNetwork(cidr: string): void {
   const [address = "", bits = ""] = cidr.split("/");
   const kind = isIP(address);

@@ -12,7 +12,7 @@ export interface Destination {
   readonly path: string;
 }
 
-/** What is wrong with a URL: in words for whoever gave it, and as the reason why nothing was sent. */
+/** What is wrong with a URL: in words for the caller who gave it, and as the reason why nothing was sent. */
 export interface UrlProblem {
   readonly message: string;
   readonly reason: string;
@@ -23,7 +23,7 @@ const NAME_CHARACTERS_MAX = 253;
 const HTTPS_PORT = 443;
 /**
  * Besides spaces and controls: a backslash, which some read as a slash and others as part of the host, and halves of
- * surrogates, which nobody can keep as they are.
+ * surrogates, which UTF-8 can't encode.
  */
 const UNREADABLE = /[\s\p{Cc}\p{Cs}\\]/u;
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;

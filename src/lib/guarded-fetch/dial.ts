@@ -51,7 +51,7 @@ export function dial(dialing: Dialing): Promise<TLSSocket> {
   return new Promise((resolve, reject) => {
     const socket = connect(optionsOf(dialing));
     endWith(dialing.signal, socket);
-    // It stays for as long as the socket does: what fails after the exchange concerns nobody, and must not end the process.
+    // It stays for as long as the socket does: what fails after the exchange is ignored, and must not end the process.
     socket.on("error", (error) => reject(new ExchangeFailure(handshakeReason(socket, error))));
     socket.once("close", () => reject(new ExchangeFailure(REASONS.cut)));
     socket.once("secureConnect", () => {

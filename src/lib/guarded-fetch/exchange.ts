@@ -38,7 +38,7 @@ export interface Answer {
   readonly bodyExcerpt: string;
 }
 
-/** One request and its answer on a socket, which is destroyed in the end. Whoever wants it to end early destroys it. */
+/** One request and its answer on a socket, which is destroyed in the end. A caller that wants it to end early destroys it. */
 export async function exchange(socket: TLSSocket, to: Destination, message: Message): Promise<Answer> {
   try {
     // A socket that has closed already emits no further event.

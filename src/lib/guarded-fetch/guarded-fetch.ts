@@ -63,7 +63,7 @@ export class GuardedFetch {
   }
 
   /**
-   * Null, or what is wrong with a URL in words for whoever gave it ("must be https"). What is fine now may not be when
+   * Null, or what is wrong with a URL in words for the caller who gave it ("must be https"). What is fine now may not be when
    * something is sent, which judges again.
    */
   async judge(url: string): Promise<string | null> {

@@ -1,5 +1,5 @@
 /**
- * Why a request got no answer, in words that whoever gave the URL may read: which address a name has within our
+ * Why a request got no answer, in words that the caller who gave the URL may read: which address a name has within our
  * networks, or what an error says of it, is none of their business.
  */
 export const REASONS = {

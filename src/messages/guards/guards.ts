@@ -1,5 +1,5 @@
 /**
- * Whether a value that came through Temporal is what its type says. Anybody with access to Temporal can write to it, and a newer
+ * Whether a value that came through Temporal is what its type says. A client with access to Temporal can write to it, and a newer
  * server may send what an older worker does not know. By hand, since these run within workflows, for each payment.
  */
 export type Guard<T> = (value: unknown) => value is T;
@@ -27,7 +27,7 @@ const ID_CHARACTERS_MAX = 200;
 // oxlint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/;
 
-/** What every object has: as a key it would be found where nobody has put it. */
+/** What every object has: as a key it would be found where it was never set. */
 const INHERITED: ReadonlySet<string> = new Set(Object.getOwnPropertyNames(Object.prototype));
 
 export const isFields = (value: unknown): value is Fields =>

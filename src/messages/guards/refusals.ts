@@ -1,4 +1,4 @@
-import type { Behind } from "../../domain/ledger/behind.ts";
+import type { StaleBackup } from "../../domain/ledger/stale-backup.ts";
 import { AGENT_COMMAND_KINDS, isAgentCommand } from "./agent-commands.ts";
 import { isLedgerCommand, LEDGER_COMMAND_KINDS } from "./ledger-commands.ts";
 import { SUBMIT_BATCH_MAX } from "../agent.ts";
@@ -9,9 +9,9 @@ import { type Guard, isArrayOf, isCount, isFields, isOneOf, isRecord } from "./g
 export const REFUSED = "Refused";
 
 /** Under which types a ledger refuses to decide, by what is from a backup. */
-export const BEHIND: Readonly<Record<Behind, string>> = {
-  ledger: "LedgerBehind",
-  records: "RecordsBehind",
+export const STALE: Readonly<Record<StaleBackup, string>> = {
+  ledger: "StaleLedger",
+  records: "StaleRecords",
 };
 
 /** A command of a batch that its actor does not take. */

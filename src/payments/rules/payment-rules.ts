@@ -111,7 +111,7 @@ export class PaymentRulings {
 const toRecipient = (agentId: string, { rail, recipient }: Payment) => ({
   agentId,
   rail,
-  comparedMerchant: comparedName(recipient),
+  comparedRecipient: comparedName(recipient),
 });
 
 function versionsOf(

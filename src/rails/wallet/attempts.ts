@@ -32,7 +32,7 @@ export const attemptPurpose = ({
 
 export type RefusalReason = RailFailure & { readonly code: "INSUFFICIENT_FUNDS" | "RAIL_UNAVAILABLE" };
 
-/** It was not to be sent any more, before anybody had. */
+/** It was not to be sent any more, before any process had. */
 export const WITHHELD = {
   code: "WITHHELD",
   reason: "The agent was paused before the payment was sent.",
@@ -95,7 +95,7 @@ const BATCH_MAX = 64;
 /**
  * Decides first attempts: what arrives while one batch is under way goes together in the next. Each is checked against its
  * wallet's balance on chain, less what was recorded since and is not in the chain yet, and its decision recorded for good before
- * anything is sent. So a payment that was refused can never be sent by somebody who read the balance later.
+ * anything is sent. So a payment that was refused can never be sent by a process that read the balance later.
  */
 export class Attempts {
   readonly #dependencies: AttemptDependencies;
@@ -117,7 +117,7 @@ export class Attempts {
   async decide(attempt: Attempt, lease: RequestLease): Promise<Recorded> {
     await this.#factoryIsThere(attempt.wallet);
     return new Promise((resolve, reject) => {
-      // Whose ledger does not answer keeps nobody else from being sent.
+      // A payment whose ledger does not answer keeps no other from being sent.
       const own: RequestLease = () =>
         inTime(lease)().catch((error: unknown) => {
           reject(error);
@@ -187,8 +187,8 @@ export class Attempts {
   }
 
   /**
-   * Whoever was decided before keeps that decision, in `record` at the latest; where there is money for all of them, nobody
-   * has to look for it first.
+   * A payment that was decided before keeps that decision, in `record` at the latest; where there is money for all of them, it
+   * is not looked for first.
    */
   async #decide(attempts: readonly LeasedAttempt[]): Promise<ReadonlyMap<string, Recorded>> {
     // One that was requested twice at once counts once.

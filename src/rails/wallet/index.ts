@@ -11,7 +11,7 @@ import { ChainOutbox, isTransaction, type Recorded } from "../../chain/outbox.ts
 import type { ChainWatchers } from "../../chain/repairs.ts";
 import { ChainRpc, WrongChain } from "../../chain/rpc.ts";
 import { ChainSandbox, DEMO_OWNER } from "../../chain/sandbox.ts";
-import { TakenNonces } from "../../chain/taken-nonces.ts";
+import { ForeignNonces } from "../../chain/foreign-nonces.ts";
 import type { WalletRecord } from "../../store/documents.ts";
 import { EventJournal } from "../../store/journal.ts";
 import type { Clock } from "../../payments/ports.ts";
@@ -47,9 +47,9 @@ export interface Wallets {
   readonly rpc: ChainRpc;
   /** The wallet that an agent will have for good; nothing is sent for it. */
   newWallet(agentId: string, owner: string): WalletRecord;
-  /** Who owns the wallets of an organization that has named nobody: on a test chain the demo owner, else nobody. */
+  /** Who owns the wallets of an organization that has named no owner: on a test chain the demo owner, else none. */
   readonly defaultOwner: string | null;
-  /** The organizations' treasuries; whoever shows one or pays from it has it from here. */
+  /** The organizations' treasuries; every reader and payer has it from here. */
   readonly treasuries: Treasuries;
   /** Tells of what arrives in them. */
   readonly deposits: DepositWatch;
@@ -85,7 +85,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     await Promise.all(inOrder.map(({ raw }) => rpc.send(raw)));
   });
   const limits = new WalletLimits({ outbox, config, wallets, finality, broadcast });
-  const taken = new TakenNonces({
+  const foreignNonces = new ForeignNonces({
     db,
     rpc,
     outbox,
@@ -93,12 +93,22 @@ export function createWallets(options: WalletsOptions): Wallets {
     chainCaip2: caip2Of(config.chainId),
     clock,
     ...watchers,
-    async onLost(transaction) {
+    async onReplaced(transaction) {
       if (transaction.isRepeated) await broadcast([await outbox.repeat(transaction)]);
       await limits.setAgainAfter(transaction);
     },
   });
-  const rail = new WalletRail({ outbox, config, rpc, signer, limits, broadcast, wallets, finality, taken });
+  const rail = new WalletRail({
+    outbox,
+    config,
+    rpc,
+    signer,
+    limits,
+    broadcast,
+    wallets,
+    finality,
+    foreignNonces,
+  });
   const sandbox = options.sandbox
     ? new ChainSandbox({ config, rpc, outbox, finality, signer, broadcast })
     : null;
@@ -106,7 +116,7 @@ export function createWallets(options: WalletsOptions): Wallets {
   const keeper = new Keeper({
     rpc,
     outbox,
-    taken,
+    foreignNonces,
     raising: new FeeRaising({
       config,
       rpc,
@@ -157,8 +167,8 @@ export function createWallets(options: WalletsOptions): Wallets {
     async deployFactory(withinMs) {
       await ChainOutbox.ensureIndexes(db);
       await rpc.check();
-      // A deployment before this one may have lost its nonce.
-      await taken.look();
+      // A deployment before this one may have been replaced.
+      await foreignNonces.look();
       const factory = factoryDeployment();
       const missing = await ensureDeployed({ rpc, outbox, finality, broadcast }, { factory }, withinMs);
       return { address: factory.address, isDeployed: missing.length === 0 };
@@ -166,7 +176,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     async start() {
       await Promise.all([ChainOutbox.ensureIndexes(db), Treasuries.ensureIndexes(db)]);
       await (sandbox?.prepare() ?? rpc.check()).catch((error: unknown) => {
-        // Nobody would see money that was sent to the addresses of a sandbox on a chain that is none.
+        // No user would see money that was sent to the addresses of a sandbox on a chain that is none.
         if (error instanceof WrongChain) throw error;
         onWarning("the chain is not ready yet", { error: error instanceof Error ? error.message : "" });
       });

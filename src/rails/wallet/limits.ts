@@ -28,7 +28,7 @@ export interface LimitsDependencies {
 
 /**
  * Mirrors policies into their wallets' limits on the chain. The limits of a wallet are numbered, and a number is recorded
- * once, so they go on chain in one order whoever sets them; the last one is that of the newest policy.
+ * once, so they go on chain in one order, whichever process sets them; the last one is that of the newest policy.
  */
 export class WalletLimits {
   readonly #dependencies: LimitsDependencies;
@@ -67,16 +67,16 @@ export class WalletLimits {
   }
 
   /**
-   * It was lost, or the contract undid it, as it does while the service is no spender of the wallet; then the limit before it
+   * It was replaced, or the contract undid it, as it does while the service is no spender of the wallet; then the limit before it
    * holds.
    */
   async #isReverted(limit: RecordedTransaction): Promise<boolean> {
-    if (limit.lost !== null) return true;
+    if (limit.replacedBy !== null) return true;
     const [receipt] = await this.#dependencies.finality.now([limit]);
     return receipt?.succeeded === false;
   }
 
-  /** Sees to a limit that was never set, since its transaction was found lost. Whatever else is lost is left alone. */
+  /** Sees to a limit that was never set, since its transaction was found replaced. Any other replaced transaction is left alone. */
   async setAgainAfter({ purpose, wallet }: RecordedTransaction): Promise<void> {
     if (wallet === null || !purpose.startsWith(LIMITS)) return;
     const found = await this.#dependencies.wallets.at(wallet);
@@ -90,7 +90,7 @@ export class WalletLimits {
 
   /**
    * Records a payment right behind a limit under which it goes through, whatever the policy says by now; `converge` sets it back.
-   * Neither, where the payment is not wanted any more. The target is read after the current limits: whoever has set one of those
+   * Neither, where the payment is not wanted any more. The target is read after the current limits: a process that has set one of those
    * for a payment has recorded that payment by then.
    */
   raiseFor(

@@ -17,9 +17,9 @@ export interface TreasuriesDependencies {
   readonly db: Db;
   readonly config: ChainConfig;
   readonly newWallet: (id: string, owner: string) => WalletRecord;
-  /** Who owns the treasury of an organization that has named nobody; null: nobody, and it has none. */
+  /** Who owns the treasury of an organization that has named no owner; null: it has no treasury. */
   readonly defaultOwner: string | null;
-  /** Done before anybody learns of an address: deposits must be looked for from before the first one. */
+  /** Done before an address is disclosed: deposits must be looked for from before the first one. */
   readonly beforeFirstUse: () => Promise<void>;
 }
 

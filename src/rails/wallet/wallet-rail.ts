@@ -5,7 +5,7 @@ import { caip2Of } from "../../chain/config.ts";
 import { agentWalletAbi, detachData, GAS, paymentIdOf, showsPayment } from "../../chain/contracts.ts";
 import { isTransaction, type Recorded, type RecordedTransaction, type Refused } from "../../chain/outbox.ts";
 import { ChainUnreachable, type Receipt } from "../../chain/rpc.ts";
-import type { TakenNonces } from "../../chain/taken-nonces.ts";
+import type { ForeignNonces } from "../../chain/foreign-nonces.ts";
 import { centsOf } from "../../chain/units.ts";
 import type { RequestLease, Detachment, RailBalance, RailPort } from "../../payments/ports.ts";
 import {
@@ -41,7 +41,7 @@ const OTHER_CHAIN = { code: "RAIL_UNAVAILABLE", reason: "The agent's wallet is o
 
 export interface WalletRailDependencies extends AttemptDependencies {
   readonly wallets: AgentWallets;
-  readonly taken: Pick<TakenNonces, "isLost" | "minedAs">;
+  readonly foreignNonces: Pick<ForeignNonces, "isReplaced" | "minedAs">;
 }
 
 /**
@@ -87,24 +87,24 @@ export class WalletRail implements RailPort {
     withinMs: number,
     lease: RequestLease = freely,
   ): Promise<RailOutcome | null> {
-    const { finality, limits, outbox, taken, wallets } = this.#dependencies;
+    const { finality, limits, outbox, foreignNonces, wallets } = this.#dependencies;
     const wallet = await wallets.of(profile.agentId);
     if (wallet === null) return null;
     const { transactionId } = payment.request;
     const until = performance.now() + withinMs;
     for (let round = 0; round <= ATTEMPTS_MAX; round += 1) {
       const attempts = await outbox.under(attemptsPrefix(transactionId));
-      // A raised limit is set back as soon as its payment is recorded, or by whoever comes next.
+      // A raised limit is set back as soon as its payment is recorded, by this process or the next one that settles it.
       if (attempts.length > 1) await limits.converge(wallet);
       const outcome = await this.#outcomeOf(transactionId, attempts);
       if (outcome === null || outcome.status !== "pending") return outcome;
       const last = attempts.findLast(isTransaction);
       if (last === undefined) return outcome;
-      const leftMs = last.lost === null ? Math.max(0, until - performance.now()) : 0;
+      const leftMs = last.replacedBy === null ? Math.max(0, until - performance.now()) : 0;
       const receipt = await finality.wait(last, leftMs);
       if (receipt !== null && hasPaid(last, receipt, transactionId)) return this.#settled(receipt);
       // Its nonce has another transaction, for good: then it is as if the contract had undone it.
-      if (receipt === null && !(await taken.isLost(last)))
+      if (receipt === null && !(await foreignNonces.isReplaced(last)))
         return (await this.#paidLongAgo(wallet, last, payment)) ?? outcome;
       const next = attemptOf(wallet, payment, attempts.length + 1);
       const said = await lease();
@@ -117,7 +117,7 @@ export class WalletRail implements RailPort {
 
   /**
    * A refusal in the first attempt's place. Where that is taken by a transaction, it was signed and recorded, and may be mined
-   * at any time, whoever has it: its chain says what becomes of it, and nothing else does.
+   * at any time, by any node: its chain says what becomes of it, and nothing else does.
    */
   async withhold(profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
     const wallet = await this.#dependencies.wallets.of(profile.agentId);
@@ -148,7 +148,7 @@ export class WalletRail implements RailPort {
   }
 
   async detach({ agentId }: AgentProfile): Promise<Detachment> {
-    const { finality, outbox, taken, wallets } = this.#dependencies;
+    const { finality, outbox, foreignNonces, wallets } = this.#dependencies;
     const wallet = await wallets.of(agentId);
     if (wallet === null) return "detached";
     if (wallet.chainCaip2 !== this.#chainCaip2) return "pending";
@@ -159,7 +159,7 @@ export class WalletRail implements RailPort {
     const lastIsMined = last !== undefined && (await finality.now([last]))[0] !== null;
     // Mined, and the service is a spender: the owner has made it one again since.
     if (lastIsMined && !(await this.#isSpender(wallet))) return "detached";
-    const isOver = last === undefined || lastIsMined || (await taken.isLost(last));
+    const isOver = last === undefined || lastIsMined || (await foreignNonces.isReplaced(last));
     const next = isOver ? before.length + 1 : before.length;
     const sent = await this.#sendDetach(wallet, `${prefix}${String(next)}`);
     if ((await finality.wait(sent, DETACH_WAIT_MS)) === null) return "pending";
@@ -205,7 +205,7 @@ export class WalletRail implements RailPort {
     transaction: RecordedTransaction,
     { request }: Payment,
   ): Promise<RailOutcome | null> {
-    const { outbox, config, rpc, signer, taken } = this.#dependencies;
+    const { outbox, config, rpc, signer, foreignNonces } = this.#dependencies;
     const { nonce, purpose } = transaction;
     const head = await rpc.head();
     const blockNumber = head.blockNumber - BigInt(config.confirmations - 1);
@@ -217,7 +217,7 @@ export class WalletRail implements RailPort {
     const now = (await outbox.find([purpose])).get(purpose);
     if (now === undefined || !isTransaction(now)) return null;
     if (now.signings.length === 1) return this.#settled(now);
-    return this.#settled((await taken.minedAs(now).catch(() => null)) ?? now);
+    return this.#settled((await foreignNonces.minedAs(now).catch(() => null)) ?? now);
   }
 
   /** A process whose chain was that one may have signed it already, before its configuration changed. */
@@ -228,7 +228,7 @@ export class WalletRail implements RailPort {
   }
 
   /**
-   * Decides the attempt after one that was undone or lost: as it was, under a raised limit, or never. False, having decided
+   * Decides the attempt after one that was undone or replaced: as it was, under a raised limit, or never. False, having decided
    * nothing, while its wallet's deployment, which came before it, is on its way a second time, or where there is no lease any more.
    */
   async #again(attempt: Attempt, lease: RequestLease): Promise<boolean> {
@@ -255,13 +255,13 @@ export class WalletRail implements RailPort {
     return recorded.has(spend.purpose);
   }
 
-  /** Whether nothing more becomes of a wallet's deployment: it is in the chain, or was decided against. A lost one is repeated. */
+  /** Whether nothing more becomes of a wallet's deployment: it is in the chain, or was decided against. A replaced one is repeated. */
   async #isDeploymentOver(wallet: Wallet): Promise<boolean> {
-    const { broadcast, finality, outbox, taken } = this.#dependencies;
+    const { broadcast, finality, outbox, foreignNonces } = this.#dependencies;
     const newest = await outbox.newest(deployPurpose(wallet));
     if (newest === null) return false;
     if (!isTransaction(newest) || (await finality.now([newest]))[0] !== null) return true;
-    if (await taken.isLost(newest)) await broadcast([await outbox.repeat(newest)]);
+    if (await foreignNonces.isReplaced(newest)) await broadcast([await outbox.repeat(newest)]);
     return false;
   }
 
@@ -273,7 +273,7 @@ export class WalletRail implements RailPort {
     return waiting + (await spentCents(this.#dependencies, address));
   }
 
-  /** Pure but for the chain: the same records and the same blocks give the same outcome, whoever asks. */
+  /** Pure but for the chain: the same records and the same blocks give the same outcome to every caller. */
   async #outcomeOf(transactionId: string, attempts: readonly Recorded[]): Promise<RailOutcome | null> {
     const last = attempts.at(-1);
     if (last === undefined) return null;
@@ -284,10 +284,10 @@ export class WalletRail implements RailPort {
     );
     const receipt = receipts[paid] ?? null;
     if (receipt !== null) return this.#settled(receipt);
-    const newest = sent.findLast(({ lost }) => lost === null);
+    const newest = sent.findLast(({ replacedBy }) => replacedBy === null);
     const onChain = newest === undefined ? {} : { onChain: this.#onChain(newest) };
     // Each is in the chain or can never be in it, and none has paid.
-    const allReverted = sent.every(({ lost }, at) => lost !== null || receipts[at] !== null);
+    const allReverted = sent.every(({ replacedBy }, at) => replacedBy !== null || receipts[at] !== null);
     if (!isTransaction(last) && allReverted) return { ...refused(last.refusal), ...onChain };
     return { status: "pending", ...onChain };
   }
@@ -302,7 +302,7 @@ export class WalletRail implements RailPort {
   }
 }
 
-/** Nobody could say no. */
+/** No check could refuse it. */
 const freely: RequestLease = () => Promise.resolve("send");
 
 /** What a refusal in a payment's place makes of it. */

@@ -45,7 +45,7 @@ export class AgentWallets {
 
   /**
    * Null for an agent that has none. Throws for one that has no record yet: its create has not been committed. Throws, too,
-   * where the record names a wallet that is not this agent's own, whoever has written that: nothing is known then of what
+   * where the record names a wallet that is not this agent's own, which is a forgery: nothing is known then of what
    * was paid, and nothing is signed.
    */
   async of(agentId: string): Promise<Wallet | null> {

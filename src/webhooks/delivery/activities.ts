@@ -12,7 +12,7 @@ import type { Watching } from "./watching.ts";
 /** The duration of one activity of a watch; then its workflow starts another. */
 const WATCH_MS = 300_000;
 const BEAT_MS = 1_000;
-/** Between looks for what was left unsent. */
+/** Between looks for deliveries with a pending action. */
 const SWEEP_MS = 1_000;
 /** After a process has ended its look, before the next one begins. */
 const HANDOVER_MS = 500;
@@ -35,7 +35,7 @@ export interface WebhookActivityDependencies {
   readonly redeliveries: Redeliveries;
   readonly deposits: Deposits | null;
   readonly watching: Readonly<Record<"events" | "deposits", Watching>>;
-  /** What else is begun that somebody has left; how much that was. Never throws. */
+  /** What else is begun that another process has left; how much that was. Never throws. */
   readonly sweepOthers: () => Promise<number>;
 }
 

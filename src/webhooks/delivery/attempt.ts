@@ -65,7 +65,7 @@ export class DeliveryAttempts {
 
   async #withSlot({ deliveryId, endpointId, organizationId, run }: DeliveryInput): Promise<Attempted> {
     const { clock, outcomes, webhooks } = this.#dependencies;
-    // Whoever reaches Temporal can name any two: an event goes to the endpoint that it is for, and to no other.
+    // An intruder in Temporal can name any two: an event goes to the endpoint that it is for, and to no other.
     const [delivery, endpoint] = await Promise.all([
       webhooks.deliveries.findOne({ _id: deliveryId, endpointId, organizationId }),
       webhooks.endpoints.findOne({ _id: endpointId, organizationId }),
@@ -76,7 +76,7 @@ export class DeliveryAttempts {
       await outcomes.dropped(delivery);
       return ended("dropped");
     }
-    // Whoever was thought dead has made this attempt, and written it down.
+    // A worker that was thought dead has made this attempt, and written it down.
     const earlyMs = (delivery.nextAttemptAt?.getTime() ?? 0) - clock().getTime();
     if (earlyMs > TOO_EARLY_MS) return { kind: "again", afterMs: earlyMs, reason: "it is not due yet" };
     return this.#written(delivery, await this.#made(delivery, endpoint));
@@ -125,7 +125,7 @@ export class DeliveryAttempts {
     return { kind: "again", afterMs, reason: `attempt ${attempt.number}: ${attempt.failureReason}` };
   }
 
-  /** Its current state, whoever has written that. */
+  /** Its current state, whichever process has written it. */
   async #reread({ _id, endpointId, run }: DeliveryDocument): Promise<Attempted> {
     const { webhooks } = this.#dependencies;
     const delivery = await webhooks.deliveries.findOne({ _id });

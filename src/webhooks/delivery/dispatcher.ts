@@ -18,7 +18,7 @@ import { DeliveryThrottle } from "./throttle.ts";
 import type { EventData, WebhookWorkflows } from "./ports.ts";
 
 /**
- * Events, or unsent deliveries, in one step; and deliveries from which on it takes no further event, so that whatever happens meanwhile
+ * Events, or deliveries with a pending action, in one step; and deliveries from which on it takes no further event, so that whatever happens meanwhile
  * does not wait for one organization's many endpoints.
  */
 const STEP_MAX = 200;
@@ -33,7 +33,7 @@ const LINES_MAX = 16;
 export const SETTLED_MS = 75;
 /** Clocks are taken to differ by less: an event that waits keeps those behind it waiting. */
 const AHEAD_MS = 5_000;
-/** A delivery that was created so long ago and has no workflow yet is started here: whoever created it has died, or is about to. */
+/** A delivery that was created so long ago and has no workflow yet is started here: the process that created it has died, or is about to. */
 const ORPHANED_AFTER_MS = 2_000;
 
 /** Of so long the payments are counted that deliveries may have to give way to. */
@@ -66,7 +66,7 @@ export interface DispatcherDependencies {
 
 /**
  * Makes deliveries of what the journal says has happened: each event is pending in the journal until each subscribed endpoint has
- * its delivery, and the delivery its workflow. Every step may be repeated, by anybody, after any crash: a delivery's id follows
+ * its delivery, and the delivery its workflow. Every step may be repeated, by any process, after any crash: a delivery's id follows
  * from event and endpoint.
  */
 export class EventDispatcher {
@@ -105,7 +105,7 @@ export class EventDispatcher {
     const done = events.map(({ _id }) => _id).filter((id) => !this.#unspeakable.has(id));
     await this.#events.updateMany({ _id: { $in: done } }, doneWith(this.#dependencies.clock()));
     const isCut = events.length < pending.length;
-    // Whoever comes after the last one who was served is served next.
+    // The organization after the last one that was served is served next.
     if (isCut) this.#lastServed = events.at(-1)?.organizationId ?? "";
     this.#remember(events);
     return isCut && deliveries.length >= allowance ? "waiting" : "more";
@@ -116,21 +116,21 @@ export class EventDispatcher {
     const { clock, workflows } = this.#dependencies;
     const now = clock().getTime();
     const isOrphaned = (at: Date): boolean => !isRecent(at, now, ORPHANED_AFTER_MS, AHEAD_MS);
-    const unsent = await this.#webhooks.deliveries
-      .find({ unsent: { $exists: true } })
+    const unfinished = await this.#webhooks.deliveries
+      .find({ pendingAction: { $exists: true } })
       .limit(STEP_MAX)
       .toArray();
     // Those of an event that is still pending are begun in their order, with it.
-    const eventIds = unsent.flatMap(({ eventId }) => (eventId === null ? [] : [eventId]));
+    const eventIds = unfinished.flatMap(({ eventId }) => (eventId === null ? [] : [eventId]));
     const pending = new Set(await this.#events.distinct("_id", { _id: { $in: eventIds }, isPending: true }));
-    const due = unsent.filter(
-      ({ createdAt, eventId, unsent: what }) =>
-        what === "drop" || (isOrphaned(createdAt) && (eventId === null || !pending.has(eventId))),
+    const due = unfinished.filter(
+      ({ createdAt, eventId, pendingAction }) =>
+        pendingAction === "drop" || (isOrphaned(createdAt) && (eventId === null || !pending.has(eventId))),
     );
     await inLines(
       due.map((delivery) => [delivery]),
       async (delivery) => {
-        if (delivery.unsent === "begin") await workflows.startDelivery(inputOf(delivery));
+        if (delivery.pendingAction === "start") await workflows.startDelivery(inputOf(delivery));
         else await workflows.dropDelivery({ deliveryId: delivery._id, run: delivery.run });
         await this.markNotified(delivery);
       },
@@ -139,9 +139,13 @@ export class EventDispatcher {
   }
 
   /** Its workflow was started or signalled as the record says here. */
-  async markNotified({ _id, run, unsent }: Pick<DeliveryDocument, "_id" | "run" | "unsent">): Promise<void> {
-    if (unsent === undefined) return;
-    await this.#webhooks.deliveries.updateOne({ _id, run, unsent }, { $unset: { unsent: "" } });
+  async markNotified({
+    _id,
+    run,
+    pendingAction,
+  }: Pick<DeliveryDocument, "_id" | "run" | "pendingAction">): Promise<void> {
+    if (pendingAction === undefined) return;
+    await this.#webhooks.deliveries.updateOne({ _id, run, pendingAction }, { $unset: { pendingAction: "" } });
   }
 
   /** Pending events, oldest first in each organization; organizations take turns, so that none waits for another's many. */
@@ -218,7 +222,7 @@ export class EventDispatcher {
     for (const event of pending) {
       if (made >= Math.min(allowance, STEP_MAX)) break;
       events.push(event);
-      const subscribed = endpoints.filter((endpoint) => isConcerned(endpoint, event));
+      const subscribed = endpoints.filter((endpoint) => receives(endpoint, event));
       const data = subscribed.length === 0 ? null : this.#dataOf(event);
       if (data === null) continue;
       const lines = valueIn(linesOfEach, event.organizationId, () => new Map<string, DeliveryDocument[]>());
@@ -254,12 +258,12 @@ export class EventDispatcher {
 
   async #allBegun(deliveries: readonly DeliveryDocument[]): Promise<void> {
     if (deliveries.length === 0) return;
-    const begun = { _id: { $in: deliveries.map(({ _id }) => _id) }, run: 1, unsent: "begin" } as const;
-    await this.#webhooks.deliveries.updateMany(begun, { $unset: { unsent: "" } });
+    const begun = { _id: { $in: deliveries.map(({ _id }) => _id) }, run: 1, pendingAction: "start" } as const;
+    await this.#webhooks.deliveries.updateMany(begun, { $unset: { pendingAction: "" } });
   }
 }
 
-const isConcerned = (endpoint: EndpointDocument, event: EventDocument): boolean =>
+const receives = (endpoint: EndpointDocument, event: EventDocument): boolean =>
   endpoint.organizationId === event.organizationId && isSubscribed(endpoint, event);
 
 /** A map's value, which is put there where it has none. */
@@ -286,7 +290,7 @@ function roundRobin<T>(lists: readonly (readonly T[])[]): T[] {
   ).flat();
 }
 
-/** Deliveries that are there already were created by somebody who died before the event was done with. */
+/** Deliveries that are there already were created by a process that died before the event was done with. */
 function isOnlyDuplicates(error: unknown): boolean {
   if (!(error instanceof MongoBulkWriteError)) return false;
   const failures = [error.writeErrors].flat().filter((failure) => failure !== undefined);

@@ -63,7 +63,7 @@ const begun = (endpoint: NewDelivery["endpoint"], now: Date, retentionDays: numb
   nextAttemptAt: null,
   createdAt: now,
   expiresAt: retainedUntil(now, retentionDays),
-  unsent: "begin" as const,
+  pendingAction: "start" as const,
 });
 
 /** What is sent: where it happened is left out for what concerns the organization alone. */

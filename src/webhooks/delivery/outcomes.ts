@@ -41,7 +41,7 @@ export class DeliveryOutcomes {
     }
     const { matchedCount } = await deliveries.updateOne(
       { ...attemptOf(delivery), status: { $in: ["pending", "dropped"] } },
-      withAttempt(attempt, { status: "succeeded", nextAttemptAt: null, unsent: "$$REMOVE" }),
+      withAttempt(attempt, { status: "succeeded", nextAttemptAt: null, pendingAction: "$$REMOVE" }),
     );
     return matchedCount === 1;
   }
@@ -77,7 +77,7 @@ export class DeliveryOutcomes {
     const { deliveries } = this.#dependencies.webhooks;
     await deliveries.updateOne(
       { _id, run, status: "pending" },
-      { $set: { status: "dropped", nextAttemptAt: null }, $unset: { unsent: "" } },
+      { $set: { status: "dropped", nextAttemptAt: null }, $unset: { pendingAction: "" } },
     );
   }
 
@@ -108,7 +108,7 @@ export async function dropQueued(
 ): Promise<void> {
   await deliveries.updateMany(
     { endpointId, status: "pending", isTest: false },
-    { $set: { status: "dropped", nextAttemptAt: null, unsent: "drop" } },
+    { $set: { status: "dropped", nextAttemptAt: null, pendingAction: "drop" } },
     { session },
   );
 }
@@ -119,7 +119,7 @@ export const isDisabledBy = (
   { _id, run }: Pick<DeliveryDocument, "_id" | "run">,
 ): boolean => disabled?.by?.deliveryId === _id && disabled.by.run === run;
 
-/** Nobody has written this attempt down yet. */
+/** This attempt is not recorded yet. */
 const attemptOf = ({ _id, run, runAttempts }: DeliveryDocument) => ({ _id, run, runAttempts });
 
 /** With one more attempt, of which the record keeps the newest. A pipeline, so that it reads what it adds to. */

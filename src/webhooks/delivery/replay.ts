@@ -47,7 +47,7 @@ export class Redeliveries {
   async again(ended: DeliveryDocument): Promise<DeliveryDocument | null> {
     const { clock, retentionDays, workflows } = this.#dependencies;
     const { deliveries } = this.#webhooks;
-    const { _id, run, status, unsent } = ended;
+    const { _id, run, status, pendingAction } = ended;
     if (status === "pending") return ended;
     const begun = await deliveries.findOneAndUpdate(
       { _id, run, status },
@@ -57,14 +57,14 @@ export class Redeliveries {
           run: run + 1,
           runAttempts: 0,
           nextAttemptAt: null,
-          unsent: "begin",
+          pendingAction: "start",
           expiresAt: retainedUntil(clock(), retentionDays),
         },
       },
       { returnDocument: "after" },
     );
     if (begun === null) return deliveries.findOne({ _id });
-    if (unsent === "drop") await workflows.dropDelivery({ deliveryId: _id, run });
+    if (pendingAction === "drop") await workflows.dropDelivery({ deliveryId: _id, run });
     await this.begin(begun);
     return begun;
   }
@@ -73,7 +73,10 @@ export class Redeliveries {
   async begin(delivery: DeliveryDocument): Promise<void> {
     const { _id, run } = delivery;
     await this.#dependencies.workflows.startDelivery(inputOf(delivery));
-    await this.#webhooks.deliveries.updateOne({ _id, run, unsent: "begin" }, { $unset: { unsent: "" } });
+    await this.#webhooks.deliveries.updateOne(
+      { _id, run, pendingAction: "start" },
+      { $unset: { pendingAction: "" } },
+    );
   }
 
   /** A further step of an endpoint's replay; whether it was the last. May be repeated. */
@@ -144,7 +147,7 @@ export class Redeliveries {
       { upsert: true, returnDocument: "after" },
     );
     // Another process may have created it just now, and started its workflow.
-    if (created?.unsent === "begin") await this.begin(created);
+    if (created?.pendingAction === "start") await this.begin(created);
     return created;
   }
 

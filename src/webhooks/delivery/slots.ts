@@ -44,7 +44,7 @@ export interface SlotRequest {
 }
 
 /**
- * Bounds what one receiver, or one organization's receivers, can occupy of a process, however slow they are. Nobody waits for a
+ * Bounds what one receiver, or one organization's receivers, can occupy of a process, however slow they are. No delivery waits for a
  * slot: a refused request gets a delay after which to retry, each later than the one before, by how long exchanges take.
  */
 export class DeliverySlots {

@@ -19,7 +19,7 @@ export interface Demand {
 }
 
 /**
- * How many deliveries are begun. An agent waits for its payment, and nobody waits for a delivery that would come a little later:
+ * How many deliveries are begun. An agent waits for its payment, and no caller waits for a delivery that would come a little later:
  * where both want the same processors, payments come first, and deliveries go on at a part of their rate. When the load falls
  * while payments go on, that is because deliveries gave way, so their rate grows back gradually.
  */

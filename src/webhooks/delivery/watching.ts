@@ -5,7 +5,7 @@ const PAUSE_GROWS_BY = 1.25;
 export interface WatchingOptions {
   /** Between looks while nothing is said to have happened. */
   readonly pauseMs: number;
-  /** What that grows to, look by look, while there is nothing to find: a service that nobody uses costs little. */
+  /** What that grows to, look by look, while there is nothing to find: an idle service costs little. */
   readonly pauseMaxMs: number;
   /** From when something is said to have happened to the look. */
   readonly settleMs: number;
@@ -22,13 +22,13 @@ export class Watching {
     this.#options = options;
   }
 
-  /** Something has happened: whoever pauses looks soon. */
+  /** Something has happened: a paused watch looks soon. */
   nudge(): void {
     this.#isNudged = true;
     this.#wake?.();
   }
 
-  /** Whoever watches ends after the step at hand, and nobody begins. */
+  /** A running watch ends after the step at hand, and no other begins. */
   stop(): void {
     this.#stopped.abort();
     this.#wake?.();

@@ -39,7 +39,7 @@ export interface Agent {
   readonly fired: Readonly<Record<"paused" | "resumed" | "archived", number>>;
 }
 
-/** A key that nobody was given. */
+/** A key that was never delivered. */
 export const LOST = "lost";
 
 export const created = (firstKey: string, deliverableUntil: number): Agent => ({
@@ -77,7 +77,7 @@ interface Possible {
 
 function step(agent: Agent, seen: Seen): readonly Agent[] {
   const possible = answersTo(agent, seen);
-  // Nobody knows whether it was done.
+  // It is unknown whether it was done.
   if (seen.status === 503) return [agent, ...possible.map((one) => one.agent)];
   return possible.filter((one) => isAnswer(seen, one)).map((one) => one.agent);
 }

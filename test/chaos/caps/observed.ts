@@ -12,14 +12,14 @@ export interface Accepted {
   readonly usedUntil: number;
 }
 
-/** A cap that somebody has set, in the order in which they were set. */
+/** A cap that the owner has set, in the order in which they were set. */
 export interface SetCap {
   /** A team's id, or "project". */
   readonly level: string;
   /** Null: no cap. */
   readonly capCents: number | null;
   readonly sentAt: number;
-  /** From then on it was in force; Infinity: nobody was told whether it ever was. */
+  /** From then on it was in force; Infinity: it is unknown whether it ever was. */
   readonly appliedBy: number;
 }
 

@@ -60,7 +60,7 @@ export class Workload {
   readonly oddities: string[] = [];
   readonly archived = new Map<string, number>();
   /**
-   * When somebody first wanted to end or to pay what was on hold, by transaction: the owner may see it wait before its
+   * When a client first wanted to end or to pay what was on hold, by transaction: the owner may see it wait before its
    * client has its answer.
    */
   readonly decided = new Map<string, number>();
@@ -180,7 +180,7 @@ export class Workload {
       if (isDone) this.changes[kind] = (this.changes[kind] ?? 0) + 1;
       await sleep(CHANGE_MS);
     }
-    // Nobody stays paused, so that what is on hold can end.
+    // No agent stays paused, so that what is on hold can end.
     for (const { id } of this.#place.members)
       await this.#call(random, "POST", `/v1/agents/${id}/resume`, "owner");
   }

@@ -37,7 +37,7 @@ export type Deed =
 export type Recipient = "shop" | "nobody" | "wallet" | "token";
 
 export interface Action {
-  /** `entitled`: whoever may do it at that moment, if anyone does. */
+  /** `entitled`: the party that may do it at that moment, if there is one. */
   readonly by: Actor | "entitled";
   readonly wait: Wait;
   readonly deed: Deed;

@@ -50,7 +50,7 @@ const isAbove = (limit: number | null, sum: number): boolean => limit !== null &
 const dateOf = (at: number): string => new Date(at).toISOString().slice(0, 10);
 
 /**
- * What a ledger must have by now, kept by somebody who knows the contract and not the ledger: every payment is listed, and every total
+ * What a ledger must have by now, kept by a model that knows the contract and not the ledger: every payment is listed, and every total
  * is a sum over the list.
  */
 export class LedgerModel {
@@ -60,7 +60,7 @@ export class LedgerModel {
   readonly #days = new Map<string, string>();
   readonly caps = new Map<string, { capCents: number | null; version: number }>();
   readonly rules = new Map<string, number>();
-  /** Until when somebody may begin to send a payment of the agent. */
+  /** Until when a server may begin to send a payment of the agent. */
   readonly leaseUntil = new Map<string, number>();
   /** What was shown under each revision of an account, and under which account's revision an event's id was first seen. */
   readonly #shown = new Map<string, string>();

@@ -49,7 +49,7 @@ describe("what a ledger sees to itself", () => {
     expect(accountDueAt(account.state, settings)).to.equal(Infinity);
   });
 
-  it("a payment whose effects nobody has confirmed, after the usual time, not a moment before", () => {
+  it("a payment whose effects are unconfirmed, after the usual time, not a moment before", () => {
     const account = quiet();
     const id = sent(account);
     recordAll(account);
@@ -79,7 +79,7 @@ describe("what a ledger sees to itself", () => {
   it("a payment on hold only once its approval's workflow has let twice the usual time pass", () => {
     const account = quiet({ autoApprovalThresholdCents: 0 });
     const id = sent(account);
-    expect(dueAt(account, id), "told to nobody yet").to.equal(SWEEP_MS);
+    expect(dueAt(account, id), "not published yet").to.equal(SWEEP_MS);
     confirm(account, id);
     expect(dueAt(account, id)).to.equal(DAY + 2 * SWEEP_MS);
   });

@@ -100,7 +100,7 @@ export class LedgerWorld {
     return open[place % Math.max(1, open.length)];
   }
 
-  /** Whoever is told to send begins within this time. */
+  /** A server that is told to send begins within this time. */
   grantLease(agentId: string): void {
     this.model.leaseUntil.set(agentId, this.now + LEASE_MS);
   }

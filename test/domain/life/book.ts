@@ -7,7 +7,7 @@ import type { ArchiveBy } from "./actions.ts";
 
 const UNTIL = NOON + DELIVERY_WINDOW_MS;
 
-/** What an agent's life must be by now, kept by somebody who knows the contract and not the actor. */
+/** What an agent's life must be by now, kept by a model that knows the contract and not the actor. */
 export class AgentModel {
   readonly tally = new Map<string, number>();
   /** Null: a person created it. */

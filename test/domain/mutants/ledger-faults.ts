@@ -103,7 +103,7 @@ export const judgingAs = (
     return reply;
   });
 
-/** Of what was pretended, that which nobody has changed, as it really was. */
+/** Of what was pretended, the unchanged part, as it really was. */
 const restored = (was: Account, is: Account, pretended: Partial<Account>): Partial<Account> => {
   const names = Object.keys(pretended) as (keyof Account)[];
   return Object.fromEntries(

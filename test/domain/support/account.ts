@@ -109,7 +109,7 @@ export class TestAccount {
     return this.as("payment", this.do(heldCommand(kind, transactionId)));
   }
 
-  /** The rail has answered, and whoever asked it tells the ledger. */
+  /** The rail has answered, and the server that asked it tells the ledger. */
   settle(transactionId: string, result: RailOutcome = { status: "settled", final: true }): void {
     const { revision } = settle(this.payment(transactionId), result, this.now);
     this.do({ kind: "confirm", transactionId, revision, outcome: { result, at: this.now } });

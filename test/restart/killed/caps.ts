@@ -3,7 +3,7 @@ import { ContractApi } from "../../support/contract-api.ts";
 import type { ServiceProcess } from "../../support/process.ts";
 import { Stage } from "../support/stage.ts";
 
-/** A ledger does itself what nobody has done 10 s after it was decided; an activity that died with its worker, later. */
+/** A ledger does itself what no server has done 10 s after it was decided; an activity that died with its worker, later. */
 const SWEPT_MS = 120_000;
 
 const BEFORE_CENTS = 300;

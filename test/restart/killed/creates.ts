@@ -19,7 +19,7 @@ interface Create {
 
 type Created = Success<"createAgent"> & { readonly status: number };
 
-/** One after the other: an armed point holds whoever comes first. */
+/** One after the other: an armed point holds the first create. */
 async function inTurn<T, R>(items: readonly T[], make: (item: T) => Promise<R>): Promise<R[]> {
   const made: R[] = [];
   for (const item of items) made.push(await make(item));
@@ -155,7 +155,7 @@ export function createsToReplay() {
   return { begin, meet: () => stage.meet(), close: () => stage.close(), tests };
 }
 
-/** Nobody replays them until the windows of their keys are over, which are short. */
+/** They are not replayed until the windows of their keys are over, which are short. */
 export function createsToForget() {
   const { byMachine, byPerson, on, replay, works, stage: current } = creates();
   let stage: LifeStage;
@@ -183,7 +183,7 @@ export function createsToForget() {
   }
 
   const tests = () =>
-    describe("with a create that nobody replays before the end of its window", () => {
+    describe("with a create that is not replayed before the end of its window", () => {
       it("an uncommitted one is given up: actor ended, no record, delivery key destroyed", async () => {
         for (const { creator, reserved } of begun) {
           const id = reserved ?? "";

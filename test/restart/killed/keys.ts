@@ -10,7 +10,7 @@ import { type ServiceProcess, until } from "../../support/process.ts";
 import type { LifePoint } from "../support/life-points.ts";
 import { agentIn, type Creator, LifeStage } from "../support/life-stage.ts";
 
-/** The actor does itself what nobody has confirmed 10 s after it was decided. */
+/** The actor does itself what is unconfirmed 10 s after it was decided. */
 const SWEPT_MS = 120_000;
 
 interface Agent {
@@ -94,7 +94,7 @@ export function keysAtHand() {
     await dyingArchive();
     repeating = await newAgent();
     await stage.hold("archive-decided", () => stage.api.call("archiveAgent", by(repeating)));
-    // Nobody but the actors knows of it.
+    // Only the actors know of it.
     expect((await record(archiving)).lifecycle).to.equal("active");
     expect((await record(minting["mint-decided"])).key).to.equal(null);
   }
@@ -125,7 +125,7 @@ export function keysAtHand() {
 
   const tests = () =>
     describe("with a mint, a pause or an archive", () => {
-      it("a revocation that nobody was answered is finished: its key is nobody's", async () => {
+      it("a revocation that was not answered is finished: its key is no longer valid", async () => {
         await until("its record has no key", SWEPT_MS, async () =>
           (await record(revoking)).key === null ? true : null,
         );

@@ -81,17 +81,17 @@ function auditEffects(
   transaction: TransactionDocument,
   ledger: readonly CardLedgerDocument[],
 ): readonly string[] {
-  const { _id, amountCents, merchant, status } = transaction;
+  const { _id, amountCents, recipient, status } = transaction;
   const entries = ledger.filter(({ transactionId }) => transactionId === _id);
   const count = (wanted: CardLedgerDocument["status"]): number =>
     entries.filter((entry) => entry.status === wanted).length;
   const captured = status === "approved" || status === "reversed" ? 1 : 0;
   const reversed = status === "reversed" ? 1 : 0;
-  const differs = entries.some((entry) => entry.amountCents !== amountCents || entry.merchant !== merchant);
+  const differs = entries.some((entry) => entry.amountCents !== amountCents || entry.merchant !== recipient);
   return [
     ...(count("captured") === captured ? [] : [`${status} ${_id}: captured ${count("captured")} times`]),
     ...(count("reversed") === reversed ? [] : [`${status} ${_id}: reversed ${count("reversed")} times`]),
-    ...(differs ? [`${status} ${_id}: the processor took another amount or merchant`] : []),
+    ...(differs ? [`${status} ${_id}: the processor took another amount or recipient`] : []),
   ];
 }
 

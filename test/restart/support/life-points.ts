@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 /**
  * Points in the life of an agent at which a service can be held, so that it can be killed right there. The first agent
- * that comes to an armed point is held until the point is disarmed, and nobody else is; arming it once more holds one more.
+ * that comes to an armed point is held until the point is disarmed, and no other is; arming it once more holds one more.
  */
 export const LIFE_POINTS = [
   /** The create's id is reserved under its idempotency key. */
@@ -23,13 +23,13 @@ export const LIFE_POINTS = [
   "mint-proposed",
   /** Its actor has decided for the new key; the agent's record does not show it. */
   "mint-decided",
-  /** The record shows the new key; nobody has been answered. */
+  /** The record shows the new key; its caller has not been answered. */
   "mint-recorded",
   /** Its actor has revoked the key; the agent's record still shows it. */
   "revoke-decided",
   /** The ledger has paused the agent; its record says that it is active. */
   "pause-decided",
-  /** The record says that it is paused; nobody has been answered. */
+  /** The record says that it is paused; its caller has not been answered. */
   "pause-recorded",
   /** The actor has archived the agent; no record, hold or wallet knows. */
   "archive-decided",

@@ -15,7 +15,7 @@ import { Tenant } from "./tenant.ts";
 const HELD_MS = 120_000;
 const STEPPED_UP_MS = 600_000;
 
-/** A request that nobody answers any more once its process is killed. */
+/** A request that is not answered any more once its process is killed. */
 export interface Held {
   /** Null: the line broke. */
   readonly answer: Promise<Answer | null>;
@@ -128,7 +128,7 @@ export class LifeStage {
     return { token: minted.key, teamId, lineageId: minted.organizationKey.lineageId };
   }
 
-  /** The owner, in a team that nobody else uses. The session is the stage's own, which a restart renews. */
+  /** The owner, in a team that no other test uses. The session is the stage's own, which a restart renews. */
   async person(): Promise<Creator> {
     const { tenant } = this;
     const teamId = await this.#newTeam();

@@ -38,7 +38,7 @@ export type BudgetPoint =
   | "after-replacement"
   /** The records of project and team show it; those of the agents may not, and the ledger knows of none. */
   | "after-caps-recorded"
-  /** Cap and agents are recorded; nobody has been answered. */
+  /** Cap and agents are recorded; no caller has been answered. */
   | "after-agents-recorded";
 
 /** Holds the replacements of one project's budgets at a point. */

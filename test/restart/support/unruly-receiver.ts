@@ -17,7 +17,7 @@ const UNRULY_SHARE = 0.5;
 /** So often a delivery fails at the most, so that each arrives before its attempts are used up. */
 const FAILURES_MAX = 5;
 const SLOW_MAX_MS = 700;
-/** Where it redirects to. Nobody is to go there. */
+/** Where it redirects to. No delivery is to go there. */
 export const ELSEWHERE = "/elsewhere";
 
 /** A receiver that fails as a seed has it: a delivery's answers do not depend on what else comes when. */

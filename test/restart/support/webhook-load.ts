@@ -53,7 +53,7 @@ export interface WebhookLoadOptions {
   readonly events: number;
 }
 
-/** One client for each agent, which does one thing after another, each until it is answered, whoever is killed meanwhile. */
+/** One client for each agent, which does one thing after another, each until it is answered, whichever process is killed meanwhile. */
 export class WebhookLoad {
   readonly #options: WebhookLoadOptions;
   readonly #clients: Promise<void>;

@@ -15,7 +15,7 @@ export class WebhookPlace {
   private constructor(env: NodeJS.ProcessEnv) {
     this.#roles = new Roles(env);
     this.#api = this.#startServer();
-    // Whoever asks for it is told.
+    // The reader of the report is told.
     this.#api.catch(() => undefined);
   }
 

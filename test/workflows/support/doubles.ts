@@ -138,10 +138,13 @@ function newest<T extends { readonly revision: number }>(
   return Promise.resolve();
 }
 
-/** Nobody is told anything. */
-export const nobody: PaymentPublishing = { publish: () => Promise.resolve(), flush: () => undefined };
+/** Publishes nothing. */
+export const silentPublishing: PaymentPublishing = {
+  publish: () => Promise.resolve(),
+  flush: () => undefined,
+};
 
-/** Nobody forges anything. */
+/** Nothing is forged. */
 export const VOUCHED: PaymentProofs = {
   isAccepted: () => true,
   isResolvedAsNamed: () => true,

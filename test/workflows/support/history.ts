@@ -122,7 +122,7 @@ export const afterActivities = (handle: WorkflowHandle, count: number): Promise<
     return after.some((event) => event.workflowTaskCompletedEventAttributes);
   });
 
-/** Reads a workflow's history until it is as the caller waits for: the test server lets nobody follow one. */
+/** Reads a workflow's history until it is as the caller waits for: the test server lets no client follow one. */
 export async function eventsUntil(
   handle: WorkflowHandle,
   until: (events: readonly HistoryEvent[]) => boolean,

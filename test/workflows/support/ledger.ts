@@ -109,7 +109,7 @@ export class StagedLedger {
     return accounts;
   }
 
-  /** Sets the cap of the project (null) or a team; its record is written by nobody. */
+  /** Sets the cap of the project (null) or a team; its record is not written. */
   cap(teamId: string | null, version: number, capCents: number | null): Promise<Of<"replaced">> {
     return this.ask(
       "replaced",

@@ -25,7 +25,14 @@ import { dataConverter } from "../../../src/lib/payload-compression.ts";
 import { sideTaskQueue, SIDE_QUEUES } from "../../../src/messages/task-queues.ts";
 import { settlementWorkflowId } from "../../../src/messages/settlement.ts";
 import { eventsOf } from "./history.ts";
-import { MemoryProjections, MemoryRail, nobody, type RailScript, SETTLED, VOUCHED } from "./doubles.ts";
+import {
+  MemoryProjections,
+  MemoryRail,
+  silentPublishing,
+  type RailScript,
+  SETTLED,
+  VOUCHED,
+} from "./doubles.ts";
 
 /** The workflows on an engine, with the real activities over doubles of what lies behind them. */
 export interface Stage {
@@ -169,7 +176,7 @@ function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptio
     rails: { card: rail, wallet: rail },
     projections,
     workflows: noting(workflowIds, actors),
-    publisher: nobody,
+    publisher: silentPublishing,
     ledgers: ledgersOver(actors),
     proofs: VOUCHED,
     clock: () => new Date(),

@@ -274,7 +274,7 @@ function Payment({ approval, left }: { readonly approval: Approval; readonly lef
   );
 }
 
-/** Links lead here from mails and chats: whoever follows one sees as whom, and can change that. */
+/** Links lead here from mails and chats: a visitor sees as whom they are signed in, and can change that. */
 function SignedInAs(): ReactElement {
   const { organization, user } = useMe();
   const { problem, signOut } = useSignOut();

@@ -9,7 +9,7 @@ import { hasPasskeys } from "../passkeys.ts";
 import { useMe, useSignOut } from "../session.tsx";
 
 interface EnrolProps {
-  /** The organization lets nobody in without one. */
+  /** The organization lets no user in without one. */
   readonly isRequired?: boolean;
   readonly onDone?: () => void;
 }

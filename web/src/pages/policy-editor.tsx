@@ -95,7 +95,7 @@ function Form({ agentId, current, isReadOnly }: FormProps): ReactElement {
   const read = readPolicy(typed);
   const changes = read.ok ? changesOf(base, read.values) : {};
   const isChanged = !read.ok || Object.keys(changes).length > 0;
-  // What nobody is editing shows what is in force now.
+  // What is not being edited shows what is in force now.
   if (!isChanged && theirs === null && base.version < current.version) {
     setBase(current);
     setTyped(typedPolicy(current));
@@ -185,7 +185,7 @@ interface ConflictProps {
 const valueText = (kind: "amount" | "count", value: number | null, none: string | null): string =>
   value === null ? (none ?? "None") : kind === "amount" ? money(value) : number(value);
 
-/** Somebody else has changed the policy since it was read here: a person says which of the two counts. */
+/** Another user has changed the policy since it was read here: a person says which of the two counts. */
 function Conflict({ base, isBusy, mine, onMine, onTheirs, theirs }: ConflictProps): ReactElement {
   const shown = POLICY_FIELDS.filter(({ name }) => base[name] !== theirs[name] || base[name] !== mine[name]);
   return (

@@ -119,7 +119,7 @@ const messageOf = (refused: Refused): string =>
     ? "This link is not complete or not valid any more: it was used or withdrawn, or is too old."
     : sentenceOf(refused, FIELDS);
 
-/** Whoever has just signed in may enrol the first factor without another one. */
+/** A user who has just signed in may enrol the first factor without another one. */
 export function FirstFactor({ onDone }: { readonly onDone: () => void }): ReactElement | null {
   const { data: me } = useSession();
   if (me === undefined || me === null) return null;

@@ -113,7 +113,7 @@ const AGENTS = 200;
 const TYPED_MS = 250;
 
 /**
- * Names of a team's agents. The list has them in the budget's own order, so it is read as far as somebody looks; whom somebody looks
+ * Names of a team's agents. The list has them in the budget's own order, so it is read as far as the user scrolls; whom a user looks
  * for by name, the service finds.
  */
 function useChildNames(teamId: string): ChildNames {

@@ -20,13 +20,13 @@ const useContext = (approval: Approval, isSeen = true) =>
 /** Whether what stands above a decision's buttons is there, or can't be read: from then on nothing moves them. */
 export function useIsContextSettled(approval: Approval): boolean {
   const { failureCount, isPending } = useContext(approval);
-  // Where it is refused for now, nobody waits with a decision for it.
+  // Where it is refused for now, no decision waits for it.
   return !isPending || failureCount > 0;
 }
 
 interface BarsProps {
   readonly approval: Approval;
-  /** Nothing is read for what nobody looks at. */
+  /** Nothing is read for what is not on screen. */
   readonly isSeen?: boolean;
 }
 

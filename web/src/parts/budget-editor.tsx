@@ -65,7 +65,7 @@ export function BudgetEditor(props: EditorProps): ReactElement {
   const [errors, setErrors] = useState<Typed>({});
   const start = typedBudget(base);
   const isChanged = Object.keys(typed).some((key) => typed[key] !== start[key]);
-  // What nobody is editing shows what is in force now.
+  // What is not being edited shows what is in force now.
   if (!isChanged && base.version < budget.version) {
     setBase(budget);
     setTyped(typedBudget(budget));

@@ -33,7 +33,7 @@ const rebased = (now: readonly Draft[], sent: readonly Draft[], saved: readonly 
     const at = sent.findIndex(({ key }) => key === draft.key);
     const as = saved[at];
     if (as === undefined) return draft;
-    // Its key stays, since whoever types in it would lose the place.
+    // Its key stays, since a user who types in it would lose the cursor.
     return sent[at] === draft ? { ...as, key: draft.key } : { ...draft, id: as.id };
   });
 
@@ -53,7 +53,7 @@ export function RulesEditor(props: EditorProps): ReactElement {
     setDrafts(draftsOf(rules.rules));
     setRound((now) => now + 1);
   };
-  // What nobody is editing shows what is in force now.
+  // What is not being edited shows what is in force now.
   if (!isChanged && base.version < current.version) begin(current);
   const change = (draft: Draft): void =>
     setDrafts((now) => now.map((each) => (each.key === draft.key ? draft : each)));

@@ -6,13 +6,13 @@ import { NonceCursor } from "./nonce-cursor.ts";
 import { type ChainOutbox, isTransaction, type RecordedTransaction } from "./outbox.ts";
 import type { Signing } from "./recorded.ts";
 import type { ChainWatchers } from "./repairs.ts";
-import { type ChainRpc, ChainUnreachable, type NonceUser } from "./rpc.ts";
+import { type ChainRpc, ChainUnreachable, type MinedTransaction } from "./rpc.ts";
 
 /**
  * The outcome of a transaction: `open`, its nonce is not used in a final block; `unexplained`, it is, and the chain does not say
  * by what; `overtaken`, more was signed under it since it was read, so that nothing is proven.
  */
-type Trace = "lost" | "own" | "open" | "unexplained" | "overtaken";
+type Trace = "replaced" | "own" | "open" | "unexplained" | "overtaken";
 
 /** Transactions that are checked in one step at the most. */
 const SEARCHED_MAX = 200;
@@ -21,33 +21,33 @@ const UNEXPLAINED_MAX = 200;
 /** Of so many nonces it is remembered that the operator was reported of them. */
 const REPORTED_MAX = 10_000;
 
-export interface TakenNoncesDependencies extends ChainWatchers {
+export interface ForeignNoncesDependencies extends ChainWatchers {
   readonly db: Db;
   readonly rpc: ChainRpc;
   readonly outbox: ChainOutbox;
   readonly from: Address;
   readonly chainCaip2: string;
   readonly clock: Clock;
-  /** Told of each that is found lost, by whoever has looked; may be reported twice of one. */
-  readonly onLost: (transaction: RecordedTransaction) => Promise<void>;
+  /** Called with each transaction that is found replaced; perhaps twice with the same one. */
+  readonly onReplaced: (transaction: RecordedTransaction) => Promise<void>;
 }
 
 /**
  * Finds recorded transactions that can never be mined, since another one of the same key has their nonce: an operator's
- * cancelling one, or that of a second deployment. Lost is only what is proven by that other transaction itself, in a block
+ * cancelling one, or that of a second deployment. Only that other transaction itself proves a replacement, in a block
  * with all its confirmations. That there is no receipt proves nothing: nodes forget them.
  */
-export class TakenNonces {
-  readonly #dependencies: TakenNoncesDependencies;
+export class ForeignNonces {
+  readonly #dependencies: ForeignNoncesDependencies;
   readonly #cursor: NonceCursor;
-  /** Purposes by nonces that are used in final blocks, and nobody could say by what. Asked for again at each look. */
+  /** Purposes by nonces that are used in final blocks, of which the chain did not say by what. Asked for again at each look. */
   readonly #unexplained = new Map<number, string>();
   /** The lowest nonce that this process has recorded anything under since its last whole look. */
   #lowest = Infinity;
   /** Of which nonces the operator was reported that. */
   readonly #reported = new LRUCache<number, true>({ max: REPORTED_MAX });
 
-  constructor(dependencies: TakenNoncesDependencies) {
+  constructor(dependencies: ForeignNoncesDependencies) {
     this.#dependencies = dependencies;
     const { chainCaip2, db, from } = dependencies;
     this.#cursor = new NonceCursor(db, `${chainCaip2}/${from}/nonces`);
@@ -57,14 +57,14 @@ export class TakenNonces {
    * Whether it is proven that none of a transaction's signings can ever be mined; true for good, once it was recorded. False
    * where the chain does not say.
    */
-  async isLost(transaction: RecordedTransaction): Promise<boolean> {
-    return transaction.lost !== null || (await this.#traceIfExplained(transaction)) === "lost";
+  async isReplaced(transaction: RecordedTransaction): Promise<boolean> {
+    return transaction.replacedBy !== null || (await this.#traceIfExplained(transaction)) === "replaced";
   }
 
   /** Which signing of a transaction is in a final block; null: none, as far as the chain can say. */
-  async minedAs(transaction: RecordedTransaction): Promise<NonceUser | null> {
-    const taker = await this.#takerOf(transaction.nonce);
-    return taker !== null && taker !== "not final" && isOneOf(transaction.signings, taker) ? taker : null;
+  async minedAs(transaction: RecordedTransaction): Promise<MinedTransaction | null> {
+    const mined = await this.#minedUnder(transaction.nonce);
+    return mined !== null && mined !== "not final" && isOneOf(transaction.signings, mined) ? mined : null;
   }
 
   /** Checks what became final since the last call. Throws where the chain or the database does not answer. */
@@ -96,8 +96,8 @@ export class TakenNonces {
     for (const [at, transaction] of used.entries()) {
       this.#unexplained.delete(transaction.nonce);
       if (areMined[at] === true) continue;
-      const found = transaction.lost === null ? await this.#traceIfExplained(transaction) : "lost";
-      if (found === "lost") await this.#dependencies.onLost(transaction);
+      const found = transaction.replacedBy === null ? await this.#traceIfExplained(transaction) : "replaced";
+      if (found === "replaced") await this.#dependencies.onReplaced(transaction);
       if (found === "unexplained" || found === "overtaken")
         this.#unexplained.set(transaction.nonce, transaction.purpose);
     }
@@ -130,29 +130,29 @@ export class TakenNonces {
   async #trace(transaction: RecordedTransaction): Promise<Trace> {
     const { clock, onRepair, onWarning, outbox } = this.#dependencies;
     const { nonce, purpose, signings } = transaction;
-    const taker = await this.#takerOf(nonce);
-    if (taker === "not final") return "open";
-    if (taker === null) return "unexplained";
-    if (isOneOf(signings, taker)) return "own";
-    const blockNumber = Number(taker.blockNumber);
-    const loss = await outbox.markLost(transaction, { by: taker.hash, blockNumber, at: clock() });
-    if (loss === "not proven") return "overtaken";
-    const details = { nonce, purpose, by: taker.hash, blockNumber };
-    if (loss === "known before") return "lost";
-    onRepair("nonce_taken", 1);
+    const mined = await this.#minedUnder(nonce);
+    if (mined === "not final") return "open";
+    if (mined === null) return "unexplained";
+    if (isOneOf(signings, mined)) return "own";
+    const blockNumber = Number(mined.blockNumber);
+    const marked = await outbox.markReplaced(transaction, { hash: mined.hash, blockNumber, at: clock() });
+    if (marked === "not proven") return "overtaken";
+    const details = { nonce, purpose, by: mined.hash, blockNumber };
+    if (marked === "known before") return "replaced";
+    onRepair("foreign_nonce", 1);
     onWarning("a nonce of the service's key was used by another transaction", details);
-    return "lost";
+    return "replaced";
   }
 
   /** The transaction that has a nonce in a final block; null: the chain does not say which. */
-  async #takerOf(nonce: number): Promise<NonceUser | "not final" | null> {
+  async #minedUnder(nonce: number): Promise<MinedTransaction | "not final" | null> {
     const { from, rpc } = this.#dependencies;
     const confirmed = await rpc.confirmed(from);
     if (confirmed.nonce <= nonce) return "not final";
     const through = confirmed.through ?? (await rpc.head()).blockNumber;
     const isUsedAt = async (block: bigint): Promise<boolean> => (await rpc.nonceAt(from, block)) > nonce;
     if (!(await isUsedAt(through))) return "not final";
-    return rpc.takerIn(await firstBlock(isUsedAt, through), from, nonce);
+    return rpc.minedIn(await firstBlock(isUsedAt, through), from, nonce);
   }
 }
 
@@ -174,5 +174,5 @@ async function firstBlock(holds: (block: bigint) => Promise<boolean>, known: big
   return high;
 }
 
-const isOneOf = (signings: readonly Signing[], { hash }: NonceUser): boolean =>
+const isOneOf = (signings: readonly Signing[], { hash }: MinedTransaction): boolean =>
   signings.some((signing) => signing.hash === hash);

@@ -1,8 +1,8 @@
 import type { Collections } from "../store/collections.ts";
 import { definedFields } from "../store/lists.ts";
 
-/** Containers that a list is narrowed to: by its caller's filters, or by the binding of a key. */
-export interface NarrowedTo {
+/** Containers that a list is limited to: by its caller's filters, or by the binding of a key. */
+export interface ContainerFilter {
   readonly projectId?: string | undefined;
   readonly teamId?: string | undefined;
   readonly agentId?: string | undefined;
@@ -11,9 +11,9 @@ export interface NarrowedTo {
 type Records = Pick<Collections, "agents" | "projects" | "teams">;
 
 /** All containers of a record, itself included. */
-type Chain = NarrowedTo & { readonly organizationId: string };
+type Chain = ContainerFilter & { readonly organizationId: string };
 
-/** The narrowest first. The record of each names all its containers, and none is ever moved. */
+/** The most specific first. The record of each names all its containers, and none is ever moved. */
 const LEVELS = ["agentId", "teamId", "projectId"] as const;
 
 const SCOPE_FIELDS = { projection: { organizationId: 1, projectId: 1, teamId: 1 } } as const;
@@ -43,17 +43,17 @@ const CHAIN_OF: Readonly<
 };
 
 /**
- * The narrowest of the containers that a list of an organization is narrowed to, by the field in which records name it: what it
+ * The most specific of the containers that a list of an organization is limited to, by the field in which records name it: what it
  * contains is in all the others, too, so that one field is enough. Null where they are not nested in one another, or one of them
  * is not the organization's: then no record is in all of them.
  */
-export async function narrowest(
+export async function mostSpecificScope(
   records: Records,
   organizationId: string,
-  filter: NarrowedTo,
-  binding: NarrowedTo,
+  filter: ContainerFilter,
+  binding: ContainerFilter,
 ): Promise<Readonly<Record<string, string>> | null> {
-  const named: NarrowedTo = { ...binding, ...definedFields(filter) };
+  const named: ContainerFilter = { ...binding, ...definedFields(filter) };
   const isOutside = LEVELS.some((level) => binding[level] !== undefined && named[level] !== binding[level]);
   if (isOutside) return null;
   const level = LEVELS.find((each) => named[each] !== undefined);
