@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { ChainRepair } from "../chain/repairs.ts";
 import type { MailOutcome } from "../mail/invite-mail.ts";
 import type { OperationId } from "../contract/registry.ts";
@@ -6,6 +6,7 @@ import { HELD_REVISION, type Payment, type Rail } from "../domain/ledger/payment
 import type { ErrorCode } from "../domain/errors.ts";
 import type { LimitName } from "../limits/limits.ts";
 import type { Surface } from "../limits/plans.ts";
+import { processMetrics } from "./process-metrics.ts";
 
 /** What a payment waits for, one after the other, before its caller is answered. */
 export type PaymentPhase = "lookup" | "decision" | "rail" | "record";
@@ -104,7 +105,7 @@ export class Metrics {
   readonly #queues = new Map<QueueName, () => number>();
 
   constructor() {
-    collectDefaultMetrics({ register: this.registry });
+    for (const metric of processMetrics()) this.registry.registerMetric(metric);
     const queues = this.#queues;
     const lengths = new Gauge({
       name: `${PREFIX}queue_length`,

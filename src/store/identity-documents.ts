@@ -249,8 +249,22 @@ const EXPIRED_CHALLENGE_RETENTION_SECONDS = 600;
 /** What a request for an invite was answered is kept for a day. */
 const ANSWER_RETENTION_SECONDS = 86_400;
 
-/** Creates the indexes that the rules of this folder rest on. Idempotent. */
+/** Those whose indexes are there, or are being created. */
+const indexed = new WeakMap<Db, Promise<void>>();
+
+/** Creates the indexes that the rules of accounts rest on, once for each connection. Idempotent. */
 export async function ensureAuthIndexes(db: Db): Promise<void> {
+  const creating = indexed.get(db) ?? createAuthIndexes(db);
+  indexed.set(db, creating);
+  try {
+    await creating;
+  } catch (error) {
+    indexed.delete(db);
+    throw error;
+  }
+}
+
+async function createAuthIndexes(db: Db): Promise<void> {
   const collections = authCollections(db);
   const { organizations, users, sessions, factors, passkeys, passkeyChallenges, invites } = collections;
   await Promise.all([

@@ -5,6 +5,7 @@ import { repeatsSoFar } from "./api.ts";
 import { closeAll } from "./at-end.ts";
 import { sharedChromiumMs } from "./chromium.ts";
 import { type FileResult, type LaneOrder, laneOrder } from "./lane-messages.ts";
+import { dropFinishedDatabases } from "./finished-databases.ts";
 import { mapped } from "./mapped-stack.ts";
 import { processorTime } from "./processor-time.ts";
 import { installTestRuntime } from "./runtime.ts";
@@ -71,6 +72,10 @@ async function run(file: string, grep: string | null): Promise<FileResult> {
       message: mapped(error instanceof Error ? (error.stack ?? "") : String(error)),
     });
   }
+  mocha.dispose();
+  await dropFinishedDatabases().catch((error: unknown) => {
+    process.stderr.write(`the databases of ${file} were not dropped: ${String(error)}\n`);
+  });
   for (const title of longTitles(mocha.suite)) {
     stats.failed += 1;
     failures.push({ title, message: `a title has at most ${String(TITLE_CHARACTERS_MAX)} characters` });

@@ -25,7 +25,7 @@ const LOGGED_CHARACTERS_MAX = 1_500;
 const FAILURE_CHARACTERS_MAX = 1_000;
 const SLOWEST_FILES = 10;
 /** More than the cores, since many tests wait most of their time; fewer than what makes them late for each other. */
-const LANES = Number(process.env["TEST_LANES"] ?? 3);
+const LANES = Number(process.env["TEST_LANES"] ?? 4);
 const QUIET_LANES = 2;
 
 const began = performance.now();

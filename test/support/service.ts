@@ -14,6 +14,7 @@ import type { Backends } from "../../server/service.ts";
 import { LEDGER_SETTINGS } from "../../src/messages/ledger.ts";
 import { Api } from "./api.ts";
 import { atEnd } from "./at-end.ts";
+import { dropAfterFile } from "./finished-databases.ts";
 
 /** A whole service in this process, on the run's real engines, with a database and a task queue of its own. */
 export interface TestService {
@@ -82,7 +83,14 @@ function required(name: string): string {
 export const testLogger = (name: string): Logger =>
   createLogger({ level: "trace", file: join(required("TEST_LOG_DIR"), `${name}.log`) });
 
+/** A service of the file's own, whose database goes with the file. */
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
+  const service = await start(options);
+  dropAfterFile(service.env["MONGODB_URI"] ?? "");
+  return service;
+}
+
+async function start(options: TestServiceOptions): Promise<TestService> {
   const id = `test_${randomBytes(8).toString("hex")}`;
   const uri = new URL(required("TEST_MONGODB_URI"));
   uri.pathname = `/${id}`;
@@ -168,6 +176,6 @@ async function newOrganization(
 let shared: Promise<TestService> | null = null;
 
 /** The service that tests share which change nothing of it but their own organizations. */
-export const sharedService = (): Promise<TestService> => (shared ??= startTestService());
+export const sharedService = (): Promise<TestService> => (shared ??= start({}));
 
 atEnd(async () => (await shared)?.stop());

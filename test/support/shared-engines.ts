@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { dropAfterFile } from "./finished-databases.ts";
 
 export function requiredSetting(name: string): string {
   const value = process.env[name];
@@ -11,6 +12,7 @@ export function sharedEngines() {
   const id = `test_${randomBytes(8).toString("hex")}`;
   const uri = new URL(requiredSetting("TEST_MONGODB_URI"));
   uri.pathname = `/${id}`;
+  dropAfterFile(uri.toString());
   return {
     MONGODB_URI: uri.toString(),
     TEMPORAL_ADDRESS: requiredSetting("TEST_TEMPORAL_ADDRESS"),
