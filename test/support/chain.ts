@@ -178,13 +178,14 @@ export async function fundedAgent(world: World, cents: number, fields: Fields = 
   return agent;
 }
 
-/** A payment once it is neither held nor on its way. */
+/** A payment once it is neither held nor on its way, by both its records: they are written beside each other. */
 export const finalPayment = (world: World, agent: TestAgent, id: string, ms?: number): Promise<Paid> =>
   until(
     `${id} is final`,
     async () => {
       const paid = await world.api.ok("getPayment", 200, { token: agent.key, id });
-      return paid.transaction.status === "pending" ? null : paid;
+      const isOpen = paid.transaction.status === "pending" || paid.approval?.resolution === "executing";
+      return isOpen ? null : paid;
     },
     ms,
   );
