@@ -3,7 +3,7 @@ import { AuditOutbox } from "../src/audit/outbox.ts";
 import { Refusals } from "../src/audit/refusals.ts";
 import { AuditSweeping } from "../src/audit/sweeping.ts";
 import { AuditTrail } from "../src/audit/trail.ts";
-import type { Backends, ServiceOptions } from "./service.ts";
+import type { Backends, ServiceOptions } from "./service-options.ts";
 
 /** The audit log as requests write to it, with what sweeps up what they left. */
 export async function openAuditTrail(options: ServiceOptions, { auditLog, transaction }: Backends) {

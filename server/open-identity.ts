@@ -10,7 +10,7 @@ import type { KeyedMutex } from "../src/lib/keyed-mutex.ts";
 import { withTimeout } from "../src/lib/with-timeout.ts";
 import { hashApiKey } from "../src/secrets/api-key-hash.ts";
 import { authCollections } from "../src/store/identity-documents.ts";
-import type { Backends, ServiceOptions } from "./service.ts";
+import type { Backends, ServiceOptions } from "./service-options.ts";
 
 /** Who calls: people with sessions, organizations' keys and agents' keys, and when each was last used. */
 export async function openIdentity(

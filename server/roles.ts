@@ -24,7 +24,7 @@ import { loadMasterKey } from "../src/secrets/load-master-key.ts";
 import { Sealer } from "../src/secrets/sealer.ts";
 import type { MasterKey } from "../src/secrets/master-key.ts";
 import { verifyMasterKey } from "../src/secrets/verify-master-key.ts";
-import type { Backends } from "./service.ts";
+import type { Backends } from "./service-options.ts";
 import type { WorkerOptions } from "./worker.ts";
 
 /** What a process is to be: both, or one of them beside others of its kind. */

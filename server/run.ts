@@ -10,7 +10,7 @@ import type { EnginesInUse } from "./engines.ts";
 import { type HttpServer, listen } from "./http/server.ts";
 import { createLogger, endLog, type Logger } from "../src/lib/logger.ts";
 import type { Roles, RunningRoles } from "./roles.ts";
-import type { Backends } from "./service.ts";
+import type { Backends } from "./service-options.ts";
 import { heedSignals, type Stopping } from "./stopping.ts";
 
 const ROLES: Readonly<Record<string, Roles>> = {

@@ -1,20 +1,11 @@
 import { randomBytes } from "node:crypto";
-import type { DeliveryKeys } from "../src/agents/key-deliveries/delivery-keys.ts";
-import type { AuditLog } from "../src/audit/chain/appender.ts";
-import type { Ledgers } from "../src/actors/ledgers.ts";
-import type { TemporalActors } from "../src/actors/temporal.ts";
-import type { Mailing } from "../src/identity/context.ts";
 import { DeviceTokens } from "../src/identity/device-token.ts";
-import type { RelyingParty } from "../src/identity/relying-party.ts";
 import { ContainerBudgets } from "../src/containers/container-budgets.ts";
-import { type Collections, collectionsOf } from "../src/store/collections.ts";
-import type { TrustedProxies } from "./config.ts";
-import type { Connections } from "../src/store/connections.ts";
+import { collectionsOf } from "../src/store/collections.ts";
 import { eventDataOf } from "../src/changes/records.ts";
 import { Streams } from "../src/changes/streams.ts";
 import { Containers } from "../src/containers/containers.ts";
 import { Logos } from "../src/containers/logos.ts";
-import type { Core } from "./core.ts";
 import { Creates } from "../src/agents/creates/creates.ts";
 import { DailyCreates } from "../src/agents/creates/daily-creates.ts";
 import { createHandlers } from "./handlers/index.ts";
@@ -22,12 +13,9 @@ import { Admission } from "./http/admission.ts";
 import { BrowserSessions } from "./http/browser-sessions.ts";
 import { createApp } from "./http/app.ts";
 import { Callers } from "./http/callers.ts";
-import type { HttpServer } from "./http/server.ts";
 import { KeyDeliveries } from "../src/agents/key-deliveries/key-deliveries.ts";
-import type { Counts } from "../src/limits/counts.ts";
 import { Limits } from "../src/limits/limits.ts";
 import { Lists } from "../src/store/lists.ts";
-import type { Logger } from "../src/lib/logger.ts";
 import { registerOpenWork } from "../src/metrics/open-work.ts";
 import { CurrentProtocol } from "./mcp/current-protocol.ts";
 import { PaymentChanges } from "../src/payments/payment-changes.ts";
@@ -37,46 +25,10 @@ import { Pipeline } from "./pipeline/pipeline.ts";
 import { missingParts } from "./readiness.ts";
 import { onceASecond } from "../src/lib/once-a-second.ts";
 import { Sealer } from "../src/secrets/sealer.ts";
-import type { MasterKey } from "../src/secrets/master-key.ts";
-import { type Transaction, transactionsOf } from "../src/store/transactions.ts";
+import { transactionsOf } from "../src/store/transactions.ts";
 import { WebhookEndpoints } from "../src/webhooks/endpoints.ts";
 import { KeyedMutex } from "../src/lib/keyed-mutex.ts";
-
-export interface ServiceOptions {
-  readonly http: HttpServer;
-  readonly connections: Connections;
-  readonly core: Core;
-  readonly masterKey: MasterKey;
-  readonly baseUrl: string;
-  readonly mcpUrl: string;
-  /** Whom passkeys are made for. */
-  readonly relyingParty: RelyingParty;
-  readonly approvalWindowSeconds: number;
-  readonly keyDeliveryWindowSeconds: number;
-  readonly trustedProxies: TrustedProxies;
-  /** Names that requests to MCP, to the pages and with cookies may be for, besides those in the service's URLs. */
-  readonly allowedHosts: readonly string[];
-  readonly counts: Counts;
-  readonly clock: () => Date;
-  readonly logger: Logger;
-  /** Whether `/metrics` is on this port; false where it has one of its own. */
-  readonly showsMetrics: boolean;
-  /** Stands between the handlers and what they use; crash tests hold them at a chosen point. */
-  readonly decorateBackends?: (backends: Backends) => Backends;
-}
-
-/** The dependencies of request handlers. */
-export interface Backends {
-  readonly actors: TemporalActors;
-  readonly ledgers: Ledgers;
-  readonly collections: Collections;
-  readonly deliveryKeys: DeliveryKeys;
-  readonly transaction: Transaction;
-  /** Where entries of requests are appended; crash tests break it between a write and its entry. */
-  readonly auditLog: AuditLog;
-  /** Begins an invite's mail; null: there is no mail. */
-  readonly mailInvite: Mailing["begin"] | null;
-}
+import type { ServiceOptions } from "./service-options.ts";
 
 export interface RunningService {
   /** Requests finish; confirmations are sent to the actors. */

@@ -341,6 +341,18 @@ describe("metrics", () => {
     await until("nothing waits", async () => ((await read("queue_length")) === 0 ? true : null));
   });
 
+  it("hold Node's own once a process, since what collects them never ends", () => {
+    const [first, second] = [new Metrics(), new Metrics()];
+    const own = first.registry.getMetricsAsArray().filter(({ name }) => name.startsWith("nodejs_"));
+    expect(own.map(({ name }) => name)).to.include.members([
+      "nodejs_gc_duration_seconds",
+      "nodejs_eventloop_lag_seconds",
+    ]);
+    for (const { name } of own) {
+      expect(second.registry.getSingleMetric(name), name).to.equal(first.registry.getSingleMetric(name));
+    }
+  });
+
   it("where MongoDB does not answer, its gauges are left out and everything else is told", async () => {
     const metrics = new Metrics();
     const nowhere = new MongoClient("mongodb://127.0.0.1:1/none", { serverSelectionTimeoutMS: 3_000 });

@@ -10,7 +10,7 @@ import { listen } from "../../server/http/server.ts";
 import type { Counts } from "../../src/limits/counts.ts";
 import { createLogger, type Logger } from "../../src/lib/logger.ts";
 import { startRoles } from "../../server/roles.ts";
-import type { Backends } from "../../server/service.ts";
+import type { Backends } from "../../server/service-options.ts";
 import { LEDGER_SETTINGS } from "../../src/messages/ledger.ts";
 import { Api } from "./api.ts";
 import { atEnd } from "./at-end.ts";

@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { z } from "zod";
 import type { EffectDependencies } from "../../../src/payments/effects.ts";
 import type { RailPort } from "../../../src/payments/ports.ts";
-import type { Backends } from "../../../server/service.ts";
+import type { Backends } from "../../../server/service-options.ts";
 import type { Payment } from "../../../src/domain/ledger/payment.ts";
 import { armingOf, LIFE_POINTS_FOLDER, type LifePoint, lifeHeldLine } from "../support/life-points.ts";
 

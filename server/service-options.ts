@@ -1,0 +1,51 @@
+import type { DeliveryKeys } from "../src/agents/key-deliveries/delivery-keys.ts";
+import type { AuditLog } from "../src/audit/chain/appender.ts";
+import type { Ledgers } from "../src/actors/ledgers.ts";
+import type { TemporalActors } from "../src/actors/temporal.ts";
+import type { Mailing } from "../src/identity/context.ts";
+import type { RelyingParty } from "../src/identity/relying-party.ts";
+import type { Collections } from "../src/store/collections.ts";
+import type { TrustedProxies } from "./config.ts";
+import type { Connections } from "../src/store/connections.ts";
+import type { Core } from "./core.ts";
+import type { HttpServer } from "./http/server.ts";
+import type { Counts } from "../src/limits/counts.ts";
+import type { Logger } from "../src/lib/logger.ts";
+import type { MasterKey } from "../src/secrets/master-key.ts";
+import type { Transaction } from "../src/store/transactions.ts";
+
+export interface ServiceOptions {
+  readonly http: HttpServer;
+  readonly connections: Connections;
+  readonly core: Core;
+  readonly masterKey: MasterKey;
+  readonly baseUrl: string;
+  readonly mcpUrl: string;
+  /** Whom passkeys are made for. */
+  readonly relyingParty: RelyingParty;
+  readonly approvalWindowSeconds: number;
+  readonly keyDeliveryWindowSeconds: number;
+  readonly trustedProxies: TrustedProxies;
+  /** Names that requests to MCP, to the pages and with cookies may be for, besides those in the service's URLs. */
+  readonly allowedHosts: readonly string[];
+  readonly counts: Counts;
+  readonly clock: () => Date;
+  readonly logger: Logger;
+  /** Whether `/metrics` is on this port; false where it has one of its own. */
+  readonly showsMetrics: boolean;
+  /** Stands between the handlers and what they use; crash tests hold them at a chosen point. */
+  readonly decorateBackends?: (backends: Backends) => Backends;
+}
+
+/** The dependencies of request handlers. */
+export interface Backends {
+  readonly actors: TemporalActors;
+  readonly ledgers: Ledgers;
+  readonly collections: Collections;
+  readonly deliveryKeys: DeliveryKeys;
+  readonly transaction: Transaction;
+  /** Where entries of requests are appended; crash tests break it between a write and its entry. */
+  readonly auditLog: AuditLog;
+  /** Begins an invite's mail; null: there is no mail. */
+  readonly mailInvite: Mailing["begin"] | null;
+}
