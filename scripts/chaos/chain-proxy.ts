@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 /** What becomes of one request to the chain. */
 export type Mishap =
   | "pass"
-  /** The line breaks before the chain hears of it. */
+  /** The line breaks before the chain receives it. */
   | "cut-before"
   /** The chain does it, and the line breaks before it answers. */
   | "cut-after"

@@ -65,7 +65,7 @@ export class Processor {
     const { afterMs, fate } = fateOf(recipient);
     if (fate === "decline") {
       this.declines += 1;
-      return this.#told(transactionId, DECLINED);
+      return this.#answered(transactionId, DECLINED);
     }
     const changesAt = this.#timeline.now + afterMs;
     this.#entries.set(transactionId, { fate, amountCents, changesAt, isReversed: false });
@@ -82,15 +82,15 @@ export class Processor {
     const { amountCents, recipient, transactionId } = request;
     const known = this.query(transactionId);
     if (known !== null) return known;
-    if (fateOf(recipient).fate === "decline") return this.#told(transactionId, DECLINED);
+    if (fateOf(recipient).fate === "decline") return this.#answered(transactionId, DECLINED);
     this.#entries.set(transactionId, { fate: "withheld", amountCents, changesAt: 0, isReversed: false });
-    return this.#told(transactionId, WITHHELD);
+    return this.#answered(transactionId, WITHHELD);
   }
 
   /** What has become of a payment; null when it was never sent. */
   query(transactionId: string): RailOutcome | null {
     const entry = this.#entries.get(transactionId);
-    return entry === undefined ? null : this.#told(transactionId, this.#outcome(transactionId, entry));
+    return entry === undefined ? null : this.#answered(transactionId, this.#outcome(transactionId, entry));
   }
 
   /** Cents taken and kept, by transaction. */
@@ -126,7 +126,7 @@ export class Processor {
     }
   }
 
-  #told(transactionId: string, outcome: RailOutcome): RailOutcome {
+  #answered(transactionId: string, outcome: RailOutcome): RailOutcome {
     this.#observer.railAnswered(transactionId, outcome);
     return outcome;
   }
@@ -146,7 +146,7 @@ export class Records {
   readonly agents = new Map<string, RecordShown & { readonly teamId: string }>();
   readonly caps = new Map<string | null, Cap>();
   readonly rules = new Map<string | null, RecordedRules>();
-  /** How far the ledger had come, as far as any process was told. */
+  /** How far the ledger had come, as far as any process was answered. */
   ledgerRevision = 0;
   /** Payments whose approval's record is pending, as people see them, with their agents. */
   readonly pending = new Map<string, string>();

@@ -97,7 +97,7 @@ export class ServiceProcess {
       rails: this.#rails(),
       projections,
       workflows: this.#workflows(),
-      // Who is told of payments has no part in what becomes of them.
+      // Subscribers to payments have no part in what becomes of them.
       publisher: { publish: () => Promise.resolve(), flush: () => undefined },
       // Nothing is forged here.
       proofs: { isAccepted: () => true, isResolvedAsNamed: () => true, onForged: () => undefined },
@@ -254,7 +254,7 @@ export class ServiceProcess {
     observer.capsAnswered(answered);
   }
 
-  /** Rules live in the records, and the ledger hears of their version before any caller is answered. */
+  /** Rules live in the records, and the ledger receives their version before any caller is answered. */
   async putRules(teamId: string | null, checks: RecordedRules["checks"]): Promise<void> {
     const { observer, place, records } = this.#surroundings;
     const version = await this.#call(() => {
@@ -287,8 +287,8 @@ export class ServiceProcess {
 
   async #confirmed(profile: AgentProfile, payment: Payment, hints?: ExecutionHints): Promise<Payment> {
     const done = await this.#effects.execute(profile, payment, "server", hints);
-    const told = this.#effects.publish(profile, done.payment, "soon");
-    this.ledgers.confirmLater(profile, confirmationOf(profile.agentId, done), told);
+    const published = this.#effects.publish(profile, done.payment, "soon");
+    this.ledgers.confirmLater(profile, confirmationOf(profile.agentId, done), published);
     return done.payment;
   }
 

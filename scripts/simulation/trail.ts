@@ -11,57 +11,57 @@ export class Trail {
 
   constructor(observer: Observer) {
     const note = (...what: unknown[]): void => this.#note(...what);
-    const told =
+    const traced =
       <A extends unknown[]>(name: string, tell: (...args: A) => void, shown: (...args: A) => unknown[]) =>
       (...args: A): void => {
         note(name, ...shown(...args));
         tell(...args);
       };
     this.observer = {
-      agentCreated: told("created", (...args) => observer.agentCreated(...args), all),
-      agentAnswered: told(
+      agentCreated: traced("created", (...args) => observer.agentCreated(...args), all),
+      agentAnswered: traced(
         "agent",
         (answered) => observer.agentAnswered(answered),
         ({ agentId, command, reply }) => [agentId, command, "→", reply],
       ),
-      ledgerAnswered: told(
+      ledgerAnswered: traced(
         "ledger",
         (...args) => observer.ledgerAnswered(...args),
         (command, reply, { now }) => [new Date(now).toISOString(), command, "→", reply],
       ),
-      rolledOver: told(
+      rolledOver: traced(
         "continued as new",
         (...args) => observer.rolledOver(...args),
         (actor) => [actor],
       ),
       accountRecorded: (summary) => observer.accountRecorded(summary),
       agentRecorded: (summary) => observer.agentRecorded(summary),
-      paymentRecorded: told(
+      paymentRecorded: traced(
         "recorded",
         (payment) => observer.paymentRecorded(payment),
         ({ phase, request, revision, status }) => [request.transactionId, revision, status, phase],
       ),
-      begins: told(
+      begins: traced(
         "begins",
         (...args) => observer.begins(...args),
         (id) => [id],
       ),
-      captured: told("captured", (...args) => observer.captured(...args), all),
-      reversed: told("given back", (...args) => observer.reversed(...args), all),
+      captured: traced("captured", (...args) => observer.captured(...args), all),
+      reversed: traced("given back", (...args) => observer.reversed(...args), all),
       railAnswered: (...args) => observer.railAnswered(...args),
       clientAnswered: (...args) => observer.clientAnswered(...args),
-      pauseAnswered: told("pause answered", (...args) => observer.pauseAnswered(...args), all),
-      archiveAnswered: told(
+      pauseAnswered: traced("pause answered", (...args) => observer.pauseAnswered(...args), all),
+      archiveAnswered: traced(
         "archive answered",
         (...args) => observer.archiveAnswered(...args),
         (id) => [id],
       ),
-      keyAnswered: told("key answered", (...args) => observer.keyAnswered(...args), all),
-      capsAnswered: told("caps answered", (...args) => observer.capsAnswered(...args), all),
-      rulesAnswered: told("rules answered", (...args) => observer.rulesAnswered(...args), all),
-      checked: told("dry run", (...args) => observer.checked(...args), all),
+      keyAnswered: traced("key answered", (...args) => observer.keyAnswered(...args), all),
+      capsAnswered: traced("caps answered", (...args) => observer.capsAnswered(...args), all),
+      rulesAnswered: traced("rules answered", (...args) => observer.rulesAnswered(...args), all),
+      checked: traced("dry run", (...args) => observer.checked(...args), all),
       atRest: (books) => observer.atRest(books),
-      broke: told(
+      broke: traced(
         "broke",
         (...args) => observer.broke(...args),
         (what, error) => [what, String(error)],

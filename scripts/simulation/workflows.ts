@@ -11,7 +11,7 @@ type Activity = <T>(work: (activities: PaymentActivities) => Promise<T>) => Prom
 const TIMER_DELAY_MAX_MS = 120_000;
 
 interface ApprovalRun {
-  told: Payment | null;
+  notifiedOf: Payment | null;
   wake: () => void;
 }
 
@@ -39,7 +39,7 @@ export class DurableWorkflows implements PaymentWorkflows {
   notifyApproval(profile: AgentProfile, payment: Payment): Promise<void> {
     const run = this.#approvalOf(profile, payment);
     if (run !== null) {
-      run.told ??= payment;
+      run.notifiedOf ??= payment;
       run.wake();
     }
     return Promise.resolve();
@@ -58,7 +58,7 @@ export class DurableWorkflows implements PaymentWorkflows {
     if (approval === null) return null;
     const known = this.#approvals.get(approval.id);
     if (known !== undefined) return known;
-    const run: ApprovalRun = { told: null, wake: () => undefined };
+    const run: ApprovalRun = { notifiedOf: null, wake: () => undefined };
     this.#approvals.set(approval.id, run);
     void this.#approve(profile, payment.request.transactionId, approval.expiresAt, run);
     return run;
@@ -70,7 +70,7 @@ export class DurableWorkflows implements PaymentWorkflows {
     expiresAt: number,
     run: ApprovalRun,
   ): Promise<void> {
-    if (run.told === null) {
+    if (run.notifiedOf === null) {
       await new Promise<void>((resolve) => {
         run.wake = resolve;
         // A timer fires late where no worker is free in time.
@@ -78,11 +78,11 @@ export class DurableWorkflows implements PaymentWorkflows {
         this.#timeline.after(Math.max(1, expiresAt - this.#timeline.now) + lateMs, resolve, true);
       });
     }
-    let payment = run.told;
+    let payment = run.notifiedOf;
     if (payment === null) {
       this.expiries += 1;
       payment = await this.#activity((activities) => activities.expireApproval({ profile, transactionId }));
-      payment ??= run.told;
+      payment ??= run.notifiedOf;
     }
     if (payment?.phase !== "sending") return;
     const approved = payment;

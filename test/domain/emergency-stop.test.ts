@@ -61,7 +61,7 @@ describe("what the ledger says to who is about to send a payment", () => {
 const quietAfterMs = (account: TestAccount) =>
   account.as("account_status", account.do({ kind: "pause" })).quietAfterMs;
 
-describe("who pauses an agent is told how long others may still begin to send", () => {
+describe("a pause is answered how long others may still begin to send", () => {
   it("from the decision, and anew from each time that a lease was given; again, if asked again", () => {
     const account = new TestAccount();
     const payment = account.pay(100);

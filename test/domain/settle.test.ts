@@ -59,7 +59,7 @@ describe("what a rail's outcome makes of a payment", () => {
       expect(after).to.include(at(places, to));
       expect(after.deniedAt).to.equal(["failed", "reversed"].includes(to) ? LATER : null);
       expect(after.denial?.code ?? null).to.equal(to === "failed" ? "CARD_DECLINED" : null);
-      expect(settle(after, outcome, LATER + 1), "told twice is told once").to.equal(after);
+      expect(settle(after, outcome, LATER + 1), "confirmed twice is confirmed once").to.equal(after);
     });
   }
 
@@ -97,7 +97,7 @@ describe("a terminal status never changes, but approved to reversed", () => {
   }
 });
 
-describe("outcomes that are told late, twice or out of order", () => {
+describe("outcomes that are confirmed late, twice or out of order", () => {
   it("a settlement that comes after the reversal does not bring the money back", () => {
     const account = new TestAccount();
     const { request } = account.pay(100);

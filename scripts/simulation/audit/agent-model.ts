@@ -12,7 +12,7 @@ export class AgentModel {
   /** Of its record, and what the record of this revision shows. */
   revision = 0;
   record = "";
-  /** Keys of which clients were told that they are dead. */
+  /** Keys of which clients were answered that they are dead. */
   readonly deadKeys = new Set<string>();
   /** Whether who archived it was answered. */
   isArchiveAnswered = false;

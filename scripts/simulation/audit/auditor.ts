@@ -217,8 +217,8 @@ export class Auditor implements Observer {
   }
 
   /**
-   * Whether the rail has told a process of an end that the ledger has not received: that process died over it, and the ledger
-   * hears of it when the rail is asked the next time.
+   * Whether the rail has answered a process an end that the ledger has not received: that process died over it, and the ledger
+   * learns of it when the rail is asked the next time.
    */
   get isBehindItsRail(): boolean {
     for (const payment of this.#books.payments.values()) {

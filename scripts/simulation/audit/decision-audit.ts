@@ -27,7 +27,7 @@ export class DecisionAudit {
     }
     must(
       !this.#books.life(agentId).deadKeys.has(keyId),
-      "a key pays of which its owner was told that it is dead",
+      "a key pays of which its owner was answered that it is dead",
     );
     if (reply.kind === "records_check_required") {
       this.#books.count("look up");
@@ -70,9 +70,9 @@ export class DecisionAudit {
     expectDenial(decision.denial, verdict, what);
     const flags =
       verdict === null ? model.flags(amountCents, fingerprint, rules?.checks ?? [], now) : new Set<string>();
-    const told = decision.approval?.flaggedByRuleTypes ?? [];
-    mustEqual(inOrder(told), inOrder(flags), `what flags ${what}`);
-    mustEqual(new Set(told).size, told.length, "a type of rule that is named twice: types");
+    const flagged = decision.approval?.flaggedByRuleTypes ?? [];
+    mustEqual(inOrder(flagged), inOrder(flags), `what flags ${what}`);
+    mustEqual(new Set(flagged).size, flagged.length, "a type of rule that is named twice: types");
     const payment = newPayment(model, command, { verdict, needsPerson: flags.size > 0, now });
     if (decision.approval !== null)
       mustEqual(decision.approval.expiresAt, now + approvalWindowSeconds * 1_000, "the end of the window");

@@ -6,7 +6,7 @@ interface Change {
   readonly at: number;
 }
 
-/** What became of an agent itself, and what was told of it: each change once, under an id of its own, in its order. */
+/** What became of an agent itself, and what was published of it: each change once, under an id of its own, in its order. */
 export class EventModel {
   readonly #happened: Change[] = [];
   /** Which of the changes each event's id belongs to. */
@@ -17,7 +17,7 @@ export class EventModel {
     this.#happened.push({ type, at });
   }
 
-  /** What is still to be told happened, each once, and all that is not there any more is in the journal. */
+  /** What is still to be published happened, each once, and all that is not there any more is in the journal. */
   expectOutbox(outbox: readonly LifecycleEvent[], of: readonly LifecycleEventType[]): void {
     const happened = this.#happened.filter(({ type }) => of.includes(type));
     const first = happened.length - outbox.length;
@@ -28,13 +28,13 @@ export class EventModel {
       mustEqual(this.#ids.get(id) ?? place, place, "an event's id was given twice: its change");
       this.#ids.set(id, place);
     }
-    const told = [...this.#written.values()].filter(({ type }) => of.includes(type)).length;
-    must(first <= told, "an event left the outbox and is not in the journal");
+    const published = [...this.#written.values()].filter(({ type }) => of.includes(type)).length;
+    must(first <= published, "an event left the outbox and is not in the journal");
   }
 
   write(events: readonly LifecycleEvent[]): void {
     for (const event of events) {
-      mustEqual(event, this.#written.get(event.id) ?? event, "an event was told as two things");
+      mustEqual(event, this.#written.get(event.id) ?? event, "an event was published as two things");
       this.#written.set(event.id, event);
     }
   }

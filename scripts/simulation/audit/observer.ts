@@ -7,7 +7,7 @@ import type { LedgerCommand, LedgerReply } from "../../../src/domain/ledger/comm
 import type { AccountSummary, Cap, LedgerBounds } from "../../../src/domain/ledger/state.ts";
 import type { AccountView, AccountSnapshot, CapsView } from "../../../src/messages/ledger.ts";
 
-/** What can be seen of the service from outside: what its parts were told, what they answered, and the books of others. */
+/** What can be seen of the service from outside: what its parts were sent, what they answered, and the books of others. */
 export interface Observer {
   /** An agent's actor was started with its first key; its account was opened before. */
   agentCreated(profile: AgentProfile, firstKey: FirstKey): void;

@@ -87,7 +87,7 @@ export class PaymentAudit {
     model: AccountModel,
     payment: PaymentModel,
     command: Resolution,
-    told: Payment,
+    shown: Payment,
     now: number,
   ): void {
     const books = this.#books;
@@ -98,14 +98,14 @@ export class PaymentAudit {
     if (isLate || command.kind === "expire") return end("expired");
     if (command.kind !== "approve") return end("denied");
     const verdict = books.verdict(model, payment.amountCents, now, payment);
-    expectDenial(told.denial, verdict, `the approval of ${payment.id}`);
+    expectDenial(shown.denial, verdict, `the approval of ${payment.id}`);
     if (verdict !== null) {
       books.count(`approve: ${verdict.code}`);
       return end("failed");
     }
     // What is spent today counts today, also when it was put on hold yesterday.
     const day = model.dayOf(now);
-    mustEqual(told.day, day, `the day of ${payment.id}`);
+    mustEqual(shown.day, day, `the day of ${payment.id}`);
     if (day !== payment.day) model.counted(now);
     books.change(model, payment, { approvedAt: now, day }, now);
     model.leaseUntil = now + LEASE_MS;

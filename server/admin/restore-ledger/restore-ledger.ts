@@ -187,7 +187,7 @@ const entryOf = (
 });
 
 const NOT_KNOWN: readonly string[] = [
-  "Payments that were decided, and that whoever was to send them died before writing down. A rail that has one has no record of it: the comparison names it (card_ledger_differs, chain_differs). It counts under no limit, and its idempotency key pays again: stop its agent first.",
+  "Payments that were decided and whose process died before it recorded them. Where a rail has such a payment, the comparison names it (card_ledger_differs, chain_differs). It counts under no limit, and its idempotency key pays again: stop its agent first.",
   "Decisions of people that were not recorded: their requests got no response. Payments that were approved so are on hold again.",
   "A budget or policy whose change was not answered: some of its agents may have it already.",
   "Payments that were withdrawn by an emergency stop of an agent that was resumed since: they go on. Those of archived agents are withdrawn unless their rail has them.",

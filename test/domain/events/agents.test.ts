@@ -7,17 +7,17 @@ import { TestAgent } from "../support/agent.ts";
 describe("the events of an agent's life", () => {
   it("one for each change of its account, in order, and none for what was so already", () => {
     const account = new TestAccount();
-    const told = (): readonly string[] => account.state.outbox.map(({ type }) => type);
+    const published = (): readonly string[] => account.state.outbox.map(({ type }) => type);
     account.do({ kind: "resume" });
-    expect(told()).to.deep.equal([]);
+    expect(published()).to.deep.equal([]);
     for (const kind of ["pause", "pause", "resume", "resume", "pause"] as const) account.do({ kind });
-    expect(told()).to.deep.equal(["agent.paused", "agent.resumed", "agent.paused"]);
+    expect(published()).to.deep.equal(["agent.paused", "agent.resumed", "agent.paused"]);
     account.archive();
     for (const kind of ["pause", "resume"] as const) account.do({ kind });
-    expect(told(), "its agent tells of the archive").to.have.length(3);
+    expect(published(), "its agent publishes the archive").to.have.length(3);
   });
 
-  it("one for its archive, told by its actor, under an id that no other event has", () => {
+  it("one for its archive, published by its actor, under an id that no other event has", () => {
     const account = new TestAccount();
     for (const kind of ["pause", "resume"] as const) account.do({ kind });
     const agent = new TestAgent();

@@ -256,7 +256,7 @@ describe("the events of a payment, each at its time", () => {
     expect(ids).to.deep.equal(["evt_txn_2_approval.requested", "evt_txn_4_approval.requested"]);
   });
 
-  it("what is told at the end alone is what was told on the way: no revision loses an event", () => {
+  it("at the end alone as much is published as on the way: no revision loses an event", () => {
     for (const path of PATHS) {
       const points = walk(path);
       const onTheWay = new Set(points.flatMap(({ payment }) => paymentEvents(payment).map(({ id }) => id)));
@@ -276,7 +276,7 @@ describe("the events of a payment, each at its time", () => {
     }
   });
 
-  it("other events show the payment as it is told; a reversed one was approved when it settled", () => {
+  it("other events show the payment as it is then; a reversed one was approved when it settled", () => {
     for (const path of PATHS) {
       for (const { payment } of walk(path)) {
         const others = paymentEvents(payment).filter(({ type }) => type !== REQUESTED);
@@ -290,11 +290,11 @@ describe("the events of a payment, each at its time", () => {
     }
   });
 
-  const TOLD_AGAIN: readonly (readonly [
+  const PUBLISHED_AGAIN: readonly (readonly [
     what: string,
     begin: Path["begin"],
     steps: readonly Step[],
-    told: readonly (readonly string[])[],
+    published: readonly (readonly string[])[],
   ])[] = [
     [
       "held, approved, settled",
@@ -312,8 +312,8 @@ describe("the events of a payment, each at its time", () => {
     ["settled, then reversed", sent, [cleared, reversed], [[COMPLETED], [], [], []]],
     ["denied by a limit", (account) => account.pay(openPolicy.budgetCents + 1), [], [[DENIED], []]],
   ];
-  for (const [what, begin, steps, told] of TOLD_AGAIN) {
-    it(`told again, nothing is that fired before what is kept: ${what}`, () => {
+  for (const [what, begin, steps, published] of PUBLISHED_AGAIN) {
+    it(`nothing is published again that fired before what is kept: ${what}`, () => {
       const account = newAccount();
       const times = [account.now];
       let payment = begin(account);
@@ -327,7 +327,7 @@ describe("the events of a payment, each at its time", () => {
       const found = times.map((retainedSince) =>
         paymentEvents(payment, retainedSince).map(({ type }) => type),
       );
-      expect(found).to.deep.equal(told);
+      expect(found).to.deep.equal(published);
     });
   }
 
@@ -335,8 +335,8 @@ describe("the events of a payment, each at its time", () => {
     const account = newAccount();
     const { request } = held(account);
     const { payment } = account.resolve("deny", request.transactionId);
-    const told = paymentEvents(payment).find(({ type }) => type === DECIDED);
-    expect(told?.payment.approval).to.deep.include({ resolution: "denied", resolvedBy: human });
+    const published = paymentEvents(payment).find(({ type }) => type === DECIDED);
+    expect(published?.payment.approval).to.deep.include({ resolution: "denied", resolvedBy: human });
     const again = account.do(heldCommand("approve", request.transactionId));
     expect(again).to.deep.equal({ kind: "payment", changed: false, payment });
   });

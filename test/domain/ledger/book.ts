@@ -36,7 +36,7 @@ export interface AccountModel {
   policyVersion: number;
   status: AccountStatus;
   keyId: string | null;
-  /** What is told of it and not confirmed, with the revision of the account that brought it. */
+  /** What is published of it and not confirmed, with the revision of the account that brought it. */
   events: EventModel[];
 }
 
@@ -242,11 +242,11 @@ export class LedgerModel {
     mustAgree(isWithdrawn === true, booked?.isWithdrawn, `whether ${transactionId} is withdrawn`);
   }
 
-  /** What the agent's record shows under one revision is one thing, and each event is told once, until that is confirmed. */
+  /** What the agent's record shows under one revision is one thing, and each event is published once, until that is confirmed. */
   #auditRecord(account: Account, { agentId, events }: AccountModel): void {
     if (this.#audited.has(account)) return;
     this.#audited.add(account);
-    const { events: told, updatedAt: _at, ...shown } = summaryOf(account);
+    const { events: published, updatedAt: _at, ...shown } = summaryOf(account);
     const revision = `${agentId} ${account.revision}`;
     const before = this.#shown.get(revision);
     mustAgree(
@@ -255,11 +255,11 @@ export class LedgerModel {
       `what one revision of ${agentId} shows`,
     );
     this.#shown.set(revision, JSON.stringify(shown));
-    const said = told.map((event) => ({ type: event.type, revision: event.revision }));
-    mustAgree(said, events, `what is told of ${agentId}`);
-    for (const event of told) {
+    const said = published.map((event) => ({ type: event.type, revision: event.revision }));
+    mustAgree(said, events, `what is published of ${agentId}`);
+    for (const event of published) {
       const of = `${agentId} ${event.revision}`;
-      mustAgree(of, this.#eventIds.get(event.id) ?? of, `what is told under ${event.id}`);
+      mustAgree(of, this.#eventIds.get(event.id) ?? of, `what is published under ${event.id}`);
       this.#eventIds.set(event.id, of);
     }
   }

@@ -43,7 +43,7 @@ function confirm(account: TestAccount, transactionId: string): void {
 }
 
 describe("what a ledger sees to itself", () => {
-  it("nothing where all is done and told, for ever", () => {
+  it("nothing where all is done and published, for ever", () => {
     const account = quiet();
     expect(dueNow(account.ledger, settings, NOON + 365 * DAY)).to.deep.equal({ due: [], nextAt: Infinity });
     expect(accountDueAt(account.state, settings)).to.equal(Infinity);

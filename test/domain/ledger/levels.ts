@@ -26,7 +26,7 @@ export function projectCap(
     caps.set(teamId, { capCents: teamCapCents, version: before.version + 1 });
     changed.push(teamId);
   }
-  heardOfCaps(world, reply.caps, changed, isRecorded);
+  expectCapsReply(world, reply.caps, changed, isRecorded);
 }
 
 export function teamCap(
@@ -43,7 +43,7 @@ export function teamCap(
   if (stale) return mustEqual(reply, { kind: "version_conflict", version }, "a stale budget");
   must(reply.kind === "replaced" && reply.version === version + 1, "a budget was not replaced");
   world.model.caps.set(teamId, { capCents, version: version + 1 });
-  heardOfCaps(world, reply.caps, [teamId], isRecorded);
+  expectCapsReply(world, reply.caps, [teamId], isRecorded);
   for (const agent of members) {
     if (agent.status === "closed" || agent.policy.budgetCents === budgetCents) continue;
     agent.policy = { ...agent.policy, budgetCents };
@@ -51,7 +51,7 @@ export function teamCap(
   }
 }
 
-function heardOfCaps(
+function expectCapsReply(
   world: LedgerWorld,
   caps: readonly RecordedCap[],
   changed: readonly (string | null)[],

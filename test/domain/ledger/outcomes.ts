@@ -26,9 +26,13 @@ export function rail(world: LedgerWorld, { confirms, fate, isAny, pick }: Action
   const { agentId, request } = booked;
   const before = booked.payment;
   const outcome = { result: OUTCOMES[fate], at: world.now };
-  const told = { kind: "confirm", agentId, transactionId: request.transactionId, outcome } as const;
-  // What its effects are is known only once it is told: a revision beyond its own confirms what it becomes.
-  mustEqual(world.judge({ ...told, revision: confirms ? 99 : 0 }), { kind: "confirmed" }, "a confirmation");
+  const confirmation = { kind: "confirm", agentId, transactionId: request.transactionId, outcome } as const;
+  // What its effects are is known only once it is confirmed: a revision beyond its own confirms what it becomes.
+  mustEqual(
+    world.judge({ ...confirmation, revision: confirms ? 99 : 0 }),
+    { kind: "confirmed" },
+    "a confirmation",
+  );
   booked.payment = world.open(agentId, request.transactionId) ?? settle(before, outcome.result, outcome.at);
   world.note(`rail: ${booked.payment.status}`);
   const { transactionId } = request;

@@ -29,7 +29,7 @@ export function pay(world: LedgerWorld, action: ActionOf<"pay">): void {
   let reply = world.judge(payCommand(asked, 0));
   if (reply.kind === "records_check_required") reply = lookUp(world, asked, reply.closed);
   if (reply.kind === "decided") must(weight < BOUNDS.paidBelowBytes, "a payment beyond the ledger's weight");
-  heardOfPayment(world, asked, reply);
+  expectPaymentReply(world, asked, reply);
 }
 
 function payCommand(
@@ -99,9 +99,9 @@ function lookUp(world: LedgerWorld, asked: Asked, closed: number): LedgerReply {
   return world.judge(payCommand(asked, closed, like.length === 0 ? undefined : Math.max(...like)));
 }
 
-function heardOfPayment(world: LedgerWorld, asked: Asked, reply: LedgerReply): void {
+function expectPaymentReply(world: LedgerWorld, asked: Asked, reply: LedgerReply): void {
   const { agent, keyId, known, request } = asked;
-  if (known !== undefined) return heardOfReplay(world, known, asked, reply);
+  if (known !== undefined) return expectReplay(world, known, asked, reply);
   if (world.account(agent.agentId) === undefined || agent.status === "closed") {
     return mustEqual(reply, { kind: "no_account" }, "a payment without an account");
   }
@@ -110,7 +110,7 @@ function heardOfPayment(world: LedgerWorld, asked: Asked, reply: LedgerReply): v
     world.note("stale rules");
     return mustEqual(reply, { kind: "stale_rules" }, "a payment by old rules");
   }
-  if (reply.kind === "too_many_open") return heardFull(world, agent, reply.of);
+  if (reply.kind === "too_many_open") return expectFull(world, agent, reply.of);
   must(reply.kind === "decided", () => `a payment was answered ${JSON.stringify(reply)}`);
   decided(world, asked, reply);
 }
@@ -129,7 +129,7 @@ function areStale(
   return false;
 }
 
-function heardOfReplay(
+function expectReplay(
   world: LedgerWorld,
   known: PaymentModel,
   { agent, keyId, request }: Asked,
@@ -149,7 +149,7 @@ function heardOfReplay(
   mustEqual(JSON.stringify(reply), JSON.stringify(expected), "a replay");
 }
 
-function heardFull(world: LedgerWorld, { agentId }: AccountModel, of: "agent" | "project"): void {
+function expectFull(world: LedgerWorld, { agentId }: AccountModel, of: "agent" | "project"): void {
   const ofAgent = world.account(agentId)?.open.size ?? 0;
   const isHeavy = world.ledger.weightBytes >= BOUNDS.paidBelowBytes;
   const isFull = world.openPayments().length >= BOUNDS.openOfProject || isHeavy;

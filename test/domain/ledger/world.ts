@@ -62,7 +62,7 @@ export class LedgerWorld {
     return reply;
   }
 
-  /** What has changed is told to the ledger's owner, who writes the records. */
+  /** What has changed is sent to the ledger's owner, who writes the records. */
   tryToJudge(command: LedgerCommand): LedgerReply {
     const { ledger } = this;
     const before = new Map([...ledger.accounts].map(([id, { revision }]) => [id, revision]));

@@ -25,13 +25,13 @@ export class AgentModel {
   #touched = false;
   #provenAt: number | null = null;
   readonly #shown = new Map<number, string>();
-  #told: string[] = [];
+  #published: string[] = [];
   /** What the ledger has received of the agent. */
-  #heard: string;
+  #followedFields: string;
 
   constructor(origin: "machine" | "person", state: AgentState) {
     this.#lineage = origin === "machine" ? CREATOR : null;
-    this.#heard = toldOf(state);
+    this.#followedFields = followedFields(state);
   }
 
   note(what: string): void {
@@ -106,7 +106,7 @@ export class AgentModel {
     this.note(by.type === "user" ? "archived" : "archived by a machine");
     this.archivedAt = now;
     this.activeKey = null;
-    this.#told.push("agent.archived");
+    this.#published.push("agent.archived");
   }
 
   /** In the order that callers are promised; the first that fails answers. */
@@ -137,7 +137,7 @@ export class AgentModel {
   confirmed(revision: number, state: AgentState): void {
     this.recorded = Math.max(this.recorded, revision);
     mustEqual(state.confirmedRevision, this.recorded, "the revision that the record shows");
-    if (this.#told.length > 0 && this.recorded >= this.#archiveRevision) this.#told = [];
+    if (this.#published.length > 0 && this.recorded >= this.#archiveRevision) this.#published = [];
   }
 
   #archiveRevision = Infinity;
@@ -155,30 +155,33 @@ export class AgentModel {
     mustEqual(walletDetached, this.detached, "whether its wallet is detached");
     if (this.archivedAt === now && this.#archiveRevision === Infinity) this.#archiveRevision = revision;
     const types = outbox.map(({ type }) => type);
-    mustEqual(types, this.#told, "what is told of it");
+    mustEqual(types, this.#published, "what is published of it");
     this.#auditFollowers(state);
   }
 
-  /** A revision of the record shows one thing; and the ledger is told of every change of what it follows. */
+  /** A revision of the record shows one thing; and the ledger is sent every change of what it follows. */
   #auditFollowers(state: AgentState): void {
     const { events: _events, updatedAt: _at, revision, ...record } = summarize(state);
     const shown = JSON.stringify(record);
     mustEqual(shown, this.#shown.get(revision) ?? shown, "what one revision shows");
     this.#shown.set(revision, shown);
     const isBehind = state.followedRevision < state.ledgerRevision;
-    must(isBehind || toldOf(state) === this.#heard, "a change that the ledger does not hear of");
+    must(
+      isBehind || followedFields(state) === this.#followedFields,
+      "a change that the ledger does not receive",
+    );
   }
 
   /** The ledger has followed the agent as it was at this revision. */
-  heardBy(revision: number, state: AgentState): void {
+  followedBy(revision: number, state: AgentState): void {
     this.followed = Math.max(this.followed, revision);
     mustEqual(state.followedRevision, this.followed, "the revision that the ledger follows");
-    if (this.followed >= state.ledgerRevision) this.#heard = toldOf(state);
+    if (this.followed >= state.ledgerRevision) this.#followedFields = followedFields(state);
   }
 }
 
 /** What the ledger is to know of an agent. */
-function toldOf(state: AgentState): string {
+function followedFields(state: AgentState): string {
   const { revision: _revision, ...followed } = followedOf(state);
   return JSON.stringify(followed);
 }

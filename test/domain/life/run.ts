@@ -109,7 +109,7 @@ export class LifeRun {
     this.#model.minted(keyId, this.#handle({ kind: "mint_key", keyId }));
   }
 
-  /** Another lineage's same idempotency key is another create, which this agent never hears of. */
+  /** Another lineage's same idempotency key is another create, which this agent never sees. */
   #replay(own: boolean): void {
     if (this.#life.origin !== "machine" || !own) return;
     const isDelivered = this.#domain.isDeliverable(UNTIL, this.#now);
@@ -145,7 +145,7 @@ export class LifeRun {
   #followed(behind: number): void {
     const revision = Math.max(0, this.#state.revision - behind);
     this.#handle({ kind: "confirm_followed", revision });
-    this.#model.heardBy(revision, this.#state);
+    this.#model.followedBy(revision, this.#state);
   }
 
   #rollOver(): void {

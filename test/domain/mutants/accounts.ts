@@ -146,7 +146,7 @@ const stop: readonly LedgerMutant[] = [
     domain: () => judgingAs(["pause"], ({ keyId }) => (keyId === null ? { keyId: "some key" } : {})),
   },
   {
-    fault: "who pauses is not told how long others may still send",
+    fault: "a pause is not answered how long others may still send",
     complaint: "pause of",
     domain: () => judgingAs(["pause"], () => ({ leaseUntil: 0 })),
   },
@@ -167,8 +167,8 @@ const records: readonly LedgerMutant[] = [
     domain: () => judgingAs(["pause"], ({ status }) => (status === "paused" ? { status: "active" } : {})),
   },
   {
-    fault: "a pause is not told",
-    complaint: "what is told of",
+    fault: "a pause is not published",
+    complaint: "what is published of",
     domain: () =>
       after(({ command, is, ledger, was }) => {
         if (command.kind === "pause" && is !== undefined && was !== undefined)
@@ -176,8 +176,8 @@ const records: readonly LedgerMutant[] = [
       }),
   },
   {
-    fault: "a pause is told twice",
-    complaint: "what is told of",
+    fault: "a pause is published twice",
+    complaint: "what is published of",
     domain: () =>
       after(({ command, is, ledger, reply }) => {
         const last = is?.outbox.at(-1);
@@ -188,7 +188,7 @@ const records: readonly LedgerMutant[] = [
   },
   {
     fault: "events of an account have one id for each type",
-    complaint: "what is told under",
+    complaint: "what is published under",
     domain: () =>
       after(({ is, ledger }) => {
         if (is === undefined) return;
@@ -198,7 +198,7 @@ const records: readonly LedgerMutant[] = [
   },
   {
     fault: "any confirmation of its record empties the outbox",
-    complaint: "what is told of",
+    complaint: "what is published of",
     domain: () =>
       after(({ command, ledger }) => {
         if (command.kind !== "confirm_records") return;
@@ -210,7 +210,7 @@ const records: readonly LedgerMutant[] = [
   },
   {
     fault: "no confirmation of its record empties the outbox",
-    complaint: "what is told of",
+    complaint: "what is published of",
     domain: () =>
       judging((ledger, command, now) => {
         const outboxes = [...ledger.accounts.values()].map(
@@ -321,5 +321,5 @@ const bounds: readonly LedgerMutant[] = [
   },
 ];
 
-/** Faults in accounts: their end, their keys, the emergency stop, what is told of them, and how much there may be. */
+/** Faults in accounts: their end, their keys, the emergency stop, what is published of them, and how much there may be. */
 export const accountMutants: readonly LedgerMutant[] = [...closing, ...keys, ...stop, ...records, ...bounds];

@@ -231,7 +231,7 @@ const archive: readonly LifeMutant[] = [
     domain: () => deciding(["archive"], live),
   },
   {
-    fault: "another lineage is told that the agent is archived",
+    fault: "another lineage is sent that the agent is archived",
     complaint: "once more",
     domain: () =>
       handling((state, command, now) =>
@@ -254,13 +254,13 @@ const followers: readonly LifeMutant[] = [
     domain: () => deciding(["follow_status"], () => ({ statusRevision: -1 })),
   },
   {
-    fault: "the ledger does not hear of a revoked key",
-    complaint: "the ledger does not hear of",
+    fault: "the ledger does not receive a revoked key",
+    complaint: "the ledger does not receive",
     domain: () => after("revoke_key", (state, was) => void (state.ledgerRevision = was.ledgerRevision)),
   },
   {
-    fault: "the ledger does not hear of an archive",
-    complaint: "the ledger does not hear of",
+    fault: "the ledger does not receive an archive",
+    complaint: "the ledger does not receive",
     domain: () => after("archive", (state, was) => void (state.ledgerRevision = was.ledgerRevision)),
   },
   {
@@ -269,13 +269,13 @@ const followers: readonly LifeMutant[] = [
     domain: () => after("confirm_followed", (state) => void (state.followedRevision = state.revision)),
   },
   {
-    fault: "an archive is not told",
-    complaint: "what is told of it",
+    fault: "an archive is not published",
+    complaint: "what is published of it",
     domain: () => after("archive", (state, was) => void (state.outbox = was.outbox)),
   },
   {
-    fault: "an archive is told twice",
-    complaint: "what is told of it",
+    fault: "an archive is published twice",
+    complaint: "what is published of it",
     domain: () =>
       after("archive", (state, was) => {
         if (state.outbox.length > was.outbox.length) state.outbox = [...state.outbox, ...state.outbox];
@@ -283,12 +283,12 @@ const followers: readonly LifeMutant[] = [
   },
   {
     fault: "any confirmation of the record empties the outbox",
-    complaint: "what is told of it",
+    complaint: "what is published of it",
     domain: () => after("confirm_record", (state) => void (state.outbox = [])),
   },
   {
     fault: "no confirmation empties the outbox",
-    complaint: "what is told of it",
+    complaint: "what is published of it",
     domain: () => after("confirm_record", (state, was) => void (state.outbox = was.outbox)),
   },
   {
@@ -311,7 +311,7 @@ const followers: readonly LifeMutant[] = [
     domain: () => rollingOver((state) => withBundled(state, { provenAt: null })),
   },
   {
-    fault: "a roll-over forgets what is not told yet",
+    fault: "a roll-over forgets what is not published yet",
     complaint: "a roll-over lost something",
     domain: () => rollingOver(() => ({ outbox: [] })),
   },

@@ -132,7 +132,7 @@ export class TestAccount {
     this.as("policy", this.do({ kind: "change_policy", patch, version: this.state.policyVersion }));
   }
 
-  /** The agent's actor has changed it, and the ledger hears of that. */
+  /** The agent's actor has changed it, and the ledger receives that. */
   follow(change: Partial<FollowedAgent>): Of<"followed"> {
     const { keyId, name } = this.state;
     const revision = (this.#followed += 1);

@@ -239,7 +239,7 @@ export const simulationFaults: readonly SimulationFault[] = [
       }),
   },
   {
-    fault: "who pauses is not told how long others may still send",
+    fault: "a pause is not answered how long others may still send",
     complaint: "a change of status",
     seed: 3,
     domain: () =>
@@ -260,7 +260,7 @@ export const simulationFaults: readonly SimulationFault[] = [
       ),
   },
   {
-    fault: "the ledger does not hear of an archive",
+    fault: "the ledger does not receive an archive",
     complaint: "the status of",
     seed: 3,
     domain: () =>
