@@ -1,4 +1,5 @@
-import { type Collection, type Db, type Document, MongoServerError } from "mongodb";
+import type { Collection, Db, Document } from "mongodb";
+import { isDuplicateKey } from "../lib/duplicate-key.ts";
 import { COLLECTIONS } from "../store/documents.ts";
 
 /** A block up to which all deposits were published; its hash identifies the chain. */
@@ -18,8 +19,6 @@ export interface DepositCursor extends Document, Checkpoint {
   readonly checkpoints: readonly Checkpoint[];
 }
 
-const DUPLICATE_KEY = 11_000;
-
 /** Keeps a cursor. Any number of processes may move it: each state of it is true of the chain that its hash names. */
 export class DepositCursors {
   readonly #collection: Collection<DepositCursor>;
@@ -38,7 +37,7 @@ export class DepositCursors {
       await this.#collection.insertOne(first);
       return first;
     } catch (error) {
-      if (!(error instanceof MongoServerError) || error.code !== DUPLICATE_KEY) throw error;
+      if (!isDuplicateKey(error)) throw error;
       return this.read(id, beginsAt);
     }
   }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Collection, type Db, MongoBulkWriteError, MongoServerError } from "mongodb";
+import { type Collection, type Db, MongoBulkWriteError } from "mongodb";
 import type { Address } from "viem";
+import { isDuplicateKey } from "../lib/duplicate-key.ts";
 import { COLLECTIONS } from "../store/documents.ts";
 import type { Clock } from "../payments/ports.ts";
 import { caip2Of, type ChainConfig, type Fees, type Signer } from "./config.ts";
@@ -37,7 +38,6 @@ export interface Moved {
   readonly creditCents: number;
 }
 
-const DUPLICATE_KEY = 11_000;
 /** Rounds against other processes that record at the same time; in each of them one gets its entries in. */
 const ROUNDS_MAX = 200;
 /** Who has lost a round waits so long at the most before the next, at random: so no process loses all of them. */
@@ -117,7 +117,7 @@ export class ChainOutbox {
       await this.#collection.insertOne({ _id, ...common, ...noTransaction(), refusal });
       return true;
     } catch (error) {
-      if (!isDuplicate(error)) throw error;
+      if (!isDuplicateKey(error)) throw error;
       const before = await this.#collection.findOne({ _id });
       return before !== null && before.refusal !== null;
     }
@@ -219,7 +219,7 @@ export class ChainOutbox {
       await this.#collection.insertOne(document);
       return this.#recorded(document);
     } catch (error) {
-      if (!isDuplicate(error)) throw error;
+      if (!isDuplicateKey(error)) throw error;
       return null;
     }
   }
@@ -284,7 +284,7 @@ export class ChainOutbox {
         for (const document of documents) decided.set(this.#purposeOf(document), this.#recorded(document));
       } catch (error) {
         this.nonces.forget();
-        if (!isDuplicate(error)) throw error;
+        if (!isDuplicateKey(error)) throw error;
         for (const [purpose, recorded] of await this.find(open.map(purposeOf))) {
           decided.set(purpose, recorded);
         }
@@ -329,6 +329,3 @@ const byTrailingNumber = (one: Recorded, other: Recorded): number =>
 /** How many of the documents went in before the one that did not. */
 const insertedBefore = (error: unknown): number =>
   error instanceof MongoBulkWriteError ? error.insertedCount : 0;
-
-const isDuplicate = (error: unknown): boolean =>
-  (error instanceof MongoBulkWriteError || error instanceof MongoServerError) && error.code === DUPLICATE_KEY;

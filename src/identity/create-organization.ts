@@ -3,7 +3,8 @@ import type { ClientSession, Db } from "mongodb";
 import { z } from "zod";
 import { refusal, type Refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
-import { isDuplicateKey, settingsOf } from "../secrets/settings.ts";
+import { isDuplicateKey } from "../lib/duplicate-key.ts";
+import { settingsOf } from "../secrets/settings.ts";
 import {
   authCollections,
   ensureAuthIndexes,

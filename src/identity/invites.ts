@@ -5,7 +5,7 @@ import { outranks } from "./authorize.ts";
 import { newId } from "../lib/ids.ts";
 import { INVITE_LINK_PURPOSE } from "./invite-link.ts";
 import { hmacSha256 } from "../secrets/master-key.ts";
-import { isDuplicateKey } from "../secrets/settings.ts";
+import { isDuplicateKey } from "../lib/duplicate-key.ts";
 import { changed, type Outcome, unchanged } from "../audit/notes.ts";
 import type { AuthContext, Mailing, WritingContext } from "./context.ts";
 import type { InviteDocument, Role, UserDocument } from "../store/identity-documents.ts";

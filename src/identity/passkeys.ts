@@ -2,7 +2,7 @@ import type { CreationOptions, RegistrationResponse } from "../contract/webauthn
 import { refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
 import { newId } from "../lib/ids.ts";
-import { isDuplicateKey } from "../secrets/settings.ts";
+import { isDuplicateKey } from "../lib/duplicate-key.ts";
 import { changed, unchanged } from "../audit/notes.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
 import type { PasskeyDocument } from "../store/identity-documents.ts";

@@ -1,7 +1,7 @@
 import { ok, refused, type Result } from "../domain/result.ts";
 import { changed, unchanged } from "../audit/notes.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
-import { isDuplicateKey } from "../secrets/settings.ts";
+import { isDuplicateKey } from "../lib/duplicate-key.ts";
 import type { PendingTotpSecret, TotpFactorDocument } from "../store/identity-documents.ts";
 import { changeOwnFactors, factorsOf, hasFactor, stepUpRequired, enrolmentRefusal } from "./factors.ts";
 import { newUuid } from "./ids.ts";

@@ -1,4 +1,5 @@
-import { MongoServerError, type Collection, type Db } from "mongodb";
+import type { Collection, Db } from "mongodb";
+import { isDuplicateKey } from "../lib/duplicate-key.ts";
 
 /** A value that is made once for the whole service and kept in MongoDB: never a secret, unless sealed. */
 export interface SettingDocument {
@@ -6,11 +7,6 @@ export interface SettingDocument {
   readonly value: string;
   readonly createdAt: Date;
 }
-
-const DUPLICATE_KEY = 11_000;
-
-export const isDuplicateKey = (error: unknown): boolean =>
-  error instanceof MongoServerError && error.code === DUPLICATE_KEY;
 
 /** Read from the primary whatever the connection says: servers that start at once must see the same. */
 export const settingsOf = (db: Db): Collection<SettingDocument> =>

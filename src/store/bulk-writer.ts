@@ -1,5 +1,6 @@
 import type { AnyBulkWriteOperation, Collection, Document } from "mongodb";
 import { MongoBulkWriteError } from "mongodb";
+import { DUPLICATE_KEY } from "../lib/duplicate-key.ts";
 import { withTimeout } from "../lib/with-timeout.ts";
 
 /** How one of the combined operations ended. */
@@ -10,8 +11,6 @@ interface Waiting<T extends Document> {
   readonly resolve: (outcome: BulkOutcome) => void;
   readonly reject: (error: unknown) => void;
 }
-
-const DUPLICATE_KEY = 11_000;
 
 /** Operations in one bulk at the most, and bulks under way at once: further operations wait for the next. */
 const BULK_OPERATIONS_MAX = 500;

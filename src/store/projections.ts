@@ -1,11 +1,5 @@
-import {
-  type AnyBulkWriteOperation,
-  type Collection,
-  type Db,
-  type Document,
-  type Filter,
-  MongoServerError,
-} from "mongodb";
+import { type AnyBulkWriteOperation, type Collection, type Db, type Document, type Filter } from "mongodb";
+import { isDuplicateKey } from "../lib/duplicate-key.ts";
 import type { Payment } from "../domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../domain/agent/state.ts";
 import type { RecordedCap } from "../domain/ledger/commands.ts";
@@ -174,12 +168,10 @@ async function overwrite(collection: Collection<Revised>, record: Revised): Prom
     return true;
   } catch (error) {
     // A later one is there, or another record has its idempotency key.
-    if (error instanceof MongoServerError && error.code === DUPLICATE_KEY) return false;
+    if (isDuplicateKey(error)) return false;
     throw error;
   }
 }
-
-const DUPLICATE_KEY = 11_000;
 
 const literal = (fields: object): Document =>
   Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, { $literal: value }] as const));

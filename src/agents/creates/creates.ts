@@ -9,7 +9,7 @@ import { RESPONSE_MARGIN_MS } from "../../lib/deadline.ts";
 import { newUuid } from "../../lib/ids.ts";
 import type { KeyedMutex } from "../../lib/keyed-mutex.ts";
 import { withTimeout } from "../../lib/with-timeout.ts";
-import { isDuplicateKey } from "../../secrets/settings.ts";
+import { isDuplicateKey } from "../../lib/duplicate-key.ts";
 import type { CreateDocument } from "../../store/collections.ts";
 import type { Committable, Committed, Create, Created, CreateRun, LeasedCreate } from "./create.ts";
 import type { DailyCreates, QuotaSlot } from "./daily-creates.ts";

@@ -4,7 +4,7 @@ import { refusal } from "../../domain/errors.ts";
 import { ok, refused, type Result } from "../../domain/result.ts";
 import { type DailyCreatesDocument, dailyCreatesId } from "../../store/organization-key-documents.ts";
 import type { OrganizationKeyPrincipal } from "../../identity/principals.ts";
-import { isDuplicateKey } from "../../secrets/settings.ts";
+import { isDuplicateKey } from "../../lib/duplicate-key.ts";
 
 /** A slot among a lineage's creates of one UTC day, held by the create of this id. */
 export interface QuotaSlot {

@@ -1,7 +1,7 @@
 import type { Collection } from "mongodb";
 import type { ManagementPrincipal } from "../../identity/principals.ts";
 import { newUuid, payloadHash, shortHash } from "../../lib/ids.ts";
-import { isDuplicateKey } from "../../secrets/settings.ts";
+import { isDuplicateKey } from "../../lib/duplicate-key.ts";
 import type { CreateDocument } from "../../store/collections.ts";
 import type { Committable, Create, CreateRun, LeasedCreate } from "./create.ts";
 

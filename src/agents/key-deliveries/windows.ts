@@ -1,9 +1,8 @@
-import { type Collection, type Db, MongoServerError } from "mongodb";
+import type { Collection, Db } from "mongodb";
+import { isDuplicateKey } from "../../lib/duplicate-key.ts";
 import { type AgentDocument, COLLECTIONS, type KeyDeliveryDocument } from "../../store/documents.ts";
 import type { Clock, DeliveryWindows } from "../../payments/ports.ts";
 import type { DeliveryKeys } from "./delivery-keys.ts";
-
-const DUPLICATE_KEY = 11_000;
 
 /** Reads of a create's record; each retry means that it was written in between. */
 const READS_MAX = 3;
@@ -59,7 +58,7 @@ export class MongoDeliveryWindows implements DeliveryWindows {
       await this.#deliveries.insertOne({ _id: agentId, state: "discarded", sealed: null, at, endedAt: at });
       return true;
     } catch (error) {
-      if (error instanceof MongoServerError && error.code === DUPLICATE_KEY) return false;
+      if (isDuplicateKey(error)) return false;
       throw error;
     }
   }

@@ -1,6 +1,7 @@
+import { isDuplicateKey } from "../../lib/duplicate-key.ts";
 import type { Unavailable } from "../../lib/unavailable.ts";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Collection, type Db, MongoBulkWriteError, MongoServerError } from "mongodb";
+import { type Collection, type Db, MongoBulkWriteError } from "mongodb";
 import {
   type AuditHead,
   type AuditRecord,
@@ -32,7 +33,6 @@ export interface AuditLog {
   append(record: AuditRecord, when?: "now" | "soon"): Promise<void>;
 }
 
-const DUPLICATE_KEY = 11_000;
 /** Entries in one insert, and waiting for theirs in one chain, at the most. */
 const BATCH_MAX = 500;
 const WAITING_MAX = 5_000;
@@ -253,8 +253,6 @@ function isEntryOf(document: AuditDocument, seal: AuditSeal): boolean {
 
 /** A place or an entry key that is taken, and nothing else wrong: a write concern that was not met says nothing. */
 function isDuplicate(error: unknown): boolean {
-  if (error instanceof MongoBulkWriteError) {
-    return error.code === DUPLICATE_KEY && error.result.getWriteConcernError() === undefined;
-  }
-  return error instanceof MongoServerError && error.code === DUPLICATE_KEY;
+  if (!isDuplicateKey(error)) return false;
+  return !(error instanceof MongoBulkWriteError) || error.result.getWriteConcernError() === undefined;
 }

@@ -1,3 +1,4 @@
+import { DUPLICATE_KEY } from "../../lib/duplicate-key.ts";
 import { isRecent, notRecent } from "../../lib/stamps.ts";
 import { LRUCache } from "lru-cache";
 import type { Collection, Db, Document } from "mongodb";
@@ -45,8 +46,6 @@ const RECOUNTED_MS = 500;
 
 /** Far more than one step takes; of those that are forgotten it is said once more. */
 const UNSPEAKABLE_MAX = 1_000;
-
-const DUPLICATE_KEY = 11_000;
 
 /** What a step has left: no event, events for the next one, or events that are to wait a moment. */
 export type StepResult = "nothing" | "more" | "waiting";

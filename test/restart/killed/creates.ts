@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { AUDIT_LOG } from "../../../src/store/audit-documents.ts";
+import { onceReachable } from "../../support/api.ts";
 import { successOf, type Success } from "../../support/contract-api.ts";
 import { type ServiceProcess, until } from "../../support/process.ts";
 import type { LifePoint } from "../support/life-points.ts";
@@ -49,7 +50,7 @@ function creates() {
   const byPerson = async (point: LifePoint, isKeyed: boolean) => dying(point, await stage.person(), isKeyed);
 
   async function replay({ body, creator }: Create): Promise<Created> {
-    const answer = await stage.api.call("createAgent", { token: creator.token, body });
+    const answer = await onceReachable(() => stage.api.call("createAgent", { token: creator.token, body }));
     expect(answer.status, JSON.stringify(answer.body)).to.be.oneOf([200, 201]);
     return { ...successOf("createAgent", answer.body), status: answer.status };
   }

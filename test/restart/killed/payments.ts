@@ -157,7 +157,8 @@ export function paymentsAtHand() {
         const { tenant } = stage;
         const { expiresAt } = heldForShort;
         const { id } = holding.agent;
-        expect(await tenant.approve(heldForLong.approvalId)).to.equal("approved");
+        // On a busy machine the answer may come before the payment is made; the totals say that it was.
+        expect(await tenant.approve(heldForLong.approvalId)).to.be.oneOf(["approved", "executing"]);
         const onTime = Math.max(expiresAt, Date.now()) + EXPIRY_LATE_MS - Date.now();
         await tenant.expectTotals(id, { spentCents: 2_000, reservedCents: 0 }, onTime);
         expect(Date.now()).to.be.at.least(expiresAt);
