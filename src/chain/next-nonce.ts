@@ -43,7 +43,7 @@ export class NextNonce {
     this.#lowestSinceRead = Math.min(this.#lowestSinceRead, ...nonces);
   }
 
-  /** Somebody else may have recorded something. */
+  /** Another process may have recorded something. */
   forget(): void {
     this.#next = null;
   }

@@ -2,8 +2,10 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { operationList } from "../../src/contract/registry.ts";
+import { ALL_PAYMENT_TOOLS, RAIL_OF, railPayment } from "../../src/contract/rails.ts";
 import { LABELS } from "../../src/domain/agent/labels.ts";
 import { EVENT_TYPES } from "../../src/domain/events.ts";
+import { RAILS } from "../../src/domain/ledger/payment.ts";
 import { RULE_TYPES } from "../../src/domain/rules/rules.ts";
 import { sourceFiles } from "./imports.ts";
 
@@ -102,6 +104,14 @@ describe("a rail", () => {
     const places = texts.filter(([, text]) => A_RAIL.test(text)).map(([file]) => file);
     expect(places).to.include("src/domain/ledger/payment.ts");
     expect(places.length, places.join(", ")).to.be.at.most(PLACES_MAX);
+  });
+});
+
+describe("the contract's payments", () => {
+  it("have one for each rail, and a tool that pays by it", () => {
+    const rails = railPayment.options.map(({ shape }) => shape.rail.value);
+    expect(rails).to.have.members([...RAILS]);
+    expect(ALL_PAYMENT_TOOLS.map((tool) => RAIL_OF[tool])).to.have.members([...RAILS]);
   });
 });
 
