@@ -42,7 +42,7 @@ const approvals = z.object({ approvals: z.array(approval) });
 export const freshAddress = (): string => `10.${[0, 0, 0].map(() => String(randomInt(256))).join(".")}`;
 
 /** Repeats of a call that is safe to repeat, as a client that is answered 503 is told to. */
-const REPEATS_MAX = 20;
+const REPEATS_MAX = 60;
 
 /** Agents that are asked for until there is one whose key was not lost with a 503. */
 const AGENTS_TRIED_MAX = 5;

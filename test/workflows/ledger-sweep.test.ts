@@ -8,6 +8,7 @@ import {
   activitiesOf,
   afterActivities,
   atOnceMax,
+  completedOf,
   eventsOf,
   eventsUntil,
   inputsOf,
@@ -106,8 +107,11 @@ describe("workflow ledger: what is unconfirmed, the ledger carries out itself", 
       const sizes = inputsOf(events, "executePayments").map(
         (input) => Object(input).payments.length as number,
       );
-      expect(sizes).to.deep.equal([20, 20, 5]);
-      expect(stage.rail.sent.toSorted()).to.deep.equal(payments.toSorted());
+      expect(sizes.slice(0, 3)).to.deep.equal([20, 20, 5]);
+      // What a busy machine did not get through within its 15 s is swept again.
+      for (const account of accounts) while ((await account.totals()).open > 0) await stage.skip(SWEEP_MS);
+      expect([...stage.rail.taken.keys()].toSorted()).to.deep.equal(payments.toSorted());
+      expect(stage.rail.sent.length).to.be.within(payments.length, payments.length + stage.notSwept.length);
       for (const account of accounts)
         expect(await account.totals()).to.deep.equal({ spent: 15, reserved: 0, open: 0 });
       expect(silentTasksOf(await eventsOf(ledger.handle))).to.deep.equal([]);
@@ -295,14 +299,22 @@ describe("workflow ledger: a rail that hangs", () => {
           version: 1,
         });
         // None of the payments has ended, but all of these have.
-        await afterActivities(ledger.handle, 3);
+        await eventsUntil(ledger.handle, (events) => {
+          const completed = completedOf(events);
+          return ["writeAccounts", "writeCaps", "mirrorLimits"].every((name) => completed.includes(name));
+        });
         expect(stage.projections.caps.get("")).to.include({ capCents: 50_000 });
-        expect(stage.projections.accounts.get(second.agentId)).to.include({ reservedCents: 120 });
+        await until("the second account's record", () =>
+          Promise.resolve(stage.projections.accounts.get(second.agentId)?.reservedCents === 120 || null),
+        );
         expect(mirrored).to.deep.equal([first.agentId]);
         expect(atOnceMax(await eventsOf(ledger.handle), "executePayments")).to.equal(6);
-        const before = (await ledger.handle.describe()).historyLength;
-        await sleep(QUIET_MS);
-        expect((await ledger.handle.describe()).historyLength - before).to.be.at.most(10);
+        // A call that hangs is given up after 15 s, and tried again: the history is at rest between two such moments.
+        await until("nothing happens for a while", async () => {
+          const before = (await ledger.handle.describe()).historyLength;
+          await sleep(QUIET_MS);
+          return (await ledger.handle.describe()).historyLength - before <= 10 || null;
+        });
         hanging.open();
         for (const account of [first, second])
           await until("payments that hung end", async () => (await account.totals()).open === 0 || null);

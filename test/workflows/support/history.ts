@@ -28,6 +28,16 @@ export const activitiesOf = (events: readonly HistoryEvent[]): readonly string[]
     scheduled === null || scheduled === undefined ? [] : [scheduled.activityType?.name ?? ""],
   );
 
+/** Names of the activities that have completed, in the order in which they did. */
+export function completedOf(events: readonly HistoryEvent[]): readonly string[] {
+  const names = new Map<string, string>();
+  for (const { activityTaskScheduledEventAttributes: scheduled, eventId } of events)
+    if (scheduled) names.set(String(eventId), scheduled.activityType?.name ?? "");
+  return events.flatMap(({ activityTaskCompletedEventAttributes: completed }) =>
+    completed ? [names.get(String(completed.scheduledEventId)) ?? ""] : [],
+  );
+}
+
 /** How many activities of this name were under way at the same time, at the most. */
 export function atOnceMax(events: readonly HistoryEvent[], name: string): number {
   const open = new Set<string>();
