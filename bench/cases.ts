@@ -19,7 +19,7 @@ export const SYSTEMS = [
   "runaway",
   "bare-runs",
   "deliveries",
-  "told",
+  "delivered",
   "stuck",
   "waiting",
   "streamed",
@@ -45,7 +45,7 @@ export const SYSTEM_TITLES: Readonly<Record<SystemName, string>> = {
   runaway: "payments beside a runaway agent",
   "bare-runs": "bare runs",
   deliveries: "webhook deliveries",
-  told: "payments told to an endpoint",
+  delivered: "payments, each event delivered",
   stuck: "payments beside stuck deliveries",
   waiting: "payments beside calls that wait",
   streamed: "payments beside open pages",
@@ -72,8 +72,8 @@ export const CASES = [
   "runaway-4",
   "deliver-1",
   "deliver-50",
-  "told-16",
-  "told-50",
+  "delivered-16",
+  "delivered-50",
   "stuck-1",
   "stuck-16",
   "waiting-16",
@@ -102,7 +102,7 @@ const CAPPED: readonly SystemName[] = ["payments", "capped", "plain-levels"];
 const LARGE: readonly SystemName[] = ["payments", "large-1000", "large-10000"];
 const RUNAWAY: readonly SystemName[] = ["payments", "runaway"];
 const DELIVERING: readonly SystemName[] = ["bare-runs", "deliveries"];
-const NOTIFIED_SYSTEMS: readonly SystemName[] = ["payments", "told"];
+const NOTIFIED_SYSTEMS: readonly SystemName[] = ["payments", "delivered"];
 const STUCK: readonly SystemName[] = ["payments", "stuck"];
 
 const WAITING: readonly SystemName[] = ["payments", "waiting"];
@@ -274,17 +274,17 @@ export const ALL_CASES: Readonly<Record<CaseName, Case>> = {
     agents: "spread",
     lengths: 1,
   },
-  "told-16": {
-    name: "told-16",
-    title: "told of or not, 16 connections",
+  "delivered-16": {
+    name: "delivered-16",
+    title: "with deliveries or without, 16 connections",
     connections: 16,
     systems: NOTIFIED_SYSTEMS,
     agents: "spread",
     lengths: 1,
   },
-  "told-50": {
-    name: "told-50",
-    title: "told of or not, 50 connections",
+  "delivered-50": {
+    name: "delivered-50",
+    title: "with deliveries or without, 50 connections",
     connections: 50,
     systems: NOTIFIED_SYSTEMS,
     agents: "spread",

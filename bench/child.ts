@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { builtFile } from "../src/lib/package-root.ts";
 
-/** What a child says, and is told, over its channel. */
+/** What a child and its parent say to each other over its channel. */
 export type ChildMessage =
   | { readonly type: "ready"; readonly port: number | null }
   | { readonly type: "answer"; readonly value: unknown };
@@ -21,7 +21,7 @@ export interface ChildOptions {
   readonly profileDir?: string | null;
 }
 
-/** A process of the bench's own: it ends when it is told to, and with its parent. */
+/** A process of the bench's own: it ends when its parent asks for it, and with its parent. */
 export class Child {
   readonly #process: ChildProcess;
   readonly #entry: string;

@@ -138,11 +138,11 @@ export async function measureLists(options: ListsOptions): Promise<ListsResult> 
 }
 
 function everyTenth(rows: number, onProgress: (line: string) => void): (written: number) => void {
-  let told = 0;
+  let reported = 0;
   return (written) => {
     const tenths = Math.floor((10 * written) / rows);
-    if (tenths > told) onProgress(`lists · ${String(written)} of ${String(rows)} transactions are there`);
-    told = tenths;
+    if (tenths > reported) onProgress(`lists · ${String(written)} of ${String(rows)} transactions are there`);
+    reported = tenths;
   };
 }
 

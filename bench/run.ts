@@ -55,7 +55,7 @@ const START: Readonly<Record<SystemName, (site: Site) => Promise<System>>> = {
   runaway: startPaymentsBesideRunaway,
   "bare-runs": startBareRuns,
   deliveries: startDeliveries,
-  told: startNotifiedPayments,
+  delivered: startNotifiedPayments,
   stuck: startPaymentsBesideStuck,
   waiting: startPaymentsBesideWaiting,
   streamed: startPaymentsBesidePages,

@@ -1,13 +1,14 @@
-import { ensureAuditIndexes } from "../src/store/audit-documents.ts";
-import { ChainOutbox } from "../src/chain/outbox.ts";
-import { ensureProjectionIndexes } from "../src/store/projections.ts";
-import { Treasuries } from "../src/rails/wallet/treasuries.ts";
+import { AUDIT_INDEXES } from "../src/store/audit-documents.ts";
+import { CHAIN_INDEXES } from "../src/chain/outbox.ts";
+import { PROJECTION_INDEXES } from "../src/store/projections.ts";
+import { TREASURY_INDEXES } from "../src/rails/wallet/treasuries.ts";
 import { ensureRetention, type Retention } from "../src/store/retention.ts";
-import { ensureWebhookIndexes } from "../src/store/webhook-documents.ts";
-import { ensureAuditOutbox } from "../src/audit/outbox.ts";
-import { ensureAuthIndexes } from "../src/store/identity-documents.ts";
-import { ensureServerIndexes } from "../src/store/collections.ts";
+import { WEBHOOK_INDEXES } from "../src/store/webhook-documents.ts";
+import { AUDIT_OUTBOX_INDEXES } from "../src/audit/outbox.ts";
+import { AUTH_INDEXES } from "../src/store/identity-indexes.ts";
+import { SERVER_INDEXES } from "../src/store/collections.ts";
 import { withoutTimeLimits } from "../src/store/connections.ts";
+import { createIndexes } from "../src/store/indexes.ts";
 import type { Logger } from "../src/lib/logger.ts";
 
 /** From then on it is said what a start waits for. */
@@ -19,19 +20,20 @@ export async function ensureIndexes(uri: string, retention: Retention, logger: L
     logger.info("indexes are being built; the service starts as soon as they are there");
   }, LONG_MS);
   try {
-    await withoutTimeLimits(uri, (db) =>
-      Promise.all([
-        ensureAuthIndexes(db),
-        ensureProjectionIndexes(db),
-        ensureRetention(db, retention),
-        ensureAuditIndexes(db),
-        ensureWebhookIndexes(db),
-        ensureServerIndexes(db),
-        ensureAuditOutbox(db),
-        ChainOutbox.ensureIndexes(db),
-        Treasuries.ensureIndexes(db),
-      ]),
-    );
+    await withoutTimeLimits(uri, async (db) => {
+      await createIndexes(
+        db,
+        ...PROJECTION_INDEXES,
+        AUTH_INDEXES,
+        AUDIT_INDEXES,
+        AUDIT_OUTBOX_INDEXES,
+        WEBHOOK_INDEXES,
+        SERVER_INDEXES,
+        CHAIN_INDEXES,
+        TREASURY_INDEXES,
+      );
+      await ensureRetention(db, retention);
+    });
   } finally {
     clearTimeout(isLong);
   }

@@ -63,8 +63,8 @@ export class Paying {
       return;
     }
     const settled = { result: { status: "settled", final: true } as const, at: now };
-    const told = outcome === "approved" ? revision + 3 : revision;
-    const confirm = { kind: "confirm", ...of, revision: told } as const;
+    const confirmed = outcome === "approved" ? revision + 3 : revision;
+    const confirm = { kind: "confirm", ...of, revision: confirmed } as const;
     judge(this.ledger, { ...confirm, outcome: outcome === "approved" ? settled : null }, now);
   }
 

@@ -1,6 +1,7 @@
 import type { Db } from "mongodb";
 import type { AgentDocument, TransactionDocument } from "../../src/store/documents.ts";
-import { ensureProjectionIndexes } from "../../src/store/projections.ts";
+import { createIndexes } from "../../src/store/indexes.ts";
+import { PROJECTION_INDEXES } from "../../src/store/projections.ts";
 import { collectionsOf } from "../../src/store/collections.ts";
 import { newId, newUuid } from "../../src/lib/ids.ts";
 import type { DenialCode } from "../../src/domain/ledger/policy.ts";
@@ -109,7 +110,7 @@ export async function seedTransactions({
     });
     onProgress(written + batch.length);
   }
-  await ensureProjectionIndexes(patient);
+  await createIndexes(patient, ...PROJECTION_INDEXES);
   const [busiest] = agents;
   if (busiest === undefined) throw new Error("there are agents");
   const { _id: agentId, projectId, teamId } = busiest;

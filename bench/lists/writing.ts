@@ -1,5 +1,6 @@
 import type { Db, MongoClient } from "mongodb";
-import { ensureProjectionIndexes } from "../../src/store/projections.ts";
+import { createIndexes } from "../../src/store/indexes.ts";
+import { PROJECTION_INDEXES } from "../../src/store/projections.ts";
 import { collectionsOf } from "../../src/store/collections.ts";
 import { median } from "../statistics.ts";
 import { transactionRecord } from "./seed.ts";
@@ -22,7 +23,7 @@ export async function measureWriting(
   onProgress: (line: string) => void,
 ): Promise<WritingResult> {
   const sites = { all: mongo.db("bench_indexes_all"), withoutLists: mongo.db("bench_indexes_without") };
-  await Promise.all(Object.values(sites).map((db) => ensureProjectionIndexes(db)));
+  await Promise.all(Object.values(sites).map((db) => createIndexes(db, ...PROJECTION_INDEXES)));
   await dropListIndexes(sites.withoutLists);
   const insert = { all: new Array<number>(), withoutLists: new Array<number>() };
   const settle = { all: new Array<number>(), withoutLists: new Array<number>() };

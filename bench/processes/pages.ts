@@ -22,7 +22,7 @@ const ASKED = /"purpose":"asked\/(\d+)\/"/g;
 
 const seen = { open: 0, bytes: 0, approvalsMs: [] as number[] };
 
-/** A page that reads its stream, and looks into what it is told of approvals alone. */
+/** A page that reads its stream, and parses the events of approvals alone. */
 async function openPage({ port, tokens }: PagesConfig, index: number): Promise<void> {
   const headers = { authorization: `Bearer ${tokens[index % tokens.length] ?? ""}` };
   const request = get({ host: "127.0.0.1", port, path: "/v1/stream", headers, agent: false });

@@ -17,7 +17,7 @@ export interface ReceiverConfig {
   readonly behaviour: "answers" | "hangs";
 }
 
-/** Where events are told of agents, and the endpoint that they are delivered to. */
+/** Where events of agents are published, and the endpoint that they are delivered to. */
 export interface EventsAt {
   readonly port: number;
   readonly endpointId: string;
@@ -86,8 +86,8 @@ async function take(request: IncomingMessage, response: ServerResponse): Promise
 
 const keepAliveAgent = new Agent({ keepAlive: true });
 
-/** Has the service tell of an event; what it has told. */
-async function tell(port: number, path: string): Promise<DeliveredEvent> {
+/** Has the service publish an event. */
+async function publish(port: number, path: string): Promise<DeliveredEvent> {
   const asking = httpRequest({ agent: keepAliveAgent, host: HOST, port, method: "POST", path }).end();
   const [response] = (await once(asking, "response")) as [IncomingMessage];
   return (await json(response)) as DeliveredEvent;
@@ -99,7 +99,7 @@ async function takeEvents({ endpointId, port }: EventsAt): Promise<number> {
   const app = express();
   app.disable("etag");
   app.post("/agents/:id/events", async (request, response) => {
-    const { at, id } = await tell(port, request.path);
+    const { at, id } = await publish(port, request.path);
     const comes = await inbox.comes(deliveryId(id, endpointId, at));
     response.status(comes ? 200 : 504).json({});
   });

@@ -6,12 +6,12 @@ export interface Role {
   readonly stop: () => Promise<void>;
 }
 
-/** A child's side of the channel: starts with the configuration it is told there, serves, ends when told or orphaned. */
+/** A child's side of the channel: starts with the configuration that it gets there, serves, ends when it has to or is orphaned. */
 export async function runRole(start: (config: unknown) => Promise<Role>): Promise<void> {
   process.on("disconnect", () => process.exit(1));
   // Ctrl-C reaches the whole group: the parent ends its children in order.
   process.on("SIGINT", () => undefined);
-  const role = await start(await told());
+  const role = await start(await configuration());
   process.on("message", (message: ParentMessage) => {
     if (message.type === "stop") {
       void role.stop().finally(() => process.exit(0));
@@ -24,11 +24,11 @@ export async function runRole(start: (config: unknown) => Promise<Role>): Promis
 }
 
 /** Not an argument: it has secrets, and every local user can read those. */
-const told = (): Promise<unknown> =>
+const configuration = (): Promise<unknown> =>
   new Promise((resolve, reject) => {
     process.once("message", (message: ParentMessage) => {
       if (message.type === "start") resolve(message.config);
-      else reject(new Error(`told to ${message.type} before it was told how to start`));
+      else reject(new Error(`got ${message.type} before its configuration`));
     });
   });
 

@@ -34,7 +34,7 @@ export async function createTeam(
 export async function setCaps(port: number, token: string, { projectId, teamIds }: PaidIn): Promise<void> {
   const path = `/v1/projects/${projectId}/budget`;
   const teams = teamIds.map((teamId) => ({ teamId, capCents: BUDGET_CENTS }));
-  // On a busy machine it may be answered before all agents are told, with 503: then it is decided, or it is not.
+  // On a busy machine it may be answered before all agents have it, with 503: then it is decided, or it is not.
   for (let tries = 1; ; tries += 1) {
     const { capCents, version } = projectBudget.parse(await callTo(port, "GET", path, undefined, token));
     if (capCents !== null) return;

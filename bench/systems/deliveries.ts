@@ -14,7 +14,7 @@ const ANSWER_MS = 10_000;
 
 /**
  * Events of agents that are delivered to one endpoint: a request is answered once its delivery was received and verified.
- * An event is told to the journal in the service's process, as the service does it, and nothing else is done to an agent.
+ * An event is published to the journal in the service's process, as the service does it, and nothing else is done to an agent.
  */
 export async function startDeliveries(site: Site): Promise<System> {
   const receiver = await Receiver.start(site, "deliveries", "answers");

@@ -77,7 +77,7 @@ interface Hooks {
   readonly receiver: Receiver;
   /** Done before any payment of the bench. */
   readonly open: (scene: Scene) => Promise<void>;
-  /** Waits until nothing is left to deliver that was told of. */
+  /** Waits until nothing is left to deliver that was published. */
   readonly settle: (db: Db) => Promise<void>;
 }
 
@@ -164,12 +164,12 @@ export const startPaymentsAmong = (site: Site, count: number): Promise<System> =
 export const startPaymentsBesideRunaway = (site: Site): Promise<System> =>
   startPaying(site, { ...BY_CARD, name: "runaway", sharesPaymentsService: true, hasRunaway: true });
 
-/** The same with an endpoint that is told of everything. */
+/** The same with an endpoint for every event. */
 export async function startNotifiedPayments(site: Site): Promise<System> {
-  const receiver = await Receiver.start(site, "told", "answers");
+  const receiver = await Receiver.start(site, "delivered", "answers");
   return startPaying(site, {
     ...BY_CARD,
-    name: "told",
+    name: "delivered",
     hooks: {
       receiver,
       open: async ({ port, token }) => void (await receiver.subscribe(port, token, ["*"])),
@@ -295,7 +295,7 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
   };
 }
 
-/** A process of the service, and what it was told. */
+/** A process of the service, and its configuration. */
 interface Host {
   readonly child: Child;
   readonly env: NodeJS.ProcessEnv;

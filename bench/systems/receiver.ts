@@ -25,7 +25,7 @@ const DUE_AT_ONCE = Array.from({ length: 10 }, () => "1").join(",");
 
 const created = z.object({ endpoint: z.object({ id: z.string() }), secret: z.string() });
 
-/** An HTTPS server in a process of its own, with a certificate that only the service that is told of it trusts. */
+/** An HTTPS server in a process of its own, with a certificate that only the service trusts which is configured to. */
 export class Receiver {
   readonly #child: Child;
   readonly #name: string;
@@ -91,7 +91,7 @@ async function until(what: string, holds: () => Promise<boolean>): Promise<void>
   }
 }
 
-/** Each event that was told of has its deliveries, and each of them has ended. */
+/** Each event that was published has its deliveries, and each of them has ended. */
 export const allDelivered = (db: Db): Promise<void> =>
   until("the last deliveries", async () => {
     const pending = await collectionsOf(db).events.countDocuments({ isPending: true });
@@ -127,7 +127,7 @@ export async function strand(
   for (let count = 0; count < STUCK_ENDPOINTS; count += 1)
     await receiver.subscribe(port, token, ["agent.paused", "agent.resumed"]);
   const [agent] = agents;
-  for (let told = 0; told < STUCK_EVENTS; told += 2) {
+  for (let published = 0; published < STUCK_EVENTS; published += 2) {
     for (const action of ["pause", "resume"])
       await callTo(port, "POST", `/v1/agents/${String(agent?.id)}/${action}`, undefined, token);
   }

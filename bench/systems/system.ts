@@ -54,7 +54,7 @@ export const TRANSFER = {
   purpose: ORDER.purpose,
 } as const;
 
-/** What is told of agents where only the delivery counts. */
+/** The type of the events where only their delivery is measured. */
 export const DELIVERED_EVENT = "agent.paused";
 
 /** More than any run spends. */
@@ -73,7 +73,7 @@ export function portOf(port: number | null): number {
   return port;
 }
 
-/** What a service of the bench's own is told: a database and a task queue of that name on the shared engines. */
+/** The configuration of a service of the bench's own: a database and a task queue of that name on the shared engines. */
 export const serviceEnvironment = (site: Site, name: string): NodeJS.ProcessEnv => ({
   MONGODB_URI: databaseOf(site.mongodbUri, name),
   TEMPORAL_ADDRESS: site.temporalAddress,

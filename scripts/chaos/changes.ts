@@ -39,7 +39,7 @@ export class Changes {
     this.#stopped = known.stopped;
     this.#lateResumes = known.lateResumes;
     this.#working = Promise.all([this.#change(), this.#archive(brief)]);
-    // What went wrong is told by `stop`.
+    // `stop` reports what went wrong.
     this.#working.catch(() => undefined);
   }
 

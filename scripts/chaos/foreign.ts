@@ -16,7 +16,7 @@ const FEES = { maxFeePerGas: parseGwei("900"), maxPriorityFeePerGas: parseGwei("
 const GAS = 21_000n;
 const TRIES_MAX = 20;
 
-/** An operator who cancels by the service's key, and of whom the service is told nothing. */
+/** An operator who cancels by the service's key, without the service's knowledge. */
 export class ForeignSender {
   readonly #chain: PublicClient;
   readonly #chainId: number;

@@ -13,7 +13,7 @@ export interface Letters {
   readonly secret: string;
 }
 
-/** Receives what organizations are told by webhook. No disaster strikes it: it stands for a customer's server. */
+/** Receives the organizations' webhooks. No disaster strikes it: it stands for a customer's server. */
 export class Letterbox {
   readonly #receiver: TlsReceiver;
 

@@ -50,7 +50,7 @@ export class Load {
     this.#options = options;
     const clients = Array.from({ length: CLIENTS }, (_none, index) => this.#pay(index));
     this.#working = Promise.all([...clients, this.#decide()]);
-    // What went wrong is told by `stop`.
+    // `stop` reports what went wrong.
     this.#working.catch(() => undefined);
   }
 

@@ -7,7 +7,7 @@ const paid = z.object({
   approval: z.object({}).nullable(),
 });
 
-/** An order with what its client was told of it. */
+/** An order with the answers that its client got. */
 export interface Ticket {
   readonly order: Order;
   /** The payment that it was answered with; null: it never was. */
@@ -28,7 +28,7 @@ const NEXT: Readonly<Record<string, readonly string[]>> = {
   approved: ["reversed"],
 };
 
-/** All that the clients of a run have asked for and were told, and what was odd about it. */
+/** All requests of the clients of a run with their answers, and what was odd about them. */
 export class Tickets {
   readonly #service: Service;
   readonly #tickets: Ticket[] = [];

@@ -5,9 +5,9 @@
  */
 let offsetMs = 0;
 
-process.on("message", (told: unknown) => {
-  if (typeof told === "object" && told !== null && "clockOffsetMs" in told)
-    offsetMs = Number(told.clockOffsetMs);
+process.on("message", (message: unknown) => {
+  if (typeof message === "object" && message !== null && "clockOffsetMs" in message)
+    offsetMs = Number(message.clockOffsetMs);
 });
 // A role does not live on for the sake of its clock.
 process.channel?.unref();

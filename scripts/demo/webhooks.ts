@@ -74,7 +74,7 @@ class Receiver {
 }
 
 /**
- * An approval that arrives signed. A service calls no receiver on its own machine unless it is told to, so this part has a
+ * An approval that arrives signed. A service calls no receiver on its own machine unless its settings allow it, so this part has a
  * server and a worker of its own beside the running ones, which are.
  */
 export async function receiveApproval(stage: Stage): Promise<void> {

@@ -88,7 +88,7 @@ class Rest {
     this.#baseUrl = baseUrl;
   }
 
-  /** Once more where it is told to come again, as a busy machine says. */
+  /** Once more where the answer says to retry, as on a busy machine. */
   async post(path: string, token: string | null, body: object): Promise<unknown> {
     for (let tries = 1; ; tries += 1) {
       const response = await this.#once(path, token, body);

@@ -37,7 +37,7 @@ const LINE_CHARACTERS_MAX = 600;
 
 const SCRIPTS = join(PACKAGE_ROOT, "scripts", "fuzz");
 
-/** Runs every phase and every check of the fuzzer; what it is told besides is in hooks.py and schemathesis.toml, with reasons. */
+/** Runs every phase and every check of the fuzzer; its further settings are in hooks.py and schemathesis.toml, with reasons. */
 export async function fuzz(pass: Pass): Promise<Passed> {
   const { baseUrl, caller, command, folder, maxExamples, maxSeconds, owner, seed } = pass;
   const { guest, ownerId, token } = await credentialsFor(baseUrl, owner, caller);

@@ -157,7 +157,7 @@ export async function populate(origin: string, token: string): Promise<Stage> {
 
 const TRIES = 20;
 
-/** What is told to come again comes again: the service has only just started. */
+/** Calls whose answer says to retry are retried: the service has only just started. */
 async function surely<T>(call: () => Promise<Answer<T>>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     const answer = await call();

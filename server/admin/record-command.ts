@@ -1,10 +1,11 @@
 import type { Db } from "mongodb";
 import { AuditAppender } from "../../src/audit/chain/appender.ts";
-import { ensureAuditIndexes, SERVICE_CHAIN } from "../../src/store/audit-documents.ts";
+import { AUDIT_INDEXES, SERVICE_CHAIN } from "../../src/store/audit-documents.ts";
 import { auditSeal } from "../../src/audit/chain/seal.ts";
 import { auditValue } from "../../src/domain/audit/canonical.ts";
 import type { AuditedTransaction } from "../../src/audit/notes.ts";
 import { newId } from "../../src/lib/ids.ts";
+import { createIndexes } from "../../src/store/indexes.ts";
 import type { Transaction } from "../../src/store/transactions.ts";
 import type { MasterKey } from "../../src/secrets/master-key.ts";
 import { verifyMasterKey } from "../../src/secrets/verify-master-key.ts";
@@ -32,7 +33,7 @@ export interface Command {
 /** Leaves an entry of an operator's command that changed something, of the service itself or of an organization. */
 export async function recordCommand(db: Db, masterKey: MasterKey, command: Command): Promise<void> {
   await verifyMasterKey(db, masterKey);
-  await ensureAuditIndexes(db);
+  await createIndexes(db, AUDIT_INDEXES);
   const log = new AuditAppender(db, auditSeal(masterKey.deriveKey("audit-log")));
   await log.append({
     organizationId: command.organizationId ?? SERVICE_CHAIN,

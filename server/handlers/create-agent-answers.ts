@@ -23,7 +23,7 @@ export interface NewAgent {
 
 /**
  * What a create of an agent is answered: the key with the first answer, and again with a machine's replays while its delivery
- * window is open; after that never, which the agent's actor knows before anybody is told.
+ * window is open; after that never, which the agent's actor knows before any answer is sent.
  */
 export function createAgentAnswers({
   agents,

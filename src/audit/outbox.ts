@@ -5,6 +5,7 @@ import type { AuditLog } from "./chain/appender.ts";
 import { BulkWriter } from "../store/bulk-writer.ts";
 import { canonicalJson } from "../domain/audit/canonical.ts";
 import type { AuditRecord, AuditSeal } from "../domain/audit/entry.ts";
+import type { Indexes } from "../store/indexes.ts";
 
 /**
  * Of a write that is committed with it (`committed`), or of one that is decided elsewhere and was about to begin (`begun`): of that
@@ -183,10 +184,10 @@ export class AuditOutbox {
   }
 }
 
-/** The index behind sweeps, and with it the collection. Idempotent. */
-export async function ensureAuditOutbox(db: Db): Promise<void> {
-  await db.collection(AUDIT_OUTBOX).createIndex({ insertedAt: 1, _id: 1 }, { name: "oldest" });
-}
+/** The index behind sweeps, and with it the collection. */
+export const AUDIT_OUTBOX_INDEXES: Indexes = {
+  [AUDIT_OUTBOX]: [{ key: { insertedAt: 1, _id: 1 }, name: "oldest" }],
+};
 
 const stored = z.object({
   _id: z.string(),

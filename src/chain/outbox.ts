@@ -22,6 +22,7 @@ import {
 } from "./recorded.ts";
 import type { ChainRpc } from "./rpc.ts";
 import { ChainSigning } from "./signing.ts";
+import type { Indexes } from "../store/indexes.ts";
 
 export {
   type Call,
@@ -50,6 +51,17 @@ export interface OutboxDependencies {
   readonly signer: Signer;
   readonly clock: Clock;
 }
+
+export const CHAIN_INDEXES: Indexes = {
+  [COLLECTIONS.chainTransactions]: [
+    {
+      key: { chain: 1, from: 1, nonce: 1 },
+      unique: true,
+      partialFilterExpression: { nonce: { $gte: 0 } },
+    },
+    { key: { wallet: 1, nonce: 1 } },
+  ],
+};
 
 /**
  * The transactions of the service's key on one chain. Each is signed and recorded, journaled, before it may be sent, and
@@ -80,16 +92,6 @@ export class ChainOutbox {
       from: this.#from,
       rpc: dependencies.rpc,
     });
-  }
-
-  static async ensureIndexes(db: Db): Promise<void> {
-    const numbered = { nonce: { $gte: 0 } } as const;
-    await db
-      .collection(COLLECTIONS.chainTransactions)
-      .createIndexes([
-        { key: { chain: 1, from: 1, nonce: 1 }, unique: true, partialFilterExpression: numbered },
-        { key: { wallet: 1, nonce: 1 } },
-      ]);
   }
 
   /**

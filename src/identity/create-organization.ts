@@ -7,7 +7,6 @@ import { isDuplicateKey } from "../lib/duplicate-key.ts";
 import { settingsOf } from "../secrets/settings.ts";
 import {
   authCollections,
-  ensureAuthIndexes,
   PLANS,
   type OrganizationDocument,
   type UserDocument,
@@ -15,6 +14,7 @@ import {
 import { newUuid } from "./ids.ts";
 import { invalid, newUser } from "./new-user.ts";
 import { chosenPasswordIssue, passwordIssue, Passwords } from "./passwords.ts";
+import { ensureAuthIndexes } from "../store/identity-indexes.ts";
 
 /** As the admin command has it from its arguments, not validated yet. */
 export interface CreateOrganizationInput {

@@ -24,7 +24,7 @@ export function offsetOf(timezone: string): (atMs: number) => number {
   const shown = formatterOf(timezone);
   return (atMs) => {
     const found = MINUTES.exec(shown.format(atMs));
-    if (found === null) throw new Error(`the offset of ${timezone} is not told`);
+    if (found === null) throw new Error(`the offset of ${timezone} is unknown`);
     const [, sign, hours = "0", minutes = "0"] = found;
     const offset = Number(hours) * 60 + Number(minutes);
     return sign === "-" ? -offset : offset;

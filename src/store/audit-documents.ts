@@ -3,6 +3,7 @@ import type { AuditEntry, AuditHead } from "../domain/audit/entry.ts";
 import { NO_ENTRY } from "../domain/audit/entry.ts";
 import { newestFirst } from "./newest-first.ts";
 import type { FoundEntry } from "../domain/audit/verify.ts";
+import type { Indexes } from "./indexes.ts";
 
 /** An entry as it is stored. Its id is its place in its chain, so the id's own index keeps two from having one place. */
 export type AuditDocument = Document &
@@ -113,13 +114,13 @@ const FILTERED_BY = [
   ["actor.id", "resource.id", "action"],
 ] as const;
 
-/** The indexes behind idempotent appends, and behind each choice of filters of the list, newest first. Idempotent. */
-export async function ensureAuditIndexes(db: Db): Promise<void> {
-  await db.collection(AUDIT_LOG).createIndexes([
+/** The indexes behind idempotent appends, and behind each choice of filters of the list, newest first. */
+export const AUDIT_INDEXES: Indexes = {
+  [AUDIT_LOG]: [
     { key: { organizationId: 1, entryKey: 1 }, name: "entry_key_unique", unique: true },
     ...FILTERED_BY.map((fields) => ({
       key: newestFirst(["organizationId", ...fields], "at"),
       name: fields.length === 0 ? "newest" : fields.map((field) => field.replace(".id", "")).join("_"),
     })),
-  ]);
-}
+  ],
+};

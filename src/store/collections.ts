@@ -17,6 +17,7 @@ import type { CardLedgerDocument } from "../rails/card-sandbox.ts";
 import { authCollections, type OrganizationDocument } from "./identity-documents.ts";
 import type { LogoDocument } from "../containers/logos.ts";
 import type { DailyCreatesDocument, OrganizationKeyDocument } from "./organization-key-documents.ts";
+import type { Indexes } from "./indexes.ts";
 
 /** A create of an agent, project or team that was requested with an idempotency key, and the id it has for good. */
 export interface CreateDocument extends Document {
@@ -74,13 +75,12 @@ export const collectionsOf = (db: Db): Collections => ({
   chainTransactions: db.collection(COLLECTIONS.chainTransactions),
 });
 
-/** Indexes of what only the server writes. Idempotent. */
-export async function ensureServerIndexes(db: Db): Promise<void> {
-  const { dailyCreates, organizationKeys, teams } = collectionsOf(db);
-  await Promise.all([
-    organizationKeys.createIndex({ hash: 1 }, { name: "hash_unique", unique: true }),
-    organizationKeys.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "organization" }),
-    dailyCreates.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: 0 }),
-    teams.createIndex({ projectId: 1, archivedAt: 1 }, { name: "project" }),
-  ]);
-}
+/** Indexes of what only the server writes. */
+export const SERVER_INDEXES: Indexes = {
+  organization_keys: [
+    { key: { hash: 1 }, name: "hash_unique", unique: true },
+    { key: { organizationId: 1, createdAt: -1, _id: -1 }, name: "organization" },
+  ],
+  daily_creates: [{ key: { expiresAt: 1 }, name: "expiry", expireAfterSeconds: 0 }],
+  [COLLECTIONS.teams]: [{ key: { projectId: 1, archivedAt: 1 }, name: "project" }],
+};

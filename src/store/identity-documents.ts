@@ -1,7 +1,6 @@
 import type { Collection, Db } from "mongodb";
 import type { WalletRecord } from "./documents.ts";
 import type { InviteMail } from "./mail-documents.ts";
-import { newestFirst } from "./newest-first.ts";
 import type { OrganizationKeyDocument } from "./organization-key-documents.ts";
 
 /** What an organization pays for; it decides the limits. */
@@ -238,87 +237,4 @@ export function authCollections(db: Db): AuthCollections {
     inviteRequests: db.collection<InviteRequestDocument>("invite_requests", options),
     organizationKeys: db.collection<OrganizationKeyDocument>("organization_keys", options),
   };
-}
-
-/** The record of a dead session or an expired invite is kept for a day, then MongoDB removes it. */
-const EXPIRED_RETENTION_SECONDS = 86_400;
-
-/** A challenge's end is the service's clock's word; MongoDB, whose clock may differ, removes it only then. */
-const EXPIRED_CHALLENGE_RETENTION_SECONDS = 600;
-
-/** What a request for an invite was answered is kept for a day. */
-const ANSWER_RETENTION_SECONDS = 86_400;
-
-/** Those whose indexes are there, or are being created. */
-const indexed = new WeakMap<Db, Promise<void>>();
-
-/** Creates the indexes that the rules of accounts rest on, once for each connection. Idempotent. */
-export async function ensureAuthIndexes(db: Db): Promise<void> {
-  const creating = indexed.get(db) ?? createAuthIndexes(db);
-  indexed.set(db, creating);
-  try {
-    await creating;
-  } catch (error) {
-    indexed.delete(db);
-    throw error;
-  }
-}
-
-async function createAuthIndexes(db: Db): Promise<void> {
-  const collections = authCollections(db);
-  const { organizations, users, sessions, factors, passkeys, passkeyChallenges, invites } = collections;
-  await Promise.all([
-    users.createIndex(
-      { organizationId: 1, emailNormalized: 1 },
-      { name: "one_per_email_and_organization", unique: true },
-    ),
-    users.createIndex(
-      { emailNormalized: 1, emailVerified: -1, createdAt: 1, _id: 1 },
-      { name: "accounts_of_email" },
-    ),
-    organizations.createIndex(
-      { creation: 1 },
-      {
-        name: "one_under_way",
-        unique: true,
-        partialFilterExpression: { status: "provisioning", creation: { $exists: true } },
-      },
-    ),
-    users.createIndex({ organizationId: 1, _id: 1 }, { name: "organization" }),
-    users.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "members" }),
-    sessions.createIndex({ userId: 1 }, { name: "user" }),
-    sessions.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: EXPIRED_RETENTION_SECONDS }),
-    factors.createIndex(newestFirst(["userId"]), { name: "newest" }),
-    passkeys.createIndex(
-      { credentialId: 1 },
-      {
-        name: "credential_unique",
-        unique: true,
-        partialFilterExpression: { credentialId: { $exists: true } },
-      },
-    ),
-    passkeyChallenges.createIndex(
-      { expiresAt: 1 },
-      { name: "expiry", expireAfterSeconds: EXPIRED_CHALLENGE_RETENTION_SECONDS },
-    ),
-    invites.createIndex({ tokenHash: 1 }, { name: "token_unique", unique: true }),
-    invites.createIndex(
-      { organizationId: 1, emailNormalized: 1 },
-      { name: "one_open_per_email", unique: true },
-    ),
-    invites.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "open" }),
-    invites.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: EXPIRED_RETENTION_SECONDS }),
-    invites.createIndex(
-      { mailStartPending: 1 },
-      { name: "mail_start_pending", partialFilterExpression: { mailStartPending: true } },
-    ),
-    collections.inviteCounts.createIndex(
-      { expiresAt: 1 },
-      { name: "expiry", expireAfterSeconds: EXPIRED_RETENTION_SECONDS },
-    ),
-    collections.inviteRequests.createIndex(
-      { createdAt: 1 },
-      { name: "kept", expireAfterSeconds: ANSWER_RETENTION_SECONDS },
-    ),
-  ]);
 }

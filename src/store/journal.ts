@@ -7,6 +7,7 @@ import type { AgentDocument, AgentSnapshot, EventDocument } from "./documents.ts
 import { COLLECTIONS } from "./documents.ts";
 import { eventsRetainedSince } from "./retention.ts";
 import { approvalDocument, transactionDocument } from "./records.ts";
+import type { Indexes } from "./indexes.ts";
 
 /** How long an event of a payment waits for others; far below the time after which its actor publishes it itself. */
 const LINGER_MS = 50;
@@ -167,13 +168,13 @@ function agentSnapshot(agent: AgentDocument): AgentSnapshot {
   return { ...rest, key: { ...shown, hash: "" } };
 }
 
-export async function ensureJournalIndexes(db: Db): Promise<void> {
-  const events = db.collection(COLLECTIONS.events);
-  await Promise.all([
-    events.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "organization" }),
-    events.createIndex(
-      { isPending: 1, organizationId: 1, createdAt: 1, _id: 1 },
-      { name: "pending", partialFilterExpression: { isPending: true } },
-    ),
-  ]);
-}
+export const JOURNAL_INDEXES: Indexes = {
+  [COLLECTIONS.events]: [
+    { key: { organizationId: 1, createdAt: -1, _id: -1 }, name: "organization" },
+    {
+      key: { isPending: 1, organizationId: 1, createdAt: 1, _id: 1 },
+      name: "pending",
+      partialFilterExpression: { isPending: true },
+    },
+  ],
+};

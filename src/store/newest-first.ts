@@ -1,5 +1,6 @@
-import { type Db, type IndexDescription, MongoServerError } from "mongodb";
+import type { IndexDescription } from "mongodb";
 import { COLLECTIONS } from "./documents.ts";
+import type { Indexes } from "./indexes.ts";
 
 /** The field that says when a record was made, by which it is newer or older than others. */
 export type TimeField = "createdAt" | "at";
@@ -36,58 +37,39 @@ const SUMMARIZED = {
 } as const;
 export const SUMMARY_INDEX = "summary";
 
-/** Of transactions, from before there were those with the rail, and with the amount. */
-const SUPERSEDED = [
-  "organizationId_1_createdAt_-1__id_-1",
-  "agentId_1_createdAt_-1__id_-1",
-  "agent_compared_recipient",
-];
-
 /** The scopes of projects, and of teams. */
 const CONTAINER_SCOPES = {
   [COLLECTIONS.projects]: ["organizationId"],
   [COLLECTIONS.teams]: ["organizationId", "projectId"],
 } as const;
 
+const lists = (keys: readonly (readonly string[])[]): readonly IndexDescription[] =>
+  keys.map((fields) => ({ key: newestFirst(fields) }));
+
 /**
  * The indexes behind the lists of projects, teams, agents, payments and approvals (docs/lists.md): for each scope, without and
- * with the status that a list may be narrowed to. The rail is in every key of payments. Idempotent.
+ * with the status that a list may be narrowed to. The rail is in every key of payments.
  */
-export async function ensureListIndexes(db: Db): Promise<void> {
-  const create = (collection: string, keys: readonly (readonly string[])[]) => {
-    const indexes: IndexDescription[] = keys.map((fields) => ({ key: newestFirst(fields) }));
-    return db.collection(collection).createIndexes(indexes);
-  };
-  const ofPayments = PAYMENT_SCOPES.flatMap((scope) => [
-    [scope, "rail"],
-    [scope, "status", "rail"],
-  ]);
-  const ofAgents = AGENT_SCOPES.flatMap((scope) => [[scope], [scope, "lifecycle"]]);
-  const ofApprovals = PAYMENT_SCOPES.map((scope) => [scope, "state"]);
-  const ofContainers = Object.entries(CONTAINER_SCOPES).map(
-    ([name, scopes]) => [name, scopes.flatMap((scope) => [[scope], [scope, "state"]])] as const,
-  );
-  const namesOfAgents: IndexDescription[] = AGENT_SCOPES.map((scope) => ({
-    key: newestFirst([scope], "createdAt", ["name"]),
-  }));
-  await Promise.all([
-    db.collection(COLLECTIONS.agents).createIndexes(namesOfAgents),
-    db.collection(COLLECTIONS.transactions).createIndex(SUMMARIZED, { name: SUMMARY_INDEX }),
-    create(COLLECTIONS.transactions, ofPayments),
-    create(COLLECTIONS.approvals, ofApprovals),
-    create(COLLECTIONS.agents, ofAgents),
-    ...ofContainers.map(([name, keys]) => create(name, keys)),
-    create(COLLECTIONS.sandboxCardLedger, [["organizationId"]]),
-  ]);
-  await Promise.all(SUPERSEDED.map((name) => dropIfThere(db, name)));
-}
-
-const INDEX_NOT_FOUND = 27;
-
-async function dropIfThere(db: Db, name: string): Promise<void> {
-  try {
-    await db.collection(COLLECTIONS.transactions).dropIndex(name);
-  } catch (error) {
-    if (!(error instanceof MongoServerError) || error.code !== INDEX_NOT_FOUND) throw error;
-  }
-}
+export const LIST_INDEXES: Indexes = {
+  [COLLECTIONS.agents]: [
+    ...AGENT_SCOPES.map((scope) => ({ key: newestFirst([scope], "createdAt", ["name"]) })),
+    ...lists(AGENT_SCOPES.flatMap((scope) => [[scope], [scope, "lifecycle"]])),
+  ],
+  [COLLECTIONS.transactions]: [
+    { key: SUMMARIZED, name: SUMMARY_INDEX },
+    ...lists(
+      PAYMENT_SCOPES.flatMap((scope) => [
+        [scope, "rail"],
+        [scope, "status", "rail"],
+      ]),
+    ),
+  ],
+  [COLLECTIONS.approvals]: lists(PAYMENT_SCOPES.map((scope) => [scope, "state"])),
+  ...Object.fromEntries(
+    Object.entries(CONTAINER_SCOPES).map(([name, scopes]) => [
+      name,
+      lists(scopes.flatMap((scope) => [[scope], [scope, "state"]])),
+    ]),
+  ),
+  [COLLECTIONS.sandboxCardLedger]: lists([["organizationId"]]),
+};

@@ -7,10 +7,11 @@ import type { AccountSummary, Cap } from "../domain/ledger/state.ts";
 import { BulkWriter } from "./bulk-writer.ts";
 import type { AgentDocument, ApprovalDocument, ContainerDocument, TransactionDocument } from "./documents.ts";
 import { COLLECTIONS } from "./documents.ts";
-import { ensureJournalIndexes, type EventJournal } from "./journal.ts";
-import { ensureListIndexes } from "./newest-first.ts";
+import { JOURNAL_INDEXES, type EventJournal } from "./journal.ts";
+import { LIST_INDEXES } from "./newest-first.ts";
 import type { Projections } from "../payments/ports.ts";
 import { approvalDocument, transactionDocument } from "./records.ts";
+import type { Indexes } from "./indexes.ts";
 
 /**
  * Another transaction has the payment's idempotency key already. The actor should never have accepted it, so it is not
@@ -277,45 +278,44 @@ function replaceOlder(record: Revised): AnyBulkWriteOperation<Revised> {
 /** By which an agent's payments to one recipient are found, and those of one amount among them. */
 export const RECIPIENT_INDEX = "agent_recipient_amount";
 
-/** The indexes behind the lists, those that rules and metrics look things up by, and the unique one behind every idempotency key. */
-export async function ensureProjectionIndexes(db: Db): Promise<void> {
-  await Promise.all([
-    ensureJournalIndexes(db),
-    ensureListIndexes(db),
-    db.collection(COLLECTIONS.transactions).createIndexes([
-      { key: { agentId: 1, keyHash: 1 }, unique: true },
-      {
-        // What rules look for: with status and amount, so that none that is passed over is read.
-        key: { agentId: 1, rail: 1, comparedRecipient: 1, status: 1, amountCents: 1, createdAt: -1 },
-        name: RECIPIENT_INDEX,
-      },
-      {
-        key: { agentId: 1, deniedAt: -1, _id: -1 },
-        partialFilterExpression: { deniedAt: { $type: "date" } },
-      },
-      // What has no end yet, over all organizations; the status first, since the planner looks for it.
-      {
-        key: { status: 1, rail: 1 },
-        partialFilterExpression: { status: "pending" },
-        name: "open_by_rail",
-      },
-    ]),
-    db.collection(COLLECTIONS.approvals).createIndexes([
-      // How many payments are on hold, and since when, over all organizations.
-      {
-        key: { state: 1, createdAt: 1, rail: 1 },
-        partialFilterExpression: { state: "pending" },
-        name: "on_hold_since",
-      },
-      { key: { transactionId: 1 } },
-    ]),
-    db.collection(COLLECTIONS.agents).createIndexes([
-      { key: { projectId: 1, teamId: 1 } },
-      {
-        key: { "key.hash": 1 },
-        unique: true,
-        partialFilterExpression: { "key.hash": { $type: "string" } },
-      },
-    ]),
-  ]);
-}
+/** The indexes that rules and metrics look things up by, and the unique one behind every idempotency key. */
+const LOOKUP_INDEXES: Indexes = {
+  [COLLECTIONS.transactions]: [
+    { key: { agentId: 1, keyHash: 1 }, unique: true },
+    {
+      // What rules look for: with status and amount, so that none that is passed over is read.
+      key: { agentId: 1, rail: 1, comparedRecipient: 1, status: 1, amountCents: 1, createdAt: -1 },
+      name: RECIPIENT_INDEX,
+    },
+    {
+      key: { agentId: 1, deniedAt: -1, _id: -1 },
+      partialFilterExpression: { deniedAt: { $type: "date" } },
+    },
+    // What has no end yet, over all organizations; the status first, since the planner looks for it.
+    {
+      key: { status: 1, rail: 1 },
+      partialFilterExpression: { status: "pending" },
+      name: "open_by_rail",
+    },
+  ],
+  [COLLECTIONS.approvals]: [
+    // How many payments are on hold, and since when, over all organizations.
+    {
+      key: { state: 1, createdAt: 1, rail: 1 },
+      partialFilterExpression: { state: "pending" },
+      name: "on_hold_since",
+    },
+    { key: { transactionId: 1 } },
+  ],
+  [COLLECTIONS.agents]: [
+    { key: { projectId: 1, teamId: 1 } },
+    {
+      key: { "key.hash": 1 },
+      unique: true,
+      partialFilterExpression: { "key.hash": { $type: "string" } },
+    },
+  ],
+};
+
+/** All indexes of the projections: of the journal, of lists, and of what is looked up. */
+export const PROJECTION_INDEXES: readonly Indexes[] = [JOURNAL_INDEXES, LIST_INDEXES, LOOKUP_INDEXES];

@@ -1,6 +1,7 @@
 import type { Collection, Db, Document } from "mongodb";
 import type { EventType } from "../domain/events.ts";
 import type { WebhookScope } from "../domain/webhooks/subscription.ts";
+import type { Indexes } from "./indexes.ts";
 
 /** A signing secret as stored: sealed under its own id. */
 export interface SealedSecret {
@@ -108,17 +109,18 @@ export const webhookCollections = (db: Db): WebhookCollections => ({
   deliveries: db.collection(WEBHOOK_COLLECTIONS.deliveries, { readPreference: "primary" }),
 });
 
-/** Idempotent. */
-export async function ensureWebhookIndexes(db: Db): Promise<void> {
-  const { deliveries, endpoints } = webhookCollections(db);
-  await Promise.all([
-    endpoints.createIndex({ organizationId: 1, createdAt: -1, _id: -1 }, { name: "organization" }),
-    deliveries.createIndex({ endpointId: 1, createdAt: -1, _id: -1 }, { name: "endpoint" }),
-    deliveries.createIndex({ endpointId: 1, status: 1, createdAt: -1, _id: -1 }, { name: "endpoint_status" }),
-    deliveries.createIndex(
-      { pendingAction: 1, _id: 1 },
-      { name: "pending_action", partialFilterExpression: { pendingAction: { $exists: true } } },
-    ),
-    deliveries.createIndex({ expiresAt: 1 }, { name: "expiry", expireAfterSeconds: 0 }),
-  ]);
-}
+export const WEBHOOK_INDEXES: Indexes = {
+  [WEBHOOK_COLLECTIONS.endpoints]: [
+    { key: { organizationId: 1, createdAt: -1, _id: -1 }, name: "organization" },
+  ],
+  [WEBHOOK_COLLECTIONS.deliveries]: [
+    { key: { endpointId: 1, createdAt: -1, _id: -1 }, name: "endpoint" },
+    { key: { endpointId: 1, status: 1, createdAt: -1, _id: -1 }, name: "endpoint_status" },
+    {
+      key: { pendingAction: 1, _id: 1 },
+      name: "pending_action",
+      partialFilterExpression: { pendingAction: { $exists: true } },
+    },
+    { key: { expiresAt: 1 }, name: "expiry", expireAfterSeconds: 0 },
+  ],
+};

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { AuditAppender, AuditLogUnavailable } from "../../src/audit/chain/appender.ts";
-import { AUDIT_LOG, auditLogOf, ensureAuditIndexes } from "../../src/store/audit-documents.ts";
+import { AUDIT_INDEXES, AUDIT_LOG, auditLogOf } from "../../src/store/audit-documents.ts";
+import { createIndexes } from "../../src/store/indexes.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { breakIn, entriesOf, ownSeal } from "./support.ts";
 import { recordOf, times } from "./tampering.ts";
@@ -20,7 +21,7 @@ describe("appending to the audit log", () => {
   let organizationId: string;
   before(async () => {
     database = await testDatabase();
-    await ensureAuditIndexes(database.db);
+    await createIndexes(database.db, AUDIT_INDEXES);
   });
   after(() => database.close());
   beforeEach(() => {

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { AuditAppender } from "../../src/audit/chain/appender.ts";
-import { ensureAuditIndexes } from "../../src/store/audit-documents.ts";
+import { AUDIT_INDEXES } from "../../src/store/audit-documents.ts";
+import { createIndexes } from "../../src/store/indexes.ts";
 import { Refusals } from "../../src/audit/refusals.ts";
 import type { AuditRecord } from "../../src/domain/audit/entry.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
@@ -37,7 +38,7 @@ describe("refusals in the audit log", () => {
   let now = 0;
   before(async () => {
     database = await testDatabase();
-    await ensureAuditIndexes(database.db);
+    await createIndexes(database.db, AUDIT_INDEXES);
   });
   after(() => database.close());
   beforeEach(() => {

@@ -3,10 +3,17 @@ import { MongoClient } from "mongodb";
 import { type Hex, keccak256, parseTransaction, toHex } from "viem";
 import { z } from "zod";
 import type { Signer, UnsignedTransaction } from "../../src/chain/config.ts";
-import { type Call, ChainOutbox, isTransaction, type Refused } from "../../src/chain/outbox.ts";
+import {
+  type Call,
+  CHAIN_INDEXES,
+  ChainOutbox,
+  isTransaction,
+  type Refused,
+} from "../../src/chain/outbox.ts";
 import { ChainRpc } from "../../src/chain/rpc.ts";
 import { eventually, openScene, randomAddress, type Scene } from "./support.ts";
 import { testDatabase } from "../support/mongo.ts";
+import { createIndexes } from "../../src/store/indexes.ts";
 
 const callOf = (purpose: string, data: Hex = "0x"): Call => ({
   kind: "call",
@@ -116,7 +123,7 @@ describe("the record of the service's transactions", () => {
 
   it("a call that lost its nonce to another process is signed anew; the first is not recorded", async () => {
     const { close, db } = await testDatabase();
-    await ChainOutbox.ensureIndexes(db);
+    await createIndexes(db, CHAIN_INDEXES);
     const signed: UnsignedTransaction[] = [];
     const signer: Signer = {
       address: scene.signer.address,

@@ -13,7 +13,7 @@ import {
 } from "viem";
 import type { ChainConfig, Signer } from "../../src/chain/config.ts";
 import { agentWalletAbi, paymentIdOf } from "../../src/chain/contracts.ts";
-import { ChainOutbox, type ChainTransactionDocument } from "../../src/chain/outbox.ts";
+import { CHAIN_INDEXES, ChainOutbox, type ChainTransactionDocument } from "../../src/chain/outbox.ts";
 import { ChainRpc } from "../../src/chain/rpc.ts";
 import { DEMO_OWNER } from "../../src/chain/sandbox.ts";
 import { centsOf } from "../../src/chain/units.ts";
@@ -25,6 +25,7 @@ import type { Payment, RailOutcome } from "../../src/domain/ledger/payment.ts";
 import type { BudgetPolicy } from "../../src/domain/ledger/policy.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import { testDatabase } from "../support/mongo.ts";
+import { createIndexes } from "../../src/store/indexes.ts";
 
 const MASTER_KEY = MasterKey.parse("a-master-key-for-tests-long-enough-to-be-one", "a test");
 
@@ -135,7 +136,7 @@ export async function openScene(url = sharedChainUrl(), keyOf?: Scene): Promise<
   }
 
   const first = open();
-  await ChainOutbox.ensureIndexes(db);
+  await createIndexes(db, CHAIN_INDEXES);
   await first.wallets.sandbox?.prepare();
 
   async function agent(policy = POLICY): Promise<TestAgent> {

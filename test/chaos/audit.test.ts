@@ -91,12 +91,14 @@ const arrivals = [
   arrival("approval.completed", held.id),
 ];
 const entryOf = ({ deliveryId: id }: Arrival) => ({ id, status: "succeeded" });
-const told = { agentIds: [agent.id], arrivals, forged: [], deliveries: arrivals.map(entryOf) };
+const delivered = { agentIds: [agent.id], arrivals, forged: [], deliveries: arrivals.map(entryOf) };
 /** What came, and was recorded, beside what should. */
 const toldMore = (more: Arrival): Partial<Books> => ({
-  told: [{ ...told, arrivals: [...arrivals, more], deliveries: [...told.deliveries, entryOf(more)] }],
+  delivered: [
+    { ...delivered, arrivals: [...arrivals, more], deliveries: [...delivered.deliveries, entryOf(more)] },
+  ],
 });
-const toldLess = arrivals.slice(1);
+const fewerArrivals = arrivals.slice(1);
 const record: RecordEntry = {
   agentId: agent.id,
   name: agent.name,
@@ -141,7 +143,7 @@ const good: Books = {
   caps: [{ projectId: "project-1", teamId: "team-1", capCents: 300 }],
   stopped: [],
   approvals: [held],
-  told: [told],
+  delivered: [delivered],
   chain: {
     spent: [spent],
     wallets: [
@@ -222,26 +224,28 @@ const WRONG: Readonly<Record<string, Partial<Books>>> = {
   "one key with two payments": { transactions: [card, { ...wallet, keyHash: card.keyHash }] },
   "a payment that is still pending": { transactions: [card, { ...wallet, status: "pending" }] },
   "a change that was never delivered": {
-    told: [{ ...told, arrivals: toldLess, deliveries: toldLess.map(entryOf) }],
+    delivered: [{ ...delivered, arrivals: fewerArrivals, deliveries: fewerArrivals.map(entryOf) }],
   },
   "a change that was never acknowledged": {
-    told: [{ ...told, arrivals: arrivals.map((each) => ({ ...each, isAcknowledged: false })) }],
+    delivered: [{ ...delivered, arrivals: arrivals.map((each) => ({ ...each, isAcknowledged: false })) }],
   },
   "a change that was delivered under two ids": toldMore({
     ...arrival("transaction.completed", card.id),
     deliveryId: "dlv_again",
   }),
   "a delivery that came with another body": {
-    told: [{ ...told, arrivals: arrivals.flatMap((each) => [each, { ...each, body: "another" }]) }],
+    delivered: [{ ...delivered, arrivals: arrivals.flatMap((each) => [each, { ...each, body: "another" }]) }],
   },
   "a delivery of what never happened": toldMore(arrival("transaction.denied", card.id)),
   "a delivery of another organization's change": toldMore(arrival("agent.created", "agent-2")),
   "an unrequested pause": toldMore(arrival("agent.paused", agent.id)),
-  "a delivery that is not genuine": { told: [{ ...told, forged: ["a signature does not fit"] }] },
+  "a delivery that is not genuine": { delivered: [{ ...delivered, forged: ["a signature does not fit"] }] },
   "a delivery that did not come to a good end": {
-    told: [{ ...told, deliveries: told.deliveries.map((each) => ({ ...each, status: "failed" })) }],
+    delivered: [
+      { ...delivered, deliveries: delivered.deliveries.map((each) => ({ ...each, status: "failed" })) },
+    ],
   },
-  "a delivery without a record": { told: [{ ...told, deliveries: [] }] },
+  "a delivery without a record": { delivered: [{ ...delivered, deliveries: [] }] },
   "a decision that is missing": { transactions: [card, { ...wallet, sequence: 3 }] },
 };
 
@@ -252,7 +256,7 @@ describe("the audit of the chaos run", () => {
 
   it("finds nothing in deliveries that came again as they were", () => {
     const again = [...arrivals.map((each) => ({ ...each, isAcknowledged: false })), ...arrivals];
-    expect(compare({ ...good, told: [{ ...told, arrivals: again }] })).to.deep.equal([]);
+    expect(compare({ ...good, delivered: [{ ...delivered, arrivals: again }] })).to.deep.equal([]);
   });
 
   it("finds nothing in a foreign transaction's nonce, before the service's or in its place", () => {
@@ -275,8 +279,8 @@ describe("the audit of the chaos run", () => {
     );
     const all = [...arrivals, ...ended];
     const books = { ...good, records: [archived], accounts: [], actors: [] };
-    const ending = { ...told, arrivals: all, deliveries: all.map(entryOf) };
-    expect(compare({ ...books, told: [ending] })).to.deep.equal([]);
+    const ending = { ...delivered, arrivals: all, deliveries: all.map(entryOf) };
+    expect(compare({ ...books, delivered: [ending] })).to.deep.equal([]);
   });
 
   for (const [what, change] of Object.entries(WRONG)) {

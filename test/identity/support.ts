@@ -1,10 +1,6 @@
 import { generate } from "otplib";
 import { createOrganizationWithOwner } from "../../src/identity/create-organization.ts";
-import {
-  authCollections,
-  ensureAuthIndexes,
-  type AuthCollections,
-} from "../../src/store/identity-documents.ts";
+import { authCollections, type AuthCollections } from "../../src/store/identity-documents.ts";
 import type { SessionPrincipal } from "../../src/identity/principal.ts";
 import { withoutEntry } from "../../server/admin/record-command.ts";
 import type { AuthDeps } from "../../src/identity/context.ts";
@@ -15,6 +11,7 @@ import { MasterKey } from "../../src/secrets/master-key.ts";
 import type { ErrorCode, Refusal } from "../../src/domain/errors.ts";
 import type { Result } from "../../src/domain/result.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
+import { ensureAuthIndexes } from "../../src/store/identity-indexes.ts";
 
 export const BASE_URL = "https://control.example.test";
 export const EMAIL = "Ada@Example.test";

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { builtFile } from "../../src/lib/package-root.ts";
 import { type FileResult, laneMessage, type LaneOrder } from "./lane-messages.ts";
 import { type OwnAnvil, startOwnAnvil } from "./own-anvil.ts";
+import { FreeCores } from "./free-cores.ts";
 import { Plan } from "./plan.ts";
 import { shortOrSoak } from "./soak.ts";
 
@@ -12,7 +13,7 @@ export interface LanesOptions {
   readonly grep: string | null;
   /** Where the engines are. The processes load what they need while these come up. */
   readonly env: Promise<Readonly<Record<string, string>>>;
-  /** How many processes run files side by side. */
+  /** How many processes run files side by side where the machine is theirs; fewer while others use it, so that no test is late for that. */
   readonly lanes: number;
   /** Whether each has a local chain of its own: some tests have its mining in their own hands. */
   readonly withChains: boolean;
@@ -24,24 +25,34 @@ const FILE_MS = shortOrSoak(600_000, 10_800_000);
 /** For what a process closes when no file is left for it. */
 const EXIT_MS = 30_000;
 const READ_MS = 2_000;
+/** Between looks at how busy others keep the machine. */
+const LOOK_MS = 5_000;
 
 /** Runs test files in processes side by side, each taking the next file when it is done with one. */
 export async function runInLanes(options: LanesOptions): Promise<void> {
   const plan = new Plan(options.files);
   const lanes: Lane[] = [];
+  const free = new FreeCores();
+  let busyMax = options.lanes;
+  const hasRoom = (): boolean => lanes.filter(({ isBusy }) => isBusy).length < busyMax;
   const feedAll = (): void => {
-    for (const lane of lanes) lane.feed();
+    for (const lane of lanes) if (hasRoom()) lane.feed();
   };
+  const looking = setInterval(() => {
+    busyMax = Math.max(1, Math.round(options.lanes * free.share()));
+    feedAll();
+  }, LOOK_MS);
   const count = Math.min(options.lanes, options.files.length);
   for (let index = 0; index < count; index += 1) lanes.push(new Lane(plan, options, feedAll));
   await Promise.all(lanes.map((lane) => lane.run()));
+  clearInterval(looking);
 }
 
 class Lane {
   readonly #plan: Plan;
   readonly #options: LanesOptions;
-  /** A file is done: another lane may have waited for that. */
-  readonly #onDone: () => void;
+  /** This lane waits for a file, or is done with one: another may have waited for that. */
+  readonly #onFree: () => void;
   #child: ChildProcess | null = null;
   #file: string | null = null;
   #isIdle = false;
@@ -50,10 +61,15 @@ class Lane {
   /** Null until the engines are up. */
   #env: LaneOrder["env"] | null = null;
 
-  constructor(plan: Plan, options: LanesOptions, onDone: () => void) {
+  constructor(plan: Plan, options: LanesOptions, onFree: () => void) {
     this.#plan = plan;
     this.#options = options;
-    this.#onDone = onDone;
+    this.#onFree = onFree;
+  }
+
+  /** Whether it runs a file. */
+  get isBusy(): boolean {
+    return this.#file !== null;
   }
 
   /** Ends when no file is left. A process that ends before is a failure of the file at hand, and another goes on. */
@@ -66,7 +82,7 @@ class Lane {
   async #look(chain: Promise<OwnAnvil> | null): Promise<void> {
     const [env, own] = await Promise.all([this.#options.env, chain]);
     this.#env = own === null ? env : { ...env, TEST_EVM_RPC_URL: own.url };
-    this.feed();
+    this.#onFree();
   }
 
   async #processes(): Promise<void> {
@@ -90,7 +106,7 @@ class Lane {
         this.#done({ ...message, output: `${printed}${message.output}` });
       }
       this.#isIdle = true;
-      this.feed();
+      this.#onFree();
     };
     child.on("message", take);
     const code = await ended(child);
@@ -114,7 +130,7 @@ class Lane {
     this.#plan.done(result.file);
     this.#file = null;
     this.#options.onResult(result);
-    this.#onDone();
+    this.#onFree();
   }
 
   /** Gives the next file to a process that waits for one; ends it when there is none. */

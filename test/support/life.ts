@@ -195,6 +195,8 @@ export const orchestrator = (world: World): Promise<TestOrganizationKey> =>
 export interface HeldCommits {
   /** A create has been begun since: its id is reserved. */
   isWaitedFor(): Promise<void>;
+  /** Whether it still holds them: MongoDB ends a transaction after 10 s, of which a busy machine may take more. */
+  isHeld(): Promise<boolean>;
   /** May be repeated. */
   release(): Promise<void>;
 }
@@ -210,8 +212,14 @@ export async function holdCommits({ organization: { teamId }, service }: World):
   const session = db.client.startSession();
   session.startTransaction();
   const change = { $inc: { childrenCreated: 1 } };
-  await db.collection<{ _id: string }>(COLLECTIONS.teams).updateOne({ _id: teamId }, change, { session });
+  const teams = db.collection<{ _id: string }>(COLLECTIONS.teams);
+  await teams.updateOne({ _id: teamId }, change, { session });
   return {
+    isHeld: () =>
+      teams.findOne({ _id: teamId }, { session }).then(
+        () => true,
+        () => false,
+      ),
     async isWaitedFor() {
       await until("a create was begun", async () =>
         (await creates.countDocuments()) > before ? true : null,

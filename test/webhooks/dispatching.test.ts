@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { COLLECTIONS, type EventDocument } from "../../src/store/documents.ts";
-import { ensureJournalIndexes } from "../../src/store/journal.ts";
+import { createIndexes } from "../../src/store/indexes.ts";
+import { JOURNAL_INDEXES } from "../../src/store/journal.ts";
 import { EventDispatcher } from "../../src/webhooks/delivery/dispatcher.ts";
 import { webhookCollections } from "../../src/store/webhook-documents.ts";
 import { newDelivery } from "../../src/webhooks/delivery/new-delivery.ts";
@@ -19,7 +20,7 @@ describe("dispatching of events", () => {
   let onBegun: () => Promise<void>;
   beforeEach(async () => {
     database = await testDatabase();
-    await ensureJournalIndexes(database.db);
+    await createIndexes(database.db, JOURNAL_INDEXES);
     load = 0;
     elapsedMs = 0;
     begun = [];
@@ -69,8 +70,8 @@ describe("dispatching of events", () => {
     begun.findIndex(({ eventId }) => eventId.startsWith(`evt_${organizationId}_`));
 
   it("a busy process begins few deliveries beside payments, and all of them once it is not", async () => {
-    await endpointOf("told");
-    await happens("told", 30);
+    await endpointOf("subscribed");
+    await happens("subscribed", 30);
     load = 1;
     const events = dispatcher();
     expect(await events.step()).to.equal("waiting");
@@ -80,13 +81,15 @@ describe("dispatching of events", () => {
     load = 0;
     elapsedMs += 10_000;
     await events.step();
-    expect(begunOf("told")).to.deep.equal(times(30, (index) => `evt_told_${String(index).padStart(4, "0")}`));
+    expect(begunOf("subscribed")).to.deep.equal(
+      times(30, (index) => `evt_subscribed_${String(index).padStart(4, "0")}`),
+    );
     expect(await events.step()).to.equal("nothing");
   });
 
   it("a busy process without payments holds nothing back", async () => {
-    await endpointOf("told");
-    await happens("told", 30, { type: "agent.paused" });
+    await endpointOf("subscribed");
+    await happens("subscribed", 30, { type: "agent.paused" });
     load = 1;
     await dispatcher().step();
     expect(begun).to.have.lengthOf(30);
@@ -102,19 +105,19 @@ describe("dispatching of events", () => {
   });
 
   it("what a clock that ran ahead has stamped is told now; what has just happened settles first", async () => {
-    await endpointOf("told");
-    await happens("told", 1, { _id: "evt_told_new", createdAt: new Date(NOW + 1) });
-    await happens("told", 1, { _id: "evt_told_ahead", createdAt: new Date(NOW + 3_600_000) });
+    await endpointOf("subscribed");
+    await happens("subscribed", 1, { _id: "evt_subscribed_new", createdAt: new Date(NOW + 1) });
+    await happens("subscribed", 1, { _id: "evt_subscribed_ahead", createdAt: new Date(NOW + 3_600_000) });
     await dispatcher().step();
-    expect(begunOf("told")).to.deep.equal(["evt_told_ahead"]);
+    expect(begunOf("subscribed")).to.deep.equal(["evt_subscribed_ahead"]);
   });
 
   it("the sweep starts a delivery that was not started, but never before its event's turn", async () => {
-    const event = eventDocument("told", 0);
-    const endpoint = endpointDocument("told");
+    const event = eventDocument("subscribed", 0);
+    const endpoint = endpointDocument("subscribed");
     const { deliveries } = webhookCollections(database.db);
     const events = dispatcher();
-    await happens("told", 1);
+    await happens("subscribed", 1);
     // Some time ago, or by a clock that ran ahead.
     for (const madeAt of [NOW - 10_000, NOW + 3_600_000]) {
       begun = [];
@@ -126,7 +129,7 @@ describe("dispatching of events", () => {
       expect(begun).to.deep.equal([]);
       await database.db.collection(COLLECTIONS.events).updateMany({}, { $unset: { isPending: "" } });
       await events.sweep();
-      expect(begunOf("told")).to.deep.equal([event._id]);
+      expect(begunOf("subscribed")).to.deep.equal([event._id]);
     }
   });
 

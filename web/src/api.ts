@@ -16,11 +16,11 @@ export const api: Client = createClient({
   credential: { type: "cookies", exclusively },
   // The service answers within some seconds, or says that it can't.
   timeoutMs: 20_000,
-  // A person looks on: who is told to wait longer is told so on the page.
+  // A person looks on: a longer wait is shown on the page.
   patience: { triesMax: 3, pauseMsMax: 2_000 },
 });
 
-/** The same for what has to be done however long it takes, such as stopping hundreds of agents: it waits where it is told to. */
+/** The same for what has to be done however long it takes, such as stopping hundreds of agents: it waits as long as an answer says. */
 export const patientApi: Client = createClient({
   baseUrl: "",
   credential: { type: "cookies", exclusively },
@@ -50,7 +50,7 @@ export const waitOf = (seconds: number | null): string => {
   return `${Math.ceil(known / 60)} minutes`;
 };
 
-/** What a person is told of a refusal. What is said at a field is not said here again, but where no field is named. */
+/** The text shown for a refusal. What is said at a field is not said here again, but where no field is named. */
 export function sentenceOf(refused: Refused, fields: readonly string[] = []): string {
   const elsewhere = refused.issues.filter(({ path }) => !fields.includes(path));
   if (refused.issues.length > 0) {

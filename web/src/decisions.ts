@@ -20,7 +20,7 @@ export type Decided =
 
 /**
  * Puts a decision to the service, once. A refusal is final; whatever else is no answer to rely on, and then it is read what became of
- * it before anything is offered again; `onLost` is told so.
+ * it before anything is offered again; `onLost` is called.
  */
 export async function decide(
   id: string,

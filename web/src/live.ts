@@ -123,7 +123,7 @@ class Live {
 
 interface ApprovalsChange {
   readonly approvals: readonly Approval[];
-  /** More has changed than is told of. */
+  /** More has changed than the events say. */
   readonly more: boolean;
 }
 

@@ -36,7 +36,7 @@ export function newQueryClient(): QueryClient {
     }),
     defaultOptions: {
       queries: {
-        // The client tries again where that is right; who is told to wait for longer comes by itself when it is time.
+        // The client tries again where that is right; after a longer wait it tries by itself.
         retry: (count, error) => refusedIn(error)?.code === "RATE_LIMITED" && count < LATER_TRIES_MAX,
         retryDelay: (_count, error) => 1_000 * (refusedIn(error)?.retryAfterSeconds ?? 1),
         staleTime: 5_000,

@@ -233,7 +233,7 @@ function Account(): ReactElement {
 const SETTINGS = "Settings";
 const NAMES: Readonly<Record<string, string>> = { "": "Overview", teams: "Projects", settings: SETTINGS };
 
-/** What waits is told in the tab's title, which is seen from other tabs. */
+/** The number of waiting approvals stands in the tab's title, which is seen from other tabs. */
 function useTitle(pathname: string, pending: number): void {
   useEffect(() => {
     const first = pathname.split("/")[1] ?? "";

@@ -28,7 +28,7 @@ export interface Books {
   readonly caps: readonly (CapOver & { readonly projectId: string })[];
   /** When agents could not pay. */
   readonly stopped: readonly Stopped[];
-  readonly told: readonly DeliveredToEndpoint[];
+  readonly delivered: readonly DeliveredToEndpoint[];
 }
 
 /** A payment's record, with what tells whether every decision is there. */
@@ -76,7 +76,7 @@ export interface LevelEntry {
   readonly recordedCap: Cap;
 }
 
-/** What one organization was told by webhook, at its endpoint for everything. */
+/** What one organization received by webhook, at its endpoint for everything. */
 export interface DeliveredToEndpoint {
   /** All its agents, as their records have them. */
   readonly agentIds: readonly string[];

@@ -31,7 +31,7 @@ export const compare = (books: Books): readonly string[] => [
   ...compareStopped(books),
   ...compareBalances(books),
   ...compareNonces(books),
-  ...books.told.flatMap((told) => compareWebhooks(books, told)),
+  ...books.delivered.flatMap((delivered) => compareWebhooks(books, delivered)),
 ];
 
 /** Every request was carried out once, for its client, and nothing else was made. */
@@ -244,9 +244,12 @@ function compareNonces({ chain }: Books): string[] {
   ];
 }
 
-/** An organization was told of each of its changes, once by its delivery's id, and of no other's. */
-function compareWebhooks({ approvals, records, transactions }: Books, told: DeliveredToEndpoint): string[] {
-  const { agentIds, arrivals, deliveries, forged } = told;
+/** An organization received each of its changes, once by its delivery's id, and of no other's. */
+function compareWebhooks(
+  { approvals, records, transactions }: Books,
+  delivered: DeliveredToEndpoint,
+): string[] {
+  const { agentIds, arrivals, deliveries, forged } = delivered;
   const isOwn = ({ agentId }: { readonly agentId: string }): boolean => agentIds.includes(agentId);
   const changes = [
     ...changesIn({

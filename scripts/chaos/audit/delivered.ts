@@ -2,7 +2,7 @@ import { z } from "zod";
 import { verifyWebhook } from "../../../src/webhooks/verify-webhook.ts";
 import type { TransactionEntry } from "./books.ts";
 
-/** Something that records say has happened, of which each endpoint that asked for it is to be told once. */
+/** Something that records say has happened, of which each endpoint that subscribes to it receives one delivery. */
 export interface Change {
   readonly type: string;
   /** The record that it happened to; for a change of an agent's state the agent, and the how manieth it was. */
@@ -100,7 +100,7 @@ const archiveOf = (agentId: string): Change => ({ type: ARCHIVED, subject: agent
 const numbered = (agentId: string, number: number): string => `${agentId}/${String(number)}`;
 
 const record = z.object({ id: z.string() });
-const told = z.object({
+const event = z.object({
   id: z.string(),
   type: z.string(),
   created_at: z.iso.datetime(),
@@ -123,7 +123,7 @@ export interface Request {
 export function arrivalOf({ at, body, headers }: Request, secret: string, isAcknowledged: boolean): Arrival {
   const verified = verifyWebhook({ rawBody: body, headers, secret, now: at });
   if (!verified.ok) throw new Error(`a delivery does not verify: ${verified.reason}`);
-  const { agent_id, created_at, data, id, team_id, type } = told.parse(JSON.parse(body.toString("utf8")));
+  const { agent_id, created_at, data, id, team_id, type } = event.parse(JSON.parse(body.toString("utf8")));
   const { agent, approval, transaction } = data;
   const about = type.startsWith("approval.") ? approval : type.startsWith("agent.") ? agent : transaction;
   if (about === undefined) throw new Error(`${id} (${type}) tells of nothing`);
@@ -141,7 +141,7 @@ export function arrivalOf({ at, body, headers }: Request, secret: string, isAckn
 
 const keyOf = ({ subject, type }: Pick<Change, "subject" | "type">): string => `${type} of ${subject}`;
 
-/** What one endpoint was told against what there was to tell it; empty: each change once, by its delivery's id. */
+/** What one endpoint received against what there was to deliver; empty: each change once, by its delivery's id. */
 export function compareDelivered(
   changes: readonly Change[],
   arrivals: readonly Arrival[],

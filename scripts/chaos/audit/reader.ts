@@ -167,7 +167,7 @@ export class Reader {
         hash: onChainTxHash,
       })),
       approvals: withRemoved(approvals.map(approvalEntry), removed, agents),
-      told: await pLimit(ACTORS_AT_ONCE).map(letters, (each) => this.#told(each, records)),
+      delivered: await pLimit(ACTORS_AT_ONCE).map(letters, (each) => this.#delivered(each, records)),
       cardLedger: cardLedger.map(({ _id, ...rest }) => ({ ...rest, id: _id })),
       records: records.map(recordEntry),
     };
@@ -267,7 +267,7 @@ export class Reader {
     return this.#temporal.workflow.getHandle(ledgerWorkflowId(projectId));
   }
 
-  async #told(letters: OwnLetters, records: readonly AgentDocument[]): Promise<DeliveredToEndpoint> {
+  async #delivered(letters: OwnLetters, records: readonly AgentDocument[]): Promise<DeliveredToEndpoint> {
     const { endpointId, organizationId } = letters;
     const deliveries = await webhookCollections(this.#db)
       .deliveries.find({ endpointId }, { projection: { status: 1 } })

@@ -7,7 +7,7 @@ import { DepositWatch } from "../../chain/deposits.ts";
 import { FeeRaising } from "../../chain/fee-raising.ts";
 import { Finality } from "../../chain/finality.ts";
 import { Keeper } from "../../chain/keeper.ts";
-import { ChainOutbox, isTransaction, type Recorded } from "../../chain/outbox.ts";
+import { CHAIN_INDEXES, ChainOutbox, isTransaction, type Recorded } from "../../chain/outbox.ts";
 import type { ChainWatchers } from "../../chain/repairs.ts";
 import { ChainRpc, WrongChain } from "../../chain/rpc.ts";
 import { ChainSandbox, DEMO_OWNER } from "../../chain/sandbox.ts";
@@ -19,6 +19,7 @@ import { WalletLimits } from "./limits.ts";
 import { Treasuries } from "./treasuries.ts";
 import { WalletRail } from "./wallet-rail.ts";
 import { AgentWallets, newWallet } from "./wallets.ts";
+import { createIndexes } from "../../store/indexes.ts";
 
 /** The interval of the keeper's rounds, in polls of the chain. */
 const POLLS_PER_ROUND = 20;
@@ -165,7 +166,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     defaultOwner,
     recordRoot: (root) => recordRoot({ outbox, config, broadcast, from: signer.address }, root),
     async deployFactory(withinMs) {
-      await ChainOutbox.ensureIndexes(db);
+      await createIndexes(db, CHAIN_INDEXES);
       await rpc.check();
       // A deployment before this one may have been replaced.
       await foreignNonces.look();
@@ -174,7 +175,6 @@ export function createWallets(options: WalletsOptions): Wallets {
       return { address: factory.address, isDeployed: missing.length === 0 };
     },
     async start() {
-      await Promise.all([ChainOutbox.ensureIndexes(db), Treasuries.ensureIndexes(db)]);
       await (sandbox?.prepare() ?? rpc.check()).catch((error: unknown) => {
         // No user would see money that was sent to the addresses of a sandbox on a chain that is none.
         if (error instanceof WrongChain) throw error;

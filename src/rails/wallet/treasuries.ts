@@ -3,6 +3,7 @@ import { type Address, getAddress } from "viem";
 import { caip2Of, type ChainConfig } from "../../chain/config.ts";
 import type { WalletRecord } from "../../store/documents.ts";
 import type { Treasuries as TreasuriesPort } from "../../payments/ports.ts";
+import type { Indexes } from "../../store/indexes.ts";
 
 const ORGANIZATIONS = "organizations";
 
@@ -23,6 +24,17 @@ export interface TreasuriesDependencies {
   readonly beforeFirstUse: () => Promise<void>;
 }
 
+export const TREASURY_INDEXES: Indexes = {
+  [ORGANIZATIONS]: [
+    {
+      key: { "treasury.chainCaip2": 1, "treasury.address": 1 },
+      name: "treasury_unique",
+      unique: true,
+      partialFilterExpression: { "treasury.address": { $exists: true } },
+    },
+  ],
+};
+
 /**
  * The organizations' treasuries: wallets like those of agents, with the organization's id in an agent's place, so that
  * money can be received before anything is deployed. Recorded once; neither owner nor chain of one ever changes here.
@@ -38,17 +50,6 @@ export class Treasuries implements TreasuriesPort {
     const options = { readConcern: { level: "majority" } } as const;
     this.#organizations = dependencies.db.collection(ORGANIZATIONS, options);
     this.#chain = caip2Of(dependencies.config.chainId);
-  }
-
-  static async ensureIndexes(db: Db): Promise<void> {
-    await db.collection(ORGANIZATIONS).createIndex(
-      { "treasury.chainCaip2": 1, "treasury.address": 1 },
-      {
-        name: "treasury_unique",
-        unique: true,
-        partialFilterExpression: { "treasury.address": { $exists: true } },
-      },
-    );
   }
 
   /**

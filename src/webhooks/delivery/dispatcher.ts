@@ -45,7 +45,7 @@ const OF_PAYMENTS: ReadonlySet<EventType> = new Set(["transaction.completed", "t
 const RECOUNTED_MS = 500;
 
 /** Far more than one step takes; of those that are forgotten it is said once more. */
-const UNSPEAKABLE_MAX = 1_000;
+const UNDELIVERABLE_MAX = 1_000;
 
 /** What a step has left: no event, events for the next one, or events that are to wait a moment. */
 export type StepResult = "nothing" | "more" | "waiting";
@@ -73,7 +73,7 @@ export class EventDispatcher {
   readonly #webhooks: WebhookCollections;
   readonly #dependencies: DispatcherDependencies;
   /** Events of which this process can make no delivery: a defect, which a later version may mend. */
-  readonly #unspeakable = new LRUCache<string, true>({ max: UNSPEAKABLE_MAX });
+  readonly #undeliverable = new LRUCache<string, true>({ max: UNDELIVERABLE_MAX });
   readonly #throttle: DeliveryThrottle;
   readonly #elapsed: () => number;
   #lastServed = "";
@@ -101,7 +101,7 @@ export class EventDispatcher {
     await inLines(lines, (delivery) => this.#dependencies.workflows.startDelivery(inputOf(delivery)));
     await this.#allBegun(deliveries);
     this.#throttle.begun(deliveries.length);
-    const done = events.map(({ _id }) => _id).filter((id) => !this.#unspeakable.has(id));
+    const done = events.map(({ _id }) => _id).filter((id) => !this.#undeliverable.has(id));
     await this.#events.updateMany({ _id: { $in: done } }, doneWith(this.#dependencies.clock()));
     const isCut = events.length < pending.length;
     // The organization after the last one that was served is served next.
@@ -154,10 +154,11 @@ export class EventDispatcher {
     const organizations = this.#nextRoundRobin(
       await this.#events.distinct("organizationId", { isPending: true }),
     );
-    const unspeakable = this.#unspeakable.size === 0 ? {} : { _id: { $nin: [...this.#unspeakable.keys()] } };
+    const undeliverable =
+      this.#undeliverable.size === 0 ? {} : { _id: { $nin: [...this.#undeliverable.keys()] } };
     const ofEach = organizations.map((organizationId) =>
       this.#events
-        .find({ isPending: true, organizationId, createdAt: isSettled, ...unspeakable })
+        .find({ isPending: true, organizationId, createdAt: isSettled, ...undeliverable })
         .sort({ createdAt: 1, _id: 1 })
         .limit(Math.ceil(STEP_MAX / organizations.length))
         .toArray(),
@@ -240,7 +241,7 @@ export class EventDispatcher {
     try {
       return this.#dependencies.dataOf(event);
     } catch (err) {
-      this.#unspeakable.set(event._id, true);
+      this.#undeliverable.set(event._id, true);
       this.#dependencies.onDefect("an event can't be delivered by this version", { eventId: event._id, err });
       return null;
     }

@@ -81,7 +81,7 @@ export class Life {
   readonly #stranger: TestOrganizationKey;
   readonly #create: Readonly<Record<string, unknown>>;
   readonly #keys: string[] = [];
-  readonly #told: string[] = [];
+  readonly #transcript: string[] = [];
   #id = "";
   #possible: readonly Agent[] = [];
 
@@ -106,11 +106,12 @@ export class Life {
     for (const { actions, pauseMs } of rounds) {
       await sleep(pauseMs);
       const seen = await Promise.all(actions.map((one) => this.#call(one)));
-      this.#told.push(seen.map(line).join(" ‖ "));
+      this.#transcript.push(seen.map(line).join(" ‖ "));
       this.#possible = after(...this.#begin(seen.filter((one) => one.status !== 0)));
-      expect(this.#possible, `no order explains the last of\n${this.#told.join("\n")}`).not.to.have.lengthOf(
-        0,
-      );
+      expect(
+        this.#possible,
+        `no order explains the last of\n${this.#transcript.join("\n")}`,
+      ).not.to.have.lengthOf(0);
     }
     await this.#expectEnd();
   }
@@ -121,9 +122,9 @@ export class Life {
     if (maker === undefined) return [this.#possible, seen];
     // Where one was told to come again, what it had begun may have been finished for another.
     const isMade = maker.status === 201 || (maker.status === 200 && seen.some((one) => one.isRetried));
-    expect(isMade, this.#told.join("\n")).to.equal(true);
+    expect(isMade, this.#transcript.join("\n")).to.equal(true);
     // A slow create's first answer may come after the window, without the key that a replay has got meanwhile.
-    expect(maker.key === null, this.#told.join("\n")).to.equal(maker.isExpired);
+    expect(maker.key === null, this.#transcript.join("\n")).to.equal(maker.isExpired);
     const firstKey = seen.find(({ key }) => key !== null)?.key ?? LOST;
     return [[created(firstKey, this.#deliverableUntil)], seen.filter((one) => one !== maker)];
   }
@@ -199,7 +200,7 @@ export class Life {
     }
     expect(working.length, "keys that work").to.be.at.most(1);
     await until(
-      `journal, record and keys agree with\n${this.#told.join("\n")}`,
+      `journal, record and keys agree with\n${this.#transcript.join("\n")}`,
       async () => {
         const { fired, lifecycle } = await this.#recorded();
         const isThis = (agent: Agent): boolean => {

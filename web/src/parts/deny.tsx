@@ -29,7 +29,7 @@ interface DenyProps {
   readonly onClose: () => void;
 }
 
-/** Denying, with what the agent is told. */
+/** Denying, with the feedback for the agent. */
 export function Deny({ isBusy, onClose, onDeny, title }: DenyProps): ReactElement {
   const [feedback, setFeedback] = useState("");
   const [isSent, setSent] = useState(false);

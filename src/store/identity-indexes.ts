@@ -1,0 +1,75 @@
+import type { Db } from "mongodb";
+import { createIndexes, type Indexes } from "./indexes.ts";
+import { newestFirst } from "./newest-first.ts";
+
+/** The record of a dead session or an expired invite is kept for a day, then MongoDB removes it. */
+const EXPIRED_RETENTION_SECONDS = 86_400;
+
+/** A challenge's end is the service's clock's word; MongoDB, whose clock may differ, removes it only then. */
+const EXPIRED_CHALLENGE_RETENTION_SECONDS = 600;
+
+/** What a request for an invite was answered is kept for a day. */
+const ANSWER_RETENTION_SECONDS = 86_400;
+
+const expiry = (expireAfterSeconds: number) => ({
+  key: { expiresAt: 1 },
+  name: "expiry",
+  expireAfterSeconds,
+});
+
+/** The indexes that the rules of accounts rest on. */
+export const AUTH_INDEXES: Indexes = {
+  organizations: [
+    {
+      key: { creation: 1 },
+      name: "one_under_way",
+      unique: true,
+      partialFilterExpression: { status: "provisioning", creation: { $exists: true } },
+    },
+  ],
+  users: [
+    { key: { organizationId: 1, emailNormalized: 1 }, name: "one_per_email_and_organization", unique: true },
+    { key: { emailNormalized: 1, emailVerified: -1, createdAt: 1, _id: 1 }, name: "accounts_of_email" },
+    { key: { organizationId: 1, _id: 1 }, name: "organization" },
+    { key: { organizationId: 1, createdAt: -1, _id: -1 }, name: "members" },
+  ],
+  sessions: [{ key: { userId: 1 }, name: "user" }, expiry(EXPIRED_RETENTION_SECONDS)],
+  factors: [
+    { key: newestFirst(["userId"]), name: "newest" },
+    {
+      key: { credentialId: 1 },
+      name: "credential_unique",
+      unique: true,
+      partialFilterExpression: { credentialId: { $exists: true } },
+    },
+  ],
+  passkey_challenges: [expiry(EXPIRED_CHALLENGE_RETENTION_SECONDS)],
+  invites: [
+    { key: { tokenHash: 1 }, name: "token_unique", unique: true },
+    { key: { organizationId: 1, emailNormalized: 1 }, name: "one_open_per_email", unique: true },
+    { key: { organizationId: 1, createdAt: -1, _id: -1 }, name: "open" },
+    expiry(EXPIRED_RETENTION_SECONDS),
+    {
+      key: { mailStartPending: 1 },
+      name: "mail_start_pending",
+      partialFilterExpression: { mailStartPending: true },
+    },
+  ],
+  invite_counts: [expiry(EXPIRED_RETENTION_SECONDS)],
+  invite_requests: [{ key: { createdAt: 1 }, name: "kept", expireAfterSeconds: ANSWER_RETENTION_SECONDS }],
+};
+
+/** Those whose indexes are there, or are being created. */
+const indexed = new WeakMap<Db, Promise<void>>();
+
+/** Creates the indexes that the rules of accounts rest on, once for each connection. Idempotent. */
+export async function ensureAuthIndexes(db: Db): Promise<void> {
+  const creating = indexed.get(db) ?? createIndexes(db, AUTH_INDEXES);
+  indexed.set(db, creating);
+  try {
+    await creating;
+  } catch (error) {
+    indexed.delete(db);
+    throw error;
+  }
+}
