@@ -14,7 +14,7 @@ describe("answers that wait for a decision", () => {
     agent = await world.agent(HELD);
   });
 
-  /** Pays and waits; what the approval's id is, is known as soon as it is listed. */
+  /** Pays and waits; the approval's id is known as soon as it is listed. Its record and the payment's are written side by side. */
   async function held(waitSeconds: number) {
     const idempotencyKey = randomUUID();
     const answered = world.api.ok("createPayment", 201, {
@@ -22,11 +22,15 @@ describe("answers that wait for a decision", () => {
       query: { waitSeconds: String(waitSeconds) },
       body: cardPayment({ idempotencyKey, purpose: idempotencyKey }),
     });
-    const approvalId = await until("the approval is listed", async () => {
+    const { id: approvalId, transactionId } = await until("the approval is listed", async () => {
       const { approvals } = await world.api.ok("listPendingApprovals", 200, { token: world.token });
-      return approvals.find(({ purpose }) => purpose === idempotencyKey)?.id ?? null;
+      return approvals.find(({ purpose }) => purpose === idempotencyKey) ?? null;
     });
-    return { answered, approvalId };
+    await until("the payment has its record", async () => {
+      const { status } = await world.api.call("getPayment", { token: agent.key, id: transactionId });
+      return status === 200 || null;
+    });
+    return { answered, approvalId, transactionId };
   }
 
   it("a held payment says where a person decides, and no longer once they have", async () => {
@@ -73,9 +77,8 @@ describe("answers that wait for a decision", () => {
   });
 
   it("cancelled by its agent while it waits, it is answered so", async () => {
-    const { answered, approvalId } = await held(45);
-    const { approval } = await world.api.ok("getApproval", 200, { token: world.token, id: approvalId });
-    await world.api.ok("cancelPayment", 200, { token: agent.key, id: approval.transactionId });
+    const { answered, transactionId } = await held(45);
+    await world.api.ok("cancelPayment", 200, { token: agent.key, id: transactionId });
     expect((await answered).transaction.denialCode).to.equal("CANCELLED_BY_AGENT");
   });
 
