@@ -14,7 +14,7 @@ import type {
 import { COLLECTIONS } from "./documents.ts";
 import type { ChainTransactionDocument } from "../chain/outbox.ts";
 import type { CardLedgerDocument } from "../rails/card-sandbox.ts";
-import { authCollections, type OrganizationDocument } from "./identity-documents.ts";
+import { AUTH_COLLECTIONS, authCollections, type OrganizationDocument } from "./identity-documents.ts";
 import type { LogoDocument } from "../containers/logos.ts";
 import type { DailyCreatesDocument, OrganizationKeyDocument } from "./organization-key-documents.ts";
 import type { Indexes } from "./indexes.ts";
@@ -54,6 +54,8 @@ export interface Collections {
   readonly chainTransactions: Collection<ChainTransactionDocument>;
 }
 
+const DAILY_CREATES = "daily_creates";
+
 export const collectionsOf = (db: Db): Collections => ({
   agents: db.collection(COLLECTIONS.agents),
   creates: db.collection(COLLECTIONS.creates),
@@ -64,8 +66,8 @@ export const collectionsOf = (db: Db): Collections => ({
   approvals: db.collection(COLLECTIONS.approvals),
   teams: db.collection(COLLECTIONS.teams),
   // From the primary whatever the connection says: a revoked key is dead on its next request.
-  organizationKeys: db.collection("organization_keys", { readPreference: "primary" }),
-  dailyCreates: db.collection("daily_creates", { readPreference: "primary" }),
+  organizationKeys: db.collection(AUTH_COLLECTIONS.organizationKeys, { readPreference: "primary" }),
+  dailyCreates: db.collection(DAILY_CREATES, { readPreference: "primary" }),
   projects: db.collection(COLLECTIONS.projects),
   containers: { project: db.collection(COLLECTIONS.projects), team: db.collection(COLLECTIONS.teams) },
   auditLog: auditLogOf(db),
@@ -77,10 +79,10 @@ export const collectionsOf = (db: Db): Collections => ({
 
 /** Indexes of what only the server writes. */
 export const SERVER_INDEXES: Indexes = {
-  organization_keys: [
+  [AUTH_COLLECTIONS.organizationKeys]: [
     { key: { hash: 1 }, name: "hash_unique", unique: true },
     { key: { organizationId: 1, createdAt: -1, _id: -1 }, name: "organization" },
   ],
-  daily_creates: [{ key: { expiresAt: 1 }, name: "expiry", expireAfterSeconds: 0 }],
+  [DAILY_CREATES]: [{ key: { expiresAt: 1 }, name: "expiry", expireAfterSeconds: 0 }],
   [COLLECTIONS.teams]: [{ key: { projectId: 1, archivedAt: 1 }, name: "project" }],
 };

@@ -221,20 +221,32 @@ export interface AuthCollections {
   readonly organizationKeys: Collection<OrganizationKeyDocument>;
 }
 
+export const AUTH_COLLECTIONS = {
+  organizations: "organizations",
+  users: "users",
+  sessions: "sessions",
+  factors: "factors",
+  passkeyChallenges: "passkey_challenges",
+  invites: "invites",
+  inviteCounts: "invite_counts",
+  inviteRequests: "invite_requests",
+  organizationKeys: "organization_keys",
+} as const;
+
 /** Read from the primary whatever the connection says: a sign-out or a changed role binds at once. */
 export function authCollections(db: Db): AuthCollections {
   const options = { readPreference: "primary" } as const;
   return {
-    organizations: db.collection<OrganizationDocument>("organizations", options),
-    users: db.collection<UserDocument>("users", options),
-    sessions: db.collection<SessionDocument>("sessions", options),
-    factors: db.collection<FactorDocument>("factors", options),
-    totpFactors: db.collection<TotpFactorDocument>("factors", options),
-    passkeys: db.collection<PasskeyDocument>("factors", options),
-    passkeyChallenges: db.collection<PasskeyChallengeDocument>("passkey_challenges", options),
-    invites: db.collection<InviteDocument>("invites", options),
-    inviteCounts: db.collection<InviteCountDocument>("invite_counts", options),
-    inviteRequests: db.collection<InviteRequestDocument>("invite_requests", options),
-    organizationKeys: db.collection<OrganizationKeyDocument>("organization_keys", options),
+    organizations: db.collection<OrganizationDocument>(AUTH_COLLECTIONS.organizations, options),
+    users: db.collection<UserDocument>(AUTH_COLLECTIONS.users, options),
+    sessions: db.collection<SessionDocument>(AUTH_COLLECTIONS.sessions, options),
+    factors: db.collection<FactorDocument>(AUTH_COLLECTIONS.factors, options),
+    totpFactors: db.collection<TotpFactorDocument>(AUTH_COLLECTIONS.factors, options),
+    passkeys: db.collection<PasskeyDocument>(AUTH_COLLECTIONS.factors, options),
+    passkeyChallenges: db.collection<PasskeyChallengeDocument>(AUTH_COLLECTIONS.passkeyChallenges, options),
+    invites: db.collection<InviteDocument>(AUTH_COLLECTIONS.invites, options),
+    inviteCounts: db.collection<InviteCountDocument>(AUTH_COLLECTIONS.inviteCounts, options),
+    inviteRequests: db.collection<InviteRequestDocument>(AUTH_COLLECTIONS.inviteRequests, options),
+    organizationKeys: db.collection<OrganizationKeyDocument>(AUTH_COLLECTIONS.organizationKeys, options),
   };
 }

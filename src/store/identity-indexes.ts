@@ -1,4 +1,5 @@
 import type { Db } from "mongodb";
+import { AUTH_COLLECTIONS } from "./identity-documents.ts";
 import { createIndexes, type Indexes } from "./indexes.ts";
 import { newestFirst } from "./newest-first.ts";
 
@@ -19,7 +20,7 @@ const expiry = (expireAfterSeconds: number) => ({
 
 /** The indexes that the rules of accounts rest on. */
 export const AUTH_INDEXES: Indexes = {
-  organizations: [
+  [AUTH_COLLECTIONS.organizations]: [
     {
       key: { creation: 1 },
       name: "one_under_way",
@@ -27,14 +28,14 @@ export const AUTH_INDEXES: Indexes = {
       partialFilterExpression: { status: "provisioning", creation: { $exists: true } },
     },
   ],
-  users: [
+  [AUTH_COLLECTIONS.users]: [
     { key: { organizationId: 1, emailNormalized: 1 }, name: "one_per_email_and_organization", unique: true },
     { key: { emailNormalized: 1, emailVerified: -1, createdAt: 1, _id: 1 }, name: "accounts_of_email" },
     { key: { organizationId: 1, _id: 1 }, name: "organization" },
     { key: { organizationId: 1, createdAt: -1, _id: -1 }, name: "members" },
   ],
-  sessions: [{ key: { userId: 1 }, name: "user" }, expiry(EXPIRED_RETENTION_SECONDS)],
-  factors: [
+  [AUTH_COLLECTIONS.sessions]: [{ key: { userId: 1 }, name: "user" }, expiry(EXPIRED_RETENTION_SECONDS)],
+  [AUTH_COLLECTIONS.factors]: [
     { key: newestFirst(["userId"]), name: "newest" },
     {
       key: { credentialId: 1 },
@@ -43,8 +44,8 @@ export const AUTH_INDEXES: Indexes = {
       partialFilterExpression: { credentialId: { $exists: true } },
     },
   ],
-  passkey_challenges: [expiry(EXPIRED_CHALLENGE_RETENTION_SECONDS)],
-  invites: [
+  [AUTH_COLLECTIONS.passkeyChallenges]: [expiry(EXPIRED_CHALLENGE_RETENTION_SECONDS)],
+  [AUTH_COLLECTIONS.invites]: [
     { key: { tokenHash: 1 }, name: "token_unique", unique: true },
     { key: { organizationId: 1, emailNormalized: 1 }, name: "one_open_per_email", unique: true },
     { key: { organizationId: 1, createdAt: -1, _id: -1 }, name: "open" },
@@ -55,8 +56,10 @@ export const AUTH_INDEXES: Indexes = {
       partialFilterExpression: { mailStartPending: true },
     },
   ],
-  invite_counts: [expiry(EXPIRED_RETENTION_SECONDS)],
-  invite_requests: [{ key: { createdAt: 1 }, name: "kept", expireAfterSeconds: ANSWER_RETENTION_SECONDS }],
+  [AUTH_COLLECTIONS.inviteCounts]: [expiry(EXPIRED_RETENTION_SECONDS)],
+  [AUTH_COLLECTIONS.inviteRequests]: [
+    { key: { createdAt: 1 }, name: "kept", expireAfterSeconds: ANSWER_RETENTION_SECONDS },
+  ],
 };
 
 /** Those whose indexes are there, or are being created. */
