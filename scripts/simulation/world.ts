@@ -1,4 +1,4 @@
-import { LeaseExpired, Superseded } from "../../src/payments/sending.ts";
+import { Fenced, Superseded } from "../../src/payments/sending.ts";
 import { NoSuchActor } from "../../src/actors/no-such-actor.ts";
 import type { BudgetPolicy } from "../../src/domain/ledger/policy.ts";
 import { type AgentProfile, summarize } from "../../src/domain/agent/state.ts";
@@ -258,7 +258,7 @@ export class World {
       error instanceof Unavailable ||
       error instanceof LineBroken ||
       error instanceof Superseded ||
-      error instanceof LeaseExpired ||
+      error instanceof Fenced ||
       error instanceof NoSuchActor ||
       error instanceof ActorUnavailable;
     if (!isExpected) this.observer.broke("a process", error);

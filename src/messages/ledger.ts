@@ -1,4 +1,3 @@
-import type { Lease } from "../domain/ledger/lease.ts";
 import type { Payment, RailOutcome } from "../domain/ledger/payment.ts";
 import type { BudgetPolicy } from "../domain/ledger/policy.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../domain/ledger/commands.ts";
@@ -194,4 +193,4 @@ export const confirmationOf = (
   { outcome, revision, transactionId }: ExecutionResult,
 ): CommandOf<"confirm"> => ({ kind: "confirm", agentId, transactionId, revision, outcome });
 
-export type { Lease, LedgerCommand, LedgerReply };
+export type { LedgerCommand, LedgerReply };

@@ -62,7 +62,6 @@ interface PackedAccount {
   readonly revision?: number;
   readonly unconfirmed?: number;
   readonly pausedAt?: number;
-  readonly leaseUntil?: number;
   readonly outbox?: readonly LifecycleEvent[];
 }
 
@@ -186,8 +185,6 @@ function packAccount(account: Account): PackedAccount {
     ...unlessDefault("revision", revision, 1),
     ...unlessDefault("unconfirmed", revision - confirmedRevision, 0),
     ...(account.pausedAt === null ? {} : { pausedAt: account.pausedAt }),
-    // It counts only for what is open; that it seems to be over does not mean much: the clock may go back.
-    ...(open.size === 0 ? {} : unlessDefault("leaseUntil", account.leaseUntil, 0)),
     ...(outbox.length === 0 ? {} : { outbox }),
   };
 }
@@ -214,7 +211,6 @@ function unpackAccount(teamId: string, packed: PackedAccount): Account {
     updatedAt: packed.at,
     mirroredPolicyVersion: packed.mirrored ?? policyVersion,
     pausedAt: packed.pausedAt ?? null,
-    leaseUntil: packed.leaseUntil ?? 0,
     outbox: packed.outbox ?? [],
   };
 }

@@ -109,7 +109,7 @@ function rollOver(world: LedgerWorld): void {
   mustBeSame(carriedOf(world.ledger), carriedOf(ledger), "a roll-over lost something");
 }
 
-/** What goes over to a new run: not the lease of who has nothing open, nor the place of keys that are forgotten. */
+/** What goes over to a new run: not the place of keys that are forgotten. */
 function carriedOf(ledger: Ledger): unknown {
   const { accounts, keys, ...rest } = shownOf(ledger);
   const order = keys.order.filter(([agentId, keyHash]) => keys.byAgent.get(agentId)?.has(keyHash) === true);
@@ -121,10 +121,10 @@ function carriedOf(ledger: Ledger): unknown {
 }
 
 function timed(account: Account): unknown {
-  const { leaseUntil, open, usage } = account;
+  const { usage } = account;
   const first = usage.recentPayments[0];
   const before = first === undefined ? 0 : first[2] - first[1];
   // The running count begins anew; only its differences count.
   const hour = usage.recentPayments.map(([at, count, through]) => [at, count, through - before]);
-  return { ...account, usage: { ...usage, hour }, leaseUntil: open.size > 0 ? leaseUntil : 0 };
+  return { ...account, usage: { ...usage, hour } };
 }

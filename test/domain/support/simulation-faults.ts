@@ -230,22 +230,23 @@ export const simulationFaults: readonly SimulationFault[] = [
   },
   {
     fault: "a paused agent's payment is sent",
-    complaint: "lease to send",
+    complaint: "permission to send",
     seed: 56,
     domain: () =>
       judging((ledger, command, now) => {
         const reply = judge(ledger, command, now);
-        return reply.kind === "lease" ? { kind: "lease", lease: "send" } : reply;
+        if (reply.kind !== "permission" || reply.permission.kind !== "wait") return reply;
+        return { ...reply, permission: { kind: "send", permit: reply.permission.fence } };
       }),
   },
   {
-    fault: "a pause is not answered how long others may still send",
-    complaint: "a change of status",
+    fault: "a pause does not say what is to be fenced",
+    complaint: "what a pause fences",
     seed: 3,
     domain: () =>
       judging((ledger, command, now) => {
         const reply = judge(ledger, command, now);
-        return reply.kind === "account_status" ? { ...reply, quietAfterMs: 0 } : reply;
+        return reply.kind === "account_status" ? { ...reply, fence: null } : reply;
       }),
   },
   {
