@@ -53,6 +53,7 @@ export class Processor {
   readonly #observer: Observer;
   captures = 0;
   declines = 0;
+  fenced = 0;
   reversals = 0;
 
   constructor(timeline: Pick<Timeline, "now">, observer: Observer) {
@@ -69,7 +70,10 @@ export class Processor {
     const { amountCents, recipient, transactionId } = request;
     const known = this.query(transactionId);
     if (known !== null) return known;
-    if ((this.#fences.get(transactionId) ?? 0) > permit) return { status: "fenced" };
+    if ((this.#fences.get(transactionId) ?? 0) > permit) {
+      this.fenced += 1;
+      return { status: "fenced" };
+    }
     const { afterMs, fate } = fateOf(recipient);
     if (fate === "decline") {
       this.declines += 1;

@@ -122,6 +122,11 @@ export class World {
     for (const agent of this.agents.values()) agent.recheck();
   }
 
+  /** Charges that met a fence. */
+  get fenced(): number {
+    return this.processor.fenced;
+  }
+
   get sweeps(): number {
     return this.ledger.sweeps;
   }

@@ -30,6 +30,7 @@ const NOTEWORTHY = [
   "budget replaced",
   "budget by team",
   "pause answered",
+  "fenced",
   "archive answered",
   "revocation answered",
   "caps answered",
