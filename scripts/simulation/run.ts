@@ -92,6 +92,7 @@ const countsOf = (auditor: Auditor, world: World): Record<string, number> => ({
   sweeps: world.sweeps,
   "windows closed": world.expiries,
   crashes: world.crashes,
+  stalls: world.stalls,
   fenced: world.fenced,
   "clocks set back": world.clockSetBack,
 });

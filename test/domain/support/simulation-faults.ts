@@ -231,7 +231,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "a paused agent's payment is sent",
     complaint: "permission to send",
-    seed: 56,
+    seed: 1,
     domain: () =>
       judging((ledger, command, now) => {
         const reply = judge(ledger, command, now);
@@ -242,7 +242,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "a pause does not say what is to be fenced",
     complaint: "what a pause fences",
-    seed: 3,
+    seed: 1,
     domain: () =>
       judging((ledger, command, now) => {
         const reply = judge(ledger, command, now);
@@ -325,7 +325,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "nothing is ever swept",
     complaint: "the record of",
-    seed: 15,
+    seed: 7,
     domain: () =>
       after((ledger) => {
         // As if all were confirmed that was decided.
