@@ -87,11 +87,13 @@ interface Chain {
 export class AuditAppender implements AuditLog {
   readonly #log: Collection<AuditDocument>;
   readonly #seal: AuditSeal;
+  readonly #lingerMs: number;
   readonly #chains = new Map<string, Chain>();
 
-  constructor(db: Db, seal: AuditSeal) {
+  constructor(db: Db, seal: AuditSeal, { lingerMs = LINGER_MS }: { readonly lingerMs?: number } = {}) {
     this.#log = auditLogOf(db);
     this.#seal = seal;
+    this.#lingerMs = lingerMs;
   }
 
   /** Tellings that wait for their turn, of all chains. */
@@ -164,7 +166,7 @@ export class AuditAppender implements AuditLog {
   #schedule(chain: Chain): void {
     if (chain.running !== null || chain.waiting.length === 0) return;
     if (chain.isUrgent || chain.waiting.length >= LINGERING_MAX) this.#run(chain);
-    else chain.timer ??= setTimeout(() => this.#run(chain), LINGER_MS);
+    else chain.timer ??= setTimeout(() => this.#run(chain), this.#lingerMs);
   }
 
   #run(chain: Chain): void {
