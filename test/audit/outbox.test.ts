@@ -68,8 +68,7 @@ describe("the audit outbox", () => {
   const records = () => service.db.collection<AuditOutboxDocument>(AUDIT_OUTBOX);
 
   /** Another server, which looks for what others have left. */
-  const anotherServer = (laterMs = LATER_MS): AuditOutbox =>
-    serverAt(() => new Date(Date.now() + laterMs));
+  const anotherServer = (laterMs = LATER_MS): AuditOutbox => serverAt(() => new Date(Date.now() + laterMs));
 
   function serverAt(clock: () => Date): AuditOutbox {
     const { db } = service;

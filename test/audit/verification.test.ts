@@ -222,6 +222,15 @@ describe("npm run admin -- verify-audit-log", () => {
     }
   });
 
+  it("what lies behind the last entry is not anchored", async () => {
+    await tell("one");
+    const planted = { ...at(1), _id: `${organizationId}/x`, entryKey: "planted", hash: "0".repeat(64) };
+    await log().insertOne(planted);
+    await start().stop();
+    await log().deleteOne({ _id: planted._id });
+    expect(await verifyAuditLog(env)).to.include({ unbroken: true, anchors: 2 });
+  });
+
   it("reads lines from before they named each other", async () => {
     const heads = [{ organizationId, sequence: whole.length, hash: at(whole.length).hash }];
     const content = { version: 1, kind: "heads", at: new Date().toISOString(), heads };

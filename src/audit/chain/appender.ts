@@ -2,20 +2,14 @@ import { isDuplicateKey } from "../../lib/duplicate-key.ts";
 import type { Unavailable } from "../../lib/unavailable.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Collection, type Db, MongoBulkWriteError } from "mongodb";
-import {
-  type AuditHead,
-  type AuditRecord,
-  type AuditSeal,
-  isSealed,
-  linkAll,
-} from "../../domain/audit/entry.ts";
+import { type AuditHead, type AuditRecord, type AuditSeal, linkAll } from "../../domain/audit/entry.ts";
 import { withTimeout } from "../../lib/with-timeout.ts";
 import {
   type AuditDocument,
   auditDocument,
   auditLogOf,
   headOf,
-  positionedEntry,
+  isGenuine,
 } from "../../store/audit-documents.ts";
 
 /** The audit log does not take an entry now. The operation may have been done; the append can be repeated. */
@@ -220,7 +214,9 @@ export class AuditAppender implements AuditLog {
   async #withoutThoseThere(organizationId: string, open: readonly Open[]): Promise<Open[]> {
     const entryKey = { $in: open.map(({ record }) => record.entryKey) };
     const there = await this.#log.find({ organizationId, entryKey }).toArray();
-    const genuine = new Map(there.map((entry) => [entry.entryKey, isEntryOf(entry, this.#seal)]));
+    const genuine = new Map(
+      there.map((entry) => [entry.entryKey, isGenuine(entry, organizationId, this.#seal)]),
+    );
     for (const { record, waiter } of open) {
       if (genuine.get(record.entryKey) !== false) continue;
       waiter.reject(
@@ -244,13 +240,6 @@ function recordsOf(waiter: Waiting): Open[] {
     waiter.reject(error);
     return [];
   }
-}
-
-/** Whether a document is an entry that this service has written, in the place where it was written. */
-function isEntryOf(document: AuditDocument, seal: AuditSeal): boolean {
-  const placed = positionedEntry(document);
-  if (placed === null || placed.found.position !== document.sequence) return false;
-  return isSealed(placed.found.fields, seal);
 }
 
 /** A place or an entry key that is taken, and nothing else wrong: a write concern that was not met says nothing. */
