@@ -110,7 +110,7 @@ const lastPlaceBefore = (log: Collection<AuditDocument>, organizationId: string,
 export async function headOf(log: Collection<AuditDocument>, organizationId: string): Promise<AuditHead> {
   const last = await lastPlaceBefore(log, organizationId, chainRange(organizationId).$lt);
   if (last === null) return NO_ENTRY;
-  return { sequence: Number(last._id.split("/")[1]), hash: String(last.hash) };
+  return { sequence: Number(last._id.split("/")[1]), hash: last.hash };
 }
 
 /** The last entry of a chain that is as this service has written it. */
@@ -127,19 +127,12 @@ export async function genuineHeadOf(
 
 /**
  * The id of a document that says it is the organization's and has no place in its chain; null: there is none. Reads a key of an
- * index for each entry, and no document.
+ * index for each entry, and no document. The id may be anything. Without a hint, since an index may have been altered.
  */
-export async function strayOf(
-  log: Collection<AuditDocument>,
-  organizationId: string,
-): Promise<string | null> {
+export async function strayOf(log: Collection<AuditDocument>, organizationId: string): Promise<unknown> {
   const outside = { organizationId, _id: { $not: chainRange(organizationId) } };
-  const hint = newestFirst(["organizationId"], "at");
-  const found = await log
-    .find(outside, { projection: { _id: 1 }, hint })
-    .limit(1)
-    .next();
-  return found === null ? null : String(found._id);
+  const found = await log.findOne(outside, { projection: { _id: 1 } });
+  return found?._id ?? null;
 }
 
 /** The organizations that have chains, by the ids of their entries. */

@@ -25,6 +25,8 @@ class Repeating extends Map<string, unknown> {
 
 const FORGED = { action: "forged", result: { status: 200, code: null } } as const;
 
+const sequencesOf = (entries: readonly Entry[]) => entries.map(({ sequence }) => sequence);
+
 describe("what is put into the audit log by access to MongoDB alone", () => {
   let world: World;
   let other: World;
@@ -88,7 +90,6 @@ describe("what is put into the audit log by access to MongoDB alone", () => {
   }
 
   const all = () => times(whole.length, (index) => index + 1);
-  const sequencesOf = (entries: readonly Entry[]) => entries.map(({ sequence }) => sequence);
 
   const OUTSIDE: Readonly<Record<string, () => Promise<unknown>>> = {
     "under an id of no chain": () => plant({ _id: "elsewhere" }),
@@ -114,7 +115,7 @@ describe("what is put into the audit log by access to MongoDB alone", () => {
     "between two entries": () => plant({ _id: `${entryId(own(), 2)}5` }),
     "behind the last entry": () => plant({ _id: entryId(own(), whole.length + 1) }),
     "far behind the last entry": () => plant({ _id: entryId(own(), 999_999_999_999_999) }),
-    "as an end that makes the chain shorter": () => plant({ _id: `${own()}/x`, sequence: 1 }),
+    "as a false end": () => plant({ _id: `${own()}/x`, sequence: 1 }),
   };
   for (const [how, attack] of Object.entries(INSIDE))
     it(`${how}, is not listed or exported, and both verifications find it`, async () => {
@@ -156,8 +157,8 @@ describe("what is put into the audit log by access to MongoDB alone", () => {
 
   it("a document behind the last entry that is in no place does not keep the chain from going on", async () => {
     await plant({ _id: `${own()}/x`, sequence: undefined });
-    const log = new AuditAppender(world.service.db, testSeal(String(world.service.env["MASTER_KEY"])));
-    await log.append({ ...recordOf(1), organizationId: own(), entryKey: "genuine" });
+    const appender = new AuditAppender(world.service.db, testSeal(String(world.service.env["MASTER_KEY"])));
+    await appender.append({ ...recordOf(1), organizationId: own(), entryKey: "genuine" });
     await collection().deleteOne({ _id: `${own()}/x` });
     whole = await entriesOf(world.service.db, own());
     expect(whole.at(-1)).to.include({ entryKey: "genuine", sequence: whole.length });

@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import { appendFile, readFile, writeFile } from "node:fs/promises";
 import type { Db, MongoClient } from "mongodb";
-import { type AuditDocument, auditLogOf } from "../../src/store/audit-documents.ts";
+import { AUDIT_INDEXES, type AuditDocument, auditLogOf } from "../../src/store/audit-documents.ts";
+import { createIndexes } from "../../src/store/indexes.ts";
 import { AnchorFile } from "../../src/audit/chain/anchor-file.ts";
 import { AuditAnchoring } from "../../src/audit/chain/anchoring.ts";
 import { AuditAppender } from "../../src/audit/chain/appender.ts";
@@ -185,6 +186,18 @@ describe("npm run admin -- verify-audit-log", () => {
       entryKey: "elsewhere",
     });
     expect(await firstBroken()).to.deep.equal([1, "inserted"]);
+  });
+
+  it("finds an index of the log that is missing, or leaves entries out", async () => {
+    const unique = { unique: true, name: "entry_key_unique" };
+    await log().dropIndex(unique.name);
+    expect(await verifyAuditLog(env)).to.deep.include({ unbroken: false, indexes: [unique.name] });
+    const some = { ...unique, partialFilterExpression: { action: "signIn" } };
+    await log().createIndex({ organizationId: 1, entryKey: 1 }, some);
+    expect(await verifyAuditLog(env)).to.deep.include({ unbroken: false, indexes: [unique.name] });
+    await log().dropIndex(unique.name);
+    await createIndexes(db, AUDIT_INDEXES);
+    expect(await verifyAuditLog(env)).to.deep.include({ unbroken: true, indexes: [] });
   });
 
   it("bears lines of the anchors' file that a crash tore, and goes on behind them", async () => {

@@ -114,16 +114,16 @@ export async function* walkChains(options: WalkOptions): AsyncGenerator<ChainRep
   }
 }
 
-const withStray = (report: ChainReport, stray: string | null): ChainReport =>
+const withStray = (report: ChainReport, stray: unknown): ChainReport =>
   report.broken !== null || stray === null
     ? report
     : { ...report, broken: strayBreak(report.entries, stray) };
 
 /** A document of an organization outside of its chain, as a break behind the last entry. */
-export const strayBreak = (entries: number, id: string): ChainBreak => ({
+export const strayBreak = (entries: number, id: unknown): ChainBreak => ({
   sequence: entries + 1,
   problem: "inserted",
-  detail: `a document of the organization has no place in its chain: ${id.slice(0, ID_SHOWN_CHARACTERS)}`,
+  detail: `a document of the organization has no place in its chain: ${String(id).slice(0, ID_SHOWN_CHARACTERS)}`,
 });
 
 const ID_SHOWN_CHARACTERS = 80;
