@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type AuditDocument } from "../../src/store/audit-documents.ts";
+import { type AuditDocument, isGenuine } from "../../src/store/audit-documents.ts";
 import { EVENT_TYPES } from "../../src/domain/events.ts";
 import { deliveryId } from "../../src/domain/webhooks/delivery-id.ts";
 import type { EventDocument, TransactionDocument } from "../../src/store/documents.ts";
@@ -25,6 +25,7 @@ const PAYMENT_EVENTS = EVENT_TYPES.filter((type) => /^(transaction|approval)\./.
 
 /** Everything that is known of one payment, put together from where each part is kept. */
 export function transactionStoryHandlers({
+  auditSeal,
   collections,
   webhooks: {
     collections: { deliveries, endpoints },
@@ -58,15 +59,22 @@ export function transactionStoryHandlers({
     });
   }
 
-  const entriesOf = ({ _id, organizationId }: TransactionDocument): Promise<AuditDocument[]> =>
-    auditLog
-      .find({ organizationId, "resource.id": _id })
-      .sort({ at: 1, _id: 1 })
-      .limit(ENTRIES_MAX)
-      .toArray();
+  const genuine = (entries: readonly AuditDocument[], { organizationId }: TransactionDocument) =>
+    entries.filter((entry) => isGenuine(entry, organizationId, auditSeal));
 
-  async function decisionOn({ _id, organizationId }: TransactionDocument) {
-    const entry = await auditLog.findOne({ organizationId, entryKey: `${_id}/decided` });
+  async function entriesOf(transaction: TransactionDocument): Promise<AuditDocument[]> {
+    const { _id, organizationId } = transaction;
+    const about = auditLog.find({ organizationId, "resource.id": _id }).sort({ at: 1, _id: 1 });
+    return genuine(await about.limit(ENTRIES_MAX).toArray(), transaction);
+  }
+
+  async function decisionOn(transaction: TransactionDocument) {
+    const { _id, organizationId } = transaction;
+    const found = await auditLog
+      .find({ organizationId, entryKey: `${_id}/decided` })
+      .limit(1)
+      .toArray();
+    const [entry] = genuine(found, transaction);
     return decided.safeParse(entry?.decision).data ?? null;
   }
 

@@ -14,6 +14,7 @@ import { noteOf } from "../http/request-note.ts";
 import type { Pipeline } from "../pipeline/pipeline.ts";
 import type { SessionPrincipal } from "../../src/identity/principal.ts";
 import type { Principal } from "../../src/identity/principals.ts";
+import { withoutProgress } from "./progress.ts";
 import { Toolset } from "./toolset.ts";
 import type { CurrentProtocol } from "./current-protocol.ts";
 import { serveEarlierProtocols, type Served } from "./earlier-protocols.ts";
@@ -58,10 +59,11 @@ export function mcpEndpoint({
     const note = noteOf(response);
     const toolset = new Toolset(operations, { requester: { ...still.value, principal }, arrival, note });
     const asked = requestOf(request, response);
-    const isEarlier = await isLegacyRequest(asked, body);
+    const message = accepts(request, STREAM_TYPE) ? body : withoutProgress(body);
+    const isEarlier = await isLegacyRequest(asked, message);
     const served = await (isEarlier
-      ? serveEarlierProtocols(toolset, asked, body)
-      : currentProtocol.serve(toolset, asked, body));
+      ? serveEarlierProtocols(toolset, asked, message)
+      : currentProtocol.serve(toolset, asked, message));
     await sendAnswer(response, served, note.id);
   };
 }
@@ -70,11 +72,13 @@ export function mcpEndpoint({
 const hasToolset = (principal: Principal | null): principal is Exclude<Principal, SessionPrincipal> =>
   principal !== null && principal.type !== "session";
 
-/** The protocol's own answer to other methods, where a server offers no stream and keeps no sessions. */
+/**
+ * The protocol's own answer to other methods, where a server offers no stream and keeps no sessions. Clients try GET again and
+ * again, so it counts against no limit; nothing is looked up for it.
+ */
 export function mcpOtherMethods({ admission, callers }: McpDependencies): RequestHandler {
-  return async (request, response) => {
-    const admitted = await admission.optionalCaller(request, response, "mcp");
-    if (!admitted.ok) return sendRefusal(response, admitted.refusal);
+  return (request, response) => {
+    admission.showUncounted(response);
     const stranger = callers.refusalOf(request);
     if (stranger !== null) return sendRefusal(response, stranger);
     response.setHeader("Allow", "POST");
@@ -95,20 +99,29 @@ const paying = z.looseObject({
 const onlyPays = (body: unknown): boolean =>
   (Array.isArray(body) ? body : [body]).every((message) => paying.safeParse(message).success);
 
-/** The request headers that the protocol reads. */
-const OF_PROTOCOL = ["accept", "content-type", "mcp-protocol-version", "mcp-method", "mcp-name"] as const;
+/** The request headers that the protocol reads, besides Accept. */
+const OF_PROTOCOL = ["content-type", "mcp-protocol-version", "mcp-method", "mcp-name"] as const;
+
+const JSON_TYPE = "application/json";
+const STREAM_TYPE = "text/event-stream";
+
+const accepts = (request: Request, type: string): boolean => request.accepts(type) !== false;
+
+/** The SDKs want both types named, although all but a call's progress is answered in JSON. */
+const acceptOf = (request: Request): string =>
+  accepts(request, JSON_TYPE) ? `${JSON_TYPE}, ${STREAM_TYPE}` : STREAM_TYPE;
 
 /** The request as the SDKs want it. Its body has been read already. */
-function requestOf({ headers }: Request, response: Response): globalThis.Request {
+function requestOf(request: Request, response: Response): globalThis.Request {
   const protocolHeaders = OF_PROTOCOL.flatMap((name): [string, string][] => {
-    const value = headers[name];
+    const value = request.headers[name];
     return typeof value === "string" ? [[name, value]] : [];
   });
   const closed = new AbortController();
   response.on("close", () => closed.abort());
   return new globalThis.Request("http://localhost/mcp", {
     method: "POST",
-    headers: protocolHeaders,
+    headers: [["accept", acceptOf(request)], ...protocolHeaders],
     signal: closed.signal,
   });
 }

@@ -263,6 +263,7 @@ function recordOf(
     lifecycle: "active",
     createdBy,
     createdByLineage: null,
+    proof: "",
     ...about,
     ...money,
     ...times,

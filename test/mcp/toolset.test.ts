@@ -60,7 +60,7 @@ describe("the agent toolset", () => {
     );
     expect(second.nextCursor).to.equal(null);
     await mcp.refused("list_payments", "BAD_CURSOR", { cursor: "x" });
-    for (const limit of [0, 201, "2"]) await mcp.refused("list_payments", "VALIDATION_FAILED", { limit });
+    for (const limit of [0, 201, "2.0"]) await mcp.refused("list_payments", "VALIDATION_FAILED", { limit });
   });
 
   it("cancel_payment takes a held payment back, and no other", async () => {
