@@ -24,10 +24,10 @@ describe("a pause whose fence is not laid", () => {
             card: {
               capabilities: card.capabilities,
               async send(profile, payment, permit) {
-                const asleep = sleeping;
+                const held = sleeping;
                 sleeping = null;
-                asleep?.reached.open();
-                await asleep?.wake.opened;
+                held?.reached.open();
+                await held?.wake.opened;
                 return card.send(profile, payment, permit);
               },
               async fence(places) {
