@@ -8,7 +8,6 @@ import { Containers } from "../src/containers/containers.ts";
 import { Logos } from "../src/containers/logos.ts";
 import { Creates } from "../src/agents/creates/creates.ts";
 import { DailyCreates } from "../src/agents/creates/daily-creates.ts";
-import { AgentProofs } from "../src/agents/agent-proofs.ts";
 import { createHandlers } from "./handlers/index.ts";
 import { Admission } from "./http/admission.ts";
 import { BrowserSessions } from "./http/browser-sessions.ts";
@@ -124,7 +123,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     organizationKeys,
     auditSeal: trail.seal,
     hashApiKey: identity.hashApiKey,
-    agentProofs: new AgentProofs(masterKey.deriveKey("agent-proofs")),
+    agentProofs: identity.agentProofs,
     clock,
     logger,
     paymentChanges,
