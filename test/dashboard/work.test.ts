@@ -1,6 +1,7 @@
 import { EventEmitter, once } from "node:events";
 import { expect } from "chai";
 import type { HTTPRequest } from "puppeteer-core";
+import { mintKey } from "../authorization/scene.ts";
 import { clickOn } from "../support/browser-page.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
 import { Dashboard } from "../support/dashboard.ts";
@@ -237,6 +238,33 @@ describe("the dashboard at work, in a browser", function () {
       id,
       body: { rules: [], version: (await world.api.ok("getTeamApprovalRules", 200, { token, id })).version },
     });
+  });
+
+  it("what is typed into an open budget or form undoes nothing that was changed elsewhere", async () => {
+    const { organization, token } = world;
+    const id = organization.teamId;
+    const backend = await mintKey(world, ["agents:write"]);
+    const agent = await firstAgent();
+    const read = () => world.api.ok("getAgentBudgetPolicy", 200, { token, id: agent.id });
+    const { budgetCents, version } = await read();
+    const lowered = { budgetCents: budgetCents - 1, version };
+    await page.go(`/teams/${id}`);
+    await page.fill("Cap", "500");
+    await world.api.ok("updateAgentBudgetPolicy", 200, { token: backend, id: agent.id, body: lowered });
+    await clickOn(page.page, `::-p-xpath(//section[.//h2="Budget"]//button[contains(., "Save")])`);
+    await page.sees("Somebody else has changed this budget");
+    expect((await read()).budgetCents).to.equal(lowered.budgetCents);
+    await page.press("Show theirs");
+
+    await page.press("Edit");
+    await page.fill("Description", "Buys paper.");
+    await world.api.ok("updateTeam", 200, { token, id, body: { color: "#0f766e" } });
+    await clickOn(page.page, `::-p-xpath(//*[@role="dialog"]//button[contains(., "Save")])`);
+    const { color } = await until("the description is saved", async () => {
+      const { team } = await world.api.ok("getTeam", 200, { token, id });
+      return team.description === "Buys paper." ? team : null;
+    });
+    expect(color).to.equal("#0f766e");
   });
 
   it("sums that take several answers are shown as they come, and are called incomplete", async () => {

@@ -219,7 +219,7 @@ describe("workflow ledger: unwritten records, caps and limits", () => {
       );
       await afterActivities(ledger.handle, 1);
       expect([...stage.projections.caps]).to.deep.equal([
-        ["", { capCents: 1_000, version: 2 }],
+        ["", { capCents: 1_000, version: 3 }],
         [teamId, { capCents: 500, version: 2 }],
       ]);
       await stage.skip(HOUR_MS);
