@@ -28,7 +28,8 @@ export async function recordsOf(
   { approvals, transactions }: PaymentCollections,
   read: TransactionDocument,
 ): Promise<{ readonly transaction: TransactionDocument; readonly approval: ApprovalDocument | null }> {
-  for (let transaction = read; ;) {
+  let transaction = read;
+  for (;;) {
     const { _id, approvalId, revision } = transaction;
     const approval = approvalId === null ? null : await approvals.findOne({ _id: approvalId });
     if (approval === null || approval.revision <= revision) return { transaction, approval };
@@ -74,7 +75,7 @@ export class HeldPaymentWriter {
   /** The same, over a record whose revision is below the named one. */
   async writeAlone(records: HeldRecords, below: number): Promise<BulkOutcome> {
     try {
-      const written = await this.#inTransaction((session) => this.#replace([records], session, () => below));
+      const written = await this.#inTransaction((session) => this.#replace([records], session, below));
       return written.length > 0 ? "written" : "duplicate";
     } catch (error) {
       if (isDuplicateKey(error)) return "duplicate";
@@ -100,11 +101,14 @@ export class HeldPaymentWriter {
     });
   }
 
-  /** Replaces the records that are older, the same payment's in the order of its revisions; what it has replaced. */
+  /**
+   * Replaces the records that are older than those of the batch, or than `below`, a payment's in the order of its revisions. Returns
+   * those that it has written.
+   */
   async #replace(
     batch: readonly HeldRecords[],
     session: ClientSession,
-    belowOf = ({ transaction }: HeldRecords): number => transaction.revision,
+    below: number | null = null,
   ): Promise<HeldRecords[]> {
     const ids = batch.map(({ transaction }) => transaction._id);
     const found = await this.#transactions
@@ -113,9 +117,8 @@ export class HeldPaymentWriter {
     const revisions = new Map(found.map(({ _id, revision }) => [_id, revision]));
     const newer = batch
       .toSorted((a, b) => a.transaction.revision - b.transaction.revision)
-      .filter((records) => {
-        const { _id, revision } = records.transaction;
-        if ((revisions.get(_id) ?? 0) >= belowOf(records)) return false;
+      .filter(({ transaction: { _id, revision } }) => {
+        if ((revisions.get(_id) ?? 0) >= (below ?? revision)) return false;
         revisions.set(_id, revision);
         return true;
       });
@@ -132,7 +135,7 @@ export class HeldPaymentWriter {
   }
 }
 
-/** Others were writing the same records, or an idempotency key belongs to another payment: nothing of the transaction was written. */
+/** Whether nothing of a transaction was written since others wrote the same records, or an idempotency key belongs to another payment. */
 const isContention = (error: unknown): boolean =>
   isDuplicateKey(error) ||
   (error instanceof MongoServerError && error.hasErrorLabel("TransientTransactionError"));
