@@ -66,10 +66,7 @@ describe("a held payment's two records", () => {
       const { clusterTime, fullDocument, ns } = change;
       const { _id, revision, transactionId = _id } = fullDocument;
       const name = `${String(transactionId)} ${String(revision)}`;
-      stepsOf.set(
-        name,
-        (stepsOf.get(name) ?? new Set()).add(`${ns.coll} at ${clusterTime?.toString() ?? "no time"}`),
-      );
+      stepsOf.set(name, (stepsOf.get(name) ?? new Set()).add(`${ns.coll} at ${JSON.stringify(clusterTime)}`));
     }
     await stream.close();
     for (const [name, steps] of stepsOf) {
