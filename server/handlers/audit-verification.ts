@@ -13,6 +13,7 @@ const AT_ONCE = 250;
 export function auditVerificationHandlers({
   auditSeal,
   collections: { auditLog },
+  reads,
 }: HandlerDependencies): Pick<Handlers, "verifyAuditLog"> {
   /** The entry that was verified before, as it is now; null: it is not there as it was written. */
   async function behind(organizationId: string, after: number): Promise<AuditHead | null> {
@@ -30,12 +31,14 @@ export function auditVerificationHandlers({
     const verifier = new ChainVerifier(auditSeal, undefined, from);
     for (let after = from.sequence; after < upTo; after += AT_ONCE) {
       const segment = chainSegment(organizationId, after, Math.min(after + AT_ONCE, upTo));
-      const entries = await auditLog
-        .find({ _id: segment }, { hint: { _id: 1 } })
-        .sort({ _id: 1 })
-        .toArray();
-      for (const entry of entries)
-        verifier.take(positionedEntry(entry)?.found ?? { position: 0, fields: {} });
+      await reads.run(async () => {
+        const entries = await auditLog
+          .find({ _id: segment }, { hint: { _id: 1 } })
+          .sort({ _id: 1 })
+          .toArray();
+        for (const entry of entries)
+          verifier.take(positionedEntry(entry)?.found ?? { position: 0, fields: {} });
+      }, organizationId);
     }
     return verifier;
   }

@@ -38,6 +38,7 @@ const BOUNDS: Readonly<Record<string, string>> = {
   "src/payments/rules/ready-cache.ts #entries": "READY_RULES_BYTES_MAX",
   "src/payments/rules/rules-in-force.ts #reading": "readings under way",
   "src/secrets/master-key.ts #derived": "purposes of keys",
+  "src/lib/gate.ts #insideOf": "names that hold a permit",
   "src/lib/keyed-mutex.ts #queues": "turns that are taken or waited for",
   "src/lib/guarded-fetch/guarded-fetch.ts #running": "exchanges under way",
 };
