@@ -37,7 +37,7 @@ export interface KeeperDependencies extends ChainWatchers {
   /** Done before anything is sent again; on a test chain, which may be a fresh one: gas. */
   readonly beforeResending: () => Promise<void>;
   /** Done in a round in which nothing waits for the chain for long: what may wait for payments. */
-  readonly whileKeepingUp: () => Promise<void>;
+  readonly whileKeepingUp: (stopping: AbortSignal) => Promise<void>;
   /** Done when sending again has moved nothing some times in a row. */
   readonly unwedge: () => Promise<void>;
 }
@@ -99,7 +99,7 @@ export class Keeper {
     const [first] = missing;
     this.#oldestMissing = first?.createdAt ?? null;
     if (first === undefined || isRecent(first.createdAt, clock().getTime(), resendAfterMs)) {
-      await whileKeepingUp();
+      await whileKeepingUp(this.#stopping.signal);
       return 0;
     }
     if (first.nonce > mined) onWarning("a nonce of the service's key is missing", { nonce: mined });

@@ -174,8 +174,14 @@ export class Attempts {
 
   async #work(): Promise<void> {
     while (this.#waiting.size > 0) {
+      const batch: Waiting[] = [];
       let room = BATCH_MAX;
-      const batch = this.#waiting.take(() => room-- > 0);
+      const reserve = (): boolean => {
+        if (room === 0) return false;
+        room -= 1;
+        return true;
+      };
+      while (room > 0 && this.#waiting.size > 0) batch.push(...this.#waiting.take(reserve));
       try {
         const decided = await this.#decide(batch.map(({ attempt }) => attempt));
         for (const { attempt, reject, resolve } of batch) {

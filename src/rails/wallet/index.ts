@@ -133,7 +133,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     // The gas of a chain that was killed is gone with its blocks.
     beforeResending: async () => sandbox?.giveGas(),
     onEveryRound: async () => sandbox?.prepare(),
-    whileKeepingUp: () => limits.setDue(),
+    whileKeepingUp: (stopping) => limits.setDue(stopping),
     unwedge: async () => sandbox?.unwedge(),
     ...watchers,
   });

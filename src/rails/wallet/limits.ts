@@ -68,11 +68,13 @@ export class WalletLimits {
   }
 
   /** Sets limits that are due, so many of each organization, one after another: payments come between. */
-  async setDue(): Promise<void> {
+  async setDue(stopping?: AbortSignal): Promise<void> {
     const { clock, wallets } = this.#dependencies;
     const now = clock();
     const postponedTo = new Date(now.getTime() + COALESCE_MS);
     for (const agentId of await wallets.takeDue(now, postponedTo, PER_ROUND)) {
+      // What is left was postponed, and is due again.
+      if (stopping?.aborted === true) return;
       const wallet = await wallets.of(agentId);
       if (wallet !== null) await this.converge(wallet);
     }
