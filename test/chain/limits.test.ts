@@ -31,10 +31,10 @@ describe("the limit that a wallet has on the chain", () => {
   let other: Instance;
   let owner: Owner;
   let nowMs = Date.now();
+  const clock = (): Date => new Date(nowMs);
   before(async () => {
     anvil = await startOwnAnvil();
     scene = await openScene(anvil.url);
-    const clock = (): Date => new Date(nowMs);
     [one, other] = [scene.open({ clock }), scene.open({ clock })];
     owner = openOwner(scene);
   });

@@ -47,23 +47,23 @@ describe("sending a file", () => {
     const ended: string[] = [];
     const app = express();
     const files = new FileSender();
-    app.get("/", async (request, response) => {
+    app.get("/:of", async (request, response) => {
       const file = { contentType: "text/plain", fileName: "a.txt", pieces: pieces() };
-      await files.send(response, file, String(request.query["of"] ?? "")).then(
-        (full) => {
-          if (full !== null) response.status(429).end();
-          ended.push(full === null ? "sent" : "refused");
-        },
-        () => ended.push("failed"),
-      );
+      try {
+        const full = await files.send(response, file, request.params.of);
+        if (full !== null) response.status(429).end();
+        ended.push(full === null ? "sent" : "refused");
+      } catch {
+        ended.push("failed");
+      }
     });
     server = createServer(oneAtATime(app, { stalledMs: STALLED_MS, wholeMs: 60_000 })).listen(0, "127.0.0.1");
     await once(server, "listening");
     const address = server.address();
     if (address === null || typeof address === "string") throw new Error("a server has a port");
-    const begin = (of = ""): Promise<IncomingMessage> =>
+    const begin = (of = "any"): Promise<IncomingMessage> =>
       new Promise((resolve, reject) => {
-        const to = { host: "127.0.0.1", port: address.port, path: `/?of=${of}`, agent: false };
+        const to = { host: "127.0.0.1", port: address.port, path: `/${of}`, agent: false };
         get(to, resolve).on("error", reject);
       });
     return { begin, ended };

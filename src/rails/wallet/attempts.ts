@@ -172,16 +172,21 @@ export class Attempts {
     this.#ready.set(wallet.address, true);
   }
 
+  /** A full batch, where there are that many: organizations take turns until there is no more room. */
+  #nextBatch(): Waiting[] {
+    const batch: Waiting[] = [];
+    let taken: Waiting[];
+    do {
+      let room = BATCH_MAX - batch.length;
+      taken = this.#waiting.take(() => room-- > 0);
+      batch.push(...taken);
+    } while (taken.length > 0);
+    return batch;
+  }
+
   async #work(): Promise<void> {
     while (this.#waiting.size > 0) {
-      const batch: Waiting[] = [];
-      let room = BATCH_MAX;
-      const reserve = (): boolean => {
-        if (room === 0) return false;
-        room -= 1;
-        return true;
-      };
-      while (room > 0 && this.#waiting.size > 0) batch.push(...this.#waiting.take(reserve));
+      const batch = this.#nextBatch();
       try {
         const decided = await this.#decide(batch.map(({ attempt }) => attempt));
         for (const { attempt, reject, resolve } of batch) {
