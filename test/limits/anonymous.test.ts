@@ -56,8 +56,10 @@ describe("limits of anonymous callers, by address", () => {
   it("1,200 logos a minute, apart from all else: then 429 until the next", async () => {
     const address = freshAddress();
     const lookUp = (by: string) => api.call("GET", `/logos/${"x".repeat(43)}`, from(by));
-    const answers = await atOnce(1_210, () => lookUp(address));
-    expect(statuses(answers)).to.deep.equal({ 404: 1_200, 429: 10 });
+    for (let round = 0; round < 24; round += 1) {
+      expect(statuses(await atOnce(50, () => lookUp(address)))).to.deep.equal({ 404: 50 });
+    }
+    expect(statuses(await atOnce(10, () => lookUp(address)))).to.deep.equal({ 429: 10 });
     expect((await lookUp(freshAddress())).status).to.equal(404);
     expect((await api.call("GET", "/v1/openapi.json", from(address))).status).to.equal(200);
     clock.nextMinute();
