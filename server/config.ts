@@ -35,6 +35,8 @@ export interface Config {
   readonly auditAnchorFile: string;
   readonly logLevel: string;
   readonly trustedProxies: TrustedProxies;
+  /** Connections that one address may have, a trusted proxy apart; null: a quarter of all. */
+  readonly connectionsPerAddress: number | null;
   /** Names in the Host header that MCP, the pages and requests with cookies may have, besides those in the service's URLs. */
   readonly allowedHosts: readonly string[];
   /** Whom passkeys are made for, where it does not follow from the base URL. */
@@ -167,6 +169,7 @@ const environment = z.object({
   AUDIT_ANCHOR_FILE: z.string().min(1).optional(),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
   TRUSTED_PROXIES: trustedProxies,
+  CONNECTIONS_PER_ADDRESS: whole(1, 10_000).optional(),
   ALLOWED_HOSTS: hostNames,
   WEBAUTHN_RP_ID: rpId.optional(),
   WEBAUTHN_ORIGINS: origins.optional(),
@@ -213,6 +216,7 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     auditAnchorFile: resolve(value.AUDIT_ANCHOR_FILE ?? join(value.DATA_DIR, "audit-anchors.jsonl")),
     logLevel: value.LOG_LEVEL,
     trustedProxies: value.TRUSTED_PROXIES,
+    connectionsPerAddress: value.CONNECTIONS_PER_ADDRESS ?? null,
     allowedHosts: value.ALLOWED_HOSTS,
     webauthn: webauthnOf(value, value.HOST ?? defaultHost),
     webhooks: webhooksOf(value),

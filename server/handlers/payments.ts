@@ -10,6 +10,7 @@ import { outcomeOf } from "../../src/payments/payment-outcome.ts";
 import type { Deadline } from "../../src/lib/deadline.ts";
 import type { AgentPrincipal } from "../../src/identity/principals.ts";
 import { approvalView, transactionView } from "../../src/views/views.ts";
+import { recordsOf } from "../../src/store/held-payments.ts";
 import { definedFields } from "../../src/store/lists.ts";
 import { newUuid } from "../../src/lib/ids.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
@@ -55,7 +56,7 @@ function payerOf({ agent, keyId, cached }: AgentPrincipal): Payer {
 
 /** Payments of agents, by their tools and over REST. */
 export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandlers {
-  const { baseUrl, collections, ledgers, lists, logger, paymentChanges } = dependencies;
+  const { baseUrl, collections, ledgers, lists, logger, paymentChanges, waitingCalls } = dependencies;
   const payments = new Payments(dependencies);
   const paymentView = paymentViewAt(baseUrl);
 
@@ -82,6 +83,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
     deadline.moveTo(deadline.elapsedMs + waitSeconds * 1_000 + ANSWERED_MS);
     const { _id } = payment.transaction;
     return outcomeOf(payment, waitSeconds * 1_000, {
+      calls: waitingCalls,
       changes: paymentChanges,
       async read() {
         const known = await ownPayment(agent, _id);
@@ -95,9 +97,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
   async function ownPayment(agent: AgentDocument, id: string): Promise<RecordedPayment | null> {
     const transaction = await collections.transactions.findOne({ _id: id, agentId: agent._id });
     if (transaction === null) return null;
-    const { approvalId } = transaction;
-    const approval = approvalId === null ? null : await collections.approvals.findOne({ _id: approvalId });
-    return { transaction, approval, replayed: false };
+    return { ...(await recordsOf(collections, transaction)), replayed: false };
   }
 
   return {

@@ -5,6 +5,7 @@ import { deliveryId } from "../../src/domain/webhooks/delivery-id.ts";
 import type { EventDocument, TransactionDocument } from "../../src/store/documents.ts";
 import { ok } from "../../src/domain/result.ts";
 import type { ManagementPrincipal } from "../../src/identity/principals.ts";
+import { recordsOf } from "../../src/store/held-payments.ts";
 import { deliveryView } from "../../src/webhooks/views.ts";
 import { auditEntryView, approvalView, transactionView } from "../../src/views/views.ts";
 import { railStepsIn } from "../../src/rails/rail-steps.ts";
@@ -31,7 +32,7 @@ export function transactionStoryHandlers({
     collections: { deliveries, endpoints },
   },
 }: HandlerDependencies): Pick<Handlers, "getTransactionStory"> {
-  const { approvals, auditLog, events } = collections;
+  const { auditLog, events } = collections;
   const railStepsOf = railStepsIn(collections);
 
   /** Events have ids that are made of the payment's. */
@@ -80,10 +81,10 @@ export function transactionStoryHandlers({
 
   return {
     async getTransactionStory(_input, { principal, target }) {
-      const { approvalId, organizationId } = target;
+      const { organizationId } = target;
       const seesAll = isAdmin(principal);
-      const [approval, published, railSteps, decision, entries] = await Promise.all([
-        approvalId === null ? null : approvals.findOne({ _id: approvalId }),
+      const [{ approval, transaction }, published, railSteps, decision, entries] = await Promise.all([
+        recordsOf(collections, target),
         eventsOf(target),
         railStepsOf(target),
         decisionOn(target),
@@ -92,7 +93,7 @@ export function transactionStoryHandlers({
       const sent = seesAll ? await deliveriesOf(organizationId, published) : null;
       return ok({
         body: {
-          transaction: transactionView(target),
+          transaction: transactionView(transaction),
           approval: approval && approvalView(approval),
           decision,
           railSteps,

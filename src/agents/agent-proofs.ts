@@ -1,6 +1,7 @@
 import type { KeyObject } from "node:crypto";
 import { canonicalJson } from "../domain/audit/canonical.ts";
 import { hmacSha256 } from "../secrets/master-key.ts";
+import { isSameHash } from "../secrets/api-key-hash.ts";
 import type { AgentDocument, AgentKeyRecord } from "../store/documents.ts";
 
 /** The part of an agent's record that never changes. */
@@ -21,7 +22,7 @@ type ProvenKey = Pick<AgentKeyRecord, "id" | "hash">;
 
 /**
  * MACs over the parts of an agent's record that its actor does not know: a change in MongoDB alone shows, such as another key's hash
- * or more scopes. Made when the agent or the key is; `reconcile` checks them.
+ * or more scopes. Made when the agent or the key is; authentication and `reconcile` check them.
  */
 export class AgentProofs {
   readonly #key: KeyObject;
@@ -39,6 +40,13 @@ export class AgentProofs {
 
   ofKey(agentId: string, { hash, id }: ProvenKey): string {
     return this.#mac({ key: { agentId, hash, id } });
+  }
+
+  /** Whether the record is the agent's as it was created, with a key that was minted for it. */
+  isGenuine(agent: AgentDocument): boolean {
+    const { _id, key, proof } = agent;
+    if (key === null || !isSameHash(this.ofKey(_id, key), key.proof)) return false;
+    return isSameHash(this.ofAgent(agent), proof);
   }
 
   #mac(facts: object): string {

@@ -1,19 +1,44 @@
 import { withTimeout } from "../lib/with-timeout.ts";
+import { Gate, type Permit } from "../lib/gate.ts";
+import type { TransactionDocument } from "../store/documents.ts";
 import type { PaymentChanges } from "./payment-changes.ts";
 import type { RecordedPayment } from "./payments.ts";
 
-/** So many calls may wait in a process; further ones are answered at once. */
-const WAITING_MAX = 10_000;
 /** Once a person has decided, its end on the rail is waited for so long at the most. */
 const FINALITY_MS = 5_000;
-/** The approval's record is written concurrently with the transaction's, and may follow it by a moment. */
-const RECORD_LAG_MS = 25;
-const RECORD_LAG_MAX_MS = 500;
 /** A record that can't be read in so long is not waited for: the payment is answered as it was known. */
 const READ_MS = 1_000;
 
+/** Calls of one agent that wait at once: each holds a connection. */
+const WAITING_OF_AGENT_MAX = 100;
+
+/** The calls of a process that wait; further ones are answered at once with the payment as it is. */
+export class WaitingCalls {
+  readonly #gate: Gate;
+  readonly #ofOrganizationMax: number;
+
+  /** `max`: of the process; an organization has half of them. */
+  constructor(max: number) {
+    this.#gate = new Gate(max);
+    this.#ofOrganizationMax = Math.ceil(max / 2);
+  }
+
+  /** How many wait now. */
+  get waiting(): number {
+    return this.#gate.inside;
+  }
+
+  enter({ agentId, organizationId }: Pick<TransactionDocument, "agentId" | "organizationId">): Permit | null {
+    return this.#gate.enter(
+      { name: agentId, max: WAITING_OF_AGENT_MAX },
+      { name: organizationId, max: this.#ofOrganizationMax },
+    );
+  }
+}
+
 /** What an outcome is waited for with. */
 export interface OutcomeDependencies {
+  readonly calls: WaitingCalls;
   readonly changes: PaymentChanges;
   /** The payment's records as they are now. */
   readonly read: () => Promise<RecordedPayment>;
@@ -22,10 +47,21 @@ export interface OutcomeDependencies {
 
 /**
  * The payment once nothing is to be waited for any more: it was decided and came to its end, so long has passed, or the
- * process is about to end. Answers at once where it is at its end already. Never throws: what can't be read is answered as it
+ * process is about to end. Answers at once where it is at its end already, or too many calls wait. Never throws: what can't be read is answered as it
  * was known.
  */
 export async function outcomeOf(
+  payment: RecordedPayment,
+  withinMs: number,
+  dependencies: OutcomeDependencies,
+): Promise<RecordedPayment> {
+  if (stageOf(payment) === "ended" || withinMs <= 0) return payment;
+  const permit = dependencies.calls.enter(payment.transaction);
+  if (permit === null) return payment;
+  return await waitedFor(payment, withinMs, dependencies).finally(() => permit.release());
+}
+
+async function waitedFor(
   payment: RecordedPayment,
   withinMs: number,
   { changes, onError, read }: OutcomeDependencies,
@@ -33,7 +69,6 @@ export async function outcomeOf(
   let until = performance.now() + withinMs;
   let known = payment;
   let stage: WaitStage = stageOf(known);
-  if (stage === "ended" || withinMs <= 0 || changes.waiting >= WAITING_MAX) return payment;
   const watch = await changes.watch(payment.transaction._id);
   try {
     for (;;) {
@@ -42,9 +77,8 @@ export async function outcomeOf(
       stage = stageOf(known);
       const now = performance.now();
       if (stage !== before && stage === "decided") until = Math.min(until, now + FINALITY_MS);
-      if (stage !== before && stage === "written in part") until = Math.min(until, now + RECORD_LAG_MAX_MS);
       if (stage === "ended" || now >= until || changes.isOver) return known;
-      await watch.changed(Math.min(until - now, stage === "written in part" ? RECORD_LAG_MS : Infinity));
+      await watch.changed(until - now);
     }
   } catch (error) {
     onError(error);
@@ -55,11 +89,9 @@ export async function outcomeOf(
 }
 
 /** The stage of a payment, as far as waiting for it is concerned. */
-type WaitStage = "open" | "decided" | "written in part" | "ended";
+type WaitStage = "open" | "decided" | "ended";
 
 function stageOf({ approval, transaction }: RecordedPayment): WaitStage {
-  const resolution = approval?.resolution ?? null;
-  if (transaction.status === "pending") return resolution === null ? "open" : "decided";
-  const isWhole = approval === null || (resolution !== null && resolution !== "executing");
-  return isWhole ? "ended" : "written in part";
+  if (transaction.status !== "pending") return "ended";
+  return (approval?.resolution ?? null) === null ? "open" : "decided";
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
-import { TooMuchWork } from "../../src/identity/bounded-work.ts";
+import { TooMuchWork } from "../../src/lib/bounded-work.ts";
 import { chosenPasswordIssue } from "../../src/identity/passwords.ts";
 import { timed } from "../support/in-time.ts";
 import { longestPauseMs } from "../support/pauses.ts";
@@ -119,9 +119,8 @@ describe("A password that a user chooses", () => {
       randomBytes(768).toString("base64"),
       "é".repeat(512),
     ]) {
-      const began = performance.now();
-      await isAccepted(password);
-      expect(performance.now() - began, password.slice(0, 20)).to.be.below(2_000);
+      const { ownMs } = await timed(isAccepted(password));
+      expect(ownMs, password.slice(0, 20)).to.be.below(2_000);
     }
   });
 });

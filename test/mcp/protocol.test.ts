@@ -61,6 +61,31 @@ describe("MCP as a protocol", () => {
     expect(z.instanceof(McpError).parse(long).message.length).to.be.below(200);
   });
 
+  it("a call whose name is no text or whose arguments are no object is -32602 and says so", async () => {
+    const odd: readonly (readonly [name: unknown, args: unknown, part: string])[] = [
+      ["get_budget", [], "`arguments` must be an object"],
+      ["get_budget", "{}", "`arguments` must be an object"],
+      ["get_budget", null, "`arguments` must be an object"],
+      ["create_card_payment", 7, "`arguments` must be an object"],
+      [7, {}, "`name` must be text"],
+      [undefined, {}, "`name` must be text"],
+    ];
+    for (const [name, args, part] of odd) {
+      const { body, status } = await post(agent.key, call(name, args));
+      const { error } = rpcError.parse(body);
+      expect([status, error.code], String(args)).to.deep.equal([200, -32_602]);
+      expect(error.message).to.match(new RegExp(`^${part}[^[{]*$`));
+    }
+    const batch = await post(
+      agent.key,
+      `[${call("get_budget", [])},${call("get_budget", {}).replace(":1", ":2")}]`,
+    );
+    const answers = z.array(z.looseObject({ id: z.int() })).parse(batch.body);
+    const [malformed, good] = answers.toSorted((a, b) => a.id - b.id);
+    expect(rpcError.parse(malformed).error.code).to.equal(-32_602);
+    expect(good).to.have.property("result");
+  });
+
   it("every JSON-RPC error names its request, as the header does", async () => {
     const unknown = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "resources/list", params: {} });
     for (const [body, code, more] of [
