@@ -10,6 +10,7 @@ type Beginnings = readonly string[];
 const WITHOUT_ENGINES: Beginnings = [
   "actors/",
   "architecture/",
+  "client/amounts",
   "client/retries",
   "client/routes",
   "contract/",
