@@ -16,6 +16,7 @@ const WITHOUT_ENGINES: Beginnings = [
   "contract/",
   "domain/",
   "engines/",
+  "http/base-url",
   "mail/settings",
   "mail/smtp",
   "mail/text",
