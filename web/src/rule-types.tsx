@@ -1,5 +1,6 @@
 import { Chip, Group, NumberInput, Select, Switch, TagsInput, TextInput } from "@mantine/core";
 import { type ReactElement, useState } from "react";
+import { newUuid } from "../../src/client/uuid.ts";
 import { money, number, readAmount, typedOf } from "./format.ts";
 import { AmountInput } from "./parts/amount.tsx";
 import type { DraftOf, ParamsOf, RuleKind } from "./rules.ts";
@@ -146,7 +147,7 @@ export const KINDS: readonly { readonly value: RuleKind; readonly label: string 
 /** A new rule of a type. */
 export const newRule = <T extends RuleKind>(type: T): DraftOf<T> => ({
   id: null,
-  key: crypto.randomUUID(),
+  key: newUuid(),
   enabled: true,
   type,
   params: TYPES[type].first(),
