@@ -64,7 +64,7 @@ describe("how an agent's MCP client is connected", () => {
     await mcp.close();
   });
 
-  it("over plain http the bridge is told to allow it, and every block says that the key can be read", () => {
+  it("over plain http the bridge is told to allow it, and each block says what that means", () => {
     for (const [url, isExposed] of [
       ["http://spend.lan:8080", true],
       ["http://localhost:8080", false],

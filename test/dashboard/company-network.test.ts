@@ -90,7 +90,7 @@ describe("the dashboard on a company's network, in a browser", function () {
     await page.sees("A payment above $100.00 requires approval.");
   });
 
-  it("passkeys are not offered but explained, and an authenticator app is enrolled in their place", async () => {
+  it("passkeys are not offered but explained, and an authenticator app takes their place", async () => {
     const person = await newWorld(service);
     await page.visit("/settings/security");
     await page.sees("Passkeys work only over https or at localhost.");

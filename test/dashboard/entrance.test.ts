@@ -10,7 +10,7 @@ import { TotpCodes } from "../support/totp.ts";
 import { newWorld } from "../support/world.ts";
 
 /** What extensions answer in the browser's place: its fields, neither its prototypes nor `toJSON`. */
-const LIKE_AN_EXTENSION = `for (const ceremony of ["create", "get"]) {
+const LIKE_AN_EXTENSION = `for (const ceremony of navigator.credentials === undefined ? [] : ["create", "get"]) {
   const real = navigator.credentials[ceremony].bind(navigator.credentials);
   navigator.credentials[ceremony] = async (options) => {
     const { id, rawId, response, type } = await real(options);
