@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { TargetType } from "puppeteer-core";
 import { cookieNames } from "../../src/contract/cookies.ts";
 import { chromiumOrPending, NETWORK_NAME } from "../support/chromium.ts";
 import { Dashboard } from "../support/dashboard.ts";
@@ -127,7 +128,7 @@ describe("the dashboard on a company's network, in a browser", function () {
       page.page
         .browserContext()
         .targets()
-        .filter((target) => target.type() === "shared_worker").length;
+        .filter((target) => target.type() === TargetType.SHARED_WORKER).length;
     const agent = await world.agent({ autoApprovalThresholdCents: 0 });
     const { approvalId } = await agent.hold({ amountCents: 600 });
     await page.visit(`/approvals/${approvalId}`, world.token);

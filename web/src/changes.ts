@@ -115,11 +115,11 @@ export class Changes {
 
   #signedOut(port: MessagePort): void {
     this.#followers.delete(port);
-    port.postMessage({ type: "signedOut" } satisfies ChangeMessage);
+    port.postMessage({ type: "signedOut" } satisfies ChangeMessage, []);
   }
 
   #tell(message: ChangeMessage): void {
-    for (const port of this.#followers.keys()) port.postMessage(message);
+    for (const port of this.#followers.keys()) port.postMessage(message, []);
   }
 
   #close(): void {

@@ -64,7 +64,7 @@ class Live {
   }
 
   #follow(): void {
-    this.#port.postMessage({ type: "follow", userId: this.#userId } satisfies FollowerMessage);
+    this.#port.postMessage({ type: "follow", userId: this.#userId } satisfies FollowerMessage, []);
   }
 
   #take(message: ChangeMessage): void {
@@ -102,7 +102,7 @@ class Live {
 
   close(): void {
     for (const timer of this.#due.values()) clearTimeout(timer);
-    this.#port.postMessage({ type: "leave" } satisfies FollowerMessage);
+    this.#port.postMessage({ type: "leave" } satisfies FollowerMessage, []);
   }
 }
 

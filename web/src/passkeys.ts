@@ -41,9 +41,10 @@ export async function createPasskey(options: Output<"passkeyOptions">): Promise<
         user: { ...user, id: bytesOf(user.id) },
       },
     });
-    const { response, ...credential } = credentialOf<AuthenticatorAttestationResponse>(made);
+    const credential = credentialOf(made);
+    const response = credential.response as AuthenticatorAttestationResponse;
     return {
-      ...credential,
+      ...identityOf(credential),
       response: {
         clientDataJSON: textOf(response.clientDataJSON),
         attestationObject: textOf(response.attestationObject),
@@ -66,9 +67,10 @@ export async function signByPasskey(options: Output<"stepUpOptions">): Promise<A
         allowCredentials: allowCredentials.map(descriptorOf),
       },
     });
-    const { response, ...credential } = credentialOf<AuthenticatorAssertionResponse>(made);
+    const credential = credentialOf(made);
+    const response = credential.response as AuthenticatorAssertionResponse;
     return {
-      ...credential,
+      ...identityOf(credential),
       response: {
         clientDataJSON: textOf(response.clientDataJSON),
         authenticatorData: textOf(response.authenticatorData),
@@ -81,18 +83,18 @@ export async function signByPasskey(options: Output<"stepUpOptions">): Promise<A
   }
 }
 
-interface Made<R> {
-  readonly rawId: BufferSource;
-  readonly response: R;
-}
+type Made = Pick<PublicKeyCredential, "rawId" | "response">;
 
 /** What extensions make has the fields of a credential and neither its prototype nor `toJSON`: its bytes alone are read. */
-function credentialOf<R extends AuthenticatorResponse>(made: Credential | null) {
+function credentialOf(made: Credential | null): Made {
   if (made === null || !("rawId" in made && "response" in made))
     throw new PasskeyError("The browser has made no passkey.");
-  const { rawId, response } = made as Credential & Made<R>;
+  return made as Credential & Made;
+}
+
+function identityOf({ rawId }: Made) {
   const id = textOf(rawId);
-  return { id, rawId: id, type: "public-key" as const, clientExtensionResults: {}, response };
+  return { id, rawId: id, type: "public-key" as const, clientExtensionResults: {} };
 }
 
 type Descriptor = Output<"stepUpOptions">["allowCredentials"][number];
