@@ -52,6 +52,12 @@ export interface Config {
 
 const url = z.url({ protocol: /^https?$/ }).transform((value) => value.replace(/\/+$/, ""));
 
+/** Pages ask for their scripts and for the API at the root. */
+const rootUrl = url.refine((value) => {
+  const { hash, password, pathname, search, username } = new URL(value);
+  return pathname === "/" && [hash, password, search, username].every((part) => part === "");
+}, "must have no path, since the service is served at the root: give it a host name or a port of its own");
+
 const NAMED_NETWORKS: readonly string[] = ["loopback", "linklocal", "uniquelocal"];
 const HOPS_MAX = 32;
 
@@ -158,7 +164,7 @@ const environment = z.object({
     .transform(() => null)
     .or(whole(0, 65_535))
     .optional(),
-  BASE_URL: url.optional(),
+  BASE_URL: rootUrl.optional(),
   MCP_URL: url.optional(),
   DATA_DIR: z.string().min(1).default(".data"),
   MASTER_KEY: z.string().optional(),

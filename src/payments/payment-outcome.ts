@@ -47,8 +47,8 @@ export interface OutcomeDependencies {
 
 /**
  * The payment once nothing is to be waited for any more: it was decided and came to its end, so long has passed, or the
- * process is about to end. Answers at once where it is at its end already, or too many calls wait. Never throws: what can't be read is answered as it
- * was known.
+ * process is about to end. Answers at once where it is at its end already, or too many calls wait. Never throws: what can't be
+ * read is answered as it was known.
  */
 export async function outcomeOf(
   payment: RecordedPayment,
