@@ -1,3 +1,4 @@
+import { fillOf } from "../src/domain/ledger/capacity.ts";
 import { accountDueAt, type SweepSettings } from "../src/domain/ledger/due.ts";
 import { type Account, type Ledger, summaryOf } from "../src/domain/ledger/state.ts";
 import { type LedgerCommand, type LedgerSubmitResult, NOTHING_KNOWN } from "../src/messages/ledger.ts";
@@ -38,6 +39,7 @@ export class LedgerActor {
     return {
       revision: ledger.revision,
       replies,
+      fill: fillOf(ledger),
       accounts: touched
         .filter(({ confirmedRevision, revision }) => confirmedRevision < revision)
         .map(summaryOf),

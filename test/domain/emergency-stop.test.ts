@@ -93,7 +93,7 @@ describe("a pause is answered how long others may still begin to send", () => {
     const { agentId } = account.state;
     const decidedAt = account.now;
     account.now += 3_600 * SECOND;
-    const carried = unpackLedger(packLedger(account.ledger));
+    const carried = unpackLedger(packLedger(account.ledger, account.now));
     expect(judge(carried, { kind: "pause", agentId }, decidedAt)).to.include({ quietAfterMs: 1_250 });
   });
 });

@@ -2,10 +2,11 @@ import { AGENT_ARCHIVED } from "./held.ts";
 import { AGENT_PAUSED, type Approval, type Payment, type Rail, type RulesVersions } from "./payment.ts";
 import type { Denial } from "./policy.ts";
 import { checkLimits, isAboveThreshold } from "./policy.ts";
-import { countWithin, dayCounted, instantCounted } from "./usage.ts";
+import { countWithin, dayCounted, HOUR_MS, instantCounted } from "./usage.ts";
 import { remainingOf } from "../money.ts";
 import type { PaymentRules } from "../rules/checks.ts";
 import { flaggedTypes } from "../rules/flags.ts";
+import { paymentRefused } from "./capacity.ts";
 import { checkCaps } from "./caps.ts";
 import type { CommandOf, LedgerReply, PaymentDecision } from "./commands.ts";
 import type { Draft } from "./draft.ts";
@@ -32,13 +33,13 @@ export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
   if (account.evictedThrough > recordsCheckedThrough)
     return { kind: "records_check_required", closed: account.closed };
   if (!judgedByNewestRules(draft, account, request.rulesVersions)) return { kind: "stale_rules" };
-  const full = boundReached(ledger, account);
-  if (full !== null) return { kind: "too_many_open", of: full };
+  const full = paymentRefused(ledger, account, now);
+  if (full !== null) return full;
 
   const assessment = assess(ledger, account, { ...request, rules }, now);
   const decision = decisionOf(account, command, assessment, now);
   const payment = decidedPayment(request, decision);
-  draft.add(account, payment);
+  draft.add(account, payment, longWindowsMs(rules));
   if (payment.phase === "sending") grantLease(account, now);
   return { kind: "decided", decision };
 }
@@ -82,13 +83,12 @@ function judgedByNewestRules(
   return true;
 }
 
-function boundReached(
-  { bounds, openPayments, weightBytes }: Ledger,
-  { open }: Account,
-): "agent" | "project" | null {
-  if (open.size >= bounds.openOfAgent) return "agent";
-  const isFull = openPayments >= bounds.openOfProject || weightBytes >= bounds.paidBelowBytes;
-  return isFull ? "project" : null;
+/** The windows that rules count payments in, those longer than an hour, shortest first. */
+function longWindowsMs(rules: PaymentRules | undefined): readonly number[] {
+  const windows = (rules?.checks ?? []).flatMap((check) =>
+    check.type === "velocity" ? [check.windowSeconds * 1_000] : [],
+  );
+  return [...new Set(windows)].filter((windowMs) => windowMs > HOUR_MS).toSorted((one, other) => one - other);
 }
 
 /** The assessment of a payment. */

@@ -13,6 +13,7 @@ import {
 import { weightOf } from "../../../src/domain/ledger/weight.ts";
 
 const HOUR_MS = 3_600_000;
+const LONGEST_HOUR_MS = HOUR_MS * (1 + 1 / 32);
 
 /** One payment as the book has it: what it has of the money follows from its status. */
 export interface PaymentModel {
@@ -108,8 +109,27 @@ export class LedgerModel {
     this.#days.set(agentId, this.dayOf(agentId, now));
   }
 
-  /** Why a payment of so much must be denied now; null: it must not. `own`: a payment on hold that is checked again. */
-  denialOf(agent: AccountModel, amountCents: number, now: number, own?: PaymentModel): string | null {
+  /**
+   * Why a payment of so much must be denied now; null: it must not. `own`: a payment on hold that is checked again. `seen`: the code
+   * that was answered, since an hour may count a little longer, and never shorter.
+   */
+  denialOf(
+    agent: AccountModel,
+    amountCents: number,
+    now: number,
+    { own, seen }: { readonly own?: PaymentModel; readonly seen: string | null },
+  ): string | null {
+    const exact = this.#denialIn(HOUR_MS, agent, amountCents, now, own);
+    return exact === seen ? exact : this.#denialIn(LONGEST_HOUR_MS, agent, amountCents, now, own);
+  }
+
+  #denialIn(
+    hourMs: number,
+    agent: AccountModel,
+    amountCents: number,
+    now: number,
+    own?: PaymentModel,
+  ): string | null {
     const { agentId, policy, status, teamId } = agent;
     if (status === "paused") return "AGENT_PAUSED";
     if (status === "closed") return "AGENT_ARCHIVED";
@@ -126,7 +146,7 @@ export class LedgerModel {
     if (used(ofAgent) + amountCents > policy.budgetCents) return "BUDGET_EXCEEDED";
     const spentToday = used((each) => ofAgent(each) && each.day === today);
     if (isAbove(policy.dailySpendLimitCents, spentToday + amountCents)) return "DAILY_SPEND_LIMIT_EXCEEDED";
-    const hourly = passed.filter(({ countedAt }) => countedAt > now - HOUR_MS).length;
+    const hourly = passed.filter(({ countedAt }) => countedAt > now - hourMs).length;
     if (isAbove(policy.hourlyVelocityLimit, hourly + 1)) return "HOURLY_VELOCITY_EXCEEDED";
     const daily = passed.filter(({ countedOn }) => countedOn === today).length;
     if (isAbove(policy.dailyVelocityLimit, daily + 1)) return "DAILY_VELOCITY_EXCEEDED";
@@ -137,12 +157,12 @@ export class LedgerModel {
     return null;
   }
 
-  /** Which rules flag a payment that is not denied. */
+  /** Which rules flag a payment that is not denied, with windows that are `longer` by this part. */
   flagsOf(
     { agentId, policy }: AccountModel,
     request: PaymentRequest,
     rules: PaymentRules | undefined,
-    now: number,
+    { longer, now }: { readonly longer: number; readonly now: number },
   ): string[] {
     const { amountCents, fingerprint } = request;
     const { autoApprovalThresholdCents: threshold } = policy;
@@ -151,7 +171,7 @@ export class LedgerModel {
     const ofAgent = this.payments.filter((each) => each.agentId === agentId);
     for (const check of rules?.checks ?? []) {
       if (check.type === "velocity") {
-        const since = now - check.windowSeconds * 1_000;
+        const since = now - check.windowSeconds * 1_000 * (1 + longer);
         const count = ofAgent.filter(({ countedAt, passed }) => passed && countedAt > since).length;
         if (count >= check.count) flags.add("velocity");
       }
@@ -198,7 +218,11 @@ export class LedgerModel {
     const busiest = Math.max(...all.map(({ open }) => open.size));
     must(busiest <= openOfAgent, "more payments of an agent are open than may be");
     must(ledger.openPayments <= openOfProject, "more payments are open than may be");
-    mustAgree(ledger.weightBytes, sumOf(all.map(weightOf)), "the weight of all accounts");
+    mustAgree(ledger.weightBytes, sumOf(all.map(({ weightBytes }) => weightBytes)), "the weight of all accounts");
+    for (const account of all) {
+      const isEstimated = weightOf(account, now) <= 1.1 * account.weightBytes + 20;
+      must(isEstimated, `the weight of ${account.agentId}`);
+    }
     mustAgree(
       ledger.keys.count,
       sumOf([...ledger.keys.byAgent.values()].map(({ size }) => size)),
@@ -230,9 +254,9 @@ export class LedgerModel {
     const amountCents = sumOf(used.map(({ request }) => request.amountCents));
     const count = passed.filter(({ countedOn }) => countedOn === date).length;
     mustAgree(day, { amountCents, count }, `the day of ${agentId}`);
-    const inHour = sumOf(usage.recentPayments.map(([at, payments]) => (at > now - HOUR_MS ? payments : 0)));
-    const hourly = passed.filter(({ countedAt }) => countedAt > now - HOUR_MS).length;
-    mustAgree(inHour, hourly, `the hour of ${agentId}`);
+    const inHour = sumOf(usage.counts.map(([at, payments]) => (at > now - HOUR_MS ? payments : 0)));
+    const within = (ms: number): number => passed.filter(({ countedAt }) => countedAt > now - ms).length;
+    must(inHour >= within(HOUR_MS) && inHour <= within(LONGEST_HOUR_MS), `the hour of ${agentId}`);
   }
 
   #auditOpen({ isWithdrawn, payment }: OpenPayment): void {

@@ -99,7 +99,7 @@ function lose(world: LedgerWorld): void {
   world.last = null;
   model.leaseUntil.clear();
   const restored = restoredLedger(recordsOf(world), world.now, BOUNDS);
-  const packed: ReturnType<typeof packLedger> = JSON.parse(JSON.stringify(packLedger(restored)));
+  const packed: ReturnType<typeof packLedger> = JSON.parse(JSON.stringify(packLedger(restored, world.now)));
   world.ledger = unpackLedger(packed, BOUNDS);
   for (const agent of model.agents.values()) agent.events = [];
   for (const booked of model.payments) {
