@@ -41,7 +41,8 @@ export interface EndedRequest {
 /** Projects that the metrics name. */
 const FULLEST_PROJECTS = 20;
 
-const highestOf = ({ accounts, bytes, openPayments }: Fill): number => Math.max(accounts, bytes, openPayments);
+const highestOf = ({ accounts, bytes, openPayments }: Fill): number =>
+  Math.max(accounts, bytes, openPayments);
 
 export const PREFIX = "spending_control_";
 

@@ -42,7 +42,10 @@ export class DecisionAudit {
       const of = isFullAgent ? "agent" : "project";
       this.#books.count(`too many open of the ${of}`);
       must(reply.kind === "too_many_open", `a payment too many was answered ${reply.kind}`);
-      must(reply.freesAt !== null && reply.freesAt > now - 1, "a payment too many, and nothing that frees room");
+      must(
+        reply.freesAt !== null && reply.freesAt > now - 1,
+        "a payment too many, and nothing that frees room",
+      );
       return mustEqual([reply.of, reply.bound], [of, "payments"], "a payment too many");
     }
     must(reply.kind === "decided", `a new key was answered ${reply.kind}`);
@@ -73,9 +76,10 @@ export class DecisionAudit {
     const flagged = decision.approval?.flaggedByRuleTypes ?? [];
     const flags = new Set<string>(flagged);
     if (verdict !== null) mustEqual(flagged, [], `what flags ${what}, which is denied`);
-    else this.#expectFlags(flags, what, (windows) =>
-      model.flags(amountCents, fingerprint, rules?.checks ?? [], { now, windows }),
-    );
+    else
+      this.#expectFlags(flags, what, (windows) =>
+        model.flags(amountCents, fingerprint, rules?.checks ?? [], { now, windows }),
+      );
     mustEqual(new Set(flagged).size, flagged.length, "a type of rule that is named twice: types");
     const payment = newPayment(model, command, { verdict, needsPerson: flags.size > 0, now });
     if (decision.approval !== null)

@@ -39,11 +39,12 @@ export const resolutionRefused = (ledger: Ledger, now: number): TooManyOpen | nu
     ? tooMany("project", "bytes", freesAt(ledger.accounts.values(), now))
     : null;
 
-const tooMany = (
-  of: TooManyOpen["of"],
-  bound: TooManyOpen["bound"],
-  at: number | null,
-): TooManyOpen => ({ kind: "too_many_open", of, bound, freesAt: at });
+const tooMany = (of: TooManyOpen["of"], bound: TooManyOpen["bound"], at: number | null): TooManyOpen => ({
+  kind: "too_many_open",
+  of,
+  bound,
+  freesAt: at,
+});
 
 function isHeavy(ledger: Ledger, belowBytes: number, now: number): boolean {
   if (ledgerBytes(ledger) < belowBytes) return false;
@@ -55,7 +56,8 @@ function isHeavy(ledger: Ledger, belowBytes: number, now: number): boolean {
 /** When the first of the open payments ends by itself; null: none is open. */
 function freesAt(accounts: Iterable<Account>, now: number): number | null {
   let soonest = Infinity;
-  for (const { open } of accounts) for (const each of open.values()) soonest = Math.min(soonest, endsAt(each, now));
+  for (const { open } of accounts)
+    for (const each of open.values()) soonest = Math.min(soonest, endsAt(each, now));
   return soonest === Infinity ? null : soonest;
 }
 

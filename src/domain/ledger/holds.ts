@@ -17,7 +17,8 @@ export const approveHeld = (draft: Draft, command: CommandOf<"approve">): Ledger
   resolve(draft, command, (payment, account) => approved(draft.ledger, account, payment, command, draft.now));
 
 export const denyHeld = (draft: Draft, command: CommandOf<"deny">): LedgerReply =>
-  resolutionRefused(draft.ledger, draft.now) ?? resolve(draft, command, (payment) => deny(payment, command, draft.now));
+  resolutionRefused(draft.ledger, draft.now) ??
+  resolve(draft, command, (payment) => deny(payment, command, draft.now));
 
 export const cancelHeld = (draft: Draft, command: CommandOf<"cancel">): LedgerReply =>
   resolve(draft, command, (payment) => cancel(payment, draft.now));

@@ -3,7 +3,16 @@ import { type Coder, folded, unfolded } from "./bits.ts";
 import type { ClosedKey } from "./closed-keys.ts";
 import type { BudgetPolicy } from "./policy.ts";
 import type { Account, AccountStatus } from "./state.ts";
-import { bucketEnd, type Counted, DAY_MS, emptyUsage, inaccuracyMs, inBuckets, type Usage, utcDate } from "./usage.ts";
+import {
+  bucketEnd,
+  type Counted,
+  DAY_MS,
+  emptyUsage,
+  inaccuracyMs,
+  inBuckets,
+  type Usage,
+  utcDate,
+} from "./usage.ts";
 
 /**
  * The packed form of what every account and every remembered key has, in bits (`bits.ts`). `packedAt`: the time of the pack, which
@@ -157,7 +166,8 @@ function codeCounts(
     const expected = newer.count > 1 ? Math.min(newer.count * (width / newer.width), MOST_EXPECTED) : 1;
     // Counts differ by about the root of what is expected.
     const order = (32 - Math.clz32(expected)) >> 1;
-    const count = expected + unfolded(coder.small(folded((given === undefined ? 0 : given[1]) - expected), order));
+    const count =
+      expected + unfolded(coder.small(folded((given === undefined ? 0 : given[1]) - expected), order));
     newer = { at, count, width };
     newestFirst.push([at, count]);
   }

@@ -150,7 +150,12 @@ function unpackAccounts(reader: BitReader, { more, packedAt, teams }: PackedLedg
     for (let left = count; left > 0; left -= 1) {
       const before = reader.bitCount;
       const { openCount: _openCount, ...coded } = codeAccount(reader, UNREAD_ACCOUNT, packedAt);
-      const account: Account = { ...coded, teamId, ...unpackRest(rests.get(accounts.length)), weightBytes: 0 };
+      const account: Account = {
+        ...coded,
+        teamId,
+        ...unpackRest(rests.get(accounts.length)),
+        weightBytes: 0,
+      };
       account.weightBytes = weightIn(account, reader.bitCount - before);
       accounts.push(account);
     }
@@ -196,12 +201,10 @@ function packRest({ leaseUntil, open, outbox, pausedAt }: Account): PackedRest {
   };
 }
 
-const unpackRest = ({
-  leaseUntil = 0,
-  open = [],
-  outbox = [],
-  pausedAt,
-}: PackedRest = {}): Pick<Account, "open" | "outbox" | "pausedAt" | "leaseUntil"> => ({
+const unpackRest = ({ leaseUntil = 0, open = [], outbox = [], pausedAt }: PackedRest = {}): Pick<
+  Account,
+  "open" | "outbox" | "pausedAt" | "leaseUntil"
+> => ({
   open: new Map(open.map((each) => [each.payment.request.transactionId, each])),
   outbox,
   pausedAt: pausedAt ?? null,

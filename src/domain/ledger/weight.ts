@@ -36,7 +36,10 @@ export function weightOf(account: Account, now: number): number {
 }
 
 /** An account that takes so many bits besides. */
-export function weightIn({ agentId, keyId, name, open, outbox, pausedAt }: Account, bitCount: number): number {
+export function weightIn(
+  { agentId, keyId, name, open, outbox, pausedAt }: Account,
+  bitCount: number,
+): number {
   let bytes = bitCount * BITS_FACTOR + outbox.length * EVENT_BYTES + textBytes(name);
   if (!isCoded(agentId)) bytes += textBytes(agentId);
   if (keyId !== null && !isCoded(keyId)) bytes += textBytes(keyId);
@@ -47,11 +50,7 @@ export function weightIn({ agentId, keyId, name, open, outbox, pausedAt }: Accou
 
 /** The whole ledger, its accounts as of their last change. */
 export const ledgerBytes = ({ keys, replies, teams, weightBytes }: Ledger): number =>
-  FIXED_BYTES +
-  weightBytes +
-  keys.count * KEY_BYTES +
-  teams.size * TEAM_BYTES +
-  replies.size * REPLY_BYTES;
+  FIXED_BYTES + weightBytes + keys.count * KEY_BYTES + teams.size * TEAM_BYTES + replies.size * REPLY_BYTES;
 
 /** Weighs all accounts anew: what has expired since an account last changed weighs nothing any more. */
 export function reweigh(ledger: Ledger, now: number): void {

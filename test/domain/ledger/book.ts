@@ -13,7 +13,6 @@ import {
 import { weightOf } from "../../../src/domain/ledger/weight.ts";
 
 const HOUR_MS = 3_600_000;
-const LONGEST_HOUR_MS = HOUR_MS * (1 + 1 / 32);
 
 /** One payment as the book has it: what it has of the money follows from its status. */
 export interface PaymentModel {
@@ -66,6 +65,8 @@ export class LedgerModel {
   /** What was shown under each revision of an account, and under which account's revision an event's id was first seen. */
   readonly #shown = new Map<string, string>();
   readonly #eventIds = new Map<string, string>();
+  /** The latest time there was. */
+  #latest = 0;
   /** An account is replaced whenever it changes. */
   readonly #audited = new WeakSet<Account>();
 
@@ -120,7 +121,7 @@ export class LedgerModel {
     { own, seen }: { readonly own?: PaymentModel; readonly seen: string | null },
   ): string | null {
     const exact = this.#denialIn(HOUR_MS, agent, amountCents, now, own);
-    return exact === seen ? exact : this.#denialIn(LONGEST_HOUR_MS, agent, amountCents, now, own);
+    return exact === seen ? exact : this.#denialIn(this.#longestHourMs(now), agent, amountCents, now, own);
   }
 
   #denialIn(
@@ -190,8 +191,15 @@ export class LedgerModel {
     return this.payments.find((each) => each.agentId === agentId && each.request.keyHash === keyHash);
   }
 
+  /** How long an hour may count: its last bucket longer, or the bucket of a time that was earlier by a clock that has gone back. */
+  #longestHourMs(now: number): number {
+    const aheadMs = Math.max(0, this.#latest - now);
+    return aheadMs === 0 ? HOUR_MS * (1 + 1 / 32) : HOUR_MS + (aheadMs + HOUR_MS) / 3;
+  }
+
   /** Holds the ledger against the list. */
   audit(ledger: Ledger, now: number): void {
+    this.#latest = Math.max(this.#latest, now);
     const { accounts, project, teams } = ledger;
     mustAgree(
       project.totals,
@@ -218,7 +226,11 @@ export class LedgerModel {
     const busiest = Math.max(...all.map(({ open }) => open.size));
     must(busiest <= openOfAgent, "more payments of an agent are open than may be");
     must(ledger.openPayments <= openOfProject, "more payments are open than may be");
-    mustAgree(ledger.weightBytes, sumOf(all.map(({ weightBytes }) => weightBytes)), "the weight of all accounts");
+    mustAgree(
+      ledger.weightBytes,
+      sumOf(all.map(({ weightBytes }) => weightBytes)),
+      "the weight of all accounts",
+    );
     for (const account of all) {
       const isEstimated = weightOf(account, now) <= 1.1 * account.weightBytes + 20;
       must(isEstimated, `the weight of ${account.agentId}`);
@@ -256,7 +268,7 @@ export class LedgerModel {
     mustAgree(day, { amountCents, count }, `the day of ${agentId}`);
     const inHour = sumOf(usage.counts.map(([at, payments]) => (at > now - HOUR_MS ? payments : 0)));
     const within = (ms: number): number => passed.filter(({ countedAt }) => countedAt > now - ms).length;
-    must(inHour >= within(HOUR_MS) && inHour <= within(LONGEST_HOUR_MS), `the hour of ${agentId}`);
+    must(inHour >= within(HOUR_MS) && inHour <= within(this.#longestHourMs(now)), `the hour of ${agentId}`);
   }
 
   #auditOpen({ isWithdrawn, payment }: OpenPayment): void {

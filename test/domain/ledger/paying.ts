@@ -151,7 +151,11 @@ function expectReplay(
   mustEqual(JSON.stringify(reply), JSON.stringify(expected), "a replay");
 }
 
-function expectFull(world: LedgerWorld, { agentId }: AccountModel, { bound, freesAt, of }: TooManyOpen): void {
+function expectFull(
+  world: LedgerWorld,
+  { agentId }: AccountModel,
+  { bound, freesAt, of }: TooManyOpen,
+): void {
   const account = world.account(agentId);
   const [ofAgent, ofProject] = [account?.open.size ?? 0, world.openPayments().length];
   const isFull: Record<`${TooManyOpen["of"]} ${TooManyOpen["bound"]}`, boolean> = {
@@ -162,7 +166,11 @@ function expectFull(world: LedgerWorld, { agentId }: AccountModel, { bound, free
   };
   world.note(bound === "bytes" && of === "project" ? "too heavy to pay" : `too many open of the ${of}`);
   must(isFull[`${of} ${bound}`], `the ${of} is not full`);
-  mustEqual(freesAt === null, (of === "agent" ? ofAgent : ofProject) === 0, "whether room is freed by itself");
+  mustEqual(
+    freesAt === null,
+    (of === "agent" ? ofAgent : ofProject) === 0,
+    "whether room is freed by itself",
+  );
 }
 
 function decided(

@@ -171,7 +171,7 @@ const money: readonly LedgerMutant[] = [
   },
   {
     fault: "a late outcome changes a payment that is over",
-    complaint: "what settled",
+    complaint: "the totals of the project",
     domain: () =>
       before((ledger, command) => {
         if (command.kind !== "confirm" || command.outcome?.result.status !== "settled") return;
