@@ -1,3 +1,4 @@
+import { AgentProofs } from "../src/agents/agent-proofs.ts";
 import { FirstUses } from "../src/agents/first-uses.ts";
 import { KeyUse } from "../src/agents/key-use.ts";
 import { Authenticator } from "../src/identity/authenticator.ts";
@@ -52,11 +53,13 @@ export async function openIdentity(
     mutex,
   });
   const firstUses = new FirstUses(core.agents);
+  const agentProofs = new AgentProofs(masterKey.deriveKey("agent-proofs"));
   const authenticator = new Authenticator({
     agents: collections.agents,
     hashApiKey: hash,
     authenticateSession: (token) => auth.authenticateSession(token),
     authenticateOrganizationKey: (value) => organizationKeys.authenticate(value),
+    isGenuine: (agent) => agentProofs.isGenuine(agent),
     isFirstUseAccepted: (agent) => firstUses.accept(agent),
     onAgentKeyUsed: ({ _id, key }) => {
       if (key === null) return;
@@ -66,6 +69,7 @@ export async function openIdentity(
     },
   });
   return {
+    agentProofs,
     auth,
     authenticator,
     organizations,

@@ -123,6 +123,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     organizationKeys,
     auditSeal: trail.seal,
     hashApiKey: identity.hashApiKey,
+    agentProofs: identity.agentProofs,
     clock,
     logger,
     paymentChanges,

@@ -1,6 +1,6 @@
 import { fillOf } from "../src/domain/ledger/capacity.ts";
-import { accountDueAt, type SweepSettings } from "../src/domain/ledger/due.ts";
-import { type Account, type Ledger, summaryOf } from "../src/domain/ledger/state.ts";
+import { accountDueAt, capDueAt, type SweepSettings } from "../src/domain/ledger/due.ts";
+import { type Account, type Ledger, levelOf, summaryOf } from "../src/domain/ledger/state.ts";
 import { type LedgerCommand, type LedgerSubmitResult, NOTHING_KNOWN } from "../src/messages/ledger.ts";
 import { LedgerSweeps, type SweepPorts } from "./ledger-sweeps.ts";
 
@@ -25,6 +25,12 @@ export class LedgerActor {
     if (open !== undefined) this.sweeps.railAnswered(open.payment.request.rail);
   }
 
+  /** A changed budget of an agent has changed the version of its team's, too. */
+  #dueAt(account: Account): number {
+    const team = levelOf(this.ledger, account.teamId);
+    return Math.min(accountDueAt(account, this.#settings), capDueAt(team, this.#settings));
+  }
+
   /** Judges a batch. Synchronous: nothing interleaves, and the answer is sent with the decision's history. */
   submit(commands: readonly LedgerCommand[], known = NOTHING_KNOWN): LedgerSubmitResult {
     const { ledger, sweeps } = this;
@@ -34,7 +40,7 @@ export class LedgerActor {
     for (const command of commands) this.#noteAnswer(command);
     const replies = commands.map((command) => this.#judge(command));
     const touched = [...ledger.touched].flatMap((agentId) => ledger.accounts.get(agentId) ?? []);
-    for (const account of touched) sweeps.expect(accountDueAt(account, this.#settings), account);
+    for (const account of touched) sweeps.expect(this.#dueAt(account), account);
     if (replies.some(({ kind }) => kind === "replaced")) sweeps.recheck();
     return {
       revision: ledger.revision,

@@ -24,7 +24,7 @@ import type {
   CapsView,
   LedgerStateView,
   LevelView,
-  TeamBudgets,
+  TeamBudgetView,
 } from "../src/messages/ledger.ts";
 
 /** The ledger's queries. */
@@ -63,12 +63,14 @@ export const capsView = ({ project, teams }: Ledger): CapsView => ({
   teams: Object.fromEntries([...teams].map(([teamId, level]) => [teamId, levelView(level)])),
 });
 
-export const teamBudgets = ({ accounts }: Ledger, teamId: string): TeamBudgets =>
-  Object.fromEntries(
-    [...accounts.values()]
+export const teamBudgetView = (ledger: Ledger, teamId: string): TeamBudgetView => ({
+  ...levelView(levelOf(ledger, teamId)),
+  agents: Object.fromEntries(
+    [...ledger.accounts.values()]
       .filter((account) => account.teamId === teamId && account.status !== "closed")
       .map(({ agentId, policy }) => [agentId, policy.budgetCents]),
-  );
+  ),
+});
 
 export function ledgerStateView(ledger: Ledger): LedgerStateView {
   const accounts: Record<AccountStatus, number> = { active: 0, paused: 0, closed: 0 };

@@ -36,7 +36,7 @@ import type {
   LedgerSettings,
   LedgerStateView,
   LedgerSubmitResult,
-  TeamBudgets,
+  TeamBudgetView,
 } from "../src/messages/ledger.ts";
 import {
   ACCOUNT_QUERY,
@@ -44,13 +44,13 @@ import {
   CAPS_QUERY,
   LEDGER_STATE_QUERY,
   LEDGER_SUBMIT_UPDATE,
-  TEAM_BUDGETS_QUERY,
+  TEAM_BUDGET_QUERY,
 } from "../src/messages/ledger.ts";
 import { projectIdKey } from "../src/messages/search-attributes.ts";
 import { sideTaskQueue } from "../src/messages/task-queues.ts";
 import { LedgerActor } from "./ledger-actor.ts";
 import type { SweepPorts } from "./ledger-sweeps.ts";
-import { accountView, snapshotPage, capsView, ledgerStateView, teamBudgets } from "./ledger-views.ts";
+import { accountView, snapshotPage, capsView, ledgerStateView, teamBudgetView } from "./ledger-views.ts";
 import { refuse, refuseStaleBackup, refuseUnless } from "./refusing.ts";
 
 export const submitToLedger = defineUpdate<LedgerSubmitResult, [readonly LedgerCommand[], KnownRevisions]>(
@@ -58,7 +58,7 @@ export const submitToLedger = defineUpdate<LedgerSubmitResult, [readonly LedgerC
 );
 export const accountQuery = defineQuery<AccountView | null, [AccountQueryInput]>(ACCOUNT_QUERY);
 export const capsQuery = defineQuery<CapsView>(CAPS_QUERY);
-export const teamBudgetsQuery = defineQuery<TeamBudgets, [string]>(TEAM_BUDGETS_QUERY);
+export const teamBudgetQuery = defineQuery<TeamBudgetView, [string]>(TEAM_BUDGET_QUERY);
 export const ledgerStateQuery = defineQuery<LedgerStateView>(LEDGER_STATE_QUERY);
 export const snapshotQuery = defineQuery<SnapshotPage, [SnapshotQueryInput]>(SNAPSHOT_QUERY);
 
@@ -88,7 +88,7 @@ export async function ledger(input: LedgerInput): Promise<void> {
     return accountView(actor.ledger, query, Date.now());
   });
   setHandler(capsQuery, () => capsView(actor.ledger));
-  setHandler(teamBudgetsQuery, (teamId) => teamBudgets(actor.ledger, teamId));
+  setHandler(teamBudgetQuery, (teamId) => teamBudgetView(actor.ledger, teamId));
   setHandler(ledgerStateQuery, () => ledgerStateView(actor.ledger));
   setHandler(snapshotQuery, (query) => {
     refuseUnless(isSnapshotQueryInput(query), "snapshot query");

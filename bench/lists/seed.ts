@@ -222,6 +222,7 @@ export const agentRecord = (
   createdBy: { type: "user", id: "bench" },
   createdByLineage: null,
   createdAt: now,
+  proof: "",
   updatedAt: now,
   archivedAt: null,
   walletDetached: false,

@@ -1,6 +1,7 @@
 import type { Db } from "mongodb";
 import { type RecordedRoot, recordedRoots } from "../../src/chain/audit-roots.ts";
-import { SERVICE_CHAIN } from "../../src/store/audit-documents.ts";
+import { AUDIT_INDEXES, AUDIT_LOG, SERVICE_CHAIN } from "../../src/store/audit-documents.ts";
+import { alteredIndexes } from "../../src/store/indexes.ts";
 import { AnchorFile } from "../../src/audit/chain/anchor-file.ts";
 import { auditSeal } from "../../src/audit/chain/seal.ts";
 import {
@@ -36,6 +37,8 @@ export interface AuditVerdict {
   readonly broken: readonly ChainReport[];
   /** Organizations whose chain is gone with its first entry. */
   readonly vanished: readonly string[];
+  /** Indexes of the log that are missing or altered: lists may leave entries out, and one may be there twice. */
+  readonly indexes: readonly string[];
   readonly anchorFile: {
     readonly path: string;
     /** There are entries, and no anchor of this service, without the option that allows it. */
@@ -98,6 +101,7 @@ export async function verifyAuditLog(
       reports,
       anchors,
       vanished,
+      indexes: checked === 0 ? [] : await alteredIndexes(db, AUDIT_LOG, AUDIT_INDEXES),
       isLacking: checked > 0 && anchors.roots.size === 0 && !withoutAnchors,
       path: auditAnchorFile,
       // Who says that there are no anchors knows that they are not there.
@@ -129,6 +133,7 @@ interface Findings {
   readonly reports: readonly ChainReport[];
   readonly anchors: AnchorsRead;
   readonly vanished: readonly string[];
+  readonly indexes: readonly string[];
   readonly isLacking: boolean;
   readonly path: string;
   readonly recorded: readonly RecordedRoot[];
@@ -137,6 +142,7 @@ interface Findings {
 
 function verdictOn({
   anchors,
+  indexes,
   isLacking,
   onChain,
   path,
@@ -150,7 +156,7 @@ function verdictOn({
   const rootsWithoutAnchor = [...anchored].filter((root) => !roots.has(root));
   const sum = (count: (report: ChainReport) => number): number =>
     reports.reduce((total, report) => total + count(report), 0);
-  const wrong = [broken, vanished, unreadable, forged, missing, rootsWithoutAnchor, onChain.wrong];
+  const wrong = [broken, vanished, indexes, unreadable, forged, missing, rootsWithoutAnchor, onChain.wrong];
   return {
     unbroken: !isLacking && wrong.every(({ length }) => length === 0),
     entries: sum(({ entries }) => entries),
@@ -158,6 +164,7 @@ function verdictOn({
     chains: reports.length,
     broken,
     vanished,
+    indexes,
     anchorFile: {
       path,
       isLacking,
@@ -173,13 +180,18 @@ function verdictOn({
 
 /** A verdict for a person, a line each. */
 export function explained(verdict: AuditVerdict): string[] {
-  const { anchorFile, anchors, broken, chains, entries, onChain, vanished } = verdict;
+  const { anchorFile, anchors, broken, chains, entries, indexes, onChain, vanished } = verdict;
   return [
     ...broken.map(({ broken: found, organizationId }) => {
       const { detail, problem, sequence } = found ?? { detail: "", problem: "", sequence: 0 };
       return `BROKEN ${organizationId}: entry ${sequence} (${problem}): ${detail}`;
     }),
     ...vanished.map((id) => `BROKEN ${id}: its chain is missing, from its creation on`),
+    ...indexes.map(
+      (name) =>
+        `INDEX ${name} of ${AUDIT_LOG} is missing or altered: lists may leave entries out, or an entry may be there twice. ` +
+        "Drop what has its name; a server creates it when it starts.",
+    ),
     ...explainedFile(anchorFile),
     ...onChain.wrong.map(
       (hash) =>

@@ -23,15 +23,19 @@ const candidates = { $ifNull: ["$candidateKeys", []] };
 export function agentKeyHandlers(
   dependencies: HandlerDependencies,
 ): Pick<Handlers, "mintAgentKey" | "revokeAgentKey"> {
-  const { agents, clock, collections, hashApiKey, mcpUrl } = dependencies;
+  const { agentProofs, agents, clock, collections, hashApiKey, mcpUrl } = dependencies;
   const current = agentsIn(collections);
   const revoke = keyRevokerOf(dependencies);
 
-  function newKey(): { readonly apiKey: string; readonly record: AgentKeyRecord } {
+  function newKey(agentId: string): { readonly apiKey: string; readonly record: AgentKeyRecord } {
     const apiKey = formatApiKey("agent", randomBytes);
     const hash = hashApiKey(apiKey);
     const id = newId("akey");
-    return { apiKey, record: { id, hash, last4: last4(apiKey), createdAt: clock(), lastUsedAt: null } };
+    const proof = agentProofs.ofKey(agentId, { hash, id });
+    return {
+      apiKey,
+      record: { id, hash, proof, last4: last4(apiKey), createdAt: clock(), lastUsedAt: null },
+    };
   }
 
   async function propose(agentId: string, record: AgentKeyRecord): Promise<void> {
@@ -48,7 +52,7 @@ export function agentKeyHandlers(
   return {
     async mintAgentKey(_input, { audit, target: { _id, lifecycle } }) {
       if (lifecycle === "archived") return refused(refusal("AGENT_ARCHIVED"));
-      const { apiKey, record } = newKey();
+      const { apiKey, record } = newKey(_id);
       await audit.begin({ before: null, after: namedBy(record) });
       await propose(_id, record);
       const reply = await agents.submit(_id, { kind: "mint_key", keyId: record.id });

@@ -1,5 +1,10 @@
-import type { Collection, Filter } from "mongodb";
-import { type AuditDocument, chainSegment, headOf } from "../../src/store/audit-documents.ts";
+import type { Filter } from "mongodb";
+import {
+  type AuditDocument,
+  chainSegment,
+  genuineHeadOf,
+  isGenuine,
+} from "../../src/store/audit-documents.ts";
 import { ok } from "../../src/domain/result.ts";
 import { EXPORTED_AT_ONCE, exportPieces } from "./export-pieces.ts";
 import { definedFields, type EqualityFilter } from "../../src/store/lists.ts";
@@ -15,11 +20,37 @@ interface Chosen {
   readonly to?: string | undefined;
 }
 
-/** Reading the audit log (docs/audit-log.md). */
+/** With it only dates fit, as in every entry that is one: documents without a time have no place in a list. */
+const EPOCH = new Date(0);
+
+/** Reading the audit log (docs/audit-log.md): nothing is shown that was not written by this service, in its place. */
 export function auditLogHandlers({
+  auditSeal,
   collections: { auditLog },
   lists,
 }: HandlerDependencies): Pick<Handlers, "listAuditLog" | "exportAuditLog"> {
+  /**
+   * What fits of a chain, from its first entry to the one that is its last now: what is written meanwhile must not keep an export
+   * from its end. Places in a chain have no gaps, so stretches of it are read one after another, and nothing stays open between.
+   */
+  async function* wholeChain(
+    organizationId: string,
+    filter: Filter<AuditDocument>,
+  ): AsyncGenerator<readonly AuditDocument[], void> {
+    const { sequence: last } = await genuineHeadOf(auditLog, organizationId, auditSeal);
+    for (let after = 0; after < last; after += EXPORTED_AT_ONCE) {
+      const upTo = Math.min(after + EXPORTED_AT_ONCE, last);
+      const segment = { ...filter, _id: chainSegment(organizationId, after, upTo) };
+      const entries = await auditLog
+        .find(segment, { hint: { _id: 1 } })
+        .sort({ _id: 1 })
+        .batchSize(EXPORTED_AT_ONCE + 1)
+        .toArray();
+      // Also where nothing in it fits: what is read at a time is bounded, however seldom something does.
+      yield entries.filter((entry) => isGenuine(entry, organizationId, auditSeal));
+    }
+  }
+
   return {
     async listAuditLog({ query: { cursor, limit, ...chosen } }, { principal: { organizationId } }) {
       const { from, to } = chosen;
@@ -28,7 +59,7 @@ export function auditLogHandlers({
         list: "audit-log",
         filters: { organizationId, ...chosen },
         equals: equalsOf(organizationId, chosen),
-        since: from === undefined ? null : new Date(from),
+        since: from === undefined ? EPOCH : new Date(from),
         until: to === undefined ? null : new Date(to),
         newestBy: "at",
         limit,
@@ -36,11 +67,12 @@ export function auditLogHandlers({
       });
       if (!page.ok) return page;
       const { items, nextCursor } = page.value;
-      return ok({ body: { entries: items.map(auditEntryView), nextCursor } });
+      const entries = items.filter((entry) => isGenuine(entry, organizationId, auditSeal));
+      return ok({ body: { entries: entries.map(auditEntryView), nextCursor } });
     },
 
     async exportAuditLog({ query }, { principal: { organizationId } }) {
-      const entries = wholeChain(auditLog, organizationId, filterOf(organizationId, query));
+      const entries = wholeChain(organizationId, filterOf(organizationId, query));
       const pieces = await exportPieces(entries, (entry) => `${JSON.stringify(auditEntryView(entry))}\n`);
       const stream = { contentType: "application/x-ndjson", fileName: "audit-log.jsonl", pieces };
       return ok({ body: "", stream });
@@ -64,27 +96,4 @@ function filterOf(organizationId: string, chosen: Chosen): Filter<AuditDocument>
     ...equalsOf(organizationId, chosen),
     ...(Object.keys(between).length === 0 ? {} : { at: between }),
   };
-}
-
-/**
- * What fits of a chain, from its first entry to the one that is its last now: what is written meanwhile must not keep an export
- * from its end. Places in a chain have no gaps, so stretches of it are read one after another, and nothing stays open between.
- */
-async function* wholeChain(
-  auditLog: Collection<AuditDocument>,
-  organizationId: string,
-  filter: Filter<AuditDocument>,
-): AsyncGenerator<readonly AuditDocument[], void> {
-  const { sequence: last } = await headOf(auditLog, organizationId);
-  for (let after = 0; after < last; after += EXPORTED_AT_ONCE) {
-    const upTo = Math.min(after + EXPORTED_AT_ONCE, last);
-    const segment = { ...filter, _id: chainSegment(organizationId, after, upTo) };
-    const entries = await auditLog
-      .find(segment, { hint: { _id: 1 } })
-      .sort({ _id: 1 })
-      .batchSize(EXPORTED_AT_ONCE + 1)
-      .toArray();
-    // Also where nothing in it fits: what is read at a time is bounded, however seldom something does.
-    yield entries;
-  }
 }

@@ -1,5 +1,14 @@
-import { chainSegment, headOf, positionedEntry } from "../../src/store/audit-documents.ts";
-import { type AuditHead, isSealed, NO_ENTRY } from "../../src/domain/audit/entry.ts";
+import {
+  chainRange,
+  entryId,
+  genuineHeadOf,
+  isGenuine,
+  positionedEntry,
+  storedDocument,
+  strayOf,
+} from "../../src/store/audit-documents.ts";
+import { strayBreak } from "../../src/audit/chain/verification.ts";
+import { type AuditHead, NO_ENTRY } from "../../src/domain/audit/entry.ts";
 import { type ChainBreak, ChainVerifier } from "../../src/domain/audit/verify.ts";
 import { ok } from "../../src/domain/result.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
@@ -17,47 +26,76 @@ export function auditVerificationHandlers({
   /** The entry that was verified before, as it is now; null: it is not there as it was written. */
   async function behind(organizationId: string, after: number): Promise<AuditHead | null> {
     if (after === 0) return NO_ENTRY;
-    const entry = await auditLog.findOne({ _id: chainSegment(organizationId, after - 1, after) });
-    const found = entry === null ? null : positionedEntry(entry);
-    const isGenuine =
-      found?.found.position === after &&
-      found.found.fields["sequence"] === after &&
-      isSealed(found.found.fields, auditSeal);
-    return isGenuine ? { sequence: after, hash: String(found.found.fields["hash"]) } : null;
+    const entry = await auditLog.findOne({ _id: entryId(organizationId, after) });
+    if (entry === null || !isGenuine(entry, organizationId, auditSeal)) return null;
+    return { sequence: after, hash: entry.hash };
   }
 
-  async function walk(organizationId: string, from: AuditHead, upTo: number): Promise<ChainVerifier> {
+  /** Documents in the chain's range, in the order of their ids, wherever they lie: behind an entry, or from the range's beginning. */
+  async function walk(organizationId: string, from: AuditHead): Promise<Walked> {
     const verifier = new ChainVerifier(auditSeal, undefined, from);
-    for (let after = from.sequence; after < upTo; after += AT_ONCE) {
-      const segment = chainSegment(organizationId, after, Math.min(after + AT_ONCE, upTo));
-      const entries = await auditLog
-        .find({ _id: segment }, { hint: { _id: 1 } })
+    let range = chainRange(organizationId);
+    if (from.sequence > 0) range = { ...range, $gt: entryId(organizationId, from.sequence) };
+    for (let walked = 0; walked < ENTRIES_MAX; walked += AT_ONCE) {
+      const found: readonly unknown[] = await auditLog
+        .find({ _id: range }, { hint: { _id: 1 }, raw: true })
         .sort({ _id: 1 })
+        .limit(AT_ONCE)
         .toArray();
+      const entries = found.map(storedDocument);
+      let broken: ChainBreak | null = null;
       for (const entry of entries)
-        verifier.take(positionedEntry(entry)?.found ?? { position: 0, fields: {} });
+        broken = verifier.take(positionedEntry(entry)?.found ?? { position: 0, fields: {} });
+      const last = entries.at(-1);
+      if (last === undefined || entries.length < AT_ONCE || broken !== null) return { verifier, isAll: true };
+      range = { ...range, $gt: String(last["_id"]) };
     }
-    return verifier;
+    return { verifier, isAll: false };
+  }
+
+  /** What is wrong behind an entry, as far as one call looks. A call that comes to the end looks outside of the chain, too. */
+  async function breakBehind(
+    organizationId: string,
+    from: AuditHead,
+  ): Promise<[verifiedTo: number, ChainBreak | null]> {
+    const { isAll, verifier } = await walk(organizationId, from);
+    const broken = verifier.end();
+    const verifiedTo = verifier.checkedEntries;
+    if (broken !== null || !isAll) return [verifiedTo, broken];
+    const stray = await strayOf(auditLog, organizationId);
+    return [verifiedTo, stray === null ? null : strayBreak(verifiedTo, stray)];
   }
 
   return {
     async verifyAuditLog({ query: { after } }, { principal: { organizationId } }) {
-      const { sequence: lastSequence } = await headOf(auditLog, organizationId);
+      const { sequence: lastSequence } = await genuineHeadOf(auditLog, organizationId, auditSeal);
       const answer = (verifiedTo: number, broken: ChainBreak | null) =>
-        ok({ body: { unbroken: broken === null, verifiedTo, lastSequence, broken } });
-      if (after >= lastSequence && after > 0) {
-        const isCut = after > lastSequence;
+        ok({
+          body: {
+            unbroken: broken === null,
+            verifiedTo,
+            // Entries are appended meanwhile.
+            lastSequence: Math.max(lastSequence, verifiedTo),
+            broken,
+          },
+        });
+      if (after > lastSequence) {
         const detail = `entry ${String(after)} was verified; the chain ends at ${String(lastSequence)}`;
-        if (isCut) return answer(lastSequence, { sequence: lastSequence + 1, problem: "cut_tail", detail });
+        return answer(lastSequence, { sequence: lastSequence + 1, problem: "cut_tail", detail });
       }
       const from = await behind(organizationId, after);
       if (from === null) {
         const detail = "it is not as it was written";
         return answer(after - 1, { sequence: after, problem: "changed", detail });
       }
-      const verifier = await walk(organizationId, from, Math.min(after + ENTRIES_MAX, lastSequence));
-      const broken = verifier.end();
-      return answer(verifier.checkedEntries, broken);
+      const [verifiedTo, broken] = await breakBehind(organizationId, from);
+      return answer(verifiedTo, broken);
     },
   };
+}
+
+interface Walked {
+  readonly verifier: ChainVerifier;
+  /** Whether there is nothing more to walk. */
+  readonly isAll: boolean;
 }

@@ -24,8 +24,18 @@ type CreateBody = Parameters<Handler<"createAgent">>[0]["body"];
  * and the delivery. What died before that is finished by a replay, or given up by the actor when the window ends.
  */
 export function createAgentHandler(dependencies: HandlerDependencies): Handler<"createAgent"> {
-  const { actors, clock, collections, creates, hashApiKey, keyDeliveries, ledgers, wallets, windows } =
-    dependencies;
+  const {
+    actors,
+    agentProofs,
+    clock,
+    collections,
+    creates,
+    hashApiKey,
+    keyDeliveries,
+    ledgers,
+    wallets,
+    windows,
+  } = dependencies;
   const { firstAnswer, replayed } = createAgentAnswers(dependencies);
 
   const untilOf = (begunAt: Date): Date =>
@@ -65,9 +75,10 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
   ): Promise<NewAgent | Refusal> {
     const apiKey = formatApiKey("agent", randomBytes);
     const until = untilOf(begunAt);
+    const named = { id: firstKeyId(id), hash: hashApiKey(apiKey) };
     const key: AgentKeyRecord = {
-      id: firstKeyId(id),
-      hash: hashApiKey(apiKey),
+      ...named,
+      proof: agentProofs.ofKey(id, named),
       last4: last4(apiKey),
       createdAt: begunAt,
       lastUsedAt: null,
@@ -89,7 +100,8 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
       started.then(() => Promise.all([seal(id, until, apiKey, machinesKey), openAccount(draft, key.id)])),
     ]);
     if (full !== null) return full;
-    return { record: { ...draft, wallet }, apiKey, sealed };
+    const record = { ...draft, wallet };
+    return { record: { ...record, proof: agentProofs.ofAgent(record) }, apiKey, sealed };
   }
 
   return async ({ body }, { audit, deadline, principal, target: team }) => {
@@ -165,6 +177,8 @@ const recordOf = ({ body, id, key, now, principal, team }: Draft): AgentDocument
   walletDetached: false,
   ...creatorOf(principal),
   createdAt: now,
+  // Made once its wallet is known.
+  proof: "",
   updatedAt: now,
   archivedAt: null,
   revision: 1,

@@ -10,6 +10,7 @@ import { outcomeOf } from "../../src/payments/payment-outcome.ts";
 import type { Deadline } from "../../src/lib/deadline.ts";
 import type { AgentPrincipal } from "../../src/identity/principals.ts";
 import { approvalView, transactionView } from "../../src/views/views.ts";
+import { recordsOf } from "../../src/store/held-payments.ts";
 import { definedFields } from "../../src/store/lists.ts";
 import { newUuid } from "../../src/lib/ids.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
@@ -95,9 +96,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
   async function ownPayment(agent: AgentDocument, id: string): Promise<RecordedPayment | null> {
     const transaction = await collections.transactions.findOne({ _id: id, agentId: agent._id });
     if (transaction === null) return null;
-    const { approvalId } = transaction;
-    const approval = approvalId === null ? null : await collections.approvals.findOne({ _id: approvalId });
-    return { transaction, approval, replayed: false };
+    return { ...(await recordsOf(collections, transaction)), replayed: false };
   }
 
   return {

@@ -1,10 +1,11 @@
 import { z } from "zod";
-import { type AuditDocument } from "../../src/store/audit-documents.ts";
+import { type AuditDocument, isGenuine } from "../../src/store/audit-documents.ts";
 import { EVENT_TYPES } from "../../src/domain/events.ts";
 import { deliveryId } from "../../src/domain/webhooks/delivery-id.ts";
 import type { EventDocument, TransactionDocument } from "../../src/store/documents.ts";
 import { ok } from "../../src/domain/result.ts";
 import type { ManagementPrincipal } from "../../src/identity/principals.ts";
+import { recordsOf } from "../../src/store/held-payments.ts";
 import { deliveryView } from "../../src/webhooks/views.ts";
 import { auditEntryView, approvalView, transactionView } from "../../src/views/views.ts";
 import { railStepsIn } from "../../src/rails/rail-steps.ts";
@@ -25,12 +26,13 @@ const PAYMENT_EVENTS = EVENT_TYPES.filter((type) => /^(transaction|approval)\./.
 
 /** Everything that is known of one payment, put together from where each part is kept. */
 export function transactionStoryHandlers({
+  auditSeal,
   collections,
   webhooks: {
     collections: { deliveries, endpoints },
   },
 }: HandlerDependencies): Pick<Handlers, "getTransactionStory"> {
-  const { approvals, auditLog, events } = collections;
+  const { auditLog, events } = collections;
   const railStepsOf = railStepsIn(collections);
 
   /** Events have ids that are made of the payment's. */
@@ -58,24 +60,31 @@ export function transactionStoryHandlers({
     });
   }
 
-  const entriesOf = ({ _id, organizationId }: TransactionDocument): Promise<AuditDocument[]> =>
-    auditLog
-      .find({ organizationId, "resource.id": _id })
-      .sort({ at: 1, _id: 1 })
-      .limit(ENTRIES_MAX)
-      .toArray();
+  const genuine = (entries: readonly AuditDocument[], { organizationId }: TransactionDocument) =>
+    entries.filter((entry) => isGenuine(entry, organizationId, auditSeal));
 
-  async function decisionOn({ _id, organizationId }: TransactionDocument) {
-    const entry = await auditLog.findOne({ organizationId, entryKey: `${_id}/decided` });
+  async function entriesOf(transaction: TransactionDocument): Promise<AuditDocument[]> {
+    const { _id, organizationId } = transaction;
+    const about = auditLog.find({ organizationId, "resource.id": _id }).sort({ at: 1, _id: 1 });
+    return genuine(await about.limit(ENTRIES_MAX).toArray(), transaction);
+  }
+
+  async function decisionOn(transaction: TransactionDocument) {
+    const { _id, organizationId } = transaction;
+    const found = await auditLog
+      .find({ organizationId, entryKey: `${_id}/decided` })
+      .limit(1)
+      .toArray();
+    const [entry] = genuine(found, transaction);
     return decided.safeParse(entry?.decision).data ?? null;
   }
 
   return {
     async getTransactionStory(_input, { principal, target }) {
-      const { approvalId, organizationId } = target;
+      const { organizationId } = target;
       const seesAll = isAdmin(principal);
-      const [approval, published, railSteps, decision, entries] = await Promise.all([
-        approvalId === null ? null : approvals.findOne({ _id: approvalId }),
+      const [{ approval, transaction }, published, railSteps, decision, entries] = await Promise.all([
+        recordsOf(collections, target),
         eventsOf(target),
         railStepsOf(target),
         decisionOn(target),
@@ -84,7 +93,7 @@ export function transactionStoryHandlers({
       const sent = seesAll ? await deliveriesOf(organizationId, published) : null;
       return ok({
         body: {
-          transaction: transactionView(target),
+          transaction: transactionView(transaction),
           approval: approval && approvalView(approval),
           decision,
           railSteps,

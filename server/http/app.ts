@@ -12,6 +12,7 @@ import { methodsAt, routesOf } from "../../src/contract/routes.ts";
 import type { TrustedProxies } from "../config.ts";
 import type { Logos } from "../../src/containers/logos.ts";
 import type { Logger } from "../../src/lib/logger.ts";
+import { packageVersion } from "../../src/lib/package-root.ts";
 import { mcpEndpoint, mcpOtherMethods, type McpDependencies } from "../mcp/endpoint.ts";
 import { type Admission, hasRateLimitHeaders, surfaceOf } from "./admission.ts";
 import { sendRefusal } from "./errors.ts";
@@ -48,7 +49,8 @@ export function createApp(dependencies: AppDependencies): Express {
 
   // Built on first use: it takes a tenth of a start. As bytes, which all answers share: a text is copied for each.
   let made: Buffer | null = null;
-  const document = (): Buffer => (made ??= Buffer.from(JSON.stringify(openApiDocument(baseUrl))));
+  const document = (): Buffer =>
+    (made ??= Buffer.from(JSON.stringify(openApiDocument(baseUrl, packageVersion()))));
   app.get(DOCUMENT.http.path, async (request, response) => {
     const admitted = await admission.anyone(request, response);
     if (admitted.ok) response.type("json").send(document());
@@ -58,8 +60,10 @@ export function createApp(dependencies: AppDependencies): Express {
   app.use(referencePage());
   app.use(probes(dependencies));
 
-  app.post("/mcp", mcpEndpoint(dependencies));
-  app.all("/mcp", mcpOtherMethods(dependencies));
+  // Served, not redirected: after a redirect clients leave out the body or the key.
+  const mcp = ["/mcp", "/mcp/"];
+  app.post(mcp, mcpEndpoint(dependencies));
+  app.all(mcp, mcpOtherMethods(dependencies));
   const unanswered = unmatched(admission);
   // The router would answer OPTIONS by itself, and to every caller.
   app.use((request, response, next) =>

@@ -18,10 +18,16 @@ export function errorBodyOf(refusal: Refusal, requestId: string): Record<string,
   };
 }
 
+/** How to authenticate and, where a token was sent, that it is no good: clients then ask for another one (RFC 6750). */
+const challengeOf = ({ req }: Response): string =>
+  req.headers.authorization === undefined
+    ? "Bearer"
+    : 'Bearer error="invalid_token", error_description="The token is unknown, mistyped, revoked or expired."';
+
 /** Answers a refusal, with the headers that go with its status. */
 export function sendRefusal(response: Response, refusal: Refusal): void {
   const status = statusOf(refusal);
-  if (status === 401) response.setHeader("WWW-Authenticate", "Bearer");
+  if (status === 401) response.setHeader("WWW-Authenticate", challengeOf(response));
   if (refusal.retryAfterSeconds !== undefined) {
     response.setHeader("Retry-After", String(refusal.retryAfterSeconds));
   }

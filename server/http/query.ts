@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { innerSchema } from "../../src/contract/tolerance.ts";
 import type { ObjectSchema } from "../../src/contract/types.ts";
 
 /** Turns digits into numbers where the schema wants one; everything else is left for the schema to judge. */
@@ -6,13 +7,9 @@ export function coerceQuery(schema: ObjectSchema, query: Readonly<Record<string,
   return Object.fromEntries(
     Object.entries(query).map(([key, value]) => {
       const field = schema.shape[key];
-      const numeric = typeof value === "string" && /^-?\d{1,15}$/.test(value);
-      return [key, numeric && field !== undefined && wantsNumber(field) ? Number(value) : value];
+      const isDigits = typeof value === "string" && /^-?\d{1,15}$/.test(value);
+      const isNumber = isDigits && field !== undefined && innerSchema(field) instanceof z.ZodNumber;
+      return [key, isNumber ? Number(value) : value];
     }),
   );
-}
-
-function wantsNumber(schema: z.core.$ZodType): boolean {
-  if (schema instanceof z.ZodDefault || schema instanceof z.ZodOptional) return wantsNumber(schema.unwrap());
-  return schema instanceof z.ZodNumber;
 }

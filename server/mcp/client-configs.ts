@@ -20,12 +20,22 @@ const VARIABLE = "AGENT_SPENDING_CONTROL_KEY";
 
 const json = (value: object): string => JSON.stringify(value, null, 2);
 
+const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+
+/** Whether keys go to another machine unencrypted. */
+function isPlainHttpElsewhere(mcpUrl: string): boolean {
+  const { hostname, protocol } = new URL(mcpUrl);
+  return protocol === "http:" && !LOOPBACK.test(hostname);
+}
+
 /** For each client that people use. */
 export function clientConfigs(mcpUrl: string): readonly ClientConfig[] {
   const url = `${mcpUrl}/mcp`;
   const bearer = `Bearer ${KEY_PLACEHOLDER}`;
   const headers = { Authorization: bearer };
   const block = json(mcpConfigBlock(mcpUrl, KEY_PLACEHOLDER));
+  // The bridge refuses plain HTTP to another machine unless it is told to allow it.
+  const allowHttp = isPlainHttpElsewhere(mcpUrl) ? ["--allow-http"] : [];
   return [
     {
       client: "claude-code",
@@ -51,7 +61,7 @@ export function clientConfigs(mcpUrl: string): readonly ClientConfig[] {
         mcpServers: {
           [NAME]: {
             command: "npx",
-            args: ["-y", "mcp-remote", url, "--header", `Authorization:\${${VARIABLE}}`],
+            args: ["-y", "mcp-remote", url, ...allowHttp, "--header", `Authorization:\${${VARIABLE}}`],
             env: { [VARIABLE]: bearer },
           },
         },

@@ -14,6 +14,8 @@ import { noteOf } from "../http/request-note.ts";
 import type { Pipeline } from "../pipeline/pipeline.ts";
 import type { SessionPrincipal } from "../../src/identity/principal.ts";
 import type { Principal } from "../../src/identity/principals.ts";
+import { requestedProgressOf, withoutProgress } from "./progress.ts";
+import { malformedCalls } from "./refusals.ts";
 import { Toolset } from "./toolset.ts";
 import type { CurrentProtocol } from "./current-protocol.ts";
 import { serveEarlierProtocols, type Served } from "./earlier-protocols.ts";
@@ -48,7 +50,7 @@ export function mcpEndpoint({
     const read = await arrival.excluding(readBody(request, response));
     if (!read.ok) return sendRefusal(response, read.refusal);
     const { isDelayed, value: body } = read.value;
-    const needsCurrentAgent = isDelayed || (isFromCache(admitted.value) && !onlyPays(body));
+    const needsCurrentAgent = isDelayed || (isFromCache(admitted.value) && !isPlainPayment(body));
     const still = needsCurrentAgent ? await admission.still(request, "mcp", admitted.value) : admitted;
     if (!still.ok) return sendRefusal(response, still.refusal);
     const { principal } = still.value;
@@ -58,11 +60,17 @@ export function mcpEndpoint({
     const note = noteOf(response);
     const toolset = new Toolset(operations, { requester: { ...still.value, principal }, arrival, note });
     const asked = requestOf(request, response);
-    const isEarlier = await isLegacyRequest(asked, body);
+    const message = accepts(request, STREAM_TYPE) ? body : withoutProgress(body);
+    const isEarlier = await isLegacyRequest(asked, message);
     const served = await (isEarlier
-      ? serveEarlierProtocols(toolset, asked, body)
-      : currentProtocol.serve(toolset, asked, body));
-    await sendAnswer(response, served, note.id);
+      ? serveEarlierProtocols(toolset, asked, message)
+      : currentProtocol.serve(toolset, asked, message));
+    const lost = Array.isArray(body) || isStream(served.answer) ? null : toolset.refusedCredential;
+    if (lost === null) return sendAnswer(response, served, body, note.id);
+    served.end();
+    // The call has noted its refusal; the request is refused once.
+    note.refusals.length = 0;
+    sendRefusal(response, lost);
   };
 }
 
@@ -70,11 +78,13 @@ export function mcpEndpoint({
 const hasToolset = (principal: Principal | null): principal is Exclude<Principal, SessionPrincipal> =>
   principal !== null && principal.type !== "session";
 
-/** The protocol's own answer to other methods, where a server offers no stream and keeps no sessions. */
+/**
+ * The protocol's own answer to other methods, where a server offers no stream and keeps no sessions. Clients try GET again and
+ * again, so it counts against no limit; nothing is looked up for it.
+ */
 export function mcpOtherMethods({ admission, callers }: McpDependencies): RequestHandler {
-  return async (request, response) => {
-    const admitted = await admission.optionalCaller(request, response, "mcp");
-    if (!admitted.ok) return sendRefusal(response, admitted.refusal);
+  return (request, response) => {
+    admission.showUncounted(response);
     const stranger = callers.refusalOf(request);
     if (stranger !== null) return sendRefusal(response, stranger);
     response.setHeader("Allow", "POST");
@@ -91,32 +101,51 @@ const paying = z.looseObject({
   params: z.looseObject({ name: PAYING_TOOLS }),
 });
 
-/** Whether every requested operation is judged by the agent's ledger, which has the agent's current state. */
-const onlyPays = (body: unknown): boolean =>
-  (Array.isArray(body) ? body : [body]).every((message) => paying.safeParse(message).success);
+/**
+ * Whether a request is a single payment whose answer is no stream: its agent may come from the cache, since the ledger has the
+ * agent's current state, and a credential that it refuses is the answer to the whole HTTP request.
+ */
+const isPlainPayment = (body: unknown): boolean =>
+  paying.safeParse(body).success && requestedProgressOf(body) === null;
 
-/** The request headers that the protocol reads. */
-const OF_PROTOCOL = ["accept", "content-type", "mcp-protocol-version", "mcp-method", "mcp-name"] as const;
+/** The request headers that the protocol reads, besides Accept. */
+const OF_PROTOCOL = ["content-type", "mcp-protocol-version", "mcp-method", "mcp-name"] as const;
+
+const JSON_TYPE = "application/json";
+const STREAM_TYPE = "text/event-stream";
+
+const accepts = (request: Request, type: string): boolean => request.accepts(type) !== false;
+
+/** The SDKs want both types named, although all but a call's progress is answered in JSON. */
+const acceptOf = (request: Request): string =>
+  accepts(request, JSON_TYPE) ? `${JSON_TYPE}, ${STREAM_TYPE}` : STREAM_TYPE;
 
 /** The request as the SDKs want it. Its body has been read already. */
-function requestOf({ headers }: Request, response: Response): globalThis.Request {
+function requestOf(request: Request, response: Response): globalThis.Request {
   const protocolHeaders = OF_PROTOCOL.flatMap((name): [string, string][] => {
-    const value = headers[name];
+    const value = request.headers[name];
     return typeof value === "string" ? [[name, value]] : [];
   });
   const closed = new AbortController();
   response.on("close", () => closed.abort());
   return new globalThis.Request("http://localhost/mcp", {
     method: "POST",
-    headers: protocolHeaders,
+    headers: [["accept", acceptOf(request)], ...protocolHeaders],
     signal: closed.signal,
   });
 }
 
-async function sendAnswer(response: Response, { answer, end }: Served, requestId: string): Promise<void> {
+const isStream = ({ headers }: globalThis.Response): boolean =>
+  headers.get("content-type")?.startsWith("text/event-stream") === true;
+
+async function sendAnswer(
+  response: Response,
+  { answer, end }: Served,
+  body: unknown,
+  requestId: string,
+): Promise<void> {
   response.on("close", end);
-  const isStream = answer.headers.get("content-type")?.startsWith("text/event-stream") === true;
-  const text = isStream ? null : withRequestId(await answer.text(), requestId);
+  const text = isStream(answer) ? null : withOwnErrors(await answer.text(), body, requestId);
   if (response.destroyed) return;
   response.status(answer.status);
   for (const [name, value] of answer.headers) response.setHeader(name, value);
@@ -133,22 +162,29 @@ async function sendAnswer(response: Response, { answer, end }: Served, requestId
   }
 }
 
-const rpcAnswer = z.looseObject({ error: z.looseObject({ code: z.int(), data: z.unknown().optional() }) });
+const rpcAnswer = z.looseObject({
+  id: z.unknown(),
+  error: z.looseObject({ code: z.int(), data: z.unknown().optional() }),
+});
 
 /** Codes whose data the protocol itself defines, such as which versions there are. */
 const OWN_DATA: ReadonlySet<number> = new Set([-32_021, -32_022]);
 const anyData = z.looseObject({});
 
-/** Every JSON-RPC error names its request; several, for a batch. */
-function withRequestId(text: string, requestId: string): string {
+/**
+ * Every JSON-RPC error names its request; several, for a batch. What is wrong with a malformed call is said in the service's words,
+ * where the SDKs quote their schemas.
+ */
+function withOwnErrors(text: string, body: unknown, requestId: string): string {
   if (!text.includes('"error":')) return text;
+  const malformed = malformedCalls(body);
   const answers: unknown = JSON.parse(text);
   const named = (answer: unknown): unknown => {
     const failed = rpcAnswer.safeParse(answer);
     if (!failed.success) return answer;
-    const { error } = failed.data;
+    const { error, id } = failed.data;
     const own = OWN_DATA.has(error.code) ? anyData.safeParse(error.data).data : undefined;
-    return { ...failed.data, error: { ...error, data: { ...own, requestId } } };
+    return { ...failed.data, error: { ...error, ...malformed.get(id), data: { ...own, requestId } } };
   };
   return JSON.stringify(Array.isArray(answers) ? answers.map(named) : named(answers));
 }

@@ -36,6 +36,19 @@ export function requestedProgressOf(message: unknown): RequestedProgress | null 
   return { progressToken: meta.progressToken, waitSeconds: args.waitSeconds };
 }
 
+const withToken = z.looseObject({
+  params: z.looseObject({ _meta: z.looseObject({ progressToken: z.unknown() }) }),
+});
+
+/** A message that requests no progress, for a client that takes no stream to send it in. */
+export function withoutProgress(message: unknown): unknown {
+  const requesting = withToken.safeParse(message);
+  if (!requesting.success) return message;
+  const { params } = requesting.data;
+  const { progressToken: _progressToken, ...meta } = params._meta;
+  return { ...requesting.data, params: { ...params, _meta: meta } };
+}
+
 /** Says every few seconds how long the work has been waited for, until it is done. It is no failure that the client has disconnected. */
 export async function withProgress<T>(
   requested: RequestedProgress | null,

@@ -1,4 +1,5 @@
 import { ErrorCode } from "@modelcontextprotocol/sdk/types.js";
+import { z } from "zod";
 import type { Toolset } from "../../src/contract/tool-names.ts";
 import { refusalText } from "../../src/contract/tool-texts/refusals.ts";
 import { ERRORS, type Refusal, type ValidationIssue } from "../../src/domain/errors.ts";
@@ -54,4 +55,38 @@ export class UnknownTool extends Error {
       `There is no tool ${JSON.stringify(name.slice(0, NAME_CHARACTERS_MAX))}: use one of those that are listed.`,
     );
   }
+}
+
+/** A JSON-RPC error that replaces the SDK's. */
+interface OwnError {
+  readonly code: number;
+  readonly message: string;
+}
+
+const invalidParams = (message: string): OwnError => ({ code: ErrorCode.InvalidParams, message });
+const NAMELESS = invalidParams("`name` must be text: the name of one of the tools that are listed.");
+const SHAPELESS = invalidParams(
+  "`arguments` must be an object that has the tool's arguments by their names.",
+);
+
+const toolCall = z.looseObject({
+  id: z.union([z.string(), z.number()]),
+  method: z.literal("tools/call"),
+  params: z.looseObject({ name: z.unknown().optional(), arguments: z.unknown().optional() }).default({}),
+});
+const argumentsShape = z.record(z.string(), z.unknown()).optional();
+
+/** The errors of a body's calls whose name is no text or whose arguments are no object, by the ids of the calls. */
+export function malformedCalls(body: unknown): ReadonlyMap<unknown, OwnError> {
+  const calls = [body].flat().flatMap((message) => toolCall.safeParse(message).data ?? []);
+  const errorOf = ({ arguments: args, name }: (typeof calls)[number]["params"]): OwnError | null => {
+    if (typeof name !== "string") return NAMELESS;
+    return argumentsShape.safeParse(args).success ? null : SHAPELESS;
+  };
+  return new Map(
+    calls.flatMap(({ id, params }) => {
+      const error = errorOf(params);
+      return error === null ? [] : [[id, error] as const];
+    }),
+  );
 }

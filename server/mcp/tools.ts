@@ -2,6 +2,7 @@ import { z } from "zod";
 import { type OperationId, operationList } from "../../src/contract/registry.ts";
 import { AGENT_TOOL_TEXTS } from "../../src/contract/tool-texts/agent.ts";
 import { MANAGEMENT_TOOL_TEXTS } from "../../src/contract/tool-texts/management.ts";
+import { toolArguments } from "../../src/contract/tolerance.ts";
 import type { ToolText } from "../../src/contract/tool-texts/types.ts";
 import type { Operation, ToolBinding } from "../../src/contract/types.ts";
 import type { RawInput } from "../pipeline/pipeline.ts";
@@ -59,7 +60,8 @@ export const derivedTools: ReadonlyMap<string, DerivedTool> = new Map(
 function derive(operationId: OperationId, operation: Operation, tool: ToolBinding): DerivedTool {
   const { hints, idName, name, requires = [] } = tool;
   const text = TEXTS[name];
-  const input = inputSchemaOf(argumentsOf(operation, idName), requires, text.arguments);
+  const args = argumentsOf(operation, idName);
+  const input = inputSchemaOf(args, requires, text.arguments);
   return {
     operationId,
     input,
@@ -76,7 +78,7 @@ function derive(operationId: OperationId, operation: Operation, tool: ToolBindin
         openWorldHint: hints.openWorld,
       },
     },
-    inputOf: (args) => sortArguments(operation, idName, args),
+    inputOf: (given) => sortArguments(operation, idName, toolArguments(args, given)),
   };
 }
 
@@ -87,7 +89,7 @@ function bodyShape(operation: Operation): Readonly<Record<string, z.core.$ZodTyp
 }
 
 /** All parts of the operation's request as one flat object. */
-function argumentsOf(operation: Operation, idName: ToolBinding["idName"]): z.ZodType {
+function argumentsOf(operation: Operation, idName: ToolBinding["idName"]): z.ZodObject {
   const { id, ...params } = operation.params.shape;
   return z.strictObject({
     ...params,

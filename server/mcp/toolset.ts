@@ -1,7 +1,7 @@
 import { type Toolset as ToolsetKind, toolsetOf } from "../../src/contract/tool-names.ts";
 import { INSTRUCTIONS } from "../../src/contract/tool-texts/instructions.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
-import { type Refusal, refusal } from "../../src/domain/errors.ts";
+import { type ErrorCode, type Refusal, refusal } from "../../src/domain/errors.ts";
 import { ok, type Result } from "../../src/domain/result.ts";
 import type { Arrival } from "../../src/lib/deadline.ts";
 import { errorBodyOf } from "../http/errors.ts";
@@ -31,6 +31,9 @@ export interface ToolResult {
   readonly isError?: true;
 }
 
+/** Refusals of the credential itself. */
+const OF_CREDENTIAL: ReadonlySet<ErrorCode> = new Set(["UNAUTHORIZED", "AGENT_PAUSED"]);
+
 /**
  * The tools that one key has, and what they do: an agent's key the agent toolset, an organization's the management toolset. The one
  * set of definitions that every generation of the protocol is served from.
@@ -40,12 +43,18 @@ export class Toolset {
   readonly instructions: string;
   readonly #pipeline: Pipeline;
   readonly #request: McpRequest;
+  #refusedCredential: Refusal | null = null;
 
   constructor(pipeline: Pipeline, request: McpRequest) {
     this.#pipeline = pipeline;
     this.#request = request;
     this.kind = request.requester.principal.type === "agent" ? "agent" : "management";
     this.instructions = INSTRUCTIONS[this.kind];
+  }
+
+  /** Why a call found the key refused that was good when the request arrived; null: none did. */
+  get refusedCredential(): Refusal | null {
+    return this.#refusedCredential;
   }
 
   /** Those of its tools that the key may use. */
@@ -74,7 +83,9 @@ export class Toolset {
     }
     const all = () => Promise.resolve(ok({ input, recheck: null }));
     const result = await this.#pipeline.run(call, input.params, all);
-    return result.ok ? structured(result.value.body) : this.#failure(name, result.refusal);
+    if (result.ok) return structured(result.value.body);
+    if (OF_CREDENTIAL.has(result.refusal.code)) this.#refusedCredential = result.refusal;
+    return this.#failure(name, result.refusal);
   }
 
   /** The outcome of an operation on behalf of an earlier tool call. The caller has authorized it. */

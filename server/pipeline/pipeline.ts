@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { z } from "zod";
+import { z } from "zod";
 import type { OperationId } from "../../src/contract/registry.ts";
 import { operations } from "../../src/contract/registry.ts";
+import { withoutNulls } from "../../src/contract/tolerance.ts";
 import type { Operation } from "../../src/contract/types.ts";
 import type { Refusal, ValidationIssue } from "../../src/domain/errors.ts";
 import { refusal } from "../../src/domain/errors.ts";
@@ -156,8 +157,10 @@ export class Pipeline {
   }
 
   /** Parses and handles. Never throws: what is down is 503, what should not happen is 500 and a line in the log. */
-  async handle(call: ArrivedCall, raw: RawInput): Promise<Result<Reply<unknown>>> {
-    const { waitsFor }: Operation = operations[call.id];
+  async handle(call: ArrivedCall, given: RawInput): Promise<Result<Reply<unknown>>> {
+    const operation: Operation = operations[call.id];
+    const { waitsFor } = operation;
+    const raw = tolerated(operation, given);
     const boundMs = waitsFor === undefined ? ANSWER_MS : WAITING_ANSWER_MS[waitsFor];
     const deadline = new Deadline(boundMs, call.arrival, call.requestId);
     try {
@@ -296,6 +299,22 @@ const hasIdempotencyKey = (body: unknown): boolean =>
 
 const isReplayableCreate = ({ errors }: Operation, body: unknown): boolean =>
   errors.includes("CREATE_RETRYABLE") && hasIdempotencyKey(body);
+
+/** An empty cursor names the first page, as if it were left out. */
+function tolerated(operation: Operation, { body, params, query }: RawInput): RawInput {
+  return {
+    params,
+    query: withoutNulls(operation.query, withoutEmptyCursor(operation, query)),
+    body: withoutNulls(operation.body, body),
+  };
+}
+
+const emptyCursor = z.looseObject({ cursor: z.literal("") });
+
+function withoutEmptyCursor({ query: { shape } }: Operation, query: unknown): unknown {
+  const paged = "cursor" in shape ? emptyCursor.safeParse(query) : null;
+  return paged?.success === true ? { ...paged.data, cursor: undefined } : query;
+}
 
 /** What is left out is said to be missing, not to be of another type; every other issue says what it is by itself. */
 const AS_REQUIRED: z.core.ParseContext<z.core.$ZodIssue> = {

@@ -28,7 +28,7 @@ import type {
   ProjectRef,
   LedgerStateView,
   LedgerSubmitResult,
-  TeamBudgets,
+  TeamBudgetView,
 } from "../messages/ledger.ts";
 import {
   ACCOUNT_QUERY,
@@ -42,7 +42,7 @@ import {
   LEDGER_WORKFLOW,
   ledgerWorkflowId,
   NOTHING_KNOWN,
-  TEAM_BUDGETS_QUERY,
+  TEAM_BUDGET_QUERY,
 } from "../messages/ledger.ts";
 import type { OrganizationInput } from "../messages/organization.ts";
 import { ORGANIZATION_WORKFLOW, organizationWorkflowId } from "../messages/organization.ts";
@@ -179,8 +179,8 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
     return this.#query(projectId, CAPS_QUERY);
   }
 
-  teamBudgets(projectId: string, teamId: string): Promise<TeamBudgets> {
-    return this.#query(projectId, TEAM_BUDGETS_QUERY, teamId);
+  teamBudget(projectId: string, teamId: string): Promise<TeamBudgetView> {
+    return this.#query(projectId, TEAM_BUDGET_QUERY, teamId);
   }
 
   ledgerState(projectId: string): Promise<LedgerStateView> {

@@ -12,7 +12,7 @@ export type { Call } from "./record.ts";
 
 /**
  * Refusals that leave no entry: they say only that there was too much of something, and an entry for each would let any caller
- * who may write at all write without end.
+ * who may write at all write without end. What was begun has its entry in any case.
  */
 const UNLOGGED: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["RATE_LIMITED"]);
 
@@ -79,13 +79,14 @@ export class AuditTrail {
     audit: RequestAudit,
     result: Result<Reply<unknown>>,
   ): Promise<void> {
-    if (!result.ok && UNLOGGED.has(result.refusal.code)) return;
+    const { begun } = audit;
+    if (begun === null && !result.ok && UNLOGGED.has(result.refusal.code)) return;
     const { clock, log, refusals } = this.#dependencies;
     const status = result.ok ? (result.value.status ?? successStatusOf(call.id)) : statusOf(result.refusal);
     const { after, before } = audit.changeBehind(status);
     const records = auditPrincipalsOf(call, audit.accounts, result).map((principal) =>
       recordOf(call, params, {
-        entryKey: audit.begun?.entryKey ?? newId("req"),
+        entryKey: begun?.entryKey ?? newId("req"),
         at: clock().getTime(),
         result: { status, code: result.ok ? null : result.refusal.code },
         principal,
@@ -95,8 +96,10 @@ export class AuditTrail {
         after,
       }),
     );
+    // The refusal of what was begun takes its key: a copy of the outbox's record that is put back has no place in the chain.
+    const isCounted = (record: AuditRecord): boolean => begun === null && isPlainRefusal(record);
     await Promise.all(
-      records.map((record) => (isPlainRefusal(record) ? refusals.record(record) : log.append(record))),
+      records.map((record) => (isCounted(record) ? refusals.record(record) : log.append(record))),
     );
   }
 }

@@ -6,7 +6,7 @@ import { remainingCents } from "../domain/ledger/caps.ts";
 import { NO_CAP, NO_TOTALS, type Totals } from "../domain/ledger/state.ts";
 import { refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
-import type { CapsView, LevelView, TeamBudgets } from "../messages/ledger.ts";
+import type { CapsView, LevelView, TeamBudgetView } from "../messages/ledger.ts";
 import type { Ledgers } from "../actors/ledgers.ts";
 import type { TemporalActors } from "../actors/temporal.ts";
 import type { Collections } from "../store/collections.ts";
@@ -16,7 +16,7 @@ import { concurrentLoader } from "../lib/batch-loader.ts";
 import { childrenProblem } from "./children.ts";
 
 export interface ContainerBudgetsDependencies {
-  readonly actors: Pick<TemporalActors, "caps" | "teamBudgets">;
+  readonly actors: Pick<TemporalActors, "caps" | "teamBudget">;
   readonly ledgers: Ledgers;
   readonly writeCaps: Projections["writeCaps"];
   readonly collections: Pick<Collections, "agents" | "projects" | "teams">;
@@ -70,12 +70,8 @@ export class ContainerBudgets {
   async ofTeam({ _id, projectId }: Pick<TeamDocument, "_id" | "projectId">): Promise<TeamBudget> {
     const { actors, ledgers } = this.#dependencies;
     await awaitFlush(ledgers.flushProject(projectId));
-    const [caps, budgets, agents] = await Promise.all([
-      this.#caps.load(projectId),
-      actors.teamBudgets(projectId, _id),
-      this.#liveAgents(_id),
-    ]);
-    return { ...budgetOf(levelOf(caps, _id)), agents: agents.map((agent) => budgetIn(budgets, agent)) };
+    const [team, agents] = await Promise.all([actors.teamBudget(projectId, _id), this.#liveAgents(_id)]);
+    return { ...budgetOf(team), agents: agents.map((agent) => budgetIn(team, agent)) };
   }
 
   /** What the caps of a project and of one of its teams are, and what was used under them. */
@@ -179,9 +175,9 @@ interface LiveAgent {
 }
 
 /** The ledger's word comes before the record's; an account that was closed just now has none of its own any more. */
-const budgetIn = (budgets: TeamBudgets, { _id, policy }: LiveAgent) => ({
+const budgetIn = ({ agents }: TeamBudgetView, { _id, policy }: LiveAgent) => ({
   agentId: _id,
-  budgetCents: budgets[_id] ?? policy.budgetCents,
+  budgetCents: agents[_id] ?? policy.budgetCents,
 });
 
 const NO_LEVEL: LevelView = { cap: NO_CAP, totals: NO_TOTALS };

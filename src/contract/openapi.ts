@@ -37,7 +37,7 @@ export interface OpenApiOperation {
 const COMPONENTS = "#/components/schemas/";
 
 /** The OpenAPI document of every REST operation, derived from the registry: it cannot disagree with the routes. */
-export function openApiDocument(baseUrl: string): OpenApiDocument {
+export function openApiDocument(baseUrl: string, version: string): OpenApiDocument {
   const schemas = namedSchemas();
   const resolve: Resolve = (reference) => schemas[reference.slice(COMPONENTS.length)] ?? {};
   const paths: Record<string, Record<string, OpenApiOperation>> = {};
@@ -51,7 +51,7 @@ export function openApiDocument(baseUrl: string): OpenApiDocument {
   }
   return {
     openapi: "3.1.0",
-    info: { title: "Agent Spending Control Service", version: "1", description: INTRODUCTION },
+    info: { title: "Agent Spending Control Service", version, description: INTRODUCTION },
     servers: [{ url: baseUrl }],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths,

@@ -25,6 +25,8 @@ export interface AuthenticatorDependencies {
   readonly hashApiKey: (value: string) => string;
   readonly authenticateSession: (token: string) => Promise<Result<SessionPrincipal>>;
   readonly authenticateOrganizationKey: (value: string) => Promise<Result<OrganizationKeyPrincipal>>;
+  /** Whether nobody but the service has written the agent's record: its key and scopes. */
+  readonly isGenuine: (agent: AgentDocument) => boolean;
   /** Whether a key that was never used, as far as its agent's record shows, may be: its agent could be archived meanwhile. */
   readonly isFirstUseAccepted: (agent: AgentDocument) => Promise<boolean>;
   /** Told of every request that an agent's key made. */
@@ -123,10 +125,10 @@ export class Authenticator {
 
   async #agent(hash: string): Promise<AgentAuthentication> {
     this.#cached.delete(hash);
-    const { isFirstUseAccepted, onAgentKeyUsed } = this.#dependencies;
+    const { isFirstUseAccepted, isGenuine, onAgentKeyUsed } = this.#dependencies;
     const agent = await this.#agentsByHash.load(hash);
     if (agent === null || agent.key === null || agent.lifecycle === "archived") return unauthenticated;
-    if (!isSameHash(agent.key.hash, hash)) return unauthenticated;
+    if (!isSameHash(agent.key.hash, hash) || !isGenuine(agent)) return unauthenticated;
     const isFirst = (agent.authenticatedAt ?? null) === null;
     if (isFirst && !(await isFirstUseAccepted(agent))) return unauthenticated;
     onAgentKeyUsed(agent);

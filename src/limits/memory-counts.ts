@@ -5,9 +5,9 @@ import { type Counts, COUNT_RETENTION_SECONDS } from "./counts.ts";
 export class MemoryCounts implements Counts {
   readonly #limiter: RateLimiterMemory;
 
-  constructor(retentionSeconds = COUNT_RETENTION_SECONDS) {
+  constructor() {
     // Its own limit is not used: one limiter counts for all limits.
-    this.#limiter = new RateLimiterMemory({ keyPrefix: "", points: 1, duration: retentionSeconds });
+    this.#limiter = new RateLimiterMemory({ keyPrefix: "", points: 1, duration: COUNT_RETENTION_SECONDS });
   }
 
   async add(key: string, points: number): Promise<number> {

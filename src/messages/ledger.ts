@@ -115,10 +115,13 @@ export interface CapsView {
   readonly teams: Readonly<Record<string, LevelView>>;
 }
 
-/** The budgets of a team's open accounts. No effect. */
-export const TEAM_BUDGETS_QUERY = "teamBudgets";
+/** A team's budget at one moment, so that its version is that of the agents' budgets beside it. No effect. */
+export const TEAM_BUDGET_QUERY = "teamBudget";
 
-export type TeamBudgets = Readonly<Record<string, number>>;
+export interface TeamBudgetView extends LevelView {
+  /** Budgets of the open accounts, by agent. */
+  readonly agents: Readonly<Record<string, number>>;
+}
 
 /** Operators' view in the Temporal UI. */
 export const LEDGER_STATE_QUERY = "state";

@@ -133,7 +133,9 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
   }
 
   async function recordAndPublish(profile: AgentProfile, payment: Payment): Promise<void> {
-    await Promise.all([record(profile, payment), publish(profile, payment, "now")]);
+    // An event is never read before the records that it tells of.
+    await record(profile, payment);
+    await publish(profile, payment, "now");
   }
 
   async function release(profile: AgentProfile, before: Payment, done: ExecutionResult): Promise<void> {

@@ -6,9 +6,6 @@ import type { RecordedPayment } from "./payments.ts";
 const WAITING_MAX = 10_000;
 /** Once a person has decided, its end on the rail is waited for so long at the most. */
 const FINALITY_MS = 5_000;
-/** The approval's record is written concurrently with the transaction's, and may follow it by a moment. */
-const RECORD_LAG_MS = 25;
-const RECORD_LAG_MAX_MS = 500;
 /** A record that can't be read in so long is not waited for: the payment is answered as it was known. */
 const READ_MS = 1_000;
 
@@ -42,9 +39,8 @@ export async function outcomeOf(
       stage = stageOf(known);
       const now = performance.now();
       if (stage !== before && stage === "decided") until = Math.min(until, now + FINALITY_MS);
-      if (stage !== before && stage === "written in part") until = Math.min(until, now + RECORD_LAG_MAX_MS);
       if (stage === "ended" || now >= until || changes.isOver) return known;
-      await watch.changed(Math.min(until - now, stage === "written in part" ? RECORD_LAG_MS : Infinity));
+      await watch.changed(until - now);
     }
   } catch (error) {
     onError(error);
@@ -55,11 +51,9 @@ export async function outcomeOf(
 }
 
 /** The stage of a payment, as far as waiting for it is concerned. */
-type WaitStage = "open" | "decided" | "written in part" | "ended";
+type WaitStage = "open" | "decided" | "ended";
 
 function stageOf({ approval, transaction }: RecordedPayment): WaitStage {
-  const resolution = approval?.resolution ?? null;
-  if (transaction.status === "pending") return resolution === null ? "open" : "decided";
-  const isWhole = approval === null || (resolution !== null && resolution !== "executing");
-  return isWhole ? "ended" : "written in part";
+  if (transaction.status !== "pending") return "ended";
+  return (approval?.resolution ?? null) === null ? "open" : "decided";
 }

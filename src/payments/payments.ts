@@ -5,6 +5,7 @@ import { TimeoutError, withTimeout } from "../lib/with-timeout.ts";
 import type { ExecutionHints, PaymentEffects } from "./effects.ts";
 import { Superseded } from "./sending.ts";
 import type { HmacPaymentProofs } from "./payment-proofs.ts";
+import { recordsOf } from "../store/held-payments.ts";
 import { approvalDocument, transactionDocument } from "../store/records.ts";
 import type { Payment, PaymentRequest, Rail } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
@@ -319,12 +320,10 @@ export class Payments {
 
   /** A replayed payment as its record has it: the record may be ahead of the ledger's copy, never behind it. */
   async #recorded(transactionId: string): Promise<RecordedPayment> {
-    const { approvals, transactions } = this.#dependencies.collections;
-    const transaction = await transactions.findOne({ _id: transactionId });
+    const { collections } = this.#dependencies;
+    const transaction = await collections.transactions.findOne({ _id: transactionId });
     if (transaction === null) throw new ActorUnavailable(`transaction ${transactionId} has no record yet`);
-    const { approvalId } = transaction;
-    const approval = approvalId === null ? null : await approvals.findOne({ _id: approvalId });
-    return { transaction, approval, replayed: true };
+    return { ...(await recordsOf(collections, transaction)), replayed: true };
   }
 }
 

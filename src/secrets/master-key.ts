@@ -16,6 +16,7 @@ export type KeyPurpose =
   | "chain-spender"
   | "audit-log"
   | "payment-proofs"
+  | "agent-proofs"
   | "check-value";
 
 const SALT = "agent-spending-control/1";

@@ -1,6 +1,11 @@
-import type { Collection, Db, Document } from "mongodb";
-import type { AuditEntry, AuditHead } from "../domain/audit/entry.ts";
-import { NO_ENTRY } from "../domain/audit/entry.ts";
+import { BSON, type Collection, type Db, type Document } from "mongodb";
+import {
+  type AuditEntry,
+  type AuditHead,
+  type AuditSeal,
+  isSealed,
+  NO_ENTRY,
+} from "../domain/audit/entry.ts";
 import { newestFirst } from "./newest-first.ts";
 import type { FoundEntry } from "../domain/audit/verify.ts";
 import type { Indexes } from "./indexes.ts";
@@ -30,7 +35,7 @@ export const auditLogOf = (db: Db): Collection<AuditDocument> =>
     readPreference: "primary",
   });
 
-const entryId = (organizationId: string, sequence: number): string =>
+export const entryId = (organizationId: string, sequence: number): string =>
   `${organizationId}/${String(sequence).padStart(DIGITS, "0")}`;
 
 export function auditDocument(entry: AuditEntry): AuditDocument {
@@ -54,13 +59,16 @@ export const chainSegment = (
   $lte: entryId(organizationId, upTo),
 });
 
+/** An entry's id: its organization, which has no slash, and its sequence. */
+const PLACE = /^([^/]+)\/(\d{15})$/;
+
 /** A document with its place taken apart; null where its id is no place in a chain. */
 export function positionedEntry(document: Readonly<Record<string, unknown>>): {
   readonly organizationId: string;
   readonly found: FoundEntry;
 } | null {
   const { _id, at, ...rest } = document;
-  const [, organizationId, digits] = /^([^/]+)\/(\d{15})$/.exec(String(_id)) ?? [];
+  const [, organizationId, digits] = PLACE.exec(String(_id)) ?? [];
   if (organizationId === undefined || digits === undefined) return null;
   // What is no date is left as it is: it then hashes to something else.
   const instant = at instanceof Date && !Number.isNaN(at.getTime()) ? at.toISOString() : { notADate: true };
@@ -72,14 +80,59 @@ export function positionedEntry(document: Readonly<Record<string, unknown>>): {
   };
 }
 
-/** Where a chain ends. */
-export async function headOf(log: Collection<AuditDocument>, organizationId: string): Promise<AuditHead> {
-  const [last] = await log
-    .find({ _id: chainRange(organizationId) }, { projection: { sequence: 1, hash: 1 } })
+/** Whether a document is an entry of the organization as this service has written it, in its own place. */
+export function isGenuine(document: AuditDocument, organizationId: string, seal: AuditSeal): boolean {
+  const placed = positionedEntry(document);
+  if (placed === null || placed.organizationId !== organizationId) return false;
+  return placed.found.position === document.sequence && isSealed(placed.found.fields, seal);
+}
+
+/**
+ * A document read with the driver's option `raw`. A field may be there twice: MongoDB filters by the first, the driver returns the
+ * last. Such a document is returned with one field more, so that its content does not match its hash.
+ */
+export function storedDocument(raw: unknown): Document {
+  if (!(raw instanceof Uint8Array)) throw new Error("the document was not read as it is stored");
+  const document = BSON.deserialize(raw);
+  const isAsWritten = Buffer.compare(BSON.serialize(document), raw) === 0;
+  return isAsWritten ? document : { ...document, isStoredOtherwise: true };
+}
+
+/** The document in the last place of a chain that is before an id. Other documents that lie there are passed over. */
+const lastPlaceBefore = (log: Collection<AuditDocument>, organizationId: string, before: string) =>
+  log
+    .find({ _id: { $gt: chainRange(organizationId).$gt, $lt: before, $regex: PLACE } })
     .sort({ _id: -1 })
     .limit(1)
-    .toArray();
-  return last === undefined ? NO_ENTRY : { sequence: last.sequence, hash: last.hash };
+    .next();
+
+/** The end of a chain, for the next entry: whatever lies in the last place. */
+export async function headOf(log: Collection<AuditDocument>, organizationId: string): Promise<AuditHead> {
+  const last = await lastPlaceBefore(log, organizationId, chainRange(organizationId).$lt);
+  if (last === null) return NO_ENTRY;
+  return { sequence: Number(last._id.split("/")[1]), hash: last.hash };
+}
+
+/** The last entry of a chain that is as this service has written it. */
+export async function genuineHeadOf(
+  log: Collection<AuditDocument>,
+  organizationId: string,
+  seal: AuditSeal,
+): Promise<AuditHead> {
+  let last = await lastPlaceBefore(log, organizationId, chainRange(organizationId).$lt);
+  while (last !== null && !isGenuine(last, organizationId, seal))
+    last = await lastPlaceBefore(log, organizationId, last._id);
+  return last === null ? NO_ENTRY : { sequence: last.sequence, hash: last.hash };
+}
+
+/**
+ * The id of a document that says it is the organization's and has no place in its chain; null: there is none. Reads a key of an
+ * index for each entry, and no document. The id may be anything. Without a hint, since an index may have been altered.
+ */
+export async function strayOf(log: Collection<AuditDocument>, organizationId: string): Promise<unknown> {
+  const outside = { organizationId, _id: { $not: chainRange(organizationId) } };
+  const found = await log.findOne(outside, { projection: { _id: 1 } });
+  return found?._id ?? null;
 }
 
 /** The organizations that have chains, by the ids of their entries. */

@@ -6,9 +6,9 @@ import { withTimeout } from "../lib/with-timeout.ts";
 /** How one of the combined operations ended. */
 export type BulkOutcome = "written" | "duplicate";
 
-interface Waiting<T extends Document> {
-  readonly operation: AnyBulkWriteOperation<T>;
-  readonly resolve: (outcome: BulkOutcome) => void;
+interface Waiting<O, R> {
+  readonly operation: O;
+  readonly resolve: (outcome: R) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -25,22 +25,29 @@ const LINGERING_MAX = 25;
  */
 const BULK_MS = 10_000;
 
+interface BatchOptions {
+  /** How long the first operation of a batch waits for others; for writes that no caller waits for. */
+  readonly lingerMs?: number;
+}
+
 /**
- * Combines single writes to one collection, from all requests, into unordered bulks: what arrives while one is under way goes
- * together in the next. With `lingerMs` the first write of a bulk waits so long for others; for writes that no caller waits for.
- * Each caller waits for its own operation, acknowledged as the collection's write concern says. A duplicate key is an outcome,
- * since conditional upserts and once-only inserts are made of it.
+ * Combines single writes from all requests into batches: what arrives while one is under way goes together in the next. Each caller
+ * waits for its own operation.
  */
-export class BulkWriter<T extends Document> {
-  readonly #collection: Collection<T>;
+export class BatchWriter<O, R> {
+  readonly #writeAll: (operations: readonly O[]) => Promise<readonly PromiseSettledResult<R>[]>;
   readonly #lingerMs: number;
-  #waiting: Waiting<T>[] = [];
+  #waiting: Waiting<O, R>[] = [];
   #inFlight = 0;
   #scheduled = false;
   #timer: NodeJS.Timeout | null = null;
 
-  constructor(collection: Collection<T>, { lingerMs = 0 }: { readonly lingerMs?: number } = {}) {
-    this.#collection = collection;
+  /** `writeAll`: what became of each operation of a batch, in their order; what it throws is every operation's failure. */
+  constructor(
+    writeAll: (operations: readonly O[]) => Promise<readonly PromiseSettledResult<R>[]>,
+    { lingerMs = 0 }: BatchOptions = {},
+  ) {
+    this.#writeAll = writeAll;
     this.#lingerMs = lingerMs;
   }
 
@@ -49,7 +56,7 @@ export class BulkWriter<T extends Document> {
     return this.#waiting.length;
   }
 
-  write(operation: AnyBulkWriteOperation<T>): Promise<BulkOutcome> {
+  write(operation: O): Promise<R> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ operation, resolve, reject });
       this.#schedule();
@@ -84,14 +91,14 @@ export class BulkWriter<T extends Document> {
     this.#inFlight += 1;
     try {
       const operations = batch.map((waiting) => waiting.operation);
-      await withTimeout(BULK_MS, this.#collection.bulkWrite(operations, { ordered: false }));
-      for (const waiting of batch) waiting.resolve("written");
+      const outcomes = await withTimeout(BULK_MS, this.#writeAll(operations));
+      batch.forEach(({ reject, resolve }, index) => {
+        const outcome = outcomes[index];
+        if (outcome?.status === "fulfilled") resolve(outcome.value);
+        else reject(outcome?.reason ?? new Error("a batch without an outcome for each operation"));
+      });
     } catch (error) {
-      try {
-        settleFailed(batch, error);
-      } catch (defect) {
-        for (const waiting of batch) waiting.reject(defect);
-      }
+      for (const { reject } of batch) reject(error);
     } finally {
       this.#inFlight -= 1;
       this.#schedule();
@@ -100,18 +107,38 @@ export class BulkWriter<T extends Document> {
 }
 
 /**
+ * Combines writes to one collection into unordered bulks, acknowledged as the collection's write concern says. A duplicate key is an
+ * outcome, since conditional upserts and once-only inserts are made of it.
+ */
+export class BulkWriter<T extends Document> extends BatchWriter<AnyBulkWriteOperation<T>, BulkOutcome> {
+  constructor(collection: Collection<T>, options?: BatchOptions) {
+    super((operations) => bulkWrite(collection, operations), options);
+  }
+}
+
+const ended = <R>(value: R): PromiseFulfilledResult<R> => ({ status: "fulfilled", value });
+
+/**
  * In an unordered bulk each operation fails or succeeds for itself, and the driver names those that failed. An error
  * that names none (a lost connection, a write concern that was not met) says nothing about any of them: it is
  * everyone's failure.
  */
-function settleFailed<T extends Document>(batch: readonly Waiting<T>[], error: unknown): void {
-  const failures = failuresNamedBy(error);
-  batch.forEach((waiting, index) => {
-    if (failures === null) return waiting.reject(error);
-    const code = failures.get(index);
-    if (code === undefined) return waiting.resolve("written");
-    return code === DUPLICATE_KEY ? waiting.resolve("duplicate") : waiting.reject(error);
-  });
+async function bulkWrite<T extends Document>(
+  collection: Collection<T>,
+  operations: readonly AnyBulkWriteOperation<T>[],
+): Promise<PromiseSettledResult<BulkOutcome>[]> {
+  try {
+    await collection.bulkWrite(operations, { ordered: false });
+    return operations.map(() => ended("written"));
+  } catch (error) {
+    const failures = failuresNamedBy(error);
+    if (failures === null) throw error;
+    return operations.map((_operation, index) => {
+      const code = failures.get(index);
+      if (code === undefined) return ended("written");
+      return code === DUPLICATE_KEY ? ended("duplicate") : { status: "rejected", reason: error };
+    });
+  }
 }
 
 /** The codes of the operations that failed, by their index; null when the error does not name them. */

@@ -103,6 +103,8 @@ export interface AgentKeyRecord {
   id: string;
   /** HMAC of the key's value with the server-held pepper; the value itself is kept nowhere. */
   hash: string;
+  /** MAC that this hash is the agent's key's (`AgentProofs`). */
+  proof: string;
   last4: string;
   createdAt: Date;
   lastUsedAt: Date | null;
@@ -149,6 +151,8 @@ export interface AgentDocument extends Document, Partial<AgentLabels> {
   /** The lineage of the organization's key that created it, which survives rotation; null where a person did. */
   createdByLineage: string | null;
   createdAt: Date;
+  /** MAC over what of the record never changes (`AgentProofs`). */
+  proof: string;
   updatedAt: Date;
   archivedAt: Date | null;
   /** The revision of the agent's actor that name, keys and end were written from. */

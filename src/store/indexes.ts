@@ -7,6 +7,24 @@ export type Indexes = Readonly<Record<string, readonly IndexDescription[]>>;
 /** Each connection is authenticated first, which takes longer than most of these commands. */
 const COMMANDS_AT_ONCE = 4;
 
+/**
+ * Names of declared indexes that are not there as declared: a missing unique one lets a key in twice, and a list through one that
+ * leaves documents out leaves them out, too.
+ */
+export async function alteredIndexes(db: Db, collection: string, declared: Indexes): Promise<string[]> {
+  const found = (await db.listCollections({ name: collection }).hasNext())
+    ? await db.collection(collection).indexes()
+    : [];
+  const there = new Set(found.map(definition));
+  return (declared[collection] ?? [])
+    .filter((index) => !there.has(definition(index)))
+    .map(({ name = "" }) => name);
+}
+
+/** All of an index that decides what is in it, and in which order. */
+const definition = ({ collation, key, partialFilterExpression, sparse, unique }: IndexDescription): string =>
+  JSON.stringify([key, unique ?? false, sparse ?? false, partialFilterExpression ?? null, collation ?? null]);
+
 /** Creates indexes, all of a collection in one command, which makes the collection too. Waits until they are built; idempotent. */
 export async function createIndexes(db: Db, ...declared: readonly Indexes[]): Promise<void> {
   const ofCollection = new Map<string, IndexDescription[]>();

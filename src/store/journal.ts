@@ -162,10 +162,10 @@ function snapshotOf(profile: AgentProfile, payment: Payment, withApproval: boole
 
 /** The record without what only authenticates or delivers keys. */
 function agentSnapshot(agent: AgentDocument): AgentSnapshot {
-  const { candidateKeys: _candidates, key, keyDeliverableUntil: _until, ...rest } = agent;
+  const { candidateKeys: _candidates, key, keyDeliverableUntil: _until, proof: _proof, ...rest } = agent;
   if (key === null) return { ...rest, key };
   const { hash: _hash, ...shown } = key;
-  return { ...rest, key: { ...shown, hash: "" } };
+  return { ...rest, key: { ...shown, hash: "", proof: "" } };
 }
 
 export const JOURNAL_INDEXES: Indexes = {

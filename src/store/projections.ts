@@ -1,16 +1,17 @@
-import { type AnyBulkWriteOperation, type Collection, type Db, type Document, type Filter } from "mongodb";
+import type { AnyBulkWriteOperation, Collection, Db, Document } from "mongodb";
 import { isDuplicateKey } from "../lib/duplicate-key.ts";
 import type { Payment } from "../domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../domain/agent/state.ts";
 import type { RecordedCap } from "../domain/ledger/commands.ts";
 import type { AccountSummary, Cap } from "../domain/ledger/state.ts";
-import { BulkWriter } from "./bulk-writer.ts";
+import { type BulkOutcome, BulkWriter } from "./bulk-writer.ts";
 import type { AgentDocument, ApprovalDocument, ContainerDocument, TransactionDocument } from "./documents.ts";
 import { COLLECTIONS } from "./documents.ts";
 import { JOURNAL_INDEXES, type EventJournal } from "./journal.ts";
 import { LIST_INDEXES } from "./newest-first.ts";
 import type { Projections } from "../payments/ports.ts";
 import { approvalDocument, transactionDocument } from "./records.ts";
+import { HeldPaymentWriter } from "./held-payments.ts";
 import type { Indexes } from "./indexes.ts";
 
 /**
@@ -26,9 +27,9 @@ const ENDED_UNPAID = ["denied", "expired", "failed"] as const;
 
 /** Projections in MongoDB, acknowledged by the journal of a majority. */
 export class MongoProjections implements Projections {
-  readonly #transactions: RevisedRecords<TransactionDocument>;
-  readonly #transactionsById: Collection<TransactionDocument>;
-  readonly #approvals: RevisedRecords<ApprovalDocument>;
+  readonly #transactions: Collection<TransactionDocument>;
+  readonly #transactionWrites: BulkWriter<TransactionDocument>;
+  readonly #heldWrites: HeldPaymentWriter;
   readonly #agentWrites: BulkWriter<AgentDocument>;
   readonly #projects: Collection<ContainerDocument>;
   readonly #teams: Collection<ContainerDocument>;
@@ -39,36 +40,48 @@ export class MongoProjections implements Projections {
   constructor(db: Db, journal: EventJournal, onPaymentWritten: (payment: Payment) => void = () => undefined) {
     this.#journal = journal;
     this.#onPaymentWritten = onPaymentWritten;
-    this.#transactionsById = db.collection<TransactionDocument>(COLLECTIONS.transactions);
-    this.#transactions = new RevisedRecords(this.#transactionsById);
-    this.#approvals = new RevisedRecords(db.collection<ApprovalDocument>(COLLECTIONS.approvals));
+    this.#transactions = db.collection<TransactionDocument>(COLLECTIONS.transactions);
+    this.#transactionWrites = new BulkWriter(this.#transactions);
+    this.#heldWrites = new HeldPaymentWriter(db);
     this.#agentWrites = new BulkWriter(db.collection<AgentDocument>(COLLECTIONS.agents));
     this.#projects = db.collection<ContainerDocument>(COLLECTIONS.projects);
     this.#teams = db.collection<ContainerDocument>(COLLECTIONS.teams);
   }
 
   async writePayment(profile: AgentProfile, payment: Payment): Promise<void> {
+    const transaction = { ...transactionDocument(profile, payment), recordedAt: new Date() };
     const approval = approvalRecord(profile, payment);
-    await Promise.all([
-      this.#writeTransaction(profile, payment),
-      approval === null ? undefined : this.#approvals.write(approval),
-    ]);
+    const isWritten = await this.#writeNewest(transaction, () =>
+      approval === null
+        ? this.#transactionWrites.write(replaceOlder(transaction))
+        : this.#heldWrites.write({ transaction, approval }),
+    );
+    if (isWritten) this.#onPaymentWritten(payment);
   }
 
-  async #writeTransaction(profile: AgentProfile, payment: Payment): Promise<void> {
-    const record = { ...transactionDocument(profile, payment), recordedAt: new Date() };
-    const isWritten = await this.#transactions.write(record);
-    if (isWritten) this.#onPaymentWritten(payment);
+  /**
+   * A duplicate means that the record is there at the same or a later revision, that another write was inserting it at the same
+   * moment, or that its unique key belongs to another. Whether this one was written.
+   */
+  async #writeNewest(record: TransactionDocument, write: () => Promise<BulkOutcome>): Promise<boolean> {
+    const { _id, revision } = record;
+    for (let round = 0; round < RACING_WRITES_MAX; round += 1) {
+      if ((await write()) === "written") return true;
+      const own = await this.#transactions.findOne({ _id }, { projection: { revision: 1 } });
+      if (own === null) throw new DuplicateIdempotencyKey(`record ${_id}`);
+      if (own.revision >= revision) return false;
+    }
+    throw new Error(`record ${_id} could not be written against others`);
   }
 
   endOf(transactionId: string): Promise<{ readonly sequence: number } | null> {
     const ended = { _id: transactionId, status: { $in: [...ENDED_UNPAID] } };
-    return this.#transactionsById.findOne(ended, { projection: { sequence: 1 } });
+    return this.#transactions.findOne(ended, { projection: { sequence: 1 } });
   }
 
   /** Writes that wait for their turn. */
   get waiting(): number {
-    return this.#transactions.waiting + this.#approvals.waiting + this.#agentWrites.waiting;
+    return this.#transactionWrites.waiting + this.#heldWrites.waiting + this.#agentWrites.waiting;
   }
 
   async writeAgent(summary: AgentSummary): Promise<void> {
@@ -147,31 +160,29 @@ export async function overwriteCap(
 
 /** The same for the records of a payment. */
 export async function overwritePayment(db: Db, profile: AgentProfile, payment: Payment): Promise<boolean> {
-  const transactions = db.collection<TransactionDocument>(COLLECTIONS.transactions);
-  const approvals = db.collection<ApprovalDocument>(COLLECTIONS.approvals);
+  const transaction = transactionDocument(profile, payment);
   const approval = approvalRecord(profile, payment);
-  const isWritten = await overwrite(transactions, transactionDocument(profile, payment));
-  return (approval === null || (await overwrite(approvals, approval))) && isWritten;
-}
-
-/** An approval's record, with when it was written down that its payment has ended. */
-function approvalRecord(profile: AgentProfile, payment: Payment): ApprovalDocument | null {
-  const approval = approvalDocument(profile, payment);
-  return approval === null || payment.phase !== "done" ? approval : { ...approval, closedAt: new Date() };
-}
-
-async function overwrite<T extends Revised>(collection: Collection<T>, record: T): Promise<boolean>;
-async function overwrite(collection: Collection<Revised>, record: Revised): Promise<boolean> {
-  const { _id, ...replacement } = record;
-  const filter = { _id, revision: { $lte: record.revision } };
+  if (approval !== null) {
+    const heldWrites = new HeldPaymentWriter(db);
+    return (await heldWrites.writeAlone({ transaction, approval }, payment.revision + 1)) === "written";
+  }
+  const { _id, ...replacement } = transaction;
+  const filter = { _id, revision: { $lte: payment.revision } };
+  const transactions = db.collection<TransactionDocument>(COLLECTIONS.transactions);
   try {
-    await collection.replaceOne(filter, replacement, { upsert: true });
+    await transactions.replaceOne(filter, replacement, { upsert: true });
     return true;
   } catch (error) {
     // A later one is there, or another record has its idempotency key.
     if (isDuplicateKey(error)) return false;
     throw error;
   }
+}
+
+/** An approval's record, with when it was written down that its payment has ended. */
+function approvalRecord(profile: AgentProfile, payment: Payment): ApprovalDocument | null {
+  const approval = approvalDocument(profile, payment);
+  return approval === null || payment.phase !== "done" ? approval : { ...approval, closedAt: new Date() };
 }
 
 const literal = (fields: object): Document =>
@@ -223,51 +234,11 @@ function keyFields(keyId: string | null): Document {
 
 const dateOrNull = (at: number | null): Date | null => (at === null ? null : new Date(at));
 
-interface Revised extends Document {
-  _id: string;
-  revision: number;
-}
-
 /** Writes of one record that race at the most; each round one of them wins. */
 const RACING_WRITES_MAX = 8;
 
-/** Records of which the highest revision wins, whatever order the writes arrive in. */
-class RevisedRecords<T extends Revised> {
-  readonly #collection: Collection<T>;
-  readonly #writes: BulkWriter<T>;
-
-  constructor(collection: Collection<T>) {
-    this.#collection = collection;
-    this.#writes = new BulkWriter(collection);
-  }
-
-  get waiting(): number {
-    return this.#writes.waiting;
-  }
-
-  /**
-   * Inserts, or replaces an older revision. A duplicate key means that the record is there at the same or a later
-   * revision, that another write was inserting it at the same moment, or that its unique key belongs to another.
-   * Whether this one was written.
-   */
-  async write(record: T): Promise<boolean> {
-    for (let round = 0; round < RACING_WRITES_MAX; round += 1) {
-      if ((await this.#writes.write(replaceOlder(record))) === "written") return true;
-      const own = await this.#collection.findOne(byId<T>(record._id), { projection: { revision: 1 } });
-      if (own === null) throw new DuplicateIdempotencyKey(`record ${record._id}`);
-      if (Number(own["revision"]) >= record.revision) return false;
-    }
-    throw new Error(`record ${record._id} could not be written against others`);
-  }
-}
-
-function byId<T extends Revised>(id: string): Filter<T>;
-function byId(id: string): Filter<Revised> {
-  return { _id: id };
-}
-
-function replaceOlder<T extends Revised>(record: T): AnyBulkWriteOperation<T>;
-function replaceOlder(record: Revised): AnyBulkWriteOperation<Revised> {
+/** Inserts, or replaces an older revision. */
+function replaceOlder(record: TransactionDocument): AnyBulkWriteOperation<TransactionDocument> {
   if (record.revision === 1) return { insertOne: { document: record } };
   const { _id, ...replacement } = record;
   return {

@@ -4,7 +4,7 @@ import { TimeoutError } from "../lib/with-timeout.ts";
 /** A transaction that others keep in conflict with is given up after this; by then its caller has been answered. */
 const RETRY_MS = 5_000;
 
-const OPTIONS = {
+export const TRANSACTION_OPTIONS = {
   readConcern: { level: "snapshot" },
   writeConcern: { w: "majority", journal: true },
   readPreference: "primary",
@@ -25,6 +25,6 @@ export const transactionsOf =
       session.withTransaction((own) => {
         if (performance.now() > until) throw new TimeoutError(`no transaction within ${RETRY_MS} ms`);
         return work(own);
-      }, OPTIONS),
+      }, TRANSACTION_OPTIONS),
     );
   };

@@ -52,6 +52,17 @@ describe("agents' keys over HTTP", () => {
     }
   });
 
+  it("a record that MongoDB alone changed lets no key in: another's hash, or more scopes", async () => {
+    const [own, victim] = [await world.agent(), await world.agent()];
+    const record = await agents().findOne({ _id: own.id });
+    await agents().updateOne({ _id: own.id }, { $set: { key: null } });
+    await agents().updateOne({ _id: victim.id }, { $set: { "key.hash": record?.key?.hash ?? "" } });
+    await expectDead(world, own.key);
+    const scoped = await world.agent({ scopes: ["get_budget"] });
+    await agents().updateOne({ _id: scoped.id }, { $set: { scopes: null } });
+    await expectDead(world, scoped.key);
+  });
+
   it("minting is 201 with value, block and record; the key is shown once and works at once", async () => {
     const agent = await keyless();
     const { apiKey, key, mcpConfigBlock } = await mintKey(world, agent);

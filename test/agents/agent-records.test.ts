@@ -67,6 +67,7 @@ describe("agents' records", () => {
       createdBy: { type: "user", id: "user-1" },
       createdByLineage: null,
       createdAt: AT,
+      proof: "",
       updatedAt: AT,
       archivedAt: null,
       walletDetached: false,

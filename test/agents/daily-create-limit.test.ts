@@ -30,21 +30,22 @@ function expectMade(answers: readonly Answer[], count: number): void {
 const named = () => ({ name: "x", idempotencyKey: randomUUID() });
 
 describe("the daily create limit of organization keys", () => {
-  /** A clock that stands an hour after midnight, so that no test meets the real one; tests push it on. */
+  /** A clock that begins an hour after midnight, so that no test meets the real one; tests push it on, or hold it. */
   let aheadMs = 0;
+  let heldAt: number | null = null;
   let service: TestService;
   let world: World;
   before(async () => {
-    const now = Date.now();
-    aheadMs = Math.ceil(now / DAY_MS) * DAY_MS + 3_600_000 - now;
-    service = await startTestService({ clock: () => new Date(Date.now() + aheadMs) });
+    const started = Date.now();
+    aheadMs = Math.ceil(started / DAY_MS) * DAY_MS + 3_600_000 - started;
+    service = await startTestService({ clock: () => new Date(now()) });
   });
   after(() => service.stop());
   beforeEach(async () => {
     world = await newWorld(service);
   });
 
-  const now = () => Date.now() + aheadMs;
+  const now = () => heldAt ?? Date.now() + aheadMs;
 
   async function withLimit(dailyCreateLimit: number): Promise<TestOrganizationKey> {
     await stepUp();
@@ -90,13 +91,10 @@ describe("the daily create limit of organization keys", () => {
       ["createTeam", named()],
       ["createAgent", { ...named(), teamId, budgetCents: 1 }],
     ] as const) {
-      const before = now();
+      const secondsToMidnight = () => Math.ceil((DAY_MS - (now() % DAY_MS)) / 1_000);
+      const before = secondsToMidnight();
       const refused = await world.api.refused(operation, 429, "DAILY_CREATE_LIMIT_REACHED", { token, body });
-      const toMidnight = DAY_MS - (before % DAY_MS);
-      expect(refused.retry_after_seconds).to.be.within(
-        Math.floor(toMidnight / 1_000) - 5,
-        Math.ceil(toMidnight / 1_000),
-      );
+      expect(refused.retry_after_seconds).to.be.within(secondsToMidnight(), before);
     }
     expect(await createdToday(key)).to.equal(3);
   });
@@ -293,22 +291,20 @@ describe("the daily create limit of organization keys", () => {
     const key = await withLimit(1);
     const body = project();
     expect(await outcome(key, body)).to.equal(201);
-    const startedAheadMs = aheadMs;
     try {
       const midnight = Math.ceil(now() / DAY_MS) * DAY_MS;
-      // Ten seconds to go, which is more than a request takes.
-      aheadMs += midnight - 10_000 - now();
+      heldAt = midnight - 1;
       const before = await world.api.refused("createProject", 429, "DAILY_CREATE_LIMIT_REACHED", {
         token: key.token,
         body: project(),
       });
-      expect(before.retry_after_seconds).to.be.within(5, 10);
-      aheadMs += midnight - now();
+      expect(before.retry_after_seconds).to.equal(1);
+      heldAt = midnight;
       expect(await outcome(key, body)).to.equal(200);
       expect(await outcome(key)).to.equal(201);
       expect(await outcome(key)).to.equal("DAILY_CREATE_LIMIT_REACHED");
     } finally {
-      aheadMs = startedAheadMs;
+      heldAt = null;
     }
   });
 });

@@ -3,6 +3,7 @@ import type { HTTPRequest } from "puppeteer-core";
 import { ApprovalPage, type Interception } from "../support/approval-page.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
 import { startTestService, type TestService } from "../support/service.ts";
+import { gate } from "../workflows/support/doubles.ts";
 import { type Fields, newWorld, type TestAgent, type World } from "../support/world.ts";
 
 const NOBODYS = `apr_${"0".repeat(26)}`;
@@ -79,14 +80,19 @@ describe("the page of a payment on hold, on bad lines and in time", function () 
 
   it("one that has not arrived is offered again only once that is known, and by a person's act", async () => {
     const { transactionId } = await held();
+    const reading = gate();
     page.intercept = async (request) => {
-      if (!isDecision(request)) return false;
+      if (!isDecision(request)) {
+        if (isOfApi(request)) await reading.opened;
+        return false;
+      }
       await request.respond({ status: 503, contentType: "application/json", body: "{}" });
       return true;
     };
     await page.press("#approve");
     await page.reads("#outcome", "Checking your decision");
     expect(await page.isShown("#choice")).to.equal(false);
+    reading.open();
     await page.reads("#problem", "Your decision has not arrived");
     expect([page.decisions.length, await statusOf(transactionId)]).to.deep.equal([1, "pending"]);
     page.intercept = () => false;

@@ -5,7 +5,7 @@ import { AUDIT_OUTBOX, AuditOutbox, type AuditOutboxDocument } from "../../src/a
 import { type OperationId, operationList } from "../../src/contract/registry.ts";
 import type { AuditRecord } from "../../src/domain/audit/entry.ts";
 import { startTestService, type TestService } from "../support/service.ts";
-import { newWorld, times, until, type World } from "../support/world.ts";
+import { elevate, newWorld, times, until, type World } from "../support/world.ts";
 import { breakIn, entriesOf, testSeal } from "./support.ts";
 import { type Prepared, WRITES, type WritingRow } from "./write-table.ts";
 import { ContractApi } from "../support/contract-api.ts";
@@ -68,10 +68,11 @@ describe("the audit outbox", () => {
   const records = () => service.db.collection<AuditOutboxDocument>(AUDIT_OUTBOX);
 
   /** Another server, which looks for what others have left. */
-  function anotherServer(laterMs = LATER_MS): AuditOutbox {
+  const anotherServer = (laterMs = LATER_MS): AuditOutbox => serverAt(() => new Date(Date.now() + laterMs));
+
+  function serverAt(clock: () => Date): AuditOutbox {
     const { db } = service;
     const log = new AuditAppender(db, seal());
-    const clock = () => new Date(Date.now() + laterMs);
     return new AuditOutbox({ db, log, seal: seal(), clock, onWarning: () => undefined });
   }
 
@@ -202,8 +203,10 @@ describe("the audit outbox", () => {
       const world = await newWorld(service);
       const { id } = await world.agent();
       const { entryKey } = await cutOff("pauseAgent", { request: { token: world.token, id } });
-      await anotherServer(30_000).sweep("start");
-      expect((await records().findOne({ _id: entryKey }))?.kind).to.equal("begun");
+      const begun = await records().findOne({ _id: entryKey });
+      if (begun === null) throw new Error("it was begun");
+      await serverAt(() => new Date(begun.insertedAt.getTime() + 59_000)).sweep("start");
+      expect(await records().findOne({ _id: entryKey })).to.deep.equal(begun);
     });
 
     it("a server that starts has put into the chain what another has left before it serves", async () => {
@@ -232,6 +235,30 @@ describe("the audit outbox", () => {
       await records().updateOne({ _id: entryKey }, { $set: { content: found.content } });
       expect((await anotherServer().sweep()).left).to.equal(0);
       expect(await created(world)).to.have.length(1);
+    });
+
+    it("a record of a refused request that is put back is sealed as no entry", async () => {
+      const world = await newWorld(service);
+      const { id } = await world.agent();
+      await elevate(world);
+      const inserted = records().watch([{ $match: { operationType: "insert" } }]);
+      await inserted.tryNext();
+      // The agent has a key: only its actor knows, so the request is begun.
+      await world.api.refused("mintAgentKey", 409, "KEY_ALREADY_EXISTS", { token: world.token, id });
+      const seen = await inserted.next();
+      await inserted.close();
+      if (seen.operationType !== "insert") throw new Error("the request was begun");
+      const record = seen.fullDocument;
+      const isGone = async () => ((await records().findOne({ _id: record._id })) === null ? true : null);
+      await until("its record is removed", isGone);
+      await records().insertOne(record);
+      expect((await anotherServer().sweep()).left).to.equal(0);
+      expect(await isGone()).to.equal(true);
+      const entries = await chainOf(world.organization.organizationId);
+      const minted = entries.filter(({ action }) => action === "mintAgentKey");
+      expect(minted.map(({ after, result }) => [after, result.code])).to.deep.equal([
+        [null, "KEY_ALREADY_EXISTS"],
+      ]);
     });
 
     it("an answered write leaves nothing there", async () => {

@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import { appendFile, readFile, writeFile } from "node:fs/promises";
 import type { Db, MongoClient } from "mongodb";
-import { type AuditDocument, auditLogOf } from "../../src/store/audit-documents.ts";
+import { AUDIT_INDEXES, type AuditDocument, auditLogOf } from "../../src/store/audit-documents.ts";
+import { createIndexes } from "../../src/store/indexes.ts";
 import { AnchorFile } from "../../src/audit/chain/anchor-file.ts";
 import { AuditAnchoring } from "../../src/audit/chain/anchoring.ts";
 import { AuditAppender } from "../../src/audit/chain/appender.ts";
@@ -187,6 +188,18 @@ describe("npm run admin -- verify-audit-log", () => {
     expect(await firstBroken()).to.deep.equal([1, "inserted"]);
   });
 
+  it("finds an index of the log that is missing, or leaves entries out", async () => {
+    const unique = { unique: true, name: "entry_key_unique" };
+    await log().dropIndex(unique.name);
+    expect(await verifyAuditLog(env)).to.deep.include({ unbroken: false, indexes: [unique.name] });
+    const some = { ...unique, partialFilterExpression: { action: "signIn" } };
+    await log().createIndex({ organizationId: 1, entryKey: 1 }, some);
+    expect(await verifyAuditLog(env)).to.deep.include({ unbroken: false, indexes: [unique.name] });
+    await log().dropIndex(unique.name);
+    await createIndexes(db, AUDIT_INDEXES);
+    expect(await verifyAuditLog(env)).to.deep.include({ unbroken: true, indexes: [] });
+  });
+
   it("bears lines of the anchors' file that a crash tore, and goes on behind them", async () => {
     const [line = ""] = anchors.split("\n");
     const tornLines = [1, 20, line.indexOf("}") + 1, line.length - 1].map((length) => line.slice(0, length));
@@ -220,6 +233,15 @@ describe("npm run admin -- verify-audit-log", () => {
       const { anchorFile, unbroken } = await verifyAuditLog(env);
       expect([unbroken, anchorFile.missingAnchors.length], `line ${gone + 1}`).to.deep.equal([false, 1]);
     }
+  });
+
+  it("what lies behind the last entry is not anchored", async () => {
+    await tell("one");
+    const planted = { ...at(1), _id: `${organizationId}/x`, entryKey: "planted", hash: "0".repeat(64) };
+    await log().insertOne(planted);
+    await start().stop();
+    await log().deleteOne({ _id: planted._id });
+    expect(await verifyAuditLog(env)).to.include({ unbroken: true, anchors: 2 });
   });
 
   it("reads lines from before they named each other", async () => {

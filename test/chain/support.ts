@@ -228,6 +228,7 @@ function recordOf(
     lifecycle: "active",
     createdBy,
     createdByLineage: null,
+    proof: "",
     ...about,
     ...money,
     ...times,

@@ -83,7 +83,6 @@ describe("caps and the end of an approval's window", () => {
     await budgets.setTeam({ capCents: CAP });
     await budgets.setProject({ capCents: CAP });
     const { transactionId } = await one.hold({ amountCents: CAP });
-    expect(await outcomeOf(other, 1)).to.equal("TEAM_CAP_EXCEEDED");
     await until("it has expired", async () => {
       const { transaction } = await world.api.ok("getPayment", 200, { token: one.key, id: transactionId });
       return transaction.status === "expired" ? true : null;

@@ -124,7 +124,7 @@ describe("a budget that was replaced", () => {
       expect(put.status, JSON.stringify(put.body)).to.equal(200);
     }
     expect(await budgets.team()).to.include({ capCents: CAP, version: 3 });
-    expect(await budgets.project()).to.include({ version: 1 });
+    expect(await budgets.project()).to.include({ version: 2 });
     expect(await policyOf(here)).to.include({ budgetCents: 5_000 });
     for (const agent of [here, gone]) expect(await outcomeOf(agent, CAP)).to.equal("TEAM_CAP_EXCEEDED");
   });

@@ -263,7 +263,7 @@ describe("the contract", () => {
 
   it("what people and models read names no document that they do not have", () => {
     const listings = [...derivedTools.values()].map(({ listing }) => listing);
-    const read = JSON.stringify([openApiDocument("https://example.com"), listings, ERRORS]);
+    const read = JSON.stringify([openApiDocument("https://example.com", "1.2.3"), listings, ERRORS]);
     expect(read.match(/.{0,60}\b(specification|decisions?|management-api|issue) \d.{0,20}/gi)).to.equal(null);
     expect(read.match(/.{0,60}\b(decisions|management-api|design|ledger)\.md/gi)).to.equal(null);
   });

@@ -8,7 +8,7 @@ import { GLOSSARY_PARTS } from "../../src/contract/openapi/glossary/index.ts";
 import { operationList } from "../../src/contract/registry.ts";
 import { ERRORS } from "../../src/domain/errors.ts";
 
-const document = openApiDocument("https://spend.example.com");
+const document = openApiDocument("https://spend.example.com", "1.2.3");
 
 type Json = Readonly<Record<string, unknown>>;
 const isObject = (value: unknown): value is Json =>

@@ -1,7 +1,10 @@
 import { expect } from "chai";
 import type { Db, Document } from "mongodb";
 import { z } from "zod";
-import { AUDIT_LOG } from "../../src/store/audit-documents.ts";
+import { type AuditRecord, linkAll, NO_ENTRY } from "../../src/domain/audit/entry.ts";
+import { AUDIT_LOG, auditDocument, auditLogOf } from "../../src/store/audit-documents.ts";
+import { testSeal } from "../audit/support.ts";
+import { recordOf } from "../audit/tampering.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";
 import { WEBHOOK_COLLECTIONS } from "../../src/store/webhook-documents.ts";
 import { collectionsOf } from "../../src/store/collections.ts";
@@ -216,28 +219,21 @@ describe("what a page of a list reads", () => {
       action: ["pauseAgent", "resumeAgent"],
     };
     const kinds = choices(names).filter((kind) => Object.keys(kind).length === 3);
-    const entries: (Document & { _id: string })[] = kinds.flatMap(({ action, actor, resource }) =>
-      times(30, (index) => ({
-        _id: `${organizationId}/seeded-${String(actor)}-${String(resource)}-${String(action)}-${String(index)}`,
-        version: 1,
+    const records = kinds.flatMap(({ action, actor, resource }) =>
+      times(30, (index): AuditRecord => ({
+        ...recordOf(index),
         organizationId,
-        sequence: 1_000_000 + index,
-        at: instant(index),
-        action,
-        actor: { type: "system", id: actor },
-        resource: { type: "agent", id: resource },
-        from: null,
-        result: { status: 200, code: null },
-        before: null,
-        after: null,
-        decision: null,
+        at: instant(index).getTime(),
+        action: String(action),
+        actor: { type: "system", id: String(actor) },
+        resource: { type: "agent", id: String(resource) },
         entryKey: `seeded-${String(actor)}-${String(resource)}-${String(action)}-${String(index)}`,
-        previousHash: "",
-        hash: "",
-        mac: "",
       })),
     );
-    await service.db.collection<Document & { _id: string }>(AUDIT_LOG).insertMany(entries);
+    // Only what the service has sealed is listed.
+    const seal = testSeal(String(service.env["MASTER_KEY"]));
+    const entries = linkAll(records, { ...NO_ENTRY, sequence: 1_000_000 }, seal);
+    await auditLogOf(service.db).insertMany(entries.map(auditDocument));
     const [from, to] = [instant(50).toISOString(), instant(10).toISOString()];
     const queries = choices({
       actor: ["one"],

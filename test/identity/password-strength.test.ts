@@ -119,9 +119,8 @@ describe("A password that a user chooses", () => {
       randomBytes(768).toString("base64"),
       "é".repeat(512),
     ]) {
-      const began = performance.now();
-      await isAccepted(password);
-      expect(performance.now() - began, password.slice(0, 20)).to.be.below(2_000);
+      const { ownMs } = await timed(isAccepted(password));
+      expect(ownMs, password.slice(0, 20)).to.be.below(2_000);
     }
   });
 });

@@ -198,14 +198,16 @@ describe("Sign-in to one of several accounts", () => {
     expect(valueOf(await signIn()).user.id).to.equal(the.userId);
   });
 
-  it("takes as long for an address with five accounts as for one with none", async () => {
+  it("takes as much work for an address with five accounts as for one with none", async () => {
     await olderAccounts(4);
+    // Processor time, since other processes take theirs of what a clock would show.
     const took: { five: number[]; none: number[] } = { five: [], none: [] };
     for (const round of times(9, (index) => index)) {
       for (const [which, email] of [["five", EMAIL] as const, ["none", `no${round}@example.test`] as const]) {
-        const began = performance.now();
+        const before = process.cpuUsage();
         expect(outcomeOf(await signIn({ email, password: "wrong horse battery" }))).to.equal("UNAUTHORIZED");
-        took[which].push(performance.now() - began);
+        const { system, user } = process.cpuUsage(before);
+        took[which].push(system + user);
       }
     }
     // A hash for each account would make it five.

@@ -1,14 +1,14 @@
+import { mock } from "node:test";
 import { expect } from "chai";
 import type { Db } from "mongodb";
 import { authCollections } from "../../src/store/identity-documents.ts";
 import { Organizations } from "../../src/identity/organizations.ts";
 import { countedAddress } from "../../src/limits/address.ts";
-import type { Counts } from "../../src/limits/counts.ts";
+import { COUNT_RETENTION_SECONDS, type Counts } from "../../src/limits/counts.ts";
 import { Limits } from "../../src/limits/limits.ts";
 import { MemoryCounts } from "../../src/limits/memory-counts.ts";
 import { FixedWindowLimiter } from "../../src/limits/fixed-window-limiter.ts";
 import { MongoCounts } from "../../src/limits/mongo-counts.ts";
-import { setTimeout as sleep } from "node:timers/promises";
 import { operations } from "../../src/contract/registry.ts";
 import { Api } from "../support/api.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
@@ -87,11 +87,17 @@ describe("counts", () => {
   }
 
   it("in memory leave it some time after their minute, however many there were", async () => {
-    const counts = new MemoryCounts(0.2);
-    for (let index = 0; index < 10_000; index += 1) await counts.add(`key ${index}`, 1);
-    expect(counts.size).to.equal(10_000);
-    await sleep(600);
-    expect(counts.size).to.equal(0);
+    mock.timers.enable({ apis: ["setTimeout", "Date"] });
+    try {
+      const counts = new MemoryCounts();
+      for (let index = 0; index < 10_000; index += 1) await counts.add(`key ${index}`, 1);
+      mock.timers.tick(COUNT_RETENTION_SECONDS * 1_000 - 1);
+      expect(counts.size).to.equal(10_000);
+      mock.timers.tick(1);
+      expect(counts.size).to.equal(0);
+    } finally {
+      mock.timers.reset();
+    }
   });
 
   it("in MongoDB are shared: two processes' limiters at once let exactly the limit's number pass", async () => {

@@ -127,6 +127,14 @@ describe("MCP in its revision of 2026-07-28", () => {
     });
   }
 
+  it("arguments that are no object are -32602 in the service's words", async () => {
+    for (const args of [[], "{}", null]) {
+      const { error, status } = await ask(agent.key, "tools/call", { name: "get_budget", arguments: args });
+      expect([status, error?.code]).to.deep.equal([200, -32_602]);
+      expect(error?.message).to.match(/^`arguments` must be an object[^[{]*$/);
+    }
+  });
+
   it("an unknown tool is -32602, a tool of the other toolset WRONG_CREDENTIAL", async () => {
     const unknown = await ask(agent.key, "tools/call", { name: "delete_policy", arguments: {} });
     expect(unknown.error).to.include({

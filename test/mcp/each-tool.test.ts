@@ -250,9 +250,9 @@ const MANAGEMENT_ROWS: Readonly<Record<ManagementTool, Row>> = {
   },
   create_team: {
     right: () => named(),
-    wrong: (scene) => ({ ...named(), ...projectId(scene) }),
+    wrong: (scene) => ({ ...named(), ...teamId(scene) }),
     code: "VALIDATION_FAILED",
-    says: /projectId.*not an argument.*name, description, idempotencyKey/,
+    says: /teamId.*not an argument.*name, description, projectId, idempotencyKey/,
   },
   get_team_budget: {
     right: teamId,

@@ -8,6 +8,7 @@ import { McpCaller } from "./support.ts";
 
 const {
   createAgent,
+  createProject,
   createTeam,
   getAgent,
   getAgentBudgetPolicy,
@@ -133,9 +134,12 @@ describe("tasks of an orchestrator, done with the tools alone", () => {
 
   it("make a team Marketing that may spend 200 dollars together, with one agent in it", async () => {
     const args = { name: "Marketing", idempotencyKey: randomUUID() };
-    const refused = await mcp.refused("create_team", "VALIDATION_FAILED", { ...args, ...(await project()) });
-    expect(refused.issues?.[0]?.message).to.include("name, description, idempotencyKey");
-    const made = await mcp.ok(createTeam.output, "create_team", args);
+    const { project } = await mcp.ok(createProject.output, "create_project", {
+      name: "Growth",
+      idempotencyKey: randomUUID(),
+    });
+    const made = await mcp.ok(createTeam.output, "create_team", { ...args, projectId: project.id });
+    expect(made.team.projectId).to.equal(project.id);
     const teamId = made.team.id;
     const { apiKey } = await make({ teamId });
     const { agents, version } = await budget({ teamId });

@@ -9,8 +9,8 @@ import { McpCaller } from "./support.ts";
 
 const rpcError = z.looseObject({ error: z.looseObject({ code: z.int(), message: z.string() }) });
 
-const call = (name: unknown, args: unknown) =>
-  JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args } });
+const call = (name: unknown, args: unknown, _meta?: object) =>
+  JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: args, _meta } });
 
 const outcome = (answer: Answer) => {
   expectError(answer);
@@ -31,9 +31,14 @@ describe("MCP as a protocol", () => {
   after(() => mcp.close());
 
   const HEADERS = { "content-type": "application/json", accept: "application/json, text/event-stream" };
-  const post = (token: string | null, body: string, headers: Readonly<Record<string, string>> = HEADERS) => {
+  const post = (
+    token: string | null,
+    body: string,
+    headers: Readonly<Record<string, string>> = HEADERS,
+    path = "/mcp",
+  ) => {
     const authorization = token === null ? {} : { authorization: `Bearer ${token}` };
-    return send(baseUrl, "/mcp", { method: "POST", headers: { ...headers, ...authorization }, body });
+    return send(baseUrl, path, { method: "POST", headers: { ...headers, ...authorization }, body });
   };
   const list = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} });
 
@@ -56,13 +61,38 @@ describe("MCP as a protocol", () => {
     expect(z.instanceof(McpError).parse(long).message.length).to.be.below(200);
   });
 
+  it("a call whose name is no text or whose arguments are no object is -32602 and says so", async () => {
+    const odd: readonly (readonly [name: unknown, args: unknown, part: string])[] = [
+      ["get_budget", [], "`arguments` must be an object"],
+      ["get_budget", "{}", "`arguments` must be an object"],
+      ["get_budget", null, "`arguments` must be an object"],
+      ["create_card_payment", 7, "`arguments` must be an object"],
+      [7, {}, "`name` must be text"],
+      [undefined, {}, "`name` must be text"],
+    ];
+    for (const [name, args, part] of odd) {
+      const { body, status } = await post(agent.key, call(name, args));
+      const { error } = rpcError.parse(body);
+      expect([status, error.code], String(args)).to.deep.equal([200, -32_602]);
+      expect(error.message).to.match(new RegExp(`^${part}[^[{]*$`));
+    }
+    const batch = await post(
+      agent.key,
+      `[${call("get_budget", [])},${call("get_budget", {}).replace(":1", ":2")}]`,
+    );
+    const answers = z.array(z.looseObject({ id: z.int() })).parse(batch.body);
+    const [malformed, good] = answers.toSorted((a, b) => a.id - b.id);
+    expect(rpcError.parse(malformed).error.code).to.equal(-32_602);
+    expect(good).to.have.property("result");
+  });
+
   it("every JSON-RPC error names its request, as the header does", async () => {
     const unknown = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "resources/list", params: {} });
     for (const [body, code, more] of [
       [call("delete_policy", {}), -32_602, {}],
       [unknown, -32_601, {}],
       ['{"jsonrpc":"1.0"}', -32_600, {}],
-      [list, -32_000, { accept: "application/json" }],
+      [list, -32_000, { accept: "text/event-stream" }],
       [list, -32_000, { "mcp-protocol-version": "1999-01-01" }],
       [
         `[${call("delete_policy", {})},${call("delete_policy", {}).replace('"id":1', '"id":2')}]`,
@@ -92,7 +122,7 @@ describe("MCP as a protocol", () => {
     const before = await counts(world);
     const bad: readonly (readonly [object, string])[] = [
       [{ ...card, amountCents: -1 }, "amountCents"],
-      [{ ...card, amountCents: "100" }, "amountCents"],
+      [{ ...card, amountCents: "1e2" }, "amountCents"],
       [{ ...card, merchant: { $gt: "" } }, "merchant"],
       [{ ...card, merchant: "a\u0000" }, "merchant"],
       [{ ...card, purpose: "\ud800" }, "purpose"],
@@ -162,7 +192,56 @@ describe("MCP as a protocol", () => {
       expect([answer.status, answer.headers.get("allow")], method).to.deep.equal([405, "POST"]);
       if (method !== "HEAD") expect(outcome(answer)).to.deep.equal([405, "METHOD_NOT_ALLOWED"]);
     }
-    expect((await send(baseUrl, "/mcp/", { method: "POST" })).status).to.equal(404);
+  });
+
+  it("an unserved method uses up nothing of the key's calls", async () => {
+    const counted = async () => {
+      const { headers } = await post(agent.key, list);
+      return [headers.get("x-ratelimit-reset"), Number(headers.get("x-ratelimit-remaining"))] as const;
+    };
+    let [before, after] = [await counted(), await counted()];
+    do {
+      before = await counted();
+      for (const method of ["GET", "DELETE", "OPTIONS"]) {
+        const headers = { authorization: `Bearer ${agent.key}` };
+        expect((await send(baseUrl, "/mcp", { method, headers })).status).to.equal(405);
+      }
+      after = await counted();
+      // Two calls in different minutes say nothing of each other.
+    } while (before[0] !== after[0]);
+    expect(after[1]).to.equal(before[1] - 1);
+  });
+
+  it("whatever Accept admits JSON is answered in JSON, at /mcp/ too", async () => {
+    for (const accept of ["*/*", "application/json", "application/*", null]) {
+      const { accept: _accept, ...plain } = HEADERS;
+      const headers = accept === null ? plain : { ...plain, accept };
+      for (const path of ["/mcp", "/mcp/"]) {
+        const { headers: answered, status } = await post(agent.key, list, headers, path);
+        expect([status, answered.get("content-type")], `${accept} ${path}`).to.deep.equal([
+          200,
+          "application/json",
+        ]);
+      }
+    }
+    const missing = { transactionId: `txn_${"0".repeat(26)}`, waitSeconds: 1 };
+    const waiting = call("get_payment", missing, { progressToken: 1 });
+    for (const [accept, type] of [
+      ["application/json", "application/json"],
+      ["application/json, text/event-stream", "text/event-stream"],
+    ] as const) {
+      const { headers } = await post(agent.key, waiting, { ...HEADERS, accept });
+      expect(headers.get("content-type")).to.equal(type);
+    }
+  });
+
+  it("a 401 tells a client that sent a token that it is no good, and one without to send one", async () => {
+    const challenge = async (token: string | null) =>
+      (await post(token, list)).headers.get("www-authenticate");
+    expect(await challenge(null)).to.equal("Bearer");
+    expect(await challenge("sk_svc_live_x")).to.match(
+      /^Bearer error="invalid_token", error_description="[^"]+"$/,
+    );
   });
 
   it("bodies have the limits of REST: 413, 415 and 400", async () => {

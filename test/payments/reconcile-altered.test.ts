@@ -78,7 +78,7 @@ const CASES: readonly Case[] = [
       const record = await recorded<AgentDocument>(books.agents.findOne({ _id: agent.id }));
       await books.agents.insertOne({ ...record, _id: `${agent.id}-copy`, key: null });
     },
-    found: ["account_lost", "actor_lost"],
+    found: ["account_lost", "actor_lost", "agent_record_differs"],
     repairs: false,
   },
   {
@@ -135,13 +135,78 @@ const CASES: readonly Case[] = [
   {
     what: "a paid payment whose record has another amount",
     alter: ({ books, paid }) => books.transactions.updateOne({ _id: paid }, { $inc: { amountCents: -1 } }),
-    found: ["card_ledger_differs", "payments_sum_differs"],
+    found: ["card_ledger_differs", "payment_record_differs", "payments_sum_differs"],
     repairs: false,
   },
   {
     what: "a paid payment whose record says that it is pending",
     alter: ({ books, paid }) => books.transactions.updateOne({ _id: paid }, { $set: { status: "pending" } }),
     found: ["card_ledger_differs", "payment_record_differs", "payments_sum_differs"],
+    repairs: false,
+  },
+  {
+    what: "a paid payment whose record has another idempotency key",
+    alter: ({ books, paid }) => books.transactions.updateOne({ _id: paid }, { $set: { keyHash: "another" } }),
+    found: ["payment_record_differs"],
+    repairs: false,
+  },
+  {
+    what: "a paid payment whose record has another purpose",
+    alter: ({ books, paid }) =>
+      books.transactions.updateOne({ _id: paid }, { $set: { purpose: "Another." } }),
+    found: ["payment_record_differs"],
+    repairs: false,
+  },
+  {
+    what: "a payment on hold whose record has another purpose",
+    alter: ({ books, held }) =>
+      books.transactions.updateOne({ _id: held }, { $set: { purpose: "Another." } }),
+    found: ["payment_record_differs"],
+    repairs: true,
+  },
+  {
+    what: "a payment on hold whose approval has another purpose",
+    alter: ({ books, held }) =>
+      books.approvals.updateOne({ transactionId: held }, { $set: { purpose: "Another." } }),
+    found: ["approval_record_differs"],
+    repairs: true,
+  },
+  {
+    what: "a payment on hold whose approval names who decided on it",
+    alter: ({ books, held }) =>
+      books.approvals.updateOne(
+        { transactionId: held },
+        { $set: { resolvedBy: { userId: "another", name: "Another" } } },
+      ),
+    found: ["approval_record_differs"],
+    repairs: true,
+  },
+  {
+    what: "an ended payment whose approval names another person",
+    alter: ({ books, denied }) =>
+      books.approvals.updateOne({ transactionId: denied }, { $set: { "resolvedBy.userId": "another" } }),
+    found: ["approval_record_differs"],
+    repairs: false,
+  },
+  {
+    what: "an ended payment whose approval has another purpose",
+    alter: ({ books, denied }) =>
+      books.approvals.updateOne({ transactionId: denied }, { $set: { purpose: "Another." } }),
+    found: ["approval_record_differs"],
+    repairs: false,
+  },
+  {
+    what: "an agent's record with the hash of another key",
+    alter: ({ agent, books }) =>
+      books.agents.updateOne({ _id: agent.id }, { $set: { "key.hash": `not ${agent.id}'s` } }),
+    found: ["agent_record_differs"],
+    repairs: false,
+  },
+  {
+    what: "an agent's record with other scopes",
+    alter: ({ agent, books }) =>
+      books.agents.updateOne({ _id: agent.id }, { $set: { scopes: ["create_payment"] } }),
+    found: ["agent_record_differs"],
     repairs: false,
   },
   {

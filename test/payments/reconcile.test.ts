@@ -63,6 +63,7 @@ describe("npm run admin -- reconcile", () => {
       expect(found, reconciledText(result)).to.deep.equal(
         [
           `card_ledger_differs ${paid}`,
+          `payment_record_differs ${paid}`,
           `payments_sum_differs ${scene.agent.id}`,
           `totals_differ ${projectId}`,
           `totals_differ ${teamId}`,

@@ -26,7 +26,7 @@ const play: typeof playScene = (plot, options) =>
   }, options);
 const DAY_MS = 86_400_000;
 /** Time that is skipped runs on while something is done. */
-const LATE_MS = 5_000;
+const LATE_MS = 30_000;
 
 const inputOf = (scene: string): DeliveryInput => ({
   deliveryId: `dlv-${scene}`,

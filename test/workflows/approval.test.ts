@@ -15,8 +15,8 @@ const play = useTimedStage();
 
 const DAY_MS = 86_400_000;
 const HELD = 6_000;
-/** Time that is skipped runs on while something is done. */
-const LATE_MS = 5_000;
+/** Time that is skipped runs on while something is done, for as long as a busy machine takes for it. */
+const LATE_MS = 60_000;
 /** Far less than a day, and more than a busy machine takes for what is done at its end. */
 const SKIPPED_MS = 30_000;
 

@@ -26,6 +26,14 @@ export interface ActionOptions {
   readonly onRefused?: (refused: Refused) => void;
 }
 
+/** The fields of `to` that differ. A field that a form leaves out stays as it is, whoever has changed it since the form was opened. */
+export function changesOf<T extends object>(from: T, to: T): Partial<T> {
+  const changes: Partial<T> = {};
+  for (const name in to)
+    if (JSON.stringify(from[name]) !== JSON.stringify(to[name])) changes[name] = to[name];
+  return changes;
+}
+
 /**
  * Something that a person does, once at a time: it asks for a second factor where the service does, and goes on afterwards; what it
  * has changed is read again.

@@ -87,10 +87,3 @@ export function readPolicy(input: TypedPolicy): Read {
   if (input.budgetCents.trim() === "") errors.budgetCents = "A budget is needed; 0 stops every payment.";
   return Object.keys(errors).length > 0 ? { ok: false, errors } : { ok: true, values };
 }
-
-/** Only what differs: what is left out stays as it is. */
-export function changesOf(from: PolicyValues, to: PolicyValues): Partial<PolicyValues> {
-  return Object.fromEntries(
-    POLICY_FIELDS.flatMap(({ name }) => (from[name] === to[name] ? [] : [[name, to[name]]])),
-  );
-}

@@ -37,6 +37,7 @@ export class AccountAudit {
     const before = model.policy;
     model.policy = { ...before, ...command.patch };
     model.version += 1;
+    if (model.policy.budgetCents !== before.budgetCents) this.#changeChildOf(model.teamId);
     this.#books.count("policy changed");
     must(reply.kind === "policy", `a new policy was answered ${reply.kind}`);
     mustEqual(reply.policyVersion, model.version, "the version of a new policy");
@@ -96,6 +97,7 @@ export class AccountAudit {
     }
     must(reply.kind === "replaced", `a replacement was answered ${reply.kind}`);
     this.#books.count("budget replaced");
+    if (own !== null && level.capCents !== command.capCents) this.#changeChildOf(null);
     this.#setCap(own, command.capCents);
     const teams = command.kind === "replace_project" ? command.teams : [];
     for (const { capCents, teamId } of teams) {
@@ -110,6 +112,12 @@ export class AccountAudit {
       this.#books.count("budget by team");
     }
     mustEqual(reply.version, level.version, "the version of a replaced budget");
+  }
+
+  /** Whoever has read the parent's budget before would undo this by replacing it. */
+  #changeChildOf(parent: string | null): void {
+    this.#books.level(parent).version += 1;
+    this.#books.count(parent === null ? "project stale by a team's cap" : "team stale by an agent's budget");
   }
 
   #setCap(teamId: string | null, capCents: number | null): void {

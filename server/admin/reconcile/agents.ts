@@ -4,6 +4,7 @@ import { moneyOf } from "../../../src/domain/ledger/payment.ts";
 import { profileIn } from "../../../src/domain/ledger/state.ts";
 import type { AccountSnapshot, OpenPaymentSnapshot } from "../../../src/messages/ledger.ts";
 import { compareAccountRecord, compareLifecycle, differing, flat, type Found } from "./agent-records.ts";
+import type { RecordProofs } from "./proofs.ts";
 import type { AgentSources } from "./sources.ts";
 import { ADVICE, type Difference, type DifferenceKind } from "./difference.ts";
 import { cents } from "./rails.ts";
@@ -13,10 +14,15 @@ import { cents } from "./rails.ts";
  * first. A payment that the ledger has let go of was written down before for good, and what it has open is known exactly; so what
  * they add up to agrees to the cent at any moment, however busy the agent is.
  */
-export function compareAgent(sources: AgentSources): readonly Difference[] {
+export function compareAgent(sources: AgentSources, proofs: RecordProofs | null): readonly Difference[] {
   const { agentId, record, transactions } = sources;
   const projectId = record?.projectId ?? transactions[0]?.projectId ?? null;
-  return [...compareLifecycle(sources), ...compareMoney(sources)].map((found) => ({
+  const compared = [
+    ...compareLifecycle(sources),
+    ...(record === null || proofs === null ? [] : proofs.compareAgent(record)),
+    ...compareMoney(sources, proofs),
+  ];
+  return compared.map((found) => ({
     repair: null,
     mayBeInFlight: false,
     ...found,
@@ -25,10 +31,10 @@ export function compareAgent(sources: AgentSources): readonly Difference[] {
   }));
 }
 
-function compareMoney(sources: AgentSources): Found[] {
+function compareMoney(sources: AgentSources, proofs: RecordProofs | null): Found[] {
   const { account, agentId, record, transactions } = sources;
   if (account === "unknown") return [];
-  if (account === "none") return compareDropped(sources);
+  if (account === "none") return compareDropped(sources, proofs);
   const location = record ?? transactions[0];
   if (location === undefined) return [];
   const { organizationId, projectId } = location;
@@ -43,12 +49,12 @@ function compareMoney(sources: AgentSources): Found[] {
     ...compareSequence(agentId, known, transactions),
     ...compareSum(known, transactions),
     ...compareOpen(known, sources),
-    ...compareClosed(known, sources),
+    ...compareClosed(known, sources, proofs),
   ];
 }
 
 /** An agent whose account was dropped has come to its end: its records are all that there is, and agree among themselves. */
-function compareDropped(sources: AgentSources): Found[] {
+function compareDropped(sources: AgentSources, proofs: RecordProofs | null): Found[] {
   const { agentId, record, transactions } = sources;
   const subject = { of: "agent", id: agentId } as const;
   if (record === null) return [];
@@ -76,7 +82,11 @@ function compareDropped(sources: AgentSources): Found[] {
       found: cents(sum),
       advice: ADVICE.sum,
     }));
-  return [...sums, ...compareSequence(agentId, known, transactions), ...compareClosed(known, sources)];
+  return [
+    ...sums,
+    ...compareSequence(agentId, known, transactions),
+    ...compareClosed(known, sources, proofs),
+  ];
 }
 
 /** What the ledger knows of an agent's payments; of one without an account, what follows from its records. */
@@ -188,6 +198,7 @@ const PAYMENT_FIELDS = [
   "recipient",
   "comparedRecipient",
   "rail",
+  "purpose",
   "status",
   "denialCode",
   "feedback",
@@ -199,8 +210,11 @@ const APPROVAL_FIELDS = [
   "transactionId",
   "agentId",
   "amountCents",
+  "recipient",
+  "purpose",
   "state",
   "resolution",
+  "resolvedBy",
   "feedback",
   "ledgerState",
 ] as const;
@@ -241,14 +255,19 @@ function compareRevised<T extends TransactionDocument | ApprovalDocument>(
   });
 }
 
-/** What the ledger has let go of changes no more: it has an end, and its approval's record says the same. */
+/** What the ledger has let go of changes no more: it has an end, its approval's record says the same, and both bear their proofs. */
 function compareClosed(
   { open, sequence }: KnownPayments,
   { approvals, approvalsRetainedSince, transactions }: AgentSources,
+  proofs: RecordProofs | null,
 ): Found[] {
   const approvalsById = new Map(approvals.map((approval) => [approval._id, approval]));
   const closed = transactions.filter((one) => !open.has(one._id) && one.sequence <= sequence);
-  return closed.flatMap(({ _id, approvalId, createdAt, revision, status }): Found[] => {
+  const unproven = closed.flatMap((record) => {
+    const approval = record.approvalId === null ? null : (approvalsById.get(record.approvalId) ?? null);
+    return proofs === null ? [] : proofs.comparePayment(record, approval);
+  });
+  const ended = closed.flatMap(({ _id, approvalId, createdAt, revision, status }): Found[] => {
     const advice = ADVICE.closedPayment;
     if (status === "pending") {
       const what = "the status of a payment that the ledger has closed";
@@ -286,4 +305,5 @@ function compareClosed(
       },
     ];
   });
+  return [...unproven, ...ended];
 }

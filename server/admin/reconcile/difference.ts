@@ -86,6 +86,8 @@ export const ADVICE = {
     "Restore the record from a backup; the processor's ledger and the journal of events say what it was.",
   unknownPayment:
     "No ledger decided it, so nothing was paid for it: remove the record, and find out who wrote it.",
+  proof:
+    "It was changed by hand: restore the record from a backup. Until then revoke the agent's key and find out who wrote it.",
   closedPayment:
     "The ledger no longer holds this payment: correct the record from the processor's ledger and the journal of events.",
   sum: "One of the agent's records was changed or lost: compare them with the processor's ledger.",

@@ -4,12 +4,13 @@ import type { Connections } from "../../../src/store/connections.ts";
 import { AdminError, connected } from "../connecting.ts";
 import type { MasterKey } from "../../../src/secrets/master-key.ts";
 import { verifyMasterKey } from "../../../src/secrets/verify-master-key.ts";
-import { requireMasterKey } from "../master-key.ts";
+import { findMasterKey, requireMasterKey } from "../master-key.ts";
 import { compareAgent } from "./agents.ts";
 import type { AgentSources } from "./sources.ts";
 import { compareProject } from "./ledgers.ts";
 import { ADVICE, type Difference, signatureOf } from "./difference.ts";
 import { compareCards, compareWallets, type RailFinding } from "./rails.ts";
+import { RecordProofs } from "./proofs.ts";
 import { SourceReader, type Focus, type OrganizationSources } from "./reader.ts";
 import { recordRepairs, type Repaired, repairAll } from "./repair.ts";
 
@@ -58,12 +59,13 @@ export async function reconcileOn(
   const { organizationId } = options;
   if (organizationId !== null && !all.includes(organizationId))
     throw new AdminError(`There is no organization ${organizationId}.`);
-  const masterKey = options.repair ? await repairKey(connections.db, env) : null;
+  const masterKey = await masterKeyFor(connections.db, env, options);
+  const proofs = masterKey === null ? null : new RecordProofs(masterKey);
   const results: OrganizationResult[] = [];
   for (const id of organizationId === null ? all : [organizationId]) {
-    const run = new OrganizationRun(reader, id, options);
+    const run = new OrganizationRun(reader, proofs, id, options);
     const found = await run.all();
-    if (masterKey === null) results.push(found);
+    if (masterKey === null || !options.repair) results.push(found);
     else results.push(await repaired({ db: connections.db, masterKey, organizationId: id }, run, found));
   }
   const sum = (count: (result: OrganizationResult) => number): number =>
@@ -76,9 +78,12 @@ export async function reconcileOn(
     differences: results.flatMap(({ differences }) => differences),
     repaired: results.flatMap((result) => result.repaired),
     left: results.flatMap(({ left }) => left),
-    notes: results.flatMap(({ notes }) => notes),
+    notes: [...(proofs === null ? [WITHOUT_PROOFS] : []), ...results.flatMap(({ notes }) => notes)],
   };
 }
+
+const WITHOUT_PROOFS =
+  "MASTER_KEY is not set: agents' keys and scopes, and what is recorded of ended payments, were not checked against their proofs.";
 
 type OrganizationResult = Omit<Reconciled, "organizations">;
 
@@ -88,10 +93,14 @@ interface RepairedIn {
   readonly organizationId: string;
 }
 
-/** Before anything is read: no repair is made without its audit entry. */
-async function repairKey(db: Db, env: NodeJS.ProcessEnv): Promise<MasterKey> {
-  const masterKey = await requireMasterKey(env);
-  await verifyMasterKey(db, masterKey);
+/** Before anything is read: no repair is made without its audit entry. Null: there is none, and none is needed. */
+async function masterKeyFor(
+  db: Db,
+  env: NodeJS.ProcessEnv,
+  { repair }: ReconcileOptions,
+): Promise<MasterKey | null> {
+  const masterKey = repair ? await requireMasterKey(env) : await findMasterKey(env);
+  if (masterKey !== null) await verifyMasterKey(db, masterKey);
   return masterKey;
 }
 
@@ -110,11 +119,18 @@ async function repaired(
 /** One organization: a look at everything, and further ones at what differs, until it is certain or gone. */
 class OrganizationRun {
   readonly #reader: SourceReader;
+  readonly #proofs: RecordProofs | null;
   readonly #organizationId: string;
   readonly #options: ReconcileOptions;
 
-  constructor(reader: SourceReader, organizationId: string, options: ReconcileOptions) {
+  constructor(
+    reader: SourceReader,
+    proofs: RecordProofs | null,
+    organizationId: string,
+    options: ReconcileOptions,
+  ) {
     this.#reader = reader;
+    this.#proofs = proofs;
     this.#organizationId = organizationId;
     this.#options = options;
   }
@@ -128,7 +144,7 @@ class OrganizationRun {
         this.#say(`${String(asked)} of ${String(total)}agents read`);
     });
     refuseSilence(sources.agents);
-    const differences = await this.certain(differencesIn(sources));
+    const differences = await this.certain(differencesIn(sources, this.#proofs));
     const { agents, payments, projects, wallets } = sources;
     return {
       agents: agents.length,
@@ -159,7 +175,7 @@ class OrganizationRun {
       const known = new Set(suspects.map(signatureOf));
       const focus = focusOn(suspects);
       const sources = await this.#reader.sources(this.#organizationId, focus, () => undefined);
-      const again = differencesIn(sources).filter((each) => known.has(signatureOf(each)));
+      const again = differencesIn(sources, this.#proofs).filter((each) => known.has(signatureOf(each)));
       certain.push(...again.filter(({ mayBeInFlight }) => isLast || !mayBeInFlight));
       suspects = isLast ? [] : again.filter(({ mayBeInFlight }) => mayBeInFlight);
     }
@@ -177,7 +193,10 @@ function refuseSilence(agents: readonly AgentSources[]): void {
   throw new AdminError("No actor answers. Check that a worker runs on this task queue.");
 }
 
-function differencesIn({ agents, ledger, payments, projects, wallets }: OrganizationSources): Difference[] {
+function differencesIn(
+  { agents, ledger, payments, projects, wallets }: OrganizationSources,
+  proofs: RecordProofs | null,
+): Difference[] {
   const paidBy = new Map(payments.map(({ agentId, id }) => [id, agentId]));
   const onRail =
     (kind: "card_ledger_differs" | "chain_differs", advice: string) =>
@@ -192,7 +211,7 @@ function differencesIn({ agents, ledger, payments, projects, wallets }: Organiza
     });
   const onChain = wallets === null || typeof wallets === "string" ? [] : compareWallets(wallets);
   return [
-    ...agents.flatMap(compareAgent),
+    ...agents.flatMap((sources) => compareAgent(sources, proofs)),
     ...projects.flatMap(compareProject),
     ...compareCards(payments, ledger).map(onRail("card_ledger_differs", ADVICE.ledger)),
     ...onChain.map(onRail("chain_differs", ADVICE.chain)),

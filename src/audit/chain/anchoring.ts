@@ -8,7 +8,7 @@ import type { RootTransaction } from "../../chain/audit-roots.ts";
 import type { Clock } from "../../payments/ports.ts";
 import { withTimeout } from "../../lib/with-timeout.ts";
 import type { AnchorFile } from "./anchor-file.ts";
-import { type AuditDocument, auditLogOf, chainsIn, headOf } from "../../store/audit-documents.ts";
+import { type AuditDocument, auditLogOf, chainsIn, genuineHeadOf } from "../../store/audit-documents.ts";
 import { readAnchors } from "./verification.ts";
 
 export interface AnchoringDependencies {
@@ -115,7 +115,7 @@ export class AuditAnchoring {
       heads = [];
     };
     for await (const organizationId of chainsIn(this.#log)) {
-      const { hash, sequence } = await headOf(this.#log, organizationId);
+      const { hash, sequence } = await genuineHeadOf(this.#log, organizationId, seal);
       if (sequence === (known.anchored.get(organizationId) ?? 0)) continue;
       heads.push({ organizationId, sequence, hash });
       if (heads.length >= HEADS_PER_LINE_MAX) await write();

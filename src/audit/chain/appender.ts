@@ -2,20 +2,14 @@ import { isDuplicateKey } from "../../lib/duplicate-key.ts";
 import type { Unavailable } from "../../lib/unavailable.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Collection, type Db, MongoBulkWriteError } from "mongodb";
-import {
-  type AuditHead,
-  type AuditRecord,
-  type AuditSeal,
-  isSealed,
-  linkAll,
-} from "../../domain/audit/entry.ts";
+import { type AuditHead, type AuditRecord, type AuditSeal, linkAll } from "../../domain/audit/entry.ts";
 import { withTimeout } from "../../lib/with-timeout.ts";
 import {
   type AuditDocument,
   auditDocument,
   auditLogOf,
   headOf,
-  positionedEntry,
+  isGenuine,
 } from "../../store/audit-documents.ts";
 
 /** The audit log does not take an entry now. The operation may have been done; the append can be repeated. */
@@ -87,11 +81,13 @@ interface Chain {
 export class AuditAppender implements AuditLog {
   readonly #log: Collection<AuditDocument>;
   readonly #seal: AuditSeal;
+  readonly #lingerMs: number;
   readonly #chains = new Map<string, Chain>();
 
-  constructor(db: Db, seal: AuditSeal) {
+  constructor(db: Db, seal: AuditSeal, { lingerMs = LINGER_MS }: { readonly lingerMs?: number } = {}) {
     this.#log = auditLogOf(db);
     this.#seal = seal;
+    this.#lingerMs = lingerMs;
   }
 
   /** Tellings that wait for their turn, of all chains. */
@@ -164,7 +160,7 @@ export class AuditAppender implements AuditLog {
   #schedule(chain: Chain): void {
     if (chain.running !== null || chain.waiting.length === 0) return;
     if (chain.isUrgent || chain.waiting.length >= LINGERING_MAX) this.#run(chain);
-    else chain.timer ??= setTimeout(() => this.#run(chain), LINGER_MS);
+    else chain.timer ??= setTimeout(() => this.#run(chain), this.#lingerMs);
   }
 
   #run(chain: Chain): void {
@@ -218,7 +214,9 @@ export class AuditAppender implements AuditLog {
   async #withoutThoseThere(organizationId: string, open: readonly Open[]): Promise<Open[]> {
     const entryKey = { $in: open.map(({ record }) => record.entryKey) };
     const there = await this.#log.find({ organizationId, entryKey }).toArray();
-    const genuine = new Map(there.map((entry) => [entry.entryKey, isEntryOf(entry, this.#seal)]));
+    const genuine = new Map(
+      there.map((entry) => [entry.entryKey, isGenuine(entry, organizationId, this.#seal)]),
+    );
     for (const { record, waiter } of open) {
       if (genuine.get(record.entryKey) !== false) continue;
       waiter.reject(
@@ -242,13 +240,6 @@ function recordsOf(waiter: Waiting): Open[] {
     waiter.reject(error);
     return [];
   }
-}
-
-/** Whether a document is an entry that this service has written, in the place where it was written. */
-function isEntryOf(document: AuditDocument, seal: AuditSeal): boolean {
-  const placed = positionedEntry(document);
-  if (placed === null || placed.found.position !== document.sequence) return false;
-  return isSealed(placed.found.fields, seal);
 }
 
 /** A place or an entry key that is taken, and nothing else wrong: a write concern that was not met says nothing. */

@@ -1,4 +1,4 @@
-import type { Collection, Db, Document, FindCursor, WithId } from "mongodb";
+import type { Collection, Db, FindCursor } from "mongodb";
 import {
   type Anchor,
   type AnchorLine,
@@ -10,7 +10,15 @@ import {
 import type { AuditSeal } from "../../domain/audit/entry.ts";
 import { type AnchoredHashes, type ChainBreak, ChainVerifier } from "../../domain/audit/verify.ts";
 import type { AnchorFile } from "./anchor-file.ts";
-import { AUDIT_LOG, chainNamedBy, chainRange, positionedEntry } from "../../store/audit-documents.ts";
+import {
+  type AuditDocument,
+  auditLogOf,
+  chainNamedBy,
+  chainRange,
+  positionedEntry,
+  storedDocument,
+  strayOf,
+} from "../../store/audit-documents.ts";
 
 /** What was found of one chain. */
 export interface ChainReport {
@@ -71,9 +79,6 @@ function remember(byOrganization: Map<string, Map<number, string[]>>, { heads }:
   }
 }
 
-/** As a chain's documents are found: they may be anything. */
-type Found = Document & { readonly _id: string };
-
 export interface WalkOptions {
   readonly db: Db;
   readonly seal: AuditSeal;
@@ -87,37 +92,55 @@ const BATCH_ENTRIES = 1_000;
 
 /**
  * Walks every chain from its first entry to its last, in the order of their places, without holding more than two entries. A
- * chain of which only the anchors are left is found, too.
+ * chain of which only the anchors are left is found, too. Of one chain alone, so is a document of its organization that lies
+ * outside of it; a walk of all chains meets that anyway.
  */
 export async function* walkChains(options: WalkOptions): AsyncGenerator<ChainReport> {
   const { anchors, db, organizationId, seal } = options;
-  const log = db.collection<Found>(AUDIT_LOG, {
-    readConcern: { level: "majority" },
-    readPreference: "primary",
-  });
+  const log = auditLogOf(db);
+  const stray = organizationId === null ? null : await strayOf(log, organizationId);
   const walked = new Set<string>();
   for await (const report of walk(entriesIn(log, organizationId), options)) {
     walked.add(report.organizationId);
-    yield report;
+    yield withStray(report, stray);
   }
-  for (const [id, anchored] of anchors) {
+  const left = new Set([
+    ...anchors.keys(),
+    ...(organizationId === null || stray === null ? [] : [organizationId]),
+  ]);
+  for (const id of left) {
     if (walked.has(id) || (organizationId !== null && id !== organizationId)) continue;
-    yield reportOf(id, new ChainVerifier(seal, anchored));
+    yield withStray(reportOf(id, new ChainVerifier(seal, anchors.get(id))), stray);
   }
 }
 
-function entriesIn(log: Collection<Found>, organizationId: string | null): FindCursor<WithId<Found>> {
+const withStray = (report: ChainReport, stray: unknown): ChainReport =>
+  report.broken !== null || stray === null
+    ? report
+    : { ...report, broken: strayBreak(report.entries, stray) };
+
+/** A document of an organization outside of its chain, as a break behind the last entry. */
+export const strayBreak = (entries: number, id: unknown): ChainBreak => ({
+  sequence: entries + 1,
+  problem: "inserted",
+  detail: `a document of the organization has no place in its chain: ${String(id).slice(0, ID_SHOWN_CHARACTERS)}`,
+});
+
+const ID_SHOWN_CHARACTERS = 80;
+
+function entriesIn(log: Collection<AuditDocument>, organizationId: string | null): FindCursor<unknown> {
   const some = organizationId === null ? {} : { _id: chainRange(organizationId) };
-  return log.find(some).sort({ _id: 1 }).batchSize(BATCH_ENTRIES);
+  return log.find(some, { raw: true }).sort({ _id: 1 }).batchSize(BATCH_ENTRIES);
 }
 
 async function* walk(
-  entries: FindCursor<WithId<Found>>,
+  entries: FindCursor<unknown>,
   { anchors, onEntry, seal }: WalkOptions,
 ): AsyncGenerator<ChainReport> {
   let current: { readonly organizationId: string; readonly verifier: ChainVerifier } | null = null;
-  for await (const document of entries) {
+  for await (const raw of entries) {
     onEntry();
+    const document = storedDocument(raw);
     const placed = positionedEntry(document);
     // Documents without a position in any chain were not written by this service.
     const organizationId = placed?.organizationId ?? chainNamedBy(document);

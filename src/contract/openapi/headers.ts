@@ -45,9 +45,10 @@ const SOMEWHERE = {
     schema: { ...count, examples: [30] },
   },
   "www-authenticate": {
-    description: "How to authenticate: by a bearer token.",
+    description:
+      "How to authenticate: by a bearer token; `error` says that the one that was sent is no good.",
     required: true,
-    schema: { const: "Bearer" },
+    schema: { type: "string", pattern: "^Bearer", examples: ["Bearer"] },
   },
   allow: {
     description: "The methods that the path has.",

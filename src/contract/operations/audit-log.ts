@@ -21,7 +21,8 @@ export const listAuditLog = define({
   description:
     "Every write to the organization, including refused ones, and every decision on a payment, newest first: who did " +
     "what to which resource, from where, and with which result; for policies also the values before and after. " +
-    "Filtering by an unknown id gives an empty list.",
+    "Only entries that are as the service wrote them are shown, so a page may have fewer than `limit`. Filtering by " +
+    "an unknown id gives an empty list.",
   tag: "Audit log",
   access: person({ role: "admin" }),
   rate: "standard",
@@ -54,8 +55,8 @@ export const verifyAuditLog = define({
   summary: "Verify the audit log",
   description:
     "Verifies up to 5,000 entries of the organization's chain after `after`: whether each is as the service wrote it " +
-    "and follows the one before. Continue with `after` = `verifiedTo` until that is `lastSequence`. Nothing is " +
-    "written. Only anchors show whether the end of the chain was removed; the command `verify-audit-log` checks " +
+    "and follows the one before. Continue with `after` = `verifiedTo` until that is `lastSequence`; the last answer " +
+    "also covers documents that lie outside of the chain. Nothing is written. Only anchors show whether the end of the chain was removed; the command `verify-audit-log` checks " +
     "those, too.",
   tag: "Audit log",
   access: person({ role: "admin" }),

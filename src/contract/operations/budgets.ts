@@ -52,9 +52,10 @@ const REPLACE_ERRORS = [
 ] as const;
 
 const REPLACES =
-  "Replaces the whole budget, or nothing. `capCents` null removes the cap; every child that is not archived must be named. A cap " +
-  "below what is already used is accepted and stops further payments. The budget is in force once the request is answered. A request that takes " +
-  "too long is 503, and its change may still be made: read the budget again before you retry. ";
+  "Replaces the whole budget, or nothing: 409 STALE_BUDGET if its cap, or a child's cap or budget, has changed since " +
+  "`version` was read. `capCents` null removes the cap; every child that is not archived must be named. A cap below " +
+  "what is already used is accepted and stops further payments. The budget is in force once the request is answered. " +
+  "A request that takes too long is 503, and its change may still be made: read the budget again before you retry. ";
 
 export const getProjectBudget = define({
   summary: "Read a project's budget",

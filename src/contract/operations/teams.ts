@@ -40,7 +40,7 @@ export const createTeamByTool = define({
   access: manages("teams:write", "newTeam", { role: "admin" }),
   rate: "standard",
   tool: managementTool("create_team", "Create a team", creates),
-  body: z.strictObject({ ...named, idempotencyKey: idempotencyKey.optional() }),
+  body: z.strictObject({ ...named, projectId: uuid.optional(), idempotencyKey: idempotencyKey.optional() }),
   output: answer,
   errors: [...CREATE_INSIDE_ERRORS, "TOO_MANY_TEAMS", "PROJECT_FULL"],
 });

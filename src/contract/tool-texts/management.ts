@@ -162,8 +162,8 @@ const CONTAINER_TOOLS = {
     description:
       "Creates a project: a container of teams, without a cap and without approval rules, which " +
       "set_project_budget and set_project_approval_rules set. Only for a key that is bound to the whole " +
-      "organization. create_team can't put " +
-      `teams into it; a person does that. ${CREATED_ONCE}`,
+      "organization. create_team puts " +
+      `teams into it. ${CREATED_ONCE}`,
     arguments: {
       name: "What people know the project by.",
       description: "What the project is for.",
@@ -183,12 +183,12 @@ const CONTAINER_TOOLS = {
   create_team: {
     description:
       "Creates a team: a container of agents, without a cap and without approval rules, which set_team_budget " +
-      "and set_team_approval_rules set. It lies in the project that your key is bound to, else in the " +
-      "organization's default " +
-      `project. Not for a key that is bound to a team. ${CREATED_ONCE}`,
+      "and set_team_approval_rules set. Without projectId it lies in the project that your key is bound to, " +
+      `else in the organization's default project. Not for a key that is bound to a team. ${CREATED_ONCE}`,
     arguments: {
       name: "What people know the team by.",
       description: "What the team is for.",
+      projectId: "The project that the team is for, as create_project answers it.",
       idempotencyKey: CREATE_KEY,
     },
     results: { ...containerResults("team", "teamId"), "team.projectId": "" },

@@ -107,7 +107,7 @@ const MANAGEMENT: Texts = {
     what: "The agent's limits were changed since you read them; nothing was changed now.",
     next: "Call get_agent_budget_policy, decide again from what it shows, and send its version.",
   },
-  STALE_BUDGET: { what: "The budget was changed since you read it; nothing was changed now." },
+  STALE_BUDGET: { what: "The budget, or one in it, was changed since you read it; nothing was changed now." },
   STALE_APPROVAL_RULES: {
     what: "The approval rules were changed since you read them; nothing was changed now.",
   },

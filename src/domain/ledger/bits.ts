@@ -223,7 +223,10 @@ function valuesIn(alphabet: string): readonly number[] {
 const SIXTY_FOUR_VALUES = valuesIn(SIXTY_FOUR);
 
 /** Half a word as text. */
-const HALVES: readonly string[] = [...SIXTY_FOUR].flatMap((high) => [...SIXTY_FOUR].map((low) => high + low));
+const HALVES: readonly string[] = Array.from(
+  { length: 4_096 },
+  (_value, half) => SIXTY_FOUR.charAt(half >>> 6) + SIXTY_FOUR.charAt(half & 63),
+);
 const wordText = (word: number): string => (HALVES[word >>> 12] ?? "") + (HALVES[word & 0xfff] ?? "");
 
 /** A form of ids or hashes: so many digits of an alphabet. */

@@ -116,11 +116,34 @@ export class Draft {
   /** Commits all changes. Throws, with nothing changed, where it would break what always holds. */
   commit(): void {
     for (const account of this.#accounts.values()) assertSound(account);
+    this.#raiseVersions();
     const { ledger } = this;
     if (this.#project !== null) ledger.project = this.#project;
     for (const [teamId, team] of this.#teams) ledger.teams.set(teamId, team);
     for (const account of this.#accounts.values()) this.#put(account);
     for (const closing of this.#closings) this.#addClosed(closing);
+  }
+
+  /** A budget's version covers its children: a changed one makes it stale, whichever command has changed it. */
+  #raiseVersions(): void {
+    for (const { agentId, policy, teamId } of this.#accounts.values()) {
+      const before = this.ledger.accounts.get(agentId);
+      if (before !== undefined && before.policy.budgetCents !== policy.budgetCents)
+        this.#raiseVersion(teamId);
+    }
+    for (const [teamId, { cap }] of this.#teams)
+      if (cap.capCents !== levelOf(this.ledger, teamId).cap.capCents) this.#raiseVersion(null);
+  }
+
+  /** Raised once per command, by its own replacement or by the first of its children. */
+  #raiseVersion(teamId: string | null): void {
+    const { cap, capChangedAt, recordedCapVersion } = this.level(teamId);
+    const before = teamId === null ? this.ledger.project : levelOf(this.ledger, teamId);
+    if (cap.version > before.cap.version) return;
+    // The oldest unrecorded change stays due, so that a budget that changes all the time is recorded, too.
+    const isRecorded = recordedCapVersion === cap.version;
+    const raised = { ...cap, version: cap.version + 1 };
+    this.setLevel(teamId, { cap: raised, capChangedAt: isRecorded ? this.now : capChangedAt });
   }
 
   #put(account: Account): void {

@@ -56,7 +56,7 @@ export function accountDueAt(account: Account, settings: SweepSettings): number 
 }
 
 /** When the sweep writes a cap into its record, if no server has by then; Infinity: it is there. */
-const capDueAt = (level: Level, { sweepAfterMs }: SweepSettings): number =>
+export const capDueAt = (level: Level, { sweepAfterMs }: SweepSettings): number =>
   level.recordedCapVersion < level.cap.version ? level.capChangedAt + sweepAfterMs : Infinity;
 
 /** Something due for the sweep. */

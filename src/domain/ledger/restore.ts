@@ -73,11 +73,14 @@ export interface RecordedPayments extends Totals {
 }
 
 /**
- * An account's revision is raised so far above what is known, so that what the lost ledger sent under its last revisions, and
- * has no record, is not mistaken for what this one sends.
+ * Added to an account's revision and policy version, so that what the lost ledger sent under its last ones, and has no record,
+ * is not mistaken for what this one sends.
  */
 const REVISION_GAP = 1_000;
-/** The same of the ledger's own, which updates raise that no record shows, such as confirmations. */
+/**
+ * Added to the ledger's own revision, which is also raised by updates that no record shows, such as confirmations, and to the versions
+ * of budgets, which records show some seconds late.
+ */
 const LEDGER_REVISION_GAP = 1_000_000;
 
 /**
@@ -104,7 +107,8 @@ export function restoredLedger(recorded: RecordedProject, now: number, bounds?: 
 }
 
 function setLevel(ledger: Ledger, teamId: string | null, { cap, rulesVersion }: RecordedLevel): void {
-  const level = { ...NEW_LEVEL, cap, rulesVersion, recordedCapVersion: cap.version };
+  const raised = { ...cap, version: cap.version + LEDGER_REVISION_GAP };
+  const level = { ...NEW_LEVEL, cap: raised, rulesVersion, recordedCapVersion: cap.version };
   if (teamId === null) ledger.project = level;
   else ledger.teams.set(teamId, level);
 }
@@ -133,13 +137,14 @@ function restoredAccount(recorded: RecordedAccount, now: number): Account {
     payments.open.map((payment) => [payment.request.transactionId, unconfirmed(payment, now)]),
   );
   const closed = payments.sequence - open.size;
+  const policyVersion = recorded.policyVersion + REVISION_GAP;
   const account: Account = {
     ...newAccount({ agentId, teamId, name, policy, keyId }, recorded.updatedAt),
     status,
     // The ledger has yet to follow the archive.
     followedRevision: recorded.agentRevision - (isArchived ? 1 : 0),
-    policyVersion: recorded.policyVersion,
-    mirroredPolicyVersion: recorded.isUnmirrored ? 0 : recorded.policyVersion,
+    policyVersion,
+    mirroredPolicyVersion: recorded.isUnmirrored ? 0 : policyVersion,
     usage: restoredUsage(payments, now),
     sequence: payments.sequence,
     open,

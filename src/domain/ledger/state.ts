@@ -6,7 +6,10 @@ import { emptyUsage, type Usage } from "./usage.ts";
 import type { ReplyCache } from "./reply-cache.ts";
 import { noClosedKeys, type ClosedKeys } from "./closed-keys.ts";
 
-/** The cap over a project or a team; null: none. Its version is raised by every replacement. */
+/**
+ * The cap over a project or a team; null: none. The version is that of the whole budget: every replacement raises it, and so does
+ * every change of a child (a team's cap, an agent's budget).
+ */
 export interface Cap {
   readonly capCents: number | null;
   readonly version: number;
@@ -30,7 +33,7 @@ export interface Level {
   readonly rulesVersion: number;
   /** The newest version of its cap that its record is known to show. */
   readonly recordedCapVersion: number;
-  /** When its cap was replaced last. */
+  /** Time of the oldest change of the cap or its version that its record may not show. */
   readonly capChangedAt: number;
 }
 

@@ -38,8 +38,10 @@ export function changePolicy(world: LedgerWorld, { agent: place, patch, stale }:
   const reply = world.judge({ kind: "change_policy", agentId, patch, version, requestId: world.requestId() });
   if (agent.status === "closed") return mustEqual(reply, { kind: "no_account" }, "a policy of none");
   if (stale) return mustEqual(reply, { kind: "version_conflict", version: policyVersion }, "a stale policy");
+  const { budgetCents } = agent.policy;
   agent.policy = { ...agent.policy, ...patch };
   agent.policyVersion += 1;
+  if (agent.policy.budgetCents !== budgetCents) world.model.raiseVersion(agent.teamId);
   mustEqual(reply.kind, "policy", "a changed policy");
 }
 

@@ -74,6 +74,12 @@ export class LedgerModel {
     return this.caps.get(id) ?? { capCents: null, version: 1 };
   }
 
+  /** A child of this budget has changed. */
+  raiseVersion(id: string): void {
+    const { capCents, version } = this.capOf(id);
+    this.caps.set(id, { capCents, version: version + 1 });
+  }
+
   /** Of the payments under an agent, a team or (null) the project. */
   #sum(status: "pending" | "approved", isUnder: (payment: PaymentModel) => boolean): number {
     return this.payments

@@ -134,10 +134,17 @@ describe("what a ledger sees to itself", () => {
 
   it("a record that does not show the account as it is", () => {
     const account = quiet();
-    account.change({ budgetCents: 5 });
+    account.change({ dailyVelocityLimit: 5 });
     expect([kindsDue(account, SWEEP_MS - 1), kindsDue(account, SWEEP_MS)]).to.deep.equal([[], ["record"]]);
     recordAll(account);
     expect(kindsDue(account, DAY)).to.deep.equal([]);
+  });
+
+  it("a team's record that does not show the version that an agent's budget has raised", () => {
+    const account = quiet();
+    account.change({ budgetCents: 5 });
+    recordAll(account);
+    expect([kindsDue(account, SWEEP_MS - 1), kindsDue(account, SWEEP_MS)]).to.deep.equal([[], ["cap"]]);
   });
 
   it("caps that their records do not show, of the project and of teams", () => {

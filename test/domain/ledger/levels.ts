@@ -34,7 +34,8 @@ export function teamCap(
   { budgetCents, capCents, isRecorded, stale, team }: ActionOf<"team_cap">,
 ): void {
   const teamId = `team-${team}`;
-  const { version } = world.model.capOf(teamId);
+  const before = world.model.capOf(teamId);
+  const { version } = before;
   const members = [...world.model.agents.values()].filter((each) => each.teamId === teamId);
   const agents = members.map(({ agentId }) => ({ agentId, budgetCents }));
   const asked = stale ? version - 1 : version;
@@ -43,6 +44,7 @@ export function teamCap(
   if (stale) return mustEqual(reply, { kind: "version_conflict", version }, "a stale budget");
   must(reply.kind === "replaced" && reply.version === version + 1, "a budget was not replaced");
   world.model.caps.set(teamId, { capCents, version: version + 1 });
+  if (capCents !== before.capCents) world.model.raiseVersion("project");
   expectCapsReply(world, reply.caps, [teamId], isRecorded);
   for (const agent of members) {
     if (agent.status === "closed" || agent.policy.budgetCents === budgetCents) continue;

@@ -9,7 +9,7 @@ import {
   type RecordedProject,
   restoredLedger,
 } from "../../../src/domain/ledger/restore.ts";
-import type { Account } from "../../../src/domain/ledger/state.ts";
+import { type Account, type Ledger, type Level, levelOf } from "../../../src/domain/ledger/state.ts";
 import { SECOND } from "../support/actor.ts";
 import { seed } from "../../support/seed.ts";
 import { shortOrSoak } from "../../support/soak.ts";
@@ -65,6 +65,9 @@ function recordedAccount(agent: AccountModel, lost: Account, payments: PaymentsO
   };
 }
 
+const levelIn = (ledger: Ledger, id: string): Level =>
+  id === "project" ? ledger.project : levelOf(ledger, id);
+
 function recordsOf(world: LedgerWorld): RecordedProject {
   const { model, ledger } = world;
   const accounts: RecordedAccount[] = [];
@@ -79,13 +82,17 @@ function recordsOf(world: LedgerWorld): RecordedProject {
       othersSpentCents.set(teamId, (othersSpentCents.get(teamId) ?? 0) + payments.all.spentCents);
     }
   }
-  const levelOf = (id: string) => ({ cap: model.capOf(id), rulesVersion: model.rules.get(id) ?? 0 });
+  // Of a budget's version the record may be behind.
+  const recorded = (id: string) => ({
+    cap: { ...model.capOf(id), version: levelIn(ledger, id).recordedCapVersion },
+    rulesVersion: model.rules.get(id) ?? 0,
+  });
   return {
     organizationId: "org-1",
     projectId: "project-1",
     revision: ledger.revision,
-    project: levelOf("project"),
-    teams: new Map([...ledger.teams.keys()].map((id) => [id, levelOf(id)])),
+    project: recorded("project"),
+    teams: new Map([...ledger.teams.keys()].map((id) => [id, recorded(id)])),
     accounts,
     othersSpentCents,
     droppedAccounts: model.agents.size - accounts.length,
@@ -101,6 +108,7 @@ function lose(world: LedgerWorld): void {
   const restored = restoredLedger(recordsOf(world), world.now, BOUNDS);
   const packed: ReturnType<typeof packLedger> = JSON.parse(JSON.stringify(packLedger(restored, world.now)));
   world.ledger = unpackLedger(packed, BOUNDS);
+  expectNewVersions(world);
   for (const agent of model.agents.values()) agent.events = [];
   for (const booked of model.payments) {
     const open = world.ledger.accounts.get(booked.agentId)?.open.get(booked.request.transactionId);
@@ -110,6 +118,21 @@ function lose(world: LedgerWorld): void {
     // A day on which money was only given back has left no record, and nothing counts on it.
     const date = lost.accounts.get(account.agentId)?.usage.day.date ?? "";
     if (date > account.usage.day.date) account.usage.day = { date, amountCents: 0, count: 0 };
+  }
+}
+
+/** A version that somebody may have read of the lost ledger never comes again. */
+function expectNewVersions({ ledger, model }: LedgerWorld): void {
+  for (const id of ["project", ...ledger.teams.keys()]) {
+    const { cap } = levelIn(ledger, id);
+    expect(cap.version, id).to.be.greaterThan(model.capOf(id).version);
+    model.caps.set(id, cap);
+  }
+  for (const [id, agent] of model.agents) {
+    const account = ledger.accounts.get(id);
+    if (account === undefined) continue;
+    expect(account.policyVersion, id).to.be.greaterThan(agent.policyVersion);
+    agent.policyVersion = account.policyVersion;
   }
 }
 

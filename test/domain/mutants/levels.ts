@@ -1,6 +1,7 @@
 import { noClosedKeys } from "../../../src/domain/ledger/closed-keys.ts";
 import { judge } from "../../../src/domain/ledger/judge.ts";
-import { levelOf, NO_CAP, NO_TOTALS } from "../../../src/domain/ledger/state.ts";
+import type { LedgerCommand } from "../../../src/domain/ledger/commands.ts";
+import { type Account, levelOf, NO_CAP, NO_TOTALS } from "../../../src/domain/ledger/state.ts";
 import type { LedgerDomain } from "../ledger/world.ts";
 import {
   accountOf,
@@ -133,6 +134,20 @@ function uncounted(level: "team" | "project"): LedgerDomain {
   });
 }
 
+/** Commands of a kind leave the cap of a level, and its version. */
+function keepingCap(
+  kind: LedgerCommand["kind"],
+  levelFor: (account: Account | undefined) => string | null | undefined,
+): LedgerDomain {
+  return judging((ledger, command, now) => {
+    const id = levelFor(accountOf(ledger, command));
+    const { cap } = typeof id === "string" ? levelOf(ledger, id) : ledger.project;
+    const reply = judge(ledger, command, now);
+    if (command.kind === kind && id !== undefined) putLevel(ledger, id, { cap });
+    return reply;
+  });
+}
+
 const replacements: readonly LedgerMutant[] = [
   {
     fault: "a replaced budget of the project leaves its teams' caps",
@@ -175,6 +190,16 @@ const replacements: readonly LedgerMutant[] = [
         if (command.kind === "replace_team")
           return { ...command, version: levelOf(ledger, command.teamId).cap.version };
       }),
+  },
+  {
+    fault: "an agent's changed budget leaves its team's version",
+    complaint: "the cap of team-",
+    domain: () => keepingCap("change_policy", (account) => account?.teamId),
+  },
+  {
+    fault: "a team's changed cap leaves the project's version",
+    complaint: "the cap of project",
+    domain: () => keepingCap("replace_team", () => null),
   },
   {
     fault: "a replaced budget keeps its version",

@@ -167,6 +167,19 @@ export const simulationFaults: readonly SimulationFault[] = [
       }),
   },
   {
+    fault: "an agent's changed budget leaves its team's version",
+    complaint: "the cap of team",
+    seed: 2,
+    domain: () =>
+      judging((ledger, command, now) => {
+        const teams = new Map(ledger.teams);
+        const reply = judge(ledger, command, now);
+        if (command.kind === "change_policy")
+          put(ledger, (teamId) => (teamId === null ? undefined : teams.get(teamId)));
+        return reply;
+      }),
+  },
+  {
     fault: "a team's budget reaches none of its agents",
     complaint: "the version of the policy of",
     seed: 2,
@@ -324,7 +337,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "nothing is ever swept",
     complaint: "the record of",
-    seed: 15,
+    seed: 12,
     domain: () =>
       after((ledger) => {
         // As if all were confirmed that was decided.

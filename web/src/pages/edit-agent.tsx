@@ -1,6 +1,6 @@
 import { Button, Group, Modal, Stack, TextInput } from "@mantine/core";
 import { type ReactElement, type SyntheticEvent, useState } from "react";
-import { useAction } from "../action.ts";
+import { changesOf, useAction } from "../action.ts";
 import { api } from "../api.ts";
 import { LABEL_FIELDS, LabelFields, sentLabelsOf, typedLabelsOf } from "../parts/agent-labels.tsx";
 import { Problem } from "../parts/problem.tsx";
@@ -15,7 +15,9 @@ export function EditAgent({
 }): ReactElement {
   const [name, setName] = useState(agent.name);
   const [labels, setLabels] = useState(() => typedLabelsOf(agent));
-  const change = useAction(() => api.updateAgent({ id: agent.id, body: { name, ...sentLabelsOf(labels) } }), {
+  const typed = { name, ...sentLabelsOf(labels) };
+  const [opened] = useState(typed);
+  const change = useAction(() => api.updateAgent({ id: agent.id, body: changesOf(opened, typed) }), {
     stale: [["agents"]],
     fields: ["name", ...LABEL_FIELDS],
   });

@@ -2,21 +2,14 @@ import { Alert, Button, Group, Stack, Text } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactElement, type SyntheticEvent, useState } from "react";
 import { valueOf } from "../../../src/client/client.ts";
-import { useAction } from "../action.ts";
+import { changesOf, useAction } from "../action.ts";
 import { api } from "../api.ts";
 import { money, number } from "../format.ts";
 import { Icon } from "../icons.tsx";
 import { BudgetBar, Card, Fact, Facts, Waiting } from "../parts/parts.tsx";
 import { PolicyFields } from "../parts/policy-fields.tsx";
 import { Failed, Problem } from "../parts/problem.tsx";
-import {
-  changesOf,
-  POLICY_FIELDS,
-  type PolicyField,
-  type PolicyValues,
-  readPolicy,
-  typedPolicy,
-} from "../policy.ts";
+import { POLICY_FIELDS, type PolicyField, type PolicyValues, readPolicy, typedPolicy } from "../policy.ts";
 import type { Policy } from "../words.ts";
 
 interface EditorProps {
@@ -93,7 +86,7 @@ function Form({ agentId, current, isReadOnly }: FormProps): ReactElement {
     },
   );
   const read = readPolicy(typed);
-  const changes = read.ok ? changesOf(base, read.values) : {};
+  const changes = read.ok ? changesOf<PolicyValues>(base, read.values) : {};
   const isChanged = !read.ok || Object.keys(changes).length > 0;
   // What is not being edited shows what is in force now.
   if (!isChanged && theirs === null && base.version < current.version) {

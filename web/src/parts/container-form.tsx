@@ -1,7 +1,7 @@
 import { Button, ColorInput, Group, Modal, Stack, Textarea, TextInput } from "@mantine/core";
 import { useNavigate } from "@tanstack/react-router";
 import { type ReactElement, type SyntheticEvent, useState } from "react";
-import { useAction } from "../action.ts";
+import { changesOf, useAction } from "../action.ts";
 import { api } from "../api.ts";
 import type { Project, Team } from "../containers.ts";
 import { Problem } from "./problem.tsx";
@@ -27,14 +27,16 @@ export function ContainerForm(props: FormProps): ReactElement {
     description: description.trim() === "" ? null : description,
     color: color === "" ? null : color,
   };
+  const [opened] = useState(body);
+  const changes = changesOf(opened, body);
   const options = { stale: STALE, fields: ["name", "description", "color"] };
   const createProject = useAction(() => api.createProject({ body: { ...body, idempotencyKey } }), options);
   const createTeam = useAction(
     (projectId: string) => api.createTeam({ body: { ...body, projectId, idempotencyKey } }),
     options,
   );
-  const updateProject = useAction((id: string) => api.updateProject({ id, body }), options);
-  const updateTeam = useAction((id: string) => api.updateTeam({ id, body }), options);
+  const updateProject = useAction((id: string) => api.updateProject({ id, body: changes }), options);
+  const updateTeam = useAction((id: string) => api.updateTeam({ id, body: changes }), options);
   const actions = [createProject, createTeam, updateProject, updateTeam];
   const at = (path: string): string | undefined => actions.map((action) => action.at(path)).find(Boolean);
 

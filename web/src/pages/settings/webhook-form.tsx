@@ -1,7 +1,7 @@
 import { Button, Group, Modal, MultiSelect, SegmentedControl, Stack, TextInput } from "@mantine/core";
 import { type ReactElement, type SyntheticEvent, useState } from "react";
 import type { Input, Item } from "../../../../src/client/types.ts";
-import { useAction } from "../../action.ts";
+import { changesOf, useAction } from "../../action.ts";
 import { api } from "../../api.ts";
 import { OPTIONS_MAX, useProjects, useTeams } from "../../containers.ts";
 import { AgentsSelect } from "../../parts/agent-select.tsx";
@@ -48,8 +48,16 @@ export function WebhookForm({ endpoint, onClose, onCreated }: FormProps): ReactE
   const [scopeIds, setScopeIds] = useState<readonly string[]>(endpoint?.scopeIds ?? []);
   const options = { stale: [["webhooks"]], fields: ["name", "url", "eventTypes", "scopeIds"] };
   const body = { name, url, eventTypes: types.length === 0 ? (["*"] as const) : types, scopeType, scopeIds };
+  const [opened] = useState(body);
+  const changes = changesOf(opened, body);
+  // Ids are of a scope's type, so the two go together.
+  const scope =
+    changes.scopeType === undefined && changes.scopeIds === undefined ? {} : { scopeType, scopeIds };
   const create = useAction(() => api.createWebhook({ body }), options);
-  const update = useAction((id: string) => api.updateWebhook({ id, body }), options);
+  const update = useAction(
+    (id: string) => api.updateWebhook({ id, body: { ...changes, ...scope } }),
+    options,
+  );
   const action = endpoint === undefined ? create : update;
   const submit = async (event: SyntheticEvent): Promise<void> => {
     event.preventDefault();

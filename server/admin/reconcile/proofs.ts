@@ -1,0 +1,92 @@
+import { AgentProofs } from "../../../src/agents/agent-proofs.ts";
+import { FORGED } from "../../../src/domain/ledger/forged.ts";
+import { HmacPaymentProofs } from "../../../src/payments/payment-proofs.ts";
+import type { MasterKey } from "../../../src/secrets/master-key.ts";
+import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";
+import { paymentIn } from "../../../src/store/records.ts";
+import { differing, type Found } from "./agent-records.ts";
+import { ADVICE } from "./difference.ts";
+
+/** Checks of records against the MACs that the service made when they were written: for what no actor knows, or knows any more. */
+export class RecordProofs {
+  readonly #payments: HmacPaymentProofs;
+  readonly #agents: AgentProofs;
+
+  constructor(masterKey: MasterKey) {
+    this.#payments = new HmacPaymentProofs(masterKey.deriveKey("payment-proofs"), () => undefined);
+    this.#agents = new AgentProofs(masterKey.deriveKey("agent-proofs"));
+  }
+
+  /** Where an agent belongs, its scopes and its wallet; and its key's hash. */
+  compareAgent(record: AgentDocument): Found[] {
+    const { _id, key, proof } = record;
+    const found = {
+      kind: "agent_record_differs",
+      of: "agent",
+      id: _id,
+      expected: "as the service wrote it",
+      found: "changed since",
+      advice: ADVICE.proof,
+    } as const;
+    const isChanged = proof !== this.#agents.ofAgent(record);
+    const isOtherKey = key !== null && key.proof !== this.#agents.ofKey(_id, key);
+    return [
+      ...(isChanged ? [{ ...found, what: "the agent's organization, team, scopes, wallet or creator" }] : []),
+      ...(isOtherKey ? [{ ...found, what: "the hash of the agent's key" }] : []),
+    ];
+  }
+
+  /** What an agent has asked for, its idempotency key and purpose included, and who decided on it. */
+  comparePayment(record: TransactionDocument, approval: ApprovalDocument | null): Found[] {
+    const payment = paymentIn(record, approval);
+    const ended = {
+      expected: "as the service wrote it",
+      found: "changed since",
+      advice: ADVICE.closedPayment,
+    } as const;
+    // The service itself has refused it for want of a proof.
+    const isRefused = record.denialReason === FORGED.reason;
+    const order: Found[] =
+      isRefused || this.#payments.isAccepted(record, payment)
+        ? []
+        : [
+            {
+              ...ended,
+              kind: "payment_record_differs",
+              of: "payment",
+              id: record._id,
+              what: "the agent's order",
+            },
+          ];
+    if (approval === null) return order;
+    const subject = { kind: "approval_record_differs", of: "approval", id: approval._id } as const;
+    const decision: Found[] =
+      isRefused || this.#payments.isResolvedAsNamed(record, payment)
+        ? []
+        : [{ ...ended, ...subject, what: "the person's decision" }];
+    const copied = differing(copiedIn(record), copiedIn(approval)).map(([field, expected, found]): Found => ({
+      ...subject,
+      what: `${field} in the approval of a payment`,
+      expected: `${expected}, as its payment's record says`,
+      found,
+      advice: ADVICE.closedPayment,
+    }));
+    return [...order, ...decision, ...copied];
+  }
+}
+
+/** What an approval's record repeats of its payment's. */
+const COPIED_FIELDS = [
+  "organizationId",
+  "projectId",
+  "teamId",
+  "agentId",
+  "amountCents",
+  "currency",
+  "rail",
+  "recipient",
+  "purpose",
+] as const;
+
+const copiedIn = (of: TransactionDocument | ApprovalDocument) =>
+  Object.fromEntries(COPIED_FIELDS.map((field) => [field, of[field]]));

@@ -1,0 +1,125 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { expect } from "chai";
+import { Timestamp } from "mongodb";
+import type { Payment } from "../../src/domain/ledger/payment.ts";
+import { settle } from "../../src/domain/ledger/payment.ts";
+import { createPaymentEffects } from "../../src/payments/effects.ts";
+import { collectionsOf } from "../../src/store/collections.ts";
+import { COLLECTIONS } from "../../src/store/documents.ts";
+import { recordsOf } from "../../src/store/held-payments.ts";
+import { EventJournal } from "../../src/store/journal.ts";
+import { MongoProjections } from "../../src/store/projections.ts";
+import { TestAccount } from "../domain/support/account.ts";
+import { profile } from "../domain/support/actor.ts";
+import { type TestDatabase, testDatabase } from "../support/mongo.ts";
+import { MemoryProjections, MemoryRail, silentPublishing, VOUCHED } from "../workflows/support/doubles.ts";
+import { times } from "../support/world.ts";
+
+const SETTLED = { status: "settled", final: true } as const;
+/** Payments that are written at the same time, by each of two processes. */
+const PAYMENTS = 20;
+
+/** A payment at each of its revisions: held, approved by a person, paid; or held and denied. */
+function heldPayments(): Payment[][] {
+  const account = new TestAccount({ autoApprovalThresholdCents: 0 });
+  return times(PAYMENTS, (index) => {
+    const held = account.pay(100);
+    const { transactionId } = held.request;
+    const { payment } = account.resolve(index % 2 === 0 ? "approve" : "deny", transactionId);
+    if (payment.phase === "done") return [held, payment];
+    account.settle(transactionId);
+    return [held, payment, settle(payment, SETTLED, account.now)];
+  });
+}
+
+describe("a held payment's two records", () => {
+  let database: TestDatabase;
+  beforeEach(async () => {
+    database = await testDatabase();
+  });
+  afterEach(() => database.close());
+
+  const projections = (onWritten?: (payment: Payment) => void) =>
+    new MongoProjections(database.db, new EventJournal(database.db), onWritten);
+
+  it("are written in one step at each revision, however many processes write them at once", async () => {
+    const { operationTime } = await database.db.command({ ping: 1 });
+    if (!(operationTime instanceof Timestamp)) throw new Error("MongoDB does not say what time it is");
+    const payments = heldPayments();
+    const written: string[] = [];
+    const writers = times(2, () =>
+      projections(({ request, revision }) => written.push(`${request.transactionId} ${String(revision)}`)),
+    );
+    for (let revision = 0; revision < 3; revision += 1) {
+      const those = payments.flatMap((revisions) => revisions[revision] ?? []);
+      await Promise.all(writers.flatMap((one) => those.map((payment) => one.writePayment(profile, payment))));
+    }
+    const all = payments.flat();
+    expect(written.toSorted(), "each revision is told of once").to.deep.equal(
+      all.map(({ request, revision }) => `${request.transactionId} ${String(revision)}`).toSorted(),
+    );
+    const stepsOf = new Map<string, Set<string>>();
+    const stream = database.db.watch([], { startAtOperationTime: operationTime });
+    for (let seen = 0; seen < 2 * all.length; seen += 1) {
+      const change = await stream.next();
+      if (change.operationType !== "insert" && change.operationType !== "replace") continue;
+      const { clusterTime, fullDocument, ns } = change;
+      const { _id, revision, transactionId = _id } = fullDocument;
+      const name = `${String(transactionId)} ${String(revision)}`;
+      stepsOf.set(name, (stepsOf.get(name) ?? new Set()).add(`${ns.coll} at ${JSON.stringify(clusterTime)}`));
+    }
+    await stream.close();
+    for (const [name, steps] of stepsOf) {
+      const [approval = "", transaction = ""] = [...steps].toSorted();
+      expect([steps.size, transaction], name).to.deep.equal([
+        2,
+        approval.replace(COLLECTIONS.approvals, COLLECTIONS.transactions),
+      ]);
+    }
+    expect(stepsOf.size).to.equal(all.length);
+  });
+
+  it("are answered as of one revision, though they are written between the reads", async () => {
+    const [[held, resolved] = []] = heldPayments();
+    if (held === undefined || resolved === undefined) throw new Error("no payment was held");
+    const { transactionId, approvalId } = held.request;
+    await projections().writePayment(profile, held);
+    const collections = collectionsOf(database.db);
+    const read = await collections.transactions.findOne({ _id: transactionId });
+    if (read === null) throw new Error("the payment has no record");
+    await projections().writePayment(profile, resolved);
+    const { approval, transaction } = await recordsOf(collections, read);
+    expect([transaction.revision, approval?._id, approval?.revision]).to.deep.equal([
+      resolved.revision,
+      approvalId,
+      resolved.revision,
+    ]);
+  });
+
+  it("are there before any event tells of them", async () => {
+    const steps: string[] = [];
+    const [[held] = []] = heldPayments();
+    if (held === undefined) throw new Error("no payment was held");
+    const records = new MemoryProjections();
+    const rail = new MemoryRail(() => SETTLED);
+    const effects = createPaymentEffects({
+      rails: { card: rail, wallet: rail },
+      projections: Object.assign(records, {
+        async writePayment() {
+          await nextTurn();
+          steps.push("recorded");
+        },
+      }),
+      workflows: { startApproval: nothing, notifyApproval: nothing, startSettlement: nothing },
+      publisher: { ...silentPublishing, publish: async () => void steps.push("published") },
+      proofs: VOUCHED,
+      clock: () => new Date(),
+      monotonicMs: () => 0,
+      ledgers: { submit: () => Promise.reject(new Error("nothing is asked of the ledger")) },
+    });
+    await effects.executeAndPublish(profile, held, "approval");
+    expect(steps).to.deep.equal(["recorded", "published"]);
+  });
+});
+
+const nothing = (): Promise<void> => Promise.resolve();
