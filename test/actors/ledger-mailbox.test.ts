@@ -71,6 +71,7 @@ function stage({ fails = () => null, revisions = new Revisions() }: Stage = {}) 
     ...LEDGER_BOUNDS,
     accounts: 100,
     openOfAgent: 10_000,
+    paidBelowBytesOfAgent: Infinity,
     openOfProject: 10_000,
     closedKeys: 10_000,
   });

@@ -6,6 +6,7 @@ import { countWithin, dayCounted, HOUR_MS, instantCounted } from "./usage.ts";
 import { remainingOf } from "../money.ts";
 import type { PaymentRules } from "../rules/checks.ts";
 import { flaggedTypes } from "../rules/flags.ts";
+import { windowsMsOf } from "../rules/rules.ts";
 import { paymentRefused } from "./capacity.ts";
 import { checkCaps } from "./caps.ts";
 import type { CommandOf, LedgerReply, PaymentDecision } from "./commands.ts";
@@ -39,7 +40,11 @@ export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
   const assessment = assess(ledger, account, { ...request, rules }, now);
   const decision = decisionOf(account, command, assessment, now);
   const payment = decidedPayment(request, decision);
-  draft.add(account, payment, longWindowsMs(rules));
+  draft.add(
+    account,
+    payment,
+    windowsMsOf(rules?.checks ?? []).filter((windowMs) => windowMs > HOUR_MS),
+  );
   if (payment.phase === "sending") grantLease(account, now);
   return { kind: "decided", decision };
 }
@@ -81,14 +86,6 @@ function judgedByNewestRules(
   if (judged.project > project.rulesVersion) draft.setLevel(null, { rulesVersion: judged.project });
   if (judged.team > team.rulesVersion) draft.setLevel(teamId, { rulesVersion: judged.team });
   return true;
-}
-
-/** The windows that rules count payments in, those longer than an hour, shortest first. */
-function longWindowsMs(rules: PaymentRules | undefined): readonly number[] {
-  const windows = (rules?.checks ?? []).flatMap((check) =>
-    check.type === "velocity" ? [check.windowSeconds * 1_000] : [],
-  );
-  return [...new Set(windows)].filter((windowMs) => windowMs > HOUR_MS).toSorted((one, other) => one - other);
 }
 
 /** The assessment of a payment. */
