@@ -35,6 +35,8 @@ export interface Config {
   readonly auditAnchorFile: string;
   readonly logLevel: string;
   readonly trustedProxies: TrustedProxies;
+  /** Connections that one address may have, a trusted proxy apart; null: a quarter of all. */
+  readonly connectionsPerAddress: number | null;
   /** Names in the Host header that MCP, the pages and requests with cookies may have, besides those in the service's URLs. */
   readonly allowedHosts: readonly string[];
   /** Whom passkeys are made for, where it does not follow from the base URL. */
@@ -49,6 +51,12 @@ export interface Config {
 }
 
 const url = z.url({ protocol: /^https?$/ }).transform((value) => value.replace(/\/+$/, ""));
+
+/** Pages ask for their scripts and for the API at the root. */
+const rootUrl = url.refine((value) => {
+  const { hash, password, pathname, search, username } = new URL(value);
+  return pathname === "/" && [hash, password, search, username].every((part) => part === "");
+}, "must have no path, since the service is served at the root: give it a host name or a port of its own");
 
 const NAMED_NETWORKS: readonly string[] = ["loopback", "linklocal", "uniquelocal"];
 const HOPS_MAX = 32;
@@ -156,7 +164,7 @@ const environment = z.object({
     .transform(() => null)
     .or(whole(0, 65_535))
     .optional(),
-  BASE_URL: url.optional(),
+  BASE_URL: rootUrl.optional(),
   MCP_URL: url.optional(),
   DATA_DIR: z.string().min(1).default(".data"),
   MASTER_KEY: z.string().optional(),
@@ -167,6 +175,7 @@ const environment = z.object({
   AUDIT_ANCHOR_FILE: z.string().min(1).optional(),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
   TRUSTED_PROXIES: trustedProxies,
+  CONNECTIONS_PER_ADDRESS: whole(1, 10_000).optional(),
   ALLOWED_HOSTS: hostNames,
   WEBAUTHN_RP_ID: rpId.optional(),
   WEBAUTHN_ORIGINS: origins.optional(),
@@ -213,6 +222,7 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     auditAnchorFile: resolve(value.AUDIT_ANCHOR_FILE ?? join(value.DATA_DIR, "audit-anchors.jsonl")),
     logLevel: value.LOG_LEVEL,
     trustedProxies: value.TRUSTED_PROXIES,
+    connectionsPerAddress: value.CONNECTIONS_PER_ADDRESS ?? null,
     allowedHosts: value.ALLOWED_HOSTS,
     webauthn: webauthnOf(value, value.HOST ?? defaultHost),
     webhooks: webhooksOf(value),

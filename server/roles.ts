@@ -180,7 +180,8 @@ async function runService(options: RoleOptions, connections: Connections, core: 
   const { baseUrl, clock, config, counts, decorateBackends, http, logger, mcpUrl, roles } = options;
   if (http === null) throw new Error("a server needs its port");
   const { startService } = await import("./service.ts");
-  const { allowedHosts, approvalWindowSeconds, keyDeliveryWindowSeconds, trustedProxies, webauthn } = config;
+  const { allowedHosts, approvalWindowSeconds, connectionsPerAddress } = config;
+  const { keyDeliveryWindowSeconds, trustedProxies, webauthn } = config;
   return startService({
     http,
     connections,
@@ -192,6 +193,7 @@ async function runService(options: RoleOptions, connections: Connections, core: 
     approvalWindowSeconds,
     keyDeliveryWindowSeconds,
     trustedProxies,
+    connectionsPerAddress,
     allowedHosts,
     // A server without a worker of its own is one of several.
     counts: counts ?? (roles.worker ? new MemoryCounts() : await MongoCounts.on(connections.db)),

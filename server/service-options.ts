@@ -26,6 +26,8 @@ export interface ServiceOptions {
   readonly approvalWindowSeconds: number;
   readonly keyDeliveryWindowSeconds: number;
   readonly trustedProxies: TrustedProxies;
+  /** Connections that one address may have; null: a quarter of all. */
+  readonly connectionsPerAddress: number | null;
   /** Names that requests to MCP, to the pages and with cookies may be for, besides those in the service's URLs. */
   readonly allowedHosts: readonly string[];
   readonly counts: Counts;

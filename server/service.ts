@@ -11,7 +11,8 @@ import { DailyCreates } from "../src/agents/creates/daily-creates.ts";
 import { createHandlers } from "./handlers/index.ts";
 import { Admission } from "./http/admission.ts";
 import { BrowserSessions } from "./http/browser-sessions.ts";
-import { createApp } from "./http/app.ts";
+import { createApp, trustedProxy } from "./http/app.ts";
+import { connectionsMax, ofAddressMax } from "./http/connections.ts";
 import { Callers } from "./http/callers.ts";
 import { KeyDeliveries } from "../src/agents/key-deliveries/key-deliveries.ts";
 import { Limits } from "../src/limits/limits.ts";
@@ -19,6 +20,7 @@ import { Lists } from "../src/store/lists.ts";
 import { registerOpenWork } from "../src/metrics/open-work.ts";
 import { CurrentProtocol } from "./mcp/current-protocol.ts";
 import { PaymentChanges } from "../src/payments/payment-changes.ts";
+import { WaitingCalls } from "../src/payments/payment-outcome.ts";
 import { openAuditTrail } from "./open-audit-trail.ts";
 import { openIdentity } from "./open-identity.ts";
 import { Pipeline } from "./pipeline/pipeline.ts";
@@ -27,6 +29,7 @@ import { onceASecond } from "../src/lib/once-a-second.ts";
 import { Sealer } from "../src/secrets/sealer.ts";
 import { transactionsOf } from "../src/store/transactions.ts";
 import { WebhookEndpoints } from "../src/webhooks/endpoints.ts";
+import { BoundedWork } from "../src/lib/bounded-work.ts";
 import { KeyedMutex } from "../src/lib/keyed-mutex.ts";
 import type { ServiceOptions } from "./service-options.ts";
 
@@ -42,6 +45,14 @@ const ANSWERED_MS = 6_000;
 
 /** As long as callers wait for their response: what has not begun by then has been answered 503. */
 const LOCK_WAIT_MS = 4_000;
+
+/** Long reads, such as sums of a long history, of a process at once and waiting; and the share of an organization. */
+const LONG_READS = {
+  atOnceMax: 4,
+  waitingMax: 64,
+  waitMs: 1_000,
+  share: { atOnceMax: 2, waitingMax: 16 },
+} as const;
 
 /** Puts REST and MCP together over the core and begins to answer. */
 export async function startService(options: ServiceOptions): Promise<RunningService> {
@@ -94,6 +105,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const paymentChanges = new PaymentChanges(collections.transactions, (err) =>
     logger.warn({ err }, "the change stream of payments is interrupted"),
   );
+  const waitingCalls = new WaitingCalls(Math.floor(connectionsMax() / 2));
   const trail = await openAuditTrail(options, backends);
   const streams = new Streams({
     db,
@@ -118,6 +130,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     }),
     logos,
     webhooks: { ...core.webhooks, endpoints },
+    reads: new BoundedWork(LONG_READS),
     lists: new Lists(masterKey.deriveKey("cursor-signing")),
     auth,
     organizationKeys,
@@ -127,6 +140,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     clock,
     logger,
     paymentChanges,
+    waitingCalls,
     streams,
     baseUrl,
     mcpUrl,
@@ -141,30 +155,33 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     onHit: (limit) => metrics.limitHit(limit),
   });
   const { metrics } = core;
-  metrics.waitingCalls(() => paymentChanges.waiting);
+  metrics.waitingCalls(() => waitingCalls.waiting);
   metrics.openStreams(() => streams.open);
   registerOpenWork({ collections, metrics, clock });
   let draining = false;
   const callers = new Callers([baseUrl, mcpUrl], options.allowedHosts);
   const browsers = new BrowserSessions(baseUrl, callers);
   const currentProtocol = new CurrentProtocol(logger);
-  http.serve(
-    createApp({
-      callers,
-      currentProtocol,
-      admission: new Admission({ authenticator, browsers, limits }),
-      browsers,
-      pipeline: new Pipeline({ handlers, collections, limits, audit: trail.audit, clock, logger }),
-      trustedProxies: options.trustedProxies,
-      baseUrl,
-      logos,
-      logger,
-      metrics,
-      showsMetrics: options.showsMetrics,
-      missing: onceASecond(() => missingParts(connections, core.wallets)),
-      draining: () => draining,
-    }),
-  );
+  const app = createApp({
+    callers,
+    currentProtocol,
+    admission: new Admission({ authenticator, browsers, limits }),
+    browsers,
+    pipeline: new Pipeline({ handlers, collections, limits, audit: trail.audit, clock, logger }),
+    trustedProxies: options.trustedProxies,
+    baseUrl,
+    logos,
+    logger,
+    metrics,
+    showsMetrics: options.showsMetrics,
+    missing: onceASecond(() => missingParts(connections, core.wallets)),
+    draining: () => draining,
+  });
+  http.serve(app, {
+    ofAddressMax: options.connectionsPerAddress ?? ofAddressMax(),
+    isProxy: trustedProxy(app),
+    onRefused: (address) => logger.warn({ address }, "an address has more connections than its share"),
+  });
   return {
     async setUpLink() {
       const token = await auth.setUpToken();

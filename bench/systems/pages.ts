@@ -61,7 +61,7 @@ export async function openPages({ port, teamId, token }: Scene): Promise<Beside>
     }
   })();
   return {
-    agent: own,
+    agents: [own],
     get payments() {
       return approvals.length;
     },

@@ -232,7 +232,7 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
   await hooks?.open({ db, port, token, agents: all });
   const [teamId = ""] = place.teamIds;
   const beside = begin === undefined ? null : await begin({ port, teamId, token });
-  const audited = beside === null ? all : [...all, beside.agent];
+  const audited = beside === null ? all : [...all, ...beside.agents];
   const histories = new Histories(temporal);
   const runaway = hasRunaway ? new Runaway(port, order, all.slice(SPREAD_AGENTS)) : null;
   const agentsOf = (agents: Case["agents"]) =>
@@ -273,7 +273,7 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
     course: () => histories.courseOf([ledgerId]),
     async audit(answered) {
       const wrong = (await beside?.finish(await signIn(port, owner))) ?? [];
-      if (beside !== null) await settle(() => accountsOf([beside.agent]), false);
+      if (beside !== null) await settle(() => accountsOf(beside.agents), false);
       const accounts = await accountsOf(audited);
       const payments = answered + prepared + (beside?.payments ?? 0) + (runaway?.paid ?? 0);
       const { organizationId } = place;

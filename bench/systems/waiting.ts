@@ -3,9 +3,10 @@ import { z } from "zod";
 import { callTo, type PayingAgent, postTo } from "./payments-agents.ts";
 import { BUDGET_CENTS, ORDER } from "./system.ts";
 
-/** Calls that wait at any moment of the run, for so many payments on hold. */
+/** Calls that wait at any moment of the run, for so many payments on hold, of agents of which each has its share of such calls. */
 const CALLS = 1_000;
 const HELD_PAYMENTS = 100;
+const AGENTS = 10;
 /** As long as a call may wait. The first ones wait less, so that they do not all come again at the same moment. */
 const WAIT_SECONDS = 45;
 const FIRST_WAIT_SECONDS = 5;
@@ -27,32 +28,36 @@ interface Scene {
   readonly teamId: string;
 }
 
-/** What goes on beside the payments of the bench: payments of an agent that wait for a person. */
+/** What goes on beside the payments of the bench: payments of agents that wait for a person. */
 export interface Beside {
-  readonly agent: PayingAgent;
+  readonly agents: readonly PayingAgent[];
   readonly payments: number;
   /** Ends it, with every payment approved; what was not as it should be. */
   finish(token: string): Promise<readonly string[]>;
 }
 
-/** Has an agent's payments held, and calls wait for them, until they are approved. Done once all of them wait. */
+/** Has agents' payments held, and calls wait for them, until they are approved. Done once all of them wait. */
 export async function startWaiting({ port, teamId, token }: Scene): Promise<Beside> {
   const fields = { name: "Held", teamId, budgetCents: BUDGET_CENTS, autoApprovalThresholdCents: 0 };
-  const { agent, apiKey } = created.parse(await postTo(port, "/v1/agents", fields, token));
-  const held: z.output<typeof paid>[] = [];
-  for (let count = 0; count < HELD_PAYMENTS; count += 1) {
-    const order = { ...ORDER, idempotencyKey: `held-${String(count)}` };
-    held.push(paid.parse(await postTo(port, "/v1/payments", order, apiKey)));
+  const agents: PayingAgent[] = [];
+  const held: (z.output<typeof paid> & { readonly apiKey: string })[] = [];
+  while (agents.length < AGENTS) {
+    const { agent, apiKey } = created.parse(await postTo(port, "/v1/agents", fields, token));
+    agents.push({ id: agent.id, apiKey });
+    for (let count = 0; count < HELD_PAYMENTS / AGENTS; count += 1) {
+      const order = { ...ORDER, idempotencyKey: `held-${String(count)}` };
+      held.push({ ...paid.parse(await postTo(port, "/v1/payments", order, apiKey)), apiKey });
+    }
   }
   const calls: Promise<void>[] = [];
   for (let index = 0; index < CALLS; index += 1) {
-    const id = held[index % held.length]?.transaction.id ?? "";
+    const { apiKey = "", transaction } = held[index % held.length] ?? {};
     const spread = Math.round((index / CALLS) * (WAIT_SECONDS - FIRST_WAIT_SECONDS));
-    calls.push(waitFor(port, apiKey, id, FIRST_WAIT_SECONDS + spread));
+    calls.push(waitFor(port, apiKey, transaction?.id ?? "", FIRST_WAIT_SECONDS + spread));
     if (index % CALLS_AT_ONCE === 0) await sleep(BETWEEN_MS);
   }
   return {
-    agent: { id: agent.id, apiKey },
+    agents,
     payments: held.length,
     async finish(own) {
       for (const { approval } of held) {

@@ -18,6 +18,7 @@ const NONE: Sums = { count: 0, budgetCents: 0, spentCents: 0, reservedCents: 0 }
 /** Counts and totals of agents, as their records have them. */
 export function agentSummaryHandlers({
   collections,
+  reads,
 }: HandlerDependencies): Pick<Handlers, "summarizeAgents"> {
   async function sumsIn(scope: Readonly<Record<string, string>>): Promise<(state: AgentLifecycle) => Sums> {
     const found = await collections.agents
@@ -43,7 +44,7 @@ export function agentSummaryHandlers({
   return {
     async summarizeAgents({ query }, { principal: { organizationId }, target: { bindingFilter } }) {
       const scope = await mostSpecificScope(collections, organizationId, query, bindingFilter);
-      const of = scope === null ? () => NONE : await sumsIn(scope);
+      const of = scope === null ? () => NONE : await reads.run(() => sumsIn(scope), organizationId);
       const [active, paused] = [of("active"), of("paused")];
       return ok({
         body: {

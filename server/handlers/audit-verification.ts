@@ -22,6 +22,7 @@ const AT_ONCE = 250;
 export function auditVerificationHandlers({
   auditSeal,
   collections: { auditLog },
+  reads,
 }: HandlerDependencies): Pick<Handlers, "verifyAuditLog"> {
   /** The entry that was verified before, as it is now; null: it is not there as it was written. */
   async function behind(organizationId: string, after: number): Promise<AuditHead | null> {
@@ -37,15 +38,18 @@ export function auditVerificationHandlers({
     let range = chainRange(organizationId);
     if (from.sequence > 0) range = { ...range, $gt: entryId(organizationId, from.sequence) };
     for (let walked = 0; walked < ENTRIES_MAX; walked += AT_ONCE) {
-      const found: readonly unknown[] = await auditLog
-        .find({ _id: range }, { hint: { _id: 1 }, raw: true })
-        .sort({ _id: 1 })
-        .limit(AT_ONCE)
-        .toArray();
-      const entries = found.map(storedDocument);
-      let broken: ChainBreak | null = null;
-      for (const entry of entries)
-        broken = verifier.take(positionedEntry(entry)?.found ?? { position: 0, fields: {} });
+      const { broken, entries } = await reads.run(async () => {
+        const found: readonly unknown[] = await auditLog
+          .find({ _id: range }, { hint: { _id: 1 }, raw: true })
+          .sort({ _id: 1 })
+          .limit(AT_ONCE)
+          .toArray();
+        const documents = found.map(storedDocument);
+        let first: ChainBreak | null = null;
+        for (const entry of documents)
+          first = verifier.take(positionedEntry(entry)?.found ?? { position: 0, fields: {} });
+        return { broken: first, entries: documents };
+      }, organizationId);
       const last = entries.at(-1);
       if (last === undefined || entries.length < AT_ONCE || broken !== null) return { verifier, isAll: true };
       range = { ...range, $gt: String(last["_id"]) };

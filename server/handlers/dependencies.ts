@@ -22,7 +22,9 @@ import type { DailyCreates } from "../../src/agents/creates/daily-creates.ts";
 import type { Lists } from "../../src/store/lists.ts";
 import type { OrganizationKeys } from "../../src/identity/organization-keys/keys.ts";
 import type { Logger } from "../../src/lib/logger.ts";
+import type { WaitingCalls } from "../../src/payments/payment-outcome.ts";
 import type { PaymentChanges } from "../../src/payments/payment-changes.ts";
+import type { BoundedWork } from "../../src/lib/bounded-work.ts";
 import type { KeyedMutex } from "../../src/lib/keyed-mutex.ts";
 import type { WebhookEndpoints } from "../../src/webhooks/endpoints.ts";
 import type { Webhooks } from "../../src/webhooks/webhooks.ts";
@@ -41,6 +43,8 @@ export interface HandlerDependencies {
   /** Null where no chain is set up. */
   readonly wallets: Wallets | null;
   readonly lists: Lists;
+  /** Long reads, in turns of organizations. */
+  readonly reads: BoundedWork;
   readonly auth: AuthService;
   readonly organizationKeys: OrganizationKeys;
   readonly creates: Creates;
@@ -59,6 +63,7 @@ export interface HandlerDependencies {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly paymentChanges: PaymentChanges;
+  readonly waitingCalls: WaitingCalls;
   readonly streams: Streams;
   /** Where people reach the service's pages. */
   readonly baseUrl: string;

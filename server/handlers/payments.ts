@@ -56,7 +56,7 @@ function payerOf({ agent, keyId, cached }: AgentPrincipal): Payer {
 
 /** Payments of agents, by their tools and over REST. */
 export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandlers {
-  const { baseUrl, collections, ledgers, lists, logger, paymentChanges } = dependencies;
+  const { baseUrl, collections, ledgers, lists, logger, paymentChanges, waitingCalls } = dependencies;
   const payments = new Payments(dependencies);
   const paymentView = paymentViewAt(baseUrl);
 
@@ -83,6 +83,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
     deadline.moveTo(deadline.elapsedMs + waitSeconds * 1_000 + ANSWERED_MS);
     const { _id } = payment.transaction;
     return outcomeOf(payment, waitSeconds * 1_000, {
+      calls: waitingCalls,
       changes: paymentChanges,
       async read() {
         const known = await ownPayment(agent, _id);

@@ -7,7 +7,7 @@ import { ok } from "../../src/domain/result.ts";
 import { type CalendarDay, CalendarDays } from "../../src/lib/calendar-days.ts";
 import { definedFields } from "../../src/store/lists.ts";
 import { mostSpecificScope } from "../../src/identity/most-specific-scope.ts";
-import { KeyedMutex } from "../../src/lib/keyed-mutex.ts";
+import { TooMuchWork } from "../../src/lib/bounded-work.ts";
 import { RANGE_DAYS } from "./transactions.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
@@ -16,8 +16,6 @@ import type { Handlers } from "./types.ts";
 const WORK_MS = 1_500;
 /** Of one day MongoDB may read keys for so long. */
 const DAY_MS_MAX = 2_500;
-/** A caller that waits longer for others' summaries is answered 503. */
-const WAIT_MS = 1_000;
 /** Groups that a day names. */
 const NAMED_MAX = 50;
 
@@ -42,9 +40,9 @@ const FIELD_OF = {
 export function transactionSummaryHandlers({
   clock,
   collections,
-}: HandlerDependencies): Pick<Handlers, "summarizeTransactions"> {
+  reads,
+}: Pick<HandlerDependencies, "clock" | "collections" | "reads">): Pick<Handlers, "summarizeTransactions"> {
   const { transactions } = collections;
-  const mutex = new KeyedMutex(WAIT_MS);
 
   async function summed(match: Document, field: string): Promise<Group[]> {
     return transactions
@@ -85,25 +83,39 @@ export function transactionSummaryHandlers({
         range === "all"
           ? null
           : calendar.of(new Date(now.getTime() - (RANGE_DAYS[range] - 1) * 86_400_000)).from;
-      const body = await mutex.run("summary", async (): Promise<Answer> => {
-        const stopAtMs = performance.now() + WORK_MS;
-        const days: Day[] = [];
-        let until = before === undefined ? calendar.of(now).until : calendar.named(before).from;
-        for (;;) {
-          const day = await dayBefore(match, until, since, calendar);
-          if (day === null) return { days, nextBefore: null };
-          if (days.length > 0 && performance.now() > stopAtMs) {
-            return { days, nextBefore: days.at(-1)?.day ?? null };
-          }
-          days.push(
-            dayOf(day, await summed({ ...match, createdAt: withinDay(day, since) }, FIELD_OF[groupBy])),
-          );
-          until = day.from;
-        }
-      });
-      return ok({ body });
+      const next = async (until: Date) => {
+        const day = await dayBefore(match, until, since, calendar);
+        if (day === null) return null;
+        const groups = await summed({ ...match, createdAt: withinDay(day, since) }, FIELD_OF[groupBy]);
+        return { from: day.from, day: dayOf(day, groups) };
+      };
+      const first = before === undefined ? calendar.of(now).until : calendar.named(before).from;
+      // Each day takes a turn of its own: other organizations' reads come between those of a long history.
+      return ok({ body: await daysBefore(first, (until) => reads.run(() => next(until), organizationId)) });
     },
   };
+}
+
+/** Days from the newest on, until there are no more, or the answer has taken long enough, or its turn does not come again. */
+async function daysBefore(
+  first: Date,
+  next: (until: Date) => Promise<{ readonly from: Date; readonly day: Day } | null>,
+): Promise<Answer> {
+  const stopAtMs = performance.now() + WORK_MS;
+  const days: Day[] = [];
+  let until = first;
+  while (days.length === 0 || performance.now() <= stopAtMs) {
+    try {
+      const found = await next(until);
+      if (found === null) return { days, nextBefore: null };
+      days.push(found.day);
+      until = found.from;
+    } catch (error) {
+      if (!(error instanceof TooMuchWork) || days.length === 0) throw error;
+      break;
+    }
+  }
+  return { days, nextBefore: days.at(-1)?.day ?? null };
 }
 
 const withinDay = ({ from, until }: CalendarDay, since: Date | null): Document => ({

@@ -41,6 +41,12 @@ export class Admission {
     return ok({ principal: null, caller: null, address });
   }
 
+  /** Admits a look-up of a logo, counted by address apart from all else: pages show many of them. */
+  async logo(request: Request): Promise<Result<null>> {
+    const status = await this.#limits.ofLogos(addressOf(request));
+    return status.exceeded ? refused(rateLimited(status)) : ok(null);
+  }
+
   /**
    * Lets in who has a good credential, counted by it. A bad one counts by address, and is not reported as bad once the address is
    * over its limit; a good one passes from there all the same.
@@ -140,7 +146,7 @@ export const isFromCache = ({ principal }: Requester): boolean =>
   principal?.type === "agent" && principal.cached !== undefined;
 
 /** The socket's, or what a trusted proxy says; if that is no address, the proxy's own. */
-const addressOf = ({ ip, socket }: Request): string =>
+export const addressOf = ({ ip, socket }: Request): string =>
   countedAddress(ip) ?? countedAddress(socket.remoteAddress) ?? "unknown";
 
 /** The three headers of every answer under /v1 and /mcp. */

@@ -69,11 +69,17 @@ export function createApp(dependencies: AppDependencies): Express {
   app.use((request, response, next) =>
     request.method === "OPTIONS" ? unanswered(request, response, next) : next(),
   );
-  app.use(logoRouter(logos, logger));
+  app.use(logoRouter(logos, admission, logger));
   app.use(restRouter(dependencies));
   app.use(unanswered);
   app.use(lastResort(admission, unanswered, logger));
   return app;
+}
+
+/** Whether an address is that of a proxy that the application trusts. */
+export function trustedProxy(app: Express): (address: string) => boolean {
+  const trusts: unknown = app.get("trust proxy fn");
+  return (address) => typeof trusts === "function" && trusts(address, 0) === true;
 }
 
 /** The document's own route, which is no operation of its own. */

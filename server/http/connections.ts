@@ -1,6 +1,8 @@
 import { readFileSync } from "node:fs";
 import type { RequestListener, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { Gate } from "../../src/lib/gate.ts";
+import { countedAddress } from "../../src/limits/address.ts";
 
 /** Requests that a connection may send ahead of their answers. Each is in memory until then. */
 const AHEAD_MAX = 4;
@@ -34,6 +36,45 @@ function openFilesMax(): number {
     return Number(soft) || OPEN_FILES_ASSUMED;
   } catch {
     return OPEN_FILES_ASSUMED;
+  }
+}
+
+/** What one address may have of a listener's connections. */
+export interface AddressShare {
+  readonly ofAddressMax: number;
+  /** Whether an address is a trusted proxy's: its connections are many clients', and have no bound of their own. */
+  readonly isProxy: (address: string) => boolean;
+  /** Told of a refused address, once a minute at most. */
+  readonly onRefused: (address: string) => void;
+}
+
+/** The share where no other is set: an address is also all clients behind one NAT. */
+export const ofAddressMax = (): number => Math.floor(connectionsMax() / 4);
+
+/** Interval between warnings about addresses that are over their share. */
+const WARNING_INTERVAL_MS = 60_000;
+
+/** The connections of a listener, by address. */
+export class AddressShares {
+  readonly #open = new Gate(Infinity);
+  #warnedAtMs = -Infinity;
+
+  /** Whether a connection may stay; one beyond its address's share is closed. */
+  admit(socket: Socket, { isProxy, ofAddressMax: max, onRefused }: AddressShare): boolean {
+    const { remoteAddress } = socket;
+    if (remoteAddress === undefined || isProxy(remoteAddress)) return true;
+    const name = countedAddress(remoteAddress) ?? remoteAddress;
+    const permit = this.#open.enter({ name, max });
+    if (permit === null) {
+      socket.destroy();
+      if (performance.now() - this.#warnedAtMs > WARNING_INTERVAL_MS) {
+        this.#warnedAtMs = performance.now();
+        onRefused(name);
+      }
+      return false;
+    }
+    socket.once("close", () => permit.release());
+    return true;
   }
 }
 

@@ -3,6 +3,7 @@ import { refusal } from "../../src/domain/errors.ts";
 import { LOGO_PATH, type LogoImage, type Logos } from "../../src/containers/logos.ts";
 import type { Logger } from "../../src/lib/logger.ts";
 import { isUnavailable } from "../../src/lib/unavailable.ts";
+import type { Admission } from "./admission.ts";
 import { sendRefusal } from "./errors.ts";
 import { noteOf } from "./request-note.ts";
 
@@ -16,12 +17,14 @@ const CACHED = "public, max-age=31536000, immutable";
  * Logos, for every client with their link. The bytes come from outside: they are served as the type that they were found to have,
  * never sniffed for another, and nothing in them can run or load anything.
  */
-export function logoRouter(logos: Logos, logger: Logger): Router {
+export function logoRouter(logos: Logos, admission: Admission, logger: Logger): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
   router.get(`${LOGO_PATH}/:name`, async (request, response) => {
     const { name } = request.params;
     if (!NAME.test(name)) return sendRefusal(response, refusal("NOT_FOUND"));
     try {
+      const admitted = await admission.logo(request);
+      if (!admitted.ok) return sendRefusal(response, admitted.refusal);
       const logo = await logos.find(name);
       if (logo === null) return sendRefusal(response, refusal("NOT_FOUND"));
       send(response, logo);

@@ -6,17 +6,18 @@ import type { HttpBinding, Operation } from "../../src/contract/types.ts";
 import { Arrival } from "../../src/lib/deadline.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok } from "../../src/domain/result.ts";
+import { Gate, type Permit } from "../../src/lib/gate.ts";
+import { networkAround } from "../../src/limits/address.ts";
 import type { StreamEnd } from "../../src/contract/stream.ts";
 import type { Requester } from "../../src/limits/limits.ts";
 import type { Pipeline, Receive } from "../pipeline/pipeline.ts";
-import type { Admission } from "./admission.ts";
+import { type Admission, addressOf } from "./admission.ts";
 import type { BrowserSessions } from "./browser-sessions.ts";
 import { readBody } from "./body.ts";
 import { sendRefusal } from "./errors.ts";
 import { noteOf } from "./request-note.ts";
 import { sendEvents } from "./events.ts";
-import { sendFile } from "./file.ts";
-import { Gate, type Permit } from "./gate.ts";
+import { FileSender } from "./file.ts";
 import { coerceQuery } from "./query.ts";
 import { shownUserAgent } from "./user-agent.ts";
 
@@ -24,6 +25,12 @@ export interface RestDependencies {
   readonly admission: Admission;
   readonly browsers: BrowserSessions;
   readonly pipeline: Pipeline;
+}
+
+/** What bounds requests under way. */
+interface Bounds {
+  readonly hashing: Gate;
+  readonly files: FileSender;
 }
 
 /** One request to an operation's route. */
@@ -45,6 +52,8 @@ const HASHES_PASSWORDS: ReadonlySet<OperationId> = new Set([
 
 /** Requests of theirs under way: those whose password is hashed or waits for it, and some on their way there or back. */
 const HASHING_REQUESTS_MAX = 48;
+/** The share of an address, and of a network of IPv6. */
+const HASHING_OF_ADDRESS_MAX = 12;
 
 /** What is judged by its agent's ledger, which knows the agent as it is. */
 const PAYING: ReadonlySet<OperationId> = new Set(["createPayment"]);
@@ -57,7 +66,7 @@ const keyOf = ({ method, path }: { readonly method: string; readonly path: strin
 /** The REST routes of every operation that has one, derived from the contract. */
 export function restRouter(dependencies: RestDependencies): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
-  const gate = new Gate(HASHING_REQUESTS_MAX);
+  const bounds = { hashing: new Gate(HASHING_REQUESTS_MAX), files: new FileSender() };
   const routes = routesOf(operationList);
   // What is named by its path alone is found at once; going through all routes takes longer than a payment's checks.
   const fixed = new Map<string, Route<OperationId>>(
@@ -65,11 +74,11 @@ export function restRouter(dependencies: RestDependencies): Router {
   );
   router.use((request, response, next) => {
     const route = fixed.get(keyOf({ method: request.method.toLowerCase(), path: request.path }));
-    return route === undefined ? next() : serve(dependencies, gate, { ...route, request, response });
+    return route === undefined ? next() : serve(dependencies, bounds, { ...route, request, response });
   });
   for (const [index, { http, id, operation }] of routes.entries()) {
     router[http.method](http.path, (request, response) =>
-      serve(dependencies, gate, { http, id, operation, request, response }),
+      serve(dependencies, bounds, { http, id, operation, request, response }),
     );
     const isLastOfPath = routes[index + 1]?.http.path !== http.path;
     // Another method is not meant for a route with an id in the place of what is written out here.
@@ -78,17 +87,21 @@ export function restRouter(dependencies: RestDependencies): Router {
   return router;
 }
 
-async function serve(dependencies: RestDependencies, gate: Gate, called: Called): Promise<void> {
-  const { id, response } = called;
+async function serve(dependencies: RestDependencies, bounds: Bounds, called: Called): Promise<void> {
+  const { id, request, response } = called;
   noteOf(response).operations.push(id);
-  if (!HASHES_PASSWORDS.has(id)) return await answerTo(dependencies, called, NO_PERMIT);
-  const permit = gate.enter();
+  if (!HASHES_PASSWORDS.has(id)) return await answerTo(dependencies, bounds, called, NO_PERMIT);
+  const address = addressOf(request);
+  const permit = bounds.hashing.enter({
+    name: networkAround(address) ?? address,
+    max: HASHING_OF_ADDRESS_MAX,
+  });
   if (permit === null) {
     dependencies.admission.showUncounted(response);
     return sendRefusal(response, refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
   }
   try {
-    await answerTo(dependencies, called, permit);
+    await answerTo(dependencies, bounds, called, permit);
   } finally {
     permit.release();
   }
@@ -96,6 +109,7 @@ async function serve(dependencies: RestDependencies, gate: Gate, called: Called)
 
 async function answerTo(
   { admission, browsers, pipeline }: RestDependencies,
+  { files }: Bounds,
   { http, id, operation, request, response }: Called,
   permit: Pick<Permit, "releaseWhile">,
 ): Promise<void> {
@@ -131,7 +145,10 @@ async function answerTo(
   const result = await pipeline.run({ ...about, requester }, request.params, receive);
   if (!result.ok) return sendRefusal(response, result.refusal);
   const { events, stream } = result.value;
-  if (stream !== undefined) return sendFile(response, stream);
+  if (stream !== undefined) {
+    const full = await files.send(response, stream, requester.caller?.organizationId ?? "");
+    return full === null ? undefined : sendRefusal(response, full);
+  }
   if (events !== undefined) {
     const check = () => streamEndReason({ admission, pipeline }, id, request, requester);
     const full = sendEvents(response, events, check, note.answered);

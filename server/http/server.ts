@@ -6,7 +6,14 @@ import { refusal } from "../../src/domain/errors.ts";
 import { rateLimitStatus } from "../../src/limits/fixed-window-limiter.ts";
 import { rateLimitHeaders, surfaceOf } from "./admission.ts";
 import { newUuid } from "../../src/lib/ids.ts";
-import { connectionsMax, endIfSilent, oneAtATime } from "./connections.ts";
+import {
+  type AddressShare,
+  AddressShares,
+  connectionsMax,
+  endIfSilent,
+  oneAtATime,
+  ofAddressMax,
+} from "./connections.ts";
 import { errorBodyOf } from "./errors.ts";
 import { PROBES } from "./probes.ts";
 import { REQUEST_ID } from "./request-note.ts";
@@ -32,7 +39,7 @@ const REFUSED_MS = 1_000;
 /** The port is held from the start; requests are answered once there is an application. */
 export interface HttpServer {
   readonly port: number;
-  serve(application: RequestListener): void;
+  serve(application: RequestListener, share?: AddressShare): void;
   /** Takes no new connections, lets requests at hand finish, to a bound. */
   drain(): Promise<void>;
 }
@@ -64,9 +71,17 @@ const starting: RequestListener = (request, response) => {
 /** Takes the port, which the variable names. Throws `ListenError`. */
 export async function listen(host: string, port: number, variable = "PORT"): Promise<HttpServer> {
   let application = starting;
+  let share: AddressShare = {
+    ofAddressMax: ofAddressMax(),
+    isProxy: () => false,
+    onRefused: () => undefined,
+  };
+  const shares = new AddressShares();
   const server = createServer(ARRIVAL, (request, response) => application(request, response));
   server.maxConnections = connectionsMax();
-  server.on("connection", (socket) => endIfSilent(socket));
+  server.on("connection", (socket) => {
+    if (shares.admit(socket, share)) endIfSilent(socket);
+  });
   server.on("clientError", (error: NodeJS.ErrnoException, socket) =>
     refuseMalformed(
       socket,
@@ -83,7 +98,8 @@ export async function listen(host: string, port: number, variable = "PORT"): Pro
   server.on("error", () => undefined);
   return {
     port: portOf(server),
-    serve(next) {
+    serve(next, nextShare = share) {
+      share = nextShare;
       application = oneAtATime(inSlices(next, ({ url = "" }) => PROBES.has(url)));
     },
     drain: () => drain(server),

@@ -1,3 +1,4 @@
+import { isLoopback } from "../../src/mail/settings.ts";
 import { mcpConfigBlock } from "./config-block.ts";
 
 /** How one client is connected to the MCP endpoint. */
@@ -9,6 +10,8 @@ export interface ClientConfig {
   readonly format: "json" | "toml" | "shell";
   /** To copy as it is, once the placeholder is replaced by the agent's key. */
   readonly text: string;
+  /** What the user should know before they use it; null: nothing. */
+  readonly remark: string | null;
 }
 
 /** Stands for the agent's key, which the service doesn't know after it was delivered. */
@@ -18,24 +21,24 @@ const NAME = "agent-spending-control";
 /** The name of an environment variable, for clients that take the key from one. */
 const VARIABLE = "AGENT_SPENDING_CONTROL_KEY";
 
+const OVER_HTTP =
+  "This address is plain http: whoever can read the network's traffic reads the agent's key. Prefer https.";
+
 const json = (value: object): string => JSON.stringify(value, null, 2);
-
-const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
-
-/** Whether keys go to another machine unencrypted. */
-function isPlainHttpElsewhere(mcpUrl: string): boolean {
-  const { hostname, protocol } = new URL(mcpUrl);
-  return protocol === "http:" && !LOOPBACK.test(hostname);
-}
 
 /** For each client that people use. */
 export function clientConfigs(mcpUrl: string): readonly ClientConfig[] {
+  const { hostname, protocol } = new URL(mcpUrl);
+  const isExposed = protocol === "http:" && !isLoopback(hostname);
+  const remark = isExposed ? OVER_HTTP : null;
+  return configsAt(mcpUrl, isExposed).map((config) => ({ ...config, remark }));
+}
+
+function configsAt(mcpUrl: string, isExposed: boolean): readonly Omit<ClientConfig, "remark">[] {
   const url = `${mcpUrl}/mcp`;
   const bearer = `Bearer ${KEY_PLACEHOLDER}`;
   const headers = { Authorization: bearer };
   const block = json(mcpConfigBlock(mcpUrl, KEY_PLACEHOLDER));
-  // The bridge refuses plain HTTP to another machine unless it is told to allow it.
-  const allowHttp = isPlainHttpElsewhere(mcpUrl) ? ["--allow-http"] : [];
   return [
     {
       client: "claude-code",
@@ -61,7 +64,14 @@ export function clientConfigs(mcpUrl: string): readonly ClientConfig[] {
         mcpServers: {
           [NAME]: {
             command: "npx",
-            args: ["-y", "mcp-remote", url, ...allowHttp, "--header", `Authorization:\${${VARIABLE}}`],
+            args: [
+              "-y",
+              "mcp-remote",
+              url,
+              ...(isExposed ? ["--allow-http"] : []),
+              "--header",
+              `Authorization:\${${VARIABLE}}`,
+            ],
             env: { [VARIABLE]: bearer },
           },
         },

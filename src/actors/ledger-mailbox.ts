@@ -7,7 +7,7 @@ import { AccountRecords } from "./account-records.ts";
 import { ActorUnavailable } from "./actor-unavailable.ts";
 import { BatchCapacity } from "./batch.ts";
 import { CommandsRefused } from "./commands-refused.ts";
-import { FairQueue, type Urgency } from "./fair-queue.ts";
+import { FairQueue, type Urgency } from "../lib/fair-queue.ts";
 import { BatchLinger, type Release } from "./batch-linger.ts";
 import type { Submitted } from "./ledger-revisions.ts";
 import { realTimers, type Timers } from "../lib/timers.ts";
@@ -226,10 +226,9 @@ export class LedgerMailbox {
     const written = this.#records.confirmation();
     const confirmations = new BatchCapacity(LEDGER_CONFIRMATIONS_MAX - 1).take(this.#confirmations);
     const before: LedgerCommand[] = written === null ? confirmations : [written, ...confirmations];
-    const batch = this.#waiting.take(
-      new BatchCapacity(LEDGER_BATCH_MAX),
-      ({ command }) => command,
-      repliedBytesOf,
+    const capacity = new BatchCapacity(LEDGER_BATCH_MAX);
+    const batch = this.#waiting.take(({ command }, isFirst) =>
+      capacity.tryReserve(command, repliedBytesOf(command), isFirst),
     );
     const requestedMs = this.#timers.monotonicMs();
     try {

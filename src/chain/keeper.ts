@@ -36,6 +36,8 @@ export interface KeeperDependencies extends ChainWatchers {
   readonly onEveryRound: () => Promise<void>;
   /** Done before anything is sent again; on a test chain, which may be a fresh one: gas. */
   readonly beforeResending: () => Promise<void>;
+  /** Done in a round in which nothing waits for the chain for long: what may wait for payments. */
+  readonly whileKeepingUp: (stopping: AbortSignal) => Promise<void>;
   /** Done when sending again has moved nothing some times in a row. */
   readonly unwedge: () => Promise<void>;
 }
@@ -86,6 +88,7 @@ export class Keeper {
       resendAfterMs,
       rpc,
       unwedge,
+      whileKeepingUp,
     } = this.#dependencies;
     await rpc.check();
     // First: what a local chain needs may itself have been replaced.
@@ -95,8 +98,10 @@ export class Keeper {
     const missing = await outbox.from(mined, RESENT_PER_ROUND_MAX);
     const [first] = missing;
     this.#oldestMissing = first?.createdAt ?? null;
-    if (first === undefined) return 0;
-    if (isRecent(first.createdAt, clock().getTime(), resendAfterMs)) return 0;
+    if (first === undefined || isRecent(first.createdAt, clock().getTime(), resendAfterMs)) {
+      await whileKeepingUp(this.#stopping.signal);
+      return 0;
+    }
     if (first.nonce > mined) onWarning("a nonce of the service's key is missing", { nonce: mined });
     this.#futile = this.#missing === mined ? this.#futile + 1 : 0;
     this.#missing = mined;

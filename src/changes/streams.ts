@@ -12,6 +12,8 @@ import type { EventData } from "./records.ts";
 
 /** Open streams of one session at this process. Browsers open six connections to a server at the most. */
 const OF_A_SESSION_MAX = 8;
+/** Those of one organization. */
+const OF_AN_ORGANIZATION_MAX = 500;
 /** Open streams of this process. */
 const OPEN_MAX = 2_000;
 const RETRY_AFTER_SECONDS = 10;
@@ -108,14 +110,19 @@ export class Streams {
     await this.#feed.close();
   }
 
-  #refusalFor({ sessionId }: SessionPrincipal): Refusal | null {
+  #refusalFor({ organizationId, sessionId }: SessionPrincipal): Refusal | null {
     const retry = { retryAfterSeconds: RETRY_AFTER_SECONDS };
     if (this.#isOver || this.#open.size >= OPEN_MAX) {
       return refusal("SERVICE_UNAVAILABLE", undefined, retry);
     }
-    let own = 0;
-    for (const { principal } of this.#open) if (principal.sessionId === sessionId) own += 1;
-    return own < OF_A_SESSION_MAX ? null : refusal("TOO_MANY_STREAMS", undefined, retry);
+    let ofSession = 0;
+    let ofOrganization = 0;
+    for (const { principal } of this.#open) {
+      if (principal.sessionId === sessionId) ofSession += 1;
+      if (principal.organizationId === organizationId) ofOrganization += 1;
+    }
+    const isWithin = ofSession < OF_A_SESSION_MAX && ofOrganization < OF_AN_ORGANIZATION_MAX;
+    return isWithin ? null : refusal("TOO_MANY_STREAMS", undefined, retry);
   }
 
   #begin(line: StreamConnection, principal: SessionPrincipal, request: StreamRequest): Result<() => void> {

@@ -12,19 +12,13 @@ import type {
   ListId,
   Refused,
 } from "./types.ts";
+import { newUuid } from "./uuid.ts";
 
 /** Who asks: a key or a token that is sent along, or a browser's session, which is in cookies that no script can read. */
 export type Credential =
   | { readonly type: "none" }
   | { readonly type: "bearer"; readonly token: string | (() => string) }
-  | {
-      readonly type: "cookies";
-      /**
-       * Runs what refreshes the session, one after another over all pages of the browser: a refresh token that comes twice ends the
-       * session.
-       */
-      readonly exclusively: <T>(run: () => Promise<T>) => Promise<T>;
-    };
+  | { readonly type: "cookies" };
 
 export interface ClientOptions {
   /** Before `/v1`; empty on the service's own pages. */
@@ -125,6 +119,8 @@ async function* records(
 class Caller {
   readonly #options: ClientOptions;
   readonly #credential: Credential;
+  /** The last refresh of the session: calls that find it over take turns, so that one of them refreshes it for all. */
+  #refreshing: Promise<unknown> = Promise.resolve();
 
   constructor(options: ClientOptions) {
     this.#options = options;
@@ -151,7 +147,7 @@ class Caller {
 
   #withKey(route: ClientRoute, input: AnyInput): AnyInput {
     if (route.replayable !== true || hasKey(input.body)) return input;
-    const idempotencyKey = (this.#options.newKey ?? (() => crypto.randomUUID()))();
+    const idempotencyKey = (this.#options.newKey ?? newUuid)();
     return { ...input, body: { ...Object(input.body ?? {}), idempotencyKey } };
   }
 
@@ -161,13 +157,15 @@ class Caller {
     const send = (): Promise<Answer<unknown>> => this.#send(route, input, options);
     const first = await send();
     if (credential.type !== "cookies" || route.anonymous === true || !isSignedOut(first)) return first;
-    return credential.exclusively(async () => {
-      // Another page may have refreshed it meanwhile.
+    const refreshed = this.#refreshing.then(async () => {
+      // Another call, or another page, may have refreshed it meanwhile.
       const second = await send();
       if (!isSignedOut(second)) return second;
-      const refreshed = await this.#send(ROUTES.refreshSession, {}, options);
-      return refreshed.ok ? send() : refreshed;
+      const answer = await this.#send(ROUTES.refreshSession, {}, options);
+      return answer.ok ? send() : answer;
     });
+    this.#refreshing = refreshed;
+    return refreshed;
   }
 
   async #send(

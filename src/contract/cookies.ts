@@ -16,10 +16,19 @@ export interface CookieNames {
   readonly device: string;
 }
 
-/** Over https with the prefixes that keep other hosts and plain http from setting them; they can't be had without. */
-export const cookieNames = (baseUrl: string): CookieNames =>
-  isSecure(baseUrl)
-    ? { session: "__Host-svc_session", refresh: "__Secure-svc_refresh", device: "__Secure-svc_device" }
-    : { session: "svc_session", refresh: "svc_refresh", device: "svc_device" };
+/**
+ * Over https with the prefixes that keep other hosts and plain http from setting them; they can't be had without. Browsers send a
+ * host's cookies to all of its ports, so the names carry the port: installations on one host keep each other's sessions.
+ */
+export function cookieNames(baseUrl: string): CookieNames {
+  const { port } = new URL(baseUrl);
+  const of = port === "" ? "" : `_${port}`;
+  const [host, secure] = isSecure(baseUrl) ? ["__Host-", "__Secure-"] : ["", ""];
+  return {
+    session: `${host}svc_session${of}`,
+    refresh: `${secure}svc_refresh${of}`,
+    device: `${secure}svc_device${of}`,
+  };
+}
 
 export const isSecure = (baseUrl: string): boolean => baseUrl.startsWith("https:");

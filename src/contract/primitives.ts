@@ -2,6 +2,7 @@ import { z } from "zod";
 import { isAddress } from "../domain/address.ts";
 import { MAX_CENTS } from "../domain/money.ts";
 import { FOLDED_NAME_MAX, foldsShort } from "../domain/rules/compared-name.ts";
+import { EMAIL_PATTERN, withAsciiDomain } from "./email.ts";
 import { LOGO_DATA_URL, LOGO_DATA_URL_CHARACTERS_MAX, readLogo } from "./logo.ts";
 import { referred } from "./reference.ts";
 
@@ -73,13 +74,17 @@ export const idempotencyKey = text(1, 255).meta({
     "Agents and organization keys must send one; people may leave it out of a create.",
 });
 
-/** As zod's own, without its looks ahead, which not every reader of the reference knows. */
-const EMAIL = String.raw`(?:[A-Za-z0-9_'+-]+\.)*[A-Za-z0-9_'+-]*[A-Za-z0-9_+-]@(?:[A-Za-z0-9][A-Za-z0-9-]*\.)+[A-Za-z]{2,}`;
-const ONLY_EMAIL = new RegExp(`^${EMAIL}$`);
+const ONLY_EMAIL = new RegExp(`^${EMAIL_PATTERN}$`);
+const EMAIL_MAX = 254;
 
 export const email = referred(
-  text(1, 254).refine((value) => ONLY_EMAIL.test(value.trim()), "must be an e-mail address"),
-  { keywords: { pattern: `^[${SPACES}]*${EMAIL}[${SPACES}]*$` } },
+  text(1, EMAIL_MAX)
+    .overwrite(withAsciiDomain)
+    .refine(
+      (value) => value.length <= EMAIL_MAX && ONLY_EMAIL.test(value.trim()),
+      "must be an e-mail address",
+    ),
+  { keywords: { pattern: `^[${SPACES}]*${EMAIL_PATTERN}[${SPACES}]*$` } },
 );
 
 /** A password that a user chooses; its strength is checked where it is set, since that takes a list. */

@@ -36,6 +36,9 @@ export type RateClass = keyof typeof RATE_CLASSES;
 /** Requests per minute and address that carry no good credential. */
 export const ANONYMOUS_PER_MINUTE = 100;
 
+/** Logos per minute and address: a page shows the tiles of a project's 1,000 teams, and browsers keep what they were sent. */
+export const LOGOS_PER_MINUTE = 1_200;
+
 /** What a plan allows per minute and credential. */
 export const PLAN_LIMITS = {
   free: { rest: 100, mcp: 60 },

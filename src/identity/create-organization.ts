@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { ClientSession, Db } from "mongodb";
 import { z } from "zod";
+import { email } from "../contract/primitives.ts";
 import { refusal, type Refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
 import { isDuplicateKey } from "../lib/duplicate-key.ts";
@@ -55,7 +56,7 @@ const limitSchema = z.int().min(1).max(MAX_PER_MINUTE).optional();
 const inputSchema = z
   .object({
     name: nameSchema,
-    ownerEmail: z.string().trim().max(254).pipe(z.email()),
+    ownerEmail: z.string().trim().pipe(email),
     ownerPassword: z.string().superRefine((password, check) => {
       const message = passwordIssue(password);
       if (message !== null) check.addIssue({ code: "custom", message });

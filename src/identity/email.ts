@@ -1,3 +1,5 @@
+import { withAsciiDomain } from "../contract/email.ts";
+
 /**
  * What an e-mail has at most, in UTF-16 units: 254 characters. Longer texts must not be normalized, since sorting their
  * combining marks takes time by the square of their number: seconds for those of one body.
@@ -5,7 +7,8 @@
 export const EMAIL_UNITS_MAX = 508;
 
 /**
- * What two e-mail addresses are compared by: without surrounding space and without case. More (dots, plus signs) would
+ * What two e-mail addresses are compared by: without surrounding space and case, the domain in ASCII. More (dots, plus signs) would
  * be one provider's rule, and would let one person sit on another's address.
  */
-export const normalizeEmail = (email: string): string => email.trim().normalize("NFC").toLowerCase();
+export const normalizeEmail = (email: string): string =>
+  withAsciiDomain(email.trim().normalize("NFC").toLowerCase());

@@ -1,6 +1,6 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import type { ZxcvbnFactory } from "@zxcvbn-ts/core";
-import { BoundedWork } from "./bounded-work.ts";
+import { BoundedWork } from "../lib/bounded-work.ts";
 
 /** zxcvbn's third step: at least 10^8 guesses. With Argon2id in front, a stolen hash is no quick win. */
 const LEAST_SCORE = 3;

@@ -2,7 +2,7 @@ import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { hash, verify } from "@node-rs/argon2";
 import type { Db } from "mongodb";
 import { readOrCreateSetting } from "../secrets/settings.ts";
-import { BoundedWork } from "./bounded-work.ts";
+import { BoundedWork } from "../lib/bounded-work.ts";
 import { normalizeEmail } from "./email.ts";
 import { isGuessable } from "./password-strength.ts";
 

@@ -6,6 +6,15 @@ const SECRET_SIZE_BYTES = 32;
 /** `<session id>.<secret>.<signature>`: a UUID, and twice 32 bytes in base64url. */
 const FORMAT = /^([0-9a-f-]{36})\.([A-Za-z0-9_-]{43})\.([A-Za-z0-9_-]{43})$/;
 
+export interface IssuedRefreshToken {
+  readonly token: string;
+  readonly hash: string;
+}
+
+export interface PresentedRefreshToken extends IssuedRefreshToken {
+  readonly sessionId: string;
+}
+
 /**
  * Refresh tokens. Each is signed, so that one which is not the session's current one is known
  * to be an old one of ours, and its use can end the session; a made-up token can't.
@@ -19,19 +28,28 @@ export class RefreshTokens {
     this.#randomBytes = randomBytes;
   }
 
-  issue(sessionId: string): { readonly token: string; readonly hash: string } {
-    const payload = `${sessionId}.${Buffer.from(this.#randomBytes(SECRET_SIZE_BYTES)).toString("base64url")}`;
+  issue(sessionId: string): IssuedRefreshToken {
+    return this.#issued(sessionId, Buffer.from(this.#randomBytes(SECRET_SIZE_BYTES)).toString("base64url"));
+  }
+
+  /** The token that follows one of ours: always the same, so that it can be answered again and need not be stored. */
+  successor({ sessionId, token }: PresentedRefreshToken): IssuedRefreshToken {
+    return this.#issued(sessionId, hmacSha256(this.#key, `next:${token}`));
+  }
+
+  #issued(sessionId: string, secret: string): IssuedRefreshToken {
+    const payload = `${sessionId}.${secret}`;
     const token = `${payload}.${this.#sign(payload)}`;
     return { token, hash: this.#hash(token) };
   }
 
   /** The session that a token of ours belongs to and its hash, or null. */
-  read(token: string): { readonly sessionId: string; readonly hash: string } | null {
+  read(token: string): PresentedRefreshToken | null {
     const [, sessionId, secret, signature] = FORMAT.exec(token) ?? [];
     if (sessionId === undefined || secret === undefined || signature === undefined) return null;
     const expected = Buffer.from(this.#sign(`${sessionId}.${secret}`));
     if (!timingSafeEqual(expected, Buffer.from(signature))) return null;
-    return { sessionId, hash: this.#hash(token) };
+    return { sessionId, token, hash: this.#hash(token) };
   }
 
   #sign(payload: string): string {

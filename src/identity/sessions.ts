@@ -24,6 +24,12 @@ import {
 /** A session ends 30 days after the sign-in, however often it is refreshed. */
 const SESSION_LIFETIME_MILLISECONDS = 30 * 24 * 3600 * 1000;
 
+/**
+ * How long a used refresh token is answered again, with the tokens of its use. It covers two pages that refresh at once, and a client
+ * that lost the answer, waited for it for 20 seconds as the dashboard does, and tries again.
+ */
+const REFRESH_REPLAY_MS = 30 * 1000;
+
 /** The precision of `lastSeenAt`. */
 const LAST_SEEN_PRECISION_MS = 60 * 1000;
 
@@ -127,6 +133,7 @@ export function newSession(
     createdAt: now,
     expiresAt: new Date(now.getTime() + SESSION_LIFETIME_MILLISECONDS),
     refreshHash: refresh.hash,
+    previousRefreshHash: null,
     refreshedAt: null,
     lastSeenAt: now,
     userAgent,
@@ -173,8 +180,8 @@ export async function authenticateSession(
 }
 
 /**
- * Exchanges a refresh token for new tokens, once. A client that presents a used one, be it the
- * person or a thief, ends the session for both. Of two at once with the same token, one is served.
+ * Exchanges a refresh token for new tokens. A used one gets the same refresh token for `REFRESH_REPLAY_MS`; after that, and once the
+ * session has gone on, a client that presents it, be it the person or a thief, ends the session for both.
  */
 export async function refreshSession(
   context: WritingContext,
@@ -188,9 +195,10 @@ export async function refreshSession(
   if (live === null) return unauthorized();
   const { organization, user } = live;
   noteAffected({ organizationId: organization._id, userId: user._id, name: user.name });
-  const next = context.refreshTokens.issue(presented.sessionId);
+  const next = context.refreshTokens.successor(presented);
   const unused = { _id: presented.sessionId, refreshHash: presented.hash, revokedAt: null };
-  const rotated = { $set: { refreshHash: next.hash, refreshedAt: now, lastSeenAt: now } };
+  const hashes = { refreshHash: next.hash, previousRefreshHash: presented.hash };
+  const rotated = { $set: { ...hashes, refreshedAt: now, lastSeenAt: now } };
   const isFirst = await context.transaction(async (session) => {
     const { matchedCount } = await context.collections.sessions.updateOne(unused, rotated, { session });
     return matchedCount === 1 ? changed(true, { by: ownerOf(live) }) : unchanged(false);
@@ -199,6 +207,10 @@ export async function refreshSession(
     await repairProvisioning(context, live.organization);
     return ok(await signedIn(context, live, next.token, now));
   }
+  const usedSince = new Date(now.getTime() - REFRESH_REPLAY_MS);
+  const justUsed = { _id: presented.sessionId, ...hashes, refreshedAt: { $gt: usedSince }, revokedAt: null };
+  if ((await context.collections.sessions.findOne(justUsed)) !== null)
+    return ok(await signedIn(context, live, next.token, now));
   await endReused(context, live, now);
   return unauthorized();
 }

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import {
   ANONYMOUS_PER_MINUTE,
+  LOGOS_PER_MINUTE,
   MCP_MANAGEMENT_WRITES_PER_MINUTE,
   RATE_CLASSES,
   type RateClass,
@@ -45,7 +46,7 @@ export interface AdmittedTo {
 }
 
 /** Which limit per minute a caller was over. */
-export type LimitName = Surface | "address" | "operation" | "management_writes";
+export type LimitName = Surface | "address" | "logos" | "operation" | "management_writes";
 
 /** The part of a caller's 5 s that looking the plan up may take. */
 const PLAN_LOOKUP_MS = 500;
@@ -81,6 +82,11 @@ export class Limits {
   /** Counts a request that carries no good credential. */
   ofAddress(address: string): Promise<RateLimitStatus> {
     return this.#take("address", addressName(address), ANONYMOUS_PER_MINUTE);
+  }
+
+  /** Counts a look-up of a logo. */
+  ofLogos(address: string): Promise<RateLimitStatus> {
+    return this.#take("logos", `logos/${address}`, LOGOS_PER_MINUTE);
   }
 
   /** The rate limit status of an address, without counting. */

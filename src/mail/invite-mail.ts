@@ -7,12 +7,15 @@ import type { InviteMailEnd, InviteMailInput } from "../messages/mail.ts";
 import type { AuditLog } from "../audit/chain/appender.ts";
 import type { Clock } from "../payments/ports.ts";
 import type { Activities } from "../../activities/types.ts";
+import { Gate } from "../lib/gate.ts";
 import { mailCollections, type MailedInvite } from "../store/mail-documents.ts";
 import { inviteText } from "./invite-text.ts";
 import { type Mail, type MailMessage, MailUnsent } from "./mail.ts";
 
 /** Mails on their way to the mail server from one process. */
 const AT_ONCE_MAX = 5;
+/** Those of one organization. */
+const OF_ORGANIZATION_MAX = 3;
 /** A mail over the limit is retried after a growing delay, so that many of them do not keep the worker busy. */
 const BUSY_MS = 1_000;
 const BUSY_MAX_MS = 60_000;
@@ -38,11 +41,11 @@ export type MailActivities = Pick<Activities, "mailInvite">;
  * leaves it to be sent again, under the same Message-ID.
  */
 export function mailActivities(dependencies: InviteMailDependencies): MailActivities {
-  let sending = 0;
+  const sending = new Gate(AT_ONCE_MAX);
   return {
     async mailInvite(input) {
-      if (sending >= AT_ONCE_MAX) throw later("other mails are being sent", busyMs(activityInfo().attempt));
-      sending += 1;
+      const place = sending.enter({ name: input.organizationId, max: OF_ORGANIZATION_MAX });
+      if (place === null) throw later("other mails are being sent", busyMs(activityInfo().attempt));
       try {
         return await mailInvite(dependencies, input);
       } catch (error) {
@@ -55,7 +58,7 @@ export function mailActivities(dependencies: InviteMailDependencies): MailActivi
         });
         throw later(error.message);
       } finally {
-        sending -= 1;
+        place.release();
       }
     },
   };

@@ -46,11 +46,6 @@ export class PaymentChanges {
     this.#onError = onError;
   }
 
-  /** How many wait now. */
-  get waiting(): number {
-    return [...this.#waiting.values()].reduce((sum, { size }) => sum + size, 0);
-  }
-
   /** Whether calls must stop waiting: the process is about to end. */
   get isOver(): boolean {
     return this.#ended;

@@ -1,16 +1,44 @@
 import { withTimeout } from "../lib/with-timeout.ts";
+import { Gate, type Permit } from "../lib/gate.ts";
+import type { TransactionDocument } from "../store/documents.ts";
 import type { PaymentChanges } from "./payment-changes.ts";
 import type { RecordedPayment } from "./payments.ts";
 
-/** So many calls may wait in a process; further ones are answered at once. */
-const WAITING_MAX = 10_000;
 /** Once a person has decided, its end on the rail is waited for so long at the most. */
 const FINALITY_MS = 5_000;
 /** A record that can't be read in so long is not waited for: the payment is answered as it was known. */
 const READ_MS = 1_000;
 
+/** Calls of one agent that wait at once: each holds a connection. */
+const WAITING_OF_AGENT_MAX = 100;
+
+/** The calls of a process that wait; further ones are answered at once with the payment as it is. */
+export class WaitingCalls {
+  readonly #gate: Gate;
+  readonly #ofOrganizationMax: number;
+
+  /** `max`: of the process; an organization has half of them. */
+  constructor(max: number) {
+    this.#gate = new Gate(max);
+    this.#ofOrganizationMax = Math.ceil(max / 2);
+  }
+
+  /** How many wait now. */
+  get waiting(): number {
+    return this.#gate.inside;
+  }
+
+  enter({ agentId, organizationId }: Pick<TransactionDocument, "agentId" | "organizationId">): Permit | null {
+    return this.#gate.enter(
+      { name: agentId, max: WAITING_OF_AGENT_MAX },
+      { name: organizationId, max: this.#ofOrganizationMax },
+    );
+  }
+}
+
 /** What an outcome is waited for with. */
 export interface OutcomeDependencies {
+  readonly calls: WaitingCalls;
   readonly changes: PaymentChanges;
   /** The payment's records as they are now. */
   readonly read: () => Promise<RecordedPayment>;
@@ -19,10 +47,21 @@ export interface OutcomeDependencies {
 
 /**
  * The payment once nothing is to be waited for any more: it was decided and came to its end, so long has passed, or the
- * process is about to end. Answers at once where it is at its end already. Never throws: what can't be read is answered as it
- * was known.
+ * process is about to end. Answers at once where it is at its end already, or too many calls wait. Never throws: what can't be
+ * read is answered as it was known.
  */
 export async function outcomeOf(
+  payment: RecordedPayment,
+  withinMs: number,
+  dependencies: OutcomeDependencies,
+): Promise<RecordedPayment> {
+  if (stageOf(payment) === "ended" || withinMs <= 0) return payment;
+  const permit = dependencies.calls.enter(payment.transaction);
+  if (permit === null) return payment;
+  return await waitedFor(payment, withinMs, dependencies).finally(() => permit.release());
+}
+
+async function waitedFor(
   payment: RecordedPayment,
   withinMs: number,
   { changes, onError, read }: OutcomeDependencies,
@@ -30,7 +69,6 @@ export async function outcomeOf(
   let until = performance.now() + withinMs;
   let known = payment;
   let stage: WaitStage = stageOf(known);
-  if (stage === "ended" || withinMs <= 0 || changes.waiting >= WAITING_MAX) return payment;
   const watch = await changes.watch(payment.transaction._id);
   try {
     for (;;) {

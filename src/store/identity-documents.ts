@@ -87,6 +87,8 @@ export interface SessionDocument {
   readonly expiresAt: Date;
   /** HMAC of the one refresh token that is good; each use puts another in its place. */
   readonly refreshHash: string;
+  /** HMAC of the token before it; null before the first refresh. */
+  readonly previousRefreshHash: string | null;
   readonly refreshedAt: Date | null;
   /** Exact to a minute. */
   readonly lastSeenAt: Date;

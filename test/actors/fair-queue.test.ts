@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { BatchCapacity } from "../../src/actors/batch.ts";
-import { FairQueue, type Urgency } from "../../src/actors/fair-queue.ts";
+import { FairQueue, type Urgency } from "../../src/lib/fair-queue.ts";
 import { times } from "../support/world.ts";
 
 interface Item {
@@ -13,14 +13,10 @@ const item = (name: string, urgency: Urgency = "none"): Item => ({ name, urgency
 const newQueue = () => new FairQueue<Item>(({ urgency }) => urgency);
 
 /** Takes so many; their names. */
-const taken = (queue: FairQueue<Item>, places: number): readonly string[] =>
-  queue
-    .take(
-      new BatchCapacity(places),
-      ({ name }) => name,
-      () => 0,
-    )
-    .map(({ name }) => name);
+const taken = (queue: FairQueue<Item>, places: number): readonly string[] => {
+  const capacity = new BatchCapacity(places);
+  return queue.take(({ name }, isFirst) => capacity.tryReserve(name, 0, isFirst)).map(({ name }) => name);
+};
 
 const counted = (names: readonly string[]): Record<string, number> => {
   const counts: Record<string, number> = {};

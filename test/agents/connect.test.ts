@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { z } from "zod";
+import { clientConfigs } from "../../server/mcp/client-configs.ts";
 import { newWorld, organizationKey, type TestAgent, type World } from "../support/world.ts";
 import { McpCaller } from "../mcp/support.ts";
 
@@ -61,6 +62,21 @@ describe("how an agent's MCP client is connected", () => {
     const mcp = await McpCaller.connect((url ?? "").replace(/\/mcp$/, ""), key);
     expect((await mcp.call("get_budget")).isError).to.equal(false);
     await mcp.close();
+  });
+
+  it("over plain http the bridge is told to allow it, and each block says what that means", () => {
+    for (const [url, isExposed] of [
+      ["http://spend.lan:8080", true],
+      ["http://localhost:8080", false],
+      ["http://127.0.0.1:8080", false],
+      ["https://spend.example", false],
+    ] as const) {
+      const configs = clientConfigs(url);
+      const bridge = configs.find(({ client }) => client === "claude-desktop")?.text ?? "";
+      expect(bridge.includes('"--allow-http"'), url).to.equal(isExposed);
+      for (const { remark } of configs)
+        expect(remark?.includes("plain http") ?? false, url).to.equal(isExposed);
+    }
   });
 
   it("another organization's agent is 404, and a key needs agents:read", async () => {

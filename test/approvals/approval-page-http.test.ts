@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { cookieNames } from "../../src/contract/cookies.ts";
 import { sharedService } from "../support/service.ts";
 import { newWorld } from "../support/world.ts";
 import { send } from "../support/wire.ts";
@@ -17,7 +18,7 @@ describe("the page of a payment on hold, over HTTP", () => {
     expect(approvalUrl).to.equal(`${baseUrl}${path}`);
     const pages = await Promise.all([
       send(baseUrl, path),
-      send(baseUrl, path, { headers: { cookie: `svc_session=${world.token}` } }),
+      send(baseUrl, path, { headers: { cookie: `${cookieNames(baseUrl).session}=${world.token}` } }),
       send(baseUrl, `/approvals/apr_${"0".repeat(26)}`),
       send(baseUrl, "/approvals/%3Cscript%3E"),
     ]);

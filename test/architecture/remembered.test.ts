@@ -14,8 +14,8 @@ const BOUNDS: Readonly<Record<string, string>> = {
   "src/actors/account-records.ts #unwritten": "until the next tick writes them",
   "src/actors/account-records.ts #writing": "writes under way",
   "src/actors/agent-actors.ts #mailboxes": "agents with something under way",
-  "src/actors/fair-queue.ts #bySender": "senders with something waiting",
-  "src/actors/fair-queue.ts #stopped": "senders with a stop waiting",
+  "src/lib/fair-queue.ts #bySender": "senders with something waiting",
+  "src/lib/fair-queue.ts #stopped": "senders with a stop waiting",
   "src/actors/ledger-mailbox.ts #unpublished": "publications under way",
   "src/actors/ledgers.ts #mailboxes": "projects with something under way",
   "src/audit/outbox.ts #removing": "removals under way",
@@ -38,6 +38,7 @@ const BOUNDS: Readonly<Record<string, string>> = {
   "src/payments/rules/ready-cache.ts #entries": "READY_RULES_BYTES_MAX",
   "src/payments/rules/rules-in-force.ts #reading": "readings under way",
   "src/secrets/master-key.ts #derived": "purposes of keys",
+  "src/lib/gate.ts #insideOf": "names that hold a permit",
   "src/lib/keyed-mutex.ts #queues": "turns that are taken or waited for",
   "src/lib/guarded-fetch/guarded-fetch.ts #running": "exchanges under way",
 };

@@ -190,6 +190,7 @@ describe("a nonce that another transaction of the same key has used", () => {
     await anvil.call("evm_setAutomine", [false]);
     const nonce = await nextNonce();
     await instance.wallets.limits.mirror(agent.profile.agentId, { ...POLICY, budgetCents: 12_300 }, 2);
+    await scene.open(AHEAD).wallets.limits.setDue();
     await cancel(scene, anvil, nonce);
     await anvil.call("evm_setAutomine", [true]);
     await anvil.call("anvil_mine", ["0x3"]);

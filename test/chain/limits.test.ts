@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { getAddress } from "viem";
 import { agentWalletAbi } from "../../src/chain/contracts.ts";
 import { unitsOf } from "../../src/chain/units.ts";
+import { COALESCE_MS } from "../../src/rails/wallet/limits.ts";
 import { PaidUnrecorded } from "../../src/rails/wallet/diagnosis.ts";
 import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
 import { openOwner, type Owner } from "./owner.ts";
@@ -19,7 +20,8 @@ import {
 
 const NO_CHANGE = { capCents: 1_000_000, periodSeconds: 0 } as const;
 
-const mirror = (instance: Instance, { profile }: TestAgent, capCents: number, version: number) =>
+/** Notes a policy, as its ledger has it done. */
+const note = (instance: Instance, { profile }: TestAgent, capCents: number, version: number) =>
   instance.wallets.limits.mirror(profile.agentId, { ...POLICY, budgetCents: capCents }, version);
 
 describe("the limit that a wallet has on the chain", () => {
@@ -28,10 +30,12 @@ describe("the limit that a wallet has on the chain", () => {
   let one: Instance;
   let other: Instance;
   let owner: Owner;
+  let nowMs = Date.now();
+  const clock = (): Date => new Date(nowMs);
   before(async () => {
     anvil = await startOwnAnvil();
     scene = await openScene(anvil.url);
-    [one, other] = [scene.open(), scene.open()];
+    [one, other] = [scene.open({ clock }), scene.open({ clock })];
     owner = openOwner(scene);
   });
   after(async () => {
@@ -57,6 +61,16 @@ describe("the limit that a wallet has on the chain", () => {
     }
   };
 
+  /** A round of a keeper's, once what was noted is due. */
+  const setDue = async (instance = one) => {
+    nowMs += 2 * COALESCE_MS;
+    await instance.wallets.limits.setDue();
+  };
+  const mirror = async (instance: Instance, agent: TestAgent, capCents: number, version: number) => {
+    await note(instance, agent, capCents, version);
+    await setDue(instance);
+  };
+
   it("is what the policy says after the first use, and after each change of the policy", async () => {
     const agent = await scene.funded(1_000, { ...POLICY, budgetCents: 5_000, dailySpendLimitCents: 700 });
     await pay(agent, 100);
@@ -77,6 +91,75 @@ describe("the limit that a wallet has on the chain", () => {
     expect(await limitOf(agent)).to.deep.equal({ ...NO_CHANGE, capCents: 3_000 });
   });
 
+  it("changes that no payment needs are one transaction of each wallet, a minute later", async () => {
+    const agents = await Promise.all(["", ""].map(() => scene.funded(1_000)));
+    await Promise.all(agents.map((agent) => pay(agent, 100)));
+    const before = await scene.nonces();
+    for (let version = 2; version < 22; version += 1) {
+      for (const agent of agents) await note(one, agent, version * 1_000, version);
+      await one.wallets.limits.setDue();
+    }
+    expect(await scene.nonces(), "within the minute").to.have.length(before.length);
+    await setDue();
+    await setDue(other);
+    expect(await scene.nonces()).to.have.length(before.length + agents.length);
+    await mined();
+    for (const agent of agents) expect(await limitOf(agent)).to.include({ capCents: 21_000 });
+  });
+
+  it("a changed limit goes on the chain before the wallet's next payment, and once", async () => {
+    const agent = await scene.funded(2_000, { ...POLICY, budgetCents: 200 });
+    await pay(agent, 100);
+    await note(one, agent, 1_500, 2);
+    const before = await scene.nonces();
+    expect((await pay(agent, 900, other)).status).to.equal("settled");
+    await setDue();
+    expect(await scene.nonces(), "the limit and the payment").to.have.length(before.length + 2);
+    await mined();
+    expect(await limitOf(agent)).to.include({ capCents: 1_500 });
+  });
+
+  it("an organization whose limits all change holds up no other's", async () => {
+    const many = await Promise.all(Array.from({ length: 25 }, () => scene.funded(10, POLICY, "org_many")));
+    const single = await scene.funded(10, POLICY, "org_single");
+    await Promise.all([...many, single].map((agent) => pay(agent, 1)));
+    for (const agent of [...many, single]) await note(one, agent, 70, 2);
+    const before = await scene.nonces();
+    await setDue();
+    await mined();
+    expect(await limitOf(single)).to.include({ capCents: 70 });
+    expect(await scene.nonces(), "20 of the other in one round").to.have.length(before.length + 21);
+    await setDue();
+    expect(await scene.nonces()).to.have.length(before.length + 26);
+  });
+
+  it("a payment that its wallet has no money for sends nothing: no deployment, no limit", async () => {
+    const agent = await scene.funded(100);
+    const before = await scene.nonces();
+    expect(await pay(agent, 101)).to.include({ status: "failed", code: "INSUFFICIENT_FUNDS" });
+    expect(await scene.nonces()).to.have.length(before.length);
+    expect(await pay(agent, 100)).to.include({ status: "settled" });
+    await note(one, agent, 50, 2);
+    const deployed = await scene.nonces();
+    expect(await pay(agent, 1)).to.include({ status: "failed", code: "INSUFFICIENT_FUNDS" });
+    expect(await scene.nonces(), "nor the limit of a deployed one").to.have.length(deployed.length);
+  });
+
+  it("an organization's many payments hold up no other's", async () => {
+    const crowd = await scene.funded(1_000, POLICY, "org_crowd");
+    const single = await scene.funded(1_000, POLICY, "org_single");
+    await Promise.all([crowd, single].map((agent) => pay(agent, 1)));
+    const all = newPayments(150, 1).map((payment) => one.wallets.rail.send(crowd.profile, payment));
+    await one.wallets.rail.send(single.profile, newPayment(1));
+    await Promise.all(all);
+    const inOrder = await scene.transactions
+      .find({ wallet: { $in: [crowd.wallet, single.wallet] }, amountCents: 1 })
+      .sort({ nonce: 1 })
+      .toArray();
+    const at = inOrder.findLastIndex(({ wallet }) => wallet === single.wallet);
+    expect(at, "behind the batch that was under way").to.be.lessThan(2 + 64 + 9);
+  });
+
   it("of ten policies that two processes mirror at once, the newest is on the chain in the end", async () => {
     const agent = await scene.funded(1_000);
     await pay(agent, 100);
@@ -84,6 +167,7 @@ describe("the limit that a wallet has on the chain", () => {
     await Promise.all(
       versions.map((version) => mirror(version % 2 === 0 ? one : other, agent, version * 1_000, version)),
     );
+    await setDue();
     await mined();
     expect(await limitOf(agent)).to.deep.equal({ ...NO_CHANGE, capCents: 11_000 });
     await mirror(other, agent, 99, 5);
@@ -97,6 +181,7 @@ describe("the limit that a wallet has on the chain", () => {
     for (let round = 0; round < 4; round += 1) {
       const agent = await scene.funded(1_000);
       await Promise.all([pay(agent, 100), mirror(other, agent, 2_000, 2), pay(agent, 100, other)]);
+      await setDue();
       await mined();
       expect(await limitOf(agent)).to.include({ capCents: 2_000 });
     }
@@ -128,7 +213,7 @@ describe("the limit that a wallet has on the chain", () => {
     expect(outcomes.map(({ status }) => status)).to.deep.equal(payments.map(() => "settled"));
     expect(await scene.balanceCents(agent.wallet)).to.equal(5_000 - 100 - 1_600);
     await mined();
-    await one.wallets.limits.mirror(agent.profile.agentId, { ...POLICY, budgetCents: 100 }, 2);
+    await mirror(one, agent, 100, 2);
     await mined();
     expect(await limitOf(agent)).to.include({ capCents: 100 });
   });

@@ -19,6 +19,7 @@ import { DEMO_OWNER } from "../../src/chain/sandbox.ts";
 import { centsOf } from "../../src/chain/units.ts";
 import { type AgentDocument, COLLECTIONS } from "../../src/store/documents.ts";
 import { createWallets, type Wallets } from "../../src/rails/wallet/index.ts";
+import { LIMIT_INDEXES } from "../../src/rails/wallet/wallets.ts";
 import { readChain } from "../../server/chain.ts";
 import { MasterKey } from "../../src/secrets/master-key.ts";
 import type { Payment, RailOutcome } from "../../src/domain/ledger/payment.ts";
@@ -84,9 +85,9 @@ export interface Scene {
   readonly transactions: Collection<ChainTransactionDocument>;
   /** A further process, whose keeper does not run unless it is started. */
   open(options?: InstanceOptions): Instance;
-  agent(policy?: BudgetPolicy): Promise<TestAgent>;
+  agent(policy?: BudgetPolicy, organizationId?: string): Promise<TestAgent>;
   /** An agent whose wallet holds so much. */
-  funded(cents: number, policy?: BudgetPolicy): Promise<TestAgent>;
+  funded(cents: number, policy?: BudgetPolicy, organizationId?: string): Promise<TestAgent>;
   fund(agent: TestAgent, cents: number): Promise<void>;
   audit(agents: readonly TestAgent[], payments: readonly Payment[]): Promise<Audit>;
   balanceCents(address: `0x${string}`): Promise<number>;
@@ -136,13 +137,13 @@ export async function openScene(url = sharedChainUrl(), keyOf?: Scene): Promise<
   }
 
   const first = open();
-  await createIndexes(db, CHAIN_INDEXES);
+  await createIndexes(db, CHAIN_INDEXES, LIMIT_INDEXES);
   await first.wallets.sandbox?.prepare();
 
-  async function agent(policy = POLICY): Promise<TestAgent> {
+  async function agent(policy = POLICY, organizationId = "org_1"): Promise<TestAgent> {
     const id = newId("agt");
     const wallet = first.wallets.newWallet(id, DEMO_OWNER);
-    const profile = { organizationId: "org_1", projectId: "prj_1", teamId: "tem_1", agentId: id, name: id };
+    const profile = { organizationId, projectId: "prj_1", teamId: "tem_1", agentId: id, name: id };
     await agents.insertOne(recordOf(profile, wallet, policy));
     return { profile, wallet: getAddress(wallet.address) };
   }
@@ -192,8 +193,8 @@ export async function openScene(url = sharedChainUrl(), keyOf?: Scene): Promise<
     fund,
     audit,
     balanceCents,
-    async funded(cents, policy) {
-      const made = await agent(policy);
+    async funded(cents, policy, organizationId) {
+      const made = await agent(policy, organizationId);
       await fund(made, cents);
       return made;
     },

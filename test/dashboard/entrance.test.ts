@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { cookieNames } from "../../src/contract/cookies.ts";
 import { createOrganizationOn } from "../../server/admin/create-organization.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
 import { Dashboard } from "../support/dashboard.ts";
@@ -7,6 +8,19 @@ import { PASSWORD, startTestService, type TestService } from "../support/service
 import { shortOrSoak } from "../support/soak.ts";
 import { TotpCodes } from "../support/totp.ts";
 import { newWorld } from "../support/world.ts";
+
+/** What extensions answer in the browser's place: its fields, neither its prototypes nor `toJSON`. */
+const LIKE_AN_EXTENSION = `for (const ceremony of navigator.credentials === undefined ? [] : ["create", "get"]) {
+  const real = navigator.credentials[ceremony].bind(navigator.credentials);
+  navigator.credentials[ceremony] = async (options) => {
+    const { id, rawId, response, type } = await real(options);
+    const { attestationObject, authenticatorData, clientDataJSON, signature, userHandle } = response;
+    const made = ceremony === "create"
+      ? { clientDataJSON, attestationObject, getTransports: () => ["internal"] }
+      : { clientDataJSON, authenticatorData, signature, userHandle };
+    return { id, rawId, type, response: made, getClientExtensionResults: () => ({}) };
+  };
+}`;
 
 /** How people come into the dashboard: in real Chromium, on a service that is not set up yet. */
 describe("coming into the dashboard, in a browser", function () {
@@ -81,6 +95,22 @@ describe("coming into the dashboard, in a browser", function () {
     expect(await page.page.evaluate("document.cookie"), "no script reads the session").to.equal("");
   });
 
+  it("by a passkey that a password manager's extension makes: a plain object without toJSON", async () => {
+    const world = await newWorld(service);
+    await page.visit("/settings/security", world.token);
+    const authenticator = await page.withAuthenticator();
+    const { identifier } = await page.page.evaluateOnNewDocument(LIKE_AN_EXTENSION);
+    await page.go("/settings/security");
+    await page.press("Add a passkey");
+    await page.press("Create passkey");
+    await page.sees("Last used");
+    await page.visit("/agents");
+    await page.press("Sign in with a passkey");
+    await page.sees("Create an agent");
+    await page.page.removeScriptToEvaluateOnNewDocument(identifier);
+    await authenticator.detach();
+  });
+
   it("by an invite, as its role says; its link works once", async () => {
     const world = await newWorld(service);
     const body = { email: "mary@example.com", role: "member" };
@@ -107,8 +137,9 @@ describe("coming into the dashboard, in a browser", function () {
     const context = page.page.browserContext();
     const other = await Dashboard.open(context, pageOrigin(world), "/agents");
     await other.sees("Agents");
+    const { session } = cookieNames(pageOrigin(world));
     const drop = async () => {
-      const token = (await context.cookies()).filter(({ name }) => name === "svc_session");
+      const token = (await context.cookies()).filter(({ name }) => name === session);
       await context.deleteCookie(...token);
     };
     for (let round = 0; round < shortOrSoak(1, 10); round += 1) {

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import express from "express";
 import { exportPieces } from "../../server/handlers/export-pieces.ts";
 import { oneAtATime } from "../../server/http/connections.ts";
-import { sendFile } from "../../server/http/file.ts";
+import { FileSender } from "../../server/http/file.ts";
 
 const PIECE = "x".repeat(1_000_000);
 const STALLED_MS = 300;
@@ -46,20 +46,25 @@ describe("sending a file", () => {
   async function serving(pieces: () => AsyncIterable<string>) {
     const ended: string[] = [];
     const app = express();
-    app.get("/", async (_request, response) => {
+    const files = new FileSender();
+    app.get("/:of", async (request, response) => {
       const file = { contentType: "text/plain", fileName: "a.txt", pieces: pieces() };
-      await sendFile(response, file).then(
-        () => ended.push("sent"),
-        () => ended.push("failed"),
-      );
+      try {
+        const full = await files.send(response, file, request.params.of);
+        if (full !== null) response.status(429).end();
+        ended.push(full === null ? "sent" : "refused");
+      } catch {
+        ended.push("failed");
+      }
     });
     server = createServer(oneAtATime(app, { stalledMs: STALLED_MS, wholeMs: 60_000 })).listen(0, "127.0.0.1");
     await once(server, "listening");
     const address = server.address();
     if (address === null || typeof address === "string") throw new Error("a server has a port");
-    const begin = (): Promise<IncomingMessage> =>
+    const begin = (of = "any"): Promise<IncomingMessage> =>
       new Promise((resolve, reject) => {
-        get({ host: "127.0.0.1", port: address.port, agent: false }, resolve).on("error", reject);
+        const to = { host: "127.0.0.1", port: address.port, path: `/${of}`, agent: false };
+        get(to, resolve).on("error", reject);
       });
     return { begin, ended };
   }
@@ -80,6 +85,16 @@ describe("sending a file", () => {
     let text = "";
     for await (const piece of response.setEncoding("utf8") as AsyncIterable<string>) text += piece;
     expect([text, response.complete, ended]).to.deep.equal(["piece\n".repeat(2), true, ["sent"]]);
+  });
+
+  it("an organization that reads many slowly keeps no other's from being sent", async () => {
+    const { begin } = await serving(() => endless(() => undefined));
+    const slowly = await Promise.all(Array.from({ length: 8 }, () => begin("one")));
+    for (const response of slowly) response.on("error", () => undefined).pause();
+    expect((await begin("one")).statusCode).to.equal(429);
+    const other = await begin("other");
+    other.on("error", () => undefined).pause();
+    expect(other.statusCode).to.equal(200);
   });
 
   it("where a piece can't be had the connection is cut, without a last chunk", async () => {

@@ -3,10 +3,14 @@ import { createServer, type ServerResponse } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
+import express from "express";
+import type { TrustedProxies } from "../../server/config.ts";
+import { trustedProxy } from "../../server/http/app.ts";
 import { connectionsMax, endIfSilent, oneAtATime } from "../../server/http/connections.ts";
+import { listen } from "../../server/http/server.ts";
 import { inTime } from "../support/in-time.ts";
 import { sharedService } from "../support/service.ts";
-import { times } from "../support/world.ts";
+import { times, until } from "../support/world.ts";
 
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`;
 
@@ -137,6 +141,51 @@ describe("requests that a connection sends ahead", () => {
     expect(await text(begun)).to.match(/^HTTP\/1\.1 200 /);
     server.close();
   });
+
+  it("an address has its share of them, and another address what is left", async () => {
+    const refused: string[] = [];
+    const http = await listen("127.0.0.1", 0);
+    const share = { ofAddressMax: 3, isProxy: (address: string) => address.endsWith("127.0.0.9") };
+    http.serve((_request, response) => void response.end("answered"), {
+      ...share,
+      onRefused: (address) => refused.push(address),
+    });
+    const open: Socket[] = [];
+    const from = async (localAddress: string) => {
+      const socket = connect({ port: http.port, host: "127.0.0.1", localAddress });
+      open.push(socket.on("error", () => undefined));
+      await once(socket, "connect");
+      socket.write(get("/"));
+      return await Promise.race([
+        once(socket, "data").then(() => true),
+        once(socket, "close").then(() => false),
+      ]);
+    };
+    for (const _index of times(3, () => null)) expect(await from("127.0.0.2")).to.equal(true);
+    expect(await from("127.0.0.2"), "the fourth").to.equal(false);
+    expect(await from("127.0.0.2"), "the fifth").to.equal(false);
+    expect(refused, "once a minute").to.deep.equal(["127.0.0.2"]);
+    expect(await from("127.0.0.3")).to.equal(true);
+    for (const _index of times(5, () => null)) expect(await from("127.0.0.9"), "a proxy").to.equal(true);
+    const [first] = open;
+    first?.destroy();
+    await until("its place is free", async () => (await from("127.0.0.2")) || null);
+    for (const socket of open) socket.destroy();
+    await http.drain();
+  });
+
+  const PROXIES: readonly (readonly [TrustedProxies, boolean])[] = [
+    [false, false],
+    [1, true],
+    [["10.0.0.0/8"], true],
+    [["loopback"], false],
+  ];
+  for (const [trusted, isProxy] of PROXIES) {
+    it(`are a proxy's: ${String(isProxy)}, where ${JSON.stringify(trusted)} is trusted`, () => {
+      const app = express().set("trust proxy", trusted);
+      expect(trustedProxy(app)("10.1.2.3")).to.equal(isProxy);
+    });
+  }
 
   it("fewer connections than files that may be open are taken", () => {
     expect(connectionsMax()).to.be.within(1, 10_000);

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { cookieNames } from "../../src/contract/cookies.ts";
 import { sharedService } from "../support/service.ts";
 import { send } from "../support/wire.ts";
 
@@ -44,7 +45,9 @@ describe("pages", () => {
   it("the dashboard's are one document, whatever is asked for on them; nothing else is", async () => {
     const document = (await send(baseUrl, "/")).body;
     for (const path of [...DASHBOARD, "/agents?state=paused", "/agents/%3Cscript%3E"]) {
-      const page = await send(baseUrl, path, { headers: { cookie: "svc_session=a.b.c" } });
+      const page = await send(baseUrl, path, {
+        headers: { cookie: `${cookieNames(baseUrl).session}=a.b.c` },
+      });
       expect([page.status, page.body, page.headers.getSetCookie()], path).to.deep.equal([200, document, []]);
     }
     for (const path of [

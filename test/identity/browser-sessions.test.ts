@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import type { Answer } from "../support/api.ts";
+import { type CookieNames, cookieNames } from "../../src/contract/cookies.ts";
 import { ForgetfulCounts } from "../support/forgetful-counts.ts";
 import { PASSWORD, startTestService, type TestService } from "../support/service.ts";
 import { codeOf, successOf } from "../support/contract-api.ts";
@@ -27,8 +28,10 @@ describe("a browser's session", () => {
   const requests = new ForgetfulCounts();
   let service: TestService;
   let world: World;
+  let names: CookieNames;
   before(async () => {
     service = await startTestService({ counts: requests });
+    names = cookieNames(service.baseUrl);
     world = await newWorld(service);
   });
   beforeEach(() => requests.forget());
@@ -44,7 +47,7 @@ describe("a browser's session", () => {
 
   async function signedIn(): Promise<{ session: string; refresh: string; tokens: readonly string[] }> {
     const cookies = cookiesOf(await signIn());
-    const [session, refreshing] = [named(cookies, "svc_session"), named(cookies, "svc_refresh")];
+    const [session, refreshing] = [named(cookies, names.session), named(cookies, names.refresh)];
     return {
       session: cookieHeader([session]),
       refresh: cookieHeader([refreshing]),
@@ -62,8 +65,8 @@ describe("a browser's session", () => {
       "user",
     ]);
     const cookies = cookiesOf(answer);
-    expect(cookies.map(({ name }) => name)).to.deep.equal(["svc_session", "svc_refresh", "svc_device"]);
-    const [session, refreshing] = [named(cookies, "svc_session"), named(cookies, "svc_refresh")];
+    expect(cookies.map(({ name }) => name)).to.deep.equal([names.session, names.refresh, names.device]);
+    const [session, refreshing] = [named(cookies, names.session), named(cookies, names.refresh)];
     const strict = { httpOnly: true, sameSite: "strict" };
     expect(session.attributes).to.deep.equal({ ...strict, path: "/", expires: new Date(body.expiresAt) });
     const { expires, ...others } = refreshing.attributes;
@@ -82,6 +85,13 @@ describe("a browser's session", () => {
     }
   });
 
+  it("installations on one host have cookies of other names: one signs nobody out of the other", () => {
+    for (const scheme of ["http", "https"]) {
+      const ports = ["", ":18080", ":18081"].map((port) => cookieNames(`${scheme}://control.example${port}`));
+      expect(new Set(ports.flatMap((each) => Object.values(each))).size).to.equal(9);
+    }
+  });
+
   it("refreshes and ends by cookies alone: rotation and reuse as ever, sign-out clears both", async () => {
     const first = await signedIn();
     const me = (cookie: string) => world.api.call("getMe", { headers: { cookie } });
@@ -97,15 +107,16 @@ describe("a browser's session", () => {
     expect(out.status).to.equal(204);
     const cleared = cookiesOf(out).map(({ attributes, name, value }) => [name, value, attributes["path"]]);
     expect(cleared).to.deep.equal([
-      ["svc_session", "", "/"],
-      ["svc_refresh", "", "/v1/auth/refresh"],
+      [names.session, "", "/"],
+      [names.refresh, "", "/v1/auth/refresh"],
     ]);
     for (const { attributes } of cookiesOf(out)) expect(attributes["expires"]).to.deep.equal(new Date(0));
     expect(outcomeOf(await me(first.session))).to.equal("UNAUTHORIZED");
     expect(outcomeOf(await refresh(cookieHeader(next ? [next] : [])))).to.equal("UNAUTHORIZED");
 
     const second = await signedIn();
-    expect((await refresh(second.refresh)).status).to.equal(200);
+    const [, successor] = cookiesOf(await refresh(second.refresh));
+    expect((await refresh(cookieHeader(successor ? [successor] : []))).status).to.equal(200);
     expect(outcomeOf(await refresh(second.refresh))).to.equal("UNAUTHORIZED");
     expect(outcomeOf(await me(second.session)), "a used refresh token ends the session").to.equal(
       "UNAUTHORIZED",
@@ -232,14 +243,14 @@ describe("a browser's session", () => {
   it("a cookie is a session's and nothing else: no key, no refresh token, and never on /mcp", async () => {
     const agent = await world.agent();
     const { refresh: refreshing, session } = await signedIn();
-    const keyInCookie = { headers: { ...SAME, cookie: `svc_session=${agent.key}` } };
+    const keyInCookie = { headers: { ...SAME, cookie: `${names.session}=${agent.key}` } };
     await world.api.refused("listPayments", 401, "UNAUTHORIZED", keyInCookie);
-    const swapped = { headers: { cookie: refreshing.replace("svc_refresh", "svc_session") } };
+    const swapped = { headers: { cookie: refreshing.replace(names.refresh, names.session) } };
     await world.api.refused("getMe", 401, "UNAUTHORIZED", swapped);
-    const asRefresh = session.replace("svc_session", "svc_refresh");
+    const asRefresh = session.replace(names.session, names.refresh);
     expect(outcomeOf(await refresh(asRefresh))).to.equal("UNAUTHORIZED");
     const body = { jsonrpc: "2.0", id: 1, method: "tools/list" };
-    for (const cookie of [session, `svc_session=${agent.key}`]) {
+    for (const cookie of [session, `${names.session}=${agent.key}`]) {
       const headers = { ...SAME, cookie, accept: "application/json, text/event-stream" };
       const answer = await world.service.api.call("POST", "/mcp", { headers, body });
       expect(answer.status).to.equal(401);
@@ -251,26 +262,27 @@ describe("a browser's session", () => {
     const [token = ""] = tokens;
     for (const cookie of [
       `${session}; ${session}`,
-      `${session}; svc_session=x`,
-      `svc_session=x; ${session}`,
-      `${session};svc_session`,
-      `${session}; svc_session =`,
-      `svc_session="${token}"`,
-      `svc_session=${token.slice(0, -2)}`,
-      `svc_session=${token}x`,
-      `svc_session=${token}%00`,
-      `svc_session=${encodeURIComponent(token).replaceAll(".", "%2E")}`,
-      `svc_session=${token}, ${token}`,
-      `svc_session=`,
-      "svc_session",
+      `${session}; ${names.session}=x`,
+      `${names.session}=x; ${session}`,
+      `${session};${names.session}`,
+      `${session}; ${names.session} =`,
+      `${names.session}="${token}"`,
+      `${names.session}=${token.slice(0, -2)}`,
+      `${names.session}=${token}x`,
+      `${names.session}=${token}%00`,
+      `${names.session}=${encodeURIComponent(token).replaceAll(".", "%2E")}`,
+      `${names.session}=${token}, ${token}`,
+      `${names.session}=`,
+      names.session,
       "=",
       ";;;",
-      `svc_session=${"x".repeat(5_000)}.${"y".repeat(1_000)}.z`,
-      `svc_session=${"..".repeat(2_000)}`,
-      `SVC_SESSION=${token}`,
-      `__Host-svc_session=${token}`,
+      `${names.session}=${"x".repeat(5_000)}.${"y".repeat(1_000)}.z`,
+      `${names.session}=${"..".repeat(2_000)}`,
+      `${names.session.toUpperCase()}=${token}`,
+      `__Host-${names.session}=${token}`,
+      `svc_session=${token}`,
       `$Version=1; __proto__=${token}`,
-      `xsvc_session=${token}`,
+      `x${names.session}=${token}`,
     ]) {
       const answer = await world.api.call("getMe", { headers: { cookie } });
       expect(outcomeOf(answer), cookie.slice(0, 60)).to.equal("UNAUTHORIZED");

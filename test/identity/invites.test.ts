@@ -38,6 +38,20 @@ describe("invites", () => {
     await world.service.db.collection("users").deleteOne({ emailNormalized: body.email });
   });
 
+  it("internationalized domains are taken, in ASCII or not, and are one address", async () => {
+    const name = newEmail().split("@")[0] ?? "";
+    const [ascii, unicode] = [`${name}@xn--80ak6aa92e.xn--p1ai`, `${name}@АРРӏЕ.рф`];
+    const { invite: made, token } = await invite(world, "member", unicode);
+    expect(made.email).to.equal(ascii);
+    await world.api.ok("acceptInvite", 201, accepting(token));
+    for (const email of [ascii, unicode])
+      await world.api.ok("signIn", 200, { body: { email, password: PASSWORD } });
+    await world.api.refused("createInvite", 400, "VALIDATION_FAILED", {
+      token: world.token,
+      body: { email: `${name}@b\u00fccher..example`, role: "member" },
+    });
+  });
+
   it("an invite is worth what its maker may still give: no user comes back by one they kept", async () => {
     const [removed, demoted] = [await join(world, "admin"), await join(world, "owner")];
     const kept = (maker: Person, role: Role) => handed(world, maker.token, { email: newEmail(), role });

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { cookieNames } from "../../src/contract/cookies.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import {
   authenticatorFor,
@@ -94,9 +95,7 @@ describe("passkeys over HTTP", () => {
     expect(answer.body).not.to.have.any.keys("token", "refreshToken");
     const cookies = answer.headers.getSetCookie();
     expect(cookies.map((cookie) => cookie.split("=", 1)[0])).to.deep.equal([
-      "svc_session",
-      "svc_refresh",
-      "svc_device",
+      ...Object.values(cookieNames(world.service.baseUrl)),
     ]);
     for (const cookie of cookies) expect(cookie).to.include("HttpOnly").and.include("SameSite=Strict");
   });

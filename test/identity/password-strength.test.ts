@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
-import { TooMuchWork } from "../../src/identity/bounded-work.ts";
+import { TooMuchWork } from "../../src/lib/bounded-work.ts";
 import { chosenPasswordIssue } from "../../src/identity/passwords.ts";
 import { timed } from "../support/in-time.ts";
 import { longestPauseMs } from "../support/pauses.ts";

@@ -1,8 +1,9 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import { expect } from "chai";
-import { BoundedWork, TooMuchWork } from "../../src/identity/bounded-work.ts";
+import { BoundedWork, TooMuchWork } from "../../src/lib/bounded-work.ts";
 import { isSamePassword, passwordIssue, Passwords } from "../../src/identity/passwords.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
+import { times } from "../support/world.ts";
 import { EMAIL, fixture, PASSWORD, refusalOf, type Fixture } from "./support.ts";
 
 describe("A password", () => {
@@ -102,6 +103,29 @@ describe("Work that an anonymous caller can ask for", () => {
     expect(await late).to.be.instanceOf(TooMuchWork);
     expect(await later).to.equal("later");
     expect(begun).to.deep.equal(["later"]);
+  });
+
+  it("of one sender takes its share of the places, and senders take turns", async () => {
+    const share = { atOnceMax: 1, waitingMax: 3 };
+    const bounded = new BoundedWork({ atOnceMax: 2, waitingMax: 8, waitMs: 60_000, share });
+    const begun: string[] = [];
+    const ends: (() => void)[] = [];
+    const run = (sender: string) =>
+      bounded.run(() => {
+        begun.push(sender);
+        return new Promise<void>((resolve) => ends.push(resolve));
+      }, sender);
+    const loud = times(4, () => run("loud"));
+    expect(await run("loud").catch((error: unknown) => error)).to.be.instanceOf(TooMuchWork);
+    const others = ["a", "b", "b"].map(run);
+    await breathe();
+    expect(begun, "one of the loud sender, so that another finds a place").to.deep.equal(["loud", "a"]);
+    for (let ended = 0; ended < 7; ended += 1) {
+      await breathe();
+      ends[ended]?.();
+    }
+    await Promise.all([...loud, ...others]);
+    expect(begun).to.deep.equal(["loud", "a", "loud", "b", "loud", "b", "loud"]);
   });
 
   it("that fails gives its place to the next one", async () => {

@@ -12,7 +12,7 @@ describe("Whom passkeys are made for", () => {
   for (const [baseUrl, id, origin] of [
     ["http://spend.localhost:8080", "spend.localhost", "http://spend.localhost:8080"],
     ["https://control.example.com", "control.example.com", "https://control.example.com"],
-    ["https://control.example.com:8443/below", "control.example.com", "https://control.example.com:8443"],
+    ["https://control.example.com:8443/", "control.example.com", "https://control.example.com:8443"],
     // Browsers make no passkeys for an address; a service on loopback is localhost to them.
     ["http://127.0.0.1:8080", "localhost", "http://localhost:8080"],
     ["http://[::1]:8080", "localhost", "http://localhost:8080"],

@@ -58,6 +58,15 @@ describe("the second factor over HTTP", () => {
     expect(later.stepUpExpiresAt, "an elevation that is over").to.equal(null);
   });
 
+  it("codes are taken with spaces and hyphens, as apps show them, wherever there is a code", async () => {
+    const { secret } = await world.api.ok("enrollTotp", 201, { token: world.token });
+    const grouped = async (separator: string) => (await freshCode(secret)).replace(/^.../, `$&${separator}`);
+    await world.api.ok("confirmTotp", 200, { token: world.token, body: { code: await grouped(" ") } });
+    await world.api.ok("stepUp", 200, stepUp(` ${await grouped("-")} `));
+    const { email, password } = world.organization;
+    await world.api.ok("signIn", 200, { body: { email, password, code: await grouped(" - ") } });
+  });
+
   it("a step-up elevates its own session only", async () => {
     const { id } = await world.agent();
     const secret = await enrolled();

@@ -53,6 +53,19 @@ describe("limits of anonymous callers, by address", () => {
     return api.call("GET", path, { headers });
   };
 
+  it("1,200 logos a minute, apart from all else: then 429 until the next", async () => {
+    const address = freshAddress();
+    const lookUp = (by: string) => api.call("GET", `/logos/${"x".repeat(43)}`, from(by));
+    for (let round = 0; round < 24; round += 1) {
+      expect(statuses(await atOnce(50, () => lookUp(address)))).to.deep.equal({ 404: 50 });
+    }
+    expect(statuses(await atOnce(10, () => lookUp(address)))).to.deep.equal({ 429: 10 });
+    expect((await lookUp(freshAddress())).status).to.equal(404);
+    expect((await api.call("GET", "/v1/openapi.json", from(address))).status).to.equal(200);
+    clock.nextMinute();
+    expect((await lookUp(address)).status).to.equal(404);
+  });
+
   it("100 a minute without a good credential, whatever is made up: then 429 instead of 401", async () => {
     const address = freshAddress();
     const answers = await atOnce(150, (index) => nobody(address, index));

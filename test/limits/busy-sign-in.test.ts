@@ -74,6 +74,19 @@ describe("a flood of sign-ins", () => {
     expect(slowest[Math.floor(probes.length / 20)], told).to.be.below(PROBED_MS);
   });
 
+  it("30 from one network of IPv6: it has its share of the places, and others find theirs", async () => {
+    const { email, password } = await service.organization();
+    const crowd = times(30, (index) => {
+      const body = { email: `nobody-${String(index)}@example.com`, password: "wrong horse battery" };
+      const headers = { "x-forwarded-for": `2001:db8:77:${(index + 1).toString(16)}::1` };
+      return service.api.call("POST", "/v1/auth/sign-in", { body, headers });
+    });
+    const own = signIn(email, password);
+    // There would be places for all of them.
+    expect((await Promise.all(crowd)).map(({ status }) => status)).to.include(503);
+    expect((await own).status).to.equal(200);
+  });
+
   it("who sends a sign-in's head and no body, 100 times, keeps no other user out", async () => {
     const { email, password } = await service.organization();
     const { hostname, port } = new URL(service.baseUrl);

@@ -41,6 +41,11 @@ describe("MCP as a protocol", () => {
     return send(baseUrl, path, { method: "POST", headers: { ...headers, ...authorization }, body });
   };
   const list = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} });
+  const challenge = async (token: string | null) => (await post(token, list)).headers.get("www-authenticate");
+  const counted = async () => {
+    const { headers } = await post(agent.key, list);
+    return [headers.get("x-ratelimit-reset"), Number(headers.get("x-ratelimit-remaining"))] as const;
+  };
 
   it("an unknown tool is JSON-RPC error -32602, not a tool error", async () => {
     for (const name of ["delete_policy", "get_wallets", "__proto__", "constructor", ""]) {
@@ -195,10 +200,6 @@ describe("MCP as a protocol", () => {
   });
 
   it("an unserved method uses up nothing of the key's calls", async () => {
-    const counted = async () => {
-      const { headers } = await post(agent.key, list);
-      return [headers.get("x-ratelimit-reset"), Number(headers.get("x-ratelimit-remaining"))] as const;
-    };
     let [before, after] = [await counted(), await counted()];
     do {
       before = await counted();
@@ -236,8 +237,6 @@ describe("MCP as a protocol", () => {
   });
 
   it("a 401 tells a client that sent a token that it is no good, and one without to send one", async () => {
-    const challenge = async (token: string | null) =>
-      (await post(token, list)).headers.get("www-authenticate");
     expect(await challenge(null)).to.equal("Bearer");
     expect(await challenge("sk_svc_live_x")).to.match(
       /^Bearer error="invalid_token", error_description="[^"]+"$/,

@@ -63,6 +63,7 @@ async function open(
   streams: Streams,
   organizationId = "o1",
   lastEventId: string | null = null,
+  sessionId = "s1",
 ): Promise<Reader> {
   const reader: Reader = { text: "", ended: false, verdict: null, close: null };
   const line: StreamConnection = {
@@ -73,7 +74,7 @@ async function open(
     },
     check: () => Promise.resolve(reader.verdict),
   };
-  const prepared = await streams.prepare(person(organizationId), { kinds: null, lastEventId });
+  const prepared = await streams.prepare(person(organizationId, sessionId), { kinds: null, lastEventId });
   if (!prepared.ok) throw new Error(prepared.refusal.code);
   const opened = prepared.value.open(line);
   if (!opened.ok) throw new Error(opened.refusal.code);
@@ -126,6 +127,14 @@ describe("streams of several processes", () => {
     const readers = await Promise.all([open(process()), open(process())]);
     await approve(database.db, "a1");
     await Promise.all(readers.map((reader) => heard(reader, "a1")));
+  });
+
+  it("an organization's many sessions have their share of a process's streams, and others theirs", async () => {
+    const streams = process();
+    await Promise.all(times(500, (index) => open(streams, "o1", null, `s${String(index)}`)));
+    const further: unknown = await open(streams, "o1", null, "another").catch((error: unknown) => error);
+    expect(String(further)).to.include("TOO_MANY_STREAMS");
+    await open(streams, "o2");
   });
 
   it("a stream of one process is resumed at another that has only just started", async () => {

@@ -10,11 +10,13 @@ type Beginnings = readonly string[];
 const WITHOUT_ENGINES: Beginnings = [
   "actors/",
   "architecture/",
+  "client/amounts",
   "client/retries",
   "client/routes",
   "contract/",
   "domain/",
   "engines/",
+  "http/base-url",
   "mail/settings",
   "mail/smtp",
   "mail/text",

@@ -54,6 +54,8 @@ export interface TestServiceOptions {
   readonly counts?: Counts;
   /** What the service is told that it is reached at, such as behind a proxy that speaks https. */
   readonly publicUrl?: string;
+  /** The same where the service is reached at its own port, by this name. */
+  readonly publicHost?: string;
   /** Another chain than the run's, or a way to it that a test can disturb; null: the wallet rail is not set up. */
   readonly evmRpcUrl?: string | null;
   /** Further settings, as the environment names them. */
@@ -133,7 +135,7 @@ async function start(options: TestServiceOptions): Promise<TestService> {
     addresses,
     embedded: false,
     http,
-    baseUrl: options.publicUrl ?? baseUrl,
+    baseUrl: options.publicUrl ?? `http://${options.publicHost ?? "127.0.0.1"}:${http.port}`,
     mcpUrl: baseUrl,
     logger: testLogger(id),
     clock: options.clock ?? (() => new Date()),

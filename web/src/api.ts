@@ -1,19 +1,10 @@
 import { type Client, createClient, RefusedError } from "../../src/client/client.ts";
 import type { Refused } from "../../src/client/types.ts";
 
-/** Pages of one browser refresh their session in turn: a refresh token that comes twice ends it. */
-const SESSION_LOCK = "svc-session";
-
-/** Browsers have locks only over https and on the machine itself; elsewhere two pages may have to sign in anew. */
-const exclusively = async <T>(run: () => Promise<T>): Promise<T> => {
-  if (!("locks" in navigator)) return await run();
-  return await navigator.locks.request(SESSION_LOCK, () => run());
-};
-
 /** All that the pages ask of the service goes through here. The session is in cookies that no script can read. */
 export const api: Client = createClient({
   baseUrl: "",
-  credential: { type: "cookies", exclusively },
+  credential: { type: "cookies" },
   // The service answers within some seconds, or says that it can't.
   timeoutMs: 20_000,
   // A person looks on: a longer wait is shown on the page.
@@ -23,7 +14,7 @@ export const api: Client = createClient({
 /** The same for what has to be done however long it takes, such as stopping hundreds of agents: it waits as long as an answer says. */
 export const patientApi: Client = createClient({
   baseUrl: "",
-  credential: { type: "cookies", exclusively },
+  credential: { type: "cookies" },
   timeoutMs: 20_000,
 });
 

@@ -1,16 +1,17 @@
+import { Amounts, type ReadAmount } from "../../src/client/amounts.ts";
+
 /** Amounts and times as the reader's own locale and zone have them. */
 
-const moneys = new Map<string, Intl.NumberFormat>();
+const AMOUNTS = new Amounts();
 
 /** `$1,234.50`, in whatever way the reader writes it. */
-export function money(cents: number, currency = "USD"): string {
-  let format = moneys.get(currency);
-  if (format === undefined) {
-    format = new Intl.NumberFormat(undefined, { style: "currency", currency });
-    moneys.set(currency, format);
-  }
-  return format.format(cents / 100);
-}
+export const money = (cents: number, currency = "USD"): string => AMOUNTS.money(cents, currency);
+
+/** The amount that a user has typed, or what to ask them. */
+export const readAmount = (typed: string): ReadAmount => AMOUNTS.read(typed);
+
+/** Cents as they stand in a field; empty for none. */
+export const typedOf = (cents: number | null): string => (cents === null ? "" : AMOUNTS.typed(cents));
 
 const SHORT = new Intl.NumberFormat(undefined, {
   style: "currency",
@@ -70,17 +71,6 @@ export const asWritten = (text: string): string =>
     /[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
     (mark) => `[U+${mark.charCodeAt(0).toString(16).toUpperCase()}]`,
   );
-
-/** What a user types as an amount, in cents; null: it is none. */
-export function centsOf(typed: string | number): number | null {
-  const text = String(typed).trim().replaceAll(",", "");
-  if (!/^\d+(\.\d{0,2})?$/.test(text)) return null;
-  return Math.round(Number(text) * 100);
-}
-
-/** Cents as they stand in a field; empty for none. */
-export const typedOf = (cents: number | null): string =>
-  cents === null ? "" : (cents / 100).toFixed(cents % 100 === 0 ? 0 : 2);
 
 /** `Owner` of `owner`. */
 export const titled = (word: string): string =>

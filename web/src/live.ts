@@ -1,14 +1,14 @@
 import { type Query, type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import type { Output } from "../../src/client/types.ts";
-import { api } from "./api.ts";
+import { type ChangeKind, type ChangeMessage, Changes, type FollowerMessage } from "./changes.ts";
 import { isFarRead } from "./far-read.ts";
 import { PENDING } from "./pending.ts";
-import { ME } from "./session.tsx";
+import { ME, type Me, useMe } from "./session.tsx";
 import type { Approval } from "./words.ts";
 
 /** Which queries are old once something of a kind has changed, by how their keys begin. */
-const STALE: Readonly<Record<string, readonly (readonly string[])[]>> = {
+const STALE: Readonly<Record<ChangeKind, readonly (readonly string[])[]>> = {
   approvals: [
     ["approvals", "completed"],
     ["approvals", "one"],
@@ -28,55 +28,59 @@ const STALE: Readonly<Record<string, readonly (readonly string[])[]>> = {
  * What changes all the time is read again no more often than that: a person's requests are counted, and a page that is looked at
  * must leave some of them for what its reader does.
  */
-const REFETCH_INTERVAL_MS: Readonly<Record<string, number>> = {
+const REFETCH_INTERVAL_MS: Readonly<Partial<Record<ChangeKind, number>>> = {
   approvals: 1_000,
   transactions: 10_000,
   agents: 10_000,
 };
 const DEFAULT_REFETCH_INTERVAL_MS = 2_000;
 
-const FIRST_PAUSE_MS = 1_000;
-const PAUSE_MS_MAX = 60_000;
-
 const isNear = ({ state }: Query): boolean => !isFarRead(state.data);
 
-/** One stream of changes for the whole page: what changes elsewhere is shown or read again here. */
+/** Where the browser's one stream of changes comes from. Old browsers without shared workers have one for each page. */
+function changesPort(): MessagePort {
+  if (typeof SharedWorker !== "undefined") {
+    return new SharedWorker(new URL("./changes-worker.ts", import.meta.url), { type: "module" }).port;
+  }
+  const { port1, port2 } = new MessageChannel();
+  new Changes().connect(port2);
+  return port1;
+}
+
+/** What changes elsewhere is shown or read again on this page. */
 class Live {
   readonly #client: QueryClient;
-  readonly #due = new Map<string, ReturnType<typeof setTimeout>>();
-  readonly #lastMs = new Map<string, number>();
-  #source: EventSource | null = null;
-  #lastEventId = "";
-  #pauseMs = FIRST_PAUSE_MS;
-  #timer: ReturnType<typeof setTimeout> | undefined;
-  #ended = false;
+  readonly #due = new Map<ChangeKind, ReturnType<typeof setTimeout>>();
+  readonly #lastMs = new Map<ChangeKind, number>();
+  readonly #port = changesPort();
+  readonly #userId: string;
 
-  constructor(client: QueryClient) {
+  constructor(client: QueryClient, userId: string) {
     this.#client = client;
-    this.#open();
+    this.#userId = userId;
+    this.#port.addEventListener("message", ({ data }: MessageEvent<ChangeMessage>) => this.#take(data));
+    this.#port.start();
+    this.#follow();
   }
 
-  #open(): void {
-    const search = this.#lastEventId === "" ? "" : `?lastEventId=${encodeURIComponent(this.#lastEventId)}`;
-    const source = new EventSource(`/v1/stream${search}`);
-    this.#source = source;
-    for (const kind of Object.keys(STALE)) {
-      source.addEventListener(kind, (event) => this.#take(kind, event));
-    }
-    source.addEventListener("ready", () => {
-      this.#pauseMs = FIRST_PAUSE_MS;
-    });
-    source.addEventListener("reset", () => void this.#client.invalidateQueries());
-    source.addEventListener("end", () => this.#again(0));
-    // A browser comes again by itself where a line breaks, and not where it was refused.
-    source.addEventListener("error", () => {
-      if (source.readyState === EventSource.CLOSED) this.#again(this.#pauseMs);
-    });
+  #follow(): void {
+    this.#port.postMessage({ type: "follow", userId: this.#userId } satisfies FollowerMessage, []);
   }
 
-  #take(kind: string, { data, lastEventId }: MessageEvent): void {
-    if (lastEventId !== "") this.#lastEventId = lastEventId;
-    if (kind === "approvals" && !showApprovals(this.#client, String(data))) {
+  #take(message: ChangeMessage): void {
+    if (message.type === "reset") void this.#client.invalidateQueries();
+    else if (message.type === "signedOut") void this.#lookAgain();
+    else this.#changed(message.kind, message.data);
+  }
+
+  /** Follows again if the user is signed in after all. */
+  async #lookAgain(): Promise<void> {
+    await this.#client.invalidateQueries({ queryKey: ME });
+    if (this.#client.getQueryData<Me | null>(ME)?.user.id === this.#userId) this.#follow();
+  }
+
+  #changed(kind: ChangeKind, data: string): void {
+    if (kind === "approvals" && !showApprovals(this.#client, data)) {
       void this.#client.invalidateQueries({ queryKey: PENDING });
     }
     if (this.#due.has(kind)) return;
@@ -88,36 +92,17 @@ class Live {
     );
   }
 
-  #readAgain(kind: string): void {
+  #readAgain(kind: ChangeKind): void {
     this.#due.delete(kind);
     this.#lastMs.set(kind, Date.now());
-    for (const queryKey of STALE[kind] ?? []) {
+    for (const queryKey of STALE[kind]) {
       void this.#client.invalidateQueries({ queryKey, predicate: isNear });
     }
   }
 
-  /** Opens another one, in a session that is refreshed where it has to be. */
-  #again(pauseMs: number): void {
-    this.#source?.close();
-    if (this.#ended) return;
-    clearTimeout(this.#timer);
-    this.#pauseMs = Math.min(this.#pauseMs * 2, PAUSE_MS_MAX);
-    this.#timer = setTimeout(() => void this.#renew(), pauseMs);
-  }
-
-  async #renew(): Promise<void> {
-    const me = await api.getMe();
-    if (this.#ended) return;
-    if (me.ok) this.#open();
-    else if (me.refused.status === 401) await this.#client.invalidateQueries({ queryKey: ME });
-    else this.#again(this.#pauseMs);
-  }
-
   close(): void {
-    this.#ended = true;
-    clearTimeout(this.#timer);
     for (const timer of this.#due.values()) clearTimeout(timer);
-    this.#source?.close();
+    this.#port.postMessage({ type: "leave" } satisfies FollowerMessage, []);
   }
 }
 
@@ -143,11 +128,29 @@ function showApprovals(client: QueryClient, data: string): boolean {
   return !more;
 }
 
-/** What happens elsewhere comes to the pages by itself. */
-export function useLive(): void {
+/** What happens elsewhere comes to the page by itself, while it follows. */
+export function useLive(isFollowing: boolean): void {
   const client = useQueryClient();
+  const { id } = useMe().user;
   useEffect(() => {
-    const live = new Live(client);
-    return () => live.close();
-  }, [client]);
+    if (!isFollowing) return undefined;
+    let live: Live | null = new Live(client, id);
+    const leave = (): void => {
+      live?.close();
+      live = null;
+    };
+    // A page that the browser keeps for the way back follows again when it is shown, and has missed what was in between.
+    const back = ({ persisted }: PageTransitionEvent): void => {
+      if (!persisted) return;
+      live ??= new Live(client, id);
+      void client.invalidateQueries();
+    };
+    addEventListener("pagehide", leave);
+    addEventListener("pageshow", back);
+    return () => {
+      removeEventListener("pagehide", leave);
+      removeEventListener("pageshow", back);
+      leave();
+    };
+  }, [client, id, isFollowing]);
 }

@@ -1,14 +1,15 @@
 import type { Input, Output } from "../../src/client/types.ts";
 
-/** The browser's own ceremonies: options go in as they come, and its answer goes out as it is. */
+/** The browser's own ceremonies. What a password manager's extension answers in its place is taken alike. */
 
 type Registration = Input<"enrollPasskey">["body"]["response"];
 type Authentication = Input<"signInWithPasskey">["body"]["response"];
 
 /** Browsers have passkeys only over https or at localhost. */
-export const hasPasskeys = (): boolean =>
-  typeof PublicKeyCredential !== "undefined" &&
-  typeof PublicKeyCredential.parseCreationOptionsFromJSON === "function";
+export const hasPasskeys = (): boolean => typeof PublicKeyCredential !== "undefined";
+
+/** Why there are none here. */
+export const NO_PASSKEYS = "Passkeys work only over https or at localhost.";
 
 export class PasskeyError extends Error {
   override readonly name = "PasskeyError";
@@ -29,11 +30,27 @@ function explained(error: unknown): PasskeyError {
 
 /** Throws `PasskeyError` where the browser makes none. */
 export async function createPasskey(options: Output<"passkeyOptions">): Promise<Registration> {
+  const { challenge, excludeCredentials, pubKeyCredParams, user, ...rest } = options;
   try {
-    const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(
-      structuredClone(options) as PublicKeyCredentialCreationOptionsJSON,
-    );
-    return jsonOf(await navigator.credentials.create({ publicKey })) as Registration;
+    const made = await navigator.credentials.create({
+      publicKey: {
+        ...rest,
+        challenge: bytesOf(challenge),
+        excludeCredentials: excludeCredentials.map(descriptorOf),
+        pubKeyCredParams: [...pubKeyCredParams],
+        user: { ...user, id: bytesOf(user.id) },
+      },
+    });
+    const credential = credentialOf(made);
+    const response = credential.response as AuthenticatorAttestationResponse;
+    return {
+      ...identityOf(credential),
+      response: {
+        clientDataJSON: textOf(response.clientDataJSON),
+        attestationObject: textOf(response.attestationObject),
+        ...("getTransports" in response ? { transports: response.getTransports() } : {}),
+      },
+    };
   } catch (error) {
     throw explained(error);
   }
@@ -41,19 +58,64 @@ export async function createPasskey(options: Output<"passkeyOptions">): Promise<
 
 /** Has one of the passkeys on this device sign. Throws `PasskeyError` where it does not. */
 export async function signByPasskey(options: Output<"stepUpOptions">): Promise<Authentication> {
+  const { allowCredentials, challenge, ...rest } = options;
   try {
-    const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(
-      structuredClone(options) as PublicKeyCredentialRequestOptionsJSON,
-    );
-    return jsonOf(await navigator.credentials.get({ publicKey })) as Authentication;
+    const made = await navigator.credentials.get({
+      publicKey: {
+        ...rest,
+        challenge: bytesOf(challenge),
+        allowCredentials: allowCredentials.map(descriptorOf),
+      },
+    });
+    const credential = credentialOf(made);
+    const response = credential.response as AuthenticatorAssertionResponse;
+    return {
+      ...identityOf(credential),
+      response: {
+        clientDataJSON: textOf(response.clientDataJSON),
+        authenticatorData: textOf(response.authenticatorData),
+        signature: textOf(response.signature),
+        userHandle: response.userHandle === null ? null : textOf(response.userHandle),
+      },
+    };
   } catch (error) {
     throw explained(error);
   }
 }
 
-/** What the browser has made goes to the service as it is, which looks at all of it. */
-function jsonOf(credential: Credential | null): unknown {
-  if (!(credential instanceof PublicKeyCredential))
+type Made = Pick<PublicKeyCredential, "rawId" | "response">;
+
+/** What extensions make has the fields of a credential and neither its prototype nor `toJSON`: its bytes alone are read. */
+function credentialOf(made: Credential | null): Made {
+  if (made === null || !("rawId" in made && "response" in made))
     throw new PasskeyError("The browser has made no passkey.");
-  return credential.toJSON();
+  return made as Credential & Made;
+}
+
+function identityOf({ rawId }: Made) {
+  const id = textOf(rawId);
+  return { id, rawId: id, type: "public-key" as const, clientExtensionResults: {} };
+}
+
+type Descriptor = Output<"stepUpOptions">["allowCredentials"][number];
+
+const descriptorOf = ({ id, transports, type }: Descriptor): PublicKeyCredentialDescriptor => ({
+  type,
+  id: bytesOf(id),
+  ...(transports === undefined ? {} : { transports: transports as AuthenticatorTransport[] }),
+});
+
+/** The bytes of a text in base64url. */
+const bytesOf = (text: string): Uint8Array<ArrayBuffer> =>
+  Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (character) =>
+    character.charCodeAt(0),
+  );
+
+/** Bytes in base64url without padding. */
+function textOf(bytes: BufferSource): string {
+  const view = ArrayBuffer.isView(bytes)
+    ? new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    : new Uint8Array(bytes);
+  const binary = Array.from(view, (byte) => String.fromCharCode(byte)).join("");
+  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }

@@ -1,4 +1,4 @@
-import { centsOf, typedOf } from "./format.ts";
+import { readAmount, typedOf } from "./format.ts";
 import type { Policy } from "./words.ts";
 
 /** The fields of a budget policy as they are typed. */
@@ -72,9 +72,15 @@ export function readPolicy(input: TypedPolicy): Read {
   const read = (name: PolicyField, kind: "amount" | "count"): number | null => {
     const text = input[name].trim();
     if (text === "") return null;
-    const value = kind === "amount" ? centsOf(text) : /^\d+$/.test(text) ? Number(text) : null;
-    if (value === null) errors[name] = kind === "amount" ? "An amount like 250 or 99.50." : "A whole number.";
-    return value;
+    if (kind === "amount") {
+      const amount = readAmount(text);
+      if (amount.ok) return amount.cents;
+      errors[name] = amount.problem;
+      return null;
+    }
+    if (/^\d+$/.test(text)) return Number(text);
+    errors[name] = "A whole number.";
+    return null;
   };
   const values: PolicyValues = {
     budgetCents: read("budgetCents", "amount") ?? 0,

@@ -1,6 +1,7 @@
 import { Chip, Group, NumberInput, Select, Switch, TagsInput, TextInput } from "@mantine/core";
 import { type ReactElement, useState } from "react";
-import { centsOf, money, number, typedOf } from "./format.ts";
+import { newUuid } from "../../src/client/uuid.ts";
+import { money, number, readAmount, typedOf } from "./format.ts";
 import { AmountInput } from "./parts/amount.tsx";
 import type { DraftOf, ParamsOf, RuleKind } from "./rules.ts";
 import { RAIL_LIST } from "./rails.ts";
@@ -146,7 +147,7 @@ export const KINDS: readonly { readonly value: RuleKind; readonly label: string 
 /** A new rule of a type. */
 export const newRule = <T extends RuleKind>(type: T): DraftOf<T> => ({
   id: null,
-  key: crypto.randomUUID(),
+  key: newUuid(),
   enabled: true,
   type,
   params: TYPES[type].first(),
@@ -186,15 +187,17 @@ export function RuleFields<T extends RuleKind>({ onChange, rule }: RuleFieldsPro
 
 function Amount({ onChange, params }: FieldsProps<ParamsOf<"amount_above">>): ReactElement {
   const [typed, setTyped] = useState(() => typedOf(params.amountCents));
+  const amount = readAmount(typed);
   return (
     <AmountInput
       label=""
       ariaLabel="Amount"
       value={typed}
-      error={centsOf(typed) === null ? "An amount like 250 or 99.50." : undefined}
+      error={amount.ok ? undefined : amount.problem}
       onChange={(value) => {
         setTyped(value);
-        onChange({ amountCents: centsOf(value) ?? Number.NaN });
+        const read = readAmount(value);
+        onChange({ amountCents: read.ok ? read.cents : Number.NaN });
       }}
     />
   );

@@ -78,7 +78,8 @@ function Frame(): ReactElement {
   const [isMenuOpen, menu] = useDisclosure(false);
   const isAdmin = useMay("admin");
   const pending = usePendingCount();
-  useLive();
+  // The page of one approval looks for itself, so that a link to it needs no stream.
+  useLive(!/^\/approvals\/./.test(pathname));
   useNotifications();
   useEffect(() => menu.close(), [pathname]);
   useTitle(pathname, pending);

@@ -4,7 +4,7 @@ import { createContext, type ReactElement, type ReactNode, use, useMemo, useRef,
 import { api, sentenceOf } from "./api.ts";
 import { Icon } from "./icons.tsx";
 import { Problem } from "./parts/problem.tsx";
-import { hasPasskeys, PasskeyError, signByPasskey } from "./passkeys.ts";
+import { hasPasskeys, NO_PASSKEYS, PasskeyError, signByPasskey } from "./passkeys.ts";
 import { ME, useMe } from "./session.tsx";
 
 /** Asks for a second factor. Answers whether the session is stepped up now. */
@@ -67,12 +67,13 @@ function Factors({ onCancel, onDone }: FactorsProps): ReactElement {
   const passkey = () => attempt(stepUpByPasskey);
   const totp = (typed: string) => attempt(() => stepUpByCode(typed));
 
-  if (secondFactors.length === 0) {
+  if (!byPasskey && !secondFactors.includes("totp")) {
     return (
       <Stack>
         <Text size="sm">
-          This needs a second factor, and you have none yet. Enrol a passkey or an authenticator app in your
-          security settings, then try again.
+          {secondFactors.includes("passkey")
+            ? `This needs your passkey. ${NO_PASSKEYS} Open the service there, or enrol an authenticator app there to use it here.`
+            : "This needs a second factor, and you have none yet. Enrol a passkey or an authenticator app in your security settings, then try again."}
         </Text>
         <Group justify="flex-end">
           <Button variant="default" onClick={onCancel}>

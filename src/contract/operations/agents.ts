@@ -236,6 +236,9 @@ export const connectAgent = define({
           text: z
             .string()
             .meta({ description: "The configuration to copy, after the placeholder is replaced." }),
+          remark: z.string().nullable().meta({
+            description: "What to know before using it, such as that the address is plain http. Else null.",
+          }),
         }),
       )
       .meta({ description: "The common clients." }),

@@ -5,7 +5,12 @@ import { email, name, newPassword, secretToken, text, timestamp, uuid } from "..
 import { organization, secondFactorEnrolment, session, user } from "../records.ts";
 import { authenticationResponse } from "../webauthn.ts";
 
-const code = z.string().regex(/^[0-9]{6}$/, "must be six digits");
+/** As authenticator apps show it, in groups too. */
+const code = z
+  .string()
+  .max(32)
+  .regex(/^[ -]*(?:[0-9][ -]*){6}$/, "must be six digits")
+  .overwrite((value) => value.replaceAll(/[ -]/g, ""));
 
 export const signIn = define({
   summary: "Sign in",
@@ -67,8 +72,8 @@ export const checkSetUp = define({
 export const refreshSession = define({
   summary: "Refresh a session",
   description:
-    "Exchanges a refresh token for a new pair of tokens. A refresh token can be used once; using it again ends the " +
-    "session. If the body has none, the refresh cookie is used, and the answer sets cookies.",
+    "Exchanges a refresh token for a new pair of tokens. A refresh token can be used once. For 30 seconds it is " +
+    "answered again, with the same successor, in case the answer was lost; using it later ends the session. If the body has none, the refresh cookie is used, and the answer sets cookies.",
   tag: "Authentication",
   access: anyone,
   rate: "standard",

@@ -10,6 +10,7 @@ import { centsOf, unitsOf } from "../../chain/units.ts";
 import { LEASE_MS } from "../../domain/ledger/lease.ts";
 import { LeaseExpired } from "../../payments/sending.ts";
 import type { RequestLease } from "../../payments/ports.ts";
+import { FairQueue } from "../../lib/fair-queue.ts";
 import { withTimeout } from "../../lib/with-timeout.ts";
 import { deployPurpose, firstLimitPurpose, type WalletLimits } from "./limits.ts";
 import type { Wallet } from "./wallets.ts";
@@ -103,7 +104,8 @@ export class Attempts {
   readonly #ready = new LRUCache<Address, true>({ max: READY_MAX });
   /** Factories that were seen on the chain; those stay. */
   readonly #factories = new LRUCache<Address, true>({ max: FACTORIES_MAX });
-  #waiting: Waiting[] = [];
+  /** Organizations take turns: the nonces of one key are shared by all of them. */
+  readonly #waiting = new FairQueue<Waiting>(() => "none");
   #busy = false;
 
   constructor(dependencies: AttemptDependencies) {
@@ -123,7 +125,8 @@ export class Attempts {
           reject(error);
           return "wait";
         });
-      this.#waiting.push({ attempt: { ...attempt, lease: own }, resolve, reject });
+      const { organizationId } = attempt.wallet;
+      this.#waiting.add(organizationId, { attempt: { ...attempt, lease: own }, resolve, reject });
       if (!this.#busy) setImmediate(() => void this.#work());
       this.#busy = true;
     });
@@ -169,9 +172,21 @@ export class Attempts {
     this.#ready.set(wallet.address, true);
   }
 
+  /** A full batch, where there are that many: organizations take turns until there is no more room. */
+  #nextBatch(): Waiting[] {
+    const batch: Waiting[] = [];
+    let taken: Waiting[];
+    do {
+      let room = BATCH_MAX - batch.length;
+      taken = this.#waiting.take(() => room-- > 0);
+      batch.push(...taken);
+    } while (taken.length > 0);
+    return batch;
+  }
+
   async #work(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, BATCH_MAX);
+    while (this.#waiting.size > 0) {
+      const batch = this.#nextBatch();
       try {
         const decided = await this.#decide(batch.map(({ attempt }) => attempt));
         for (const { attempt, reject, resolve } of batch) {
@@ -202,22 +217,40 @@ export class Attempts {
   }
 
   async #decideWith(attempts: readonly LeasedAttempt[], available: Map<Address, number>) {
-    const { broadcast, outbox } = this.#dependencies;
+    const { broadcast, limits, outbox } = this.#dependencies;
     const wallets = new Map(attempts.map(({ wallet }) => [wallet.address, wallet]));
-    const prepared = await this.#prepare([...wallets.values()]);
+    // Nothing is sent for a wallet that makes none of these payments.
+    const isPaying = ({ address }: Wallet): boolean =>
+      attempts.some(
+        ({ amountCents, wallet }) =>
+          wallet.address === address && amountCents <= (available.get(address) ?? 0),
+      );
+    const paying = [...wallets.values()].filter(isPaying);
+    const [prepared] = await Promise.all([
+      this.#prepare([...wallets.values()], new Set(paying)),
+      limits.beforePayments(paying),
+    ]);
     const recorded = await outbox.record(this.#entries(attempts, available, prepared));
     await broadcast([...prepared.values(), ...recorded.values()]);
-    const usable = [...wallets.values()].filter((wallet) => !isGivenUp(wallet, prepared));
+    const usable = paying.filter((wallet) => !isGivenUp(wallet, prepared));
     await Promise.all(usable.map((wallet) => this.#prepared(wallet)));
     return recorded;
   }
 
   /**
-   * Records what these wallets need before their first payment, and answers what was decided. Before the payments: a
-   * wallet may be given up at the same moment, and a call to where no contract is would succeed and pay nothing.
+   * Records what the paying ones of these wallets need before their first payment, and answers what was decided. Before the payments:
+   * a wallet may be given up at the same moment, and a call to where no contract is would succeed and pay nothing.
    */
-  async #prepare(wallets: readonly Wallet[]): Promise<ReadonlyMap<string, Recorded>> {
-    const found = await Promise.all(wallets.map((wallet) => this.#missing(wallet)));
+  async #prepare(
+    wallets: readonly Wallet[],
+    paying: ReadonlySet<Wallet>,
+  ): Promise<ReadonlyMap<string, Recorded>> {
+    const found = await Promise.all(
+      wallets.map(async (wallet) => {
+        const { known, missing } = await this.#missing(wallet);
+        return { known, missing: paying.has(wallet) ? missing : [] };
+      }),
+    );
     const { outbox } = this.#dependencies;
     const recorded = await outbox.record(found.flatMap(({ missing }) => missing));
     return new Map([...found.flatMap(({ known }) => [...known]), ...recorded]);

@@ -85,7 +85,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     const inOrder = [...recorded].filter(isTransaction).toSorted((one, other) => one.nonce - other.nonce);
     await Promise.all(inOrder.map(({ raw }) => rpc.send(raw)));
   });
-  const limits = new WalletLimits({ outbox, config, wallets, finality, broadcast });
+  const limits = new WalletLimits({ outbox, config, wallets, finality, clock, broadcast });
   const foreignNonces = new ForeignNonces({
     db,
     rpc,
@@ -133,6 +133,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     // The gas of a chain that was killed is gone with its blocks.
     beforeResending: async () => sandbox?.giveGas(),
     onEveryRound: async () => sandbox?.prepare(),
+    whileKeepingUp: (stopping) => limits.setDue(stopping),
     unwedge: async () => sandbox?.unwedge(),
     ...watchers,
   });

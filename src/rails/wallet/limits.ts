@@ -5,11 +5,18 @@ import type { Call, ChainOutbox, Recorded } from "../../chain/outbox.ts";
 import type { Finality } from "../../chain/finality.ts";
 import { isTransaction, type RecordedTransaction } from "../../chain/outbox.ts";
 import { unitsOf } from "../../chain/units.ts";
+import type { Clock } from "../../payments/ports.ts";
 import { KeyedMutex } from "../../lib/keyed-mutex.ts";
 import type { AgentWallets, Wallet, TargetLimit } from "./wallets.ts";
 
 /** Limits of one wallet that go by while one is being set, at the most. */
 const ROUNDS_MAX = 20;
+
+/** How long a changed limit waits for the changes that follow it, while no payment needs it. */
+export const COALESCE_MS = 60_000;
+
+/** Limits that one round sets though no payment needs them. */
+const PER_ROUND = { ofOrganization: 20, inAll: 100 } as const;
 
 /** As long as an attempt at a payment may take. */
 const RAISING_WAIT_MS = 20_000;
@@ -22,6 +29,7 @@ export interface LimitsDependencies {
   readonly config: ChainConfig;
   readonly wallets: AgentWallets;
   readonly finality: Finality;
+  readonly clock: Clock;
   /** Broadcasts recorded transactions. */
   readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
 }
@@ -38,28 +46,60 @@ export class WalletLimits {
     this.#dependencies = dependencies;
   }
 
-  /** Has an agent's policy mirrored; a wallet that was never used gets it when it is deployed. May be repeated. */
+  /**
+   * Notes an agent's policy as the one to mirror; a wallet that was never used gets it when it is deployed. Sends nothing: the limit
+   * goes with the wallet's next payment, or once it is due, whichever comes first. May be repeated.
+   */
   async mirror(agentId: string, policy: BudgetPolicy, policyVersion: number): Promise<void> {
-    const { wallets } = this.#dependencies;
+    const { clock, wallets } = this.#dependencies;
     const wallet = await wallets.of(agentId);
     if (wallet === null) return;
     // First this, then the look whether it is deployed: a deployment looks the other way round, so one sees the other.
     await wallets.want(wallet, policy, policyVersion);
-    await this.converge(wallet);
+    if (await this.#isDeployed(wallet)) {
+      await wallets.markDue(wallet, new Date(clock().getTime() + COALESCE_MS));
+    }
+  }
+
+  /** Sets what payments of these wallets need first: limits that were changed and are not on the chain. */
+  async beforePayments(wallets: readonly Wallet[]): Promise<void> {
+    const marked = await this.#dependencies.wallets.markedOf(wallets);
+    await Promise.all(marked.map((wallet) => this.converge(wallet)));
+  }
+
+  /** Sets limits that are due, so many of each organization, one after another: payments come between. */
+  async setDue(stopping?: AbortSignal): Promise<void> {
+    const { clock, wallets } = this.#dependencies;
+    const now = clock();
+    const postponedTo = new Date(now.getTime() + COALESCE_MS);
+    for (const agentId of await wallets.takeDue(now, postponedTo, PER_ROUND)) {
+      // What is left was postponed, and is due again.
+      if (stopping?.aborted === true) return;
+      const wallet = await wallets.of(agentId);
+      if (wallet !== null) await this.converge(wallet);
+    }
+  }
+
+  async #isDeployed(wallet: Wallet): Promise<boolean> {
+    const deployed = (await this.#dependencies.outbox.find([deployPurpose(wallet)])).get(
+      deployPurpose(wallet),
+    );
+    return deployed !== undefined && isTransaction(deployed);
   }
 
   /** Sets limits until the last one is the newest that is wanted. */
   async converge(wallet: Wallet): Promise<void> {
     const { broadcast, outbox, wallets } = this.#dependencies;
-    const deployed = (await outbox.find([deployPurpose(wallet)])).get(deployPurpose(wallet));
-    if (deployed === undefined || !isTransaction(deployed)) return;
+    if (!(await this.#isDeployed(wallet))) return;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       const set = await outbox.under(limitPrefix(wallet));
       const target = await wallets.targetLimit(wallet);
       const last = set.findLast(isTransaction);
       const isSet = last?.limitVersion === target.policyVersion;
       // One more try at each occasion: it is undone again as long as the service is no spender.
-      if (isSet && (round > 0 || !(await this.#isReverted(last)))) return;
+      if (isSet && (round > 0 || !(await this.#isReverted(last)))) {
+        return await wallets.unmark(wallet, target.policyVersion);
+      }
       const recorded = await outbox.record([this.#call(wallet, set.length + 1, target)]);
       await broadcast(recorded.values());
     }

@@ -7,10 +7,12 @@ import type { BudgetPolicy } from "../../domain/ledger/policy.ts";
 import { caip2Of, type ChainConfig } from "../../chain/config.ts";
 import { walletAddress } from "../../chain/contracts.ts";
 import { type AgentDocument, COLLECTIONS, type WalletRecord } from "../../store/documents.ts";
+import type { Indexes } from "../../store/indexes.ts";
 
 /** An agent's wallet, ready for use. */
 export interface Wallet {
   readonly agentId: string;
+  readonly organizationId: string;
   readonly address: Address;
   readonly chainCaip2: string;
   readonly owner: Address;
@@ -26,6 +28,21 @@ export interface TargetLimit extends SpendingLimit {
 /** The limit that a ledger requested last. Beside the agent's record, which follows its actor more slowly. */
 interface WalletLimitDocument extends TargetLimit {
   readonly _id: string;
+  /** Of a limit that is not on the chain yet: when it is set at the latest, though no payment needs it. */
+  readonly dueAt?: Date;
+  /** Of the same: the wallet's agent and its organization. */
+  readonly agentId?: string;
+  readonly organizationId?: string;
+}
+
+export const LIMIT_INDEXES: Indexes = {
+  [COLLECTIONS.walletLimits]: [{ key: { dueAt: 1 }, partialFilterExpression: { dueAt: { $exists: true } } }],
+};
+
+/** How many due limits are taken at a time. */
+export interface DueBounds {
+  readonly ofOrganization: number;
+  readonly inAll: number;
 }
 
 /** Cached wallets; each is read once. */
@@ -51,12 +68,14 @@ export class AgentWallets {
   async of(agentId: string): Promise<Wallet | null> {
     const known = this.#kept.get(agentId);
     if (known !== undefined) return known;
-    const agent = await this.#agents.findOne({ _id: agentId }, { projection: { wallet: 1 } });
+    const projection = { organizationId: 1, wallet: 1 };
+    const agent = await this.#agents.findOne({ _id: agentId }, { projection });
     if (agent === null) throw new Error(`agent ${agentId} has no record`);
     // Agents from before there were wallets have no such field.
     const record = agent.wallet ?? null;
     if (record === null) return null;
-    const wallet = { agentId, chainCaip2: record.chainCaip2, ...addressesOf(record) };
+    const { organizationId } = agent;
+    const wallet = { agentId, organizationId, chainCaip2: record.chainCaip2, ...addressesOf(record) };
     if (walletAddress(wallet) !== wallet.address) {
       throw new Error(`the record of agent ${agentId} names a wallet that is not the agent's`);
     }
@@ -92,6 +111,53 @@ export class AgentWallets {
       const newest = await this.#limits.findOne({ _id: address });
       if (newest === null || newest.policyVersion < policyVersion) throw error;
     }
+  }
+
+  /** Marks a wallet's limit as not on the chain yet, unless it is marked already: changes that follow each other are one. */
+  async markDue({ address, agentId, organizationId }: Wallet, dueAt: Date): Promise<void> {
+    const unmarked = { _id: address, dueAt: { $exists: false } };
+    await this.#limits.updateOne(unmarked, { $set: { agentId, organizationId, dueAt } });
+  }
+
+  /** Takes the mark off, unless a newer policy was mirrored since. */
+  async unmark({ address }: Wallet, policyVersion: number): Promise<void> {
+    const marked = { _id: address, policyVersion: { $lte: policyVersion }, dueAt: { $exists: true } };
+    await this.#limits.updateOne(marked, { $unset: { agentId: "", organizationId: "", dueAt: "" } });
+  }
+
+  /** Those of some wallets whose limit is marked. */
+  async markedOf(wallets: readonly Wallet[]): Promise<readonly Wallet[]> {
+    const among = { _id: { $in: wallets.map(({ address }) => address) }, dueAt: { $exists: true } };
+    const found = await this.#limits.find(among, { projection: { _id: 1 } }).toArray();
+    const marked = new Set(found.map(({ _id }) => _id));
+    return wallets.filter(({ address }) => marked.has(address));
+  }
+
+  /**
+   * Agents whose wallets' limits are due, those of organizations in turns, the one that waits longest first. They are postponed:
+   * neither another process nor the next round takes them while they are being set, and one that fails holds up no other.
+   */
+  async takeDue(now: Date, postponedTo: Date, bounds: DueBounds): Promise<readonly string[]> {
+    const first = { $firstN: { n: bounds.ofOrganization, input: { _id: "$_id", agentId: "$agentId" } } };
+    const organizations = await this.#limits
+      .aggregate<{ readonly wallets: readonly { readonly _id: string; readonly agentId: string }[] }>([
+        { $match: { dueAt: { $lte: now } } },
+        { $sort: { dueAt: 1 } },
+        { $group: { _id: "$organizationId", wallets: first, oldest: { $first: "$dueAt" } } },
+        { $sort: { oldest: 1 } },
+        { $limit: bounds.inAll },
+      ])
+      .toArray();
+    const turns = Array.from({ length: bounds.ofOrganization }, (_nothing, turn) =>
+      organizations.flatMap(({ wallets }) => wallets.slice(turn, turn + 1)),
+    );
+    const taken = turns.flat().slice(0, bounds.inAll);
+    if (taken.length === 0) return [];
+    await this.#limits.updateMany(
+      { _id: { $in: taken.map(({ _id }) => _id) }, dueAt: { $exists: true } },
+      { $set: { dueAt: postponedTo } },
+    );
+    return taken.map(({ agentId }) => agentId);
   }
 }
 

@@ -54,7 +54,7 @@ export function ApprovalPage(): ReactElement {
   );
 }
 
-/** Read again by the stream of changes, and without one by looking: more often where something is about to come out. */
+/** Polled, more often where something is about to come out. */
 function useApproval(id: string) {
   const { data, error, refetch } = useQuery({
     queryKey: ["approvals", "one", id],
@@ -200,7 +200,8 @@ function useTransaction({ resolution, transactionId }: Approval) {
     queryFn: async ({ signal }) =>
       valueOf(await api.getTransaction({ id: transactionId }, { signal })).transaction,
     enabled: resolution !== undefined,
-    refetchInterval: ({ state }) => (state.data === undefined ? FAST_POLL_MS : false),
+    refetchInterval: ({ state }) =>
+      state.data === undefined ? FAST_POLL_MS : state.data.status === "pending" && POLL_MS,
   });
   return data ?? null;
 }
@@ -210,6 +211,7 @@ function useIsPaused({ agentId, resolution }: Approval): boolean {
     queryKey: ["agents", agentId],
     queryFn: async ({ signal }) => valueOf(await api.getAgent({ id: agentId }, { signal })).agent,
     enabled: resolution === undefined,
+    refetchInterval: POLL_MS,
   });
   return data?.state === "paused";
 }

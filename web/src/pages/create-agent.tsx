@@ -13,6 +13,7 @@ import {
 import { useDisclosure } from "@mantine/hooks";
 import { useNavigate } from "@tanstack/react-router";
 import { type ReactElement, type SyntheticEvent, useRef, useState } from "react";
+import { newUuid } from "../../../src/client/uuid.ts";
 import type { Output } from "../../../src/client/types.ts";
 import { useAction } from "../action.ts";
 import { api } from "../api.ts";
@@ -109,7 +110,7 @@ function AgentForm({ onCancel, onCreated }: FormProps): ReactElement {
   const [tools, setTools] = useState<readonly Tool[]>([]);
   const [errors, setErrors] = useState<Partial<Record<PolicyField | "name" | "teamId", string>>>({});
   const [isMore, more] = useDisclosure(false);
-  const [idempotencyKey] = useState(() => crypto.randomUUID());
+  const [idempotencyKey] = useState(() => newUuid());
   const first = useRef<HTMLInputElement>(null);
 
   const live = teams.filter(({ archivedAt }) => archivedAt === null);

@@ -5,7 +5,7 @@ import { Entrance } from "../entrance.tsx";
 import { Icon } from "../icons.tsx";
 import { AddPasskey, AddTotp } from "../parts/factors.tsx";
 import { Problem } from "../parts/problem.tsx";
-import { hasPasskeys } from "../passkeys.ts";
+import { hasPasskeys, NO_PASSKEYS } from "../passkeys.ts";
 import { useMe, useSignOut } from "../session.tsx";
 
 interface EnrolProps {
@@ -45,8 +45,9 @@ export function Enrol({ isRequired = false, onDone = () => undefined }: EnrolPro
               Use an authenticator app
             </Button>
             <Text size="xs" c="dimmed">
-              A passkey is a finger, a face or a PIN on this device, and signs you in without a password as
-              well.
+              {hasPasskeys()
+                ? "A passkey is a finger, a face or a PIN on this device, and signs you in without a password as well."
+                : NO_PASSKEYS}
             </Text>
           </>
         ) : null}

@@ -1,4 +1,4 @@
-import { Anchor, Button, Divider, Select, Stack, TextInput } from "@mantine/core";
+import { Anchor, Button, Divider, Select, Stack, Text, TextInput } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { type ReactElement, type SyntheticEvent, useEffect, useRef, useState } from "react";
 import type { Refused } from "../../../src/client/types.ts";
@@ -7,7 +7,7 @@ import { Entrance } from "../entrance.tsx";
 import { Icon } from "../icons.tsx";
 import { PasswordInput } from "../parts/password.tsx";
 import { Problem } from "../parts/problem.tsx";
-import { hasPasskeys, PasskeyError, signByPasskey } from "../passkeys.ts";
+import { hasPasskeys, NO_PASSKEYS, PasskeyError, signByPasskey } from "../passkeys.ts";
 import { signedIn, useSignedOutNote } from "../session.tsx";
 
 const FIELDS = ["email", "password", "code"];
@@ -59,7 +59,7 @@ export function SignIn(): ReactElement {
     const body = {
       email,
       password,
-      ...(needsCode ? { code: code.replaceAll(/\s/g, "") } : {}),
+      ...(needsCode ? { code: code.replaceAll(/[\s-]/g, "") } : {}),
       ...(organizationId === null ? {} : { organizationId }),
     };
     const answer = await api.signIn({ body });
@@ -162,7 +162,11 @@ export function SignIn(): ReactElement {
                 Sign in with a passkey
               </Button>
             </>
-          ) : null}
+          ) : (
+            <Text size="xs" c="dimmed">
+              {NO_PASSKEYS} Sign in with your password and authenticator app here.
+            </Text>
+          )}
         </Stack>
       </form>
     </Entrance>

@@ -1,7 +1,7 @@
 import { Alert, Button, Group, Stack, Text } from "@mantine/core";
-import { type ReactElement, type SyntheticEvent, useState } from "react";
+import { type ReactElement, type SyntheticEvent, useMemo, useState } from "react";
 import type { Refused } from "../../../src/client/types.ts";
-import { centsOf, money, typedOf } from "../format.ts";
+import { money, readAmount, typedOf } from "../format.ts";
 import { Icon } from "../icons.tsx";
 import { AmountInput } from "./amount.tsx";
 import { BudgetRows, type ChildNames } from "./budget-rows.tsx";
@@ -63,7 +63,7 @@ export function BudgetEditor(props: EditorProps): ReactElement {
   const [base, setBase] = useState(budget);
   const [typed, setTyped] = useState(() => typedBudget(budget));
   const [errors, setErrors] = useState<Typed>({});
-  const start = typedBudget(base);
+  const start = useMemo(() => typedBudget(base), [base]);
   const isChanged = Object.keys(typed).some((key) => typed[key] !== start[key]);
   // What is not being edited shows what is in force now.
   if (!isChanged && base.version < budget.version) {
@@ -78,9 +78,10 @@ export function BudgetEditor(props: EditorProps): ReactElement {
   const read = (key: string, isOptional: boolean, problems: Record<string, string>): number | null => {
     const text = (typed[key] ?? "").trim();
     if (text === "" && isOptional) return null;
-    const cents = centsOf(text);
-    if (cents === null) problems[key] = "An amount like 250 or 99.50.";
-    return cents;
+    const amount = readAmount(text);
+    if (amount.ok) return amount.cents;
+    problems[key] = amount.problem;
+    return null;
   };
   const submit = async (event: SyntheticEvent): Promise<void> => {
     event.preventDefault();
@@ -105,7 +106,13 @@ export function BudgetEditor(props: EditorProps): ReactElement {
   };
   const isStale = refused !== null && STALE_CODES.includes(refused.code);
   const set = (key: string) => (value: string) => setTyped((now) => ({ ...now, [key]: value }));
-  const together = base.children.reduce((sum, { id }) => sum + (centsOf(typed[id] ?? "") ?? 0), 0);
+  const centsNow = ({ cents, id }: BudgetChild): number => {
+    const text = typed[id] ?? "";
+    if (text === start[id]) return cents ?? 0;
+    const amount = readAmount(text);
+    return amount.ok ? amount.cents : 0;
+  };
+  const together = base.children.reduce((sum, child) => sum + centsNow(child), 0);
   return (
     <Card title="Budget" about={about}>
       <form onSubmit={(event) => void submit(event)} noValidate>

@@ -35,6 +35,11 @@ export function Connect({ agentId, apiKey }: ConnectProps): ReactElement {
         allowDeselect={false}
       />
       <Block label={client.place} text={text} />
+      {client.remark === null ? null : (
+        <Text size="xs" c="dimmed">
+          {client.remark}
+        </Text>
+      )}
       {apiKey === undefined ? (
         <Text size="xs" c="dimmed">
           Put the agent’s key in the place of <Code>{data.keyPlaceholder}</Code>.

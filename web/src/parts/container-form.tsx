@@ -1,6 +1,7 @@
 import { Button, ColorInput, Group, Modal, Stack, Textarea, TextInput } from "@mantine/core";
 import { useNavigate } from "@tanstack/react-router";
 import { type ReactElement, type SyntheticEvent, useState } from "react";
+import { newUuid } from "../../../src/client/uuid.ts";
 import { changesOf, useAction } from "../action.ts";
 import { api } from "../api.ts";
 import type { Project, Team } from "../containers.ts";
@@ -21,7 +22,7 @@ export function ContainerForm(props: FormProps): ReactElement {
   const [name, setName] = useState(of?.name ?? "");
   const [description, setDescription] = useState(of?.description ?? "");
   const [color, setColor] = useState(of?.color ?? "");
-  const [idempotencyKey] = useState(() => crypto.randomUUID());
+  const [idempotencyKey] = useState(() => newUuid());
   const body = {
     name,
     description: description.trim() === "" ? null : description,

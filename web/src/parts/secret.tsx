@@ -1,6 +1,6 @@
 import { ActionIcon, Alert, Button, Group, Modal, Stack, Text, Tooltip } from "@mantine/core";
-import { useClipboard } from "@mantine/hooks";
 import type { ReactElement, ReactNode } from "react";
+import { copyLabel, useCopy } from "../clipboard.ts";
 import { Icon } from "../icons.tsx";
 
 /** Copies a text, and says that it did. */
@@ -11,25 +11,31 @@ export function CopyButton({
   readonly text: string;
   readonly label?: string;
 }): ReactElement {
-  const { copied, copy } = useClipboard({ timeout: 2_000 });
+  const { copied, copy } = useCopy(text);
   return (
     <Button
       variant="default"
       size="compact-sm"
-      leftSection={<Icon name={copied ? "check" : "copy"} size={15} />}
-      onClick={() => copy(text)}
+      leftSection={<Icon name={copied === true ? "check" : "copy"} size={15} />}
+      onClick={({ currentTarget }) => void copy(currentTarget)}
     >
-      {copied ? "Copied" : label}
+      {copyLabel(label, copied)}
     </Button>
   );
 }
 
 export function CopyIcon({ text, label }: { readonly text: string; readonly label: string }): ReactElement {
-  const { copied, copy } = useClipboard({ timeout: 2_000 });
+  const { copied, copy } = useCopy(text);
   return (
-    <Tooltip label={copied ? "Copied" : label}>
-      <ActionIcon variant="subtle" color="gray" size="sm" aria-label={label} onClick={() => copy(text)}>
-        <Icon name={copied ? "check" : "copy"} size={15} />
+    <Tooltip label={copyLabel(label, copied)}>
+      <ActionIcon
+        variant="subtle"
+        color="gray"
+        size="sm"
+        aria-label={label}
+        onClick={({ currentTarget }) => void copy(currentTarget)}
+      >
+        <Icon name={copied === true ? "check" : "copy"} size={15} />
       </ActionIcon>
     </Tooltip>
   );

@@ -1,5 +1,6 @@
 import { Alert, Button, Group, Modal, Radio, Stack, Text, TextInput } from "@mantine/core";
 import { type ReactElement, type SyntheticEvent, useCallback, useState } from "react";
+import { newUuid } from "../../../../src/client/uuid.ts";
 import type { Item, Output } from "../../../../src/client/types.ts";
 import { useAction } from "../../action.ts";
 import { api } from "../../api.ts";
@@ -86,7 +87,7 @@ export function Invite({ onClose }: { readonly onClose: () => void }): ReactElem
   const isOwner = useMay("owner");
   const [email, setEmail] = useState("");
   const [role, setRole] = useState<Role>("member");
-  const [idempotencyKey] = useState(() => crypto.randomUUID());
+  const [idempotencyKey] = useState(() => newUuid());
   const [sent, setSent] = useState<Output<"createInvite"> | null>(null);
   const invite = useAction(
     () => api.createInvite({ body: { email, role, idempotencyKey: `${idempotencyKey}-${email}-${role}` } }),

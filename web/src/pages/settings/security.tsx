@@ -11,7 +11,7 @@ import { AddPasskey, AddTotp } from "../../parts/factors.tsx";
 import { Card, Waiting, When, Written } from "../../parts/parts.tsx";
 import { PasswordInput } from "../../parts/password.tsx";
 import { Failed, Problem } from "../../parts/problem.tsx";
-import { hasPasskeys } from "../../passkeys.ts";
+import { hasPasskeys, NO_PASSKEYS } from "../../passkeys.ts";
 import { ME, useMe } from "../../session.tsx";
 
 /** A person's own account: factors, password, where they are signed in. */
@@ -77,13 +77,16 @@ function Passkeys(): ReactElement {
       }
       flush
     >
+      {hasPasskeys() ? null : (
+        <Text size="sm" className="pad">
+          {NO_PASSKEYS} Use an authenticator app here.
+        </Text>
+      )}
       {isPending ? <Waiting lines={2} /> : null}
       {error === null ? null : <Failed error={error} />}
       {data?.length === 0 ? (
         <Text size="sm" c="dimmed" className="pad">
-          {hasPasskeys()
-            ? "You have none yet."
-            : "This browser has passkeys only over https or at localhost, and you have none yet."}
+          You have none yet.
         </Text>
       ) : null}
       {data === undefined || data.length === 0 ? null : (

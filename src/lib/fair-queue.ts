@@ -1,5 +1,3 @@
-import type { BatchCapacity } from "./batch.ts";
-
 /** The share of one sender in a batch while others send as well. */
 const SHARE_MAX = 8;
 
@@ -10,7 +8,7 @@ const SHARED_BATCHES = 8;
 export type Urgency = "stop" | "start" | "none";
 
 /**
- * Commands that wait for the next batch, round robin over their senders: one that sends without pause does not hold up the
+ * Items that wait for the next batch, round robin over their senders: one that sends without pause does not hold up the
  * others. A command that stops its sender goes first, but not ahead of earlier stops and starts of the same sender, which would
  * undo it.
  */
@@ -59,16 +57,18 @@ export class FairQueue<T> {
     if (items.some((item) => this.#urgencyOf(item) === "stop")) this.#stopped.add(sender);
   }
 
-  /** * Takes what fits: stops, then round robin over senders, of none more than its share while others send as well. Always at least one. */
-  take<C>(capacity: BatchCapacity, commandOf: (item: T) => C, repliedBytesOf: (command: C) => number): T[] {
+  /**
+   * Takes what `reserve` has room for: stops, then round robin over senders, of none more than its share while others send as well.
+   * A sender whose next item does not fit keeps its turn.
+   */
+  take(reserve: (item: T, isFirst: boolean) => boolean): T[] {
     const taken: T[] = [];
     const takeFrom = (sender: string, max: number): boolean => {
       const waiting = this.#bySender.get(sender) ?? [];
       let count = 0;
       for (const item of waiting) {
         if (count >= max) break;
-        const command = commandOf(item);
-        if (!capacity.tryReserve(command, repliedBytesOf(command), taken.length + count === 0)) break;
+        if (!reserve(item, taken.length + count === 0)) break;
         count += 1;
       }
       // A sender that was not served keeps its position, or those before it would always come first.

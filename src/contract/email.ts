@@ -1,0 +1,17 @@
+import { domainToASCII } from "node:url";
+
+const LOCAL = String.raw`(?:[A-Za-z0-9_'+-]+\.)*[A-Za-z0-9_'+-]*[A-Za-z0-9_+-]`;
+/** A top-level domain may be internationalized, as in `xn--p1ai`. */
+const DOMAIN = String.raw`(?:[A-Za-z0-9][A-Za-z0-9-]*\.)+[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9]`;
+
+/** As zod's own, without its looks ahead, which not every reader of the reference knows. */
+export const EMAIL_PATTERN = `${LOCAL}@${DOMAIN}`;
+
+/** Puts an internationalized domain into its ASCII form, which mail servers know: `ada@bücher.example`. */
+export function withAsciiDomain(email: string): string {
+  const at = email.lastIndexOf("@") + 1;
+  const domain = email.slice(at);
+  if (at === 0 || /^[ -~]*$/.test(domain)) return email;
+  const ascii = domainToASCII(domain.trim());
+  return ascii === "" ? email : email.slice(0, at) + ascii;
+}

@@ -1,0 +1,131 @@
+import { api } from "./api.ts";
+
+/** Kinds of changes that the service tells of. */
+export const CHANGE_KINDS = [
+  "approvals",
+  "transactions",
+  "agents",
+  "projects",
+  "teams",
+  "members",
+  "invites",
+  "organization",
+  "organizationKeys",
+  "webhooks",
+] as const;
+
+export type ChangeKind = (typeof CHANGE_KINDS)[number];
+
+/** What a page that follows is told. */
+export type ChangeMessage =
+  | { readonly type: "change"; readonly kind: ChangeKind; readonly data: string }
+  /** Changes were missed. */
+  | { readonly type: "reset" }
+  /** The user whom the page shows is not signed in any more. */
+  | { readonly type: "signedOut" };
+
+/** What a page says. */
+export type FollowerMessage =
+  /** Follows from now on, for a page of this user. */
+  { readonly type: "follow"; readonly userId: string } | { readonly type: "leave" };
+
+const FIRST_PAUSE_MS = 1_000;
+const PAUSE_MS_MAX = 60_000;
+
+/** One stream of changes for all pages that follow it, as long as there are any. */
+export class Changes {
+  /** Followers by their ports, with the users that they show. */
+  readonly #followers = new Map<MessagePort, string>();
+  /** Whose changes the stream has. */
+  #userId = "";
+  #source: EventSource | null = null;
+  #lastEventId = "";
+  #pauseMs = FIRST_PAUSE_MS;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  connect(port: MessagePort): void {
+    port.addEventListener("message", ({ data }: MessageEvent<FollowerMessage>) => {
+      if (data.type === "follow") this.#follow(port, data.userId);
+      else this.#leave(port);
+    });
+    port.start();
+  }
+
+  #follow(port: MessagePort, userId: string): void {
+    this.#followers.set(port, userId);
+    if (this.#userId !== userId) {
+      this.#close();
+      this.#userId = userId;
+      this.#lastEventId = "";
+      // The browser has one session: pages of another user show what is over.
+      for (const [other, of] of this.#followers) if (of !== userId) this.#signedOut(other);
+    }
+    if (this.#source === null && this.#timer === undefined) this.#open();
+  }
+
+  #leave(port: MessagePort): void {
+    this.#followers.delete(port);
+    port.close();
+    if (this.#followers.size === 0) this.#close();
+  }
+
+  #open(): void {
+    const search = this.#lastEventId === "" ? "" : `?lastEventId=${encodeURIComponent(this.#lastEventId)}`;
+    const source = new EventSource(`/v1/stream${search}`);
+    this.#source = source;
+    for (const kind of CHANGE_KINDS) {
+      source.addEventListener(kind, ({ data, lastEventId }: MessageEvent) => {
+        if (lastEventId !== "") this.#lastEventId = lastEventId;
+        this.#tell({ type: "change", kind, data: String(data) });
+      });
+    }
+    source.addEventListener("ready", () => {
+      this.#pauseMs = FIRST_PAUSE_MS;
+    });
+    source.addEventListener("reset", () => this.#tell({ type: "reset" }));
+    source.addEventListener("end", () => this.#again(0));
+    // A browser comes again by itself where a line breaks, and not where it was refused.
+    source.addEventListener("error", () => {
+      if (source.readyState === EventSource.CLOSED) this.#again(this.#pauseMs);
+    });
+  }
+
+  /** Opens another one, in a session that is refreshed where it has to be. */
+  #again(pauseMs: number): void {
+    this.#close();
+    this.#pauseMs = Math.min(this.#pauseMs * 2, PAUSE_MS_MAX);
+    const timer = setTimeout(() => void this.#renew(timer), pauseMs);
+    this.#timer = timer;
+  }
+
+  async #renew(timer: ReturnType<typeof setTimeout>): Promise<void> {
+    const me = await api.getMe();
+    // The last page left meanwhile, or another user came.
+    if (this.#timer !== timer) return;
+    this.#timer = undefined;
+    if (me.ok && me.value.user.id === this.#userId) this.#open();
+    else if (me.ok || me.refused.status === 401) this.#end();
+    else this.#again(this.#pauseMs);
+  }
+
+  #end(): void {
+    this.#userId = "";
+    for (const port of this.#followers.keys()) this.#signedOut(port);
+  }
+
+  #signedOut(port: MessagePort): void {
+    this.#followers.delete(port);
+    port.postMessage({ type: "signedOut" } satisfies ChangeMessage, []);
+  }
+
+  #tell(message: ChangeMessage): void {
+    for (const port of this.#followers.keys()) port.postMessage(message, []);
+  }
+
+  #close(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#source?.close();
+    this.#source = null;
+  }
+}
