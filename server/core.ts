@@ -153,6 +153,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     onError,
   });
   metrics.queue("ledger_commands", () => ledgers.waiting);
+  metrics.ledgerFills(() => ledgers.fills);
   metrics.queue("agent_commands", () => agents.waiting);
   metrics.queue("audit_entries", () => auditLog.waiting);
   metrics.queue("records", () => projections.waiting);

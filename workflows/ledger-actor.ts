@@ -1,3 +1,4 @@
+import { fillOf } from "../src/domain/ledger/capacity.ts";
 import { accountDueAt, capDueAt, type SweepSettings } from "../src/domain/ledger/due.ts";
 import { type Account, type Ledger, levelOf, summaryOf } from "../src/domain/ledger/state.ts";
 import { type LedgerCommand, type LedgerSubmitResult, NOTHING_KNOWN } from "../src/messages/ledger.ts";
@@ -44,6 +45,7 @@ export class LedgerActor {
     return {
       revision: ledger.revision,
       replies,
+      fill: fillOf(ledger),
       accounts: touched
         .filter(({ confirmedRevision, revision }) => confirmedRevision < revision)
         .map(summaryOf),

@@ -1,4 +1,5 @@
 import { remainingOf } from "../src/domain/money.ts";
+import { fillOf } from "../src/domain/ledger/capacity.ts";
 import { remainingCents } from "../src/domain/ledger/caps.ts";
 import { assess } from "../src/domain/ledger/pay.ts";
 import {
@@ -12,6 +13,7 @@ import {
   type Totals,
 } from "../src/domain/ledger/state.ts";
 import { countToday, countWithinHour, spentToday } from "../src/domain/ledger/usage.ts";
+import { ledgerBytes } from "../src/domain/ledger/weight.ts";
 import type {
   AccountQueryInput,
   AccountView,
@@ -79,7 +81,8 @@ export function ledgerStateView(ledger: Ledger): LedgerStateView {
     droppedAccounts: ledger.droppedAccounts,
     openPayments: ledger.openPayments,
     closedKeys: ledger.keys.count,
-    weightBytes: ledger.weightBytes,
+    weightBytes: ledgerBytes(ledger),
+    fill: fillOf(ledger),
     revision: ledger.revision,
     recordedRevision: ledger.recordedRevision,
   };

@@ -100,7 +100,7 @@ export async function ledger(input: LedgerInput): Promise<void> {
   await sweepUntilDone(actor, input.settings);
   // The task that ends this run has answered its updates already, so no update is lost between two runs.
   await continueAsNew<typeof ledger>({
-    start: { kind: "resume", ledger: packLedger(actor.ledger) },
+    start: { kind: "resume", ledger: packLedger(actor.ledger, Date.now()) },
     settings: input.settings,
   });
 }

@@ -80,10 +80,10 @@ export class SimulatedLedger {
 
   /** The ledger goes on as it was packed, and the sweeps of the run before are dropped. */
   continueAsNew(): void {
-    const { domain, observer } = this.#dependencies;
+    const { domain, now, observer } = this.#dependencies;
     const before = this.ledger;
     before.touched.clear();
-    const after = domain.rollOverLedger(before);
+    const after = domain.rollOverLedger(before, now());
     observer.rolledOver("the ledger", shownOf(before), shownOf(after));
     this.#run += 1;
     this.#armedAt = Infinity;
@@ -158,7 +158,10 @@ const shownOf = (ledger: Ledger): unknown => ({
   keys: ledger.keys.byAgent,
   openPayments: ledger.openPayments,
   accounts: Object.fromEntries(
-    [...ledger.accounts].map(([agentId, { usage: _usage, ...account }]) => [agentId, account]),
+    [...ledger.accounts].map(([agentId, { usage: _usage, weightBytes: _weight, ...account }]) => [
+      agentId,
+      account,
+    ]),
   ),
 });
 

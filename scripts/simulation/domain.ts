@@ -13,7 +13,7 @@ export interface Domain {
   readonly initialAgentState: typeof initialAgentState;
   readonly handle: typeof handle;
   /** How a state goes through continue-as-new. */
-  readonly rollOverLedger: (ledger: Ledger) => Ledger;
+  readonly rollOverLedger: (ledger: Ledger, now: number) => Ledger;
   readonly rollOverAgent: (state: AgentState) => AgentState;
 }
 
@@ -29,6 +29,6 @@ export const realDomain: Domain = {
   decidedPayment,
   initialAgentState,
   handle,
-  rollOverLedger: (ledger) => unpackLedger(throughJson(packLedger(ledger))),
+  rollOverLedger: (ledger, now) => unpackLedger(throughJson(packLedger(ledger, now))),
   rollOverAgent: throughJson,
 };

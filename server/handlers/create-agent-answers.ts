@@ -5,7 +5,7 @@ import type { AgentReply } from "../../src/domain/agent/commands.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import type { ManagementPrincipal } from "../../src/identity/principals.ts";
-import { firstKeyId } from "../../src/lib/ids.ts";
+import { firstKeyId } from "../../src/domain/api-key.ts";
 import { agentView } from "../../src/views/views.ts";
 import { mcpConfigBlock } from "../mcp/config-block.ts";
 import type { HandlerDependencies } from "./dependencies.ts";

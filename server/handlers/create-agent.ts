@@ -1,12 +1,12 @@
+import { projectFull } from "../../src/payments/full-ledger.ts";
 import { randomBytes } from "node:crypto";
 import type { AgentDocument, AgentKeyRecord, TeamDocument, WalletRecord } from "../../src/store/documents.ts";
 import { createdEvent } from "../../src/store/journal.ts";
 import { isDeliverable } from "../../src/domain/agent/access.ts";
 import { labelsOf, setLabelsIn } from "../../src/domain/agent/labels.ts";
 import type { BudgetPolicy } from "../../src/domain/ledger/policy.ts";
-import { formatApiKey, last4 } from "../../src/domain/api-key.ts";
-import { type Refusal, refusal } from "../../src/domain/errors.ts";
-import { firstKeyId } from "../../src/lib/ids.ts";
+import { firstKeyId, formatApiKey, last4 } from "../../src/domain/api-key.ts";
+import type { Refusal } from "../../src/domain/errors.ts";
 import type { ManagementPrincipal } from "../../src/identity/principals.ts";
 import { createAgentAnswers, type NewAgent } from "./create-agent-answers.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
@@ -63,7 +63,7 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
   async function openAccount(agent: AgentDocument, keyId: string): Promise<Refusal | null> {
     const { _id: agentId, name, policy, teamId } = agent;
     const reply = await ledgers.submit(agent, { kind: "open_account", agentId, teamId, name, policy, keyId });
-    return reply.kind === "project_full" ? refusal("PROJECT_FULL") : null;
+    return reply.kind === "project_full" ? projectFull(reply) : null;
   }
 
   async function prepare(

@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { LedgerGateway } from "../payments/ports.ts";
+import type { Fill } from "../domain/ledger/capacity.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../domain/ledger/commands.ts";
 import type { ProjectRef } from "../messages/ledger.ts";
 import type { LedgerRevisionRecords } from "../store/ledger-revisions.ts";
@@ -11,6 +12,9 @@ import { realTimers } from "../lib/timers.ts";
 /** Agents whose number of closed payments is cached; for others, the ledger requests a check of the records once. */
 const KNOWN_CLOSED_MAX = 10_000;
 
+/** Projects whose fill is known. */
+const KNOWN_FILLS_MAX = 10_000;
+
 export interface LedgersDependencies extends Omit<LedgerMailboxDependencies, "submit"> {
   readonly submit: SubmitWithRevisions;
   readonly revisions: LedgerRevisionRecords;
@@ -21,6 +25,7 @@ export class Ledgers implements LedgerGateway {
   readonly #mailboxes = new Map<string, LedgerMailbox>();
   readonly #dependencies: LedgerMailboxDependencies;
   readonly #closed = new LRUCache<string, number>({ max: KNOWN_CLOSED_MAX });
+  readonly #fills = new LRUCache<string, Fill>({ max: KNOWN_FILLS_MAX });
 
   constructor(dependencies: LedgersDependencies) {
     const { revisions: records, submit, timers = realTimers } = dependencies;
@@ -29,6 +34,7 @@ export class Ledgers implements LedgerGateway {
       ...dependencies,
       submit: async (project, commands) => {
         const result = await revisions.submit(project, commands);
+        this.#fills.set(project.projectId, result.fill);
         for (const [agentId, closed] of Object.entries(result.closed)) this.#closed.set(agentId, closed);
         return result;
       },
@@ -40,6 +46,11 @@ export class Ledgers implements LedgerGateway {
     let waiting = 0;
     for (const mailbox of this.#mailboxes.values()) waiting += mailbox.waiting;
     return waiting;
+  }
+
+  /** How full the ledgers are that this process had answers from lately, by project. */
+  get fills(): Iterable<[projectId: string, fill: Fill]> {
+    return this.#fills.entries();
   }
 
   /** Puts one command to a project's ledger. Throws `ActorUnavailable` when no answer came in time. */

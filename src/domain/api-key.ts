@@ -87,3 +87,29 @@ function crc32(text: string): number {
   }
   return (remainder ^ 0xffffffff) >>> 0;
 }
+
+const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+const [DASH, ZERO, NINE, LETTER_A] = [0x2d, 0x30, 0x39, 0x61];
+/** A ULID has 130 bits, two more than a UUID. */
+const ULID_SPARE_BITS = 2;
+
+/**
+ * The id of the key that an agent is created with, made of the agent's own: however often the create is begun again, it
+ * is the same key. It sorts by time as all do, since a UUID of version 7 begins with its time as a ULID does.
+ */
+export function firstKeyId(agentId: string): string {
+  let digits = "";
+  let rest = 0;
+  let restBits = ULID_SPARE_BITS;
+  for (let place = 0; place < agentId.length; place += 1) {
+    const code = agentId.charCodeAt(place);
+    if (code === DASH) continue;
+    rest = (rest << 4) | (code <= NINE ? code - ZERO : code - LETTER_A + 10);
+    restBits += 4;
+    if (restBits < 5) continue;
+    restBits -= 5;
+    digits += CROCKFORD.charAt(rest >>> restBits);
+    rest &= (1 << restBits) - 1;
+  }
+  return `akey_${digits}`;
+}

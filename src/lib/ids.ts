@@ -24,23 +24,6 @@ export const newId = (
     "txn" | "apr" | "akey" | "okey" | "inv" | "pky" | "req" | "rule" | "pay" | "whe" | "whs" | "whr" | "dlv",
 ): string => `${prefix}_${ulid()}`;
 
-const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-const ULID_CHARACTERS = 26;
-
-/**
- * The id of the key that an agent is created with, made of the agent's own: however often the create is begun again, it
- * is the same key. It sorts by time as all do, since a UUID of version 7 begins with its time as a ULID does.
- */
-export function firstKeyId(agentId: string): string {
-  let rest = BigInt(`0x${agentId.replaceAll("-", "")}`);
-  let digits = "";
-  while (digits.length < ULID_CHARACTERS) {
-    digits = CROCKFORD.charAt(Number(rest & 31n)) + digits;
-    rest >>= 5n;
-  }
-  return `akey_${digits}`;
-}
-
 export const newUuid = (): string => v7();
 
 /** 128 bits of a SHA-256, short enough to be remembered 2,000 times over. */

@@ -1,5 +1,6 @@
 import type { Payment, RailOutcome } from "../domain/ledger/payment.ts";
 import type { BudgetPolicy } from "../domain/ledger/policy.ts";
+import type { Fill } from "../domain/ledger/capacity.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../domain/ledger/commands.ts";
 import type { PackedLedger } from "../domain/ledger/pack.ts";
 import type { AssessedPayment, Assessment } from "../domain/ledger/pay.ts";
@@ -64,6 +65,8 @@ export interface LedgerSubmitResult {
   readonly revision: number;
   /** One reply for each command, in order. */
   readonly replies: readonly LedgerReply[];
+  /** How full the ledger is. */
+  readonly fill: Fill;
   /** The accounts that have changed so that their agents' records are to follow. */
   readonly accounts: readonly AccountSummary[];
   /** Of agents that paid and have forgotten idempotency keys: how many of their payments were closed by then. */
@@ -127,7 +130,9 @@ export interface LedgerStateView extends CapsView {
   readonly droppedAccounts: number;
   readonly openPayments: number;
   readonly closedKeys: number;
+  /** An upper bound of the bytes that its state takes. */
   readonly weightBytes: number;
+  readonly fill: Fill;
   /** The ledger's revision, and the newest that its records are known to show. */
   readonly revision: number;
   readonly recordedRevision: number;

@@ -2,6 +2,7 @@ import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { ChainRepair } from "../chain/repairs.ts";
 import type { MailOutcome } from "../mail/invite-mail.ts";
 import type { OperationId } from "../contract/registry.ts";
+import type { Fill } from "../domain/ledger/capacity.ts";
 import { HELD_REVISION, type Payment, type Rail } from "../domain/ledger/payment.ts";
 import type { ErrorCode } from "../domain/errors.ts";
 import type { LimitName } from "../limits/limits.ts";
@@ -36,6 +37,12 @@ export interface EndedRequest {
   readonly refusals: readonly ErrorCode[];
   readonly seconds: number;
 }
+
+/** Projects that the metrics name. */
+const FULLEST_PROJECTS = 20;
+
+const highestOf = ({ accounts, bytes, openPayments }: Fill): number =>
+  Math.max(accounts, bytes, openPayments);
 
 export const PREFIX = "spending_control_";
 
@@ -140,6 +147,26 @@ export class Metrics {
       registers: [],
       collect() {
         this.set(count());
+      },
+    });
+    this.registry.registerMetric(gauge);
+  }
+
+  /** How full the ledgers of projects are, those of the fullest: a label for each of them would have no bound. */
+  ledgerFills(fills: () => Iterable<readonly [projectId: string, fill: Fill]>): void {
+    const gauge = new Gauge({
+      name: `${PREFIX}ledger_fill_ratio`,
+      help: "Parts of their bounds that the fullest projects' ledgers take, as this process has last seen them",
+      labelNames: ["project", "bound"],
+      registers: [],
+      collect() {
+        this.reset();
+        const fullest = [...fills()].toSorted(([, one], [, other]) => highestOf(other) - highestOf(one));
+        for (const [project, { accounts, bytes, openPayments }] of fullest.slice(0, FULLEST_PROJECTS)) {
+          this.set({ project, bound: "state_bytes" }, bytes);
+          this.set({ project, bound: "open_payments" }, openPayments);
+          this.set({ project, bound: "agents" }, accounts);
+        }
       },
     });
     this.registry.registerMetric(gauge);

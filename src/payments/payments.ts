@@ -23,6 +23,7 @@ import { newId, payloadHash, shortHash } from "../lib/ids.ts";
 import type { Deadline } from "../lib/deadline.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Metrics } from "../metrics/metrics.ts";
+import { tooManyOpen } from "./full-ledger.ts";
 import { fingerprint, PaymentRulings } from "./rules/payment-rules.ts";
 import { batchLoader } from "../lib/batch-loader.ts";
 
@@ -91,9 +92,6 @@ const EXECUTED_MS = 4_000;
 
 /** How often one payment is submitted to its ledger again: after a check of the records for an evicted key, or since its rules were replaced. */
 const DECISION_ATTEMPTS_MAX = 6;
-
-/** Seconds to wait when as many payments are open as the ledger holds. */
-const TOO_MANY_OPEN_RETRY_SECONDS = 30;
 
 /** How long ago the request arrived, and its id for the log. */
 type RequestTime = Pick<Deadline, "elapsedMs" | "requestId">;
@@ -175,11 +173,7 @@ export class Payments {
       case "recorded":
         return this.#replayed(profile.agentId, request);
       case "too_many_open":
-        return refused(
-          refusal("RATE_LIMITED", TOO_MANY_OPEN[reply.of], {
-            retryAfterSeconds: TOO_MANY_OPEN_RETRY_SECONDS,
-          }),
-        );
+        return refused(tooManyOpen(reply, this.#dependencies.clock().getTime()));
       case "stale_agent": {
         if (cached === undefined) throw new Error("a ledger refused an agent that was just read as stale");
         const verified = await cached.verify();
@@ -345,11 +339,6 @@ interface Decided extends ExecutionHints {
   /** No response is sent before. */
   readonly revisionRecorded: Promise<void>;
 }
-
-const TOO_MANY_OPEN = {
-  agent: "Too many payments of this agent are under way or on hold.",
-  project: "Too many payments of this agent's project are under way or on hold.",
-} as const;
 
 /** An agent's idempotency key. */
 interface UsedKey {

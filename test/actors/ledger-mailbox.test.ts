@@ -3,6 +3,7 @@ import { ActorUnavailable, StaleRecords } from "../../src/actors/actor-unavailab
 import { CommandsRefused } from "../../src/actors/commands-refused.ts";
 import { Ledgers } from "../../src/actors/ledgers.ts";
 import type { CommandOf, LedgerCommand } from "../../src/domain/ledger/commands.ts";
+import { fillOf } from "../../src/domain/ledger/capacity.ts";
 import { judge } from "../../src/domain/ledger/judge.ts";
 import { type AccountSummary, LEDGER_BOUNDS, newLedger, summaryOf } from "../../src/domain/ledger/state.ts";
 import { ledgerRefusal } from "../../src/messages/guards/refusals.ts";
@@ -70,6 +71,7 @@ function stage({ fails = () => null, revisions = new Revisions() }: Stage = {}) 
     ...LEDGER_BOUNDS,
     accounts: 100,
     openOfAgent: 10_000,
+    paidBelowBytesOfAgent: Infinity,
     openOfProject: 10_000,
     closedKeys: 10_000,
   });
@@ -95,7 +97,8 @@ function stage({ fails = () => null, revisions = new Revisions() }: Stage = {}) 
       const replies = commands.map((command) => judge(ledger, command, 1_000_000));
       const touched = [...ledger.touched].flatMap((agentId) => ledger.accounts.get(agentId) ?? []);
       const accounts = touched.filter(({ confirmedRevision, revision }) => confirmedRevision < revision);
-      return { revision: ledger.revision, replies, accounts: accounts.map(summaryOf), closed: {} };
+      const fill = fillOf(ledger);
+      return { revision: ledger.revision, replies, fill, accounts: accounts.map(summaryOf), closed: {} };
     },
     revisions,
     recordAccount(summary) {

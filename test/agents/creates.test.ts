@@ -307,7 +307,7 @@ async function fullProject({ organization, service }: World, agents: number): Pr
     judge(ledger, { kind: "open_account", ...account }, Date.now());
   }
   const { addresses, db, temporal } = service.connections;
-  const start = { kind: "resume", ledger: packLedger(ledger) } as const;
+  const start = { kind: "resume", ledger: packLedger(ledger, Date.now()) } as const;
   await temporal.workflow.start(LEDGER_WORKFLOW, {
     workflowId: ledgerWorkflowId(projectId),
     taskQueue: addresses.taskQueue,

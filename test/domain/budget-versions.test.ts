@@ -144,7 +144,8 @@ class Interleaving {
 
   play({ caller, cents, child, kind, level }: Step): void {
     const name = `${level} ${caller}`;
-    if (kind === "roll_over") this.#ledger = unpackLedger(structuredClone(packLedger(this.#ledger)));
+    if (kind === "roll_over")
+      this.#ledger = unpackLedger(structuredClone(packLedger(this.#ledger, 1_000_000)));
     if (kind === "read") this.#read.set(name, this.read(level));
     const known = this.#read.get(name);
     if (kind === "put" && known !== undefined) this.#put(level, known, child, cents);

@@ -78,7 +78,7 @@ describe("A ledger that rolls over under load", function () {
     ledger.revision = FAR_AHEAD;
     const settings = { ...LEDGER_SETTINGS, rollOverAfterEvents: EVENTS_PER_RUN };
     const input: LedgerInput = {
-      start: { kind: "resume", ledger: packLedger(ledger) },
+      start: { kind: "resume", ledger: packLedger(ledger, Date.now()) },
       settings,
     };
     const { addresses, temporal } = service.connections;

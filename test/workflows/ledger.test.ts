@@ -137,7 +137,7 @@ describe("workflow ledger: a batch", () => {
       if (account === undefined) throw new Error("it was opened");
       account.usage.reservedCents = 0;
       const settings = { sweepAfterSeconds: UNSWEPT_SECONDS };
-      const ledger = await StagedLedger.start(stage, settings, packLedger(books));
+      const ledger = await StagedLedger.start(stage, settings, packLedger(books, Date.now()));
       const at = Date.now();
       const { transactionId } = payment.request;
       const failing = broken.confirmation({

@@ -50,7 +50,11 @@ export interface Verdict {
 }
 
 const DAY = 24 * 60 * 60 * 1_000;
-const HOUR = 60 * 60 * 1_000;
+export const HOUR = 60 * 60 * 1_000;
+
+/** How long a window may count: buckets are at most so wide at its end. */
+const longestOf = (windowMs: number): number => windowMs * (windowMs <= HOUR ? 1 + 1 / 32 : 1 + 1 / 4);
+export const LONGEST_HOUR = longestOf(HOUR);
 
 const dayOf = (at: number): string => new Date(at).toISOString().split("T")[0] ?? "";
 const midnightAfter = (at: number): number => Date.parse(`${dayOf(at + DAY)}T00:00:00.000Z`);
@@ -185,20 +189,28 @@ export class AccountModel {
   }
 
   /** What the agent's life and its own limits say to an amount, `own` not counted; the first that fails. */
-  verdict(amountCents: number, now: number, own: PaymentModel | null = null): Verdict | null {
+  verdict(
+    amountCents: number,
+    now: number,
+    { hourMs, own }: { readonly hourMs: number; readonly own: PaymentModel | null },
+  ): Verdict | null {
     if (this.status !== "active") {
       return { code: this.status === "paused" ? "AGENT_PAUSED" : "AGENT_ARCHIVED", details: null };
     }
-    return this.#amounts(amountCents, now, own) ?? this.#counts(now, own);
+    return this.#amounts(amountCents, now, own) ?? this.#counts(now, hourMs, own);
   }
 
   /** What the agent's budget shows. */
-  usage(now: number): { todayCents: number; todayCount: number; lastHourCount: number } {
+  usage(now: number): { todayCents: number; todayCount: number } {
     const today = this.dayOf(now);
+    return { todayCents: this.#spentOn(today, null), todayCount: this.#countOn(today, null) };
+  }
+
+  /** How many payments the hour may count: never fewer than it has, and those of its last bucket. */
+  hourCounts(now: number): { least: number; most: number } {
     return {
-      todayCents: this.#spentOn(today, null),
-      todayCount: this.#countOn(today, null),
-      lastHourCount: this.#ofHour(now, null).length,
+      least: this.#ofHour(now, HOUR, null).length,
+      most: this.#ofHour(now, LONGEST_HOUR, null).length,
     };
   }
 
@@ -220,11 +232,11 @@ export class AccountModel {
     return { code: "DAILY_SPEND_LIMIT_EXCEEDED", details };
   }
 
-  #counts(now: number, own: PaymentModel | null): Verdict | null {
+  #counts(now: number, hourMs: number, own: PaymentModel | null): Verdict | null {
     const { dailyVelocityLimit: daily, hourlyVelocityLimit: hourly } = this.policy;
-    if (hourly !== null && this.#ofHour(now, own).length >= hourly) {
+    if (hourly !== null && this.#ofHour(now, hourMs, own).length >= hourly) {
       // A later payment has its turn when fewer than the limit are left, and this one counts among them.
-      const last = hourly === 0 ? undefined : this.#ofHour(now, null)[hourly - 1];
+      const last = hourly === 0 ? undefined : this.#ofHour(now, hourMs, null)[hourly - 1];
       const resetsAt = last === undefined ? null : last + HOUR;
       return { code: "HOURLY_VELOCITY_EXCEEDED", details: { limit: hourly, remaining: 0, resetsAt } };
     }
@@ -240,13 +252,22 @@ export class AccountModel {
     return day > dayOf(now) ? midnightAfter(Date.parse(day)) : midnightAfter(now);
   }
 
-  /** Which rules flag a payment that is not denied, and whether its threshold does. */
-  flags(amountCents: number, fingerprint: string, rules: readonly RuleCheck[], now: number): Set<string> {
+  /**
+   * Which rules flag a payment that is not denied, and whether its threshold does. `windows`: as windows are said to be, or as long as
+   * they may count.
+   */
+  flags(
+    amountCents: number,
+    fingerprint: string,
+    rules: readonly RuleCheck[],
+    { now, windows }: { readonly now: number; readonly windows: "exact" | "longest" },
+  ): Set<string> {
     const flags = new Set<string>();
     if (this.needsPerson(amountCents)) flags.add("agent_threshold");
     for (const rule of rules) {
       if (rule.type === "velocity") {
-        const since = now - rule.windowSeconds * 1_000;
+        const windowMs = rule.windowSeconds * 1_000;
+        const since = now - (windows === "exact" ? windowMs : longestOf(windowMs));
         const recent = this.payments.filter((one) => one.isCounted && one.countedAt > since);
         if (recent.length >= rule.count) flags.add(rule.type);
       } else if (rule.type === "duplicate") {
@@ -272,9 +293,9 @@ export class AccountModel {
   }
 
   /** When the payments of the hour that ends now were made, newest first. */
-  #ofHour(now: number, own: PaymentModel | null): number[] {
+  #ofHour(now: number, hourMs: number, own: PaymentModel | null): number[] {
     return this.payments
-      .filter((one) => now - one.countedAt < HOUR && one !== own && one.isCounted)
+      .filter((one) => now - one.countedAt < hourMs && one !== own && one.isCounted)
       .map(({ countedAt }) => countedAt)
       .toSorted((a, b) => b - a);
   }

@@ -35,7 +35,9 @@ function auditAccount(account: AccountModel, life: AgentModel, { accounts, lives
   mustEqual(shown.name, life.name, `the name of ${agentId} in the ledger`);
   mustEqual(shown.sequence, account.payments.length, `how many payments ${agentId} has decided`);
   const { lastHourCount, todayCents, todayCount } = shown.view;
-  mustEqual({ todayCents, todayCount, lastHourCount }, account.usage(now), `the usage of ${agentId}`);
+  mustEqual({ todayCents, todayCount }, account.usage(now), `the usage of ${agentId}`);
+  const { least, most } = account.hourCounts(now);
+  must(lastHourCount >= least && lastHourCount <= most, `the hour of ${agentId}`);
   const open = shown.open.map(({ payment }) => payment.request.transactionId).toSorted();
   const waiting = account.payments.filter(({ isOver }) => !isOver).map(({ id }) => id);
   mustEqual(open, waiting.toSorted(), `what is open for ever of ${agentId}`);

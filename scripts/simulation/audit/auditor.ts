@@ -197,7 +197,9 @@ export class Auditor implements Observer {
 
   checked(agentId: string, amountCents: number, denialCode: string | null, now: number): void {
     this.#audit(() => {
-      const verdict = this.#books.verdict(this.#books.account(agentId), amountCents, now);
+      const verdict = this.#books.verdict(this.#books.account(agentId), amountCents, now, {
+        seen: denialCode,
+      });
       mustEqual(denialCode, verdict?.code ?? null, `what a dry run of ${amountCents} by ${agentId} said`);
       this.#books.count("dry run");
     });

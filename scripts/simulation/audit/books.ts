@@ -1,5 +1,13 @@
 import type { Denial, LimitDenial } from "../../../src/domain/ledger/policy.ts";
-import { type AccountModel, type PaymentModel, isClosed, isMoney, type Verdict } from "./account-model.ts";
+import {
+  type AccountModel,
+  HOUR,
+  isClosed,
+  isMoney,
+  LONGEST_HOUR,
+  type PaymentModel,
+  type Verdict,
+} from "./account-model.ts";
 import type { AgentModel } from "./agent-model.ts";
 import { must, mustEqual } from "./violation.ts";
 
@@ -80,14 +88,20 @@ export class WorldModel {
     return this.#open.size;
   }
 
-  /** What limits of all levels say to an amount, in the order in which they are looked at; `own` not counted. */
+  /**
+   * What limits of all levels say to an amount, in the order in which they are looked at; `own` not counted. `seen`: the code that was
+   * answered, since an hour may count a little longer, and never shorter.
+   */
   verdict(
     model: AccountModel,
     amountCents: number,
     now: number,
-    own: PaymentModel | null = null,
+    { own = null, seen }: { readonly own?: PaymentModel | null; readonly seen: string | null },
   ): Verdict | null {
-    return model.verdict(amountCents, now, own) ?? this.#capVerdict(model.teamId, amountCents, own);
+    const verdictOf = (hourMs: number): Verdict | null =>
+      model.verdict(amountCents, now, { hourMs, own }) ?? this.#capVerdict(model.teamId, amountCents, own);
+    const exact = verdictOf(HOUR);
+    return (exact?.code ?? null) === seen ? exact : verdictOf(LONGEST_HOUR);
   }
 
   #capVerdict(teamId: string, amountCents: number, own: PaymentModel | null): Verdict | null {
@@ -115,5 +129,12 @@ export function expectDenial(
   what: string,
 ): void {
   mustEqual(denial?.code ?? null, verdict?.code ?? null, what);
-  mustEqual(denial?.details ?? null, verdict?.details ?? null, `${what}, the details`);
+  const [said, expected] = [denial?.details ?? null, verdict?.details ?? null];
+  const isHour = verdict?.code === "HOURLY_VELOCITY_EXCEEDED" && typeof said?.resetsAt === "number";
+  const resetsAt = isHour ? expected?.resetsAt : null;
+  if (said === null || expected === null || typeof resetsAt !== "number")
+    return mustEqual(said, expected, `${what}, the details`);
+  const laterMs = (said.resetsAt ?? 0) - resetsAt;
+  must(laterMs >= 0 && laterMs <= LONGEST_HOUR - HOUR, `${what}, when it resets`);
+  mustEqual(said, { ...expected, resetsAt: said.resetsAt }, `${what}, the details`);
 }

@@ -41,7 +41,12 @@ export class DecisionAudit {
     if (isFullAgent || this.#books.openCount() >= bounds.openOfProject) {
       const of = isFullAgent ? "agent" : "project";
       this.#books.count(`too many open of the ${of}`);
-      return mustEqual(reply, { kind: "too_many_open", of }, "a payment too many");
+      must(reply.kind === "too_many_open", `a payment too many was answered ${reply.kind}`);
+      must(
+        reply.freesAt !== null && reply.freesAt > now - 1,
+        "a payment too many, and nothing that frees room",
+      );
+      return mustEqual([reply.of, reply.bound], [of, "payments"], "a payment too many");
     }
     must(reply.kind === "decided", `a new key was answered ${reply.kind}`);
     this.#decided(model, command, reply, now);
@@ -65,13 +70,16 @@ export class DecisionAudit {
   ): void {
     const { agentId, approvalWindowSeconds, request, rules } = command;
     const { amountCents, fingerprint } = request;
-    const verdict = this.#books.verdict(model, amountCents, now);
+    const verdict = this.#books.verdict(model, amountCents, now, { seen: decision.denial?.code ?? null });
     const what = `a payment of ${amountCents} by ${agentId}`;
     expectDenial(decision.denial, verdict, what);
-    const flags =
-      verdict === null ? model.flags(amountCents, fingerprint, rules?.checks ?? [], now) : new Set<string>();
     const flagged = decision.approval?.flaggedByRuleTypes ?? [];
-    mustEqual(inOrder(flagged), inOrder(flags), `what flags ${what}`);
+    const flags = new Set<string>(flagged);
+    if (verdict !== null) mustEqual(flagged, [], `what flags ${what}, which is denied`);
+    else
+      this.#expectFlags(flags, what, (windows) =>
+        model.flags(amountCents, fingerprint, rules?.checks ?? [], { now, windows }),
+      );
     mustEqual(new Set(flagged).size, flagged.length, "a type of rule that is named twice: types");
     const payment = newPayment(model, command, { verdict, needsPerson: flags.size > 0, now });
     if (decision.approval !== null)
@@ -85,6 +93,16 @@ export class DecisionAudit {
     if (permit !== null) model.permitted(permit);
     this.#books.count(verdict?.code ?? (payment.needsPerson ? "held" : "sending"));
     for (const flag of flags) this.#books.count(`flagged: ${flag}`);
+  }
+
+  #expectFlags(
+    flagged: ReadonlySet<string>,
+    what: string,
+    flagsOf: (windows: "exact" | "longest") => Set<string>,
+  ): void {
+    const [least, most] = [flagsOf("exact"), flagsOf("longest")];
+    const expected = new Set([...least, ...[...most].filter((flag) => flagged.has(flag))]);
+    mustEqual(inOrder(flagged), inOrder(expected), `what flags ${what}`);
   }
 
   /** A key that was used is never decided upon again, whatever the ledger has forgotten. */

@@ -100,7 +100,10 @@ export class PaymentAudit {
       books.change(model, payment, { isOver: true, status }, now);
     if (isLate || command.kind === "expire") return end("expired");
     if (command.kind !== "approve") return end("denied");
-    const verdict = books.verdict(model, payment.amountCents, now, payment);
+    const verdict = books.verdict(model, payment.amountCents, now, {
+      own: payment,
+      seen: shown.denial?.code ?? null,
+    });
     expectDenial(shown.denial, verdict, `the approval of ${payment.id}`);
     if (verdict !== null) {
       books.count(`approve: ${verdict.code}`);

@@ -86,7 +86,7 @@ export async function restoreLedgerOn(
   if (masterKey === null) return { ...found, isDone: false, differences: null };
   const { organizationId } = ledger;
   await recordCommand(db, masterKey, entryOf(project, found));
-  await start(actors, ledger);
+  await start(actors, ledger, now);
   onProgress("the ledger runs; everything is compared");
   const { differences } = await reconcileOn(connections, env, { ...options, organizationId, repair: false });
   return { ...found, isDone: true, differences };
@@ -136,9 +136,9 @@ async function untilQuiet(endedAt: number, onProgress: (line: string) => void): 
   await sleep(QUIET_MS);
 }
 
-async function start(actors: TemporalActors, ledger: Ledger): Promise<void> {
+async function start(actors: TemporalActors, ledger: Ledger, now: number): Promise<void> {
   try {
-    await actors.resumeLedger(packLedger(ledger));
+    await actors.resumeLedger(packLedger(ledger, now));
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
     throw new AdminError(`Somebody else has just started the ledger of project ${ledger.projectId}.`);

@@ -1,3 +1,4 @@
+import { accountRefused } from "./capacity.ts";
 import { patchPolicy } from "./policy.ts";
 import type { CommandOf, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";
@@ -12,9 +13,8 @@ export function openAccount(draft: Draft, command: CommandOf<"open_account">): L
   const { kind: _kind, requestId: _requestId, ...opened } = command;
   const { ledger, now } = draft;
   if (ledger.accounts.has(opened.agentId)) return { kind: "opened", changed: false };
-  const { accounts, bounds, weightBytes } = ledger;
-  const isFull = accounts.size >= bounds.accounts || weightBytes >= bounds.openedBelowBytes;
-  if (isFull) return { kind: "project_full" };
+  const full = accountRefused(ledger, now);
+  if (full !== null) return full;
   draft.open(newAccount(opened, now));
   return { kind: "opened", changed: true };
 }

@@ -130,8 +130,14 @@ export type LedgerReply =
   | { readonly kind: "stale_agent" }
   /** The payment was judged by rules that were replaced since: read them, then submit again. */
   | { readonly kind: "stale_rules" }
-  /** As many payments of the agent, or of the project, are open as may be. */
-  | { readonly kind: "too_many_open"; readonly of: "agent" | "project" }
+  /** The open payments of the agent, or of the project, are as many as may be, or take as many bytes. */
+  | {
+      readonly kind: "too_many_open";
+      readonly of: "agent" | "project";
+      readonly bound: "payments" | "bytes";
+      /** When the first of them ends by itself; null: none is open. */
+      readonly freesAt: number | null;
+    }
   /** The request's key is not the agent's active key. */
   | { readonly kind: "inactive_key" }
   /** The payment as it is after the command, and whether this command changed it. */
@@ -158,8 +164,8 @@ export type LedgerReply =
   /** There is no such account, or none any more. */
   | { readonly kind: "no_account" }
   | { readonly kind: "opened"; readonly changed: boolean }
-  /** The project takes no more agents. */
-  | { readonly kind: "project_full" }
+  /** The project takes no more agents: they are as many as may be, or its ledger takes as many bytes. */
+  | { readonly kind: "project_full"; readonly bound: "accounts" | "bytes" }
   /** `caps`: those that are to be in the records. */
   | { readonly kind: "replaced"; readonly version: number; readonly caps: readonly RecordedCap[] }
   | { readonly kind: "confirmed" }

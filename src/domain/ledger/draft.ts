@@ -49,12 +49,12 @@ export class Draft {
     else this.#teams.set(teamId, level);
   }
 
-  /** A payment that was decided: held and counted at every level, unless it was denied. */
-  add(account: Account, payment: Payment): void {
+  /** A payment that was decided: held and counted at every level, unless it was denied. `windowsMs`: of the rules in force. */
+  add(account: Account, payment: Payment, windowsMs: readonly number[]): void {
     account.sequence = payment.sequence;
     setOpen(account, payment, { changedAt: this.now, confirmedRevision: 0 });
     if (payment.denial !== null) return;
-    countPayment(account.usage, this.now);
+    countPayment(account.usage, this.now, windowsMs);
     move(account.usage, payment, "none", moneyOf(payment));
     this.touch(account);
   }
@@ -157,7 +157,8 @@ export class Draft {
     ledger.teams.set(teamId, { ...team, totals: plus(team.totals, spentCents, reservedCents) });
     ledger.project = { ...ledger.project, totals: plus(ledger.project.totals, spentCents, reservedCents) };
     ledger.openPayments += account.open.size - (before?.open.size ?? 0);
-    ledger.weightBytes += (isDropped ? 0 : weightOf(account)) - (before === undefined ? 0 : weightOf(before));
+    account.weightBytes = isDropped ? 0 : weightOf(account, this.now);
+    ledger.weightBytes += account.weightBytes - (before?.weightBytes ?? 0);
     ledger.touched.add(agentId);
     if (!isDropped) return void ledger.accounts.set(agentId, account);
     ledger.accounts.delete(agentId);
@@ -190,15 +191,7 @@ const setOpen = (account: Account, payment: Payment, rest: Omit<OpenPayment, "pa
 /** A copy that shares what is never changed in place. */
 function copyOf(account: Account): Account {
   const { open, usage } = account;
-  const hour = usage.recentPayments.slice();
-  const newest = hour.at(-1);
-  // The one entry that counting changes.
-  if (newest !== undefined) hour[hour.length - 1] = [...newest];
-  return {
-    ...account,
-    open: new Map(open),
-    usage: { ...usage, day: { ...usage.day }, recentPayments: hour },
-  };
+  return { ...account, open: new Map(open), usage: { ...usage, day: { ...usage.day } } };
 }
 
 type Money = ReturnType<typeof moneyOf>;

@@ -2,6 +2,7 @@ import { next, type Payment } from "./payment.ts";
 import { checkLimits, type Denial } from "./policy.ts";
 import { dayCounted } from "./usage.ts";
 import { cancel, deny, endByArchive, expire, withApproval } from "./held.ts";
+import { resolutionRefused } from "./capacity.ts";
 import { checkCaps } from "./caps.ts";
 import type { CommandOf, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";
@@ -11,21 +12,18 @@ import type { Account, Ledger } from "./state.ts";
 /** What becomes of payments on hold. The first resolution wins; a payment whose window has closed expires instead. */
 
 export const approveHeld = (draft: Draft, command: CommandOf<"approve">): LedgerReply =>
-  tooHeavy(draft) ??
+  resolutionRefused(draft.ledger, draft.now) ??
   resolve(draft, command, (payment, account) => approved(draft.ledger, account, payment, command, draft.now));
 
 export const denyHeld = (draft: Draft, command: CommandOf<"deny">): LedgerReply =>
-  tooHeavy(draft) ?? resolve(draft, command, (payment) => deny(payment, command, draft.now));
+  resolutionRefused(draft.ledger, draft.now) ??
+  resolve(draft, command, (payment) => deny(payment, command, draft.now));
 
 export const cancelHeld = (draft: Draft, command: CommandOf<"cancel">): LedgerReply =>
   resolve(draft, command, (payment) => cancel(payment, draft.now));
 
 export const expireHeld = (draft: Draft, command: CommandOf<"expire">): LedgerReply =>
   resolve(draft, command, (payment) => expire(payment, draft.now));
-
-/** A person's name and feedback are stored with the payment until they are in the records: refused while there is no capacity for them. */
-const tooHeavy = ({ ledger: { bounds, weightBytes } }: Draft): LedgerReply | null =>
-  weightBytes < bounds.resolvedBelowBytes ? null : { kind: "too_many_open", of: "project" };
 
 function resolve(
   draft: Draft,

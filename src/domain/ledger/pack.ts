@@ -1,26 +1,38 @@
+import { BitReader, BitWriter } from "./bits.ts";
+import {
+  type CodedAccount,
+  type CodedKey,
+  codeAccount,
+  codeKey,
+  UNREAD_ACCOUNT,
+  UNREAD_KEY,
+} from "./pack-accounts.ts";
 import type { OpenPayment, Account, Cap, Ledger, Level, Totals } from "./state.ts";
 import { LEDGER_BOUNDS, type LedgerBounds, NO_CAP, NO_TOTALS } from "./state.ts";
-import type { BudgetPolicy } from "./policy.ts";
-import type { Counted, Usage } from "./usage.ts";
 import type { LifecycleEvent } from "../events.ts";
 import type { CachedReply } from "./reply-cache.ts";
 import type { ClosedKey } from "./closed-keys.ts";
-import { weightOf } from "./weight.ts";
+import { weightIn } from "./weight.ts";
 
 /**
- * A ledger as it is carried over to a new run: plain data, and as little of it as says everything. What an idle account has as it was
- * opened is left out, so ten thousand of them stay small.
+ * A ledger as it is carried over to a new run: plain data, and as little of it as says everything. What every account has is
+ * written in bits (`pack-accounts.ts`), so ten thousand of them stay small; the rest is left out where it is as in a new account.
  */
 export interface PackedLedger {
   readonly schemaVersion: 1;
+  readonly packedAt: number;
   readonly organizationId: string;
   readonly projectId: string;
   readonly revision: number;
   readonly recordedRevision: number;
   readonly project: PackedLevel;
   readonly teams: readonly PackedTeam[];
-  /** In the order of closing: agent, key and what is remembered of it. */
-  readonly keys: readonly (readonly [agentId: string, keyHash: string, ...ClosedKey])[];
+  /** Accounts team by team, and then the keys of closed payments in the order of closing. */
+  readonly bits: string;
+  readonly texts: readonly string[];
+  readonly keyCount: number;
+  /** The rest of some accounts, by their place. */
+  readonly more: readonly (readonly [place: number, more: PackedRest])[];
   readonly replies: readonly (readonly [requestId: string, ...CachedReply])[];
   readonly droppedAccounts: number;
 }
@@ -35,48 +47,34 @@ interface PackedLevel {
 
 interface PackedTeam extends PackedLevel {
   readonly teamId: string;
-  readonly accounts: readonly PackedAccount[];
+  /** Number of its accounts. */
+  readonly accounts: number;
 }
 
-type PackedPolicy = readonly (number | null)[];
-
-interface PackedAccount {
-  readonly id: string;
-  readonly name: string;
-  readonly key: string | null;
-  readonly policy: PackedPolicy;
-  readonly at: number;
-  readonly status?: "paused" | "closed";
-  readonly followed?: number;
-  readonly policyVersion?: number;
-  readonly mirrored?: number;
-  readonly spent?: number;
-  readonly reserved?: number;
-  readonly day?: readonly [date: string, amountCents: number, count: number];
-  /** The first instant, then how much later each is, and how many payments it has. */
-  readonly instants?: readonly number[];
-  readonly sequence?: number;
+/** What few accounts have. */
+interface PackedRest {
   readonly open?: readonly OpenPayment[];
-  readonly closed?: number;
-  readonly evicted?: number;
-  readonly revision?: number;
-  readonly unconfirmed?: number;
   readonly pausedAt?: number;
   readonly outbox?: readonly LifecycleEvent[];
 }
 
-export function packLedger(ledger: Ledger): PackedLedger {
-  const { replies, droppedAccounts, keys, organizationId, project, projectId, teams } = ledger;
+export function packLedger(ledger: Ledger, packedAt: number): PackedLedger {
+  const { replies, droppedAccounts, organizationId, project, projectId, teams } = ledger;
   const { recordedRevision, revision } = ledger;
-  const accounts = new Map<string, PackedAccount[]>();
+  const ofTeams = new Map<string, Account[]>();
   for (const account of ledger.accounts.values()) {
-    const { teamId } = account;
-    const ofTeam = accounts.get(teamId);
-    if (ofTeam === undefined) accounts.set(teamId, [packAccount(account)]);
-    else ofTeam.push(packAccount(account));
+    const ofTeam = ofTeams.get(account.teamId);
+    if (ofTeam === undefined) ofTeams.set(account.teamId, [account]);
+    else ofTeam.push(account);
   }
+  const accounts = [...teams.keys()].flatMap((teamId) => ofTeams.get(teamId) ?? []);
+  const writer = new BitWriter();
+  for (const account of accounts) codeAccount(writer, codedOf(account), packedAt);
+  const keys = keysIn(ledger, accounts);
+  for (const key of keys) codeKey(writer, key, (place) => accounts[place]?.closed ?? 0, packedAt);
   return {
     schemaVersion: 1,
+    packedAt,
     organizationId,
     projectId,
     revision,
@@ -85,19 +83,34 @@ export function packLedger(ledger: Ledger): PackedLedger {
     teams: [...teams].map(([teamId, level]) => ({
       teamId,
       ...packLevel(level),
-      accounts: accounts.get(teamId) ?? [],
+      accounts: ofTeams.get(teamId)?.length ?? 0,
     })),
-    keys: keys.order.flatMap(([agentId, keyHash]) => {
-      const key = keys.byAgent.get(agentId)?.get(keyHash);
-      return key === undefined ? [] : [[agentId, keyHash, ...key] as const];
+    bits: writer.written,
+    texts: writer.texts,
+    keyCount: keys.length,
+    more: accounts.flatMap((account, place) => {
+      const rest = packRest(account);
+      return Object.keys(rest).length === 0 ? [] : [[place, rest] as const];
     }),
     replies: [...replies].map(([requestId, answer]) => [requestId, ...answer] as const),
     droppedAccounts,
   };
 }
 
+const codedOf = (account: Account): CodedAccount => ({ ...account, openCount: account.open.size });
+
+/** In the order of closing, without those of accounts that were dropped. */
+function keysIn({ keys }: Ledger, accounts: readonly Account[]): CodedKey[] {
+  const places = new Map(accounts.map(({ agentId }, place) => [agentId, place]));
+  return keys.order.flatMap(([agentId, keyHash]) => {
+    const place = places.get(agentId);
+    const key = keys.byAgent.get(agentId)?.get(keyHash);
+    return place === undefined || key === undefined ? [] : [{ place, keyHash, key }];
+  });
+}
+
 export function unpackLedger(packed: PackedLedger, bounds: LedgerBounds = LEDGER_BOUNDS): Ledger {
-  const { organizationId, projectId, recordedRevision, revision } = packed;
+  const { organizationId, packedAt, projectId, recordedRevision, revision } = packed;
   const ledger: Ledger = {
     bounds,
     organizationId,
@@ -111,13 +124,16 @@ export function unpackLedger(packed: PackedLedger, bounds: LedgerBounds = LEDGER
     replies: new Map(packed.replies.map(([requestId, at, reply]) => [requestId, [at, reply]])),
     droppedAccounts: packed.droppedAccounts,
     weightBytes: 0,
+    weighedAt: packedAt,
     openPayments: 0,
     touched: new Set(),
   };
-  for (const { accounts, teamId } of packed.teams) {
-    for (const each of accounts) put(ledger, unpackAccount(teamId, each));
-  }
-  for (const [agentId, keyHash, ...key] of packed.keys) {
+  const reader = new BitReader(packed.bits, packed.texts);
+  const accounts = unpackAccounts(reader, packed);
+  for (const account of accounts) put(ledger, account);
+  for (let left = packed.keyCount; left > 0; left -= 1) {
+    const { place, keyHash, key } = codeKey(reader, UNREAD_KEY, (at) => accounts[at]?.closed ?? 0, packedAt);
+    const agentId = accounts[place]?.agentId ?? "";
     const ofAgent = ledger.keys.byAgent.get(agentId) ?? new Map<string, ClosedKey>();
     ledger.keys.byAgent.set(agentId, ofAgent.set(keyHash, key));
     ledger.keys.order.push([agentId, keyHash]);
@@ -126,9 +142,29 @@ export function unpackLedger(packed: PackedLedger, bounds: LedgerBounds = LEDGER
   return ledger;
 }
 
+function unpackAccounts(reader: BitReader, { more, packedAt, teams }: PackedLedger): Account[] {
+  const rests = new Map(more);
+  const accounts: Account[] = [];
+  for (const { teamId, accounts: count } of teams) {
+    for (let left = count; left > 0; left -= 1) {
+      const before = reader.bitCount;
+      const { openCount: _openCount, ...coded } = codeAccount(reader, UNREAD_ACCOUNT, packedAt);
+      const account: Account = {
+        ...coded,
+        teamId,
+        ...unpackRest(rests.get(accounts.length)),
+        weightBytes: 0,
+      };
+      account.weightBytes = weightIn(account, reader.bitCount - before);
+      accounts.push(account);
+    }
+  }
+  return accounts;
+}
+
 function put(ledger: Ledger, account: Account): void {
   ledger.accounts.set(account.agentId, account);
-  ledger.weightBytes += weightOf(account);
+  ledger.weightBytes += account.weightBytes;
   ledger.openPayments += account.open.size;
 }
 
@@ -154,120 +190,19 @@ function unlessDefault(name: string, value: unknown, usual: unknown): Record<str
   return value === usual ? {} : { [name]: value };
 }
 
-function packAccount(account: Account): PackedAccount {
-  const {
-    confirmedRevision,
-    day,
-    recentPayments: hour,
-    open,
-    outbox,
-    revision,
-    status,
-  } = { ...account, ...account.usage };
+function packRest({ open, outbox, pausedAt }: Account): PackedRest {
   return {
-    id: account.agentId,
-    name: account.name,
-    key: account.keyId,
-    policy: packPolicy(account.policy),
-    at: account.updatedAt,
-    ...(status === "active" ? {} : { status }),
-    ...unlessDefault("followed", account.followedRevision, 0),
-    ...unlessDefault("policyVersion", account.policyVersion, 1),
-    ...unlessDefault("mirrored", account.mirroredPolicyVersion, account.policyVersion),
-    ...unlessDefault("spent", account.usage.spentCents, 0),
-    ...unlessDefault("reserved", account.usage.reservedCents, 0),
-    ...(day.date === "" ? {} : { day: [day.date, day.amountCents, day.count] as const }),
-    ...(hour.length === 0 ? {} : { instants: packInstants(hour) }),
-    ...unlessDefault("sequence", account.sequence, 0),
     ...(open.size === 0 ? {} : { open: [...open.values()] }),
-    ...unlessDefault("closed", account.closed, account.sequence - open.size),
-    ...unlessDefault("evicted", account.evictedThrough, 0),
-    ...unlessDefault("revision", revision, 1),
-    ...unlessDefault("unconfirmed", revision - confirmedRevision, 0),
-    ...(account.pausedAt === null ? {} : { pausedAt: account.pausedAt }),
+    ...(pausedAt === null ? {} : { pausedAt }),
     ...(outbox.length === 0 ? {} : { outbox }),
   };
 }
 
-function unpackAccount(teamId: string, packed: PackedAccount): Account {
-  const { policyVersion = 1, revision = 1, sequence = 0 } = packed;
-  const open = new Map((packed.open ?? []).map((each) => [each.payment.request.transactionId, each]));
-  return {
-    agentId: packed.id,
-    teamId,
-    name: packed.name,
-    status: packed.status ?? "active",
-    keyId: packed.key,
-    followedRevision: packed.followed ?? 0,
-    policy: unpackPolicy(packed.policy),
-    policyVersion,
-    usage: unpackUsage(packed),
-    sequence,
-    open,
-    closed: packed.closed ?? sequence - open.size,
-    evictedThrough: packed.evicted ?? 0,
-    revision,
-    confirmedRevision: revision - (packed.unconfirmed ?? 0),
-    updatedAt: packed.at,
-    mirroredPolicyVersion: packed.mirrored ?? policyVersion,
-    pausedAt: packed.pausedAt ?? null,
-    outbox: packed.outbox ?? [],
-  };
-}
-
-const packPolicy = (policy: BudgetPolicy): PackedPolicy => [
-  policy.budgetCents,
-  policy.autoApprovalThresholdCents,
-  policy.perTransactionLimitCents,
-  policy.dailySpendLimitCents,
-  policy.hourlyVelocityLimit,
-  policy.dailyVelocityLimit,
-];
-
-const unpackPolicy = ([
-  budget,
-  threshold = null,
-  single = null,
-  day = null,
-  hourly = null,
-  daily = null,
-]: PackedPolicy) => ({
-  budgetCents: budget ?? 0,
-  autoApprovalThresholdCents: threshold,
-  perTransactionLimitCents: single,
-  dailySpendLimitCents: day,
-  hourlyVelocityLimit: hourly,
-  dailyVelocityLimit: daily,
+const unpackRest = ({ open = [], outbox = [], pausedAt }: PackedRest = {}): Pick<
+  Account,
+  "open" | "outbox" | "pausedAt"
+> => ({
+  open: new Map(open.map((each) => [each.payment.request.transactionId, each])),
+  outbox,
+  pausedAt: pausedAt ?? null,
 });
-
-function unpackUsage({ day = ["", 0, 0], instants = [], reserved = 0, spent = 0 }: PackedAccount): Usage {
-  const [date, amountCents, count] = day;
-  return {
-    spentCents: spent,
-    reservedCents: reserved,
-    day: { date, amountCents, count },
-    recentPayments: unpackInstants(instants),
-  };
-}
-
-function packInstants(hour: readonly Counted[]): number[] {
-  const packed: number[] = [];
-  let before = 0;
-  for (const [at, count] of hour) {
-    packed.push(at - before, count);
-    before = at;
-  }
-  return packed;
-}
-
-function unpackInstants(instants: readonly number[]): Counted[] {
-  const hour: Counted[] = [];
-  let [at, through] = [0, 0];
-  for (let index = 0; index + 1 < instants.length; index += 2) {
-    const count = instants[index + 1] ?? 0;
-    at += instants[index] ?? 0;
-    through += count;
-    hour.push([at, count, through]);
-  }
-  return hour;
-}

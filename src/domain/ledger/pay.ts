@@ -2,10 +2,12 @@ import { AGENT_ARCHIVED } from "./held.ts";
 import { AGENT_PAUSED, type Approval, type Payment, type Rail, type RulesVersions } from "./payment.ts";
 import type { Denial } from "./policy.ts";
 import { checkLimits, isAboveThreshold } from "./policy.ts";
-import { countWithin, dayCounted, instantCounted } from "./usage.ts";
+import { countWithin, dayCounted, HOUR_MS, instantCounted } from "./usage.ts";
 import { remainingOf } from "../money.ts";
 import type { PaymentRules } from "../rules/checks.ts";
 import { flaggedTypes } from "../rules/flags.ts";
+import { windowsMsOf } from "../rules/rules.ts";
+import { paymentRefused } from "./capacity.ts";
 import { checkCaps } from "./caps.ts";
 import type { CommandOf, LedgerReply, PaymentDecision } from "./commands.ts";
 import type { Draft } from "./draft.ts";
@@ -31,13 +33,17 @@ export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
   if (account.evictedThrough > recordsCheckedThrough)
     return { kind: "records_check_required", closed: account.closed };
   if (!judgedByNewestRules(draft, account, request.rulesVersions)) return { kind: "stale_rules" };
-  const full = boundReached(ledger, account);
-  if (full !== null) return { kind: "too_many_open", of: full };
+  const full = paymentRefused(ledger, account, now);
+  if (full !== null) return full;
 
   const assessment = assess(ledger, account, { ...request, rules }, now);
   const decision = decisionOf(account, command, assessment, now);
   const payment = decidedPayment(request, decision);
-  draft.add(account, payment);
+  draft.add(
+    account,
+    payment,
+    windowsMsOf(rules?.checks ?? []).filter((windowMs) => windowMs > HOUR_MS),
+  );
   return { kind: "decided", decision, permit: payment.phase === "sending" ? account.revision : null };
 }
 
@@ -78,15 +84,6 @@ function judgedByNewestRules(
   if (judged.project > project.rulesVersion) draft.setLevel(null, { rulesVersion: judged.project });
   if (judged.team > team.rulesVersion) draft.setLevel(teamId, { rulesVersion: judged.team });
   return true;
-}
-
-function boundReached(
-  { bounds, openPayments, weightBytes }: Ledger,
-  { open }: Account,
-): "agent" | "project" | null {
-  if (open.size >= bounds.openOfAgent) return "agent";
-  const isFull = openPayments >= bounds.openOfProject || weightBytes >= bounds.paidBelowBytes;
-  return isFull ? "project" : null;
 }
 
 /** The assessment of a payment. */

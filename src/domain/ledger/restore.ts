@@ -98,7 +98,7 @@ export function restoredLedger(recorded: RecordedProject, now: number, bounds?: 
   for (const [teamId, team] of teams) setLevel(ledger, teamId, team);
   for (const [teamId, spentCents] of othersSpentCents)
     count(ledger, teamId, { spentCents, reservedCents: 0 });
-  for (const account of accounts) put(ledger, restoredAccount(account, now));
+  for (const account of accounts) put(ledger, restoredAccount(account, now), now);
   for (const { agentId, agentRevision: revision, isArchived, name } of accounts) {
     if (isArchived) close(ledger, { agentId, revision, name }, now);
   }
@@ -123,9 +123,10 @@ function count(ledger: Ledger, teamId: string, { reservedCents, spentCents }: To
   ledger.project = { ...ledger.project, totals: plus(ledger.project) };
 }
 
-function put(ledger: Ledger, account: Account): void {
+function put(ledger: Ledger, account: Account, now: number): void {
+  account.weightBytes = weightOf(account, now);
   ledger.accounts.set(account.agentId, account);
-  ledger.weightBytes += weightOf(account);
+  ledger.weightBytes += account.weightBytes;
   ledger.openPayments += account.open.size;
   count(ledger, account.teamId, account.usage);
 }
@@ -169,7 +170,7 @@ const unconfirmed = (payment: Payment, now: number): OpenPayment => ({
 function restoredUsage({ countedAt, day, reservedCents, spentCents }: RecordedPayments, now: number): Usage {
   const usage = emptyUsage();
   for (const at of countedAt) if (at > now - HISTORY_MS) countPayment(usage, at);
-  return { spentCents, reservedCents, day: { ...day }, recentPayments: usage.recentPayments };
+  return { ...usage, spentCents, reservedCents, day: { ...day } };
 }
 
 function close(

@@ -98,6 +98,8 @@ export interface Account {
   pausedAt: number | null;
   /** Events that are not known to be in the journal. */
   outbox: readonly LifecycleEvent[];
+  /** An upper bound of the bytes that it takes packed, as of its last change (`weight.ts`). */
+  weightBytes: number;
 }
 
 /** How much a ledger holds at the most: what would not fit through the engine's bounds is refused before. */
@@ -113,6 +115,8 @@ export interface LedgerBounds {
   readonly openedBelowBytes: number;
   readonly paidBelowBytes: number;
   readonly resolvedBelowBytes: number;
+  /** A payment is accepted only while its agent's account is below this: no agent takes the room of the others. */
+  readonly paidBelowBytesOfAgent: number;
 }
 
 export const LEDGER_BOUNDS: LedgerBounds = {
@@ -120,10 +124,11 @@ export const LEDGER_BOUNDS: LedgerBounds = {
   openOfAgent: 200,
   openOfProject: 2_000,
   closedKeys: 5_000,
-  openedBelowBytes: 1_250_000,
+  openedBelowBytes: 1_550_000,
   // Each above the one before: what is on its way needs some room to come to its end.
-  paidBelowBytes: 1_450_000,
-  resolvedBelowBytes: 1_530_000,
+  paidBelowBytes: 1_720_000,
+  resolvedBelowBytes: 1_780_000,
+  paidBelowBytesOfAgent: 120_000,
 };
 
 /** All the money of a project: one decider for every limit of its agents, its teams and its own. */
@@ -143,8 +148,10 @@ export interface Ledger {
   readonly replies: ReplyCache;
   /** How many accounts were dropped after all that was open of them had come to its end. */
   droppedAccounts: number;
-  /** An upper bound of the bytes that the ledger takes once it is encoded (`weight.ts`). */
+  /** An upper bound of the bytes that the accounts take packed: the sum of theirs. */
   weightBytes: number;
+  /** When all accounts were weighed last. */
+  weighedAt: number;
   /** Payments open in all accounts. */
   openPayments: number;
   /** Agents whose accounts the current batch has changed. */
@@ -168,6 +175,7 @@ export const newLedger = (
   replies: new Map(),
   droppedAccounts: 0,
   weightBytes: 0,
+  weighedAt: 0,
   openPayments: 0,
   touched: new Set(),
 });
@@ -198,6 +206,7 @@ export const newAccount = (opened: NewAccount, now: number): Account => ({
   mirroredPolicyVersion: 1,
   pausedAt: null,
   outbox: [],
+  weightBytes: 0,
 });
 
 export const levelOf = ({ teams }: Ledger, teamId: string): Level => teams.get(teamId) ?? NEW_LEVEL;

@@ -7,29 +7,31 @@ export interface Usage {
   /** The newest UTC day that anything was counted on. */
   day: { date: string; amountCents: number; count: number };
   /** When payments passed policy in the last 31 days, oldest first. */
-  recentPayments: Counted[];
+  counts: readonly Counted[];
+  /** Windows of rules in force when the newest payment passed policy, those longer than an hour, shortest first. */
+  windowsMs: readonly number[];
 }
 
-/** Payments of one instant, and the running count with them, so that a window is counted by looking at its two ends. */
-export type Counted = [at: number, count: number, through: number];
+/** Payments that count as made at one instant: the newest of them, or up to a bucket's width later (`inBuckets`). */
+export type Counted = readonly [at: number, count: number];
 
 export const HOUR_MS = 3_600_000;
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 
 /** How far back payments are counted: the longest window of a rule. */
 export const HISTORY_MS = RULE_WINDOW_SECONDS_MAX * 1_000;
 
-/**
- * Beyond this many distinct instants the oldest are merged into their later neighbour: never counted too short. Those of
- * the last hour only where nothing older is left to merge.
- */
-export const HOUR_ENTRIES_MAX = 4_096;
+/** Buckets per window that a limit or a rule in force counts in, at least. */
+const BUCKETS_IN_FORCE = 32;
+/** The same per window of a rule that may be set later. */
+const BUCKETS_OF_OTHERS = 4;
 
 export const emptyUsage = (): Usage => ({
   spentCents: 0,
   reservedCents: 0,
   day: { date: "", amountCents: 0, count: 0 },
-  recentPayments: [],
+  counts: [],
+  windowsMs: [],
 });
 
 /** The last day that was formatted, and its date: making a date costs more than the rest of a decision. */
@@ -57,8 +59,8 @@ export const dayCounted = ({ day }: Pick<Usage, "day">, now: number): string => 
 };
 
 /** The instant that a payment made now is counted at: now, or the newest one counted, where the clock went back. */
-export const instantCounted = ({ recentPayments }: Pick<Usage, "recentPayments">, now: number): number =>
-  Math.max(now, recentPayments.at(-1)?.[0] ?? now);
+export const instantCounted = ({ counts }: Pick<Usage, "counts">, now: number): number =>
+  Math.max(now, counts.at(-1)?.[0] ?? now);
 
 /** When the day that is counted now ends. */
 export function dayResetsAt(usage: Usage, now: number): number {
@@ -72,30 +74,23 @@ export function spentToday(usage: Usage, now: number): { date: string; amountCen
   return usage.day.date === date ? usage.day : { date, amountCents: 0, count: 0 };
 }
 
-/** Payments that passed policy in the window that ends now; one exactly as old as the window has left it. */
-export function countWithin({ recentPayments: hour }: Usage, windowMs: number, now: number): number {
-  const newest = hour.at(-1);
-  const oldest = hour[firstAfter(hour, now - windowMs)];
-  if (newest === undefined || oldest === undefined) return 0;
-  const [, count, through] = oldest;
-  return newest[2] - through + count;
-}
-
-/** The place of the first entry that is newer; one past the end where there is none. */
-function firstAfter(hour: readonly Counted[], since: number): number {
-  let [older, newer] = [0, hour.length];
-  while (older < newer) {
-    const middle = (older + newer) >>> 1;
-    if ((hour[middle]?.[0] ?? Infinity) <= since) older = middle + 1;
-    else newer = middle;
+/** Payments that count in the window that ends now; an instant exactly as old as the window has left it. */
+export function countWithin({ counts }: Pick<Usage, "counts">, windowMs: number, now: number): number {
+  let within = 0;
+  for (let index = counts.length - 1; index >= 0; index -= 1) {
+    const counted = counts[index];
+    if (counted === undefined || counted[0] <= now - windowMs) break;
+    within += counted[1];
   }
-  return older;
+  return within;
 }
 
 /** The same of the last 3,600 s; `ownAt`: without the payment that is checked again. */
 export function countWithinHour(usage: Usage, now: number, ownAt: number | null = null): number {
   const count = countWithin(usage, HOUR_MS, now);
-  return ownAt !== null && ownAt > now - HOUR_MS ? Math.max(0, count - 1) : count;
+  if (ownAt === null) return count;
+  const [own = ownAt] = usage.counts.find(([at]) => at >= ownAt) ?? [];
+  return own > now - HOUR_MS ? Math.max(0, count - 1) : count;
 }
 
 /** Payments that passed policy on the day of `now`; `ownDay`: without one that is checked again, and was counted on that day. */
@@ -104,15 +99,15 @@ export function countToday(usage: Usage, now: number, ownDay: string | null = nu
   return ownDay === today.date ? Math.max(0, today.count - 1) : today.count;
 }
 
-/** When fewer than `limit` payments are in the rolling hour again; null where waiting does not help. */
-export function slotFreeAt(usage: Usage, limit: number, now: number): number | null {
+/** When fewer than `limit` payments count in the rolling hour again; null where waiting does not help. */
+export function slotFreeAt({ counts }: Usage, limit: number, now: number): number | null {
   if (limit === 0) return null;
   let newer = 0;
-  for (let index = usage.recentPayments.length - 1; index >= 0; index -= 1) {
-    const entry = usage.recentPayments[index];
-    if (entry === undefined || entry[0] <= now - HOUR_MS) break;
-    newer += entry[1];
-    if (newer >= limit) return entry[0] + HOUR_MS;
+  for (let index = counts.length - 1; index >= 0; index -= 1) {
+    const counted = counts[index];
+    if (counted === undefined || counted[0] <= now - HOUR_MS) break;
+    newer += counted[1];
+    if (newer >= limit) return counted[0] + HOUR_MS;
   }
   return null;
 }
@@ -123,38 +118,51 @@ export function rollDay(usage: Usage, now: number): void {
   if (date > usage.day.date) usage.day = { date, amountCents: 0, count: 0 };
 }
 
-/** Counts one payment that passed policy. The counts stay, whatever the payment's outcome. */
-export function countPayment(usage: Usage, now: number): void {
+/**
+ * Counts one payment that passed policy. The counts stay, whatever the payment's outcome. `windowsMs`: windows that the rules
+ * in force count in.
+ */
+export function countPayment(usage: Usage, now: number, windowsMs: readonly number[] = []): void {
   rollDay(usage, now);
   usage.day.count += 1;
-  countInstant(usage.recentPayments, now);
-  let expired = 0;
-  while ((usage.recentPayments[expired]?.[0] ?? Infinity) <= now - HISTORY_MS) expired += 1;
-  if (expired > 0) usage.recentPayments.splice(0, expired);
-  if (usage.recentPayments.length > HOUR_ENTRIES_MAX) mergeOldest(usage, now);
+  usage.windowsMs = windowsMs;
+  const newest = usage.counts.at(-1);
+  const isSame = newest !== undefined && newest[0] >= now;
+  const counted: Counted = isSame ? [newest[0], newest[1] + 1] : [now, 1];
+  usage.counts = [...(isSame ? usage.counts.slice(0, -1) : usage.counts), counted];
+  usage.counts = inBuckets(usage, now);
 }
 
-function countInstant(hour: Counted[], now: number): void {
-  const newest = hour.at(-1);
-  if (newest === undefined) return void hour.push([now, 1, 1]);
-  if (newest[0] < now) return void hour.push([now, 1, newest[2] + 1]);
-  newest[1] += 1;
-  newest[2] += 1;
+/** How much too long a window may count, at most; `windowsMs`: windows in force. */
+export function inaccuracyMs(windowMs: number, windowsMs: readonly number[]): number {
+  if (windowMs <= HOUR_MS) return windowMs / BUCKETS_IN_FORCE;
+  const inForce = windowsMs.find((each) => each >= windowMs) ?? Infinity;
+  return Math.min(inForce / BUCKETS_IN_FORCE, windowMs / BUCKETS_OF_OTHERS);
 }
 
-/** Makes room: pairs among the older half of what is older than an hour, so that the hourly limit stays exact. */
-function mergeOldest(usage: Usage, now: number): void {
-  const recent = usage.recentPayments.findIndex(([at]) => at > now - HOUR_MS);
-  const mergeable =
-    recent >= 2 ? Math.max(2, Math.floor(recent / 2)) : Math.floor(usage.recentPayments.length / 2);
-  const merged: Counted[] = [];
-  for (let index = 0; index < mergeable; index += 2) {
-    const first = usage.recentPayments[index];
-    const second = usage.recentPayments[index + 1];
-    if (first === undefined) continue;
-    const isPair = second !== undefined && index + 1 < mergeable;
-    // What is counted through a pair is what was counted through its later half.
-    merged.push(isPair ? [second[0], first[1] + second[1], second[2]] : first);
+/**
+ * The counts without those that no window reaches any more, the older ones in wider buckets. An instant moves up to its
+ * bucket's end, so it counts too long and never too short, and never back into a window that it has left. Widths are powers
+ * of two, so buckets nest and an instant that moves again is as accurate as one that moves once.
+ */
+export function inBuckets(
+  { counts, windowsMs }: Pick<Usage, "counts" | "windowsMs">,
+  now: number,
+): readonly Counted[] {
+  const newestFirst: Counted[] = [];
+  let width = 1;
+  for (let index = counts.length - 1; index >= 0; index -= 1) {
+    const counted = counts[index];
+    if (counted === undefined || counted[0] <= now - HISTORY_MS) break;
+    const [instant, count] = counted;
+    while (2 * width <= inaccuracyMs(now - bucketEnd(instant, 2 * width), windowsMs)) width *= 2;
+    const at = bucketEnd(instant, width);
+    const newer = newestFirst.at(-1);
+    if (newer?.[0] === at) newestFirst[newestFirst.length - 1] = [at, newer[1] + count];
+    else newestFirst.push(at === instant ? counted : [at, count]);
   }
-  usage.recentPayments = [...merged, ...usage.recentPayments.slice(mergeable)];
+  return newestFirst.toReversed();
 }
+
+/** The end of the bucket that an instant is in. */
+export const bucketEnd = (instant: number, width: number): number => Math.ceil(instant / width) * width;

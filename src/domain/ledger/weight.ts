@@ -1,28 +1,66 @@
+import { BitMeter, isCoded } from "./bits.ts";
+import { codeAccount } from "./pack-accounts.ts";
 import type { Payment } from "./payment.ts";
-import type { Account } from "./state.ts";
+import type { Account, Ledger } from "./state.ts";
+import { inBuckets } from "./usage.ts";
 
 /**
- * How many bytes an account takes at the most where the ledger is carried over to a new run, encoded and compressed. The engine ends
- * a workflow whose state is above its bound (2 MiB), so what would come near it is refused while there is room. Estimated from what can't
- * be compressed: ids, hashes, figures, and texts that people choose.
+ * How many bytes a ledger takes at the most where it is carried over to a new run, packed and compressed. The engine ends a workflow
+ * whose state is above its bound (2 MiB), so what would come near it is refused while there is room. Accounts are weighed by what packs
+ * them; of the rest, what can't be compressed is estimated: ids, hashes, figures, and texts that people choose.
  */
 
-/** Ids, policy and versions. */
-const ACCOUNT_BYTES = 110;
-/** Totals, the day, and how many payments there were. */
-const USED_BYTES = 60;
-/** One instant of the payments of the last 31 days. */
-const INSTANT_BYTES = 8;
 /** Ids, hashes, proofs, times and an approval of an open payment. */
-const OPEN_BYTES = 480;
+const OPEN_BYTES = 400;
 /** An event that is not published yet. */
 const EVENT_BYTES = 60;
+/** That an account has something that few have. */
+const REST_BYTES = 16;
+/** A key of a closed payment. */
+const KEY_BYTES = 46;
+/** A team, its cap and its totals. */
+const TEAM_BYTES = 64;
+/** The first reply to a request, and its id. */
+const REPLY_BYTES = 90;
+/** The tables by which all is expanded again, and the first use of each field and word. */
+const FIXED_BYTES = 1_500;
 
-export function weightOf({ name, open, outbox, sequence, usage }: Account): number {
-  let bytes = ACCOUNT_BYTES + textBytes(name) + outbox.length * EVENT_BYTES;
-  if (sequence > 0) bytes += USED_BYTES + usage.recentPayments.length * INSTANT_BYTES;
+/** What the compression adds to bits. */
+const BITS_FACTOR = 1.02 / 8;
+
+/** An account, as of `now`. */
+export function weightOf(account: Account, now: number): number {
+  const meter = new BitMeter();
+  codeAccount(meter, { ...account, openCount: account.open.size }, now);
+  return weightIn(account, meter.bitCount);
+}
+
+/** An account that takes so many bits besides. */
+export function weightIn(
+  { agentId, keyId, name, open, outbox, pausedAt }: Account,
+  bitCount: number,
+): number {
+  let bytes = bitCount * BITS_FACTOR + outbox.length * EVENT_BYTES + textBytes(name);
+  if (!isCoded(agentId)) bytes += textBytes(agentId);
+  if (keyId !== null && !isCoded(keyId)) bytes += textBytes(keyId);
+  if (open.size > 0 || outbox.length > 0 || pausedAt !== null) bytes += REST_BYTES;
   for (const { payment } of open.values()) bytes += paymentBytes(payment);
-  return bytes;
+  return Math.ceil(bytes);
+}
+
+/** The whole ledger, its accounts as of their last change. */
+export const ledgerBytes = ({ keys, replies, teams, weightBytes }: Ledger): number =>
+  FIXED_BYTES + weightBytes + keys.count * KEY_BYTES + teams.size * TEAM_BYTES + replies.size * REPLY_BYTES;
+
+/** Weighs all accounts anew: what has expired since an account last changed weighs nothing any more. */
+export function reweigh(ledger: Ledger, now: number): void {
+  ledger.weighedAt = now;
+  ledger.weightBytes = 0;
+  for (const account of ledger.accounts.values()) {
+    account.usage.counts = inBuckets(account.usage, now);
+    account.weightBytes = weightOf(account, now);
+    ledger.weightBytes += account.weightBytes;
+  }
 }
 
 /** A payment is replaced as a whole when it changes, and weighed whenever anything of its account does. */
@@ -45,6 +83,8 @@ function paymentBytes(payment: Payment): number {
 
 /** What the letters of most scripts take more than their bytes: they make the text around them compress worse. */
 const MIXED = 1.2;
+/** What parts a text from the next. */
+const QUOTES_BYTES = 2;
 
 /** As UTF-8, of which nothing is compressed. Control characters take six bytes, as JSON writes them, but those compress. */
 function textBytes(text: string | null | undefined): number {
@@ -55,5 +95,5 @@ function textBytes(text: string | null | undefined): number {
     // Half of a pair, which takes four.
     else other += unit < 0x800 || (unit >= 0xd800 && unit < 0xe000) ? 2 : 3;
   }
-  return plain + Math.ceil(other * MIXED);
+  return QUOTES_BYTES + plain + Math.ceil(other * MIXED);
 }

@@ -246,3 +246,9 @@ const judgedCovers = <T extends LedgerRuleType>(earlier: LedgerCheckOf<T>, later
 /** Whether the earlier check flags whenever the later one does, under the same type. */
 export const covers = (earlier: RuleCheck, later: RuleCheck): boolean =>
   isLedgerCheck(earlier) ? judgedCovers(earlier, later) : earlier.type === later.type;
+
+/** The windows that checks count payments in, shortest first. */
+export function windowsMsOf(checks: readonly RuleCheck[]): readonly number[] {
+  const windows = checks.flatMap((check) => (check.type === "velocity" ? [check.windowSeconds * 1_000] : []));
+  return [...new Set(windows)].toSorted((one, other) => one - other);
+}

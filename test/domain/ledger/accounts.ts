@@ -1,5 +1,6 @@
 import { must, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
 import type { FollowedAgent } from "../../../src/domain/agent/state.ts";
+import { ledgerBytes } from "../../../src/domain/ledger/weight.ts";
 import type { LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import { openPolicy } from "../support/actor.ts";
 import type { ActionOf } from "./actions.ts";
@@ -16,7 +17,7 @@ export function openAccount(world: LedgerWorld, team: number): void {
     policy: { ...openPolicy, budgetCents: 60, autoApprovalThresholdCents: 8 },
     keyId: `key-${number}-1`,
   };
-  const weight = world.ledger.weightBytes;
+  const weight = ledgerBytes(world.ledger);
   const reply = world.judge({ kind: "open_account", name: `Agent ${number}`, ...opened });
   const live = world.ledger.accounts.size;
   if (reply.kind === "project_full") {

@@ -65,6 +65,8 @@ export class LedgerModel {
   /** What was shown under each revision of an account, and under which account's revision an event's id was first seen. */
   readonly #shown = new Map<string, string>();
   readonly #eventIds = new Map<string, string>();
+  /** The latest time there was. */
+  #latest = 0;
   /** An account is replaced whenever it changes. */
   readonly #audited = new WeakSet<Account>();
 
@@ -114,8 +116,27 @@ export class LedgerModel {
     this.#days.set(agentId, this.dayOf(agentId, now));
   }
 
-  /** Why a payment of so much must be denied now; null: it must not. `own`: a payment on hold that is checked again. */
-  denialOf(agent: AccountModel, amountCents: number, now: number, own?: PaymentModel): string | null {
+  /**
+   * Why a payment of so much must be denied now; null: it must not. `own`: a payment on hold that is checked again. `seen`: the code
+   * that was answered, since an hour may count a little longer, and never shorter.
+   */
+  denialOf(
+    agent: AccountModel,
+    amountCents: number,
+    now: number,
+    { own, seen }: { readonly own?: PaymentModel; readonly seen: string | null },
+  ): string | null {
+    const exact = this.#denialIn(HOUR_MS, agent, amountCents, now, own);
+    return exact === seen ? exact : this.#denialIn(this.#longestHourMs(now), agent, amountCents, now, own);
+  }
+
+  #denialIn(
+    hourMs: number,
+    agent: AccountModel,
+    amountCents: number,
+    now: number,
+    own?: PaymentModel,
+  ): string | null {
     const { agentId, policy, status, teamId } = agent;
     if (status === "paused") return "AGENT_PAUSED";
     if (status === "closed") return "AGENT_ARCHIVED";
@@ -132,7 +153,7 @@ export class LedgerModel {
     if (used(ofAgent) + amountCents > policy.budgetCents) return "BUDGET_EXCEEDED";
     const spentToday = used((each) => ofAgent(each) && each.day === today);
     if (isAbove(policy.dailySpendLimitCents, spentToday + amountCents)) return "DAILY_SPEND_LIMIT_EXCEEDED";
-    const hourly = passed.filter(({ countedAt }) => countedAt > now - HOUR_MS).length;
+    const hourly = passed.filter(({ countedAt }) => countedAt > now - hourMs).length;
     if (isAbove(policy.hourlyVelocityLimit, hourly + 1)) return "HOURLY_VELOCITY_EXCEEDED";
     const daily = passed.filter(({ countedOn }) => countedOn === today).length;
     if (isAbove(policy.dailyVelocityLimit, daily + 1)) return "DAILY_VELOCITY_EXCEEDED";
@@ -143,12 +164,12 @@ export class LedgerModel {
     return null;
   }
 
-  /** Which rules flag a payment that is not denied. */
+  /** Which rules flag a payment that is not denied, with windows that are `longer` by this part. */
   flagsOf(
     { agentId, policy }: AccountModel,
     request: PaymentRequest,
     rules: PaymentRules | undefined,
-    now: number,
+    { longer, now }: { readonly longer: number; readonly now: number },
   ): string[] {
     const { amountCents, fingerprint } = request;
     const { autoApprovalThresholdCents: threshold } = policy;
@@ -157,7 +178,7 @@ export class LedgerModel {
     const ofAgent = this.payments.filter((each) => each.agentId === agentId);
     for (const check of rules?.checks ?? []) {
       if (check.type === "velocity") {
-        const since = now - check.windowSeconds * 1_000;
+        const since = now - check.windowSeconds * 1_000 * (1 + longer);
         const count = ofAgent.filter(({ countedAt, passed }) => passed && countedAt > since).length;
         if (count >= check.count) flags.add("velocity");
       }
@@ -176,8 +197,15 @@ export class LedgerModel {
     return this.payments.find((each) => each.agentId === agentId && each.request.keyHash === keyHash);
   }
 
+  /** How long an hour may count: its last bucket longer, or the bucket of a time that was earlier by a clock that has gone back. */
+  #longestHourMs(now: number): number {
+    const aheadMs = Math.max(0, this.#latest - now);
+    return aheadMs === 0 ? HOUR_MS * (1 + 1 / 32) : HOUR_MS + (aheadMs + HOUR_MS) / 3;
+  }
+
   /** Holds the ledger against the list. */
   audit(ledger: Ledger, now: number): void {
+    this.#latest = Math.max(this.#latest, now);
     const { accounts, project, teams } = ledger;
     mustAgree(
       project.totals,
@@ -204,7 +232,15 @@ export class LedgerModel {
     const busiest = Math.max(...all.map(({ open }) => open.size));
     must(busiest <= openOfAgent, "more payments of an agent are open than may be");
     must(ledger.openPayments <= openOfProject, "more payments are open than may be");
-    mustAgree(ledger.weightBytes, sumOf(all.map(weightOf)), "the weight of all accounts");
+    mustAgree(
+      ledger.weightBytes,
+      sumOf(all.map(({ weightBytes }) => weightBytes)),
+      "the weight of all accounts",
+    );
+    for (const account of all) {
+      const isEstimated = weightOf(account, now) <= 1.1 * account.weightBytes + 20;
+      must(isEstimated, `the weight of ${account.agentId}`);
+    }
     mustAgree(
       ledger.keys.count,
       sumOf([...ledger.keys.byAgent.values()].map(({ size }) => size)),
@@ -236,9 +272,9 @@ export class LedgerModel {
     const amountCents = sumOf(used.map(({ request }) => request.amountCents));
     const count = passed.filter(({ countedOn }) => countedOn === date).length;
     mustAgree(day, { amountCents, count }, `the day of ${agentId}`);
-    const inHour = sumOf(usage.recentPayments.map(([at, payments]) => (at > now - HOUR_MS ? payments : 0)));
-    const hourly = passed.filter(({ countedAt }) => countedAt > now - HOUR_MS).length;
-    mustAgree(inHour, hourly, `the hour of ${agentId}`);
+    const inHour = sumOf(usage.counts.map(([at, payments]) => (at > now - HOUR_MS ? payments : 0)));
+    const within = (ms: number): number => passed.filter(({ countedAt }) => countedAt > now - ms).length;
+    must(inHour >= within(HOUR_MS) && inHour <= within(this.#longestHourMs(now)), `the hour of ${agentId}`);
   }
 
   #auditOpen({ isWithdrawn, payment }: OpenPayment): void {

@@ -3,10 +3,13 @@ import { isDeepStrictEqual } from "node:util";
 import type { LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import { judge } from "../../../src/domain/ledger/judge.ts";
 import { packLedger, unpackLedger } from "../../../src/domain/ledger/pack.ts";
-import { type Ledger, LEDGER_BOUNDS, newLedger } from "../../../src/domain/ledger/state.ts";
+import { type Account, type Ledger, LEDGER_BOUNDS, newLedger } from "../../../src/domain/ledger/state.ts";
+import { countPayment, emptyUsage } from "../../../src/domain/ledger/usage.ts";
+import { ledgerBytes, reweigh } from "../../../src/domain/ledger/weight.ts";
+import { paymentRefused } from "../../../src/domain/ledger/capacity.ts";
 import { seed } from "../../support/seed.ts";
 import { shownOf } from "../support/account.ts";
-import { NOON, SECOND } from "../support/actor.ts";
+import { DAY, NOON, SECOND } from "../support/actor.ts";
 import { Incompressible, packedBytes } from "../support/large-ledger.ts";
 
 /** The engine refuses a larger payload, and ends a workflow that comes with one. */
@@ -90,7 +93,7 @@ class Project {
   }
 
   expectToFit(what: string): void {
-    const bytes = packedBytes(this.ledger);
+    const bytes = packedBytes(this.ledger, this.now);
     process.stdout.write(`      ${what}: ${Math.round(bytes / 1_024)} KiB\n`);
     expect(bytes, what).to.be.below(WELL_UNDER_BYTES);
   }
@@ -108,12 +111,12 @@ describe("how much a ledger holds", function () {
     for (let account = 0; account < LEDGER_BOUNDS.accounts; account += 1) {
       expect(project.open(`Agent ${account}`).kind).to.equal("opened");
     }
-    expect(project.open("One more")).to.deep.equal({ kind: "project_full" });
+    expect(project.open("One more")).to.deep.equal({ kind: "project_full", bound: "accounts" });
     project.expectToFit("idle");
   });
 
   it("20,000 that were archived and dropped leave nothing but their number", () => {
-    const before = packedBytes(ledger);
+    const before = packedBytes(ledger, project.now);
     for (let dropped = 0; dropped < DROPPED; dropped += 1) {
       project.drop(project.holder(0));
       project.holders.shift();
@@ -121,7 +124,7 @@ describe("how much a ledger holds", function () {
     }
     expect(ledger.accounts.size).to.equal(LEDGER_BOUNDS.accounts);
     expect(ledger.droppedAccounts).to.equal(DROPPED);
-    expect(packedBytes(ledger) - before).to.be.below(before / 50);
+    expect(packedBytes(ledger, project.now) - before).to.be.below(before / 50);
   });
 
   it("with a tenth of them busy, all keys remembered and all first answers kept, it fits", () => {
@@ -145,7 +148,7 @@ describe("how much a ledger holds", function () {
       const holder = project.holder(LEDGER_BOUNDS.accounts / 2 + accepted);
       const { id, reply } = project.pay(holder, 1_001, 200);
       if (reply.kind === "decided") held.push([holder, id]);
-      else expect(reply).to.deep.equal({ kind: "too_many_open", of: "project" });
+      else expect(reply).to.include({ kind: "too_many_open", of: "project", bound: "bytes" });
       if (reply.kind === "decided") accepted += 1;
       else refusedOnes += 1;
     }
@@ -165,7 +168,7 @@ describe("how much a ledger holds", function () {
         proof: project.some.proof(),
       });
       if (reply.kind === "payment") denied += 1;
-      else expect(reply).to.deep.equal({ kind: "too_many_open", of: "project" });
+      else expect(reply).to.include({ kind: "too_many_open", of: "project", bound: "bytes" });
     }
     process.stdout.write(`      ${denied} denied with the longest feedback\n`);
     expect(denied).to.be.within(1, held.length - 1);
@@ -191,11 +194,11 @@ describe("how much a ledger holds", function () {
 
   it("a roll-over of all of it brings back what there was", () => {
     project.now += 10 * SECOND;
-    const packed = packLedger(ledger);
+    const packed = packLedger(ledger, project.now);
     const carried: typeof packed = JSON.parse(JSON.stringify(packed));
     const again = shownOf(unpackLedger(carried));
-    const { accounts: _accounts, keys: _keys, ...rest } = again;
-    const { accounts, keys, ...expected } = shownOf(ledger);
+    const { accounts: _accounts, keys: _keys, weighedAt: _at, weightBytes: _bytes, ...rest } = again;
+    const { accounts, keys, weighedAt: _then, weightBytes: _before, ...expected } = shownOf(ledger);
     expect(isDeepStrictEqual(rest, expected)).to.equal(true);
     expect([again.accounts.size, again.keys.count]).to.deep.equal([accounts.size, keys.count]);
     expect(isDeepStrictEqual(again.keys.byAgent, keys.byAgent)).to.equal(true);
@@ -208,7 +211,86 @@ describe("how much a ledger holds", function () {
       expect(young.pay(young.holder(open), 1_001, 20).reply.kind).to.equal("decided");
     }
     const { reply } = young.pay(young.holder(0), 1_001, 20);
-    expect(reply).to.deep.equal({ kind: "too_many_open", of: "project" });
+    expect(reply).to.include({ kind: "too_many_open", of: "project", bound: "payments" });
     young.expectToFit("2,000 open");
   });
+
+  it("an agent whose payments have long texts is refused alone, and told what frees it", () => {
+    const shared = new Project();
+    for (let account = 0; account < 10; account += 1) shared.open(`Agent ${account}`);
+    const [greedy, other] = [shared.holder(0), shared.holder(1)];
+    let reply: LedgerReply | null = null;
+    let accepted = 0;
+    while (reply === null) {
+      const { reply: each } = shared.pay(greedy, 1_001, 500);
+      if (each.kind === "decided") accepted += 1;
+      else reply = each;
+    }
+    expect(reply).to.include({ kind: "too_many_open", of: "agent", bound: "bytes" });
+    expect(reply)
+      .to.have.property("freesAt")
+      .that.is.within(shared.now + 86_000_000, shared.now + 86_400_000);
+    expect(accepted).to.be.within(40, LEDGER_BOUNDS.openOfAgent - 1);
+    expect(ledgerBytes(shared.ledger)).to.be.below(LEDGER_BOUNDS.paidBelowBytes / 10);
+    expect(shared.pay(other, 1_001, 500).reply.kind).to.equal("decided");
+  });
+
+  it("10,000 agents that each paid 100 times a day for 60 days take less than 1.5 MB and pay on", () => {
+    const large = new Project();
+    for (let account = 0; account < LEDGER_BOUNDS.accounts; account += 1) large.open(`Agent ${account}`);
+    const began = large.now;
+    const perDay = 100;
+    const { random } = large.some;
+    // As many histories as take their time to make; the rest are those of others.
+    const histories = Array.from({ length: 100 }, () => {
+      const usage = emptyUsage();
+      let payments = 0;
+      for (let at = began; at < began + 60 * DAY; at += random.between(1, (2 * DAY) / perDay)) {
+        payments += 1;
+        if (at > began + 28 * DAY) countPayment(usage, at);
+      }
+      return { ...usage, spentCents: payments * random.between(1, 10_000), payments };
+    });
+    large.now = began + 60 * DAY;
+    for (const account of ledgerAccounts(large)) {
+      const { payments, ...usage } = random.pick(histories);
+      account.usage = { ...usage, day: { ...usage.day, amountCents: random.between(1, 1_000_000) } };
+      Object.assign(account, { sequence: payments, closed: payments, evictedThrough: payments - 1 });
+      Object.assign(account, { revision: 2 * payments, confirmedRevision: 2 * payments });
+      account.updatedAt = large.now - random.between(1, DAY);
+    }
+    reweigh(large.ledger, large.now);
+    for (let payment = 0; payment < LEDGER_BOUNDS.closedKeys; payment += 1) {
+      const holder = large.holder(payment);
+      const { id, reply } = large.pay(holder, 1_000);
+      expect(reply.kind).to.equal("decided");
+      large.settle(holder, id);
+    }
+    const bytes = packedBytes(large.ledger, large.now);
+    process.stdout.write(`      10,000 that paid: ${Math.round(bytes / 1_000)} kB\n`);
+    expect(bytes).to.be.below(1_500_000);
+    expect(ledgerBytes(large.ledger)).to.be.within(bytes, 1.3 * bytes);
+    expect(ledgerBytes(large.ledger)).to.be.below(LEDGER_BOUNDS.paidBelowBytes);
+  });
+
+  it("what has expired frees room by itself: a full ledger is weighed anew before it refuses", () => {
+    const idle = new Project();
+    idle.open("Agent");
+    for (const account of ledgerAccounts(idle)) {
+      for (let payment = 0; payment < 200; payment += 1)
+        countPayment(account.usage, idle.now + payment * 60_000);
+    }
+    reweigh(idle.ledger, idle.now);
+    const { weightBytes } = idle.ledger;
+    const bounds = { ...LEDGER_BOUNDS, paidBelowBytes: ledgerBytes(idle.ledger) };
+    const full: Ledger = { ...idle.ledger, bounds };
+    const [account] = full.accounts.values();
+    if (account === undefined) throw new Error("there is one");
+    const refusal = { kind: "too_many_open", of: "project", bound: "bytes", freesAt: null };
+    expect(paymentRefused(full, account, idle.now)).to.deep.equal(refusal);
+    expect(paymentRefused(full, account, idle.now + 40 * DAY)).to.equal(null);
+    expect(full.weightBytes).to.be.below(weightBytes);
+  });
 });
+
+const ledgerAccounts = ({ ledger }: Project): Iterable<Account> => ledger.accounts.values();

@@ -1,6 +1,7 @@
 import { must, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
 import { isInFlight } from "../../../src/domain/ledger/permission.ts";
 import { moneyOf, type Payment, type RailOutcome, settle } from "../../../src/domain/ledger/payment.ts";
+import { ledgerBytes } from "../../../src/domain/ledger/weight.ts";
 import type { LedgerCommand } from "../../../src/domain/ledger/commands.ts";
 import { human } from "../support/actor.ts";
 import type { ActionOf, Fate } from "./actions.ts";
@@ -67,15 +68,17 @@ export function resolve(world: LedgerWorld, { how, pick }: ActionOf<"resolve">):
   const { agentId, request } = booked;
   const before = booked.payment;
   const place = { agentId, transactionId: request.transactionId, requestId: world.requestId() };
-  const isHeavy = world.ledger.weightBytes >= BOUNDS.resolvedBelowBytes && ["approve", "deny"].includes(how);
+  const isHeavy = ledgerBytes(world.ledger) >= BOUNDS.resolvedBelowBytes && ["approve", "deny"].includes(how);
   const reply = world.judge(resolutionOf(how, place));
   if (isHeavy) {
     world.note("too heavy to resolve");
-    return mustEqual(reply, { kind: "too_many_open", of: "project" }, "a resolution without room for it");
+    must(reply.kind === "too_many_open", "a resolution without room for it");
+    return mustEqual([reply.of, reply.bound], ["project", "bytes"], "a resolution without room for it");
   }
   must(reply.kind === "payment", () => `${how} was answered ${JSON.stringify(reply)}`);
   const isLate = now >= (before.approval?.expiresAt ?? 0);
-  const code = model.denialOf(agent, request.amountCents, now, booked);
+  const seen = reply.payment.denial?.code ?? null;
+  const code = model.denialOf(agent, request.amountCents, now, { own: booked, seen });
   booked.payment = reply.payment;
   booked.day = reply.payment.day;
   const { denial, status } = reply.payment;

@@ -1,7 +1,9 @@
 import { must, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
 import type { PaymentRequest } from "../../../src/domain/ledger/payment.ts";
 import type { CommandOf, LedgerReply } from "../../../src/domain/ledger/commands.ts";
+import type { TooManyOpen } from "../../../src/domain/ledger/capacity.ts";
 import { decidedPayment } from "../../../src/domain/ledger/pay.ts";
+import { ledgerBytes } from "../../../src/domain/ledger/weight.ts";
 import type { PaymentRules } from "../../../src/domain/rules/checks.ts";
 import { APPROVAL_WINDOW_SECONDS } from "../support/actor.ts";
 import type { ActionOf } from "./actions.ts";
@@ -25,7 +27,7 @@ export function pay(world: LedgerWorld, action: ActionOf<"pay">): void {
   const keyId = action.key === "own" ? (agent.keyId ?? "none") : "key-of-somebody";
   const known = world.model.under(agent.agentId, request.keyHash);
   const asked = { action, agent, keyId, known, request };
-  const weight = world.ledger.weightBytes;
+  const weight = ledgerBytes(world.ledger);
   let reply = world.judge(payCommand(asked, 0));
   if (reply.kind === "records_check_required") reply = lookUp(world, asked, reply.closed);
   if (reply.kind === "decided") must(weight < BOUNDS.paidBelowBytes, "a payment beyond the ledger's weight");
@@ -110,7 +112,7 @@ function expectPaymentReply(world: LedgerWorld, asked: Asked, reply: LedgerReply
     world.note("stale rules");
     return mustEqual(reply, { kind: "stale_rules" }, "a payment by old rules");
   }
-  if (reply.kind === "too_many_open") return expectFull(world, agent, reply.of);
+  if (reply.kind === "too_many_open") return expectFull(world, agent, reply);
   must(reply.kind === "decided", () => `a payment was answered ${JSON.stringify(reply)}`);
   decided(world, asked, reply);
 }
@@ -149,12 +151,26 @@ function expectReplay(
   mustEqual(JSON.stringify(reply), JSON.stringify(expected), "a replay");
 }
 
-function expectFull(world: LedgerWorld, { agentId }: AccountModel, of: "agent" | "project"): void {
-  const ofAgent = world.account(agentId)?.open.size ?? 0;
-  const isHeavy = world.ledger.weightBytes >= BOUNDS.paidBelowBytes;
-  const isFull = world.openPayments().length >= BOUNDS.openOfProject || isHeavy;
-  world.note(isHeavy && of === "project" ? "too heavy to pay" : `too many open of the ${of}`);
-  must(of === "agent" ? ofAgent >= BOUNDS.openOfAgent : isFull, `the ${of} is not full`);
+function expectFull(
+  world: LedgerWorld,
+  { agentId }: AccountModel,
+  { bound, freesAt, of }: TooManyOpen,
+): void {
+  const account = world.account(agentId);
+  const [ofAgent, ofProject] = [account?.open.size ?? 0, world.openPayments().length];
+  const isFull: Record<`${TooManyOpen["of"]} ${TooManyOpen["bound"]}`, boolean> = {
+    "agent payments": ofAgent >= BOUNDS.openOfAgent,
+    "agent bytes": (account?.weightBytes ?? 0) >= BOUNDS.paidBelowBytesOfAgent,
+    "project payments": ofProject >= BOUNDS.openOfProject,
+    "project bytes": ledgerBytes(world.ledger) >= BOUNDS.paidBelowBytes,
+  };
+  world.note(bound === "bytes" && of === "project" ? "too heavy to pay" : `too many open of the ${of}`);
+  must(isFull[`${of} ${bound}`], `the ${of} is not full`);
+  mustEqual(
+    freesAt === null,
+    (of === "agent" ? ofAgent : ofProject) === 0,
+    "whether room is freed by itself",
+  );
 }
 
 function decided(
@@ -164,10 +180,14 @@ function decided(
 ): void {
   const { model, now } = world;
   const { agentId } = agent;
-  const code = model.denialOf(agent, request.amountCents, now);
+  const code = model.denialOf(agent, request.amountCents, now, { seen: decision.denial?.code ?? null });
   mustEqual(decision.denial?.code ?? null, code, `the denial of ${request.transactionId}`);
-  const flags = code === null ? model.flagsOf(agent, request, CHECKS[action.rules], now) : [];
-  mustEqual(decision.approval?.flaggedByRuleTypes ?? [], flags, `what flags ${request.transactionId}`);
+  const flagged = decision.approval?.flaggedByRuleTypes ?? [];
+  const flagsOf = (longer: number): string[] =>
+    code === null ? model.flagsOf(agent, request, CHECKS[action.rules], { longer, now }) : [];
+  const [least, most] = [flagsOf(0), flagsOf(1 / 4)];
+  const flags = most.filter((flag) => least.includes(flag) || flagged.includes(flag));
+  mustEqual(flagged, flags, `what flags ${request.transactionId}`);
   mustEqual(decision.policyVersion, agent.policyVersion, "the policy it was judged by");
   const countedAt = model.countedAt(agentId, now);
   const day = model.dayOf(agentId, now);

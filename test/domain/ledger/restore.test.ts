@@ -105,7 +105,7 @@ function lose(world: LedgerWorld): void {
   world.now += QUIET_MS;
   world.last = null;
   const restored = restoredLedger(recordsOf(world), world.now, BOUNDS);
-  const packed: ReturnType<typeof packLedger> = JSON.parse(JSON.stringify(packLedger(restored)));
+  const packed: ReturnType<typeof packLedger> = JSON.parse(JSON.stringify(packLedger(restored, world.now)));
   world.ledger = unpackLedger(packed, BOUNDS);
   expectNewVersions(world);
   for (const agent of model.agents.values()) agent.events = [];

@@ -1,6 +1,7 @@
 import { mustBeSame, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
 import type { RecordedCap } from "../../../src/domain/ledger/commands.ts";
 import type { Account, Ledger, Level } from "../../../src/domain/ledger/state.ts";
+import { inBuckets } from "../../../src/domain/ledger/usage.ts";
 import { SECOND } from "../support/actor.ts";
 import { shownOf } from "../support/account.ts";
 import { changePolicy, life, openAccount, record } from "./accounts.ts";
@@ -110,27 +111,23 @@ function unrecordedIn({ project, teams }: Ledger): RecordedCap[] {
 function rollOver(world: LedgerWorld): void {
   const { domain, ledger } = world;
   world.note("roll-over");
-  const carried: ReturnType<typeof domain.pack> = JSON.parse(JSON.stringify(domain.pack(ledger)));
+  const carried: ReturnType<typeof domain.pack> = JSON.parse(JSON.stringify(domain.pack(ledger, world.now)));
   world.ledger = domain.unpack(carried, BOUNDS);
-  mustBeSame(carriedOf(world.ledger), carriedOf(ledger), "a roll-over lost something");
+  mustBeSame(carriedOf(world.ledger, world.now), carriedOf(ledger, world.now), "a roll-over lost something");
 }
 
-/** What goes over to a new run: not the place of keys that are forgotten. */
-function carriedOf(ledger: Ledger): unknown {
-  const { accounts, keys, ...rest } = shownOf(ledger);
+/** What goes over to a new run: not the place of keys that are forgotten, nor what was weighed earlier. */
+function carriedOf(ledger: Ledger, now: number): unknown {
+  const { accounts, keys, weighedAt: _at, weightBytes: _bytes, ...rest } = shownOf(ledger);
   const order = keys.order.filter(([agentId, keyHash]) => keys.byAgent.get(agentId)?.has(keyHash) === true);
   return {
     ...rest,
     keys: { ...keys, order },
-    accounts: new Map([...accounts].map(([id, each]) => [id, timed(each)])),
+    accounts: new Map([...accounts].map(([id, each]) => [id, timed(each, now)])),
   };
 }
 
-function timed(account: Account): unknown {
+function timed({ weightBytes: _bytes, ...account }: Account, now: number): unknown {
   const { usage } = account;
-  const first = usage.recentPayments[0];
-  const before = first === undefined ? 0 : first[2] - first[1];
-  // The running count begins anew; only its differences count.
-  const hour = usage.recentPayments.map(([at, count, through]) => [at, count, through - before]);
-  return { ...account, usage: { ...usage, hour } };
+  return { ...account, usage: { ...usage, counts: inBuckets(usage, now) } };
 }

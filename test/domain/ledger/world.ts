@@ -15,9 +15,10 @@ export const BOUNDS: LedgerBounds = {
   openOfAgent: 3,
   openOfProject: 6,
   closedKeys: 5,
-  openedBelowBytes: 3_600,
-  paidBelowBytes: 4_600,
-  resolvedBelowBytes: 4_800,
+  openedBelowBytes: 4_900,
+  paidBelowBytes: 5_900,
+  resolvedBelowBytes: 6_100,
+  paidBelowBytesOfAgent: 1_700,
 };
 
 /** What a run drives: the domain, or a faulty one. */

@@ -170,7 +170,7 @@ export const onRelease = (change: (ledger: Ledger, account: Account, cents: numb
 /** The ledger goes on in a new run with something else than it had. */
 export const rollingOver = (lose: (ledger: Ledger) => Partial<Ledger>): LedgerDomain => ({
   ...SOUND,
-  pack: (ledger) => packLedger({ ...ledger, ...lose(ledger) }),
+  pack: (ledger, now) => packLedger({ ...ledger, ...lose(ledger) }, now),
 });
 
 export const losingOfAccounts = (lose: (account: Account) => Partial<Account>): LedgerDomain =>

@@ -271,7 +271,7 @@ const losing: readonly (readonly [what: string, domain: () => LedgerDomain])[] =
     "what accounts have used",
     () => losingOfAccounts(({ usage }) => ({ usage: { ...usage, spentCents: 0, reservedCents: 0 } })),
   ],
-  ["the hour", () => losingOfAccounts(({ usage }) => ({ usage: { ...usage, recentPayments: [] } }))],
+  ["the hour", () => losingOfAccounts(({ usage }) => ({ usage: { ...usage, counts: [] } }))],
   [
     "the day",
     () =>

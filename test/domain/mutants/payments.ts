@@ -77,18 +77,16 @@ const limits: readonly LedgerMutant[] = [
       under(({ autoApprovalThresholdCents: at }) => ({ autoApprovalThresholdCents: at === 0 ? null : at })),
   },
   {
-    fault: "an hour is a millisecond too long",
+    fault: "an hour is an eighth too long",
     complaint: "the hour of",
     domain: () =>
       before((ledger, command, now) => {
         const account = command.kind === "pay" ? accountOf(ledger, command) : undefined;
         if (account === undefined) return;
-        const hour = account.usage.recentPayments.map(([at, count, through]): [number, number, number] => [
-          at === now - HOUR ? at + 1 : at,
-          count,
-          through,
-        ]);
-        putUsage(ledger, account, { recentPayments: hour });
+        const counts = account.usage.counts.map(
+          ([at, count]) => [at > now - 2 * HOUR ? at + HOUR / 8 : at, count] as const,
+        );
+        putUsage(ledger, account, { counts });
       }),
   },
   {
@@ -173,7 +171,7 @@ const money: readonly LedgerMutant[] = [
   },
   {
     fault: "a late outcome changes a payment that is over",
-    complaint: "what settled",
+    complaint: "the totals of the project",
     domain: () =>
       before((ledger, command) => {
         if (command.kind !== "confirm" || command.outcome?.result.status !== "settled") return;

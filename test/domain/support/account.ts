@@ -187,5 +187,10 @@ export function heldCommand(
 /** The ledger without what is only for its owner to look at: two that are alike decide alike. */
 export const shownOf = ({ touched: _touched, ...ledger }: Ledger): Omit<Ledger, "touched"> => ledger;
 
-/** The same as it is now, whatever becomes of the ledger. */
-export const contentOf = (ledger: Ledger): Omit<Ledger, "touched"> => structuredClone(shownOf(ledger));
+/** The same as it is now, whatever becomes of the ledger, and whatever it weighs. */
+export function contentOf(ledger: Ledger): Omit<Ledger, "touched"> {
+  const content = structuredClone(shownOf(ledger));
+  Object.assign(content, { weighedAt: 0, weightBytes: 0 });
+  for (const account of content.accounts.values()) account.weightBytes = 0;
+  return content;
+}

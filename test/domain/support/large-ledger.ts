@@ -9,8 +9,8 @@ import type { PaymentRequest } from "../../../src/domain/ledger/payment.ts";
 /** As the service compresses what goes through the engine. */
 const LEVEL = 1;
 
-export const packedBytes = (ledger: Ledger): number =>
-  gzipSync(JSON.stringify(packLedger(ledger)), { level: LEVEL }).byteLength;
+export const packedBytes = (ledger: Ledger, now: number): number =>
+  gzipSync(JSON.stringify(packLedger(ledger, now)), { level: LEVEL }).byteLength;
 
 const HEX = "0123456789abcdef";
 const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";

@@ -115,8 +115,8 @@ const changeAccount = (ledger: Ledger, agentId: string, change: (account: Accoun
 
 const rollingOver = (lose: (ledger: Ledger) => void): Domain => ({
   ...realDomain,
-  rollOverLedger: (ledger) => {
-    const rolledOver = realDomain.rollOverLedger(ledger);
+  rollOverLedger: (ledger, now) => {
+    const rolledOver = realDomain.rollOverLedger(ledger, now);
     lose(rolledOver);
     return rolledOver;
   },

@@ -6,7 +6,7 @@ import {
   type KeyDeliveryDocument,
 } from "../../../src/store/documents.ts";
 import type { CreateDocument } from "../../../src/store/collections.ts";
-import { firstKeyId } from "../../../src/lib/ids.ts";
+import { firstKeyId } from "../../../src/domain/api-key.ts";
 import type { DailyCreatesDocument } from "../../../src/store/organization-key-documents.ts";
 import { agentWorkflowId } from "../../../src/messages/agent.ts";
 import { until } from "../../support/process.ts";

@@ -17,7 +17,10 @@ export const agentNotes: Readonly<Record<string, Note>> = {
   autoApprovalThresholdCents: cents("Payments up to this amount need no person's approval", 10_000),
   perTransactionLimitCents: cents("The maximum of one payment", 25_000),
   dailySpendLimitCents: cents("The maximum spend in a UTC day", 100_000),
-  hourlyVelocityLimit: note("The maximum number of payments in any 60 minutes.", 10),
+  hourlyVelocityLimit: note(
+    "The maximum number of payments in any 60 minutes. A payment may count up to two minutes longer.",
+    10,
+  ),
   dailyVelocityLimit: note("The maximum number of payments in a UTC day.", 50),
   color: note("The color of its tile: `#` and six hex digits; null: the default.", "#1a7f64"),
   icon: note("The name of an icon, or an emoji.", "cart"),

@@ -1,0 +1,292 @@
+/**
+ * Numbers, ids and hashes in as few bits as they have, written as text of 64 characters, which the compression that follows
+ * takes for six bits each. A form is described once, as a function of a `Coder`: writing, reading and measuring follow from it.
+ */
+
+/** Writes each value and returns it, or ignores what it is given and returns the value that was written. */
+export interface Coder {
+  /** A whole number up to 53 bits, in as many bits as it has, and six. */
+  number(value: number): number;
+  /** A whole number that is near 0 most of the time: twice the bits that it has beyond `order`, and one more than `order`. */
+  small(value: number, order?: number): number;
+  flag(value: boolean): boolean;
+  /** An id or a hash; one of no known form is kept as text. */
+  token(value: string): string;
+  text(value: string): string;
+}
+
+/** A whole number that may be below 0, as one that is not; and back. */
+export const folded = (value: number): number => (value < 0 ? -2 * value - 1 : 2 * value);
+export function unfolded(value: number): number {
+  const half = Math.floor(value / 2);
+  return half * 2 === value ? half : -half - 1;
+}
+
+/** Bits of the length that a number begins with. */
+const LENGTH_BITS = 6;
+/** Bits are moved in words that have a whole number of characters, and room for shifts in 32 bits. */
+const WORD_BITS = 24;
+
+/** Powers of two: working one out costs more than all else. */
+const POWERS: readonly number[] = Array.from({ length: 64 }, (_value, exponent) => 2 ** exponent);
+const power = (exponent: number): number => POWERS[exponent] ?? 1;
+
+function bitLength(value: number): number {
+  const high = Math.floor(value / power(32));
+  return high > 0 ? 64 - Math.clz32(high) : 32 - Math.clz32(value);
+}
+
+abstract class Writing implements Coder {
+  readonly texts: string[] = [];
+
+  /** At most a word. */
+  protected abstract put(value: number, count: number): void;
+
+  #bits(value: number, count: number): void {
+    if (count <= WORD_BITS) return this.put(value, count);
+    const low = power(count - WORD_BITS);
+    this.put(Math.floor(value / low) % power(WORD_BITS), WORD_BITS);
+    this.#bits(value % low, count - WORD_BITS);
+  }
+
+  number(value: number): number {
+    const length = bitLength(value);
+    this.put(length, LENGTH_BITS);
+    this.#bits(value, length);
+    return value;
+  }
+
+  small(value: number, order = 0): number {
+    const raised = value + power(order);
+    const length = bitLength(raised);
+    const zeros = length - 1 - order;
+    if (zeros + length <= WORD_BITS) this.put(raised, zeros + length);
+    else {
+      this.#bits(0, zeros);
+      this.#bits(raised, length);
+    }
+    return value;
+  }
+
+  flag(value: boolean): boolean {
+    this.put(value ? 1 : 0, 1);
+    return value;
+  }
+
+  token(value: string): string {
+    const place = formOf(value);
+    this.put(place + 1, TAG_BITS);
+    const form = FORMS[place];
+    if (form === undefined) return this.text(value);
+    const { bits, from, separator, values } = form;
+    const digitsAtOnce = Math.floor(WORD_BITS / bits);
+    let [digits, word] = [0, 0];
+    for (let index = from; index < value.length; index += 1) {
+      const code = value.charCodeAt(index);
+      if (code === separator) continue;
+      word = (word << bits) | (values[code] ?? 0);
+      digits += 1;
+      if (digits % digitsAtOnce === 0) {
+        this.put(word, digitsAtOnce * bits);
+        word = 0;
+      }
+    }
+    this.put(word, (digits % digitsAtOnce) * bits);
+    return value;
+  }
+
+  text(value: string): string {
+    this.texts.push(value);
+    return value;
+  }
+}
+
+export class BitWriter extends Writing {
+  readonly #words: string[] = [];
+  #rest = 0;
+  #restBits = 0;
+
+  get written(): string {
+    return this.#words.join("") + wordText(this.#rest << (WORD_BITS - this.#restBits));
+  }
+
+  protected put(value: number, count: number): void {
+    const left = this.#restBits + count - WORD_BITS;
+    if (left < 0) {
+      this.#rest = (this.#rest << count) | value;
+      this.#restBits += count;
+      return;
+    }
+    this.#words.push(wordText((this.#rest << (count - left)) | (value >>> left)));
+    this.#rest = value & (power(left) - 1);
+    this.#restBits = left;
+  }
+}
+
+/** Measures what a writer would write. */
+export class BitMeter extends Writing {
+  bitCount = 0;
+
+  protected put(_value: number, count: number): void {
+    this.bitCount += count;
+  }
+}
+
+export class BitReader implements Coder {
+  readonly #written: string;
+  readonly #texts: readonly string[];
+  #character = 0;
+  #text = 0;
+  #rest = 0;
+  #restBits = 0;
+  /** Bits that were read so far. */
+  bitCount = 0;
+
+  constructor(written: string, texts: readonly string[]) {
+    this.#written = written;
+    this.#texts = texts;
+  }
+
+  number(_value: number): number {
+    return this.#bits(this.#take(LENGTH_BITS));
+  }
+
+  small(_value: number, order = 0): number {
+    let length = order;
+    while (this.#take(1) === 0) length += 1;
+    return power(length) + this.#bits(length) - power(order);
+  }
+
+  flag(_value: boolean): boolean {
+    return this.#take(1) === 1;
+  }
+
+  token(_value: string): string {
+    const form = FORMS[this.#take(TAG_BITS) - 1];
+    if (form === undefined) return this.text("");
+    let digits = "";
+    for (let left = form.digits; left > 0; left -= 1) digits += form.alphabet.charAt(this.#take(form.bits));
+    return form.token(digits);
+  }
+
+  text(_value: string): string {
+    this.#text += 1;
+    return this.#texts[this.#text - 1] ?? "";
+  }
+
+  #bits(count: number): number {
+    if (count <= WORD_BITS) return this.#take(count);
+    const high = this.#take(WORD_BITS);
+    return high * power(count - WORD_BITS) + this.#bits(count - WORD_BITS);
+  }
+
+  /** At most a word. */
+  #take(count: number): number {
+    this.bitCount += count;
+    const left = this.#restBits - count;
+    if (left < 0) return this.#takeAcross(count);
+    const value = this.#rest >>> left;
+    this.#rest &= power(left) - 1;
+    this.#restBits = left;
+    return value;
+  }
+
+  #takeAcross(count: number): number {
+    const missing = count - this.#restBits;
+    const left = WORD_BITS - missing;
+    const word = this.#nextWord();
+    const value = (this.#rest << missing) | (word >>> left);
+    this.#rest = word & (power(left) - 1);
+    this.#restBits = left;
+    return value;
+  }
+
+  #nextWord(): number {
+    const from = this.#character;
+    const digit = (place: number): number => SIXTY_FOUR_VALUES[this.#written.charCodeAt(from + place)] ?? 0;
+    if (from >= this.#written.length) throw new Error("packed bits end too early");
+    this.#character += WORD_BITS / 6;
+    return (digit(0) << 18) | (digit(1) << 12) | (digit(2) << 6) | digit(3);
+  }
+}
+
+const SIXTY_FOUR = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+const HEX = "0123456789abcdef";
+const CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+/** The value of each digit, by its character's code. */
+function valuesIn(alphabet: string): readonly number[] {
+  const values = Array.from({ length: 128 }, () => 0);
+  for (let value = 0; value < alphabet.length; value += 1) values[alphabet.charCodeAt(value)] = value;
+  return values;
+}
+const SIXTY_FOUR_VALUES = valuesIn(SIXTY_FOUR);
+
+/** Half a word as text. */
+const HALVES: readonly string[] = Array.from(
+  { length: 4_096 },
+  (_value, half) => SIXTY_FOUR.charAt(half >>> 6) + SIXTY_FOUR.charAt(half & 63),
+);
+const wordText = (word: number): string => (HALVES[word >>> 12] ?? "") + (HALVES[word & 0xfff] ?? "");
+
+/** A form of ids or hashes: so many digits of an alphabet. */
+interface Form {
+  readonly is: RegExp;
+  readonly size: number;
+  /** Where the digits begin, and the code of what parts them. */
+  readonly from: number;
+  readonly separator: number;
+  readonly digits: number;
+  readonly alphabet: string;
+  readonly values: readonly number[];
+  readonly bits: number;
+  readonly token: (digits: string) => string;
+}
+
+const TAG_BITS = 2;
+const DASH = "-".charCodeAt(0);
+const NO_SEPARATOR = -1;
+const KEY_PREFIX = "akey_";
+
+const FORMS: readonly Form[] = [
+  {
+    is: /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/,
+    size: 36,
+    from: 0,
+    separator: DASH,
+    digits: 32,
+    alphabet: HEX,
+    values: valuesIn(HEX),
+    bits: 4,
+    token: (text) =>
+      `${text.slice(0, 8)}-${text.slice(8, 12)}-${text.slice(12, 16)}-${text.slice(16, 20)}-${text.slice(20)}`,
+  },
+  {
+    is: /^akey_[0-9A-HJKMNP-TV-Z]{26}$/,
+    size: 31,
+    from: KEY_PREFIX.length,
+    separator: NO_SEPARATOR,
+    digits: 26,
+    alphabet: CROCKFORD,
+    values: valuesIn(CROCKFORD),
+    bits: 5,
+    token: (text) => KEY_PREFIX + text,
+  },
+  {
+    is: /^[A-Za-z0-9_-]{22}$/,
+    size: 22,
+    from: 0,
+    separator: NO_SEPARATOR,
+    digits: 22,
+    alphabet: SIXTY_FOUR,
+    values: SIXTY_FOUR_VALUES,
+    bits: 6,
+    token: (text) => text,
+  },
+];
+
+const formOf = (token: string): number =>
+  FORMS.findIndex(({ is, size }) => token.length === size && is.test(token));
+
+/** Whether an id or a hash is written in bits. */
+export const isCoded = (token: string): boolean => formOf(token) >= 0;

@@ -1,0 +1,80 @@
+import type { LedgerReply } from "./commands.ts";
+import type { Account, Ledger, OpenPayment } from "./state.ts";
+import { ledgerBytes, reweigh } from "./weight.ts";
+
+/** Whether a ledger has room for one more account or payment. What is refused says which bound it met, and what frees it. */
+
+export type TooManyOpen = Extract<LedgerReply, { readonly kind: "too_many_open" }>;
+export type ProjectFull = Extract<LedgerReply, { readonly kind: "project_full" }>;
+
+/** All accounts are weighed anew at most this often where the ledger seems to be full. */
+const REWEIGH_INTERVAL_MS = 60_000;
+
+/** A payment in flight ends within this, most of the time. */
+const IN_FLIGHT_MS = 30_000;
+
+/** Null: one more payment of the account has room. An agent at its own part of a bound is refused alone. */
+export function paymentRefused(ledger: Ledger, account: Account, now: number): TooManyOpen | null {
+  const { bounds } = ledger;
+  const ofAgent = (bound: TooManyOpen["bound"]): TooManyOpen =>
+    tooMany("agent", bound, freesAt([account], now));
+  if (account.open.size >= bounds.openOfAgent) return ofAgent("payments");
+  if (account.weightBytes >= bounds.paidBelowBytesOfAgent) return ofAgent("bytes");
+  const ofProject = (bound: TooManyOpen["bound"]): TooManyOpen =>
+    tooMany("project", bound, freesAt(ledger.accounts.values(), now));
+  if (ledger.openPayments >= bounds.openOfProject) return ofProject("payments");
+  return isHeavy(ledger, bounds.paidBelowBytes, now) ? ofProject("bytes") : null;
+}
+
+/** Null: one more account has room. */
+export function accountRefused(ledger: Ledger, now: number): ProjectFull | null {
+  const { accounts, bounds } = ledger;
+  if (accounts.size >= bounds.accounts) return { kind: "project_full", bound: "accounts" };
+  return isHeavy(ledger, bounds.openedBelowBytes, now) ? { kind: "project_full", bound: "bytes" } : null;
+}
+
+/** A person's name and feedback are stored with the payment until they are in the records: refused while there is no capacity for them. */
+export const resolutionRefused = (ledger: Ledger, now: number): TooManyOpen | null =>
+  isHeavy(ledger, ledger.bounds.resolvedBelowBytes, now)
+    ? tooMany("project", "bytes", freesAt(ledger.accounts.values(), now))
+    : null;
+
+const tooMany = (of: TooManyOpen["of"], bound: TooManyOpen["bound"], at: number | null): TooManyOpen => ({
+  kind: "too_many_open",
+  of,
+  bound,
+  freesAt: at,
+});
+
+function isHeavy(ledger: Ledger, belowBytes: number, now: number): boolean {
+  if (ledgerBytes(ledger) < belowBytes) return false;
+  if (Math.abs(now - ledger.weighedAt) < REWEIGH_INTERVAL_MS) return true;
+  reweigh(ledger, now);
+  return ledgerBytes(ledger) >= belowBytes;
+}
+
+/** When the first of the open payments ends by itself; null: none is open. */
+function freesAt(accounts: Iterable<Account>, now: number): number | null {
+  let soonest = Infinity;
+  for (const { open } of accounts)
+    for (const each of open.values()) soonest = Math.min(soonest, endsAt(each, now));
+  return soonest === Infinity ? null : soonest;
+}
+
+const endsAt = ({ payment: { approval, phase } }: OpenPayment, now: number): number =>
+  phase === "held" && approval !== null ? Math.max(now, approval.expiresAt) : now + IN_FLIGHT_MS;
+
+/** How full a ledger is: the parts of its bounds that are taken, from 0 to 1. */
+export interface Fill {
+  readonly bytes: number;
+  readonly openPayments: number;
+  readonly accounts: number;
+}
+
+export const fillOf = (ledger: Ledger): Fill => ({
+  bytes: part(ledgerBytes(ledger), ledger.bounds.paidBelowBytes),
+  openPayments: part(ledger.openPayments, ledger.bounds.openOfProject),
+  accounts: part(ledger.accounts.size, ledger.bounds.accounts),
+});
+
+const part = (taken: number, of: number): number => Math.round((taken / of) * 1_000) / 1_000;

@@ -1,0 +1,206 @@
+import { firstKeyId } from "../api-key.ts";
+import { type Coder, folded, unfolded } from "./bits.ts";
+import type { ClosedKey } from "./closed-keys.ts";
+import type { BudgetPolicy } from "./policy.ts";
+import type { Account, AccountStatus } from "./state.ts";
+import {
+  bucketEnd,
+  type Counted,
+  DAY_MS,
+  emptyUsage,
+  inaccuracyMs,
+  inBuckets,
+  type Usage,
+  utcDate,
+} from "./usage.ts";
+
+/**
+ * The packed form of what every account and every remembered key has, in bits (`bits.ts`). `packedAt`: the time of the pack, which
+ * times are near to; counts that have expired by then are left out.
+ */
+
+/** The rest of an account, which few have. */
+export type UncodedField = "open" | "outbox" | "pausedAt" | "weightBytes";
+
+export interface CodedAccount extends Omit<Account, UncodedField | "teamId"> {
+  /** Number of its open payments. */
+  readonly openCount: number;
+}
+
+const STATUSES: readonly AccountStatus[] = ["active", "paused", "closed"];
+
+/** Given to a coder that reads. */
+export const UNREAD_ACCOUNT: CodedAccount = {
+  agentId: "",
+  name: "",
+  status: "active",
+  keyId: null,
+  followedRevision: 0,
+  policy: {
+    budgetCents: 0,
+    autoApprovalThresholdCents: null,
+    perTransactionLimitCents: null,
+    dailySpendLimitCents: null,
+    hourlyVelocityLimit: null,
+    dailyVelocityLimit: null,
+  },
+  policyVersion: 1,
+  usage: emptyUsage(),
+  sequence: 0,
+  openCount: 0,
+  closed: 0,
+  evictedThrough: 0,
+  revision: 1,
+  confirmedRevision: 1,
+  updatedAt: 0,
+  mirroredPolicyVersion: 1,
+};
+
+export function codeAccount(coder: Coder, account: CodedAccount, packedAt: number): CodedAccount {
+  const agentId = coder.token(account.agentId);
+  const name = coder.text(account.name);
+  const status = STATUSES[coder.small(STATUSES.indexOf(account.status))] ?? "active";
+  const keyId = codeKeyId(coder, account.keyId, agentId);
+  const followedRevision = coder.small(account.followedRevision);
+  const policy = codePolicy(coder, account.policy);
+  const policyVersion = coder.small(account.policyVersion);
+  const sequence = coder.number(account.sequence);
+  const openCount = coder.small(account.openCount);
+  const closed = near(coder, account.closed, sequence - openCount);
+  const revision = coder.number(account.revision);
+  return {
+    agentId,
+    name,
+    status,
+    keyId,
+    followedRevision,
+    policy,
+    policyVersion,
+    usage: codeUsage(coder, account.usage, packedAt),
+    sequence,
+    openCount,
+    closed,
+    evictedThrough: coder.flag(account.evictedThrough > 0) ? near(coder, account.evictedThrough, closed) : 0,
+    revision,
+    confirmedRevision: near(coder, account.confirmedRevision, revision),
+    updatedAt: packedAt - codeSigned(coder, packedAt - account.updatedAt),
+    mirroredPolicyVersion: near(coder, account.mirroredPolicyVersion, policyVersion),
+  };
+}
+
+/** A number that is another one most of the time. */
+const near = (coder: Coder, value: number, expected: number): number =>
+  expected + unfolded(coder.small(folded(value - expected)));
+
+const codeSigned = (coder: Coder, value: number): number => unfolded(coder.number(folded(value)));
+
+const codeNullable = (coder: Coder, value: number | null): number | null =>
+  coder.flag(value !== null) ? coder.number(value ?? 0) : null;
+
+/** Most agents have the key that they were created with, whose id follows from theirs. */
+function codeKeyId(coder: Coder, keyId: string | null, agentId: string): string | null {
+  if (!coder.flag(keyId !== null)) return null;
+  const firstId = firstKeyId(agentId);
+  return coder.flag(keyId === firstId) ? firstId : coder.token(keyId ?? "");
+}
+
+const codePolicy = (coder: Coder, policy: BudgetPolicy): BudgetPolicy => ({
+  budgetCents: coder.number(policy.budgetCents),
+  autoApprovalThresholdCents: codeNullable(coder, policy.autoApprovalThresholdCents),
+  perTransactionLimitCents: codeNullable(coder, policy.perTransactionLimitCents),
+  dailySpendLimitCents: codeNullable(coder, policy.dailySpendLimitCents),
+  hourlyVelocityLimit: codeNullable(coder, policy.hourlyVelocityLimit),
+  dailyVelocityLimit: codeNullable(coder, policy.dailyVelocityLimit),
+});
+
+function codeUsage(coder: Coder, usage: Usage, packedAt: number): Usage {
+  const spentCents = coder.number(usage.spentCents);
+  const reservedCents = coder.number(usage.reservedCents);
+  const day = coder.flag(usage.day.date !== "") ? codeDay(coder, usage.day, packedAt) : emptyUsage().day;
+  const windowsMs: number[] = [];
+  for (let left = coder.small(usage.windowsMs.length); left > 0; left -= 1)
+    windowsMs.push(coder.number(usage.windowsMs[windowsMs.length] ?? 0));
+  const counts = codeCounts(coder, inBuckets(usage, packedAt), windowsMs, packedAt);
+  return { spentCents, reservedCents, day, windowsMs, counts };
+}
+
+function codeDay(coder: Coder, { amountCents, count, date }: Usage["day"], packedAt: number): Usage["day"] {
+  const today = Math.floor(packedAt / DAY_MS);
+  const day = near(coder, Math.floor(Date.parse(date) / DAY_MS), today);
+  return {
+    date: utcDate(day * DAY_MS),
+    amountCents: codeSigned(coder, amountCents),
+    count: coder.small(count, COUNT_ORDER),
+  };
+}
+
+const COUNT_ORDER = 4;
+
+/** A bucket of counts, and its width. */
+interface Bucket {
+  readonly at: number;
+  readonly count: number;
+  readonly width: number;
+}
+
+/** The newest first: how many of the newer bucket's widths each is from it, and how its count differs from that one's. */
+function codeCounts(
+  coder: Coder,
+  counts: readonly Counted[],
+  windowsMs: readonly number[],
+  packedAt: number,
+): Counted[] {
+  const length = coder.small(counts.length, COUNT_ORDER);
+  const newestFirst: Counted[] = [];
+  let newer: Bucket = { at: packedAt, count: 1, width: 1 };
+  for (let place = 0; place < length; place += 1) {
+    const given = counts[counts.length - 1 - place];
+    const givenAt = given === undefined ? newer.at : given[0];
+    const at =
+      place === 0
+        ? packedAt - codeSigned(coder, packedAt - givenAt)
+        : newer.at - newer.width * (1 + coder.small((newer.at - givenAt) / newer.width - 1));
+    const mostWidth = inaccuracyMs(packedAt - at, windowsMs);
+    let { width } = newer;
+    while (2 * width <= mostWidth && bucketEnd(at, 2 * width) === at) width *= 2;
+    const expected = newer.count > 1 ? Math.min(newer.count * (width / newer.width), MOST_EXPECTED) : 1;
+    // Counts differ by about the root of what is expected.
+    const order = (32 - Math.clz32(expected)) >> 1;
+    const count =
+      expected + unfolded(coder.small(folded((given === undefined ? 0 : given[1]) - expected), order));
+    newer = { at, count, width };
+    newestFirst.push([at, count]);
+  }
+  return newestFirst.toReversed();
+}
+
+const MOST_EXPECTED = 1_000_000;
+
+/** A key of a closed payment, and the agent's place among the accounts. */
+export interface CodedKey {
+  readonly place: number;
+  readonly keyHash: string;
+  readonly key: ClosedKey;
+}
+
+export const UNREAD_KEY: CodedKey = { place: 0, keyHash: "", key: [0, 0, null] };
+
+/** `closedOf`: how many payments the agent at a place has closed. */
+export function codeKey(
+  coder: Coder,
+  { key, keyHash, place }: CodedKey,
+  closedOf: (place: number) => number,
+  packedAt: number,
+): CodedKey {
+  const [closedAs, createdAt, fingerprint] = key;
+  const codedPlace = coder.number(place);
+  return {
+    place: codedPlace,
+    keyHash: coder.token(keyHash),
+    key: [
+      near(coder, closedAs, closedOf(codedPlace)),
+      packedAt - codeSigned(coder, packedAt - createdAt),
+      coder.flag(fingerprint !== null) ? coder.token(fingerprint ?? "") : null,
+    ],
+  };
+}
