@@ -2,7 +2,7 @@ import type { ClientRoute } from "./types.ts";
 
 /**
  * Where each operation is, and what of it a client has to know: written by `npm run client-routes` out of the contract, whose
- * schemas are many times as large, and compared with it by a test.
+ * schemas are many times as large, and held against it by a test.
  */
 export const ROUTES = {
   acceptInvite: { method: "POST", path: "/v1/invites/accept", anonymous: true },
@@ -97,6 +97,9 @@ export const ROUTES = {
   signOut: { method: "POST", path: "/v1/auth/sign-out" },
   stepUp: { method: "POST", path: "/v1/auth/step-up" },
   stepUpOptions: { method: "POST", path: "/v1/auth/step-up/options" },
+  stopOrganization: { method: "POST", path: "/v1/organization/stop" },
+  stopProject: { method: "POST", path: "/v1/projects/:id/stop" },
+  stopTeam: { method: "POST", path: "/v1/teams/:id/stop" },
   streamChanges: { method: "GET", path: "/v1/stream", file: true },
   summarizeAgents: { method: "GET", path: "/v1/agents/summary" },
   summarizeTransactions: { method: "GET", path: "/v1/transactions/summary" },

@@ -89,6 +89,8 @@ export class AccountModel {
   /** The key that may pay, and the revision of the agent's actor that name, key and end are from. */
   keyId: string | null;
   followedRevision = 0;
+  /** Keys that a stop has revoked: none of them ever pays again, whatever the agent's actor says of it. */
+  readonly stoppedKeys = new Set<string>();
   /** How often it was paused or resumed. */
   turns = 0;
   /** The highest permit and the highest fence that the ledger gave. */

@@ -8,6 +8,7 @@ import {
   type PaymentModel,
   type Verdict,
 } from "./account-model.ts";
+import type { StoppedModel } from "./account-audit.ts";
 import type { AgentModel } from "./agent-model.ts";
 import { must, mustEqual } from "./violation.ts";
 
@@ -33,6 +34,8 @@ export class WorldModel {
   readonly accounts = new Map<string, AccountModel>();
   readonly lives = new Map<string, AgentModel>();
   readonly payments = new Map<string, PaymentModel>();
+  /** What each stop has stopped, by its request. */
+  readonly stops = new Map<string, readonly StoppedModel[]>();
   readonly #levels = new Map<string | null, LevelModel>();
   readonly #open = new Set<PaymentModel>();
   /** What has happened, how often. */
