@@ -1,6 +1,5 @@
 import type { Payment, RailOutcome } from "../src/domain/ledger/payment.ts";
 import { settle } from "../src/domain/ledger/payment.ts";
-import type { Lease } from "../src/domain/ledger/lease.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 import { confirmationOf, type ExecutionResult } from "../src/messages/ledger.ts";
 import { createPaymentEffects, type PaymentEffectDependencies } from "../src/payments/effects.ts";
@@ -49,12 +48,13 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
     return done.payment;
   }
 
-  /** What the ledger knows the end of already, or lets go of, is not set in motion once more. */
-  async function leaseToGoOn(profile: AgentProfile, payment: Payment): Promise<Lease> {
+  /** Null: nothing new, or the ledger knows its end already, and it is not set in motion once more. */
+  async function settled(profile: AgentProfile, payment: Payment): Promise<RailOutcome | null> {
+    const ask = () => effects.requestPermission(profile, payment);
     try {
-      return await effects.requestLease(profile, payment);
+      return await rails[payment.request.rail].settle(profile, payment, SETTLE_MS, ask);
     } catch (error) {
-      if (error instanceof Superseded) return "wait";
+      if (error instanceof Superseded) return null;
       throw error;
     }
   }
@@ -107,8 +107,7 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
         proofs.onForged("payment", profile, payment);
         return { ...payment, phase: "done" };
       }
-      const lease = () => leaseToGoOn(profile, payment);
-      const result = await rails[payment.request.rail].settle(profile, payment, SETTLE_MS, lease);
+      const result = await settled(profile, payment);
       if (result === null) return payment;
       const at = clock().getTime();
       const followed = settle(payment, result, at);

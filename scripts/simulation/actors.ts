@@ -158,12 +158,10 @@ const shownOf = (ledger: Ledger): unknown => ({
   keys: ledger.keys.byAgent,
   openPayments: ledger.openPayments,
   accounts: Object.fromEntries(
-    [...ledger.accounts].map(
-      ([agentId, { leaseUntil: _lease, usage: _usage, weightBytes: _weight, ...account }]) => [
-        agentId,
-        account,
-      ],
-    ),
+    [...ledger.accounts].map(([agentId, { usage: _usage, weightBytes: _weight, ...account }]) => [
+      agentId,
+      account,
+    ]),
   ),
 });
 

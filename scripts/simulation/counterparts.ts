@@ -4,6 +4,7 @@ import type { AgentProfile, AgentSummary } from "../../src/domain/agent/state.ts
 import type { RecordedCap } from "../../src/domain/ledger/commands.ts";
 import { type AccountSummary, type Cap, NO_CAP } from "../../src/domain/ledger/state.ts";
 import type { RuleCheck } from "../../src/domain/rules/rules.ts";
+import type { FencedPlace, SendOutcome } from "../../src/payments/ports.ts";
 import type { Observer, RecordShown } from "./audit/observer.ts";
 import type { Timeline } from "./timeline.ts";
 
@@ -47,10 +48,12 @@ const isCaptured = ({ fate, isReversed }: Entry): boolean =>
 /** A payment processor with books of its own: one effect for a transaction id, however often it is called. */
 export class Processor {
   readonly #entries = new Map<string, Entry>();
+  readonly #fences = new Map<string, number>();
   readonly #timeline: Pick<Timeline, "now">;
   readonly #observer: Observer;
   captures = 0;
   declines = 0;
+  fenced = 0;
   reversals = 0;
 
   constructor(timeline: Pick<Timeline, "now">, observer: Observer) {
@@ -58,10 +61,19 @@ export class Processor {
     this.#observer = observer;
   }
 
-  charge({ request }: Payment): RailOutcome {
+  /** Nothing is charged that is not there yet under a permit below this. */
+  fence({ fence, transactionId }: FencedPlace): void {
+    this.#fences.set(transactionId, Math.max(fence, this.#fences.get(transactionId) ?? 0));
+  }
+
+  charge({ request }: Payment, permit: number): SendOutcome {
     const { amountCents, recipient, transactionId } = request;
     const known = this.query(transactionId);
     if (known !== null) return known;
+    if ((this.#fences.get(transactionId) ?? 0) > permit) {
+      this.fenced += 1;
+      return { status: "fenced" };
+    }
     const { afterMs, fate } = fateOf(recipient);
     if (fate === "decline") {
       this.declines += 1;

@@ -26,6 +26,8 @@ export class Host {
   readonly name: string;
   readonly #ends = new Set<() => void>();
   isAlive = true;
+  /** Until then the process is suspended: it is told nothing, and does nothing. */
+  stalledUntil = 0;
 
   constructor(name: string) {
     this.name = name;
@@ -77,8 +79,7 @@ export class Network {
         this.messages += 1;
         const answer = attempt(work);
         if (answerLost) return;
-        this.#timeline.after(back, () => {
-          if (!host.isAlive) return;
+        this.#reach(host, back, () => {
           if (answer.ok) resolve(answer.value);
           else reject(answer.error);
         });
@@ -90,19 +91,23 @@ export class Network {
       if (!requestLost) this.#timeline.after(there, deliver);
       if (!requestLost && random.chance(twice)) this.#timeline.after(there + this.#delay(0.5), again);
       if (answerLost) {
-        this.#timeline.after(CALL_DEADLINE_MS, () => {
-          if (host.isAlive) reject(new Unavailable("no answer in time"));
-        });
+        this.#reach(host, CALL_DEADLINE_MS, () => reject(new Unavailable("no answer in time")));
       }
     });
   }
 
   /** A pause in a process; never ends in one that dies over it. */
   sleep(host: Host, ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.#timeline.after(ms, () => {
-        if (host.isAlive) resolve();
-      });
+    return new Promise((resolve) => this.#reach(host, ms, resolve));
+  }
+
+  /** After so long, or once the process is not suspended any more; never where it is dead. */
+  #reach(host: Host, ms: number, run: () => void): void {
+    this.#timeline.after(ms, () => {
+      if (!host.isAlive) return;
+      const stalledMs = host.stalledUntil - this.#timeline.now;
+      if (stalledMs > 0) this.#reach(host, stalledMs, run);
+      else run();
     });
   }
 

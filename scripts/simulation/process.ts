@@ -5,6 +5,7 @@ import {
   type PaymentEffects,
 } from "../../src/payments/effects.ts";
 import { Superseded } from "../../src/payments/sending.ts";
+import { layFences } from "../../src/rails/fences.ts";
 import { NoSuchActor } from "../../src/actors/no-such-actor.ts";
 import { createPaymentActivities, type PaymentActivities } from "../../activities/payments.ts";
 import type { PaymentWorkflows, Projections, RailPort, Rails } from "../../src/payments/ports.ts";
@@ -157,9 +158,11 @@ export class ServiceProcess {
         case "stale_rules":
           break;
         case "decided":
-          return this.#execute(profile, domain.decidedPayment(requested, reply.decision), {
-            decidedSinceMs: requestedMs,
-          });
+          return this.#execute(
+            profile,
+            domain.decidedPayment(requested, reply.decision),
+            reply.permit === null ? {} : { decided: { permit: reply.permit, requestedMs } },
+          );
         case "replayed":
           if (!reply.samePayload) return null;
           await this.#execute(profile, reply.payment);
@@ -197,16 +200,16 @@ export class ServiceProcess {
     if (reply.changed || reply.payment.status === "expired") await this.#execute(profile, reply.payment);
   }
 
-  /** As server/handlers/agents.ts: answered once the record shows it, and no process has a lease to send any more. */
+  /** As server/handlers/agents.ts: answered once the record shows it, and the rails are fenced. */
   async setAccountStatus(profile: AgentProfile, kind: "pause" | "resume", requestId: string): Promise<void> {
     const { agentId } = profile;
-    const { network, observer, records } = this.#surroundings;
+    const { observer, records } = this.#surroundings;
     const { reply, revision } = await this.ledgers.submitRecorded(profile, { kind, agentId, requestId });
     if (reply.kind !== "account_status") return;
     await this.ledgers.flush(profile, agentId);
     const recorded = await this.#call(() => records.agents.get(agentId)?.account.revision ?? 0);
     if (recorded < revision) throw new Unavailable("the record does not follow its ledger");
-    if (reply.quietAfterMs > 0) await network.sleep(this.host, reply.quietAfterMs);
+    await layFences(this.#rails(), reply.fence === null ? [] : [reply.fence]);
     if (kind === "pause") observer.pauseAnswered(agentId);
   }
 
@@ -334,14 +337,12 @@ export class ServiceProcess {
   }
 
   #rails(): Rails {
-    const { observer, processor, timeline } = this.#surroundings;
+    const { processor } = this.#surroundings;
     const query = (payment: Payment) => this.#call(() => processor.query(payment.request.transactionId));
     const rail: RailPort = {
       capabilities: { finality: "instant", reversible: true },
-      send: (_profile, payment) => {
-        observer.begins(payment.request.transactionId, timeline.now);
-        return this.#call(() => processor.charge(payment));
-      },
+      send: (_profile, payment, permit) => this.#call(() => processor.charge(payment, permit)),
+      fence: (places) => this.#call(() => places.forEach((place) => processor.fence(place))),
       withhold: (_profile, payment) => this.#call(() => processor.withhold(payment)),
       query,
       settle: (_profile, payment) => query(payment),

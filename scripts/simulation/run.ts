@@ -25,7 +25,7 @@ export interface WorldResult {
   readonly violation: ViolationFound | null;
 }
 
-/** Longer than a lease to send is good for, whatever is under way. */
+/** Time for what is under way by the clock as it was. */
 const QUIET_MS = 15_000;
 
 export interface ViolationFound {
@@ -70,7 +70,6 @@ export async function runWorld(
     for (let busy = 0; busy < BUSY_STEPS && mayGoOn(); busy += 1) await step();
     workload.pause();
     world.setWeather(true);
-    // No process has a lease any more that was given by the clock as it was.
     const quietAt = world.timeline.now + QUIET_MS;
     while (mayGoOn() && world.timeline.now < quietAt && !isAtRest()) await step();
     world.setClockRight();
@@ -93,6 +92,8 @@ const countsOf = (auditor: Auditor, world: World): Record<string, number> => ({
   sweeps: world.sweeps,
   "windows closed": world.expiries,
   crashes: world.crashes,
+  stalls: world.stalls,
+  fenced: world.fenced,
   "clocks set back": world.clockSetBack,
 });
 

@@ -41,11 +41,6 @@ export class Trail {
         (payment) => observer.paymentRecorded(payment),
         ({ phase, request, revision, status }) => [request.transactionId, revision, status, phase],
       ),
-      begins: traced(
-        "begins",
-        (...args) => observer.begins(...args),
-        (id) => [id],
-      ),
       captured: traced("captured", (...args) => observer.captured(...args), all),
       reversed: traced("given back", (...args) => observer.reversed(...args), all),
       railAnswered: (...args) => observer.railAnswered(...args),

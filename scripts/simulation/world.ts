@@ -1,4 +1,4 @@
-import { LeaseExpired, Superseded } from "../../src/payments/sending.ts";
+import { Fenced, Superseded } from "../../src/payments/sending.ts";
 import { NoSuchActor } from "../../src/actors/no-such-actor.ts";
 import type { BudgetPolicy } from "../../src/domain/ledger/policy.ts";
 import { type AgentProfile, summarize } from "../../src/domain/agent/state.ts";
@@ -42,6 +42,9 @@ const DELIVERY_WINDOW_MS = 60_000;
 
 export const STORMY: Weather = { lost: 0.01, late: 0.05, twice: 0.04 };
 
+/** How long a process is suspended. */
+const STALL_MS = [100, 5_000] as const;
+
 /** One project with all that is around it: actors, processes that die, a network that fails, a rail and the records. */
 export class World {
   readonly random: Random;
@@ -62,6 +65,7 @@ export class World {
   readonly clients = new Host("clients");
   #numbered = 0;
   crashes = 0;
+  stalls = 0;
   clockSetBack = 0;
   #behindMs = 0;
 
@@ -122,6 +126,11 @@ export class World {
     for (const agent of this.agents.values()) agent.recheck();
   }
 
+  /** Charges that met a fence. */
+  get fenced(): number {
+    return this.processor.fenced;
+  }
+
   get sweeps(): number {
     return this.ledger.sweeps;
   }
@@ -168,7 +177,10 @@ export class World {
   async request<T>(work: (process: ServiceProcess) => Promise<T>): Promise<T | null> {
     const process = this.process();
     try {
-      return await process.host.serve(() => work(process));
+      return await process.host.serve(async () => {
+        if (process.host.stalledUntil > this.timeline.now) await this.network.sleep(process.host, 0);
+        return work(process);
+      });
     } catch (error) {
       this.#expectFailure(error);
       return null;
@@ -182,6 +194,12 @@ export class World {
     this.crashes += 1;
     died.host.kill();
     this.#startProcess();
+  }
+
+  /** A process is suspended, and wakes up. */
+  stall(): void {
+    this.stalls += 1;
+    this.process().host.stalledUntil = this.timeline.now + this.random.between(...STALL_MS);
   }
 
   /** Everybody's books, laid open. */
@@ -258,7 +276,7 @@ export class World {
       error instanceof Unavailable ||
       error instanceof LineBroken ||
       error instanceof Superseded ||
-      error instanceof LeaseExpired ||
+      error instanceof Fenced ||
       error instanceof NoSuchActor ||
       error instanceof ActorUnavailable;
     if (!isExpected) this.observer.broke("a process", error);

@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { AgentDocument } from "../../src/store/documents.ts";
 import { refusal } from "../../src/domain/errors.ts";
+import { layFences } from "../../src/rails/fences.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
 import { newUuid } from "../../src/lib/ids.ts";
 import { agentsFollowing } from "./agent-records.ts";
@@ -17,17 +17,18 @@ interface PauseChange {
 export const agentPausing = ({
   collections,
   ledgers,
-}: Pick<HandlerDependencies, "collections" | "ledgers">) => {
+  rails,
+}: Pick<HandlerDependencies, "collections" | "ledgers" | "rails">) => {
   const following = agentsFollowing(collections, ledgers);
   return async (agent: AgentDocument, kind: "pause" | "resume"): Promise<Result<PauseChange>> => {
     const command = { kind, agentId: agent._id, requestId: newUuid() } as const;
     const { reply, revision } = await ledgers.submitRecorded(agent, command);
     if (reply.kind !== "account_status") return refused(refusal("AGENT_ARCHIVED"));
     // The record is what keeps a paused agent's key out, so the answer waits until it has come that far; another caller may have
-    // resumed or archived the agent since. And until all leases to send earlier decisions have expired.
+    // resumed or archived the agent since. And until the rails keep out what was decided earlier.
     const [shown] = await Promise.all([
       following(agent, revision),
-      reply.quietAfterMs > 0 ? sleep(reply.quietAfterMs) : null,
+      layFences(rails, reply.fence === null ? [] : [reply.fence]),
     ]);
     return ok({ shown, changed: reply.changed });
   };

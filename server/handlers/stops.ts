@@ -30,6 +30,12 @@ interface StopCall {
 
 /** Those who can still pay, and those who hold a key that is good. */
 const activeIn = (scope: ContainerScope): Filter<AgentDocument> => ({ ...scope, lifecycle: "active" });
+/** Paused agents with payments on their way: the call that paused them may have ended before the rails were fenced. */
+const perhapsUnfencedIn = (scope: ContainerScope): Filter<AgentDocument> => ({
+  ...scope,
+  lifecycle: "paused",
+  reservedCents: { $gt: 0 },
+});
 const withKeysIn = (scope: ContainerScope): Filter<AgentDocument> => ({
   ...scope,
   lifecycle: { $in: ["active", "paused"] },
@@ -48,13 +54,21 @@ export function stopHandlers(dependencies: HandlerDependencies): StopHandlers {
     agents.find(filter).sort({ createdAt: -1, _id: -1 }).limit(STOPPED_AT_ONCE).toArray();
 
   async function pauseAll(scope: ContainerScope, { audit, deadline }: StopCall) {
-    const found = await some(activeIn(scope));
+    const [active, unfenced] = await Promise.all([
+      some(activeIn(scope)),
+      agents.find(perhapsUnfencedIn(scope)).toArray(),
+    ]);
+    const found = [...unfenced, ...active];
     if (found.length === 0) return ok({ body: { paused: 0, remaining: 0 } });
-    await audit.begin({ before: { active: found.map(idOf) }, after: { paused: found.map(idOf) } });
+    await audit.begin({ before: { active: active.map(idOf) }, after: { paused: active.map(idOf) } });
     const paused = await forAll(found, deadline, (agent) => pauseOrResume(agent, "pause"));
     const changed = paused.filter(([, set]) => set.changed).map(([agent]) => idOf(agent));
     audit.change({ active: changed }, { paused: changed });
-    const remaining = await agents.countDocuments(activeIn(scope));
+    const done = new Set(paused.map(([agent]) => idOf(agent)));
+    const left = found.map(idOf).filter((id) => !done.has(id));
+    const remaining = await agents.countDocuments({
+      $or: [activeIn(scope), { _id: { $in: left }, lifecycle: "paused" }],
+    });
     return ok({ body: { paused: changed.length, remaining } });
   }
 

@@ -37,7 +37,7 @@ export interface LedgerAnswer {
   readonly reply: LedgerReply;
   /** The revision of the account that shows it; 0: what its record shows has not changed. */
   readonly revision: number;
-  /** When the request was sent, by `performance.now()`: a lease counts from then. */
+  /** When the request was sent, by `performance.now()`: a decision's age counts from then. */
   readonly requestedMs: number;
   /** Resolves once the records show the ledger's revision; no response is sent before. */
   readonly revisionRecorded: Promise<void>;
@@ -314,6 +314,8 @@ function repliedBytesOf(command: LedgerCommand): number {
   switch (command.kind) {
     case "replace_team":
       return command.agents.length * SUMMARY_BYTES;
+    // All agents of a project have at most 2,000 payments for their fences to name.
+    case "pause":
     case "approve":
     case "deny":
     case "cancel":

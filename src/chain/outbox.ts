@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Collection, type Db, MongoBulkWriteError } from "mongodb";
+import { type AnyBulkWriteOperation, type Collection, type Db, MongoBulkWriteError } from "mongodb";
 import type { Address } from "viem";
 import { isDuplicateKey } from "../lib/duplicate-key.ts";
 import { COLLECTIONS } from "../store/documents.ts";
+import { FenceWriter } from "../store/fence-writer.ts";
 import type { Clock } from "../payments/ports.ts";
 import { caip2Of, type ChainConfig, type Fees, type Signer } from "./config.ts";
 import { NextNonce } from "./next-nonce.ts";
@@ -39,6 +40,12 @@ export interface Moved {
   readonly creditCents: number;
 }
 
+/** A fence, and the purpose in whose place it is laid. */
+export interface FencedPurpose {
+  readonly purpose: string;
+  readonly fence: number;
+}
+
 /** Rounds against other processes that record at the same time; in each of them one gets its entries in. */
 const ROUNDS_MAX = 200;
 /** Who has lost a round waits so long at the most before the next, at random: so no process loses all of them. */
@@ -72,6 +79,7 @@ export class ChainOutbox {
   /** Which nonces it gives out: who reads the chain's blocks says which are used up. */
   readonly nonces: NextNonce;
   readonly #collection: Collection<ChainTransactionDocument>;
+  readonly #fences: FenceWriter;
   readonly #dependencies: OutboxDependencies;
   readonly #chain: string;
   readonly #from: Address;
@@ -83,6 +91,7 @@ export class ChainOutbox {
     // What a fallen primary alone had recorded may be signed otherwise after it; no process may have read it and sent it.
     const options = { readConcern: { level: "majority" } } as const;
     this.#collection = dependencies.db.collection(COLLECTIONS.chainTransactions, options);
+    this.#fences = new FenceWriter(dependencies.db.collection(COLLECTIONS.chainTransactions));
     this.#chain = caip2Of(dependencies.config.chainId);
     this.#from = dependencies.signer.address;
     this.#signing = new ChainSigning(dependencies);
@@ -96,7 +105,7 @@ export class ChainOutbox {
 
   /**
    * Records entries in their order, each once: one whose purpose was decided before, by any process, keeps that decision.
-   * Answers each purpose's decision, and none for what is not wanted any more. In turns, so that entries of one call get nonces
+   * Answers each purpose's decision, and none for a call that is fenced. In turns, so that entries of one call get nonces
    * that follow each other, unless another process comes between. `behind the first`: if another process has decided the first one, the others are left.
    */
   record(
@@ -108,6 +117,28 @@ export class ChainOutbox {
     return recording;
   }
 
+  /** Lays fences in the places of calls. Answers the purposes whose places were not empty. */
+  async fence(places: readonly FencedPurpose[]): Promise<string[]> {
+    const common = {
+      chain: this.#chain,
+      from: this.#from,
+      wallet: null,
+      createdAt: this.#dependencies.clock(),
+    };
+    const laid = await Promise.all(
+      places.map(async ({ fence, purpose }) => {
+        const document = { _id: this.#id(purpose), ...common, ...noTransaction(), refusal: null, fence };
+        return (await this.#fences.lay(document)) ? [] : [purpose];
+      }),
+    );
+    return laid.flat();
+  }
+
+  /** Whether a fence above its permit is in a call's place. */
+  async isFenced({ permit = 0, purpose }: Call): Promise<boolean> {
+    return (await this.#collection.findOne({ _id: this.#id(purpose), fence: { $gt: permit } })) !== null;
+  }
+
   /**
    * Decides that something is never done on a chain that may be another than this process's. False if it was decided
    * otherwise before: then a transaction was signed for it, and what became of that only its own chain says.
@@ -116,7 +147,8 @@ export class ChainOutbox {
     const common = { chain, from: this.#from, wallet, createdAt: this.#dependencies.clock() };
     const _id = `${chain}/${purpose}`;
     try {
-      await this.#collection.insertOne({ _id, ...common, ...noTransaction(), refusal });
+      const document = { ...common, ...noTransaction(), refusal };
+      await this.#collection.replaceOne({ _id, fence: { $exists: true } }, document, { upsert: true });
       return true;
     } catch (error) {
       if (!isDuplicateKey(error)) throw error;
@@ -128,14 +160,15 @@ export class ChainOutbox {
   /** The decisions under these purposes, as far as there are any. */
   async find(purposes: readonly string[]): Promise<ReadonlyMap<string, Recorded>> {
     const ids = purposes.map((purpose) => this.#id(purpose));
-    const found = await this.#collection.find({ _id: { $in: ids } }).toArray();
+    const found = await this.#collection.find({ _id: { $in: ids }, ...DECIDED }).toArray();
     return new Map(found.map((document) => [this.#purposeOf(document), this.#recorded(document)]));
   }
 
   /** The decisions whose purposes begin so, such as a payment's attempts, in their order. */
   async under(prefix: string): Promise<readonly Recorded[]> {
     const from = this.#id(prefix);
-    const found = await this.#collection.find({ _id: { $gte: from, $lt: `${from}\u{10ffff}` } }).toArray();
+    const range = { _id: { $gte: from, $lt: `${from}\u{10ffff}` } };
+    const found = await this.#collection.find({ ...range, ...DECIDED }).toArray();
     return found.map((document) => this.#recorded(document)).toSorted(byTrailingNumber);
   }
 
@@ -271,27 +304,33 @@ export class ChainOutbox {
   ): Promise<ReadonlyMap<string, Recorded>> {
     const fees = entries.some(({ kind }) => kind === "call") ? await this.#dependencies.rpc.fees() : null;
     const decided = new Map<string, Recorded>();
-    let candidates = entries;
+    const fences = new Map<string, number>();
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
-      // Calls to the chain come before the last check whether each entry may still be signed.
-      if (fees !== null) await this.nonces.next();
-      candidates = await signable(candidates.filter(({ purpose }) => !decided.has(purpose)));
-      const open = candidates;
+      const open = entries.filter(
+        (entry) => !decided.has(entry.purpose) && permitOf(entry) >= (fences.get(entry.purpose) ?? 0),
+      );
       if (open.length === 0) return decided;
       const nonce = fees === null ? 0 : await this.nonces.next();
       const documents = await this.#signing.documents(open, fees, nonce);
       try {
-        await this.#collection.insertMany(documents, { ordered: true });
+        const writes = documents.map((document, at) => {
+          const entry = open[at];
+          const isFenced = entry !== undefined && fences.has(entry.purpose);
+          return isFenced ? replacingFence(document, permitOf(entry)) : { insertOne: { document } };
+        });
+        await this.#collection.bulkWrite(writes, { ordered: true });
         this.nonces.given(documents);
         for (const document of documents) decided.set(this.#purposeOf(document), this.#recorded(document));
       } catch (error) {
         this.nonces.forget();
         if (!isDuplicateKey(error)) throw error;
-        for (const [purpose, recorded] of await this.find(open.map(purposeOf))) {
-          decided.set(purpose, recorded);
+        for (const document of await this.#inPlacesOf(open)) {
+          const purpose = this.#purposeOf(document);
+          if (document.fence === undefined) decided.set(purpose, this.#recorded(document));
+          else fences.set(purpose, document.fence);
         }
         const [first] = open;
-        const noneIsOurs = open.length === entries.length && insertedBefore(error) === 0;
+        const noneIsOurs = open.length === entries.length && recordedBefore(error) === 0;
         if (rule === "behind the first" && noneIsOurs && first !== undefined) {
           const recorded = decided.get(first.purpose);
           if (recorded !== undefined) return new Map([[first.purpose, recorded]]);
@@ -300,6 +339,12 @@ export class ChainOutbox {
       }
     }
     throw new Error("transactions could not be recorded against other processes");
+  }
+
+  /** Decisions and fences. */
+  #inPlacesOf(entries: readonly Entry[]): Promise<ChainTransactionDocument[]> {
+    const ids = entries.map(({ purpose }) => this.#id(purpose));
+    return this.#collection.find({ _id: { $in: ids } }).toArray();
   }
 
   #id(purpose: string): string {
@@ -315,13 +360,18 @@ export class ChainOutbox {
   }
 }
 
-const purposeOf = ({ purpose }: Entry): string => purpose;
+/** Of documents that are a decision, not a fence. */
+const DECIDED = { fence: { $exists: false } } as const;
 
-async function signable(entries: readonly Entry[]): Promise<readonly Entry[]> {
-  const are = await Promise.all(
-    entries.map(async (entry) => entry.kind === "refusal" || (await entry.mayBeSigned?.()) !== false),
-  );
-  return entries.filter((_entry, at) => are[at]);
+/** A refusal sends nothing, so no fence keeps it out. */
+const permitOf = (entry: Entry): number => (entry.kind === "refusal" ? Infinity : (entry.permit ?? 0));
+
+/** Fails as an insert does where a decision or a higher fence is in the place by now. */
+function replacingFence(
+  { _id, ...replacement }: ChainTransactionDocument,
+  permit: number,
+): AnyBulkWriteOperation<ChainTransactionDocument> {
+  return { replaceOne: { filter: { _id, fence: { $lte: permit } }, replacement, upsert: true } };
 }
 
 const trailingNumber = ({ purpose }: Recorded): number => Number(/\d+$/.exec(purpose)?.[0] ?? 0);
@@ -329,5 +379,5 @@ const byTrailingNumber = (one: Recorded, other: Recorded): number =>
   trailingNumber(one) - trailingNumber(other);
 
 /** How many of the documents went in before the one that did not. */
-const insertedBefore = (error: unknown): number =>
-  error instanceof MongoBulkWriteError ? error.insertedCount : 0;
+const recordedBefore = (error: unknown): number =>
+  error instanceof MongoBulkWriteError ? error.insertedCount + error.matchedCount : 0;

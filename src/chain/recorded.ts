@@ -51,6 +51,8 @@ export interface ChainTransactionDocument extends Document {
   /** Of a limit that it sets: the version of the policy that it mirrors; 0: raised for one payment. */
   limitVersion: number | null;
   refusal: { code: "INSUFFICIENT_FUNDS" | "RAIL_UNAVAILABLE" | "WITHHELD"; reason: string } | null;
+  /** Nothing is decided yet, and a call under a permit below this is not recorded here. */
+  fence?: number;
   createdAt: Date;
 }
 
@@ -70,8 +72,8 @@ export interface Call extends Purposed {
   readonly limitVersion?: number;
   /** Good at any later time, too: recorded again by the process that sees that its nonce was used by another transaction. */
   readonly isRepeated?: boolean;
-  /** Called just before it is signed, after any wait for the chain. False: nothing is recorded. */
-  readonly mayBeSigned?: () => Promise<boolean>;
+  /** Of a payment: it is recorded only where no fence above the permit is in its place. */
+  readonly permit?: number;
 }
 
 /** The decision that something is never done. */

@@ -1,4 +1,3 @@
-import type { Lease } from "../domain/ledger/lease.ts";
 import type { Payment, RailOutcome } from "../domain/ledger/payment.ts";
 import type { BudgetPolicy } from "../domain/ledger/policy.ts";
 import type { Fill } from "../domain/ledger/capacity.ts";
@@ -202,4 +201,4 @@ export const confirmationOf = (
   { outcome, revision, transactionId }: ExecutionResult,
 ): CommandOf<"confirm"> => ({ kind: "confirm", agentId, transactionId, revision, outcome });
 
-export type { Lease, LedgerCommand, LedgerReply };
+export type { LedgerCommand, LedgerReply };

@@ -25,7 +25,7 @@ export type QueueName = "ledger_commands" | "agent_commands" | "audit_entries" |
 export type SweepName =
   "payment" | "account_records" | "cap_records" | "agent_record" | "ledger" | "audit_entry";
 
-export type RailCall = "send" | "query" | "settle" | "withhold" | "reverse" | "balance" | "detach";
+export type RailCall = "send" | "query" | "settle" | "withhold" | "fence" | "reverse" | "balance" | "detach";
 
 /** A request as it ended. */
 export interface EndedRequest {

@@ -24,15 +24,16 @@ function observedRail(rail: Rail, port: RailPort, metrics: Metrics): RailPort {
   };
   return {
     capabilities: port.capabilities,
-    send: (profile, payment, leave) =>
+    send: (profile, payment, permit) =>
       metrics.timed(rail, "rail", () =>
-        counted("send", port.send(profile, payment, leave), ({ status }) => status),
+        counted("send", port.send(profile, payment, permit), ({ status }) => status),
       ),
+    fence: (places) => counted("fence", port.fence(places), () => "fenced"),
     query: (payment) => counted("query", port.query(payment), (found) => found?.status ?? "unknown"),
-    settle: (profile, payment, withinMs, leave) =>
+    settle: (profile, payment, withinMs, requestPermission) =>
       counted(
         "settle",
-        port.settle(profile, payment, withinMs, leave),
+        port.settle(profile, payment, withinMs, requestPermission),
         (found) => found?.status ?? "unknown",
       ),
     withhold: (profile, payment) =>

@@ -1,5 +1,5 @@
 import type { Payment } from "../domain/ledger/payment.ts";
-import type { Lease } from "../domain/ledger/lease.ts";
+import type { Permission } from "../domain/ledger/permission.ts";
 import { FORGED, withoutResolver } from "../domain/ledger/forged.ts";
 import { HELD_REVISION, moneyOf, settle } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
@@ -14,7 +14,7 @@ import type {
   Projections,
   Rails,
 } from "./ports.ts";
-import { createSending, Superseded } from "./sending.ts";
+import { createSending, type DecidedPermit, Superseded } from "./sending.ts";
 
 /** What payments have effects on, but for their own ledger. */
 export interface EffectDependencies {
@@ -32,10 +32,10 @@ export interface PaymentEffectDependencies extends EffectDependencies {
   readonly ledgers: LedgerGateway;
 }
 
-/** What who has a payment executed knows of it. */
+/** What the caller already knows about the payment. */
 export interface ExecutionHints {
-  /** By `monotonicMs`, when the decision that granted the lease was requested; left out: a lease is requested. */
-  readonly decidedSinceMs?: number;
+  /** The permit that came with the decision; left out: one is requested. */
+  readonly decided?: DecidedPermit;
 }
 
 export interface PaymentEffects {
@@ -55,8 +55,8 @@ export interface PaymentEffects {
   ): Promise<ExecutionResult>;
   /** The same, and then publishes the outcome, for callers that confirm it at once. */
   executeAndPublish: PaymentEffects["execute"];
-  /** A lease to send a payment, good at the moment of the answer. Throws `Superseded` where it is past that. */
-  requestLease(profile: AgentProfile, payment: Payment): Promise<Lease>;
+  /** Whether a payment may be sent now. Throws `Superseded` where it is past that. */
+  requestPermission(profile: AgentProfile, payment: Payment): Promise<Permission>;
   /**
    * Where the outcome frees the payment's money, confirms it to the ledger before any caller can read it. Its effects are not done
    * by that, so no revision is confirmed. Nothing, where it gives nothing back.
@@ -145,31 +145,31 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
 
   const executeWith =
     (keep: PaymentEffects["record"]): PaymentEffects["execute"] =>
-    async (profile, decided, executor, { decidedSinceMs } = {}) => {
-      const forged = forgedIn(profile, decided);
-      if (forged !== null) return refuse(profile, decided, forged, keep);
-      const turn = decided.phase === "sending" && decided.executor === executor;
+    async (profile, before, executor, { decided } = {}) => {
+      const forged = forgedIn(profile, before);
+      if (forged !== null) return refuse(profile, before, forged, keep);
+      const turn = before.phase === "sending" && before.executor === executor;
       // The caller that got the decision has just created the payment's id. All others check whether it has ended before: a
       // ledger that was replaced, or restored, may not know that.
-      if (turn && decidedSinceMs === undefined) {
-        const ended = await projections.endOf(decided.request.transactionId);
-        if (ended !== null && ended.sequence !== decided.sequence)
-          return refuse(profile, decided, "payment", keep);
+      if (turn && decided === undefined) {
+        const ended = await projections.endOf(before.request.transactionId);
+        if (ended !== null && ended.sequence !== before.sequence)
+          return refuse(profile, before, "payment", keep);
         if (ended !== null) throw new Superseded("its record shows that it ended unpaid");
       }
-      const result = turn ? await sending.send(profile, decided, decidedSinceMs) : null;
+      const result = turn ? await sending.send(profile, before, decided) : null;
       const outcome = result === null ? null : { result, at: clock().getTime() };
-      const payment = outcome === null ? decided : settle(decided, outcome.result, outcome.at);
+      const payment = outcome === null ? before : settle(before, outcome.result, outcome.at);
       const { transactionId } = payment.request;
       const waits = turn && result === null;
       const done = { transactionId, revision: waits ? 0 : payment.revision, outcome, payment };
-      await release(profile, decided, done);
+      await release(profile, before, done);
       await Promise.all([notifyWorkflows(profile, payment), keep(profile, payment)]);
       return done;
     };
 
   return {
-    requestLease: (profile, payment) => sending.requestLease(profile, payment),
+    requestPermission: (profile, payment) => sending.requestPermission(profile, payment),
     execute: executeWith(record),
     executeAndPublish: executeWith(recordAndPublish),
     release,

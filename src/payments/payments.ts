@@ -252,7 +252,11 @@ export class Payments {
         const { requestedMs, revisionRecorded, reply } = await submitting;
         if (reply.kind === "records_check_required") recordsCheckedThrough = reply.closed;
         else if (reply.kind === "stale_rules") this.#rulings.forget(profile);
-        else return { reply, request, revisionRecorded, decidedSinceMs: requestedMs };
+        else {
+          const permit = reply.kind === "decided" ? reply.permit : null;
+          const hints = permit === null ? {} : { decided: { permit, requestedMs } };
+          return { reply, request, revisionRecorded, ...hints };
+        }
       }
     } finally {
       release();

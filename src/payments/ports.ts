@@ -1,6 +1,6 @@
 import type { AgentCommand, AgentReply } from "../domain/agent/commands.ts";
 import type { Payment, Rail, RailOutcome } from "../domain/ledger/payment.ts";
-import type { Lease } from "../domain/ledger/lease.ts";
+import type { Permission } from "../domain/ledger/permission.ts";
 import type { BudgetPolicy } from "../domain/ledger/policy.ts";
 import type { AgentProfile, AgentSummary } from "../domain/agent/state.ts";
 import type { LedgerCommand, LedgerReply, RecordedCap } from "../domain/ledger/commands.ts";
@@ -25,6 +25,9 @@ export type RailBalance =
 /** Whether the service can still spend for the agent on this rail. */
 export type Detachment = "detached" | "pending";
 
+/** `fenced`: nothing was sent, and the payment may be sent under a newer permit. */
+export type SendOutcome = RailOutcome | { readonly status: "fenced" };
+
 /**
  * A payment rail: embedded, or an external service. A call that ends without an answer throws: then nothing is known, and the
  * caller asks again, with the same transaction id.
@@ -33,19 +36,34 @@ export interface RailPort {
   readonly capabilities: RailCapabilities;
   /**
    * Sends a payment. At most one effect for a transaction id, however often and by whomever it is called: a rail that does not
-   * guarantee that by itself records its intent first, and reconciles afterwards. The caller has a lease for it when it calls;
-   * `lease` is called again at the last moment, after every wait, and before a payment that was reverted on the rail is sent
-   * again.
+   * guarantee that by itself records its intent first, and reconciles afterwards. The write that
+   * leaves the trace of sending goes through only where no fence above the permit is in its place, whatever waits and checks come
+   * before it.
    */
-  send(profile: AgentProfile, payment: Payment, lease?: RequestLease): Promise<RailOutcome>;
+  send(profile: AgentProfile, payment: Payment, permit: number): Promise<SendOutcome>;
+  /**
+   * Keeps payments from being sent under an earlier permit, by any process, however late it comes. Once it resolves, the rail has
+   * each of them already, or has it only under a permit that is not below its fence. The answer to a stop waits for it. May be
+   * repeated; a lower fence never replaces a higher one.
+   *
+   * The rails here have a write to fence: the capture in the sandbox processor's books, the recorded attempt of a wallet. A rail over
+   * a network that only takes calls has none. It writes an intent of its own under the transaction id before each call, in the way
+   * that `WalletRail` does, and the fence takes the intent's place. A call whose intent is written counts as made: before it resolves,
+   * `fence` makes the call again with the same idempotency key, or cancels it where the network can. So the answer to a stop
+   * means: what had an intent by then is made or will be, and nothing else.
+   */
+  fence(places: readonly FencedPlace[]): Promise<void>;
   /** What has become of a payment that was sent; null when the rail does not know it. Has no effect. */
   query(payment: Payment): Promise<RailOutcome | null>;
-  /** Brings a payment that was sent closer to its end, and waits for it so long; null as `query`. */
+  /**
+   * Brings a payment that was sent closer to its end, and waits for it so long; null as `query`. Requests permission before it sends
+   * again what was reverted on the rail.
+   */
   settle(
     profile: AgentProfile,
     payment: Payment,
     withinMs: number,
-    lease?: RequestLease,
+    requestPermission: RequestPermission,
   ): Promise<RailOutcome | null>;
   /**
    * Decides for good that a payment which the rail does not have is never sent, by any process: `withheld`. What it has, it
@@ -59,8 +77,14 @@ export interface RailPort {
   detach(profile: AgentProfile): Promise<Detachment>;
 }
 
-/** Requests a lease to send a payment from the ledger; missing where none is needed. */
-export type RequestLease = () => Promise<Lease>;
+/** Asks the ledger whether a payment may be sent. */
+export type RequestPermission = () => Promise<Permission>;
+
+/** The place of a payment's trace, and the fence to lay there. */
+export interface FencedPlace {
+  readonly transactionId: string;
+  readonly fence: number;
+}
 
 export type Rails = Readonly<Record<Rail, RailPort>>;
 

@@ -1,23 +1,36 @@
-import { type Lease, LEASE_MS } from "../domain/ledger/lease.ts";
+import type { Permission } from "../domain/ledger/permission.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import type { Payment, RailOutcome } from "../domain/ledger/payment.ts";
-import type { LedgerGateway, Rails } from "./ports.ts";
+import type { LedgerGateway, Rails, SendOutcome } from "./ports.ts";
 
 /** The ledger has a newer state of this payment: read it again. */
 export class Superseded extends Error {
   override readonly name = "Superseded";
 }
 
-/** A lease to send a payment was over when it was to be sent: another executor sends it. */
-export class LeaseExpired extends Error {
-  override readonly name = "LeaseExpired";
+/** Every permit met a fence of a later stop: another executor sends the payment. */
+export class Fenced extends Error {
+  override readonly name = "Fenced";
+}
+
+/** A permit that came with a decision. */
+export interface DecidedPermit {
+  readonly permit: number;
+  /** When the decision was requested, by `monotonicMs`. */
+  readonly requestedMs: number;
 }
 
 /** Calls to a rail, with the same transaction id, before it counts as not answering. A slow one is not called twice. */
 const RAIL_CALLS_MAX = { instant: 2, eventual: 1 } as const;
 
-/** Who executes a payment asks for a lease so often, where the answers come too late to be made use of. */
-const LEASE_REQUESTS_MAX = 3;
+/** Permits requested for one execution of a payment: each further one means that the agent was stopped and resumed meanwhile. */
+const PERMITS_MAX = 3;
+
+/**
+ * Maximum age of a decision whose permit is used without asking again. The rail's fence stops a late sender; this keeps a process that
+ * was suspended from sending what a ledger does not know that was restored from the records meanwhile.
+ */
+const DECISION_AGE_MAX_MS = 1_000;
 
 interface SendingDependencies {
   readonly ledgers: LedgerGateway;
@@ -26,60 +39,71 @@ interface SendingDependencies {
   readonly monotonicMs: () => number;
 }
 
-/** Calls of a payment's rail, each under a lease from its ledger. */
+/** Calls of a payment's rail, each as its ledger permits. */
 export interface Sending {
-  /** A lease to send a payment, good at the moment of the answer. Throws `Superseded` where it is past that. */
-  requestLease(profile: AgentProfile, payment: Payment): Promise<Lease>;
+  /** Throws `Superseded` where the payment is past being sent. */
+  requestPermission(profile: AgentProfile, payment: Payment): Promise<Permission>;
   /** What the rail says once it was called; null: it has nothing of the payment, and is not to have it now. */
   send(
     profile: AgentProfile,
     payment: Payment,
-    decidedSinceMs: number | undefined,
+    decided: DecidedPermit | undefined,
   ): Promise<RailOutcome | null>;
 }
 
 export function createSending({ ledgers, monotonicMs, rails }: SendingDependencies): Sending {
-  const isFresh = (sinceMs: number): boolean => monotonicMs() - sinceMs < LEASE_MS;
-
   /** What has ended in the ledger is handled by the process that confirmed it. */
-  async function requestLease(profile: AgentProfile, { request }: Payment): Promise<Lease> {
+  async function requestPermission(profile: AgentProfile, { request }: Payment): Promise<Permission> {
     const { agentId } = profile;
     const { transactionId } = request;
-    for (let ask = 0; ask < LEASE_REQUESTS_MAX; ask += 1) {
-      const requestedMs = monotonicMs();
-      const reply = await ledgers.submit(profile, { kind: "request_lease", agentId, transactionId });
-      if (reply.kind !== "lease") throw new Superseded("it must not be sent any more");
-      if (reply.lease !== "send" || isFresh(requestedMs)) return reply.lease;
-    }
-    throw new LeaseExpired("every lease expired before it could be used");
+    const reply = await ledgers.submit(profile, { kind: "request_permission", agentId, transactionId });
+    if (reply.kind !== "permission") throw new Superseded("it must not be sent any more");
+    return reply.permission;
   }
 
-  async function send(
+  async function sendPermitted(
     profile: AgentProfile,
     payment: Payment,
-    decidedSinceMs: number | undefined,
-  ): Promise<RailOutcome | null> {
+    permit: number,
+  ): Promise<SendOutcome> {
     const rail = rails[payment.request.rail];
-    /** A lease that is good now; the rail asks as well, since it may wait for something before it sends. */
-    let leasedSinceMs = decidedSinceMs;
-    const ask = async (): Promise<Lease> => {
-      if (leasedSinceMs !== undefined && isFresh(leasedSinceMs)) return "send";
-      const requestedMs = monotonicMs();
-      const lease = await requestLease(profile, payment);
-      if (lease === "send") leasedSinceMs = requestedMs;
-      return lease;
-    };
     for (let call = 1; ; call += 1) {
-      const lease = await ask();
-      if (lease === "wait") return rail.query(payment);
-      if (lease === "withdraw") return rail.withhold(profile, payment);
       try {
-        return await rail.send(profile, payment, ask);
+        return await rail.send(profile, payment, permit);
       } catch (error) {
         if (call >= RAIL_CALLS_MAX[rail.capabilities.finality]) throw error;
       }
     }
   }
 
-  return { requestLease, send };
+  /** The permission that came with the decision, unless the process has slept over it. */
+  function decidedPermission(decided: DecidedPermit | undefined): Permission | null {
+    if (decided === undefined || monotonicMs() - decided.requestedMs >= DECISION_AGE_MAX_MS) return null;
+    return { kind: "send", permit: decided.permit };
+  }
+
+  async function send(
+    profile: AgentProfile,
+    payment: Payment,
+    decided: DecidedPermit | undefined,
+  ): Promise<RailOutcome | null> {
+    const { rail: name, transactionId } = payment.request;
+    const rail = rails[name];
+    let permission = decidedPermission(decided);
+    for (let asked = 0; asked <= PERMITS_MAX; asked += 1) {
+      permission ??= await requestPermission(profile, payment);
+      if (permission.kind === "withdraw") return rail.withhold(profile, payment);
+      if (permission.kind === "wait") {
+        // The process that paused the agent may have died before it laid the fence.
+        await rail.fence([{ transactionId, fence: permission.fence }]);
+        return rail.query(payment);
+      }
+      const outcome = await sendPermitted(profile, payment, permission.permit);
+      if (outcome.status !== "fenced") return outcome;
+      permission = null;
+    }
+    throw new Fenced("the agent is stopped again and again");
+  }
+
+  return { requestPermission, send };
 }

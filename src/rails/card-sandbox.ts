@@ -3,7 +3,15 @@ import type { Payment, RailOutcome } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import { BulkWriter } from "../store/bulk-writer.ts";
 import { COLLECTIONS } from "../store/documents.ts";
-import type { Clock, Detachment, RailBalance, RailPort } from "../payments/ports.ts";
+import { type FenceDocument, FenceWriter } from "../store/fence-writer.ts";
+import type {
+  Clock,
+  Detachment,
+  FencedPlace,
+  RailBalance,
+  RailPort,
+  SendOutcome,
+} from "../payments/ports.ts";
 
 /** Merchants at which the sandbox processor behaves specially. */
 export const SANDBOX_MERCHANTS = {
@@ -37,7 +45,12 @@ interface WithheldDocument extends Document {
   createdAt: Date;
 }
 
-type Entry = CardLedgerDocument | WithheldDocument;
+/** As a withheld one, until it is replaced by a capture under a permit that is not below it. */
+interface FencedDocument extends FenceDocument {
+  readonly status: "fenced";
+}
+
+type Entry = CardLedgerDocument | WithheldDocument | FencedDocument;
 
 /** The processor took the call, and the line broke before it answered. */
 export class ProcessorConnectionLost extends Error {
@@ -61,20 +74,21 @@ export class CardSandbox implements RailPort {
   readonly capabilities = { finality: "instant", reversible: true } as const;
   readonly #ledger: Collection<Entry>;
   readonly #writes: BulkWriter<Entry>;
+  readonly #fences: FenceWriter;
   readonly #clock: Clock;
 
   constructor(db: Db, clock: Clock) {
     this.#ledger = db.collection<Entry>(COLLECTIONS.sandboxCardLedger);
     this.#writes = new BulkWriter(this.#ledger);
+    this.#fences = new FenceWriter(db.collection(COLLECTIONS.sandboxCardLedger));
     this.#clock = clock;
   }
 
-  async send(profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
+  async send(profile: AgentProfile, payment: Payment, permit: number): Promise<SendOutcome> {
     const { transactionId, recipient: merchant } = payment.request;
     if (merchant === SANDBOX_MERCHANTS.decline) return DECLINED;
     const entry = this.#capture(profile, payment);
-    const first = (await this.#writes.write({ insertOne: { document: entry } })) === "written";
-    if (!first) return (await this.query(payment)) ?? unreachable(transactionId);
+    if (!(await this.#put(entry, permit))) return (await this.query(payment)) ?? { status: "fenced" };
     if (merchant === SANDBOX_MERCHANTS.flaky) throw new ProcessorConnectionLost(transactionId);
     return this.#outcome(entry);
   }
@@ -82,7 +96,7 @@ export class CardSandbox implements RailPort {
   async query(payment: Payment): Promise<RailOutcome | null> {
     const { transactionId, amountCents } = payment.request;
     const entry = await this.#ledger.findOne({ _id: captureId(transactionId) });
-    if (entry === null) return null;
+    if (entry === null || isFence(entry)) return null;
     if (isWithheld(entry)) return { status: "withheld" };
     if (entry.amountCents !== amountCents) throw new Error(`another amount under ${transactionId}`);
     if (entry.reversesAt !== null && entry.reversesAt <= this.#clock()) {
@@ -104,14 +118,22 @@ export class CardSandbox implements RailPort {
     if (payment.request.recipient === SANDBOX_MERCHANTS.decline) return DECLINED;
     const _id = captureId(payment.request.transactionId);
     const document = { _id, status: "withheld", createdAt: this.#clock() } as const;
-    const isFirst = (await this.#writes.write({ insertOne: { document } })) === "written";
-    if (isFirst) return { status: "withheld" };
+    if (await this.#put(document, Infinity)) return { status: "withheld" };
     return (await this.query(payment)) ?? unreachable(payment.request.transactionId);
+  }
+
+  async fence(places: readonly FencedPlace[]): Promise<void> {
+    const createdAt = this.#clock();
+    await Promise.all(
+      places.map(({ fence, transactionId }) =>
+        this.#fences.lay({ _id: captureId(transactionId), status: "fenced", fence, createdAt }),
+      ),
+    );
   }
 
   async reverse({ request }: Payment): Promise<RailOutcome> {
     const entry = await this.#ledger.findOne({ _id: captureId(request.transactionId) });
-    if (entry === null || isWithheld(entry)) throw new Error(`${request.transactionId} was never captured`);
+    if (entry === null || !isEffect(entry)) throw new Error(`${request.transactionId} was never captured`);
     await this.#reverse(entry, this.#clock());
     return { status: "reversed" };
   }
@@ -123,6 +145,15 @@ export class CardSandbox implements RailPort {
   /** The card is the organization's, and an agent has no right of its own on it. */
   detach(): Promise<Detachment> {
     return Promise.resolve("detached");
+  }
+
+  /** Whether the place was empty, or had a fence that is not above the permit. */
+  async #put(document: CardLedgerDocument | WithheldDocument, permit: number): Promise<boolean> {
+    if ((await this.#writes.write({ insertOne: { document } })) === "written") return true;
+    const { _id, ...replacement } = document;
+    const filter = { _id, fence: { $lte: permit } };
+    // Anything else in the place is met by the insert that `upsert` falls back on.
+    return (await this.#writes.write({ replaceOne: { filter, replacement, upsert: true } })) === "written";
   }
 
   #capture(profile: AgentProfile, payment: Payment): CardLedgerDocument {
@@ -155,6 +186,8 @@ export class CardSandbox implements RailPort {
 }
 
 const isWithheld = (entry: Entry): entry is WithheldDocument => entry.status === "withheld";
+const isFence = (entry: Entry): entry is FencedDocument => entry.status === "fenced";
+const isEffect = (entry: Entry): entry is CardLedgerDocument => !isWithheld(entry) && !isFence(entry);
 
 function unreachable(transactionId: string): never {
   throw new Error(`the ledger has lost its entry of ${transactionId}`);

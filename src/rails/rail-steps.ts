@@ -31,7 +31,7 @@ export const railStepsIn =
   }: TransactionDocument): Promise<RailStep[]> => {
     if (SETTLES_ON[rail] === "processor") {
       const ids = [`capture/${_id}`, `reversal/${_id}`];
-      const found = await cardLedger.find({ _id: { $in: ids } }).toArray();
+      const found = await cardLedger.find({ _id: { $in: ids }, ...NO_FENCE }).toArray();
       const own = found.filter((entry) => (entry.organizationId ?? organizationId) === organizationId);
       return inOrder(own).map(cardStep);
     }
@@ -39,9 +39,13 @@ export const railStepsIn =
     const chain = chainCaip2 ?? (await agents.findOne({ _id: agentId }))?.wallet?.chainCaip2;
     if (chain === undefined) return [];
     const from = `${chain}/${attemptsPrefix(_id)}`;
-    const found = await chainTransactions.find({ _id: { $gte: from, $lt: `${from}\u{10ffff}` } }).toArray();
+    const range = { _id: { $gte: from, $lt: `${from}\u{10ffff}` } };
+    const found = await chainTransactions.find({ ...range, ...NO_FENCE }).toArray();
     return inOrder(found).map(chainStep(onChainTxHash));
   };
+
+/** A fence is no step: it only keeps one out. */
+const NO_FENCE = { fence: { $exists: false } } as const;
 
 const inOrder = <T extends { readonly createdAt: Date }>(found: readonly T[]): T[] =>
   found.toSorted((a, b) => a.createdAt.getTime() - b.createdAt.getTime());

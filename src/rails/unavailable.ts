@@ -20,6 +20,7 @@ export function walletRailWithoutChain(wallets: AgentWallets): RailPort {
     async send({ agentId }) {
       return (await wallets.of(agentId)) === null ? { status: "failed", ...NO_WALLET } : elsewhere();
     },
+    fence: elsewhere,
     query: elsewhere,
     settle: elsewhere,
     async withhold({ agentId }) {

@@ -162,7 +162,9 @@ describe("a nonce that another transaction of the same key has used", () => {
     const { payment } = await cancelled(agent);
     await anvil.call("anvil_mine", ["0x4"]);
     const { rail } = instance.wallets;
-    const outcome = await rail.settle(agent.profile, payment, 50, () => Promise.resolve("withdraw"));
+    const outcome = await rail.settle(agent.profile, payment, 50, () =>
+      Promise.resolve({ kind: "withdraw" }),
+    );
     expect(outcome).to.include({ status: "withheld" });
     expect(await scene.balanceCents(agent.wallet)).to.equal(900);
   });

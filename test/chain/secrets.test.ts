@@ -9,7 +9,15 @@ import { MasterKey } from "../../src/secrets/master-key.ts";
 import { readChain } from "../../server/chain.ts";
 import { type ChainProxy, type Mishap, startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
-import { type Instance, newPayment, openScene, POLICY, type Scene, sharedChainUrl } from "./support.ts";
+import {
+  type Instance,
+  newPayment,
+  openScene,
+  PERMIT,
+  POLICY,
+  type Scene,
+  sharedChainUrl,
+} from "./support.ts";
 
 const PROVIDERS_KEY = "provider-key-4711";
 
@@ -155,7 +163,7 @@ describe("what must not be shown, and whom not to believe", () => {
     const config = { ...scene.config, chainId: 1 };
     const common = { clock: () => new Date(), onWarning: () => undefined, sandbox: false };
     const { rail } = createWallets({ db: scene.db, config, signer: scene.signer, ...common });
-    const outcome = await rail.send(agent.profile, payment).catch(() => null);
+    const outcome = await rail.send(agent.profile, payment, PERMIT).catch(() => null);
     expect(outcome, "only its own chain can tell").to.equal(null);
   });
 
@@ -165,7 +173,7 @@ describe("what must not be shown, and whom not to believe", () => {
     const config = { ...scene.config, chainId: 1 };
     const common = { clock: () => new Date(), onWarning: () => undefined, sandbox: false };
     const { rail } = createWallets({ db: scene.db, config, signer: scene.signer, ...common });
-    expect(await rail.send(agent.profile, payment)).to.include({ status: "failed" });
+    expect(await rail.send(agent.profile, payment, PERMIT)).to.include({ status: "failed" });
     expect(await scene.open().wallets.rail.send(agent.profile, payment)).to.include({ status: "failed" });
     expect(await scene.balanceCents(agent.wallet)).to.equal(100);
   });

@@ -23,6 +23,7 @@ import { LIMIT_INDEXES } from "../../src/rails/wallet/wallets.ts";
 import { readChain } from "../../server/chain.ts";
 import { MasterKey } from "../../src/secrets/master-key.ts";
 import type { Payment, RailOutcome } from "../../src/domain/ledger/payment.ts";
+import type { RailPort, RequestPermission } from "../../src/payments/ports.ts";
 import type { BudgetPolicy } from "../../src/domain/ledger/policy.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import { testDatabase } from "../support/mongo.ts";
@@ -59,7 +60,9 @@ export interface InstanceOptions {
 
 /** What one process of a service would have. */
 export interface Instance {
-  readonly wallets: Wallets;
+  readonly wallets: Omit<Wallets, "rail"> & { readonly rail: UnstoppedRail };
+  /** The rail as the service has it. */
+  readonly rail: RailPort;
   /** Its own look at what is recorded, with the same key. */
   readonly outbox: ChainOutbox;
   /** What its operator was told. */
@@ -67,6 +70,37 @@ export interface Instance {
   /** What its metrics have counted. */
   readonly repairs: ReadonlyMap<string, number>;
 }
+
+/** The rail for agents that nobody stops: what is sent needs no permit. */
+export type UnstoppedRail = Omit<RailPort, "send" | "settle"> & {
+  send(profile: AgentProfile, payment: Payment): Promise<RailOutcome>;
+  settle(
+    profile: AgentProfile,
+    payment: Payment,
+    withinMs: number,
+    ask?: RequestPermission,
+  ): Promise<RailOutcome | null>;
+};
+
+/** A permit that no fence of these tests is above, unless it is laid for that. */
+export const PERMIT = 1;
+
+const unstopped = (rail: RailPort): UnstoppedRail => ({
+  capabilities: rail.capabilities,
+  async send(profile, payment) {
+    const outcome = await rail.send(profile, payment, PERMIT);
+    if (outcome.status === "fenced") throw new Error("a payment of an agent that nobody stopped is fenced");
+    return outcome;
+  },
+  settle: (profile, payment, withinMs, ask = () => Promise.resolve({ kind: "send", permit: PERMIT })) =>
+    rail.settle(profile, payment, withinMs, ask),
+  fence: (places) => rail.fence(places),
+  query: (payment) => rail.query(payment),
+  withhold: (profile, payment) => rail.withhold(profile, payment),
+  reverse: (payment) => rail.reverse(payment),
+  balance: (profile) => rail.balance(profile),
+  detach: (profile) => rail.detach(profile),
+});
 
 /** What the chain says, held against what the rail says. */
 export interface Audit {
@@ -127,7 +161,8 @@ export async function openScene(url = sharedChainUrl(), keyOf?: Scene): Promise<
     const common = { db: options.db ?? db, config: at, signer, clock };
     const wallets = createWallets({ ...common, sandbox: feesUpTo === undefined, onWarning, onRepair });
     const instance = {
-      wallets,
+      wallets: { ...wallets, rail: unstopped(wallets.rail) },
+      rail: wallets.rail,
       outbox: new ChainOutbox({ ...common, rpc: new ChainRpc(at) }),
       troubles,
       repairs,

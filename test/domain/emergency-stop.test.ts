@@ -2,8 +2,6 @@ import { expect } from "chai";
 import { type Payment, settle } from "../../src/domain/ledger/payment.ts";
 import { paymentDecisions } from "../../src/domain/audit/payment-decisions.ts";
 import { paymentEvents } from "../../src/domain/events.ts";
-import { judge } from "../../src/domain/ledger/judge.ts";
-import { packLedger, unpackLedger } from "../../src/domain/ledger/pack.ts";
 import { KEY, TestAccount } from "./support/account.ts";
 import { profile, SECOND } from "./support/actor.ts";
 
@@ -20,11 +18,11 @@ const WITHHELD = { status: "withheld" } as const;
 
 const idOf = ({ request }: Payment): string => request.transactionId;
 
-const leaseOf = (account: TestAccount, transactionId: string) =>
-  account.as("lease", account.do({ kind: "request_lease", transactionId })).lease;
+const permissionOf = (account: TestAccount, transactionId: string) =>
+  account.as("permission", account.do({ kind: "request_permission", transactionId })).permission;
 
 describe("what the ledger says to who is about to send a payment", () => {
-  const stories: readonly (readonly [changes: readonly Change[], lease: string, title: string])[] = [
+  const stories: readonly (readonly [changes: readonly Change[], permission: string, title: string])[] = [
     [[], "send", "active"],
     [[pause], "wait", "paused"],
     [[pause, resume], "send", "resumed"],
@@ -36,12 +34,12 @@ describe("what the ledger says to who is about to send a payment", () => {
     [[pause, revoke, mint, resume], "withdraw", "stopped, then taken back"],
     [[pause, resume, revoke], "send", "resumed, then revoked"],
   ];
-  for (const [changes, lease, title] of stories) {
-    it(`${title}: ${lease}`, () => {
+  for (const [changes, permission, title] of stories) {
+    it(`${title}: ${permission}`, () => {
       const account = new TestAccount();
       const payment = account.pay(100);
       for (const change of changes) change(account);
-      expect(leaseOf(account, idOf(payment))).to.equal(lease);
+      expect(permissionOf(account, idOf(payment)).kind).to.equal(permission);
     });
   }
 
@@ -49,7 +47,7 @@ describe("what the ledger says to who is about to send a payment", () => {
     const account = new TestAccount({ autoApprovalThresholdCents: 50 });
     const held = account.pay(100);
     const over = account.paid(10);
-    const ask = (transactionId: string) => account.do({ kind: "request_lease", transactionId });
+    const ask = (transactionId: string) => account.do({ kind: "request_permission", transactionId });
     expect(ask(idOf(held))).to.include({ kind: "payment", changed: false });
     expect([ask(idOf(over)).kind, ask("txn_none").kind]).to.deep.equal(["not_open", "not_open"]);
     pause(account);
@@ -58,43 +56,66 @@ describe("what the ledger says to who is about to send a payment", () => {
   });
 });
 
-const quietAfterMs = (account: TestAccount) =>
-  account.as("account_status", account.do({ kind: "pause" })).quietAfterMs;
+const pausedWith = (account: TestAccount, requestId?: string) =>
+  account.as(
+    "account_status",
+    account.do({ kind: "pause", ...(requestId === undefined ? {} : { requestId }) }),
+  );
 
-describe("a pause is answered how long others may still begin to send", () => {
-  it("from the decision, and anew from each time that a lease was given; again, if asked again", () => {
+describe("a pause says what is to be fenced, and above which permits", () => {
+  it("all that was decided and is not over, and nothing on hold", () => {
+    const account = new TestAccount({ autoApprovalThresholdCents: 150 });
+    account.paid(10);
+    account.pay(200);
+    const [sending, following] = [account.pay(100), account.pay(100)];
+    account.settle(idOf(following), LATER);
+    const { fence } = pausedWith(account);
+    expect(fence?.payments).to.deep.equal({ card: [idOf(sending), idOf(following)], wallet: [] });
+  });
+
+  it("nothing, where nothing is on its way", () => {
+    const account = new TestAccount({ autoApprovalThresholdCents: 50 });
+    account.paid(10);
+    account.pay(100);
+    expect(pausedWith(account).fence).to.equal(null);
+  });
+
+  it("every permit of before is below the fence, every one of after a resume above it", () => {
+    const account = new TestAccount();
+    const permits = [account.payReply(account.request(100))].map(
+      (reply) => account.as("decided", reply).permit,
+    );
+    const [id] = [...account.state.open.keys()];
+    for (let round = 0; round < 3; round += 1) {
+      const before = permits.at(-1) ?? 0;
+      const fence = pausedWith(account).fence?.fence ?? 0;
+      expect(fence).to.be.above(before);
+      expect(pausedWith(account).fence?.fence, "again").to.be.at.least(fence);
+      resume(account);
+      const permission = permissionOf(account, id ?? "");
+      const permit = permission.kind === "send" ? permission.permit : 0;
+      expect(permit).to.be.above(fence);
+      permits.push(permit);
+    }
+  });
+
+  it("also where the engine delivers the same pause again, until the agent is resumed", () => {
     const account = new TestAccount();
     const payment = account.pay(100);
-    account.now += 400;
-    expect(quietAfterMs(account)).to.equal(850);
-    account.now += 300;
-    expect(quietAfterMs(account)).to.equal(550);
+    const first = pausedWith(account, "req");
+    expect(pausedWith(account, "req")).to.deep.equal(first);
+    expect(first.fence?.payments.card).to.deep.equal([idOf(payment)]);
     resume(account);
-    account.now += 10 * SECOND;
-    leaseOf(account, idOf(payment));
-    account.now += 1_000;
-    expect(quietAfterMs(account)).to.equal(250);
+    expect(pausedWith(account, "req")).to.deep.equal({ ...first, fence: null });
   });
 
-  it("not at all where nothing is on its way, or no server has a lease any more", () => {
-    const idle = new TestAccount({ autoApprovalThresholdCents: 50 });
-    idle.paid(10);
-    idle.pay(100);
-    expect(quietAfterMs(idle), "settled, and on hold").to.equal(0);
-    const late = new TestAccount();
-    late.pay(100);
-    late.now += 2 * SECOND;
-    expect(quietAfterMs(late), "long ago").to.equal(0);
-  });
-
-  it("as long as ever where the ledger rolled over before its clock went back", () => {
-    const account = new TestAccount();
-    account.pay(100);
-    const { agentId } = account.state;
-    const decidedAt = account.now;
-    account.now += 3_600 * SECOND;
-    const carried = unpackLedger(packLedger(account.ledger, account.now));
-    expect(judge(carried, { kind: "pause", agentId }, decidedAt)).to.include({ quietAfterMs: 1_250 });
+  it("no decision that is denied or held permits to send", () => {
+    const account = new TestAccount({ autoApprovalThresholdCents: 50 });
+    const permitOf = (cents: number) =>
+      account.as("decided", account.payReply(account.request(cents))).permit;
+    expect(permitOf(100), "held").to.equal(null);
+    pause(account);
+    expect(permitOf(10), "denied").to.equal(null);
   });
 });
 
@@ -129,7 +150,7 @@ describe("a payment that is released since its agent was stopped", () => {
   it("is released while it is followed, if the rail undid it and is not to do it again", () => {
     const { account, payment } = stopped();
     account.settle(idOf(payment), LATER);
-    expect(leaseOf(account, idOf(payment))).to.equal("withdraw");
+    expect(permissionOf(account, idOf(payment)).kind).to.equal("withdraw");
     account.settle(idOf(payment), WITHHELD);
     expect(account.totals()).to.include({ spent: 0, reserved: 0 });
   });

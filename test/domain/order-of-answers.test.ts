@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { NEW_LEVEL } from "../../src/domain/ledger/state.ts";
 import { KEY, TestAccount } from "./support/account.ts";
 import { HOUR, human, NOON, profile } from "./support/actor.ts";
 
@@ -27,11 +28,14 @@ function forgetKeys(account: TestAccount): void {
 }
 
 function setCap(account: TestAccount, teamId: string | null): void {
+  const { project, teams } = account.ledger;
+  // Earlier obstacles have changed what the budget covers.
+  const { version } = (teamId === null ? project : (teams.get(teamId) ?? NEW_LEVEL)).cap;
   const agents: never[] = [];
   const command =
     teamId === null
-      ? ({ kind: "replace_project", version: 1, capCents: 99, teams: [] } as const)
-      : ({ kind: "replace_team", teamId, version: 1, capCents: 99, agents } as const);
+      ? ({ kind: "replace_project", version, capCents: 99, teams: [] } as const)
+      : ({ kind: "replace_team", teamId, version, capCents: 99, agents } as const);
   account.as("replaced", account.judge(command));
 }
 

@@ -76,7 +76,7 @@ describe("pausing and resuming", () => {
       kind: "account_status",
       status: "active",
       changed: false,
-      quietAfterMs: 0,
+      fence: null,
     });
     expect(twice("pause").map((reply) => "changed" in reply && reply.changed)).to.deep.equal([true, false]);
     expect(twice("resume").map((reply) => "changed" in reply && reply.changed)).to.deep.equal([true, false]);

@@ -21,12 +21,13 @@ describe("a payment that the ledger executes while its server waits for the rail
             ...plain.rails,
             card: {
               capabilities: card.capabilities,
-              async send(profile, payment, leave) {
+              async send(profile, payment, permit) {
                 const noticed = onSend;
                 onSend = null;
                 await noticed?.();
-                return card.send(profile, payment, leave);
+                return card.send(profile, payment, permit);
               },
+              fence: (places) => card.fence(places),
               query: (payment) => card.query(payment),
               settle: (...asked) => card.settle(...asked),
               withhold: (profile, payment) => card.withhold(profile, payment),

@@ -40,11 +40,12 @@ describe("what is given back under caps is there for others before anyone can re
           ...plain.rails,
           card: {
             capabilities: plain.rails.card.capabilities,
-            async send(profile, payment, leave) {
+            async send(profile, payment, permit) {
               silentCalls -= 1;
               if (silentCalls >= 0) throw new Error("no answer");
-              return plain.rails.card.send(profile, payment, leave);
+              return plain.rails.card.send(profile, payment, permit);
             },
+            fence: (places) => plain.rails.card.fence(places),
             query: (payment) => plain.rails.card.query(payment),
             settle: (...asked) => plain.rails.card.settle(...asked),
             withhold: (profile, payment) => plain.rails.card.withhold(profile, payment),

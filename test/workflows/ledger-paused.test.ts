@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { approvalWorkflowId } from "../../src/messages/approval.ts";
+import { layFences } from "../../src/rails/fences.ts";
 import { LEDGER_SETTINGS } from "../../src/messages/ledger.ts";
 import { gate, SETTLED } from "./support/doubles.ts";
 import { activitiesOf, afterActivities, eventsOf, silentTasksOf } from "./support/history.ts";
@@ -59,15 +60,31 @@ describe("workflow ledger: while an agent is paused", () => {
       expect(await account.totals()).to.deep.equal({ spent: 100, reserved: 0, open: 0 });
     }));
 
-  it("hears of a decision for a second: who comes later asks, and sends nothing", () =>
+  it("keeps out a process that decided before the pause, however late it comes", () =>
     play(async (stage) => {
       const { account } = await withAccount(stage);
-      const [early, late] = [await account.pay(100), await account.pay(100)];
+      const payment = await account.pay(100);
+      const { fence } = await account.ledger.ask("account_status", {
+        kind: "pause",
+        agentId: account.agentId,
+      });
+      if (fence === null) throw new Error("a payment is on its way");
+      await layFences({ card: stage.rail, wallet: stage.rail }, [fence]);
+      const late = await account.execute(payment);
+      expect([late.revision, late.outcome, stage.rail.sent]).to.deep.equal([0, null, []]);
+      await resume(account);
+      await untilSettledOnce(stage, account, [payment.request.transactionId]);
+    }));
+
+  it("fences by its sweep where the server that paused the agent died before", () =>
+    play(async (stage) => {
+      const { account } = await withAccount(stage);
+      const payment = await account.pay(100);
       await stop(account, "pause");
-      const waiting = await account.execute(late, 1_000);
-      expect([waiting.revision, waiting.outcome, stage.rail.sent]).to.deep.equal([0, null, []]);
-      // For that long the caller who paused it is not answered.
-      expect((await account.execute(early)).payment.status).to.equal("approved");
+      await stage.skip(2 * SWEEP_MS);
+      await afterActivities(account.ledger.handle, 1);
+      const late = await account.execute(payment);
+      expect([late.revision, late.outcome, stage.rail.sent]).to.deep.equal([0, null, []]);
     }));
 
   it("sends nothing that a person approved before, neither by the approval nor by itself", () =>
@@ -92,7 +109,7 @@ describe("workflow ledger: while an agent is paused", () => {
     play(async (stage) => {
       const { account } = await withAccount(stage);
       const payment = await account.pay(100);
-      await stage.rail.send(account.profile, payment);
+      await stage.rail.send(account.profile, payment, 1);
       await stop(account, "pause", "revoke");
       await untilSettledOnce(stage, account, [payment.request.transactionId]);
       expect(await account.totals()).to.deep.equal({ spent: 100, reserved: 0, open: 0 });

@@ -1,5 +1,5 @@
 import type { CommandOf, LedgerReply } from "../../../src/domain/ledger/commands.ts";
-import { AccountModel, LEASE_MS } from "./account-model.ts";
+import { AccountModel } from "./account-model.ts";
 import type { WorldModel } from "./books.ts";
 import type { LedgerShown } from "./observer.ts";
 import { must, mustEqual } from "./violation.ts";
@@ -50,10 +50,12 @@ export class AccountAudit {
     if (model.status === "closed") return mustEqual(reply.kind, "no_account", "a closed account's status");
     const status = command.kind === "pause" ? "paused" : "active";
     const changed = model.status !== status;
-    const isQuiet = status === "active" || model.inFlight().length === 0;
-    // After a clock went back no caller waits longer than a lease is ever good for.
-    const quietAfterMs = isQuiet ? 0 : Math.max(0, Math.min(model.leaseUntil - now, LEASE_MS));
-    mustEqual(reply, { kind: "account_status", status, changed, quietAfterMs }, "a change of status");
+    must(reply.kind === "account_status", `a change of status was answered ${reply.kind}`);
+    mustEqual([reply.status, reply.changed], [status, changed], "a change of status");
+    const inFlight = status === "active" ? [] : model.inFlight().map(({ id }) => id);
+    const fenced = reply.fence === null ? [] : Object.values(reply.fence.payments).flat();
+    mustEqual(inOrder(fenced), inOrder(inFlight), "what a pause fences");
+    if (reply.fence !== null) model.fenced(reply.fence.fence);
     if (!changed) return;
     model.status = status;
     model.turns += 1;
@@ -126,3 +128,5 @@ export class AccountAudit {
     level.version += 1;
   }
 }
+
+const inOrder = (ids: readonly string[]): readonly string[] => ids.toSorted();

@@ -5,9 +5,6 @@ import type { RuleCheck } from "../../../src/domain/rules/rules.ts";
 import { EventModel } from "./event-model.ts";
 import { must } from "./violation.ts";
 
-/** How long a lease to send may be made use of: a second, and as much as clocks differ. */
-export const LEASE_MS = 1_250;
-
 /** A payment as the book has it: what may become of it, in the slowest and plainest way. */
 export interface PaymentModel {
   readonly id: string;
@@ -92,8 +89,9 @@ export class AccountModel {
   followedRevision = 0;
   /** How often it was paused or resumed. */
   turns = 0;
-  /** Until when some process may begin to send what it has a lease to. */
-  leaseUntil = 0;
+  /** The highest permit and the highest fence that the ledger gave. */
+  #permit = 0;
+  #fence = 0;
   spentCents = 0;
   reservedCents = 0;
   /** The newest day, and the newest time, that anything was counted on. */
@@ -108,6 +106,17 @@ export class AccountModel {
     this.name = name;
     this.policy = policy;
     this.keyId = keyId;
+  }
+
+  /** A permit that was given before a fence is below it, and none given after. */
+  permitted(permit: number): void {
+    must(permit >= this.#permit && permit > this.#fence, "a permit is below an earlier one, or a fence");
+    this.#permit = permit;
+  }
+
+  fenced(fence: number): void {
+    must(fence >= this.#fence && fence > this.#permit, "a fence is below an earlier one, or a permit");
+    this.#fence = fence;
   }
 
   add(payment: PaymentModel): void {

@@ -107,18 +107,12 @@ export class Auditor implements Observer {
   }
 
   /** Not while its agent is paused, once the caller who paused it was answered. */
-  begins(transactionId: string): void {
-    this.#audit(() => {
-      const { agentId } = this.#books.payment(transactionId);
-      const { pausedAtSequence } = this.#books.life(agentId);
-      const isPaused = pausedAtSequence !== null && pausedAtSequence === this.#books.account(agentId).turns;
-      must(!isPaused, `${transactionId} was sent while its agent was paused`);
-    });
-  }
-
   captured(transactionId: string, amountCents: number): void {
     this.#audit(() => {
       const payment = this.#books.payment(transactionId);
+      const { pausedAtSequence } = this.#books.life(payment.agentId);
+      const { turns } = this.#books.account(payment.agentId);
+      must(pausedAtSequence !== turns, `${transactionId} was paid while its agent was paused`);
       must(!payment.isCaptured, `${transactionId} was paid twice`);
       mustEqual(amountCents, payment.amountCents, `what was paid for ${transactionId}`);
       must(payment.status === "pending", `${transactionId} was paid when it was ${payment.status}`);

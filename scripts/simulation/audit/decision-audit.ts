@@ -1,6 +1,6 @@
 import type { RulesVersions } from "../../../src/domain/ledger/payment.ts";
 import type { CommandOf, LedgerReply } from "../../../src/domain/ledger/commands.ts";
-import { type AccountModel, type PaymentModel, isClosed, LEASE_MS, type Verdict } from "./account-model.ts";
+import { type AccountModel, type PaymentModel, isClosed, type Verdict } from "./account-model.ts";
 import { type WorldModel, expectDenial } from "./books.ts";
 import type { LedgerShown } from "./observer.ts";
 import { must, mustEqual } from "./violation.ts";
@@ -65,7 +65,7 @@ export class DecisionAudit {
   #decided(
     model: AccountModel,
     command: CommandOf<"pay">,
-    { decision }: Reply<"decided">,
+    { decision, permit }: Reply<"decided">,
     now: number,
   ): void {
     const { agentId, approvalWindowSeconds, request, rules } = command;
@@ -89,7 +89,8 @@ export class DecisionAudit {
     const { isArchiveAnswered } = this.#books.life(agentId);
     must(!isArchiveAnswered, "a payment was decided after its agent's archive was answered");
     this.#books.add(model, payment);
-    if (verdict === null && !payment.needsPerson) model.leaseUntil = now + LEASE_MS;
+    mustEqual(permit !== null, verdict === null && !payment.needsPerson, `whether ${what} is permitted`);
+    if (permit !== null) model.permitted(permit);
     this.#books.count(verdict?.code ?? (payment.needsPerson ? "held" : "sending"));
     for (const flag of flags) this.#books.count(`flagged: ${flag}`);
   }

@@ -56,8 +56,8 @@ export class LedgerAudit {
       case "cancel":
       case "expire":
         return this.#payments.expectResolution(command, reply, now);
-      case "request_lease":
-        return this.#payments.expectLease(command, reply, now);
+      case "request_permission":
+        return this.#payments.expectPermission(command, reply);
       case "read_payment":
         return this.#payments.expectRead(command.transactionId, reply);
       case "change_policy":

@@ -20,8 +20,6 @@ export interface Observer {
   accountRecorded(summary: AccountSummary): void;
   agentRecorded(summary: AgentSummary): void;
   paymentRecorded(payment: Payment): void;
-  /** A process hands a payment to its rail. */
-  begins(transactionId: string, now: number): void;
   /** The rail took money, once; or gave it back. */
   captured(transactionId: string, amountCents: number): void;
   reversed(transactionId: string): void;

@@ -1,6 +1,6 @@
 import type { Payment, RailOutcome } from "../../../src/domain/ledger/payment.ts";
 import type { CommandOf, LedgerReply } from "../../../src/domain/ledger/commands.ts";
-import { type AccountModel, type PaymentModel, isClosed, isHeld, LEASE_MS } from "./account-model.ts";
+import { type AccountModel, type PaymentModel, isClosed, isHeld } from "./account-model.ts";
 import { type WorldModel, expectDenial } from "./books.ts";
 import { must, mustEqual } from "./violation.ts";
 
@@ -51,16 +51,19 @@ export class PaymentAudit {
   }
 
   /** Nothing is sent of a paused agent, and what was withdrawn never is. */
-  expectLease({ agentId, transactionId }: CommandOf<"request_lease">, reply: LedgerReply, now: number): void {
+  expectPermission({ agentId, transactionId }: CommandOf<"request_permission">, reply: LedgerReply): void {
     if (reply.kind === "not_open") return this.#expectClosed(transactionId);
     const payment = this.#books.payment(transactionId);
     const model = this.#books.account(agentId);
     if (!model.inFlight().includes(payment))
-      return mustEqual(reply.kind, "payment", `lease to send ${transactionId}`);
-    const lease = payment.isWithdrawn ? "withdraw" : model.status === "paused" ? "wait" : "send";
-    mustEqual(reply, { kind: "lease", lease }, `lease to send ${transactionId}`);
-    this.#books.count(`lease: ${lease}`);
-    if (lease === "send") model.leaseUntil = now + LEASE_MS;
+      return mustEqual(reply.kind, "payment", `permission to send ${transactionId}`);
+    must(reply.kind === "permission", `a request for permission was answered ${reply.kind}`);
+    const { permission } = reply;
+    const kind = payment.isWithdrawn ? "withdraw" : model.status === "paused" ? "wait" : "send";
+    mustEqual(permission.kind, kind, `permission to send ${transactionId}`);
+    this.#books.count(`permission: ${kind}`);
+    if (permission.kind === "send") model.permitted(permission.permit);
+    if (permission.kind === "wait") model.fenced(permission.fence);
   }
 
   expectRead(transactionId: string, reply: LedgerReply): void {
@@ -111,7 +114,6 @@ export class PaymentAudit {
     mustEqual(shown.day, day, `the day of ${payment.id}`);
     if (day !== payment.day) model.counted(now);
     books.change(model, payment, { approvedAt: now, day }, now);
-    model.leaseUntil = now + LEASE_MS;
   }
 
   /** What was decided stays until it is over, and a process has confirmed that all is done for it. */

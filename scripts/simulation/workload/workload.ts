@@ -42,6 +42,7 @@ export class Workload {
       [1, () => this.#putRules()],
       [2, () => this.#archiveOrCreate()],
       [2, () => world.crash()],
+      [2, () => world.stall()],
       [3, () => this.#rollOver()],
       [0.2, () => world.setClockBack(world.random.pick([1, 300, 5 * SECOND, 5 * MINUTE, HOUR]))],
     ];
@@ -145,17 +146,25 @@ export class Workload {
 
   #pauseOrResume(): void {
     const { random } = this.#world;
-    const profile = random.pick(this.#world.profiles);
+    // One with a payment on its way, too: that is what a pause has to stop.
+    const paying = this.#world.profiles.filter(({ agentId }) => this.#isPaying(agentId));
+    const profile = random.pick(paying.length > 0 && random.chance(0.5) ? paying : this.#world.profiles);
     const set = (kind: "pause" | "resume"): void => {
       const requestId = this.#world.nextId("request");
       void this.#world.request((process) => process.setAccountStatus(profile, kind, requestId));
     };
-    if (random.chance(0.6)) return set("resume");
+    if (random.chance(this.#isPaying(profile.agentId) ? 0.2 : 0.6)) return set("resume");
     set("pause");
     // The emergency stop: its key, too, or all of it.
     if (random.chance(0.15))
       void this.#world.request((process) => process.changeKey(profile.agentId, REVOKE));
     if (random.chance(0.03)) void this.#world.request((process) => process.archive(profile));
+  }
+
+  #isPaying(agentId: string): boolean {
+    const account = this.#world.ledger.ledger.accounts.get(agentId);
+    if (account?.status !== "active") return false;
+    return [...account.open.values()].some(({ payment }) => payment.phase === "sending");
   }
 
   /** Whether a payment waits for its agent to be resumed. */

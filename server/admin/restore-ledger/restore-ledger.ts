@@ -30,8 +30,8 @@ export interface RestoreOptions {
 }
 
 /**
- * What the lost ledger gave leave to send is begun within 1.25 s, and recorded by its sender within 5 s after that. Only then are
- * the records all that is known.
+ * What the lost ledger decided is begun within 1 s (`src/payments/sending.ts`), and recorded by its sender within 5 s after that. Only
+ * then are the records all that is known.
  */
 const QUIET_MS = 10_000;
 /** A ledger that ended longer ago is not waited for, however far the clocks of this machine and the engine are apart. */
@@ -92,7 +92,7 @@ export async function restoreLedgerOn(
   return { ...found, isDone: true, differences };
 }
 
-/** The engine's status of the lost ledger, once all its leases have expired. */
+/** The engine's status of the lost ledger, once what it decided is recorded. */
 async function lostLedger(
   { db }: Connections,
   actors: TemporalActors,
@@ -129,7 +129,7 @@ async function stateOf(actors: TemporalActors, projectId: string): Promise<Ledge
   }
 }
 
-/** Waits until all leases of a ledger that ended then have expired. */
+/** Waits until what a ledger that ended then had decided is recorded. */
 async function untilQuiet(endedAt: number, onProgress: (line: string) => void): Promise<void> {
   if (Date.now() - endedAt >= LONG_AGO_MS) return;
   onProgress(`${String(QUIET_MS / 1_000)} s until nothing is under way any more`);

@@ -3,7 +3,7 @@ import { patchPolicy } from "./policy.ts";
 import type { CommandOf, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";
 import { endAllHeld } from "./holds.ts";
-import { quietAfterMs, wakeOpen, withdrawOpen } from "./sending.ts";
+import { fenceOf, wakeOpen, withdrawOpen } from "./sending.ts";
 import { type Account, newAccount } from "./state.ts";
 
 /** Whether an account takes payments, by which key, and under which policy. */
@@ -21,14 +21,12 @@ export function openAccount(draft: Draft, command: CommandOf<"open_account">): L
 
 /** A paused account's payments stay as they are, and are executed when it is resumed. */
 export function setAccountStatus(draft: Draft, agentId: string, status: "active" | "paused"): LedgerReply {
-  const { now } = draft;
   const account = draft.account(agentId);
   if (account === undefined || account.status === "closed") return { kind: "no_account" };
   const changed = account.status !== status;
-  const quiet = status === "paused" ? quietAfterMs(account, now) : 0;
   if (changed && status === "paused") pause(draft, account);
   if (changed && status === "active") resume(draft, account);
-  return { kind: "account_status", status, changed, quietAfterMs: quiet };
+  return { kind: "account_status", status, changed, fence: fenceOf(account) };
 }
 
 function pause(draft: Draft, account: Account): void {

@@ -1,5 +1,5 @@
 import type { FollowedAgent } from "../agent/state.ts";
-import type { Lease } from "./lease.ts";
+import type { Fence, Permission } from "./permission.ts";
 import type { Approval, Payment, PaymentRequest, RailOutcome, Resolver } from "./payment.ts";
 import type { BudgetPolicy, BudgetPolicyPatch, Denial } from "./policy.ts";
 import type { PaymentRules } from "../rules/checks.ts";
@@ -56,8 +56,8 @@ export type AccountCommand = { readonly agentId: string } & (
     }
   | { readonly kind: "expire"; readonly transactionId: string }
   | { readonly kind: "cancel"; readonly transactionId: string }
-  /** The caller is about to send the payment, and does so if it is granted the lease. */
-  | { readonly kind: "request_lease"; readonly transactionId: string }
+  /** The caller is about to send the payment, and does so if it is given a permit. */
+  | { readonly kind: "request_permission"; readonly transactionId: string }
   /** The payment as it is, if it is open. */
   | { readonly kind: "read_payment"; readonly transactionId: string }
   | { readonly kind: "change_policy"; readonly patch: BudgetPolicyPatch; readonly version: number }
@@ -113,7 +113,8 @@ export interface RecordedCap {
 }
 
 export type LedgerReply =
-  | { readonly kind: "decided"; readonly decision: PaymentDecision }
+  /** `permit`: to send the payment at once; null where it is denied or held. */
+  | { readonly kind: "decided"; readonly decision: PaymentDecision; readonly permit: number | null }
   /** The key was used before, and its payment is open. */
   | {
       readonly kind: "replayed";
@@ -143,7 +144,7 @@ export type LedgerReply =
   | { readonly kind: "payment"; readonly changed: boolean; readonly payment: Payment }
   /** The payment is not open here: its final state is in the records. */
   | { readonly kind: "not_open" }
-  | { readonly kind: "lease"; readonly lease: Lease }
+  | { readonly kind: "permission"; readonly permission: Permission }
   | {
       readonly kind: "policy";
       readonly before: BudgetPolicy;
@@ -155,8 +156,8 @@ export type LedgerReply =
       readonly kind: "account_status";
       readonly status: AccountStatus;
       readonly changed: boolean;
-      /** For so long some process may still begin to send what was decided before the pause; 0: none may. */
-      readonly quietAfterMs: number;
+      /** Laid before a pause is answered; null: nothing is on its way. */
+      readonly fence: Fence | null;
     }
   /** The account follows its agent's actor. `ended`: the payments on hold that closing it has denied. */
   | { readonly kind: "followed"; readonly ended: readonly string[] }

@@ -7,7 +7,6 @@ import { checkCaps } from "./caps.ts";
 import type { CommandOf, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";
 import { statusDenial } from "./pay.ts";
-import { grantLease } from "./sending.ts";
 import type { Account, Ledger } from "./state.ts";
 
 /** What becomes of payments on hold. The first resolution wins; a payment whose window has closed expires instead. */
@@ -40,7 +39,6 @@ function resolve(
   const isLate = now >= payment.approval.expiresAt;
   const resolved = isLate ? expire(payment, now) : resolution(payment, account);
   draft.change(account, resolved);
-  if (resolved.phase === "sending") grantLease(account, now);
   return { kind: "payment", changed: !isLate, payment: resolved };
 }
 

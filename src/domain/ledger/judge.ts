@@ -5,7 +5,7 @@ import { replyToCache, cachedReply, cacheReply } from "./reply-cache.ts";
 import { approveHeld, cancelHeld, denyHeld, expireHeld } from "./holds.ts";
 import { followRules, replaceProject, replaceTeam } from "./levels.ts";
 import { pay } from "./pay.ts";
-import { requestLease } from "./sending.ts";
+import { requestPermission } from "./sending.ts";
 import { changePolicy, followAgent, openAccount, setAccountStatus } from "./account.ts";
 import type { Ledger } from "./state.ts";
 
@@ -51,8 +51,8 @@ function decide(draft: Draft, command: LedgerCommand): LedgerReply {
       return expireHeld(draft, command);
     case "cancel":
       return cancelHeld(draft, command);
-    case "request_lease":
-      return requestLease(draft, command);
+    case "request_permission":
+      return requestPermission(draft, command);
     case "read_payment":
       return readPayment(draft, command);
     case "change_policy":

@@ -20,7 +20,7 @@ import {
  */
 
 /** The rest of an account, which few have. */
-export type UncodedField = "open" | "outbox" | "pausedAt" | "leaseUntil" | "weightBytes";
+export type UncodedField = "open" | "outbox" | "pausedAt" | "weightBytes";
 
 export interface CodedAccount extends Omit<Account, UncodedField | "teamId"> {
   /** Number of its open payments. */

@@ -55,7 +55,6 @@ interface PackedTeam extends PackedLevel {
 interface PackedRest {
   readonly open?: readonly OpenPayment[];
   readonly pausedAt?: number;
-  readonly leaseUntil?: number;
   readonly outbox?: readonly LifecycleEvent[];
 }
 
@@ -191,22 +190,19 @@ function unlessDefault(name: string, value: unknown, usual: unknown): Record<str
   return value === usual ? {} : { [name]: value };
 }
 
-function packRest({ leaseUntil, open, outbox, pausedAt }: Account): PackedRest {
+function packRest({ open, outbox, pausedAt }: Account): PackedRest {
   return {
     ...(open.size === 0 ? {} : { open: [...open.values()] }),
     ...(pausedAt === null ? {} : { pausedAt }),
-    // It counts only for what is open; that it seems to be over does not mean much: the clock may go back.
-    ...(open.size === 0 ? {} : unlessDefault("leaseUntil", leaseUntil, 0)),
     ...(outbox.length === 0 ? {} : { outbox }),
   };
 }
 
-const unpackRest = ({ leaseUntil = 0, open = [], outbox = [], pausedAt }: PackedRest = {}): Pick<
+const unpackRest = ({ open = [], outbox = [], pausedAt }: PackedRest = {}): Pick<
   Account,
-  "open" | "outbox" | "pausedAt" | "leaseUntil"
+  "open" | "outbox" | "pausedAt"
 > => ({
   open: new Map(open.map((each) => [each.payment.request.transactionId, each])),
   outbox,
   pausedAt: pausedAt ?? null,
-  leaseUntil,
 });

@@ -12,7 +12,6 @@ import { checkCaps } from "./caps.ts";
 import type { CommandOf, LedgerReply, PaymentDecision } from "./commands.ts";
 import type { Draft } from "./draft.ts";
 import { isClosedKey, newestSimilarAt } from "./closed-keys.ts";
-import { grantLease } from "./sending.ts";
 import type { Account, Ledger } from "./state.ts";
 
 /**
@@ -45,8 +44,7 @@ export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
     payment,
     windowsMsOf(rules?.checks ?? []).filter((windowMs) => windowMs > HOUR_MS),
   );
-  if (payment.phase === "sending") grantLease(account, now);
-  return { kind: "decided", decision };
+  return { kind: "decided", decision, permit: payment.phase === "sending" ? account.revision : null };
 }
 
 /** A server that has just read the agent's record has checked its key and status; no other may act on a stale copy. */

@@ -1,5 +1,6 @@
 import type { LedgerCommand, LedgerReply, RecordedCap } from "./commands.ts";
-import type { Ledger, Level } from "./state.ts";
+import { fenceOf } from "./sending.ts";
+import type { AccountStatus, Ledger, Level } from "./state.ts";
 
 /**
  * The engine may bring an update again, after a roll-over as a new one. A payment is recognized by its idempotency key;
@@ -8,12 +9,23 @@ import type { Ledger, Level } from "./state.ts";
 export type ReplyCache = Map<string, CachedReply>;
 
 /** The reply; a large one is cached as a reference, and the rest is read again. */
-export type CachedReply = readonly [at: number, reply: LedgerReply | PaymentReplyRef | CapsReplyRef];
+export type CachedReply = readonly [
+  at: number,
+  reply: LedgerReply | PaymentReplyRef | CapsReplyRef | StatusReplyRef,
+];
 
 interface PaymentReplyRef {
   readonly kind: "payment_ref";
   readonly agentId: string;
   readonly transactionId: string;
+  readonly changed: boolean;
+}
+
+/** The fence is derived again: a repeated pause is not answered before its fence is laid either. */
+interface StatusReplyRef {
+  readonly kind: "status_ref";
+  readonly agentId: string;
+  readonly status: AccountStatus;
   readonly changed: boolean;
 }
 
@@ -34,6 +46,16 @@ export function cachedReply(ledger: Ledger, { requestId }: LedgerCommand): Ledge
   const [, reply] = known;
   if (reply.kind === "caps_ref")
     return { kind: "replaced", version: reply.version, caps: unrecorded(ledger) };
+  if (reply.kind === "status_ref") {
+    const { agentId, changed, status } = reply;
+    const account = accounts.get(agentId);
+    return {
+      kind: "account_status",
+      status,
+      changed,
+      fence: account === undefined ? null : fenceOf(account),
+    };
+  }
   if (reply.kind !== "payment_ref") return reply;
   const open = accounts.get(reply.agentId)?.open.get(reply.transactionId);
   if (open === undefined) return { kind: "not_open" };
@@ -68,8 +90,13 @@ function unrecorded({ project, teams }: Ledger): RecordedCap[] {
 
 function cacheable(command: LedgerCommand, reply: LedgerReply): CachedReply[1] {
   if (reply.kind === "replaced") return { kind: "caps_ref", version: reply.version };
-  if (reply.kind !== "payment" || !("agentId" in command)) return reply;
+  if (!("agentId" in command)) return reply;
+  const { agentId } = command;
+  if (reply.kind === "account_status") {
+    const { changed, status } = reply;
+    return { kind: "status_ref", agentId, status, changed };
+  }
+  if (reply.kind !== "payment") return reply;
   const { changed, payment } = reply;
-  const { transactionId } = payment.request;
-  return { kind: "payment_ref", agentId: command.agentId, transactionId, changed };
+  return { kind: "payment_ref", agentId, transactionId: payment.request.transactionId, changed };
 }

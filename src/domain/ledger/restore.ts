@@ -74,7 +74,7 @@ export interface RecordedPayments extends Totals {
 
 /**
  * Added to an account's revision and policy version, so that what the lost ledger sent under its last ones, and has no record,
- * is not mistaken for what this one sends.
+ * is not mistaken for what this one sends, and so that every permit is above all fences.
  */
 const REVISION_GAP = 1_000;
 /**
@@ -86,7 +86,7 @@ const LEDGER_REVISION_GAP = 1_000_000;
 /**
  * The ledger as the records have it. What is open is executed at once, as if it were unconfirmed: its rail is called with the
  * payment's id, so it pays once, whichever sender has begun to. Every idempotency key of a payment that has ended is looked up in the
- * records. No process holds a lease: the caller has waited until all have expired.
+ * records. The caller has waited until what the lost ledger decided is sent and recorded.
  */
 export function restoredLedger(recorded: RecordedProject, now: number, bounds?: LedgerBounds): Ledger {
   const { accounts, droppedAccounts, organizationId, othersSpentCents, project, projectId, teams } = recorded;

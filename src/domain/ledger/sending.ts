@@ -1,43 +1,36 @@
-import { isInFlight, type Lease, leaseUntil } from "./lease.ts";
+import { type Fence, isInFlight, type Permission } from "./permission.ts";
 import type { CommandOf, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";
+import { perRail } from "./payment.ts";
 import type { Account, OpenPayment } from "./state.ts";
 
-/**
- * Leases: who may send a decided payment. A payment is handed to its rail for the first time only with its ledger's lease: the
- * decision gives it, and the ledger grants it again on request. It is valid for a moment; a pause is answered once all leases
- * have expired. So nothing is begun after that answer, though no process is queried about what it is about to do.
- */
-
-/** A process may send a payment of this account now. */
-export function grantLease(account: Account, now: number): void {
-  account.leaseUntil = leaseUntil(now);
-}
-
 /** Replies to a process that is about to send a payment, or to send it again after it was reverted on its rail. */
-export function requestLease(
+export function requestPermission(
   draft: Draft,
-  { agentId, transactionId }: CommandOf<"request_lease">,
+  { agentId, transactionId }: CommandOf<"request_permission">,
 ): LedgerReply {
   const account = draft.account(agentId);
   const open = account?.open.get(transactionId);
   if (account === undefined || open === undefined) return { kind: "not_open" };
   if (!isInFlight(open.payment)) return { kind: "payment", changed: false, payment: open.payment };
-  const lease = leaseOf(account, open);
-  if (lease === "send") grantLease(account, draft.now);
-  return { kind: "lease", lease };
+  return { kind: "permission", permission: permissionOf(account, open) };
 }
 
-function leaseOf({ status }: Account, { isWithdrawn }: OpenPayment): Lease {
-  if (isWithdrawn === true) return "withdraw";
-  return status === "paused" ? "wait" : "send";
+function permissionOf({ revision, status }: Account, { isWithdrawn }: OpenPayment): Permission {
+  if (isWithdrawn === true) return { kind: "withdraw" };
+  return status === "paused" ? { kind: "wait", fence: revision } : { kind: "send", permit: revision };
 }
 
-/** How long until all granted leases have expired. */
-export function quietAfterMs({ leaseUntil: until, open }: Account, now: number): number {
-  const isAnyInFlight = [...open.values()].some(({ payment }) => isInFlight(payment));
-  // A clock that went back makes it no longer than a lease is ever good for.
-  return isAnyInFlight ? Math.max(0, Math.min(until, leaseUntil(now)) - now) : 0;
+/** The fence that has to be laid before the agent's stop is answered; null: nothing is on its way, or it was resumed since. */
+export function fenceOf({ open, revision, status }: Account): Fence | null {
+  if (status === "active") return null;
+  const requests = [...open.values()].flatMap(({ payment }) =>
+    isInFlight(payment) ? [payment.request] : [],
+  );
+  if (requests.length === 0) return null;
+  const idsOn = (on: string): string[] =>
+    requests.flatMap(({ rail, transactionId }) => (rail === on ? [transactionId] : []));
+  return { fence: revision, payments: perRail(idsOn) };
 }
 
 /** Withdraws what was decided and not sent. */

@@ -88,7 +88,7 @@ export interface Account {
   closed: number;
   /** The highest of the closed payments, in the order of closing, whose key was evicted; 0: none. */
   evictedThrough: number;
-  /** Raised by every change of what the agent's record shows of its account. */
+  /** Raised by every change of what the agent's record shows of its account. Permits and fences are numbered by it. */
   revision: number;
   confirmedRevision: number;
   updatedAt: number;
@@ -96,8 +96,6 @@ export interface Account {
   mirroredPolicyVersion: number;
   /** Since when it is paused; null while it is not. */
   pausedAt: number | null;
-  /** Until when some process may begin to send what it has a lease to send; 0: none was ever given. */
-  leaseUntil: number;
   /** Events that are not known to be in the journal. */
   outbox: readonly LifecycleEvent[];
   /** An upper bound of the bytes that it takes packed, as of its last change (`weight.ts`). */
@@ -207,7 +205,6 @@ export const newAccount = (opened: NewAccount, now: number): Account => ({
   updatedAt: now,
   mirroredPolicyVersion: 1,
   pausedAt: null,
-  leaseUntil: 0,
   outbox: [],
   weightBytes: 0,
 });

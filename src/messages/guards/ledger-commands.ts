@@ -102,7 +102,7 @@ const commands: Variants<LedgerCommand, "kind"> = {
   deny: { ...ofPayment, by: isResolver, feedback: isFeedback, proof: isProof },
   expire: ofPayment,
   cancel: ofPayment,
-  request_lease: ofPayment,
+  request_permission: ofPayment,
   read_payment: ofPayment,
   change_policy: { ...ofAgent, patch, version: isInteger },
   pause: ofAgent,

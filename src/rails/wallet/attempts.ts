@@ -7,11 +7,7 @@ import type { Finality } from "../../chain/finality.ts";
 import type { Call, ChainOutbox, Entry, Moved, Recorded, Refused } from "../../chain/outbox.ts";
 import { type ChainRpc, ChainUnreachable } from "../../chain/rpc.ts";
 import { centsOf, unitsOf } from "../../chain/units.ts";
-import { LEASE_MS } from "../../domain/ledger/lease.ts";
-import { LeaseExpired } from "../../payments/sending.ts";
-import type { RequestLease } from "../../payments/ports.ts";
 import { FairQueue } from "../../lib/fair-queue.ts";
-import { withTimeout } from "../../lib/with-timeout.ts";
 import { deployPurpose, firstLimitPurpose, type WalletLimits } from "./limits.ts";
 import type { Wallet } from "./wallets.ts";
 
@@ -69,22 +65,16 @@ export interface AttemptDependencies {
   readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
 }
 
-/** An attempt, and the lease that is requested right before it is sent. */
-interface LeasedAttempt extends Attempt {
-  readonly lease: RequestLease;
+/** An attempt, and the permit to send it. */
+interface PermittedAttempt extends Attempt {
+  readonly permit: number;
 }
 
 interface Waiting {
-  readonly attempt: LeasedAttempt;
-  readonly resolve: (recorded: Recorded) => void;
+  readonly attempt: PermittedAttempt;
+  readonly resolve: (recorded: Recorded | "fenced") => void;
   readonly reject: (error: unknown) => void;
 }
-
-/** A lease that takes as long as it lasts comes too late; what is recorded of others waits meanwhile. */
-export const inTime =
-  (lease: RequestLease): RequestLease =>
-  () =>
-    withTimeout(LEASE_MS, lease());
 
 /** Wallets, and factories, that are remembered: those that were used last. */
 const READY_MAX = 100_000;
@@ -113,20 +103,12 @@ export class Attempts {
   }
 
   /**
-   * The decision on an attempt, sent if it is a transaction. Throws, having decided nothing, where the chain is silent, or where
-   * there is no lease any more to send it once the chain has responded.
+   * The decision on an attempt, sent if it is a transaction. `fenced`, or throwing where the chain is silent: nothing is decided.
    */
-  async decide(attempt: Attempt, lease: RequestLease): Promise<Recorded> {
+  async decide(attempt: PermittedAttempt): Promise<Recorded | "fenced"> {
     await this.#factoryIsThere(attempt.wallet);
     return new Promise((resolve, reject) => {
-      // A payment whose ledger does not answer keeps no other from being sent.
-      const own: RequestLease = () =>
-        inTime(lease)().catch((error: unknown) => {
-          reject(error);
-          return "wait";
-        });
-      const { organizationId } = attempt.wallet;
-      this.#waiting.add(organizationId, { attempt: { ...attempt, lease: own }, resolve, reject });
+      this.#waiting.add(attempt.wallet.organizationId, { attempt, resolve, reject });
       if (!this.#busy) setImmediate(() => void this.#work());
       this.#busy = true;
     });
@@ -189,11 +171,7 @@ export class Attempts {
       const batch = this.#nextBatch();
       try {
         const decided = await this.#decide(batch.map(({ attempt }) => attempt));
-        for (const { attempt, reject, resolve } of batch) {
-          const recorded = decided.get(attemptPurpose(attempt));
-          if (recorded === undefined) reject(new LeaseExpired("there is no lease any more to send it"));
-          else resolve(recorded);
-        }
+        for (const { attempt, resolve } of batch) resolve(decided.get(attemptPurpose(attempt)) ?? "fenced");
       } catch (error) {
         for (const { reject } of batch) reject(error);
       }
@@ -205,7 +183,7 @@ export class Attempts {
    * A payment that was decided before keeps that decision, in `record` at the latest; where there is money for all of them, it
    * is not looked for first.
    */
-  async #decide(attempts: readonly LeasedAttempt[]): Promise<ReadonlyMap<string, Recorded>> {
+  async #decide(attempts: readonly PermittedAttempt[]): Promise<ReadonlyMap<string, Recorded>> {
     // One that was requested twice at once counts once.
     const requested = new Map(attempts.map((attempt) => [attemptPurpose(attempt), attempt]));
     const least = await this.#leastFor([...requested.values()]);
@@ -216,7 +194,7 @@ export class Attempts {
     return new Map([...before, ...(await this.#decideWith(open, await this.#exactlyFor(open)))]);
   }
 
-  async #decideWith(attempts: readonly LeasedAttempt[], available: Map<Address, number>) {
+  async #decideWith(attempts: readonly PermittedAttempt[], available: Map<Address, number>) {
     const { broadcast, limits, outbox } = this.#dependencies;
     const wallets = new Map(attempts.map(({ wallet }) => [wallet.address, wallet]));
     // Nothing is sent for a wallet that makes none of these payments.
@@ -257,7 +235,7 @@ export class Attempts {
   }
 
   #entries(
-    attempts: readonly LeasedAttempt[],
+    attempts: readonly PermittedAttempt[],
     available: Map<Address, number>,
     prepared: ReadonlyMap<string, Recorded>,
   ): Entry[] {
@@ -269,14 +247,14 @@ export class Attempts {
       else if (amountCents > left) entries.push(refusalOf(attempt, INSUFFICIENT_FUNDS));
       else {
         available.set(wallet.address, left - amountCents);
-        entries.push(this.spend(attempt, attempt.lease));
+        entries.push(this.spend(attempt, attempt.permit));
       }
     }
     return entries;
   }
 
-  /** The transfer, which is recorded only with a lease to send it: from then on it may be mined at any time. */
-  spend(attempt: Attempt, lease: RequestLease): Call {
+  /** The transfer, which is recorded only where no fence keeps it out: from then on it may be mined at any time. */
+  spend(attempt: Attempt, permit: number): Call {
     const { token, tokenDecimals } = this.#dependencies.config;
     const { amountCents, to, transactionId, wallet } = attempt;
     return {
@@ -287,7 +265,7 @@ export class Attempts {
       data: spendData({ transactionId, token, to, units: unitsOf(amountCents, tokenDecimals) }),
       gas: GAS.spend,
       amountCents,
-      mayBeSigned: async () => (await lease()) === "send",
+      permit,
     };
   }
 

@@ -130,7 +130,7 @@ export class WalletLimits {
 
   /**
    * Records a payment right behind a limit under which it goes through, whatever the policy says by now; `converge` sets it back.
-   * Neither, where the payment is not wanted any more. The target is read after the current limits: a process that has set one of those
+   * Neither, where the payment is fenced. The target is read after the current limits: a process that has set one of those
    * for a payment has recorded that payment by then.
    */
   raiseFor(
@@ -152,7 +152,7 @@ export class WalletLimits {
       const set = await outbox.under(limitPrefix(wallet));
       const target = await wallets.targetLimit(wallet);
       const capCents = Math.max(await neededCents(), target.capCents);
-      if ((await payment.mayBeSigned?.()) === false) return new Map();
+      if (await outbox.isFenced(payment)) return new Map();
       const raised = this.#call(wallet, set.length + 1, { ...target, capCents, policyVersion: RAISED });
       const recorded = await outbox.record([raised, payment], "behind the first");
       if (recorded.has(payment.purpose)) return recorded;

@@ -7,19 +7,27 @@ import { isTransaction, type Recorded, type RecordedTransaction, type Refused } 
 import { ChainUnreachable, type Receipt } from "../../chain/rpc.ts";
 import type { ForeignNonces } from "../../chain/foreign-nonces.ts";
 import { centsOf } from "../../chain/units.ts";
-import type { RequestLease, Detachment, RailBalance, RailPort } from "../../payments/ports.ts";
+import type {
+  Detachment,
+  FencedPlace,
+  RailBalance,
+  RailPort,
+  RequestPermission,
+  SendOutcome,
+} from "../../payments/ports.ts";
+import { withTimeout } from "../../lib/with-timeout.ts";
 import {
   type AttemptDependencies,
   type Attempt,
   Attempts,
   attemptsPrefix,
   DETACHED,
-  inTime,
   NO_WALLET,
   refusalOf,
   WITHHELD,
 } from "./attempts.ts";
 import { diagnose, NOT_THERE, spentCents } from "./diagnosis.ts";
+import { fenceAttempts } from "./fencing.ts";
 import { deployPurpose } from "./limits.ts";
 import type { AgentWallets, Wallet } from "./wallets.ts";
 
@@ -29,6 +37,8 @@ import type { AgentWallets, Wallet } from "./wallets.ts";
  */
 const CONFIRMATION_WAIT_MS = 2_000;
 const DETACH_WAIT_MS = 5_000;
+/** How long the answer to a stop waits for a chain to take transactions that are signed already. */
+const BROADCAST_WAIT_MS = 1_000;
 
 /** Attempts of one payment, each after the contract has undone the one before, until it is given up. */
 const ATTEMPTS_MAX = 5;
@@ -60,17 +70,19 @@ export class WalletRail implements RailPort {
     this.#chainCaip2 = caip2Of(dependencies.config.chainId);
   }
 
-  async send(profile: AgentProfile, payment: Payment, lease: RequestLease = freely): Promise<RailOutcome> {
+  async send(profile: AgentProfile, payment: Payment, permit: number): Promise<SendOutcome> {
     const wallet = await this.#dependencies.wallets.of(profile.agentId);
     if (wallet === null) return { status: "failed", ...NO_WALLET };
     const attempt = attemptOf(wallet, payment, 1);
     if (wallet.chainCaip2 !== this.#chainCaip2) return this.#refusedOn(wallet.chainCaip2, attempt);
-    const first = await this.#attempts.decide(attempt, lease);
+    const first = await this.#attempts.decide({ ...attempt, permit });
+    if (first === "fenced") return { status: "fenced" };
     if (!isTransaction(first)) return refused(first.refusal);
     const receipt = await this.#dependencies.finality.wait(first, CONFIRMATION_WAIT_MS);
     if (receipt === null) return { status: "pending", onChain: this.#onChain(first) };
     if (hasPaid(first, receipt, payment.request.transactionId)) return this.#settled(receipt);
-    return (await this.settle(profile, payment, CONFIRMATION_WAIT_MS, lease)) ?? { status: "pending" };
+    const permitted: RequestPermission = () => Promise.resolve({ kind: "send", permit });
+    return (await this.settle(profile, payment, CONFIRMATION_WAIT_MS, permitted)) ?? { status: "pending" };
   }
 
   async query({ request }: Payment): Promise<RailOutcome | null> {
@@ -85,7 +97,7 @@ export class WalletRail implements RailPort {
     profile: AgentProfile,
     payment: Payment,
     withinMs: number,
-    lease: RequestLease = freely,
+    requestPermission: RequestPermission,
   ): Promise<RailOutcome | null> {
     const { finality, limits, outbox, foreignNonces, wallets } = this.#dependencies;
     const wallet = await wallets.of(profile.agentId);
@@ -107,10 +119,10 @@ export class WalletRail implements RailPort {
       if (receipt === null && !(await foreignNonces.isReplaced(last)))
         return (await this.#paidLongAgo(wallet, last, payment)) ?? outcome;
       const next = attemptOf(wallet, payment, attempts.length + 1);
-      const said = await lease();
-      if (said === "wait") return outcome;
-      if (said === "withdraw") await outbox.record([refusalOf(next, WITHHELD)]);
-      else if (!(await this.#again(next, lease))) return outcome;
+      const permission = await requestPermission();
+      if (permission.kind === "wait") return outcome;
+      if (permission.kind === "withdraw") await outbox.record([refusalOf(next, WITHHELD)]);
+      else if (!(await this.#again(next, permission.permit))) return outcome;
     }
     return { status: "pending" };
   }
@@ -126,6 +138,23 @@ export class WalletRail implements RailPort {
     if (wallet.chainCaip2 !== this.#chainCaip2) return this.#refusedOn(wallet.chainCaip2, attempt);
     await this.#dependencies.outbox.record([refusalOf(attempt, WITHHELD)]);
     return (await this.query(payment)) ?? { status: "pending" };
+  }
+
+  /**
+   * What is recorded already counts as made: it is signed, and may be mined whatever is decided later. It is broadcast once more, since
+   * the process that recorded it may have been stopped before it did. A chain that does not answer is not waited for: then a keeper
+   * broadcasts it later.
+   */
+  async fence(places: readonly FencedPlace[]): Promise<void> {
+    const made = await fenceAttempts(this.#dependencies.outbox, places, ATTEMPTS_MAX);
+    await withTimeout(BROADCAST_WAIT_MS, this.#broadcastMissing(made)).catch(() => undefined);
+  }
+
+  async #broadcastMissing(made: readonly RecordedTransaction[]): Promise<void> {
+    if (made.length === 0) return;
+    const { broadcast, rpc, signer } = this.#dependencies;
+    const mined = await rpc.nonceAt(signer.address, "latest");
+    await broadcast(made.filter(({ nonce, replacedBy }) => nonce >= mined && replacedBy === null));
   }
 
   reverse(): Promise<"not_reversible"> {
@@ -229,9 +258,9 @@ export class WalletRail implements RailPort {
 
   /**
    * Decides the attempt after one that was undone or replaced: as it was, under a raised limit, or never. False, having decided
-   * nothing, while its wallet's deployment, which came before it, is on its way a second time, or where there is no lease any more.
+   * nothing, while its wallet's deployment, which came before it, is on its way a second time, or where the attempt is fenced.
    */
-  async #again(attempt: Attempt, lease: RequestLease): Promise<boolean> {
+  async #again(attempt: Attempt, permit: number): Promise<boolean> {
     const { broadcast, limits, outbox } = this.#dependencies;
     const { amountCents, wallet } = attempt;
     const remedy =
@@ -240,7 +269,7 @@ export class WalletRail implements RailPort {
         : await diagnose(this.#dependencies, attempt);
     if (remedy.kind === "refuse" && remedy.refusal === NOT_THERE && !(await this.#isDeploymentOver(wallet)))
       return false;
-    const spend = this.#attempts.spend(attempt, inTime(lease));
+    const spend = this.#attempts.spend(attempt, permit);
     if (remedy.kind === "refuse") {
       await outbox.record([refusalOf(attempt, remedy.refusal)]);
       // While the service was no spender, its limits went by without an effect.
@@ -252,7 +281,10 @@ export class WalletRail implements RailPort {
       ? outbox.record([spend])
       : limits.raiseFor(wallet, spend, needed));
     await broadcast(recorded.values());
-    return recorded.has(spend.purpose);
+    if (recorded.has(spend.purpose)) return true;
+    // It was fenced after its limit was raised.
+    if (remedy.kind === "raise") await limits.converge(wallet);
+    return false;
   }
 
   /** Whether nothing more becomes of a wallet's deployment: it is in the chain, or was decided against. A replaced one is repeated. */
@@ -301,9 +333,6 @@ export class WalletRail implements RailPort {
     return { txHash: hash, chainCaip2: this.#chainCaip2 };
   }
 }
-
-/** No check could refuse it. */
-const freely: RequestLease = () => Promise.resolve("send");
 
 /** What a refusal in a payment's place makes of it. */
 const refused = ({ code, reason }: Refused["refusal"]): RailOutcome =>

@@ -71,13 +71,18 @@ export function life(world: LedgerWorld, { agent: place, change }: ActionOf<"lif
 
 function setAccountStatus(world: LedgerWorld, agent: AccountModel, change: "pause" | "resume"): void {
   const { agentId } = agent;
-  const expected = world.quietAfterMs(agentId);
+  const inFlight = change === "pause" ? world.inFlight(agentId).toSorted() : [];
   const reply = world.judge({ kind: change, agentId, requestId: world.requestId() });
   if (agent.status === "closed") return mustEqual(reply, { kind: "no_account" }, `${change} of none`);
   const status = change === "pause" ? "paused" : "active";
   const changed = agent.status !== status;
-  const quietAfterMs = status === "paused" ? expected : 0;
-  mustEqual(reply, { kind: "account_status", status, changed, quietAfterMs }, `${change} of ${agentId}`);
+  if (reply.kind !== "account_status")
+    return mustEqual(reply.kind, "account_status", `${change} of ${agentId}`);
+  const { fence, ...said } = reply;
+  mustEqual(said, { kind: "account_status", status, changed }, `${change} of ${agentId}`);
+  const fenced = fence === null ? [] : Object.values(fence.payments).flat().toSorted();
+  mustEqual(fenced, inFlight, `what the ${change} of ${agentId} fences`);
+  if (fence !== null) world.fenced(agentId, fence.fence);
   if (!changed) return;
   agent.status = status;
   const revision = world.account(agentId)?.revision ?? 0;

@@ -60,8 +60,8 @@ export class LedgerModel {
   readonly #days = new Map<string, string>();
   readonly caps = new Map<string, { capCents: number | null; version: number }>();
   readonly rules = new Map<string, number>();
-  /** Until when a server may begin to send a payment of the agent. */
-  readonly leaseUntil = new Map<string, number>();
+  /** The newest permit and the newest fence that the ledger gave for an agent. */
+  readonly numbers = new Map<string, { readonly permit?: number; readonly fence?: number }>();
   /** What was shown under each revision of an account, and under which account's revision an event's id was first seen. */
   readonly #shown = new Map<string, string>();
   readonly #eventIds = new Map<string, string>();

@@ -1,5 +1,5 @@
 import { must, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
-import { isInFlight } from "../../../src/domain/ledger/lease.ts";
+import { isInFlight } from "../../../src/domain/ledger/permission.ts";
 import { moneyOf, type Payment, type RailOutcome, settle } from "../../../src/domain/ledger/payment.ts";
 import { ledgerBytes } from "../../../src/domain/ledger/weight.ts";
 import type { LedgerCommand } from "../../../src/domain/ledger/commands.ts";
@@ -81,7 +81,7 @@ export function resolve(world: LedgerWorld, { how, pick }: ActionOf<"resolve">):
   const code = model.denialOf(agent, request.amountCents, now, { own: booked, seen });
   booked.payment = reply.payment;
   booked.day = reply.payment.day;
-  const { denial, phase, status } = reply.payment;
+  const { denial, status } = reply.payment;
   world.note(isLate ? "too late" : how);
   mustEqual(reply.changed, !isLate, `whether ${how} came in time`);
   if (isLate || how === "expire") mustEqual(status, "expired", "what comes too late");
@@ -91,7 +91,6 @@ export function resolve(world: LedgerWorld, { how, pick }: ActionOf<"resolve">):
     if (code === null) mustEqual(reply.payment.day, model.dayOf(agentId, now), "the day it counts on");
   } else mustEqual(status, "denied", how);
   model.counted(agentId, now);
-  if (phase === "sending") world.grantLease(agentId);
 }
 
 function resolutionOf(
@@ -109,11 +108,15 @@ export function ask(world: LedgerWorld, { pick }: ActionOf<"ask">): void {
   const booked = world.pick(pick);
   if (booked === undefined) return;
   const { agentId, payment, request } = booked;
-  const reply = world.judge({ kind: "request_lease", agentId, transactionId: request.transactionId });
-  if (!isInFlight(payment)) return mustEqual(reply.kind, "payment", "lease for what is not to be sent");
+  const reply = world.judge({ kind: "request_permission", agentId, transactionId: request.transactionId });
+  if (!isInFlight(payment)) return mustEqual(reply.kind, "payment", "permission for what is not to be sent");
   const isPaused = world.model.agents.get(agentId)?.status === "paused";
-  const lease = booked.isWithdrawn ? "withdraw" : isPaused ? "wait" : "send";
-  mustEqual(reply, { kind: "lease", lease }, `lease to send ${request.transactionId}`);
-  if (lease === "send") world.grantLease(agentId);
-  world.note(`lease: ${lease}`);
+  const kind = booked.isWithdrawn ? "withdraw" : isPaused ? "wait" : "send";
+  const what = `permission to send ${request.transactionId}`;
+  if (reply.kind !== "permission") return mustEqual(reply.kind, "permission", what);
+  const { permission } = reply;
+  mustEqual(permission.kind, kind, what);
+  if (permission.kind === "send") world.permitted(agentId, permission.permit);
+  if (permission.kind === "wait") world.fenced(agentId, permission.fence);
+  world.note(`permission: ${kind}`);
 }

@@ -176,7 +176,7 @@ function expectFull(
 function decided(
   world: LedgerWorld,
   { action, agent, request }: Asked,
-  { decision }: Extract<LedgerReply, { kind: "decided" }>,
+  { decision, permit }: Extract<LedgerReply, { kind: "decided" }>,
 ): void {
   const { model, now } = world;
   const { agentId } = agent;
@@ -210,6 +210,7 @@ function decided(
     "a sequence",
   );
   if (passed) model.counted(agentId, now);
-  if (payment.phase === "sending") world.grantLease(agentId);
+  mustEqual(permit !== null, payment.phase === "sending", "whether a decision permits to send");
+  if (permit !== null) world.permitted(agentId, permit);
   world.note(code ?? (payment.phase === "held" ? "held" : "sending"));
 }

@@ -104,7 +104,6 @@ function lose(world: LedgerWorld): void {
   const { model, ledger: lost } = world;
   world.now += QUIET_MS;
   world.last = null;
-  model.leaseUntil.clear();
   const restored = restoredLedger(recordsOf(world), world.now, BOUNDS);
   const packed: ReturnType<typeof packLedger> = JSON.parse(JSON.stringify(packLedger(restored, world.now)));
   world.ledger = unpackLedger(packed, BOUNDS);

@@ -1,5 +1,6 @@
 import { must } from "../../../scripts/simulation/audit/violation.ts";
-import { isInFlight } from "../../../src/domain/ledger/lease.ts";
+import { mustEqual } from "../../../scripts/simulation/audit/violation.ts";
+import { isInFlight } from "../../../src/domain/ledger/permission.ts";
 import type { Payment } from "../../../src/domain/ledger/payment.ts";
 import type { LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import { judge } from "../../../src/domain/ledger/judge.ts";
@@ -101,16 +102,28 @@ export class LedgerWorld {
     return open[place % Math.max(1, open.length)];
   }
 
-  /** A server that is told to send begins within this time. */
-  grantLease(agentId: string): void {
-    this.model.leaseUntil.set(agentId, this.now + LEASE_MS);
+  /** A permit that was given before a fence is below it, and none given after. */
+  permitted(agentId: string, permit: number): void {
+    const { fence = 0 } = this.model.numbers.get(agentId) ?? {};
+    mustEqual(permit > fence, true, "whether a permit is above all fences");
+    this.#note(agentId, { permit });
   }
 
-  /** How long others may still begin to send. */
-  quietAfterMs(agentId: string): number {
-    const isAny = this.openPayments().some((each) => each.agentId === agentId && isInFlight(each.payment));
-    const until = this.model.leaseUntil.get(agentId) ?? 0;
-    return isAny ? Math.max(0, Math.min(until - this.now, LEASE_MS)) : 0;
+  fenced(agentId: string, fence: number): void {
+    const { permit = 0 } = this.model.numbers.get(agentId) ?? {};
+    mustEqual(fence > permit, true, "whether a fence is above all permits");
+    this.#note(agentId, { fence });
+  }
+
+  #note(agentId: string, number: { readonly permit?: number; readonly fence?: number }): void {
+    this.model.numbers.set(agentId, { ...this.model.numbers.get(agentId), ...number });
+  }
+
+  /** Payments that a server may be about to send. */
+  inFlight(agentId: string): string[] {
+    return this.openPayments()
+      .filter((each) => each.agentId === agentId && isInFlight(each.payment))
+      .map(({ request }) => request.transactionId);
   }
 
   /** The emergency stop: what was decided and not sent is not to be sent any more. */
@@ -120,6 +133,3 @@ export class LedgerWorld {
     }
   }
 }
-
-/** A second, and as much as clocks may differ. */
-const LEASE_MS = 1_250;

@@ -2,6 +2,7 @@ import { lifecycleEventId } from "../../../src/domain/events.ts";
 import { judge } from "../../../src/domain/ledger/judge.ts";
 import type { LedgerDomain } from "../ledger/world.ts";
 import {
+  replyingOtherwise,
   accountOf,
   after,
   before,
@@ -118,8 +119,8 @@ const keys: readonly LedgerMutant[] = [
 const stop: readonly LedgerMutant[] = [
   {
     fault: "a paused agent's payment is sent",
-    complaint: "lease to send",
-    domain: () => judgingAs(["request_lease"], () => ({ status: "active" })),
+    complaint: "permission to send",
+    domain: () => judgingAs(["request_permission"], () => ({ status: "active" })),
   },
   {
     fault: "a payment decided before the pause goes on after the emergency stop",
@@ -146,17 +147,20 @@ const stop: readonly LedgerMutant[] = [
     domain: () => judgingAs(["pause"], ({ keyId }) => (keyId === null ? { keyId: "some key" } : {})),
   },
   {
-    fault: "a pause is not answered how long others may still send",
-    complaint: "pause of",
-    domain: () => judgingAs(["pause"], () => ({ leaseUntil: 0 })),
+    fault: "a pause does not say what is to be fenced",
+    complaint: "what the pause of",
+    domain: () =>
+      replyingOtherwise((reply) => (reply.kind === "account_status" ? { ...reply, fence: null } : reply)),
   },
   {
-    fault: "lease to send is given and forgotten",
-    complaint: "pause of",
+    fault: "a permit of before the pause passes its fence",
+    complaint: "whether a fence is above all permits",
     domain: () =>
-      after(({ command, is }) => {
-        if (command.kind === "request_lease" && is !== undefined) is.leaseUntil = 0;
-      }),
+      replyingOtherwise((reply) =>
+        reply.kind === "account_status" && reply.fence !== null
+          ? { ...reply, fence: { ...reply.fence, fence: reply.fence.fence - 1 } }
+          : reply,
+      ),
   },
 ];
 

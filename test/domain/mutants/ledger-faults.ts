@@ -46,6 +46,10 @@ export const after = (change: (judged: Judged) => void): LedgerDomain =>
     return reply;
   });
 
+/** A command is judged soundly, and answered otherwise. */
+export const replyingOtherwise = (change: (reply: LedgerReply) => LedgerReply): LedgerDomain =>
+  judging((ledger, command, now) => change(judge(ledger, command, now)));
+
 export const accountOf = (ledger: Ledger, command: LedgerCommand): Account | undefined =>
   "agentId" in command ? ledger.accounts.get(command.agentId) : undefined;
 

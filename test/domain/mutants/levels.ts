@@ -290,7 +290,6 @@ const losing: readonly (readonly [what: string, domain: () => LedgerDomain])[] =
       }),
   ],
   ["which effects are done", () => losingOfOpen((open) => ({ ...open, confirmedRevision: 0 }))],
-  ["that a server may be sending", () => losingOfAccounts(() => ({ leaseUntil: 0 }))],
   ["what is not published yet", () => losingOfAccounts(() => ({ outbox: [] }))],
   ["that an agent is paused", () => losingOfAccounts(() => ({ status: "active" }))],
   ["since when an agent is paused", () => losingOfAccounts(() => ({ pausedAt: null }))],

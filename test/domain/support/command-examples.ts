@@ -105,7 +105,7 @@ export const ledgerExamples = (transactionId: string): LedgerExamples => ({
   deny: { kind: "deny", agentId, transactionId, by, feedback: "Too dear.", proof: "proof", requestId },
   expire: { kind: "expire", agentId, transactionId, requestId },
   cancel: { kind: "cancel", agentId, transactionId, requestId },
-  request_lease: { kind: "request_lease", agentId, transactionId, requestId },
+  request_permission: { kind: "request_permission", agentId, transactionId, requestId },
   read_payment: { kind: "read_payment", agentId, transactionId, requestId },
   change_policy: {
     kind: "change_policy",

@@ -243,28 +243,29 @@ export const simulationFaults: readonly SimulationFault[] = [
   },
   {
     fault: "a paused agent's payment is sent",
-    complaint: "lease to send",
-    seed: 56,
+    complaint: "permission to send",
+    seed: 1,
     domain: () =>
       judging((ledger, command, now) => {
         const reply = judge(ledger, command, now);
-        return reply.kind === "lease" ? { kind: "lease", lease: "send" } : reply;
+        if (reply.kind !== "permission" || reply.permission.kind !== "wait") return reply;
+        return { ...reply, permission: { kind: "send", permit: reply.permission.fence } };
       }),
   },
   {
-    fault: "a pause is not answered how long others may still send",
-    complaint: "a change of status",
-    seed: 3,
+    fault: "a pause does not say what is to be fenced",
+    complaint: "what a pause fences",
+    seed: 1,
     domain: () =>
       judging((ledger, command, now) => {
         const reply = judge(ledger, command, now);
-        return reply.kind === "account_status" ? { ...reply, quietAfterMs: 0 } : reply;
+        return reply.kind === "account_status" ? { ...reply, fence: null } : reply;
       }),
   },
   {
     fault: "a revoked key pays on",
     complaint: "that may pay",
-    seed: 7,
+    seed: 1,
     domain: () =>
       judging((ledger, command, now) =>
         command.kind === "follow_agent" && command.keyId === null && !command.isArchived
@@ -337,7 +338,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "nothing is ever swept",
     complaint: "the record of",
-    seed: 12,
+    seed: 24,
     domain: () =>
       after((ledger) => {
         // As if all were confirmed that was decided.

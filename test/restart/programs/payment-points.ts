@@ -32,14 +32,15 @@ async function pass(point: Point, { request }: Payment): Promise<void> {
 }
 
 const heldRail = (rail: RailPort): RailPort => ({
-  async send(profile, payment, leave) {
+  async send(profile, payment, permit) {
     await pass("before-rail", payment);
-    const outcome = await rail.send(profile, payment, leave);
+    const outcome = await rail.send(profile, payment, permit);
     await pass("after-rail", payment);
     await pass("after-approved-rail", payment);
     return outcome;
   },
   capabilities: rail.capabilities,
+  fence: (places) => rail.fence(places),
   query: (payment) => rail.query(payment),
   settle: (...asked) => rail.settle(...asked),
   withhold: (profile, payment) => rail.withhold(profile, payment),

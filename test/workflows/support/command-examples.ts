@@ -52,7 +52,7 @@ export const ledgerExamples = (agentId: string, transactionId: string): LedgerEx
   deny: { kind: "deny", agentId, transactionId, by, feedback: "Too dear.", proof: "proof" },
   expire: { kind: "expire", agentId, transactionId },
   cancel: { kind: "cancel", agentId, transactionId },
-  request_lease: { kind: "request_lease", agentId, transactionId },
+  request_permission: { kind: "request_permission", agentId, transactionId },
   read_payment: { kind: "read_payment", agentId, transactionId },
   change_policy: { kind: "change_policy", agentId, version: 1, patch: { budgetCents: 50_000 } },
   pause: { kind: "pause", agentId },

@@ -1,11 +1,13 @@
 import { EventEmitter, once } from "node:events";
 import type {
   Detachment,
+  FencedPlace,
   PaymentProofs,
   PaymentPublishing,
   Projections,
   RailBalance,
   RailPort,
+  SendOutcome,
 } from "../../../src/payments/ports.ts";
 import type { Payment, RailOutcome } from "../../../src/domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../../../src/domain/agent/state.ts";
@@ -24,6 +26,7 @@ export class MemoryRail implements RailPort {
   readonly queried: string[] = [];
   /** What it is never to take. */
   readonly withheld = new Set<string>();
+  readonly fences = new Map<string, number>();
   /** Cents taken, by transaction. */
   readonly taken = new Map<string, number>();
   readonly #script: RailScript;
@@ -34,12 +37,19 @@ export class MemoryRail implements RailPort {
     this.#script = script;
   }
 
-  async send(_profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
+  async send(_profile: AgentProfile, payment: Payment, permit: number): Promise<SendOutcome> {
     const { transactionId, amountCents } = payment.request;
+    if ((this.fences.get(transactionId) ?? 0) > permit) return { status: "fenced" };
     this.sent.push(transactionId);
     if (this.withheld.has(transactionId)) return { status: "withheld" };
     this.taken.set(transactionId, amountCents);
     return this.#answer(payment);
+  }
+
+  fence(places: readonly FencedPlace[]): Promise<void> {
+    for (const { fence, transactionId } of places)
+      this.fences.set(transactionId, Math.max(fence, this.fences.get(transactionId) ?? 0));
+    return Promise.resolve();
   }
 
   async query(payment: Payment): Promise<RailOutcome | null> {

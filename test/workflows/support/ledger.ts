@@ -147,6 +147,8 @@ export class StagedAccount {
   #numbered = 0;
   #revision = 1;
 
+  readonly #permits = new Map<string, number>();
+
   constructor(ledger: StagedLedger, number = 1) {
     this.ledger = ledger;
     this.agentId = agentIdOf(ledger.stage.scene, number);
@@ -186,13 +188,18 @@ export class StagedAccount {
   /** A payment that must be decided; nothing of it is carried out. */
   async pay(amountCents: number, approvalWindowSeconds = DAY_SECONDS): Promise<Payment> {
     const request = this.request(amountCents);
-    const { decision } = await this.ledger.ask("decided", this.paying(request, approvalWindowSeconds));
+    const { decision, permit } = await this.ledger.ask(
+      "decided",
+      this.paying(request, approvalWindowSeconds),
+    );
+    if (permit !== null) this.#permits.set(request.transactionId, permit);
     return decidedPayment(request, decision);
   }
 
   /** What a server does with a payment at once. `agoMs`: so long ago it has asked. */
   execute(payment: Payment, agoMs = 0): Promise<ExecutionResult> {
-    const hints = { decidedSinceMs: performance.now() - agoMs };
+    const permit = this.#permits.get(payment.request.transactionId);
+    const hints = permit === undefined ? {} : { decided: { permit, requestedMs: performance.now() - agoMs } };
     return this.ledger.stage.effects.execute(this.profile, payment, "server", hints);
   }
 
