@@ -4,7 +4,6 @@ import {
   HOUR,
   isClosed,
   isMoney,
-  LONGEST_HOUR,
   type PaymentModel,
   type Verdict,
 } from "./account-model.ts";
@@ -104,7 +103,8 @@ export class WorldModel {
     const verdictOf = (hourMs: number): Verdict | null =>
       model.verdict(amountCents, now, { hourMs, own }) ?? this.#capVerdict(model.teamId, amountCents, own);
     const exact = verdictOf(HOUR);
-    return (exact?.code ?? null) === seen ? exact : verdictOf(LONGEST_HOUR);
+    const longestHourMs = model.longestMs(HOUR, now);
+    return (exact?.code ?? null) === seen ? exact : verdictOf(longestHourMs);
   }
 
   #capVerdict(teamId: string, amountCents: number, own: PaymentModel | null): Verdict | null {
@@ -133,11 +133,10 @@ export function expectDenial(
 ): void {
   mustEqual(denial?.code ?? null, verdict?.code ?? null, what);
   const [said, expected] = [denial?.details ?? null, verdict?.details ?? null];
-  const isHour = verdict?.code === "HOURLY_VELOCITY_EXCEEDED" && typeof said?.resetsAt === "number";
-  const resetsAt = isHour ? expected?.resetsAt : null;
-  if (said === null || expected === null || typeof resetsAt !== "number")
+  const [soonest, resetsAt] = [expected?.resetsAt ?? null, said?.resetsAt ?? null];
+  if (said === null || expected === null || soonest === null || resetsAt === null)
     return mustEqual(said, expected, `${what}, the details`);
-  const laterMs = (said.resetsAt ?? 0) - resetsAt;
-  must(laterMs >= 0 && laterMs <= LONGEST_HOUR - HOUR, `${what}, when it resets`);
+  const laterMs = resetsAt - soonest;
+  must(laterMs >= 0 && laterMs <= (verdict?.laterMs ?? 0), `${what}, when it resets`);
   mustEqual(said, { ...expected, resetsAt: said.resetsAt }, `${what}, the details`);
 }
