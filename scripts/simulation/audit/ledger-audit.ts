@@ -95,9 +95,10 @@ function expectAgain(first: LedgerReply, reply: LedgerReply): void {
   mustEqual(is, was, "the answer to a request that came again");
 }
 
-/** What is the same each time: a payment is read anew, and which caps are to be recorded is known by then. */
+/** What is the same each time: payments and fences are read anew, and which caps are to be recorded is known by then. */
 function answerOf(reply: LedgerReply): unknown {
   if (reply.kind === "stopped") return { ...reply, fences: null };
+  if (reply.kind === "account_status") return { ...reply, fence: null };
   if (reply.kind === "payment") return { kind: reply.kind, changed: reply.changed };
   return reply.kind === "replaced" ? { kind: reply.kind, version: reply.version } : reply;
 }
