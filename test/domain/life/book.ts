@@ -50,6 +50,8 @@ export class AgentModel {
       return mustEqual(reply, { kind: "archived" }, "a key for an archived agent");
     if (this.activeKey === keyId)
       return mustEqual(reply, { kind: "key", keyId }, "a key that is minted again");
+    if (this.keys.includes(keyId))
+      return mustEqual(reply, { kind: "key", keyId }, "a revoked key that is minted again");
     if (this.activeKey !== null) {
       this.note("second key refused");
       return mustEqual(reply, { kind: "key_exists" }, "a second key");
