@@ -182,7 +182,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "a team's budget reaches none of its agents",
     complaint: "the version of the policy of",
-    seed: 2,
+    seed: 1,
     domain: () =>
       before((_ledger, command) => (command.kind === "replace_team" ? { ...command, agents: [] } : command)),
   },
@@ -338,7 +338,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "nothing is ever swept",
     complaint: "the record of",
-    seed: 24,
+    seed: 3,
     domain: () =>
       after((ledger) => {
         // As if all were confirmed that was decided.
