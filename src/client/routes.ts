@@ -2,7 +2,7 @@ import type { ClientRoute } from "./types.ts";
 
 /**
  * Where each operation is, and what of it a client has to know: written by `npm run client-routes` out of the contract, whose
- * schemas are many times as large, and compared with it by a test.
+ * schemas are many times as large, and held against it by a test.
  */
 export const ROUTES = {
   acceptInvite: { method: "POST", path: "/v1/invites/accept", anonymous: true },
@@ -21,6 +21,7 @@ export const ROUTES = {
   createProject: { method: "POST", path: "/v1/projects", replayable: true },
   createTeam: { method: "POST", path: "/v1/teams", replayable: true },
   createWebhook: { method: "POST", path: "/v1/webhooks" },
+  decideApprovals: { method: "POST", path: "/v1/approvals/decisions" },
   deleteWebhook: { method: "DELETE", path: "/v1/webhooks/:id" },
   denyApproval: { method: "POST", path: "/v1/approvals/:id/deny" },
   depositToTreasury: { method: "POST", path: "/v1/sandbox/treasury/deposit" },

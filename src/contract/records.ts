@@ -2,7 +2,6 @@ import { z } from "zod";
 import { ERRORS } from "../domain/errors.ts";
 import { RAILS } from "../domain/ledger/payment.ts";
 import { shownLabels } from "./agent-labels.ts";
-import { referred } from "./reference.ts";
 import { AGENT_TOOLS } from "./tool-names.ts";
 import { cents, nextCursor, paymentCount, timestamp, uuid } from "./primitives.ts";
 
@@ -20,7 +19,7 @@ export const errorBody = z
     retry_after_seconds: z.int().optional(),
     requestId: z.string().meta({ description: "The request's id; include it when you report an error." }),
   })
-  .meta({ title: "Error" });
+  .meta({ id: "Error" });
 
 /** What a policy may set: spend ceilings are cleared by null, never by omission. */
 export const policyFields = {
@@ -64,7 +63,9 @@ export const keySummary = z.strictObject({
   lastUsedAt: timestamp.nullable(),
 });
 
-export const wallet = z.strictObject({ address: z.string(), chainCaip2: z.string() });
+export const wallet = z
+  .strictObject({ address: z.string(), chainCaip2: z.string() })
+  .meta({ title: "Wallet" });
 
 export const transactionStatus = z.enum(["approved", "pending", "denied", "failed", "reversed", "expired"]);
 export const rail = z.enum(RAILS);
@@ -86,7 +87,7 @@ export const agent = z
     state: z.enum(["active", "paused", "archived"]),
     projectId: uuid,
     teamId: uuid,
-    scopes: z.array(z.enum(AGENT_TOOLS)).nullable(),
+    scopes: z.array(z.enum(AGENT_TOOLS).meta({ title: "AgentTool" })).nullable(),
     budgetCents: cents,
     spentCents: cents,
     reservedCents: cents,
@@ -254,9 +255,7 @@ export const session = z.strictObject({
 });
 
 /** What an entry of the audit log may hold of a policy or a decision: any JSON. */
-const kept = referred(z.unknown().meta({ description: "Any JSON." }), {
-  keywords: { type: ["object", "array", "string", "number", "boolean", "null"] },
-});
+const kept = z.unknown().meta({ description: "Any JSON." });
 
 export const auditEntry = z
   .strictObject({
