@@ -30,6 +30,7 @@ export function jsonSchemaOf(
       else delete jsonSchema.title;
       hideFields(zodSchema, jsonSchema, reader);
       flattenNullable(jsonSchema);
+      if (reader === "reference") nameLongInteger(jsonSchema);
     },
   });
   const document: unknown = JSON.parse(
@@ -46,12 +47,16 @@ function refer(schema: z.core.$ZodType, json: z.core.JSONSchema.BaseSchema): voi
     Object.assign(json, jsonSchemaOf(instead, DEFS, "reference").schema);
   }
   Object.assign(json, keywords);
-  const isSmall = typeof json.maximum === "number" && json.maximum <= INT32_MAX;
-  if (json.type === "integer" && !isSmall) json.format = "int64";
 }
 
-/** Largest value of the integers that generators use where no format is named. */
 const INT32_MAX = 2_147_483_647;
+
+/** Generators use 32 bits for an integer without a format. */
+function nameLongInteger(json: z.core.JSONSchema.BaseSchema): void {
+  const isInteger = [json.type].flat().some((type) => type === "integer");
+  const isSmall = typeof json.maximum === "number" && json.maximum <= INT32_MAX;
+  if (isInteger && !isSmall) json.format = "int64";
+}
 
 function hideFields(schema: z.core.$ZodType, json: z.core.JSONSchema.BaseSchema, reader: Reader): void {
   if (!(schema instanceof z.ZodObject) || json.properties === undefined) return;

@@ -178,14 +178,29 @@ function withNullableLists(schema: Schema): Schema {
   };
 }
 
+/** An answer's schema for clients, which take fields that a later version adds. Requests stay closed: unknown fields are refused. */
+function openEnded(schema: Schema): Schema {
+  const { additionalProperties, ...rest } = mapped(schema, (part, key) => {
+    if (key === "properties" && isSchema(part)) return mapped(part, openEndedIn);
+    if (key === "items") return openEndedIn(part);
+    return ["anyOf", "oneOf"].includes(key) && Array.isArray(part) ? part.map(openEndedIn) : part;
+  });
+  return additionalProperties === undefined || additionalProperties === false
+    ? rest
+    : { additionalProperties, ...rest };
+}
+
+const openEndedIn = (part: unknown): unknown => (isSchema(part) ? openEnded(part) : part);
+
 /** Every record that an operation names, and the error body. */
 function namedSchemas(): Components {
-  const schemas = operationList.flatMap(([, operation]) => [operation.body, operation.output]);
+  const errors = z.array(errorBody);
+  const schemas = [errors, ...operationList.flatMap(([, operation]) => [operation.body, operation.output])];
   const named = schemas.map((schema) => jsonSchemaOf(schema, COMPONENTS, "reference").named);
   const records = Object.entries(Object.assign({}, ...named) as Record<string, Schema>);
   const components = new Components();
-  for (const [name, schema] of records) components.add(name, components.named(annotated(schema, name)));
-  components.add("Error", schemaOf(errorBody, "Error"));
+  for (const [name, schema] of records)
+    components.add(name, components.named(openEnded(annotated(schema, name))));
   return components;
 }
 
@@ -225,7 +240,7 @@ function responsesOf(
   components: Components,
 ): Record<string, object> {
   const { contentType = "application/json", successStatus } = http;
-  const schema = titled(schemaOf(operation.output, id), `${id}Result`);
+  const schema = titled(openEnded(schemaOf(operation.output, id)), `${id}Result`);
   const content = { [contentType]: bodyOf(schema, components) };
   const links = linksOf(id, operation).map((link) => [
     link.operationId,

@@ -8,7 +8,7 @@ import { cents, nextCursor, paymentCount, timestamp, uuid } from "./primitives.t
 /** The records that answers carry. Strict, so that tests notice a field that the contract does not name. */
 
 export const errorBody = z
-  .object({
+  .strictObject({
     error: z.enum(Object.keys(ERRORS) as [keyof typeof ERRORS, ...(keyof typeof ERRORS)[]]),
     message: z.string(),
     issues: z.array(z.strictObject({ path: z.string(), message: z.string() })).optional(),

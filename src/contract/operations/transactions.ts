@@ -75,12 +75,9 @@ export const exportTransactions = define({
         description:
           "The IANA time zone of createdAt, such as Europe/Berlin; the offset is included. Default: UTC.",
       }),
-      bom: z
-        .boolean()
-        .default(false)
-        .meta({
-          description: "`true`: the file begins with a byte order mark, by which Excel reads it as UTF-8.",
-        }),
+      bom: z.boolean().default(false).meta({
+        description: "`true`: the file begins with a byte order mark, by which Excel reads it as UTF-8.",
+      }),
     })
     .refine(oneAgent, ONE_AGENT),
   output: z.string(),

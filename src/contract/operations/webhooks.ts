@@ -140,7 +140,11 @@ const endpointFields = {
 };
 
 const newEndpoint = z
-  .strictObject({ ...endpointFields, scopeType: scopeType.optional(), scopeIds: scopeIds.optional() })
+  .strictObject({
+    ...endpointFields,
+    scopeType: scopeType.optional().meta({ examples: ["project"] }),
+    scopeIds: scopeIds.optional(),
+  })
   .refine(fitsScope, SCOPE_IDS_ISSUE);
 
 export const createWebhook = define({
