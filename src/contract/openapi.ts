@@ -4,8 +4,9 @@ import { jsonSchemaOf } from "./json-schema.ts";
 import { errorExamples } from "./openapi/error-examples.ts";
 import { errorCodesOf } from "./openapi/errors.ts";
 import { examplesOf } from "./openapi/examples.ts";
-import { COMPONENTS, Components, mapped } from "./openapi/components.ts";
-import { annotated, annotatedParameter, isSchema, type Schema } from "./openapi/fields.ts";
+import { asAnswered, asSent } from "./openapi/bodies.ts";
+import { COMPONENTS, Components } from "./openapi/components.ts";
+import { annotated, annotatedParameter, type Schema } from "./openapi/fields.ts";
 import { HEADERS, headersOfErrors, headersWith } from "./openapi/headers.ts";
 import { keyed, keyOf, linksOf } from "./openapi/links.ts";
 import { INTRODUCTION, TAGS } from "./openapi/prose.ts";
@@ -157,41 +158,6 @@ const titled = (schema: Schema, name: string): Schema =>
     ? { title: name.replace(/^./, (letter) => letter.toUpperCase()), ...schema }
     : schema;
 
-/**
- * Lists that may be left out may be null, too. Generated clients send those that nobody has set: as null where it is permitted,
- * otherwise as empty lists, which would be refused.
- */
-function withNullableLists(schema: Schema): Schema {
-  const { oneOf, properties, required } = schema;
-  const isRequired = (name: string): boolean => Array.isArray(required) && required.includes(name);
-  const change = (field: unknown, name: string): unknown => {
-    if (!isSchema(field)) return field;
-    const isOptionalList = field["type"] === "array" && !isRequired(name);
-    return isOptionalList ? { ...field, type: ["array", "null"] } : withNullableLists(field);
-  };
-  return {
-    ...schema,
-    ...(isSchema(properties) ? { properties: mapped(properties, change) } : {}),
-    ...(Array.isArray(oneOf)
-      ? { oneOf: oneOf.map((form) => (isSchema(form) ? withNullableLists(form) : form)) }
-      : {}),
-  };
-}
-
-/** An answer's schema for clients, which take fields that a later version adds. Requests stay closed: unknown fields are refused. */
-function openEnded(schema: Schema): Schema {
-  const { additionalProperties, ...rest } = mapped(schema, (part, key) => {
-    if (key === "properties" && isSchema(part)) return mapped(part, openEndedIn);
-    if (key === "items") return openEndedIn(part);
-    return ["anyOf", "oneOf"].includes(key) && Array.isArray(part) ? part.map(openEndedIn) : part;
-  });
-  return additionalProperties === undefined || additionalProperties === false
-    ? rest
-    : { additionalProperties, ...rest };
-}
-
-const openEndedIn = (part: unknown): unknown => (isSchema(part) ? openEnded(part) : part);
-
 /** Every record that an operation names, and the error body. */
 function namedSchemas(): Components {
   const errors = z.array(errorBody);
@@ -200,7 +166,7 @@ function namedSchemas(): Components {
   const records = Object.entries(Object.assign({}, ...named) as Record<string, Schema>);
   const components = new Components();
   for (const [name, schema] of records)
-    components.add(name, components.named(openEnded(annotated(schema, name))));
+    components.add(name, components.named(asAnswered(annotated(schema, name))));
   return components;
 }
 
@@ -219,7 +185,7 @@ function requestBodyOf(
   operation: Operation,
   components: Components,
 ): { requestBody?: object } {
-  const schema = titled(withNullableLists(schemaOf(operation.body, id)), `${id}Request`);
+  const schema = titled(asSent(schemaOf(operation.body, id)), `${id}Request`);
   const takesNone = JSON.stringify(schema["properties"]) === "{}";
   if (takesNone) return {};
   // Nothing at all is read as an empty object.
@@ -240,7 +206,7 @@ function responsesOf(
   components: Components,
 ): Record<string, object> {
   const { contentType = "application/json", successStatus } = http;
-  const schema = titled(openEnded(schemaOf(operation.output, id)), `${id}Result`);
+  const schema = titled(asAnswered(schemaOf(operation.output, id)), `${id}Result`);
   const content = { [contentType]: bodyOf(schema, components) };
   const links = linksOf(id, operation).map((link) => [
     link.operationId,
@@ -276,7 +242,7 @@ const describedError = (status: string, codes: readonly ErrorCode[]): object => 
   headers: headersOfErrors(status, codes),
   content: {
     "application/json": {
-      schema: { $ref: `${COMPONENTS}Error`, properties: { error: { enum: codes } } },
+      schema: { $ref: `${COMPONENTS}ErrorBody`, properties: { error: { enum: codes } } },
       examples: Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }])),
     },
   },

@@ -9,7 +9,9 @@ import { cents, nextCursor, paymentCount, timestamp, uuid } from "./primitives.t
 
 export const errorBody = z
   .strictObject({
-    error: z.enum(Object.keys(ERRORS) as [keyof typeof ERRORS, ...(keyof typeof ERRORS)[]]),
+    error: z
+      .enum(Object.keys(ERRORS) as [keyof typeof ERRORS, ...(keyof typeof ERRORS)[]])
+      .meta({ title: "ErrorCode" }),
     message: z.string(),
     issues: z.array(z.strictObject({ path: z.string(), message: z.string() })).optional(),
     requiredScope: z.string().optional(),
@@ -19,7 +21,7 @@ export const errorBody = z
     retry_after_seconds: z.int().optional(),
     requestId: z.string().meta({ description: "The request's id; include it when you report an error." }),
   })
-  .meta({ id: "Error" });
+  .meta({ id: "ErrorBody" });
 
 /** What a policy may set: spend ceilings are cleared by null, never by omission. */
 export const policyFields = {

@@ -238,7 +238,7 @@ describe("the OpenAPI document", () => {
     expect(Object.keys(parts.schemas)).to.include.members([
       "CreateAgentRequest",
       "CreateAgentResult",
-      "Error",
+      "ErrorBody",
     ]);
   });
 
@@ -262,6 +262,16 @@ describe("the OpenAPI document", () => {
     const { properties } = parts.schemas["CreateAgentRequest"] ?? {};
     const scopes = isObject(properties) ? properties["scopes"] : null;
     expect(scopes).to.deep.include({ type: ["array", "null"], minItems: 1 });
+  });
+
+  it("no body's field has a default, which generators take for a field that is always there", () => {
+    const requests = Object.entries(parts.schemas).filter(([name]) =>
+      /Request$|Payment$|RuleInput$/.test(name),
+    );
+    expect(requests).to.have.lengthOf.above(30);
+    for (const [name, schema] of requests) {
+      visit(schema, name, (each, where) => expect(each, where).not.to.have.property("default"));
+    }
   });
 });
 

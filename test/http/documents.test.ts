@@ -175,7 +175,7 @@ describe("what the service says of itself", () => {
         const codes = description.split(", ");
         expect(body).to.deep.equal({
           "application/json": {
-            schema: { $ref: "#/components/schemas/Error", properties: { error: { enum: codes } } },
+            schema: { $ref: "#/components/schemas/ErrorBody", properties: { error: { enum: codes } } },
             examples: Object.fromEntries(
               codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]),
             ),
