@@ -77,6 +77,14 @@ const bodiesOf = ({ operationId, requestBody, responses }: z.infer<typeof entry>
   });
 };
 
+/** Names as languages that know one spelling write them. */
+const spelt = (names: readonly string[]): readonly string[] =>
+  names.map((each) => each.replaceAll("_", "").toLowerCase());
+
+const expectDistinct = (names: readonly string[], where: string): void => {
+  expect(new Set(spelt(names)).size, `${where}: ${names.join(", ")}`).to.equal(names.length);
+};
+
 /** Visits a schema and all within it. */
 function visit(schema: unknown, where: string, look: (schema: Json, where: string) => void): void {
   if (!isObject(schema)) return;
@@ -243,11 +251,6 @@ describe("the OpenAPI document", () => {
   });
 
   it("no two fields or parameters have the same name in another spelling", () => {
-    const spelt = (names: readonly string[]): readonly string[] =>
-      names.map((each) => each.replaceAll("_", "").toLowerCase());
-    const expectDistinct = (names: readonly string[], where: string): void => {
-      expect(new Set(spelt(names)).size, `${where}: ${names.join(", ")}`).to.equal(names.length);
-    };
     everySchema(({ properties }, where) => expectDistinct(Object.keys(properties ?? {}), where));
     for (const { operationId, parameters } of entries) {
       expectDistinct(
