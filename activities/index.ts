@@ -1,5 +1,6 @@
 import type { Db } from "mongodb";
-import { accountRecorder } from "../src/actors/account-recorder.ts";
+import pLimit from "p-limit";
+import { actorTeller } from "../src/actors/actor-teller.ts";
 import type { AuditLog } from "../src/audit/chain/appender.ts";
 import { provisionOrganization } from "../src/containers/provision.ts";
 import { createPaymentActivities, type PaymentActivityDependencies } from "./payments.ts";
@@ -14,6 +15,9 @@ import type {
 import { detachEverywhere } from "../src/rails/detach.ts";
 import type { Activities } from "./types.ts";
 import type { WebhookActivities } from "../src/webhooks/delivery/activities.ts";
+
+/** Actors that a ledger tells at once: the decisions of all ledgers come from the same worker. */
+const TOLD_AT_ONCE_MAX = 8;
 
 export interface ActivityDependencies extends PaymentActivityDependencies {
   readonly agents: AgentGateway;
@@ -31,14 +35,20 @@ export interface ActivityDependencies extends PaymentActivityDependencies {
 export function createActivities(dependencies: ActivityDependencies): Activities {
   const { auditLog, clock, db, ledgers, ledgerStarter, limits, onSweepFailed, projections } = dependencies;
   const { rails, treasuries, windows } = dependencies;
-  const recordAccount = accountRecorder(dependencies);
+  const tellActor = actorTeller(dependencies.agents);
 
   return {
     ...createPaymentActivities(dependencies),
     ...dependencies.webhooks,
     ...dependencies.mail,
 
-    writeAccounts: ({ accounts }) => forEachAgent(accounts, recordAccount, onSweepFailed),
+    writeAccounts: ({ accounts }) =>
+      forEachAgent(accounts, (summary) => projections.writeAccount(summary), onSweepFailed),
+
+    async tellActors({ accounts }) {
+      const inTurn = pLimit(TOLD_AT_ONCE_MAX);
+      return forEachAgent(accounts, (told) => inTurn(() => tellActor(told)), onSweepFailed);
+    },
 
     writeCaps: ({ caps, projectId }) => projections.writeCaps(projectId, caps),
 

@@ -3,6 +3,7 @@ import type { BudgetPolicy } from "../src/domain/ledger/policy.ts";
 import type { AgentProfile, AgentSummary, FollowedAgent } from "../src/domain/agent/state.ts";
 import type { RecordedCap } from "../src/domain/ledger/commands.ts";
 import type { AccountSummary } from "../src/domain/ledger/state.ts";
+import type { ToldActor } from "../src/messages/agent.ts";
 import type { ExecutionResult } from "../src/messages/ledger.ts";
 import type { DeliveryEnd, DeliveryInput, ReplayInput, SecretExpiryInput } from "../src/messages/delivery.ts";
 import type { InviteMailEnd, InviteMailInput } from "../src/messages/mail.ts";
@@ -31,10 +32,12 @@ export interface Activities {
    */
   executePayments(input: { payments: readonly UnfinishedPayment[] }): Promise<ExecutionResult[]>;
   /**
-   * Writes agents' records as the project's ledger has their accounts, and notifies agents' actors of pauses and resumes: each
-   * account independently. The agents for whom that was done; fails where it was for none.
+   * Writes agents' records as the project's ledger has their accounts, each independently. The agents for whom that was done; fails
+   * where it was for none.
    */
   writeAccounts(input: { accounts: readonly AccountSummary[] }): Promise<readonly string[]>;
+  /** Tells agents' actors what the ledger has decided, each independently; the agents for whom that was done, as `writeAccounts`. */
+  tellActors(input: { accounts: readonly ToldActor[] }): Promise<readonly string[]>;
   /** Writes the caps of a project and its teams into their records. */
   writeCaps(input: { projectId: string; caps: readonly RecordedCap[] }): Promise<void>;
   /** Writes an agent's record as its actor has it. */

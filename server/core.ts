@@ -1,5 +1,4 @@
 import type { KeyObject } from "node:crypto";
-import { accountRecorder } from "../src/actors/account-recorder.ts";
 import { AuditAppender } from "../src/audit/chain/appender.ts";
 import type { AuditSeal } from "../src/domain/audit/entry.ts";
 import type { EffectDependencies, PaymentEffects } from "../src/payments/effects.ts";
@@ -147,7 +146,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const ledgers = new Ledgers({
     submit: (project, commands, known) => actors.submitToLedger(project, commands, known),
     revisions: new MongoLedgerRevisions(db),
-    recordAccount: accountRecorder({ projections: records, agents }),
+    recordAccount: (summary) => records.writeAccount(summary),
     flushPublished: () => publisher.flush(),
     confirmAfterMs: CONFIRM_AFTER_SWEEPS * ledgerSettings.sweepAfterSeconds * 1_000,
     onError,

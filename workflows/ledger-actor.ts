@@ -1,7 +1,12 @@
 import { fillOf } from "../src/domain/ledger/capacity.ts";
 import { accountDueAt, capDueAt, type SweepSettings } from "../src/domain/ledger/due.ts";
 import { type Account, type Ledger, levelOf, summaryOf } from "../src/domain/ledger/state.ts";
-import { type LedgerCommand, type LedgerSubmitResult, NOTHING_KNOWN } from "../src/messages/ledger.ts";
+import {
+  LEDGER_SUMMARIES_MAX,
+  type LedgerCommand,
+  type LedgerSubmitResult,
+  NOTHING_KNOWN,
+} from "../src/messages/ledger.ts";
 import { LedgerSweeps, type SweepPorts } from "./ledger-sweeps.ts";
 
 /** A project's ledger, independent of its host: judges batches, and knows what to sweep and when. */
@@ -41,15 +46,21 @@ export class LedgerActor {
     const replies = commands.map((command) => this.#judge(command));
     const touched = [...ledger.touched].flatMap((agentId) => ledger.accounts.get(agentId) ?? []);
     for (const account of touched) sweeps.expect(this.#dueAt(account), account);
+    // A stop or a budget may touch more accounts than an answer has room for: the ledger writes their records itself.
+    const isLarge = touched.length > LEDGER_SUMMARIES_MAX;
+    const named = new Set(commands.flatMap((command) => ("agentId" in command ? command.agentId : [])));
+    const isShared = ({ agentId }: Account): boolean => !isLarge || named.has(agentId);
+    sweeps.recordAtOnce(touched.filter((account) => !isShared(account)));
+    const shared = touched.filter(isShared);
     if (replies.some(({ kind }) => kind === "replaced")) sweeps.recheck();
     return {
       revision: ledger.revision,
       replies,
       fill: fillOf(ledger),
-      accounts: touched
+      accounts: shared
         .filter(({ confirmedRevision, revision }) => confirmedRevision < revision)
         .map(summaryOf),
-      closed: Object.fromEntries(touched.filter(hasEvicted).map(({ agentId, closed }) => [agentId, closed])),
+      closed: Object.fromEntries(shared.filter(hasEvicted).map(({ agentId, closed }) => [agentId, closed])),
     };
   }
 }

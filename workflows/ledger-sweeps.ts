@@ -22,18 +22,26 @@ import { confirmationOf, type ExecutionResult } from "../src/messages/ledger.ts"
 
 /** Payments, records and limits in one activity. */
 const PAYMENTS_AT_ONCE_MAX = 20;
-const RECORDS_AT_ONCE_MAX = 100;
+const RECORDS_AT_ONCE_MAX = 500;
 const LIMITS_AT_ONCE_MAX = 50;
+/** Agents' actors are told by one update each, which takes tens of milliseconds. */
+const ACTORS_AT_ONCE_MAX = 200;
 
 /** Concurrent activities of a ledger's sweeps, by pool: a rail that hangs takes no capacity from the records. */
-const SWEEPS_MAX: Readonly<Record<Pool, number>> = { ...perRail(() => 6), record: 2, cap: 1, limits: 2 };
+const SWEEPS_MAX: Readonly<Record<Pool, number>> = {
+  ...perRail(() => 6),
+  record: 2,
+  cap: 1,
+  limits: 2,
+  actor: 1,
+};
 
 /** Backoff of a record or a limit that keeps failing: the longest pause is 2^6 times the first. */
 const BACKOFF_DOUBLINGS_MAX = 6;
 
 /** What sweeps need from the ledger's host. */
 export interface SweepPorts {
-  readonly activities: Pick<Activities, "mirrorLimits" | "writeAccounts" | "writeCaps"> & {
+  readonly activities: Pick<Activities, "mirrorLimits" | "tellActors" | "writeAccounts" | "writeCaps"> & {
     /** Payments of one rail: one that hangs holds up none of the other. */
     executePayments(
       rail: Rail,
@@ -50,7 +58,7 @@ export interface SweepPorts {
   readonly emitCommand: () => void;
 }
 
-type Kind = (Due | DueLimits)["kind"];
+type Kind = Any["kind"];
 
 /** How often something has failed in this run since it succeeded, and until when it backs off. */
 interface Backoff {
@@ -71,12 +79,16 @@ export class LedgerSweeps {
   readonly #ports: SweepPorts;
   /** What is being swept in this run, and in how many activities. */
   readonly #sweeping = new Set<string>();
-  readonly #running: Record<Pool, number> = { ...perRail(() => 0), record: 0, cap: 0, limits: 0 };
+  readonly #running: Record<Pool, number> = { ...perRail(() => 0), record: 0, cap: 0, limits: 0, actor: 0 };
   readonly #backoffs = new Map<string, Backoff>();
   /** Payments that have failed, with their agents, until they are known to have succeeded. */
   readonly #failed: Readonly<Record<Rail, Map<string, string>>> = perRail(() => new Map());
   /** Accounts whose policy is still to be mirrored into their wallets' limits. */
   readonly #unmirrored = new Set<string>();
+  /** Accounts whose agents' actors are still to be told of a pause, a resume or a stop. */
+  readonly #untold = new Set<string>();
+  /** Accounts whose change no server has been told of. */
+  readonly #unshared = new Set<string>();
   /** No later than when something is due; found out exactly by looking. */
   nextAt = 0;
 
@@ -85,7 +97,7 @@ export class LedgerSweeps {
     this.#ledger = ledger;
     this.#settings = settings;
     for (const account of ledger.accounts.values()) {
-      this.#noteLimits(account);
+      this.#note(account);
       for (const [id, { failures, payment }] of account.open)
         if (failures !== undefined) this.#failed[payment.request.rail].set(id, account.agentId);
     }
@@ -93,8 +105,16 @@ export class LedgerSweeps {
 
   /** An account has changed, and has something due by then. */
   expect(dueAt: number, account: Account): void {
-    this.#noteLimits(account);
-    this.nextAt = Math.min(this.nextAt, this.#unmirrored.has(account.agentId) ? 0 : dueAt);
+    this.#note(account);
+    const { agentId } = account;
+    const isDue = this.#unmirrored.has(agentId) || this.#untold.has(agentId);
+    this.nextAt = Math.min(this.nextAt, isDue ? 0 : dueAt);
+  }
+
+  /** The records of these accounts are written by the ledger, without waiting for a server to do it. */
+  recordAtOnce(accounts: readonly Account[]): void {
+    for (const { agentId } of accounts) this.#unshared.add(agentId);
+    if (accounts.length > 0) this.recheck();
   }
 
   /** Something may be due sooner than `nextAt`. */
@@ -102,17 +122,19 @@ export class LedgerSweeps {
     this.nextAt = 0;
   }
 
-  #noteLimits({ agentId, mirroredPolicyVersion, policyVersion, status }: Account): void {
-    if (mirroredPolicyVersion < policyVersion && status !== "closed") this.#unmirrored.add(agentId);
-    else this.#unmirrored.delete(agentId);
+  #note(account: Account): void {
+    const { agentId, mirroredPolicyVersion, policyVersion, revokedKeyId, status, toldStatus } = account;
+    const isOpen = status !== "closed";
+    const set = (those: Set<string>, isIn: boolean) => (isIn ? those.add(agentId) : those.delete(agentId));
+    set(this.#unmirrored, isOpen && mirroredPolicyVersion < policyVersion);
+    set(this.#untold, isOpen && (toldStatus !== status || revokedKeyId !== null));
   }
 
   /** Starts activities for what is due by now. */
   sweep(now: number): void {
-    const { due, nextAt } = dueNow(this.#ledger, this.#settings, now);
+    const { due, nextAt } = dueNow(this.#ledger, this.#settings, now, this.#unshared);
     this.nextAt = nextAt;
-    const limits = [...this.#unmirrored].map((agentId) => ({ kind: "limits", agentId }) as const);
-    const waiting = [...due, ...limits].filter((each) => this.#isFree(nameOf(each), now));
+    const waiting = due.filter((each) => this.#isFree(nameOf(each), now));
     const payments = waiting.filter(isPayment);
     for (const rail of RAILS) {
       const own = payments.filter((each) => each.rail === rail);
@@ -120,7 +142,25 @@ export class LedgerSweeps {
     }
     this.#inBatches(waiting.filter(isRecord), RECORDS_AT_ONCE_MAX, (some) => this.#records(some));
     this.#inBatches(waiting.filter(isCap), RECORDS_AT_ONCE_MAX, (some) => this.#caps(some));
-    this.#inBatches(waiting.filter(isLimits), LIMITS_AT_ONCE_MAX, (some) => this.#limits(some));
+    const limits = this.#next("limits", this.#unmirrored, { atOnce: LIMITS_AT_ONCE_MAX, now });
+    this.#inBatches(limits, LIMITS_AT_ONCE_MAX, (some) => this.#limits(some));
+    const actors = this.#next("actor", this.#untold, { atOnce: ACTORS_AT_ONCE_MAX, now });
+    this.#inBatches(actors, ACTORS_AT_ONCE_MAX, (some) => this.#actors(some));
+  }
+
+  /** Those of the agents that activities can be started for: there may be thousands, and this is asked at the end of each activity. */
+  #next<K extends "actor" | "limits">(
+    kind: K,
+    agentIds: ReadonlySet<string>,
+    { atOnce, now }: { readonly atOnce: number; readonly now: number },
+  ): readonly { readonly kind: K; readonly agentId: string }[] {
+    const capacity = atOnce * (SWEEPS_MAX[kind] - this.#running[kind]);
+    const next: { kind: K; agentId: string }[] = [];
+    for (const agentId of agentIds) {
+      if (next.length >= capacity) break;
+      if (this.#isFree(`${kind} ${agentId}`, now)) next.push({ kind, agentId });
+    }
+    return next;
   }
 
   /** Whether it is neither being swept nor backing off; if it backs off, it is due again then. */
@@ -132,7 +172,7 @@ export class LedgerSweeps {
     return false;
   }
 
-  #inBatches<T extends Due | DueLimits>(
+  #inBatches<T extends Any>(
     due: readonly T[],
     size: number,
     work: (some: readonly T[]) => Promise<void>,
@@ -145,7 +185,7 @@ export class LedgerSweeps {
     }
   }
 
-  #run(pool: Pool, some: readonly (Due | DueLimits)[], work: () => Promise<void>): void {
+  #run(pool: Pool, some: readonly Any[], work: () => Promise<void>): void {
     const names = some.map(nameOf);
     for (const name of names) this.#sweeping.add(name);
     this.#running[pool] += 1;
@@ -153,7 +193,7 @@ export class LedgerSweeps {
       .catch((error: unknown) => {
         this.#ports.onFailed(names, error);
         // Payments have a backoff of their own.
-        if (!some.every(isPayment)) this.#note(names, NONE);
+        if (!some.every(isPayment)) this.#backOff(names, NONE);
       })
       .finally(() => {
         for (const name of names) this.#sweeping.delete(name);
@@ -170,7 +210,7 @@ export class LedgerSweeps {
   }
 
   /** Items that failed back off, the longer the more often they have failed. */
-  #note(tried: readonly string[], done: ReadonlySet<string>): void {
+  #backOff(tried: readonly string[], done: ReadonlySet<string>): void {
     for (const name of tried) {
       if (done.has(name)) {
         this.#backoffs.delete(name);
@@ -249,7 +289,11 @@ export class LedgerSweeps {
     const written = new Set(await this.#ports.activities.writeAccounts({ accounts }));
     const records = accounts.filter(({ agentId }) => written.has(agentId)).map(recordOf);
     this.#ports.judge({ kind: "confirm_records", records });
-    this.#note(due.map(nameOf), new Set(records.map(({ agentId }) => nameOf({ kind: "record", agentId }))));
+    for (const { agentId } of records) this.#unshared.delete(agentId);
+    this.#backOff(
+      due.map(nameOf),
+      new Set(records.map(({ agentId }) => nameOf({ kind: "record", agentId }))),
+    );
   }
 
   async #caps(due: readonly DueCap[]): Promise<void> {
@@ -262,7 +306,7 @@ export class LedgerSweeps {
     const recorded = caps.map(({ teamId, cap: { version } }) => ({ teamId, version }));
     this.#ports.judge({ kind: "confirm_caps", caps: recorded });
     const names = due.map(nameOf);
-    this.#note(names, new Set(names));
+    this.#backOff(names, new Set(names));
   }
 
   /** A changed policy is mirrored at once, concurrently with payments: none of them waits for it. */
@@ -280,12 +324,42 @@ export class LedgerSweeps {
       for (const { agentId, policyVersion } of limits) {
         if (isMirrored.has(agentId)) this.#ports.judge({ kind: "confirm_limits", agentId, policyVersion });
       }
-      this.#note(due.map(nameOf), new Set(mirrored.map((agentId) => nameOf({ kind: "limits", agentId }))));
+      this.#backOff(due.map(nameOf), new Set(mirrored.map((agentId) => nameOf({ kind: "limits", agentId }))));
     } finally {
-      for (const { agentId } of due) {
-        const account = this.#ledger.accounts.get(agentId);
-        if (account !== undefined) this.#noteLimits(account);
-      }
+      this.#noteAll(due);
+    }
+  }
+
+  /** Agents' actors are told at once, too: an operator filters by what they show, and a key is theirs to revoke. */
+  async #actors(due: readonly DueActor[]): Promise<void> {
+    const accounts = due.flatMap(({ agentId }) => {
+      const account = this.#ledger.accounts.get(agentId);
+      if (account === undefined || account.status === "closed") return [];
+      const { revision, revokedKeyId, status } = account;
+      return [{ agentId, status, revision, revokedKeyId }];
+    });
+    for (const { agentId } of due) this.#untold.delete(agentId);
+    try {
+      const told = new Set(
+        accounts.length === 0 ? [] : await this.#ports.activities.tellActors({ accounts }),
+      );
+      const actors = accounts
+        .filter(({ agentId }) => told.has(agentId))
+        .map(({ agentId, revokedKeyId, status }) => ({ agentId, status, revokedKeyId }));
+      this.#ports.judge({ kind: "confirm_actors", actors });
+      this.#backOff(
+        due.map(nameOf),
+        new Set(actors.map(({ agentId }) => nameOf({ kind: "actor", agentId }))),
+      );
+    } finally {
+      this.#noteAll(due);
+    }
+  }
+
+  #noteAll(due: readonly (DueLimits | DueActor)[]): void {
+    for (const { agentId } of due) {
+      const account = this.#ledger.accounts.get(agentId);
+      if (account !== undefined) this.#note(account);
     }
   }
 }
@@ -301,15 +375,19 @@ interface DueLimits {
   readonly kind: "limits";
   readonly agentId: string;
 }
+interface DueActor {
+  readonly kind: "actor";
+  readonly agentId: string;
+}
+type Any = Due | DueLimits | DueActor;
 
-const isPayment = (due: Due | DueLimits): due is DuePayment => due.kind === "payment";
-const isRecord = (due: Due | DueLimits): due is DueRecord => due.kind === "record";
-const isCap = (due: Due | DueLimits): due is DueCap => due.kind === "cap";
-const isLimits = (due: Due | DueLimits): due is DueLimits => due.kind === "limits";
+const isPayment = (due: Any): due is DuePayment => due.kind === "payment";
+const isRecord = (due: Any): due is DueRecord => due.kind === "record";
+const isCap = (due: Any): due is DueCap => due.kind === "cap";
 
-const poolOf = (due: Due | DueLimits): Pool => (due.kind === "payment" ? due.rail : due.kind);
+const poolOf = (due: Any): Pool => (due.kind === "payment" ? due.rail : due.kind);
 
-function nameOf(due: Due | DueLimits): string {
+function nameOf(due: Any): string {
   const kind: Kind = due.kind;
   if (due.kind === "payment") return `${kind} ${due.transactionId}`;
   return due.kind === "cap" ? `${kind} ${due.teamId ?? ""}` : `${kind} ${due.agentId}`;

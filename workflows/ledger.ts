@@ -112,7 +112,7 @@ const ACTIVITY_OPTIONS = {
   retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
 } as const;
 
-const { writeAccounts, writeCaps } = proxyActivities<Activities>(ACTIVITY_OPTIONS);
+const { tellActors, writeAccounts, writeCaps } = proxyActivities<Activities>(ACTIVITY_OPTIONS);
 
 /** Activities of each rail have a task queue of their own. */
 const activitiesOn = (rail: Rail) =>
@@ -126,6 +126,7 @@ function sweepActivities(): SweepPorts["activities"] {
   return {
     executePayments: (rail, input) => rails[rail].executePayments(input),
     mirrorLimits: (input) => rails.wallet.mirrorLimits(input),
+    tellActors,
     writeAccounts,
     writeCaps,
   };

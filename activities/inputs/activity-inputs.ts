@@ -13,6 +13,7 @@ import {
   payment,
   profile,
   recordedCap,
+  toldActor,
   unfinished,
   version,
 } from "./shapes.ts";
@@ -28,6 +29,7 @@ const ofPayment = exactly<Input<"executeApproved">>({ profile, payment });
 export const ACTIVITY_INPUTS: { readonly [K in keyof Activities]-?: z.ZodType<Input<K>> } = {
   executePayments: exactly<Input<"executePayments">>({ payments: items(unfinished) }),
   writeAccounts: accountWrites,
+  tellActors: exactly<Input<"tellActors">>({ accounts: items(toldActor) }),
   writeCaps: exactly<Input<"writeCaps">>({ projectId: id, caps: items(recordedCap) }),
   writeAgent: agentWrite,
   followInLedger: exactly<Input<"followInLedger">>({ agent: profile, followed }),

@@ -12,6 +12,7 @@ import type { BudgetPolicy, Denial, DenialDetails } from "../../src/domain/ledge
 import type { AgentProfile, AgentSummary, FollowedAgent } from "../../src/domain/agent/state.ts";
 import type { RecordedCap } from "../../src/domain/ledger/commands.ts";
 import type { AccountSummary, Cap } from "../../src/domain/ledger/state.ts";
+import type { ToldActor } from "../../src/messages/agent.ts";
 import type { MirroredLimits, UnfinishedPayment } from "../types.ts";
 import {
   EVENT_TYPES,
@@ -157,6 +158,13 @@ export const unfinished = exactly<UnfinishedPayment>({
 
 export const mirrored = exactly<MirroredLimits>({ agentId: id, policy, policyVersion: version });
 
+export const toldActor = exactly<ToldActor>({
+  agentId: id,
+  status: z.enum(["active", "paused"]),
+  revision: count,
+  revokedKeyId: id.nullable(),
+});
+
 export const recordedCap = exactly<RecordedCap>({
   teamId: id.nullable(),
   cap: exactly<Cap>({ capCents: cents.nullable(), version }),
@@ -199,6 +207,7 @@ const accountSummary = exactly<AccountSummary>({
   policyVersion: version,
   spentCents: totalCents,
   reservedCents: totalCents,
+  revokedKeyId: id.nullable(),
   revision: count,
   updatedAt: instant,
   events: items(event),

@@ -37,7 +37,7 @@ const IN_FLIGHT = 50;
 /** Accounts that are opened in one update of the ledger. */
 const OPENED_AT_ONCE = 100;
 /** For so long the worker may be busy with what it was given before. */
-const OPENED_MS = 180_000;
+const ANSWERED_MS = 180_000;
 
 /** As the service has it by default. */
 const DELIVERY_WINDOW_MS = 1_800_000;
@@ -59,11 +59,11 @@ export async function makeIdleAgents(options: IdleAgents): Promise<readonly Payi
       for (let record = waiting.shift(); record !== undefined; record = waiting.shift()) {
         const deliverableUntil = record.createdAt.getTime() + DELIVERY_WINDOW_MS;
         const firstKey = { keyId: firstKeyId(record._id), lineageId: null, deliverableUntil };
-        await actors.startAgent(profileOf(record), firstKey);
+        await untilAnswered(() => actors.startAgent(profileOf(record), firstKey));
       }
     };
     await Promise.all(Array.from({ length: IN_FLIGHT }, start));
-    await openAccounts(actors, place, records);
+    await untilAnswered(() => actors.submitToLedger(place, records.map(accountOf)));
     // Soon after: an actor that finds no record of its agent takes it for a create that came to nothing.
     await insert(db, records);
     made.push(...some.map(({ apiKey, record }) => ({ id: record._id, apiKey })));
@@ -93,16 +93,12 @@ async function insert(db: Db, records: readonly AgentDocument[]): Promise<void> 
   await agents.insertMany([...records]);
 }
 
-/** Repeated until the ledger answers: the worker may still be busy with the actors that were started, and an account is opened once. */
-async function openAccounts(
-  actors: TemporalActors,
-  place: AgentScope,
-  records: readonly AgentDocument[],
-): Promise<void> {
-  const until = performance.now() + OPENED_MS;
+/** Repeated: the worker may still be busy with the actors that were started; an actor is started once, and an account opened once. */
+async function untilAnswered(call: () => Promise<unknown>): Promise<void> {
+  const until = performance.now() + ANSWERED_MS;
   for (;;) {
     try {
-      await actors.submitToLedger(place, records.map(accountOf));
+      await call();
       return;
     } catch (error) {
       if (!isUnavailable(error) || performance.now() > until) throw error;

@@ -27,6 +27,7 @@ export type ActorActivities = Pick<
   Activities,
   | "executePayments"
   | "mirrorLimits"
+  | "tellActors"
   | "writeAccounts"
   | "writeCaps"
   | "writeAgent"

@@ -1,4 +1,4 @@
-import { accountRecorder } from "../../src/actors/account-recorder.ts";
+import { actorTeller } from "../../src/actors/actor-teller.ts";
 import {
   createPaymentEffects,
   type ExecutionHints,
@@ -81,7 +81,7 @@ export class ServiceProcess {
         read: () => this.#call(() => surroundings.records.ledgerRevision),
         write: (_projectId, revision) => this.#call(() => surroundings.records.writeLedgerRevision(revision)),
       },
-      recordAccount: accountRecorder({ projections, agents }),
+      recordAccount: (summary) => projections.writeAccount(summary),
       flushPublished: () => undefined,
       confirmAfterMs: CONFIRM_AFTER_MS,
       onError,
@@ -108,11 +108,15 @@ export class ServiceProcess {
       onSweepFailed: onError,
     };
     this.#effects = createPaymentEffects(dependencies);
-    const recordAccount = accountRecorder({ projections, agents });
+    const tellActor = actorTeller(agents);
     this.activities = {
       ...createPaymentActivities(dependencies),
       writeAccounts: async ({ accounts }) => {
-        await Promise.all(accounts.map(recordAccount));
+        await Promise.all(accounts.map((summary) => projections.writeAccount(summary)));
+        return accounts.map(({ agentId }) => agentId);
+      },
+      tellActors: async ({ accounts }) => {
+        await Promise.all(accounts.map(tellActor));
         return accounts.map(({ agentId }) => agentId);
       },
       writeCaps: ({ caps, projectId }) => projections.writeCaps(projectId, caps),
@@ -211,6 +215,15 @@ export class ServiceProcess {
     if (recorded < revision) throw new Unavailable("the record does not follow its ledger");
     await layFences(this.#rails(), reply.fence === null ? [] : [reply.fence]);
     if (kind === "pause") observer.pauseAnswered(agentId);
+  }
+
+  /** As server/handlers/stops.ts: the records follow later. */
+  async stop(command: CommandOf<"stop_accounts"> & { readonly requestId: string }): Promise<void> {
+    const { observer, place } = this.#surroundings;
+    const reply = await this.ledgers.submit(place, command);
+    if (reply.kind !== "stopped") return;
+    await layFences(this.#rails(), reply.fences);
+    observer.stopAnswered(command.requestId);
   }
 
   async changeKey(agentId: string, command: AgentCommand): Promise<AgentReply> {

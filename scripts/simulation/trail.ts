@@ -46,6 +46,7 @@ export class Trail {
       railAnswered: (...args) => observer.railAnswered(...args),
       clientAnswered: (...args) => observer.clientAnswered(...args),
       pauseAnswered: traced("pause answered", (...args) => observer.pauseAnswered(...args), all),
+      stopAnswered: traced("stop answered", (...args) => observer.stopAnswered(...args), all),
       archiveAnswered: traced(
         "archive answered",
         (...args) => observer.archiveAnswered(...args),

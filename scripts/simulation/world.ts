@@ -246,6 +246,7 @@ export class World {
     return {
       executePayments: run((activities) => activities.executePayments),
       mirrorLimits: run((activities) => activities.mirrorLimits),
+      tellActors: run((activities) => activities.tellActors),
       writeAccounts: run((activities) => activities.writeAccounts),
       writeCaps: run((activities) => activities.writeCaps),
       writeAgent: run((activities) => activities.writeAgent),

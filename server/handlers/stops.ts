@@ -2,10 +2,15 @@ import type { Filter } from "mongodb";
 import pLimit from "p-limit";
 import type { AgentDocument, ProjectDocument, TeamDocument } from "../../src/store/documents.ts";
 import { STOPPED_AT_ONCE } from "../../src/contract/stops.ts";
-import { refusal } from "../../src/domain/errors.ts";
+import { type Refusal, refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { AuditNotes } from "../../src/audit/notes.ts";
+import { layFences } from "../../src/rails/fences.ts";
 import type { Deadline } from "../../src/lib/deadline.ts";
+import { newUuid } from "../../src/lib/ids.ts";
+import { isUnavailable } from "../../src/lib/unavailable.ts";
+import { withTimeout } from "../../src/lib/with-timeout.ts";
+import type { ProjectRef } from "../../src/messages/ledger.ts";
 import { keyRevokerOf, namedBy } from "./agent-keys.ts";
 import { agentPausing } from "./agent-pausing.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
@@ -13,13 +18,24 @@ import type { Handlers } from "./types.ts";
 
 type StopHandlers = Pick<
   Handlers,
-  "pauseTeamAgents" | "revokeTeamAgentKeys" | "pauseProjectAgents" | "revokeProjectAgentKeys"
+  | "pauseTeamAgents"
+  | "revokeTeamAgentKeys"
+  | "pauseProjectAgents"
+  | "revokeProjectAgentKeys"
+  | "stopOrganization"
+  | "stopProject"
+  | "stopTeam"
 >;
 
 /** So many are under way at the same time: they go together in the ledger's updates, and none takes long. */
 const CONCURRENCY_MAX = 32;
 /** Another one is begun while there is time for so many times what the slowest has taken: what is begun is done before the answer. */
 const SLOWEST_TIMES = 2;
+
+/** Ledgers that are told to stop at once; each takes its own decision. */
+const STOPPED_LEDGERS_AT_ONCE = 64;
+/** Projects that an answer names which were not stopped. */
+const NAMED_MAX = 20;
 
 type ContainerScope = { readonly teamId: string } | { readonly projectId: string };
 
@@ -44,9 +60,10 @@ const withKeysIn = (scope: ContainerScope): Filter<AgentDocument> => ({
 
 const idOf = ({ _id }: AgentDocument): string => _id;
 
-/** Emergency stops of teams and projects: what stops one agent, for all that are in one. */
+/** Emergency stops: one decision of a ledger for all agents, or what stops one agent, for some of them at a time. */
 export function stopHandlers(dependencies: HandlerDependencies): StopHandlers {
-  const { agents } = dependencies.collections;
+  const { ledgers, logger, rails } = dependencies;
+  const { agents, projects } = dependencies.collections;
   const pauseOrResume = agentPausing(dependencies);
   const revoke = keyRevokerOf(dependencies);
 
@@ -84,7 +101,64 @@ export function stopHandlers(dependencies: HandlerDependencies): StopHandlers {
     return ok({ body: { revoked: keys.length, remaining } });
   }
 
+  /** One decision of the ledger. Answered once the rails keep out what it had decided before. */
+  async function stopIn(project: ProjectRef, teamId: string | null, revokeKeys: boolean): Promise<Stopped> {
+    const command = { kind: "stop_accounts", teamId, revokeKeys, requestId: newUuid() } as const;
+    const reply = await ledgers.submit(project, command);
+    if (reply.kind !== "stopped") throw new Error(`a ledger answered ${reply.kind} to a stop`);
+    await layFences(rails, reply.fences);
+    return reply;
+  }
+
+  async function stopOne(
+    project: ProjectRef,
+    teamId: string | null,
+    { revokeKeys = false }: StopBody,
+    { audit }: Pick<StopCall, "audit">,
+  ) {
+    await audit.begin({ before: null, after: { revokeKeys } });
+    const { paused, revoked } = await stopIn(project, teamId, revokeKeys);
+    audit.change(null, { revokeKeys, paused, revoked });
+    return ok({ body: { paused, revoked } });
+  }
+
+  /** All ledgers of the organization, each for itself: one that does not answer keeps no other from being stopped. */
+  async function stopAll(
+    organizationId: string,
+    { revokeKeys = false }: StopBody,
+    { audit, deadline }: StopCall,
+  ) {
+    await audit.begin({ before: null, after: { revokeKeys } });
+    const live = await projects
+      .find({ organizationId, archivedAt: null }, { projection: { _id: 1 } })
+      .toArray();
+    const outcomes = await pLimit(STOPPED_LEDGERS_AT_ONCE).map(live, async ({ _id: projectId }) => {
+      try {
+        return await withTimeout(deadline.spareMs, stopIn({ organizationId, projectId }, null, revokeKeys));
+      } catch (error) {
+        if (!isUnavailable(error)) throw error;
+        logger.warn({ requestId: deadline.requestId, projectId, err: error }, "a project was not stopped");
+        return projectId;
+      }
+    });
+    const stopped = outcomes.filter((outcome) => typeof outcome !== "string");
+    const paused = stopped.reduce((sum, each) => sum + each.paused, 0);
+    const revoked = stopped.reduce((sum, each) => sum + each.revoked, 0);
+    const notStopped = outcomes.filter((outcome) => typeof outcome === "string");
+    audit.change(null, { revokeKeys, paused, revoked, ...(notStopped.length > 0 ? { notStopped } : {}) });
+    return notStopped.length > 0 ? refused(notAllStopped(notStopped)) : ok({ body: { paused, revoked } });
+  }
+
   return {
+    stopTeam: ({ body }, { target, ...asked }) => {
+      const { _id, organizationId, projectId } = target;
+      return live(target, () => stopOne({ organizationId, projectId }, _id, body, asked));
+    },
+    stopProject: ({ body }, { target, ...asked }) => {
+      const { _id: projectId, organizationId } = target;
+      return live(target, () => stopOne({ organizationId, projectId }, null, body, asked));
+    },
+    stopOrganization: ({ body }, { principal, ...asked }) => stopAll(principal.organizationId, body, asked),
     pauseTeamAgents: (_input, { target, ...asked }) =>
       live(target, () => pauseAll({ teamId: target._id }, asked)),
     revokeTeamAgentKeys: (_input, { target, ...asked }) =>
@@ -94,6 +168,23 @@ export function stopHandlers(dependencies: HandlerDependencies): StopHandlers {
     revokeProjectAgentKeys: (_input, { target, ...asked }) =>
       live(target, () => revokeAll({ projectId: target._id }, asked)),
   };
+}
+
+interface Stopped {
+  readonly paused: number;
+  readonly revoked: number;
+}
+
+interface StopBody {
+  readonly revokeKeys?: boolean | undefined;
+}
+
+function notAllStopped(projectIds: readonly string[]): Refusal {
+  const named = projectIds.slice(0, NAMED_MAX).join(", ");
+  const others = projectIds.length - NAMED_MAX;
+  const detail = `Not stopped, since their ledgers did not answer: ${named}${others > 0 ? ` and ${others} more` : ""}.`;
+  const message = `${detail} All other projects are stopped; repeat the call.`;
+  return refusal("SERVICE_UNAVAILABLE", message, { detail, retryAfterSeconds: 1 });
 }
 
 /** Nothing in an archived container is live, and nothing is written to it. */

@@ -1,12 +1,13 @@
 import { isUtf8 } from "node:buffer";
 import express, { type Request, type Response } from "express";
+import { BODY_BYTES_MAX, type BodySize } from "../../src/contract/body-size.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 
-const BODY_BYTES_MAX = 256 * 1_024;
+const jsonReader = (limit: number) => express.json({ limit, strict: true, verify: assertUtf8 });
 
-const readJson = express.json({ limit: BODY_BYTES_MAX, strict: true, verify: assertUtf8 });
+const readers = { usual: jsonReader(BODY_BYTES_MAX.usual), large: jsonReader(BODY_BYTES_MAX.large) };
 
 /** Bytes that are no text are refused; decoding would put replacement characters in their place, in silence. */
 function assertUtf8(_request: unknown, _response: unknown, bytes: Buffer, encoding: string): void {
@@ -35,16 +36,20 @@ export interface ReadBody {
 }
 
 /**
- * Reads a JSON body, after the caller was let in: 413 over 256 KiB, 415 for what is not JSON, 400 for what is
+ * Reads a JSON body, after the caller was let in: 413 over its size, 415 for what is not JSON, 400 for what is
  * malformed. Undefined when there is none.
  */
-export async function readBody(request: Request, response: Response): Promise<Result<ReadBody>> {
+export async function readBody(
+  request: Request,
+  response: Response,
+  size: BodySize = "usual",
+): Promise<Result<ReadBody>> {
   if (!hasBody(request)) return ok({ value: undefined, isDelayed: false });
   if (request.is("application/json") === false || !isInUtf8(request)) {
     return refused(refusal("UNSUPPORTED_MEDIA_TYPE"));
   }
   const began = performance.now();
-  const error = await new Promise<unknown>((resolve) => readJson(request, response, resolve));
+  const error = await new Promise<unknown>((resolve) => readers[size](request, response, resolve));
   const isDelayed = performance.now() - began > WITH_HEADERS_MS;
   if (error === undefined) return ok({ value: request.body, isDelayed });
   const status = typeof error === "object" && error !== null && "status" in error ? error.status : 400;

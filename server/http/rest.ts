@@ -132,7 +132,9 @@ async function answerTo(
   if (forged !== null) return sendRefusal(response, forged);
   const bodies = { inCookies: false };
   const receive: Receive = async () => {
-    const read = await permit.releaseWhile(arrival.excluding(readBody(request, response)));
+    const read = await permit.releaseWhile(
+      arrival.excluding(readBody(request, response, operation.bodySize)),
+    );
     if (!read.ok) return read;
     const { isDelayed, value } = read.value;
     const recheck = isDelayed ? await admission.still(request, "rest", requester) : null;

@@ -1,4 +1,4 @@
-import type { RecordAccount } from "./account-recorder.ts";
+import type { Projections } from "../payments/ports.ts";
 import type { CommandOf } from "../domain/ledger/commands.ts";
 import type { AccountSummary } from "../domain/ledger/state.ts";
 import { realTimers, type Timers } from "../lib/timers.ts";
@@ -13,7 +13,7 @@ const TICK_MS = 500;
 const CONFIRMED_AT_ONCE_MAX = 1_000;
 
 export interface AccountRecordsDependencies {
-  readonly recordAccount: RecordAccount;
+  readonly recordAccount: Projections["writeAccount"];
   readonly onError: (message: string, error: unknown) => void;
   readonly timers?: Timers;
 }

@@ -1,8 +1,8 @@
 import { withTimeout } from "../lib/with-timeout.ts";
-import type { RecordAccount } from "./account-recorder.ts";
+import type { Projections } from "../payments/ports.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../domain/ledger/commands.ts";
 import type { ProjectRef } from "../messages/ledger.ts";
-import { LEDGER_BATCH_MAX, LEDGER_CONFIRMATIONS_MAX } from "../messages/ledger.ts";
+import { LEDGER_BATCH_MAX, LEDGER_CONFIRMATIONS_MAX, LEDGER_SUMMARIES_MAX } from "../messages/ledger.ts";
 import { AccountRecords } from "./account-records.ts";
 import { ActorUnavailable } from "./actor-unavailable.ts";
 import { BatchCapacity } from "./batch.ts";
@@ -23,7 +23,7 @@ const PUBLISHED_MS = 1_000;
 export interface LedgerMailboxDependencies {
   /** Sends one update to the project's ledger and waits for its result, to a bound. */
   readonly submit: (project: ProjectRef, commands: readonly LedgerCommand[]) => Promise<Submitted>;
-  readonly recordAccount: RecordAccount;
+  readonly recordAccount: Projections["writeAccount"];
   /** Writes at once what is being published about payments, instead of waiting for a larger batch. */
   readonly flushPublished: () => void;
   /** How long a confirmation waits for an update to ride along with. Well under the ledger's own sweep. */
@@ -295,6 +295,7 @@ const senderOf = (command: LedgerCommand): string => ("agentId" in command ? com
 function urgencyOf(command: LedgerCommand): Urgency {
   switch (command.kind) {
     case "pause":
+    case "stop_accounts":
       return "stop";
     case "resume":
       return "start";
@@ -313,7 +314,9 @@ const PAYMENT_BYTES = 2_000;
 function repliedBytesOf(command: LedgerCommand): number {
   switch (command.kind) {
     case "replace_team":
-      return command.agents.length * SUMMARY_BYTES;
+      return Math.min(command.agents.length, LEDGER_SUMMARIES_MAX) * SUMMARY_BYTES;
+    case "stop_accounts":
+      return LEDGER_SUMMARIES_MAX * SUMMARY_BYTES;
     // All agents of a project have at most 2,000 payments for their fences to name.
     case "pause":
     case "approve":

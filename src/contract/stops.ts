@@ -2,6 +2,7 @@ import { z } from "zod";
 import { manages } from "./access.ts";
 import { define } from "./define.ts";
 import { uuid } from "./primitives.ts";
+import type { PersonRequirements } from "./types.ts";
 
 /** Agents that one request stops at the most: its answer comes in time, and its entry in the audit log names each of them. */
 export const STOPPED_AT_ONCE = 500;
@@ -15,9 +16,48 @@ const remaining = z
 
 const REPEATS = `A call handles as many agents as its time allows, at most ${STOPPED_AT_ONCE}: repeat it until \`remaining\` is 0. Repeating it is safe.`;
 
-/** The two halves of an emergency stop of all agents in a team or a project. */
+const revokesKeys = z.object({ revokeKeys: z.literal(true) });
+
+/** What revokes keys is for people alone, as every revocation of an agent's key. */
+const requirementsOf = (body: unknown): PersonRequirements | null =>
+  revokesKeys.safeParse(body).success ? { role: "admin", stepUp: true } : null;
+
+export const whoStops = { requirementsOf } as const;
+
+/** What the stops of a team, a project and the organization have in common. */
+export const stop = {
+  rate: "standard",
+  body: z.strictObject({
+    revokeKeys: z
+      .boolean()
+      .optional()
+      .meta({ description: "Whether every key of an agent in it is revoked, too." }),
+  }),
+  output: z.strictObject({
+    paused: z.int().min(0).meta({ description: "Agents that this call has paused." }),
+    revoked: z.int().min(0).meta({ description: "Keys that this call has revoked." }),
+  }),
+} as const;
+
+export const STOPS =
+  "Once it is answered, no payment of these agents is decided or sent. Records, events and, with `revokeKeys`, the refusal of other " +
+  "requests with a key follow within seconds. Payments that await a decision stay on hold. An agent that is created while the call " +
+  "is under way may not be stopped. Without `revokeKeys` it needs no step-up; with it, a person who is an admin or owner, and a " +
+  "step-up. Repeating it is safe; what is stopped already is not counted again.";
+
+/** The emergency stop of all agents in a team or a project, and the two halves of it that handle some agents at a time. */
 export const stopsOf = <K extends "team" | "project">(kind: K) =>
   ({
+    stop: define({
+      ...stop,
+      summary: `Stop all agents of a ${kind}`,
+      description: `The emergency stop: pauses every agent in the ${kind} in one decision. ${STOPS}`,
+      tag: kind === "team" ? "Teams" : "Projects",
+      access: { ...manages("agents:write", kind), ...whoStops },
+      http: { method: "post", path: `/v1/${kind}s/:id/stop`, successStatus: 200 },
+      params,
+      errors: ["NOT_FOUND", "CONTAINER_ARCHIVED"],
+    }),
     pauseAgents: define({
       summary: `Pause all agents of a ${kind}`,
       description:

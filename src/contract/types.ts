@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type { ErrorCode } from "../domain/errors.ts";
 import type { AgentTool, ManagementTool } from "./tool-names.ts";
+import type { BodySize } from "./body-size.ts";
 import type { RateClass } from "./rate-classes.ts";
 
 /** Names of organization key scopes. */
@@ -75,7 +76,7 @@ export interface ManagementAccess<
   readonly subject: S;
   /** Also for people who have no second factor although their organization requires one: to enrol it, and about their account. */
   readonly beforeEnrolment?: true;
-  /** Where what the body asks for needs more of a person (inviting an owner); before its shape is validated. */
+  /** Where what the body asks for needs more of a person (inviting an owner), and no key may ask for it; before its shape is validated. */
   readonly requirementsOf?: (body: unknown) => PersonRequirements | null;
 }
 
@@ -147,6 +148,8 @@ export interface Operation<
   readonly tool: ToolBinding | null;
   readonly params: P;
   readonly query: Q;
+  /** Over REST; left out: `usual`. */
+  readonly bodySize?: BodySize;
   /** Undefined schema (`noBody`) where the operation takes none. */
   readonly body: B;
   readonly output: O;

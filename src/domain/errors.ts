@@ -126,7 +126,10 @@ export const ERRORS = {
   REPLAY_IN_PROGRESS: { status: 409, message: "A replay of this endpoint is still running." },
   STALE_BUDGET: { status: 409, message: "The version is outdated; read the budget again and retry." },
   PAYMENT_NOT_CANCELLABLE: { status: 409, message: "Only a payment on hold can be cancelled." },
-  PAYLOAD_TOO_LARGE: { status: 413, message: "The body is larger than 256 KiB." },
+  PAYLOAD_TOO_LARGE: {
+    status: 413,
+    message: "The body is larger than the route takes: 256 KiB, for a team's budget 2 MiB.",
+  },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, message: "The body must be application/json, in UTF-8." },
   IDEMPOTENCY_KEY_REUSED: {
     status: 422,

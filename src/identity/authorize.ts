@@ -44,11 +44,12 @@ export function authorizeBody(
     const tool = access.toolOf?.(body) ?? null;
     return tool === null || mayUse(principal, tool) ? null : refusal("TOOL_NOT_ALLOWED");
   }
-  if (access.kind === "management" && principal?.type === "session") {
-    const requirements = access.requirementsOf?.(body) ?? null;
-    return requirements === null ? null : authorizePerson(requirements, principal, now);
-  }
-  return null;
+  if (access.kind !== "management" || principal === null || principal.type === "agent") return null;
+  const requirements = access.requirementsOf?.(body) ?? null;
+  if (requirements === null) return null;
+  // A key has no role, and never steps up.
+  if (principal.type === "organization_key") return refusal("SESSION_REQUIRED");
+  return authorizePerson(requirements, principal, now);
 }
 
 /** An organization's key has no human behind it: scopes instead of roles, and it is never challenged. */

@@ -1,4 +1,4 @@
-import type { AgentCommand, AgentReply } from "../domain/agent/commands.ts";
+import type { AgentCommand, AgentCommandOf, AgentReply } from "../domain/agent/commands.ts";
 import type { FirstKey } from "../domain/agent/access.ts";
 import type { AgentProfile, AgentState, AgentSummary, FollowedAgent } from "../domain/agent/state.ts";
 
@@ -34,6 +34,9 @@ export const SUBMIT_UPDATE = "submit";
 
 /** Commands that go in one update at the most. */
 export const SUBMIT_BATCH_MAX = 128;
+
+/** What an agent's actor is told of its account. */
+export type ToldActor = { readonly agentId: string } & Omit<AgentCommandOf<"follow_status">, "kind">;
 
 export interface SubmitResult {
   /** One reply for each command, in order. */

@@ -47,6 +47,9 @@ export const LEDGER_SUBMIT_UPDATE = "submit";
 export const LEDGER_BATCH_MAX = 128;
 export const LEDGER_CONFIRMATIONS_MAX = 128;
 
+/** Beyond so many changed accounts an update answers those that its commands name, and the ledger writes the others' records. */
+export const LEDGER_SUMMARIES_MAX = 1_000;
+
 /** The ledger revisions that the sender of an update knows. */
 export interface KnownRevisions {
   /** The newest revision that was seen: a ledger that is behind it was restored from a backup. */
@@ -67,7 +70,7 @@ export interface LedgerSubmitResult {
   readonly replies: readonly LedgerReply[];
   /** How full the ledger is. */
   readonly fill: Fill;
-  /** The accounts that have changed so that their agents' records are to follow. */
+  /** The accounts that have changed so that their agents' records are to follow; not those whose records the ledger writes. */
   readonly accounts: readonly AccountSummary[];
   /** Of agents that paid and have forgotten idempotency keys: how many of their payments were closed by then. */
   readonly closed: Readonly<Record<string, number>>;

@@ -211,25 +211,39 @@ function agentFields(summary: AgentSummary): Document {
 
 /** The same of what the ledger decides: an agent that is archived stays so. */
 function accountFields(summary: AccountSummary): Document {
-  const { policy, policyVersion, reservedCents, revision, spentCents, status, updatedAt } = summary;
+  const { policy, policyVersion, reservedCents, revision, revokedKeyId, spentCents, status, updatedAt } =
+    summary;
   const isOpen = status !== "closed";
   return {
     ...literal({ policy, policyVersion, spentCents, reservedCents, accountRevision: revision }),
     ...(isOpen
       ? { lifecycle: { $cond: [{ $eq: ["$lifecycle", "archived"] }, "archived", { $literal: status }] } }
       : {}),
+    ...(revokedKeyId === null ? {} : withoutKey(revokedKeyId)),
     updatedAt: notBefore(updatedAt),
   };
 }
 
+/** Without this key, also where the record is yet to show that the actor chose it. */
+const withoutKey = (keyId: string): Document => ({
+  key: { $cond: [{ $eq: ["$key.id", { $literal: keyId }] }, null, "$key"] },
+  candidateKeys: otherCandidates(keyId),
+});
+
+const candidates = { $ifNull: ["$candidateKeys", []] };
+
+const candidatesWith = (cond: Document): Document => ({ $filter: { input: candidates, cond } });
+
+const otherCandidates = (keyId: string | null): Document => candidatesWith({ $ne: ["$$this.id", keyId] });
+
 /** The key that the actor names: the record's own, or the one among the candidates that it has chosen. */
 function keyFields(keyId: string | null): Document {
-  const candidates = { $ifNull: ["$candidateKeys", []] };
-  const those = (cond: Document) => ({ $filter: { input: candidates, cond } });
-  const others = those({ $ne: ["$$this.id", keyId] });
   if (keyId === null) return { key: { $literal: null }, candidateKeys: candidates };
-  const chosen = { $ifNull: [{ $first: those({ $eq: ["$$this.id", keyId] }) }, null] };
-  return { key: { $cond: [{ $eq: ["$key.id", keyId] }, "$key", chosen] }, candidateKeys: others };
+  const chosen = { $ifNull: [{ $first: candidatesWith({ $eq: ["$$this.id", keyId] }) }, null] };
+  return {
+    key: { $cond: [{ $eq: ["$key.id", keyId] }, "$key", chosen] },
+    candidateKeys: otherCandidates(keyId),
+  };
 }
 
 const dateOrNull = (at: number | null): Date | null => (at === null ? null : new Date(at));

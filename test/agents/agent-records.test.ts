@@ -30,6 +30,7 @@ const money = (agentId: string, change: Partial<AccountSummary> = {}): AccountSu
   policyVersion: 1,
   spentCents: 0,
   reservedCents: 0,
+  revokedKeyId: null,
   revision: 2,
   updatedAt: AT.getTime(),
   events: [],

@@ -268,6 +268,16 @@ export const WRITES: Readonly<Partial<Record<OperationId, WritingRow | HarmlessR
   setTeamApprovalRules: setsRules("team"),
   setProjectBudget: setsBudget("project"),
   setTeamBudget: setsBudget("team"),
+  stopTeam: stops("team", () => ({ after: { revokeKeys: false, paused: 1, revoked: 0 } })),
+  stopProject: stops("project", () => ({ after: { revokeKeys: false, paused: 1, revoked: 0 } })),
+  stopOrganization: rowOf(
+    "begun",
+    newWorld,
+  )(async (world) => {
+    await world.agent();
+    const after = { revokeKeys: false, paused: 1, revoked: 0 };
+    return { request: { token: world.token }, after };
+  }),
   pauseTeamAgents: stops("team", (id) => ({ before: { active: [id] }, after: { paused: [id] } })),
   pauseProjectAgents: stops("project", (id) => ({ before: { active: [id] }, after: { paused: [id] } })),
   revokeTeamAgentKeys: stops("team", () => ({ before: {}, after: { keys: [] } })),

@@ -31,7 +31,8 @@ interface ManagementRow extends Needs {
   readonly scope: OrganizationScope | null;
   /** Of a user without a second factor although their organization requires one: else they only get to enrol it. */
   readonly beforeEnrolment?: true;
-  readonly variants?: readonly ({ readonly body: object } & Needs)[];
+  /** `isForPeople`: no key may ask for it. */
+  readonly variants?: readonly ({ readonly body: object; readonly isForPeople?: true } & Needs)[];
 }
 
 const anyone: PublicRow = { who: "anyone" };
@@ -48,6 +49,15 @@ const manage = (scope: OrganizationScope | null, needs: Partial<Needs> = {}): Ma
 const own: ManagementRow = { ...manage(null), beforeEnrolment: true };
 const admin = { role: "admin" } as const;
 const adminSteppedUp = { role: "admin", stepUp: true } as const;
+
+/** A pause, for whoever may pause; with the keys a revocation, which no key may ask for. */
+const stops = (scope: OrganizationScope | null): ManagementRow => ({
+  ...manage(scope),
+  variants: [
+    { body: { revokeKeys: true }, isForPeople: true, ...adminSteppedUp },
+    { body: { revokeKeys: false }, role: "member", stepUp: false },
+  ],
+});
 
 const containerRows = (scopes: { readonly read: OrganizationScope; readonly write: OrganizationScope }) => ({
   create: manage(scopes.write, admin),
@@ -170,6 +180,9 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   revokeAgentKey: manage(null, adminSteppedUp),
   archiveAgent: manage("agents:write", adminSteppedUp),
   // What stops one agent stops all of a team or project, for each caller who may stop one.
+  stopTeam: stops("agents:write"),
+  stopProject: stops("agents:write"),
+  stopOrganization: stops(null),
   pauseTeamAgents: manage("agents:write"),
   pauseProjectAgents: manage("agents:write"),
   revokeTeamAgentKeys: manage(null, adminSteppedUp),

@@ -35,7 +35,8 @@ export function refusalOf(row: Row, credential: Credential, body: object): Error
     case "organization key":
       if (row.who !== "management") return "WRONG_CREDENTIAL";
       if (row.scope === null) return "SESSION_REQUIRED";
-      return credential.scopes.includes(row.scope) ? null : "INSUFFICIENT_SCOPE";
+      if (!credential.scopes.includes(row.scope)) return "INSUFFICIENT_SCOPE";
+      return variantOf(row.variants, body)?.isForPeople === true ? "SESSION_REQUIRED" : null;
     case "session":
       if (row.who !== "management") return "WRONG_CREDENTIAL";
       if (credential.mustEnrol === true && row.beforeEnrolment !== true)

@@ -305,6 +305,27 @@ describe("the dashboard at work, in a browser", function () {
     expect([agent.state, agent.key]).to.deep.equal(["paused", null]);
   });
 
+  it("the emergency stop of the whole organization is on the overview, with two clicks", async () => {
+    const { id } = await firstAgent();
+    await world.api.ok("resumeAgent", 200, { token: world.token, id });
+    await page.go("/");
+    await page.press("Emergency stop");
+    await page.sees("Stop all agents of the organization?");
+    await page.press("Stop now");
+    await until("it is paused", async () => {
+      const { agent } = await world.api.ok("getAgent", 200, { token: world.token, id });
+      return agent.state === "paused" ? true : null;
+    });
+    const { entries } = await world.api.ok("listAuditLog", 200, {
+      token: world.token,
+      query: { action: "stopOrganization" },
+    });
+    expect(entries.map(({ after }) => after)).to.deep.equal([
+      { revokeKeys: true, paused: 0, revoked: 0 },
+      { revokeKeys: false, paused: 1, revoked: 0 },
+    ]);
+  });
+
   it("an organization key is minted with what it may do, shown once, and works", async () => {
     await page.go("/settings/keys");
     await page.press("Mint a key");

@@ -69,7 +69,7 @@ const revoke = (agent: TestAgent): AgentReply => agent.do({ kind: "revoke_key" }
 const mint = (agent: TestAgent, keyId: string): AgentReply => agent.do({ kind: "mint_key", keyId });
 /** The ledger has paused or resumed its account. */
 const stand = (agent: TestAgent, status: "active" | "paused", revision: number): AgentReply =>
-  agent.do({ kind: "follow_status", status, revision });
+  agent.do({ kind: "follow_status", status, revision, revokedKeyId: null });
 /** What a server asks for when a replay of the create finds the window over. */
 const replayCreate = (agent: TestAgent, lineageId = CREATOR): AgentReply =>
   agent.do({ kind: "prove_non_delivery", lineageId });

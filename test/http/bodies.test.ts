@@ -107,6 +107,24 @@ describe("request bodies", () => {
     await refused(tooLarge, gzipSync(padded(LIMIT_BYTES + 1)), gzip);
   });
 
+  it("a team's budget may have 2 MiB, as 10,000 agents need; one byte more is 413", async () => {
+    const { organization, service, token } = world;
+    const put = async (length: number) => {
+      const body = JSON.stringify({ capCents: null, agents: [], version: 999 }).padEnd(length);
+      const headers = { ...JSON_TYPE, authorization: `Bearer ${token}` };
+      return (
+        await fetch(`${service.baseUrl}/v1/teams/${organization.teamId}/budget`, {
+          method: "PUT",
+          headers,
+          body,
+        })
+      ).status;
+    };
+    expect([await put(LIMIT_BYTES + 1), await put(2_097_152), await put(2_097_153)]).to.deep.equal([
+      409, 409, 413,
+    ]);
+  });
+
   it("a gzip bomb is 413 as soon as it is too large, and costs no memory", async () => {
     const bomb = gzipSync(Buffer.alloc(64 * 1_024 * 1_024));
     expect(bomb.length).to.be.below(LIMIT_BYTES);

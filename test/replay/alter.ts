@@ -32,13 +32,14 @@ export const renameActivity: Alteration = (history) => {
   return { ...history, events: history.events.map((event) => (event === scheduled ? renamed : event)) };
 };
 
-/** As if the workflow had never started its first timer: that event and the timer's end are taken out. */
+/** As if the workflow had never started the first timer that fired: both events are taken out. One that was cancelled may leave no trace. */
 export const removeTimer: Alteration = (history) => {
-  const started = the(eventsOf(history, "TIMER_STARTED")[0], "timer");
-  const ended = [...eventsOf(history, "TIMER_FIRED"), ...eventsOf(history, "TIMER_CANCELED")].filter(
-    (event) => JSON.stringify(event).includes(`"startedEventId":"${started.eventId}"`),
-  );
-  return without(history, [started, ...ended]);
+  const ended = eventsOf(history, "TIMER_FIRED");
+  const isOf = (started: RecordedEvent) => (event: RecordedEvent) =>
+    JSON.stringify(event).includes(`"startedEventId":"${started.eventId}"`);
+  const timers = eventsOf(history, "TIMER_STARTED").filter((event) => ended.some(isOf(event)));
+  const started = the(timers[0], "timer that fired");
+  return without(history, [started, ...ended.filter(isOf(started))]);
 };
 
 /** As if the workflow had scheduled nothing where its first activity was: all events of that activity are taken out. */

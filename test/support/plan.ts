@@ -38,6 +38,7 @@ const ONE_AT_A_TIME: Beginnings = ["chaos/", "restart/", "build/"];
 const QUIET: Beginnings = [
   "http/busy",
   "agents/machine-archive-chain",
+  "containers/large-team",
   "containers/unfinished-budgets",
   "outage/",
   "restart/engines",

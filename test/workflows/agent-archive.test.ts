@@ -178,9 +178,19 @@ describe("workflow agent: what it decided and no server has told", () => {
       while ((await agent.state()).status === "active") await stage.skip(10);
       expect(await shown()).to.deep.equal(["paused"]);
       const { statusRevision } = await agent.state();
-      await agent.submit({ kind: "follow_status", status: "active", revision: statusRevision });
+      await agent.submit({
+        kind: "follow_status",
+        status: "active",
+        revision: statusRevision,
+        revokedKeyId: null,
+      });
       expect(await shown()).to.deep.equal(["paused"]);
-      await agent.submit({ kind: "follow_status", status: "active", revision: statusRevision + 1 });
+      await agent.submit({
+        kind: "follow_status",
+        status: "active",
+        revision: statusRevision + 1,
+        revokedKeyId: null,
+      });
       expect(await shown()).to.deep.equal(["active"]);
     }));
 });

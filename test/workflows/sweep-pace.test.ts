@@ -29,6 +29,7 @@ class Sweeping {
       activities: {
         executePayments: (rail, { payments }) => this.#execute(rail, payments),
         mirrorLimits: ({ limits }) => Promise.resolve(limits.map((each) => each.agentId)),
+        tellActors: ({ accounts }) => Promise.resolve(accounts.map((each) => each.agentId)),
         writeAccounts: ({ accounts }) => Promise.resolve(accounts.map((each) => each.agentId)),
         writeCaps: () => Promise.resolve(),
       },

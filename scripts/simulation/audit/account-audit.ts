@@ -4,6 +4,13 @@ import type { WorldModel } from "./books.ts";
 import type { LedgerShown } from "./observer.ts";
 import { must, mustEqual } from "./violation.ts";
 
+/** An agent that a stop has stopped: how often it had been paused or resumed then, and the key that it lost. */
+export interface StoppedModel {
+  readonly agentId: string;
+  readonly turns: number;
+  readonly revokedKeyId: string | null;
+}
+
 /** What must become of accounts, their policies and status, and of the budgets of project and teams. */
 export class AccountAudit {
   readonly #books: WorldModel;
@@ -56,13 +63,57 @@ export class AccountAudit {
     const fenced = reply.fence === null ? [] : Object.values(reply.fence.payments).flat();
     mustEqual(inOrder(fenced), inOrder(inFlight), "what a pause fences");
     if (reply.fence !== null) model.fenced(reply.fence.fence);
-    if (!changed) return;
+    if (changed) this.#setStatus(model, status, now);
+  }
+
+  #setStatus(model: AccountModel, status: "active" | "paused", now: number): void {
     model.status = status;
     model.turns += 1;
     if (status === "active") this.#books.life(model.agentId).pausedAtSequence = null;
     if (status === "paused" && model.keyId === null) model.withdraw();
     model.journal.happened(status === "paused" ? "agent.paused" : "agent.resumed", now);
     this.#books.count(status === "paused" ? "paused" : "resumed");
+  }
+
+  /** All agents in one decision. Answers what was stopped, for when the caller is answered. */
+  expectStopped(
+    { revokeKeys, teamId }: CommandOf<"stop_accounts">,
+    reply: LedgerReply,
+    now: number,
+  ): readonly StoppedModel[] {
+    must(reply.kind === "stopped", `a stop was answered ${reply.kind}`);
+    let paused = 0;
+    const fences = new Map(
+      reply.fences.flatMap(({ fence, payments }) =>
+        Object.values(payments)
+          .flat()
+          .map((id) => [id, fence] as const),
+      ),
+    );
+    const inFlight: string[] = [];
+    const stopped: StoppedModel[] = [];
+    for (const model of this.#books.accounts.values()) {
+      if (model.status === "closed" || (teamId !== null && model.teamId !== teamId)) continue;
+      const { agentId, keyId } = model;
+      const revokedKeyId = revokeKeys ? keyId : null;
+      if (revokedKeyId !== null) {
+        model.stoppedKeys.add(revokedKeyId);
+        model.keyId = null;
+      }
+      if (model.status === "active") {
+        paused += 1;
+        this.#setStatus(model, "paused", now);
+      } else if (revokedKeyId !== null) model.withdraw();
+      const ids = model.inFlight().map(({ id }) => id);
+      inFlight.push(...ids);
+      for (const fence of new Set(ids.flatMap((id) => fences.get(id) ?? []))) model.fenced(fence);
+      stopped.push({ agentId, turns: model.turns, revokedKeyId });
+    }
+    const revoked = stopped.filter(({ revokedKeyId }) => revokedKeyId !== null).length;
+    mustEqual([reply.paused, reply.revoked], [paused, revoked], "a stop");
+    mustEqual(inOrder([...fences.keys()]), inOrder(inFlight), "what a stop fences");
+    if (revoked > 0) this.#books.count("keys revoked by a stop");
+    return stopped;
   }
 
   expectFollowed(command: CommandOf<"follow_agent">, reply: LedgerReply, now: number): void {
@@ -73,8 +124,10 @@ export class AccountAudit {
     model.followedRevision = command.revision;
     model.name = command.name;
     if (!command.isArchived) {
-      model.keyId = command.keyId;
-      if (command.keyId === null && model.status === "paused") model.withdraw();
+      const isStopped = command.keyId !== null && model.stoppedKeys.has(command.keyId);
+      model.keyId = isStopped ? null : command.keyId;
+      if (isStopped) this.#books.count("a revoked key did not come back");
+      if (model.keyId === null && model.status === "paused") model.withdraw();
       return mustEqual(reply.ended, [], "what is ended of an agent that lives");
     }
     const held = model.held();

@@ -47,14 +47,12 @@ export interface PaymentModel {
 export interface Verdict {
   readonly code: string;
   readonly details: DenialDetails | null;
+  /** How much later than `details` say it may reset. */
+  readonly laterMs?: number;
 }
 
 const DAY = 24 * 60 * 60 * 1_000;
 export const HOUR = 60 * 60 * 1_000;
-
-/** How long a window may count: buckets are at most so wide at its end. */
-const longestOf = (windowMs: number): number => windowMs * (windowMs <= HOUR ? 1 + 1 / 32 : 1 + 1 / 4);
-export const LONGEST_HOUR = longestOf(HOUR);
 
 const dayOf = (at: number): string => new Date(at).toISOString().split("T")[0] ?? "";
 const midnightAfter = (at: number): number => Date.parse(`${dayOf(at + DAY)}T00:00:00.000Z`);
@@ -89,6 +87,8 @@ export class AccountModel {
   /** The key that may pay, and the revision of the agent's actor that name, key and end are from. */
   keyId: string | null;
   followedRevision = 0;
+  /** Keys that a stop has revoked: none of them ever pays again, whatever the agent's actor says of it. */
+  readonly stoppedKeys = new Set<string>();
   /** How often it was paused or resumed. */
   turns = 0;
   /** The highest permit and the highest fence that the ledger gave. */
@@ -99,6 +99,8 @@ export class AccountModel {
   /** The newest day, and the newest time, that anything was counted on. */
   #newestDay = "";
   #newestCountedAt = 0;
+  /** The latest time there was: where the clock has gone back, buckets are as wide as then. */
+  #latest = 0;
 
   constructor({ agentId, keyId, name, policy, teamId }: NewAccount) {
     this.agentId = agentId;
@@ -153,6 +155,14 @@ export class AccountModel {
   dayOf(now: number): string {
     const today = dayOf(now);
     return this.#newestDay > today ? this.#newestDay : today;
+  }
+
+  /** How long a window may count: a bucket at its end longer. */
+  longestMs(windowMs: number, now: number): number {
+    this.#latest = Math.max(this.#latest, now);
+    const aheadMs = this.#latest - now;
+    if (aheadMs > 0) return windowMs + (aheadMs + windowMs) / 2.5;
+    return windowMs * (windowMs <= HOUR ? 1 + 1 / 32 : 1 + 1 / 4);
   }
 
   countedAt(now: number): number {
@@ -210,7 +220,7 @@ export class AccountModel {
   hourCounts(now: number): { least: number; most: number } {
     return {
       least: this.#ofHour(now, HOUR, null).length,
-      most: this.#ofHour(now, LONGEST_HOUR, null).length,
+      most: this.#ofHour(now, this.longestMs(HOUR, now), null).length,
     };
   }
 
@@ -238,7 +248,12 @@ export class AccountModel {
       // A later payment has its turn when fewer than the limit are left, and this one counts among them.
       const last = hourly === 0 ? undefined : this.#ofHour(now, hourMs, null)[hourly - 1];
       const resetsAt = last === undefined ? null : last + HOUR;
-      return { code: "HOURLY_VELOCITY_EXCEEDED", details: { limit: hourly, remaining: 0, resetsAt } };
+      const laterMs = this.longestMs(HOUR, now) - HOUR;
+      return {
+        code: "HOURLY_VELOCITY_EXCEEDED",
+        details: { limit: hourly, remaining: 0, resetsAt },
+        laterMs,
+      };
     }
     if (daily !== null && this.#countOn(this.dayOf(now), own) >= daily) {
       const details = { limit: daily, remaining: 0, resetsAt: this.#dayEndsAt(now) };
@@ -267,7 +282,7 @@ export class AccountModel {
     for (const rule of rules) {
       if (rule.type === "velocity") {
         const windowMs = rule.windowSeconds * 1_000;
-        const since = now - (windows === "exact" ? windowMs : longestOf(windowMs));
+        const since = now - (windows === "exact" ? windowMs : this.longestMs(windowMs, now));
         const recent = this.payments.filter((one) => one.isCounted && one.countedAt > since);
         if (recent.length >= rule.count) flags.add(rule.type);
       } else if (rule.type === "duplicate") {

@@ -42,9 +42,14 @@ export class AgentAudit {
         if (model.archivedAt !== null) model.isDetached = true;
         mustEqual(reply.kind, "confirmed", `the answer to ${command.kind}`);
         break;
+      case "follow_status": {
+        const { revokedKeyId } = command;
+        if (revokedKeyId !== null && model.keys.isActive(revokedKeyId)) model.keys.revoke(revokedKeyId);
+        mustEqual(reply.kind, "confirmed", `the answer to ${command.kind}`);
+        break;
+      }
       case "confirm_record":
       case "confirm_followed":
-      case "follow_status":
         mustEqual(reply.kind, "confirmed", `the answer to ${command.kind}`);
     }
     this.#expectShown(model, summary);
@@ -60,7 +65,8 @@ export class AgentAudit {
   #expectMint({ archivedAt, keys }: AgentModel, keyId: string, reply: AgentReply): void {
     if (archivedAt !== null) return mustEqual(reply.kind, "archived", "a key for an archived agent");
     // Told twice, by an engine or a network that repeats itself.
-    if (keys.activeKeyId() === keyId) return mustEqual(reply, { kind: "key", keyId }, "the same key");
+    if (keys.activeKeyId() === keyId || keys.isDead(keyId))
+      return mustEqual(reply, { kind: "key", keyId }, "the same key");
     if (keys.activeKeyId() !== null) return mustEqual(reply.kind, "key_exists", "a second key");
     mustEqual(reply, { kind: "key", keyId }, "a new key");
     keys.mint(keyId);

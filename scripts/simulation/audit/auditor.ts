@@ -154,6 +154,16 @@ export class Auditor implements Observer {
     this.#books.count("pause answered");
   }
 
+  stopAnswered(requestId: string): void {
+    for (const { agentId, revokedKeyId, turns } of this.#books.stops.get(requestId) ?? []) {
+      const life = this.#books.life(agentId);
+      // A user may have resumed it since.
+      if (this.#books.account(agentId).turns === turns) life.pausedAtSequence = turns;
+      if (revokedKeyId !== null) life.deadKeys.add(revokedKeyId);
+    }
+    this.#books.count("stop answered");
+  }
+
   archiveAnswered(agentId: string, record: AgentSummary | undefined): void {
     this.#audit(() => {
       mustEqual(

@@ -4,10 +4,10 @@ import {
   HOUR,
   isClosed,
   isMoney,
-  LONGEST_HOUR,
   type PaymentModel,
   type Verdict,
 } from "./account-model.ts";
+import type { StoppedModel } from "./account-audit.ts";
 import type { AgentModel } from "./agent-model.ts";
 import { must, mustEqual } from "./violation.ts";
 
@@ -33,6 +33,8 @@ export class WorldModel {
   readonly accounts = new Map<string, AccountModel>();
   readonly lives = new Map<string, AgentModel>();
   readonly payments = new Map<string, PaymentModel>();
+  /** What each stop has stopped, by its request. */
+  readonly stops = new Map<string, readonly StoppedModel[]>();
   readonly #levels = new Map<string | null, LevelModel>();
   readonly #open = new Set<PaymentModel>();
   /** What has happened, how often. */
@@ -101,7 +103,8 @@ export class WorldModel {
     const verdictOf = (hourMs: number): Verdict | null =>
       model.verdict(amountCents, now, { hourMs, own }) ?? this.#capVerdict(model.teamId, amountCents, own);
     const exact = verdictOf(HOUR);
-    return (exact?.code ?? null) === seen ? exact : verdictOf(LONGEST_HOUR);
+    const longestHourMs = model.longestMs(HOUR, now);
+    return (exact?.code ?? null) === seen ? exact : verdictOf(longestHourMs);
   }
 
   #capVerdict(teamId: string, amountCents: number, own: PaymentModel | null): Verdict | null {
@@ -130,11 +133,10 @@ export function expectDenial(
 ): void {
   mustEqual(denial?.code ?? null, verdict?.code ?? null, what);
   const [said, expected] = [denial?.details ?? null, verdict?.details ?? null];
-  const isHour = verdict?.code === "HOURLY_VELOCITY_EXCEEDED" && typeof said?.resetsAt === "number";
-  const resetsAt = isHour ? expected?.resetsAt : null;
-  if (said === null || expected === null || typeof resetsAt !== "number")
+  const [soonest, resetsAt] = [expected?.resetsAt ?? null, said?.resetsAt ?? null];
+  if (said === null || expected === null || soonest === null || resetsAt === null)
     return mustEqual(said, expected, `${what}, the details`);
-  const laterMs = (said.resetsAt ?? 0) - resetsAt;
-  must(laterMs >= 0 && laterMs <= LONGEST_HOUR - HOUR, `${what}, when it resets`);
+  const laterMs = resetsAt - soonest;
+  must(laterMs >= 0 && laterMs <= (verdict?.laterMs ?? 0), `${what}, when it resets`);
   mustEqual(said, { ...expected, resetsAt: said.resetsAt }, `${what}, the details`);
 }

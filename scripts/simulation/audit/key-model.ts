@@ -22,6 +22,10 @@ export class KeyModel {
     return this.#keys.get(keyId) === "active";
   }
 
+  isDead(keyId: string): boolean {
+    return this.#keys.get(keyId) === "dead";
+  }
+
   activeKeyId(): string | null {
     const active = [...this.#keys].filter(([, state]) => state === "active").map(([keyId]) => keyId);
     must(active.length <= 1, "an agent has two active keys");

@@ -65,6 +65,11 @@ export class LedgerAudit {
       case "pause":
       case "resume":
         return this.#accounts.expectStatus(command, reply, now);
+      case "stop_accounts": {
+        const stopped = this.#accounts.expectStopped(command, reply, now);
+        if (command.requestId !== undefined) this.#books.stops.set(command.requestId, stopped);
+        return;
+      }
       case "follow_agent":
         return this.#accounts.expectFollowed(command, reply, now);
       case "replace_project":
@@ -75,6 +80,7 @@ export class LedgerAudit {
         level.rulesVersion = Math.max(level.rulesVersion, command.version);
         return mustEqual(reply.kind, "confirmed", "the answer to new rules");
       }
+      case "confirm_actors":
       case "confirm_records":
       case "confirm_caps":
       case "confirm_limits":
@@ -91,6 +97,7 @@ function expectAgain(first: LedgerReply, reply: LedgerReply): void {
 
 /** What is the same each time: a payment is read anew, and which caps are to be recorded is known by then. */
 function answerOf(reply: LedgerReply): unknown {
+  if (reply.kind === "stopped") return { ...reply, fences: null };
   if (reply.kind === "payment") return { kind: reply.kind, changed: reply.changed };
   return reply.kind === "replaced" ? { kind: reply.kind, version: reply.version } : reply;
 }

@@ -27,6 +27,8 @@ export interface Observer {
   /** Clients were answered. */
   clientAnswered(agentId: string, keyHash: string, transactionId: string): void;
   pauseAnswered(agentId: string): void;
+  /** All agents of a team or the project were stopped, by this request. */
+  stopAnswered(requestId: string): void;
   archiveAnswered(agentId: string, record: AgentSummary | undefined): void;
   /** A key was revoked, or replaced by this one. */
   keyAnswered(agentId: string, deadKeyId: string | null): void;

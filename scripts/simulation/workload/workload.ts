@@ -37,6 +37,7 @@ export class Workload {
       [3, () => this.#budgets.replaceTeam()],
       [1, () => this.#budgets.replaceBoth()],
       [4, () => this.#pauseOrResume()],
+      [0.2, () => this.#stop()],
       [3, () => this.#changeKey()],
       [1, () => this.#rename()],
       [1, () => this.#putRules()],
@@ -165,6 +166,32 @@ export class Workload {
     const account = this.#world.ledger.ledger.accounts.get(agentId);
     if (account?.status !== "active") return false;
     return [...account.open.values()].some(({ payment }) => payment.phase === "sending");
+  }
+
+  /** An emergency stop of a team or the project; most agents are soon resumed. */
+  #stop(): void {
+    const { profiles, random, timeline } = this.#world;
+    const teamId = random.pick([null, ...TEAMS]);
+    const revokeKeys = random.chance(0.5);
+    const requestId = this.#world.nextId("request");
+    void this.#world.request((process) =>
+      process.stop({ kind: "stop_accounts", teamId, revokeKeys, requestId }),
+    );
+    // Their actors still have the keys, and say so.
+    for (let renames = random.between(0, 5); renames > 0; renames -= 1) this.#rename();
+    for (const profile of profiles) {
+      if (random.chance(0.2)) continue;
+      const resume = (): void => {
+        const ownId = this.#world.nextId("request");
+        void this.#world.request((process) => process.setAccountStatus(profile, "resume", ownId));
+        const keyId = this.#world.nextId("akey");
+        if (revokeKeys)
+          void this.#world.request((process) =>
+            process.changeKey(profile.agentId, { kind: "mint_key", keyId }),
+          );
+      };
+      timeline.after(random.between(1, 20 * SECOND), resume);
+    }
   }
 
   /** Whether a payment waits for its agent to be resumed. */

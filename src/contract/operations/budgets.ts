@@ -6,8 +6,8 @@ import { changes, managementTool } from "../tools.ts";
 
 const params = z.strictObject({ id: uuid });
 
-/** Children that one request can name; more do not fit into its body. What is read may have more. */
-const CHILDREN_MAX = 4_000;
+/** Children that one request can name: a project has no more live agents. */
+const CHILDREN_MAX = 10_000;
 
 const capCents = cents.nullable().meta({
   description: "What all agents together may reserve and spend; null: no cap. Required.",
@@ -116,6 +116,7 @@ export const setTeamBudget = define({
   rate: "standard",
   http: { method: "put", path: "/v1/teams/:id/budget", successStatus: 200 },
   tool: managementTool("set_team_budget", "Replace a team's budget", { idName: "teamId", hints: changes }),
+  bodySize: "large",
   params,
   body: teamBudget,
   output: teamBudgetAnswer,

@@ -3,6 +3,7 @@ import { person } from "../access.ts";
 import { define } from "../define.ts";
 import { walletAddress } from "../primitives.ts";
 import { organization } from "../records.ts";
+import { stop, STOPS, whoStops } from "../stops.ts";
 
 const settings = z.strictObject({
   organization: organization.extend({
@@ -55,5 +56,17 @@ export const updateOrganization = define({
     requireSecondFactor: z.boolean().optional(),
   }),
   output: settings,
+  errors: [],
+});
+
+export const stopOrganization = define({
+  ...stop,
+  summary: "Stop all agents of the organization",
+  description:
+    `The emergency stop of everything: pauses every agent, in one decision of each project. ${STOPS} If some projects do not answer in ` +
+    "time it is 503 and names them; all others are stopped. Repeat it then.",
+  tag: "Organization",
+  access: { ...person(), ...whoStops },
+  http: { method: "post", path: "/v1/organization/stop", successStatus: 200 },
   errors: [],
 });

@@ -94,4 +94,8 @@ export const archiveProject = define({
   errors: ["NOT_FOUND", "CONTAINER_NOT_EMPTY"],
 });
 
-export const { pauseAgents: pauseProjectAgents, revokeKeys: revokeProjectAgentKeys } = stopsOf("project");
+export const {
+  pauseAgents: pauseProjectAgents,
+  revokeKeys: revokeProjectAgentKeys,
+  stop: stopProject,
+} = stopsOf("project");

@@ -101,4 +101,8 @@ export const archiveTeam = define({
   errors: ["NOT_FOUND", "CONTAINER_NOT_EMPTY"],
 });
 
-export const { pauseAgents: pauseTeamAgents, revokeKeys: revokeTeamAgentKeys } = stopsOf("team");
+export const {
+  pauseAgents: pauseTeamAgents,
+  revokeKeys: revokeTeamAgentKeys,
+  stop: stopTeam,
+} = stopsOf("team");

@@ -2,6 +2,8 @@
 export interface AgentAccess {
   /** Null: the agent has no active key. */
   activeKeyId: string | null;
+  /** The key that was revoked last: its mint, repeated by the engine, does not bring it back. Null: none was. */
+  revokedKeyId: string | null;
   /** The key that came with the create. */
   bundled: BundledKey;
   /** Whether a person ever minted or revoked a key. */
@@ -27,6 +29,7 @@ export type FirstKey = Pick<BundledKey, "keyId" | "lineageId" | "deliverableUnti
 
 export const initialAccess = (first: FirstKey): AgentAccess => ({
   activeKeyId: first.keyId,
+  revokedKeyId: null,
   bundled: { ...first, erased: false, provenAt: null },
   touchedByPerson: false,
   authenticatedAt: null,

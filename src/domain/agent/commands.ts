@@ -16,11 +16,15 @@ export type AgentCommand =
   | { readonly kind: "confirm_record"; readonly revision: number }
   /** The ledger follows the agent as it is at this revision. */
   | { readonly kind: "confirm_followed"; readonly revision: number }
-  /** The ledger has paused or resumed the account, which was its revision `revision`. An older one changes nothing. */
+  /**
+   * The ledger has paused or resumed the account, which was its revision `revision`; an older one changes nothing. Where it was stopped,
+   * that key is revoked.
+   */
   | {
       readonly kind: "follow_status";
       readonly status: "active" | "paused";
       readonly revision: number;
+      readonly revokedKeyId: string | null;
     };
 
 export type AgentReply =

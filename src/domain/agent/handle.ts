@@ -31,7 +31,7 @@ export function handle(state: AgentState, command: AgentCommand, now: number): A
       state.followedRevision = Math.max(state.followedRevision, Math.min(command.revision, state.revision));
       return CONFIRMED;
     case "follow_status":
-      return followStatus(state, command);
+      return followStatus(state, command, now);
   }
 }
 
@@ -79,7 +79,13 @@ function confirmRecord(state: AgentState, { revision }: AgentCommandOf<"confirm_
 }
 
 /** The ledger's word; the agent's record follows the ledger itself. */
-function followStatus(state: AgentState, { revision, status }: AgentCommandOf<"follow_status">): AgentReply {
+function followStatus(
+  state: AgentState,
+  { revision, revokedKeyId, status }: AgentCommandOf<"follow_status">,
+  now: number,
+): AgentReply {
+  // Another key was minted after that one.
+  if (revokedKeyId !== null && state.access.activeKeyId === revokedKeyId) revokeKey(state, now);
   if (revision <= state.statusRevision) return CONFIRMED;
   state.statusRevision = revision;
   state.status = status;

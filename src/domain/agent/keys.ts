@@ -28,7 +28,7 @@ export function mintKey(state: AgentState, { keyId }: AgentCommandOf<"mint_key">
   const { access, archivedAt } = state;
   if (archivedAt !== null) return { kind: "archived" };
   // Told twice: an update that the engine repeats after a roll-over is a new one to it.
-  if (access.activeKeyId === keyId) return { kind: "key", keyId };
+  if (access.activeKeyId === keyId || access.revokedKeyId === keyId) return { kind: "key", keyId };
   if (access.activeKeyId !== null) return { kind: "key_exists" };
   setKey(state, keyId, now);
   return { kind: "key", keyId };
@@ -39,6 +39,7 @@ export function revokeKey(state: AgentState, now: number): AgentReply {
   if (archivedAt !== null) return { kind: "archived" };
   const keyId = access.activeKeyId;
   if (keyId === null) return { kind: "no_key" };
+  state.access.revokedKeyId = keyId;
   setKey(state, null, now);
   return { kind: "key", keyId };
 }

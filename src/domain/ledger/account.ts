@@ -4,6 +4,7 @@ import type { CommandOf, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";
 import { endAllHeld } from "./holds.ts";
 import { fenceOf, wakeOpen, withdrawOpen } from "./sending.ts";
+import type { Fence } from "./permission.ts";
 import { type Account, newAccount } from "./state.ts";
 
 /** Whether an account takes payments, by which key, and under which policy. */
@@ -27,6 +28,38 @@ export function setAccountStatus(draft: Draft, agentId: string, status: "active"
   if (changed && status === "paused") pause(draft, account);
   if (changed && status === "active") resume(draft, account);
   return { kind: "account_status", status, changed, fence: fenceOf(account) };
+}
+
+/**
+ * Stops all agents of a team or of the project in one decision. An agent whose account is opened later is not stopped. The actors of
+ * agents follow: until one does, `revokedKeyId` keeps the key from coming back.
+ */
+export function stopAccounts(draft: Draft, { revokeKeys, teamId }: CommandOf<"stop_accounts">): LedgerReply {
+  let [paused, revoked] = [0, 0];
+  const fences: Fence[] = [];
+  for (const known of draft.ledger.accounts.values()) {
+    if (known.status === "closed" || (teamId !== null && known.teamId !== teamId)) continue;
+    const losesKey = revokeKeys && known.keyId !== null;
+    const isChanged = known.status === "active" || losesKey;
+    const account = isChanged ? draft.account(known.agentId) : known;
+    if (account === undefined) continue;
+    if (losesKey) {
+      revoked += 1;
+      account.revokedKeyId = account.keyId;
+      account.keyId = null;
+    }
+    if (account.status === "active") {
+      paused += 1;
+      pause(draft, account);
+    } else if (losesKey) {
+      withdrawOpen(account, draft.now);
+      draft.touch(account);
+    }
+    // Also of one that was paused before: whoever paused it may not have laid it.
+    const fence = fenceOf(account);
+    if (fence !== null) fences.push(fence);
+  }
+  return { kind: "stopped", paused, revoked, fences };
 }
 
 function pause(draft: Draft, account: Account): void {
@@ -54,8 +87,11 @@ export function followAgent(draft: Draft, command: CommandOf<"follow_agent">): L
   if (account === null) return { kind: "followed", ended: [] };
   account.name = command.name;
   if (command.isArchived) return { kind: "followed", ended: close(draft, account) };
-  account.keyId = command.keyId;
-  if (command.keyId === null && account.status === "paused") withdrawOpen(account, draft.now);
+  // The actor may not know yet that a stop has revoked the key.
+  const isRevoked = command.keyId !== null && command.keyId === account.revokedKeyId;
+  account.keyId = isRevoked ? null : command.keyId;
+  if (!isRevoked) account.revokedKeyId = null;
+  if (account.keyId === null && account.status === "paused") withdrawOpen(account, draft.now);
   return { kind: "followed", ended: [] };
 }
 
@@ -64,6 +100,7 @@ function close(draft: Draft, account: Account): string[] {
   if (account.status === "paused") withdrawOpen(account, draft.now);
   account.status = "closed";
   account.keyId = null;
+  account.revokedKeyId = null;
   account.pausedAt = null;
   draft.touch(account);
   return ended;

@@ -84,6 +84,10 @@ export type LevelCommand =
     }
   /** The rules of the project (`teamId` null) or a team were replaced: none older judges a payment from now on. */
   | { readonly kind: "follow_rules"; readonly teamId: string | null; readonly version: number }
+  /** Stops every agent of a team, or of the project (`teamId` null): pauses it, and with `revokeKeys` takes its key. */
+  | { readonly kind: "stop_accounts"; readonly teamId: string | null; readonly revokeKeys: boolean }
+  /** Actors of agents know this status of the account, and no longer have the revoked key. */
+  | { readonly kind: "confirm_actors"; readonly actors: readonly KnownToActor[] }
   /** Agents' records show their accounts at these revisions, and the accounts' events are in the journal. */
   | {
       readonly kind: "confirm_records";
@@ -94,6 +98,13 @@ export type LevelCommand =
       readonly kind: "confirm_caps";
       readonly caps: readonly { readonly teamId: string | null; readonly version: number }[];
     };
+
+/** What an agent's actor was told of the account. */
+export interface KnownToActor {
+  readonly agentId: string;
+  readonly status: "active" | "paused";
+  readonly revokedKeyId: string | null;
+}
 
 /** The part of a decided payment that the caller does not have already. */
 export interface PaymentDecision {
@@ -158,6 +169,14 @@ export type LedgerReply =
       readonly changed: boolean;
       /** Laid before a pause is answered; null: nothing is on its way. */
       readonly fence: Fence | null;
+    }
+  /** How many agents a stop has paused, and how many keys it has revoked. */
+  | {
+      readonly kind: "stopped";
+      readonly paused: number;
+      readonly revoked: number;
+      /** Those to lay before the stop is answered. */
+      readonly fences: readonly Fence[];
     }
   /** The account follows its agent's actor. `ended`: the payments on hold that closing it has denied. */
   | { readonly kind: "followed"; readonly ended: readonly string[] }

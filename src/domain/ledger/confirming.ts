@@ -28,6 +28,16 @@ export function confirmRecords(draft: Draft, { records }: CommandOf<"confirm_rec
   return CONFIRMED;
 }
 
+export function confirmActors(draft: Draft, { actors }: CommandOf<"confirm_actors">): LedgerReply {
+  for (const { agentId, revokedKeyId, status } of actors) {
+    const account = draft.account(agentId);
+    if (account === undefined) continue;
+    account.toldStatus = status;
+    if (account.revokedKeyId === revokedKeyId) account.revokedKeyId = null;
+  }
+  return CONFIRMED;
+}
+
 export function confirmCaps(draft: Draft, { caps }: CommandOf<"confirm_caps">): LedgerReply {
   for (const { teamId, version } of caps) {
     const { cap, recordedCapVersion: recorded } = draft.level(teamId);

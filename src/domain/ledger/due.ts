@@ -59,6 +59,9 @@ export function accountDueAt(account: Account, settings: SweepSettings): number 
 export const capDueAt = (level: Level, { sweepAfterMs }: SweepSettings): number =>
   level.recordedCapVersion < level.cap.version ? level.capChangedAt + sweepAfterMs : Infinity;
 
+const AT_ONCE: SweepSettings = { sweepAfterMs: 0 };
+const NO_AGENTS: ReadonlySet<string> = new Set();
+
 /** Something due for the sweep. */
 export type Due =
   | {
@@ -70,8 +73,16 @@ export type Due =
   | { readonly kind: "record"; readonly agentId: string }
   | { readonly kind: "cap"; readonly teamId: string | null };
 
-/** What is due now, and when something is due next. Scans every account, so it is only called when something is known to be due. */
-export function dueNow(ledger: Ledger, settings: SweepSettings, now: number): { due: Due[]; nextAt: number } {
+/**
+ * What is due now, and when something is due next. Scans every account, so it is only called when something is known to be due.
+ * `unshared`: agents whose changed accounts no server has been told of, so that none writes their records.
+ */
+export function dueNow(
+  ledger: Ledger,
+  settings: SweepSettings,
+  now: number,
+  unshared: ReadonlySet<string> = NO_AGENTS,
+): { due: Due[]; nextAt: number } {
   const due: Due[] = [];
   let nextAt = Infinity;
   const note = (at: number, what: Due): void => {
@@ -84,7 +95,7 @@ export function dueNow(ledger: Ledger, settings: SweepSettings, now: number): { 
     const { agentId } = account;
     const isIdle = account.open.size === 0 && account.confirmedRevision >= account.revision;
     if (isIdle) continue;
-    note(recordDueAt(account, settings), { kind: "record", agentId });
+    note(recordDueAt(account, unshared.has(agentId) ? AT_ONCE : settings), { kind: "record", agentId });
     for (const [transactionId, open] of account.open) {
       const { rail } = open.payment.request;
       note(paymentDueAt(account, open, settings), { kind: "payment", agentId, transactionId, rail });

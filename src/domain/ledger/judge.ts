@@ -1,12 +1,12 @@
 import type { CommandOf, LedgerCommand, LedgerReply } from "./commands.ts";
-import { confirm, confirmCaps, confirmLimits, confirmRecords } from "./confirming.ts";
+import { confirm, confirmActors, confirmCaps, confirmLimits, confirmRecords } from "./confirming.ts";
 import { Draft } from "./draft.ts";
 import { replyToCache, cachedReply, cacheReply } from "./reply-cache.ts";
 import { approveHeld, cancelHeld, denyHeld, expireHeld } from "./holds.ts";
 import { followRules, replaceProject, replaceTeam } from "./levels.ts";
 import { pay } from "./pay.ts";
 import { requestPermission } from "./sending.ts";
-import { changePolicy, followAgent, openAccount, setAccountStatus } from "./account.ts";
+import { changePolicy, followAgent, openAccount, setAccountStatus, stopAccounts } from "./account.ts";
 import type { Ledger } from "./state.ts";
 
 /**
@@ -39,6 +39,8 @@ function decide(draft: Draft, command: LedgerCommand): LedgerReply {
       return confirm(draft, command);
     case "confirm_records":
       return confirmRecords(draft, command);
+    case "confirm_actors":
+      return confirmActors(draft, command);
     case "confirm_caps":
       return confirmCaps(draft, command);
     case "confirm_limits":
@@ -61,6 +63,8 @@ function decide(draft: Draft, command: LedgerCommand): LedgerReply {
       return setAccountStatus(draft, command.agentId, "paused");
     case "resume":
       return setAccountStatus(draft, command.agentId, "active");
+    case "stop_accounts":
+      return stopAccounts(draft, command);
     case "follow_agent":
       return followAgent(draft, command);
     case "replace_project":

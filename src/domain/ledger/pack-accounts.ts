@@ -35,6 +35,8 @@ export const UNREAD_ACCOUNT: CodedAccount = {
   name: "",
   status: "active",
   keyId: null,
+  revokedKeyId: null,
+  toldStatus: "active",
   followedRevision: 0,
   policy: {
     budgetCents: 0,
@@ -60,7 +62,10 @@ export function codeAccount(coder: Coder, account: CodedAccount, packedAt: numbe
   const agentId = coder.token(account.agentId);
   const name = coder.text(account.name);
   const status = STATUSES[coder.small(STATUSES.indexOf(account.status))] ?? "active";
-  const keyId = codeKeyId(coder, account.keyId, agentId);
+  const toldStatus = coder.flag(account.toldStatus === "paused") ? "paused" : "active";
+  // One whose key is revoked has none that may pay.
+  const isRevoked = coder.flag(account.revokedKeyId !== null);
+  const eitherId = codeKeyId(coder, account.keyId ?? account.revokedKeyId, agentId);
   const followedRevision = coder.small(account.followedRevision);
   const policy = codePolicy(coder, account.policy);
   const policyVersion = coder.small(account.policyVersion);
@@ -72,7 +77,9 @@ export function codeAccount(coder: Coder, account: CodedAccount, packedAt: numbe
     agentId,
     name,
     status,
-    keyId,
+    toldStatus,
+    keyId: isRevoked ? null : eitherId,
+    revokedKeyId: isRevoked ? eitherId : null,
     followedRevision,
     policy,
     policyVersion,

@@ -9,7 +9,7 @@ import {
 } from "./pack-accounts.ts";
 import type { OpenPayment, Account, Cap, Ledger, Level, Totals } from "./state.ts";
 import { LEDGER_BOUNDS, type LedgerBounds, NO_CAP, NO_TOTALS } from "./state.ts";
-import type { LifecycleEvent } from "../events.ts";
+import { type LifecycleEvent, lifecycleEventId, type LifecycleEventType } from "../events.ts";
 import type { CachedReply } from "./reply-cache.ts";
 import type { ClosedKey } from "./closed-keys.ts";
 import { weightIn } from "./weight.ts";
@@ -55,8 +55,11 @@ interface PackedTeam extends PackedLevel {
 interface PackedRest {
   readonly open?: readonly OpenPayment[];
   readonly pausedAt?: number;
-  readonly outbox?: readonly LifecycleEvent[];
+  readonly outbox?: readonly PackedEvent[];
 }
+
+/** Without its id, which follows from agent and revision. */
+type PackedEvent = readonly [type: LifecycleEventType, at: number, revision: number];
 
 export function packLedger(ledger: Ledger, packedAt: number): PackedLedger {
   const { replies, droppedAccounts, organizationId, project, projectId, teams } = ledger;
@@ -152,7 +155,7 @@ function unpackAccounts(reader: BitReader, { more, packedAt, teams }: PackedLedg
       const account: Account = {
         ...coded,
         teamId,
-        ...unpackRest(rests.get(accounts.length)),
+        ...unpackRest(coded.agentId, rests.get(accounts.length)),
         weightBytes: 0,
       };
       account.weightBytes = weightIn(account, reader.bitCount - before);
@@ -194,15 +197,24 @@ function packRest({ open, outbox, pausedAt }: Account): PackedRest {
   return {
     ...(open.size === 0 ? {} : { open: [...open.values()] }),
     ...(pausedAt === null ? {} : { pausedAt }),
-    ...(outbox.length === 0 ? {} : { outbox }),
+    ...(outbox.length === 0
+      ? {}
+      : { outbox: outbox.map(({ at, revision, type }) => [type, at, revision] as const) }),
   };
 }
 
-const unpackRest = ({ open = [], outbox = [], pausedAt }: PackedRest = {}): Pick<
-  Account,
-  "open" | "outbox" | "pausedAt"
-> => ({
+const unpackRest = (
+  agentId: string,
+  { open = [], outbox = [], pausedAt }: PackedRest = {},
+): Pick<Account, "open" | "outbox" | "pausedAt"> => ({
   open: new Map(open.map((each) => [each.payment.request.transactionId, each])),
-  outbox,
+  outbox: outbox.map((event) => unpackEvent(agentId, event)),
   pausedAt: pausedAt ?? null,
+});
+
+const unpackEvent = (agentId: string, [type, at, revision]: PackedEvent): LifecycleEvent => ({
+  id: lifecycleEventId(agentId, "account", revision),
+  type,
+  at,
+  revision,
 });

@@ -11,7 +11,7 @@ export type ReplyCache = Map<string, CachedReply>;
 /** The reply; a large one is cached as a reference, and the rest is read again. */
 export type CachedReply = readonly [
   at: number,
-  reply: LedgerReply | PaymentReplyRef | CapsReplyRef | StatusReplyRef,
+  reply: LedgerReply | PaymentReplyRef | CapsReplyRef | StatusReplyRef | StopReplyRef,
 ];
 
 interface PaymentReplyRef {
@@ -27,6 +27,13 @@ interface StatusReplyRef {
   readonly agentId: string;
   readonly status: AccountStatus;
   readonly changed: boolean;
+}
+
+interface StopReplyRef {
+  readonly kind: "stop_ref";
+  readonly teamId: string | null;
+  readonly paused: number;
+  readonly revoked: number;
 }
 
 interface CapsReplyRef {
@@ -46,6 +53,13 @@ export function cachedReply(ledger: Ledger, { requestId }: LedgerCommand): Ledge
   const [, reply] = known;
   if (reply.kind === "caps_ref")
     return { kind: "replaced", version: reply.version, caps: unrecorded(ledger) };
+  if (reply.kind === "stop_ref") {
+    const { paused, revoked, teamId } = reply;
+    const fences = [...accounts.values()].flatMap((account) =>
+      teamId === null || account.teamId === teamId ? (fenceOf(account) ?? []) : [],
+    );
+    return { kind: "stopped", paused, revoked, fences };
+  }
   if (reply.kind === "status_ref") {
     const { agentId, changed, status } = reply;
     const account = accounts.get(agentId);
@@ -90,6 +104,10 @@ function unrecorded({ project, teams }: Ledger): RecordedCap[] {
 
 function cacheable(command: LedgerCommand, reply: LedgerReply): CachedReply[1] {
   if (reply.kind === "replaced") return { kind: "caps_ref", version: reply.version };
+  if (reply.kind === "stopped" && command.kind === "stop_accounts") {
+    const { paused, revoked } = reply;
+    return { kind: "stop_ref", teamId: command.teamId, paused, revoked };
+  }
   if (!("agentId" in command)) return reply;
   const { agentId } = command;
   if (reply.kind === "account_status") {

@@ -96,6 +96,10 @@ export interface Account {
   mirroredPolicyVersion: number;
   /** Since when it is paused; null while it is not. */
   pausedAt: number | null;
+  /** The status that the agent's actor is known to have. */
+  toldStatus: "active" | "paused";
+  /** The key that a stop has revoked, until the agent's actor is known to follow; null: none. */
+  revokedKeyId: string | null;
   /** Events that are not known to be in the journal. */
   outbox: readonly LifecycleEvent[];
   /** An upper bound of the bytes that it takes packed, as of its last change (`weight.ts`). */
@@ -205,6 +209,8 @@ export const newAccount = (opened: NewAccount, now: number): Account => ({
   updatedAt: now,
   mirroredPolicyVersion: 1,
   pausedAt: null,
+  toldStatus: "active",
+  revokedKeyId: null,
   outbox: [],
   weightBytes: 0,
 });
@@ -219,6 +225,8 @@ export interface AccountSummary {
   readonly policyVersion: number;
   readonly spentCents: number;
   readonly reservedCents: number;
+  /** The key that a stop has revoked: the record may still have it. */
+  readonly revokedKeyId: string | null;
   readonly revision: number;
   readonly updatedAt: number;
   /** For the journal; repeated until the record of this revision is confirmed. */
@@ -232,6 +240,7 @@ export const summaryOf = (account: Account): AccountSummary => ({
   policyVersion: account.policyVersion,
   spentCents: account.usage.spentCents,
   reservedCents: account.usage.reservedCents,
+  revokedKeyId: account.revokedKeyId,
   revision: account.revision,
   updatedAt: account.updatedAt,
   events: account.outbox,

@@ -12,8 +12,8 @@ import { inBuckets } from "./usage.ts";
 
 /** Ids, hashes, proofs, times and an approval of an open payment. */
 const OPEN_BYTES = 400;
-/** An event that is not published yet. */
-const EVENT_BYTES = 60;
+/** An event that is not published yet; its id is not carried over. */
+const EVENT_BYTES = 10;
 /** That an account has something that few have. */
 const REST_BYTES = 16;
 /** A key of a closed payment. */
@@ -37,9 +37,10 @@ export function weightOf(account: Account, now: number): number {
 
 /** An account that takes so many bits besides. */
 export function weightIn(
-  { agentId, keyId, name, open, outbox, pausedAt }: Account,
+  { agentId, keyId: activeId, name, open, outbox, pausedAt, revokedKeyId }: Account,
   bitCount: number,
 ): number {
+  const keyId = activeId ?? revokedKeyId;
   let bytes = bitCount * BITS_FACTOR + outbox.length * EVENT_BYTES + textBytes(name);
   if (!isCoded(agentId)) bytes += textBytes(agentId);
   if (keyId !== null && !isCoded(keyId)) bytes += textBytes(keyId);

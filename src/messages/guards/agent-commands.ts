@@ -1,6 +1,6 @@
 import type { AgentCommand } from "../../domain/agent/commands.ts";
 import type { Archiver } from "../../domain/agent/archive.ts";
-import { isCount, isId, isOneOf, isVariant, type Variants } from "./guards.ts";
+import { isCount, isId, isOneOf, isVariant, orNull, type Variants } from "./guards.ts";
 import { isName } from "./payment.ts";
 
 /** Guards for the commands of an agent's actor, as they may arrive through Temporal. */
@@ -20,7 +20,7 @@ const commands: Variants<AgentCommand, "kind"> = {
   confirm_detached: {},
   confirm_record: { revision: isCount },
   confirm_followed: { revision: isCount },
-  follow_status: { status: isOneOf(["active", "paused"]), revision: isCount },
+  follow_status: { status: isOneOf(["active", "paused"]), revision: isCount, revokedKeyId: orNull(isId) },
 };
 
 export const AGENT_COMMAND_KINDS: ReadonlySet<string> = new Set(Object.keys(commands));

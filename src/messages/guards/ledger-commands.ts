@@ -1,6 +1,6 @@
 import type { RailOutcome } from "../../domain/ledger/payment.ts";
 import type { BudgetPolicy, BudgetPolicyPatch } from "../../domain/ledger/policy.ts";
-import type { LedgerCommand } from "../../domain/ledger/commands.ts";
+import type { KnownToActor, LedgerCommand } from "../../domain/ledger/commands.ts";
 import type { AssessedPayment } from "../../domain/ledger/pay.ts";
 import type { AccountQueryInput, SnapshotQueryInput, KnownRevisions } from "../ledger.ts";
 import {
@@ -10,6 +10,7 @@ import {
   isFlag,
   isId,
   isInteger,
+  isOneOf,
   isRecord,
   isText,
   isTime,
@@ -76,6 +77,11 @@ const isRecorded = isRecord<{ readonly agentId: string; readonly revision: numbe
   agentId: isId,
   revision: isCount,
 });
+const isKnownToActor = isRecord<KnownToActor>({
+  agentId: isId,
+  status: isOneOf(["active", "paused"]),
+  revokedKeyId: orNull(isId),
+});
 const isRecordedCap = isRecord<{ readonly teamId: string | null; readonly version: number }>({
   teamId: orNull(isId),
   version: isCount,
@@ -121,6 +127,8 @@ const commands: Variants<LedgerCommand, "kind"> = {
     capCents: isLimit,
     agents: isArrayOf(isAgentBudget, CHILDREN_MAX),
   },
+  stop_accounts: { requestId, teamId: orNull(isId), revokeKeys: isFlag },
+  confirm_actors: { requestId, actors: isArrayOf(isKnownToActor, CHILDREN_MAX) },
   follow_rules: { requestId, teamId: orNull(isId), version: isCount },
   confirm_records: { requestId, records: isArrayOf(isRecorded, CHILDREN_MAX) },
   confirm_caps: { requestId, caps: isArrayOf(isRecordedCap, CHILDREN_MAX) },

@@ -132,7 +132,7 @@ export class LifeRun {
   /** The ledger has paused or resumed the account; an older word comes late. */
   #stand({ isOld, status }: ActionOf<"status">): void {
     const revision = isOld ? this.#statusRevision : (this.#statusRevision += 1);
-    this.#handle({ kind: "follow_status", status, revision });
+    this.#handle({ kind: "follow_status", status, revision, revokedKeyId: null });
     if (!isOld) this.#model.status = status;
   }
 

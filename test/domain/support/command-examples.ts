@@ -23,7 +23,7 @@ export const agentExamples: AgentExamples = {
   confirm_detached: { kind: "confirm_detached" },
   confirm_record: { kind: "confirm_record", revision: 1 },
   confirm_followed: { kind: "confirm_followed", revision: 1 },
-  follow_status: { kind: "follow_status", status: "paused", revision: 2 },
+  follow_status: { kind: "follow_status", status: "paused", revision: 2, revokedKeyId: null },
 };
 
 /** Every command of a project's ledger, with every field that it may have, of the payment that is named. */
@@ -130,6 +130,12 @@ export const ledgerExamples = (transactionId: string): LedgerExamples => ({
     name: "Another",
     keyId: "akey_2",
     isArchived: true,
+    requestId,
+  },
+  stop_accounts: { kind: "stop_accounts", teamId, revokeKeys: true, requestId },
+  confirm_actors: {
+    kind: "confirm_actors",
+    actors: [{ agentId, status: "paused", revokedKeyId: "akey_1" }],
     requestId,
   },
   replace_project: {

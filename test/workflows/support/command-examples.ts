@@ -58,6 +58,11 @@ export const ledgerExamples = (agentId: string, transactionId: string): LedgerEx
   pause: { kind: "pause", agentId },
   resume: { kind: "resume", agentId },
   follow_agent: { kind: "follow_agent", agentId, revision: 2, name: "Agent", keyId: KEY, isArchived: false },
+  stop_accounts: { kind: "stop_accounts", teamId, revokeKeys: true },
+  confirm_actors: {
+    kind: "confirm_actors",
+    actors: [{ agentId, status: "paused", revokedKeyId: "akey_1" }],
+  },
   replace_project: {
     kind: "replace_project",
     version: 1,

@@ -254,6 +254,7 @@ function noting(workflowIds: Set<string>, workflows: PaymentWorkflows): PaymentW
 
 const delegatingTo = (cast: () => Activities): Activities => ({
   executePayments: (input) => cast().executePayments(input),
+  tellActors: (input) => cast().tellActors(input),
   writeAccounts: (input) => cast().writeAccounts(input),
   writeCaps: (input) => cast().writeCaps(input),
   writeAgent: (input) => cast().writeAgent(input),

@@ -11,6 +11,7 @@ import { ButtonLink, TextLink } from "../parts/links.tsx";
 import { Card, Empty, Money, Page, State, Waiting, When, Written } from "../parts/parts.tsx";
 import { SpendChart } from "../parts/spend-chart.tsx";
 import { Failed } from "../parts/problem.tsx";
+import { EmergencyStop } from "../parts/stop.tsx";
 import { plusOf, usePending } from "../pending.ts";
 import { useMay, useMe } from "../session.tsx";
 
@@ -23,11 +24,17 @@ export function Home(): ReactElement {
     queryKey: ["agents", "summary"],
     queryFn: async ({ signal }) => valueOf(await api.summarizeAgents({}, { signal })),
   });
+  const isAdmin = useMay("admin");
   const isNew = data !== undefined && data.agents.active + data.agents.paused === 0;
   return (
     <Page
       title={`Hello, ${user.name.split(" ")[0] ?? user.name}`}
       about={`${organization.name} · ${organization.plan} plan`}
+      actions={
+        isAdmin && !isNew ? (
+          <EmergencyStop scope="organization" what="all agents of the organization" />
+        ) : undefined
+      }
     >
       {error === null ? null : <Failed error={error} retry={() => void refetch()} />}
       <Next isNew={isNew} />

@@ -1,9 +1,9 @@
 import { Button, Group, Modal, Stack, Text } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { type ReactElement, useState } from "react";
-import { sentenceOf } from "../api.ts";
-import { emergencyStop, type Progress, type Scope } from "../emergency-stop.ts";
-import { number } from "../format.ts";
+import type { Refused } from "../../../src/client/types.ts";
+import { sentence, sentenceOf } from "../api.ts";
+import { emergencyStop, type Scope, type Step } from "../emergency-stop.ts";
 import { Icon } from "../icons.tsx";
 import { useStepUp } from "../step-up.tsx";
 import { Problem } from "./problem.tsx";
@@ -20,20 +20,20 @@ export function EmergencyStop({ label = "Emergency stop", scope, what }: StopPro
   const client = useQueryClient();
   const stepUp = useStepUp();
   const [isOpen, setOpen] = useState(false);
-  const [progress, setProgress] = useState<Progress | null>(null);
+  const [step, setStep] = useState<Step | null>(null);
   const [problem, setProblem] = useState("");
   const stop = async (): Promise<void> => {
     setProblem("");
     try {
-      const ended = await emergencyStop(scope, stepUp, setProgress);
+      const ended = await emergencyStop(scope, stepUp, setStep);
       if (ended.ok) return setOpen(false);
       setProblem(
         ended.refused.code === "STEP_UP_REQUIRED"
           ? "Everything is paused. The keys are still good: they are revoked once you have confirmed that it’s you."
-          : `${ended.isPaused ? "Everything is paused, but keys are left. " : ""}${sentenceOf(ended.refused)} What is done stays done: go on by stopping again.`,
+          : `${ended.isPaused ? "Everything is paused, but keys are left. " : ""}${reasonOf(ended.refused)} What is done stays done: go on by stopping again.`,
       );
     } finally {
-      setProgress(null);
+      setStep(null);
       await client.invalidateQueries({ queryKey: ["agents"] });
     }
   };
@@ -49,14 +49,12 @@ export function EmergencyStop({ label = "Emergency stop", scope, what }: StopPro
             take it back, mint new keys and resume.
           </Text>
           <Problem text={problem} />
-          <div role="status">
-            {progress === null ? null : <Text size="sm">{progressText(progress)}</Text>}
-          </div>
+          <div role="status">{step === null ? null : <Text size="sm">{STEPS[step]}</Text>}</div>
           <Group justify="flex-end">
-            <Button variant="default" onClick={() => setOpen(false)} disabled={progress !== null}>
+            <Button variant="default" onClick={() => setOpen(false)} disabled={step !== null}>
               Cancel
             </Button>
-            <Button color="red" loading={progress !== null} onClick={() => void stop()} data-autofocus>
+            <Button color="red" loading={step !== null} onClick={() => void stop()} data-autofocus>
               Stop now
             </Button>
           </Group>
@@ -66,7 +64,11 @@ export function EmergencyStop({ label = "Emergency stop", scope, what }: StopPro
   );
 }
 
-const progressText = ({ left, step }: Progress): string => {
-  const what = step === "pausing" ? "Pausing" : "Everything is paused. Revoking keys";
-  return left === null ? `${what}…` : `${what}: ${number(left)} to go…`;
+const STEPS: Readonly<Record<Step, string>> = {
+  pausing: "Pausing…",
+  revoking: "Everything is paused. Revoking keys…",
 };
+
+/** The service names the projects that it could not stop. */
+const reasonOf = (refused: Refused): string =>
+  refused.code === "SERVICE_UNAVAILABLE" ? sentence(refused.message) : sentenceOf(refused);

@@ -1,0 +1,15 @@
+import type { ToldActor } from "../messages/agent.ts";
+import type { AgentGateway } from "../payments/ports.ts";
+import { NoSuchActor } from "./no-such-actor.ts";
+
+/** Tells an agent's actor of a pause, a resume or a stop that the ledger has decided. Idempotent. */
+export const actorTeller =
+  (agents: AgentGateway) =>
+  async ({ agentId, ...told }: ToldActor): Promise<void> => {
+    try {
+      await agents.submit(agentId, { kind: "follow_status", ...told });
+    } catch (error) {
+      // It ended with its agent, or an operator has terminated it: there is nothing to tell.
+      if (!(error instanceof NoSuchActor)) throw error;
+    }
+  };
