@@ -47,6 +47,8 @@ function refer(schema: z.core.$ZodType, json: z.core.JSONSchema.BaseSchema): voi
     Object.assign(json, jsonSchemaOf(instead, DEFS, "reference").schema);
   }
   Object.assign(json, keywords);
+  // A number that is always this one is an integer to generators, too.
+  if (Number.isInteger(json.const)) json.type = "integer";
 }
 
 const INT32_MAX = 2_147_483_647;

@@ -223,12 +223,12 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  it("integers that may need more than 32 bits say so", () => {
+  it("every number is an integer, and one that may need more than 32 bits says so", () => {
     const unnamed: string[] = [];
     everySchema(({ format, maximum, type }, where) => {
       const isInteger = type === "integer" || (Array.isArray(type) && type.includes("integer"));
       const isSmall = typeof maximum === "number" && maximum < 2 ** 31;
-      if (isInteger && !isSmall && format !== "int64") unnamed.push(where);
+      if (type === "number" || (isInteger && !isSmall && format !== "int64")) unnamed.push(where);
     });
     expect(unnamed).to.deep.equal([]);
   });
