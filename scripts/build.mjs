@@ -20,10 +20,10 @@ const SETTINGS = [
   "scripts/bundle.mjs",
   "tsconfig.build.json",
   "tsconfig.json",
-  "tsconfig.webhooks.json",
+  "tsconfig.exports.json",
 ];
 /** What the compiler is asked for, one after the other. */
-const PROJECTS = ["tsconfig.build.json", "tsconfig.webhooks.json"];
+const PROJECTS = ["tsconfig.build.json", "tsconfig.exports.json"];
 /** Everything of ours that the workflow bundle can hold; test/architecture keeps the rest out. */
 const IN_BUNDLE = ["workflows", "src/domain", "src/messages"];
 const STAMP = join(DIST, ".stamp");

@@ -1,21 +1,15 @@
-import { execFile } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
-import { z } from "zod";
-import { builtFile } from "../src/lib/package-root.ts";
-import type { Caller, Owner } from "./fuzz/credentials.ts";
+import type { Caller } from "./fuzz/credentials.ts";
 import { readOptions } from "./fuzz/options.ts";
 import { fuzz } from "./fuzz/run.ts";
 import { ensureSchemathesis } from "./fuzz/schemathesis.ts";
-import { startService } from "./fuzz/service.ts";
+import { createOrganization, startService } from "./fuzz/service.ts";
 
 // `npm run fuzz`: requests by the OpenAPI document, valid and invalid, as each kind of caller, against a service of their own.
 const options = readOptions(process.argv);
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
-const PASSWORD = "quartz lantern under nine bridges";
-const created = z.object({ teamId: z.string() });
 
 const fuzzer = await ensureSchemathesis(process.env, say);
 if (typeof fuzzer !== "string") {
@@ -37,7 +31,7 @@ process.exit(isClean ? 0 : 1);
 
 async function pass(caller: Caller, seed: number): Promise<void> {
   const { baseUrl } = service;
-  const owner = await organization();
+  const owner = await createOrganization(service);
   const place = join(folder, `${caller.replaceAll(" ", "-")}-${String(seed)}`);
   const { maxExamples, seconds: maxSeconds } = options;
   const began = performance.now();
@@ -59,22 +53,4 @@ async function pass(caller: Caller, seed: number): Promise<void> {
   if (found.failures === 0) return;
   isClean = false;
   say(found.output);
-}
-
-/** One of its own for each pass, without limits per minute, by the command that an operator uses. */
-async function organization(): Promise<Owner> {
-  const email = `owner-${String(Date.now())}@example.com`;
-  const limits = ["--plan", "enterprise", "--rest-per-minute", "1000000", "--mcp-per-minute", "1000000"];
-  const args = [
-    builtFile("server/main.ts"),
-    "admin",
-    "create-organization",
-    "--name",
-    "Fuzz",
-    "--owner-email",
-    email,
-  ];
-  const running = promisify(execFile)(process.execPath, [...args, ...limits], { env: service.env });
-  running.child.stdin?.end(PASSWORD);
-  return { email, password: PASSWORD, ...created.parse(JSON.parse((await running).stdout)) };
 }

@@ -121,9 +121,6 @@ def keep_rules(operation, case) -> None:
         # An answer may wait for a person for most of a minute, which would use up the pass.
         if "waitSeconds" in query:
             query["waitSeconds"] = 1
-        # Two names of one filter.
-        if "agentId" in query and "agent_id" in query:
-            query.pop("agentId")
     if not isinstance(body, dict):
         return
     if operation in {"setProjectApprovalRules", "setTeamApprovalRules"}:
@@ -143,6 +140,19 @@ def keep_rules(operation, case) -> None:
     if "idempotencyKey" in body or (NEEDS_KEY and operation in CREATES):
         # The document's example is good once; a machine must send one to a create, which a person need not.
         body["idempotencyKey"] = str(uuid.uuid4())
+    if "*" in (body.get("eventTypes") or []):
+        # All events are named alone.
+        body["eventTypes"] = ["*"]
+    if operation == "createWebhook":
+        # A scope other than the organization's has ids, and that one none.
+        if body.get("scopeType", "organization") == "organization":
+            body.pop("scopeIds", None)
+        else:
+            body["scopeIds"] = body.get("scopeIds") or [str(uuid.uuid4())]
+    if operation == "decideApprovals":
+        # A denial says why.
+        for decision in body.get("decisions", []):
+            decision.setdefault("feedback", "no")
     if operation == "updateWebhook":
         # Judged with what the endpoint has.
         body.pop("scopeType", None)

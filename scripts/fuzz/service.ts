@@ -1,7 +1,13 @@
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
+import { promisify } from "node:util";
+import { z } from "zod";
 import { builtFile, PACKAGE_ROOT } from "../../src/lib/package-root.ts";
+import type { Owner } from "./credentials.ts";
+
+const PASSWORD = "quartz lantern under nine bridges";
+const created = z.object({ teamId: z.string() });
 
 const STARTED_MS = 180_000;
 
@@ -42,4 +48,15 @@ export async function startService(dataDir: string): Promise<FuzzedService> {
     return { baseUrl, env, stop };
   }
   throw new Error("the service did not start");
+}
+
+/** Creates an organization without limits per minute, by the command that an operator uses. */
+export async function createOrganization({ env }: Pick<FuzzedService, "env">): Promise<Owner> {
+  const email = `owner-${String(Date.now())}@example.com`;
+  const limits = ["--plan", "enterprise", "--rest-per-minute", "1000000", "--mcp-per-minute", "1000000"];
+  const command = [builtFile("server/main.ts"), "admin", "create-organization"];
+  const args = [...command, "--name", "Fuzz", "--owner-email", email, ...limits];
+  const running = promisify(execFile)(process.execPath, args, { env });
+  running.child.stdin?.end(PASSWORD);
+  return { email, password: PASSWORD, ...created.parse(JSON.parse((await running).stdout)) };
 }

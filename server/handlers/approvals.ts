@@ -1,8 +1,9 @@
+import pLimit from "p-limit";
 import type { ApprovalDocument } from "../../src/store/documents.ts";
 import type { PersonsDecision } from "../../src/payments/payment-proofs.ts";
 import { agentIn } from "../../src/contract/primitives.ts";
-import type { InputOf } from "../../src/contract/types.ts";
-import type { CommandOf } from "../../src/domain/ledger/commands.ts";
+import type { InputOf, OutputOf } from "../../src/contract/types.ts";
+import type { CommandOf, LedgerReply } from "../../src/domain/ledger/commands.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
 import { refusal } from "../../src/domain/errors.ts";
@@ -13,22 +14,45 @@ import type { SessionPrincipal } from "../../src/identity/principal.ts";
 import { mostSpecificScope } from "../../src/identity/most-specific-scope.ts";
 import { approvalView } from "../../src/views/views.ts";
 import { newUuid } from "../../src/lib/ids.ts";
+import { isUnavailable } from "../../src/lib/unavailable.ts";
+import { withTimeout } from "../../src/lib/with-timeout.ts";
+import { errorBodyOf } from "../http/errors.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { operations } from "../../src/contract/registry.ts";
-import type { ContextOf, Handlers } from "./types.ts";
+import type { ContextOf, DeepReadonly, Handlers } from "./types.ts";
 
 type ApprovalHandlers = Pick<
   Handlers,
-  "getApproval" | "listPendingApprovals" | "listCompletedApprovals" | "approveApproval" | "denyApproval"
+  | "approveApproval"
+  | "decideApprovals"
+  | "denyApproval"
+  | "getApproval"
+  | "listCompletedApprovals"
+  | "listPendingApprovals"
 >;
 
+/** Decisions of one call in flight. They share the ledger's updates, so more would not be faster. */
+const CONCURRENCY_MAX = 32;
+
+/** Minimum time for a step of a decision: what was decided is still read when the call's time is nearly over. */
+const STEP_MIN_MS = 250;
+
 type Caller = Pick<ContextOf<typeof operations.approveApproval.access>, "audit" | "deadline" | "principal">;
+
+/** A decision that the ledger has taken. */
+interface Taken {
+  readonly profile: AgentProfile;
+  readonly reply: Extract<LedgerReply, { readonly kind: "payment" }>;
+}
+
+type Many = InputOf<typeof operations.decideApprovals>["body"]["decisions"][number];
+type ManyResult = DeepReadonly<OutputOf<typeof operations.decideApprovals>["results"][number]>;
 
 type ListQuery = InputOf<typeof operations.listPendingApprovals>["query"];
 
 /** The approvals queue. */
 export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHandlers {
-  const { actors, collections, lists, ledgers, proofs } = dependencies;
+  const { actors, collections, lists, ledgers, logger, proofs } = dependencies;
   const payments = new Payments(dependencies);
 
   async function list(
@@ -58,30 +82,89 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
   const find = (id: string, principal: SessionPrincipal) =>
     collections.approvals.findOne({ _id: id, organizationId: principal.organizationId });
 
-  /** Puts a person's decision to the project's ledger, which alone says whether it came in time. */
-  async function resolve(
+  /**
+   * Puts a person's decision to the project's ledger, which alone says whether it came in time. `begin` is called before that, once
+   * there is something to decide.
+   */
+  async function decide(
     id: string,
-    { audit, deadline, principal }: Caller,
+    principal: SessionPrincipal,
     decision: PersonsDecision,
-  ): Promise<Result<ApprovalDocument>> {
+    begin: () => Promise<void>,
+  ): Promise<Result<Taken>> {
     const approval = await find(id, principal);
     if (approval === null) return refused(refusal("NOT_FOUND"));
     if (approval.state === "completed") return refused(alreadyResolved(approval));
     const profile = profileOfApproval(approval);
     const proof = proofs.ofDecision(profile, orderOf(approval), decision);
-    // What the ledger decides has an entry of its own, `resolvePayment`, which follows from the ledger's decision.
-    await audit.begin({ before: null, after: null });
+    await begin();
     const reply = await ledgers.submit(approval, commandOf(approval, decision, proof));
     // Nothing was decided: what the project has open leaves no room for a person's words, until some of it is recorded.
     if (reply.kind === "too_many_open") return refused(refusal("SERVICE_UNAVAILABLE"));
     if (reply.kind !== "payment") return refused(alreadyResolved(await find(id, principal)));
-    const { changed, payment } = reply;
+    return ok({ profile, reply });
+  }
+
+  /** Executes what was decided, and answers the approval as it stands then. */
+  async function complete(
+    id: string,
+    { deadline, principal }: Caller,
+    { profile, reply: { changed, payment } }: Taken,
+  ): Promise<Result<ApprovalDocument>> {
     if (changed || payment.status === "expired") await payments.executeResolution(profile, payment, deadline);
     if (!changed) return refused(alreadyResolved({ resolution: payment.approval?.resolution ?? null }));
     // A payment that has no end by then is answered as executing.
     if (payment.phase === "sending") await actors.approvalResult(id, deadline.spareMs);
     const resolved = await find(id, principal);
     return resolved === null ? refused(refusal("NOT_FOUND")) : ok(resolved);
+  }
+
+  async function resolve(
+    id: string,
+    caller: Caller,
+    decision: PersonsDecision,
+  ): Promise<Result<ApprovalDocument>> {
+    // What the ledger decides has an entry of its own, `resolvePayment`, which follows from the ledger's decision.
+    const begin = () => caller.audit.begin({ before: null, after: null });
+    const taken = await decide(id, caller.principal, decision, begin);
+    return taken.ok ? complete(id, caller, taken.value) : taken;
+  }
+
+  /** The outcome of a step of one decision among many: what goes wrong with it is its own result. */
+  async function step<T>({ deadline }: Caller, work: () => Promise<Result<T>>): Promise<Result<T>> {
+    try {
+      return await withTimeout(Math.max(deadline.spareMs, STEP_MIN_MS), work());
+    } catch (err) {
+      if (isUnavailable(err)) {
+        return refused(refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
+      }
+      logger.error({ requestId: deadline.requestId, err }, "a decision among many failed unexpectedly");
+      return refused(refusal("INTERNAL"));
+    }
+  }
+
+  /** All are decided before the outcome of any is waited for: each wait may last as long as the call. */
+  async function resolveAll(given: readonly Many[], caller: Caller): Promise<readonly ManyResult[]> {
+    const limit = pLimit(CONCURRENCY_MAX);
+    const { principal } = caller;
+    const taken = await Promise.all(
+      given.map((each) =>
+        limit(() =>
+          step(caller, () =>
+            decide(each.id, principal, decisionOf(each, principal), () => Promise.resolve()),
+          ),
+        ),
+      ),
+    );
+    return Promise.all(
+      given.map(async ({ id }, index) => {
+        const one = taken[index] ?? refused(refusal("INTERNAL"));
+        const resolved = one.ok ? await step(caller, () => complete(id, caller, one.value)) : one;
+        return resolved.ok
+          ? { id, approval: approvalView(resolved.value) }
+          : { id, error: errorBodyOf(resolved.refusal, caller.deadline.requestId ?? "") };
+      }),
+    );
   }
 
   return {
@@ -91,20 +174,39 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     listCompletedApprovals: ({ query }, context) => list("completed", query, context),
 
     async approveApproval({ params }, caller) {
-      const { principal } = caller;
-      const by = { userId: principal.userId, name: principal.name };
-      const resolved = await resolve(params.id, caller, { resolution: "approved", by, feedback: null });
+      const decision = decisionOf({ decision: "approve" }, caller.principal);
+      const resolved = await resolve(params.id, caller, decision);
       return resolved.ok ? ok({ body: { approval: approvalView(resolved.value) } }) : resolved;
     },
 
     async denyApproval({ params, body }, caller) {
-      const { principal } = caller;
-      const by = { userId: principal.userId, name: principal.name };
-      const { feedback } = body;
-      const resolved = await resolve(params.id, caller, { resolution: "denied", by, feedback });
+      const decision = decisionOf({ decision: "deny", ...body }, caller.principal);
+      const resolved = await resolve(params.id, caller, decision);
       return resolved.ok ? ok({ body: { approval: approvalView(resolved.value) } }) : resolved;
     },
+
+    async decideApprovals({ body: { decisions } }, caller) {
+      const { audit } = caller;
+      await audit.begin({ before: null, after: { decisions: decisions.map(wordless) } });
+      const results = await resolveAll(decisions, caller);
+      const isDecided = (_each: Many, index: number): boolean => results[index]?.approval !== undefined;
+      audit.change(null, { decisions: decisions.filter(isDecided).map(wordless) });
+      return ok({ body: { results } });
+    },
   };
+}
+
+/** Feedback is in the approval; the audit log names the decisions alone. */
+const wordless = ({ decision, id }: Many) => ({ id, decision });
+
+function decisionOf(
+  { decision, feedback = "" }: Pick<Many, "decision" | "feedback">,
+  { name, userId }: SessionPrincipal,
+): PersonsDecision {
+  const by = { userId, name };
+  return decision === "approve"
+    ? { resolution: "approved", by, feedback: null }
+    : { resolution: "denied", by, feedback };
 }
 
 const alreadyResolved = (approval: Pick<ApprovalDocument, "resolution"> | null): Refusal =>

@@ -20,6 +20,8 @@ type ListQuery = InputOf<typeof operations.listTransactions>["query"];
 type Filters = Omit<ListQuery, "cursor" | "limit">;
 type Caller = ContextOf<typeof operations.listTransactions.access>;
 
+const BYTE_ORDER_MARK = "\ufeff";
+
 /** The columns of an export, in their order. */
 const COLUMNS = [
   "id",
@@ -75,9 +77,10 @@ export function transactionHandlers({
       return ok({ body: { transactions: items.map(transactionView), nextCursor } });
     },
 
-    async exportTransactions({ query: { tz, ...filters } }, caller) {
+    async exportTransactions({ query: { bom, tz, ...filters } }, caller) {
       const { filters: _filters, ...selection } = await chosen(filters, caller);
-      const pieces = await exportPieces(inBatches(selection, EXPORTED_AT_ONCE), rowsIn(tz), csvRow(COLUMNS));
+      const head = `${bom ? BYTE_ORDER_MARK : ""}${csvRow(COLUMNS)}`;
+      const pieces = await exportPieces(inBatches(selection, EXPORTED_AT_ONCE), rowsIn(tz), head);
       const stream = { contentType: "text/csv; charset=utf-8", fileName: "transactions.csv", pieces };
       return ok({ body: "", stream });
     },

@@ -34,7 +34,7 @@ type CallerOf<A extends Access> = A extends AgentAccess
     : { readonly principal: null };
 
 /** Handlers return views that are not changed afterwards. */
-type DeepReadonly<T> = T extends readonly (infer I)[]
+export type DeepReadonly<T> = T extends readonly (infer I)[]
   ? readonly DeepReadonly<I>[]
   : T extends object
     ? { readonly [K in keyof T]: DeepReadonly<T[K]> }

@@ -6,7 +6,8 @@ import express, {
   type Response,
 } from "express";
 import { refusal } from "../../src/domain/errors.ts";
-import { openApiDocument } from "../../src/contract/openapi.ts";
+import { type OpenApiDocument, openApiDocument } from "../../src/contract/openapi.ts";
+import { openApi30 } from "../../src/contract/openapi/version-3-0.ts";
 import { operationList } from "../../src/contract/registry.ts";
 import { methodsAt, routesOf } from "../../src/contract/routes.ts";
 import type { TrustedProxies } from "../config.ts";
@@ -47,15 +48,17 @@ export function createApp(dependencies: AppDependencies): Express {
     next();
   });
 
-  // Built on first use: it takes a tenth of a start. As bytes, which all answers share: a text is copied for each.
-  let made: Buffer | null = null;
-  const document = (): Buffer =>
-    (made ??= Buffer.from(JSON.stringify(openApiDocument(baseUrl, packageVersion()))));
-  app.get(DOCUMENT.http.path, async (request, response) => {
-    const admitted = await admission.anyone(request, response);
-    if (admitted.ok) response.type("json").send(document());
-    else sendRefusal(response, admitted.refusal);
-  });
+  for (const { http, render } of DOCUMENTS) {
+    // Built on first use: it takes a tenth of a start. As bytes, which all answers share: a text is copied for each.
+    let made: Buffer | null = null;
+    const document = (): Buffer =>
+      (made ??= Buffer.from(JSON.stringify(render(openApiDocument(baseUrl, packageVersion())))));
+    app.get(http.path, async (request, response) => {
+      const admitted = await admission.anyone(request, response);
+      if (admitted.ok) response.type("json").send(document());
+      else sendRefusal(response, admitted.refusal);
+    });
+  }
   app.use(dashboard(callers));
   app.use(referencePage());
   app.use(probes(dependencies));
@@ -82,9 +85,16 @@ export function trustedProxy(app: Express): (address: string) => boolean {
   return (address) => typeof trusts === "function" && trusts(address, 0) === true;
 }
 
-/** The document's own route, which is no operation of its own. */
-const DOCUMENT = { id: "openapi", http: { method: "get", path: "/v1/openapi.json" } } as const;
-const ROUTES = [...routesOf(operationList), DOCUMENT];
+/** The routes of the OpenAPI document in each version, which are no operations of their own. */
+const DOCUMENTS = [
+  {
+    id: "openapi",
+    http: { method: "get", path: "/v1/openapi.json" },
+    render: (document: OpenApiDocument): object => document,
+  },
+  { id: "openapi-3.0", http: { method: "get", path: "/v1/openapi-3.0.json" }, render: openApi30 },
+] as const;
+const ROUTES = [...routesOf(operationList), ...DOCUMENTS];
 
 /**
  * What no route has answered: 405 for a method that a path doesn't have, 204 for OPTIONS, both with those that it has; 404 for what

@@ -1,10 +1,13 @@
 import type { Response } from "express";
+import type { z } from "zod";
+import type { errorBody } from "../../src/contract/records.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
 import { statusOf } from "../../src/domain/errors.ts";
+import type { DeepReadonly } from "../handlers/types.ts";
 import { noteOf } from "./request-note.ts";
 
 /** The flat error body, the same over REST and MCP, with the id of the request. */
-export function errorBodyOf(refusal: Refusal, requestId: string): Record<string, unknown> {
+export function errorBodyOf(refusal: Refusal, requestId: string): DeepReadonly<z.output<typeof errorBody>> {
   return {
     error: refusal.code,
     message: refusal.message,

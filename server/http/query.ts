@@ -2,14 +2,21 @@ import { z } from "zod";
 import { innerSchema } from "../../src/contract/tolerance.ts";
 import type { ObjectSchema } from "../../src/contract/types.ts";
 
-/** Turns digits into numbers where the schema wants one; everything else is left for the schema to judge. */
+/** Turns digits into numbers and `true` or `false` into booleans where the schema wants them; all else is left for it to judge. */
 export function coerceQuery(schema: ObjectSchema, query: Readonly<Record<string, unknown>>): unknown {
   return Object.fromEntries(
     Object.entries(query).map(([key, value]) => {
       const field = schema.shape[key];
-      const isDigits = typeof value === "string" && /^-?\d{1,15}$/.test(value);
-      const isNumber = isDigits && field !== undefined && innerSchema(field) instanceof z.ZodNumber;
-      return [key, isNumber ? Number(value) : value];
+      return [
+        key,
+        field === undefined || typeof value !== "string" ? value : coerced(innerSchema(field), value),
+      ];
     }),
   );
+}
+
+function coerced(schema: z.core.$ZodType, text: string): unknown {
+  if (schema instanceof z.ZodNumber) return /^-?\d{1,15}$/.test(text) ? Number(text) : text;
+  const isBoolean = schema instanceof z.ZodBoolean && (text === "true" || text === "false");
+  return isBoolean ? text === "true" : text;
 }

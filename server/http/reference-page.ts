@@ -56,7 +56,7 @@ const pageWith = (script: string, style: string): string => `<!doctype html>
 <link rel="stylesheet" href="/assets/reference.css">
 <script src="${script}" defer></script>
 <script src="/assets/reference.js" defer></script></head>
-<body><nav><a href="/v1/openapi.json">OpenAPI document</a> <button id="theme" type="button">Light or dark</button></nav>
+<body><nav><a href="/v1/openapi.json">OpenAPI 3.1</a> <a href="/v1/openapi-3.0.json">OpenAPI 3.0</a> <button id="theme" type="button">Light or dark</button></nav>
 <noscript><p>This page needs JavaScript. The OpenAPI document holds the same: <a href="/v1/openapi.json">/v1/openapi.json</a></p></noscript>
 <main id="reference"></main>
 </body></html>

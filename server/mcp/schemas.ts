@@ -104,9 +104,10 @@ export function inputSchemaOf(
 }
 
 function described(schema: JsonSchema, path: string, texts: ToolText["arguments"]): JsonSchema {
-  const { description, items, maximum, minimum, pattern, properties, ...kept } = schema;
+  const { description, items, maximum, minimum, pattern, properties, type, ...kept } = schema;
   return definedFields({
     ...kept,
+    ...singleType(type),
     minimum: minimum !== undefined && Math.abs(minimum) < BOUND_MAX ? minimum : undefined,
     maximum: maximum !== undefined && Math.abs(maximum) < BOUND_MAX ? maximum : undefined,
     pattern: pattern !== undefined && pattern.length <= PATTERN_CHARACTERS_MAX ? pattern : undefined,
@@ -114,6 +115,14 @@ function described(schema: JsonSchema, path: string, texts: ToolText["arguments"
     properties: mapped(properties, (part, name) => described(part, pathTo(path, name), texts)),
     items: items === undefined ? undefined : describedItems(items, path, texts),
   });
+}
+
+/** A type, or null besides: as the keyword of OpenAPI, because some models' APIs refuse a tool with a list of types. */
+function singleType(type: JsonSchema["type"]): JsonSchema {
+  if (typeof type !== "object") return { type };
+  const [value, ...others] = type.filter((each) => each !== "null");
+  if (others.length > 0) throw new Error(`a tool's argument has one type, not ${type.join(", ")}`);
+  return { type: value, nullable: true };
 }
 
 function mapped(

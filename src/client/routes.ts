@@ -21,6 +21,7 @@ export const ROUTES = {
   createProject: { method: "POST", path: "/v1/projects", replayable: true },
   createTeam: { method: "POST", path: "/v1/teams", replayable: true },
   createWebhook: { method: "POST", path: "/v1/webhooks" },
+  decideApprovals: { method: "POST", path: "/v1/approvals/decisions" },
   deleteWebhook: { method: "DELETE", path: "/v1/webhooks/:id" },
   denyApproval: { method: "POST", path: "/v1/approvals/:id/deny" },
   depositToTreasury: { method: "POST", path: "/v1/sandbox/treasury/deposit" },

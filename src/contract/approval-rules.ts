@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { RULE_TYPES, RULE_WINDOW_SECONDS_MAX, type RuleType, WEEKDAYS } from "../domain/rules/rules.ts";
-import { cents, paymentCount, recipientName, version } from "./primitives.ts";
+import { atMost, cents, paymentCount, recipientName, version } from "./primitives.ts";
 import { rail } from "./records.ts";
 import { referred } from "./reference.ts";
 import { timezone } from "./timezone.ts";
@@ -10,32 +10,22 @@ import { timezone } from "./timezone.ts";
 export const RULES_MAX = 50;
 export const ANY_OF_MAX = 200;
 
-/** An array's length is checked before its items: judging each entry of one that fills a body takes long. */
-const atMost = <T extends z.ZodType>(max: number, item: T) =>
-  z.preprocess(
-    (given, check) => {
-      if (!Array.isArray(given) || given.length <= max) return given;
-      check.addIssue({ code: "custom", message: `must have at most ${max} entries` });
-      return z.NEVER;
-    },
-    z.array(item).meta({ maxItems: max }),
-  );
-
 const anyOf = <T extends z.ZodType>(item: T) =>
   z.strictObject({ anyOf: z.array(item).min(1).meta({ maxItems: ANY_OF_MAX }) });
 
 const windowSeconds = z.int().min(1).max(RULE_WINDOW_SECONDS_MAX);
 const time = z.string().regex(/^([01][0-9]|2[0-3]):[0-5][0-9]$/, "must be HH:MM");
 const endTime = z.string().regex(/^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$/, "must be HH:MM, up to 24:00");
+const weekday = z.enum(WEEKDAYS).meta({ title: "Weekday" });
 const days = z
-  .array(z.enum(WEEKDAYS))
+  .array(weekday)
   .min(1)
   .refine((named) => new Set(named).size === named.length, "must not name one twice")
   .meta({ maxItems: WEEKDAYS.length, uniqueItems: true });
 
 const window = z.strictObject({
   timezone,
-  days: z.array(z.enum(WEEKDAYS)),
+  days: z.array(weekday),
   from: time,
   to: endTime,
   outside: z.boolean(),
@@ -60,29 +50,37 @@ const params = {
 interface Common<I extends z.ZodType, E extends z.ZodType> {
   readonly id: I;
   readonly enabled: E;
+  /** End of the names that the reference gives to the types' schemas. */
+  readonly name: string;
 }
 
 const oneRule = <T extends RuleType, I extends z.ZodType, E extends z.ZodType, P extends z.ZodType>(
   type: T,
-  { enabled, id }: Common<I, E>,
+  { enabled, id, name }: Common<I, E>,
   set: P,
-) => z.strictObject({ id, type: z.literal(type), enabled, params: set });
+) => z.strictObject({ id, type: z.literal(type), enabled, params: set }).meta({ title: titleOf(type, name) });
+
+/** `RailRule` for a rule of the type `rail`. */
+const titleOf = (type: RuleType, name: string): string =>
+  type.replaceAll(/(?:^|_)([a-z])/g, (_whole, letter: string) => letter.toUpperCase()) + name;
 
 /** A rule of any type, its parameters being those of its type. */
 const ruleOf = <I extends z.ZodType, E extends z.ZodType, W extends z.ZodType>(
   common: Common<I, E>,
   timeWindow: W,
 ) =>
-  z.discriminatedUnion("type", [
-    oneRule("amount_above", common, params.amount_above),
-    oneRule("new_recipient", common, params.new_recipient),
-    oneRule("recipient", common, params.recipient),
-    oneRule("merchant_category", common, params.merchant_category),
-    oneRule("rail", common, params.rail),
-    oneRule("velocity", common, params.velocity),
-    oneRule("time_window", common, timeWindow),
-    oneRule("duplicate", common, params.duplicate),
-  ]);
+  z
+    .discriminatedUnion("type", [
+      oneRule("amount_above", common, params.amount_above),
+      oneRule("new_recipient", common, params.new_recipient),
+      oneRule("recipient", common, params.recipient),
+      oneRule("merchant_category", common, params.merchant_category),
+      oneRule("rail", common, params.rail),
+      oneRule("velocity", common, params.velocity),
+      oneRule("time_window", common, timeWindow),
+      oneRule("duplicate", common, params.duplicate),
+    ])
+    .meta({ title: `Approval${common.name}` });
 
 const id = z.string().regex(/^rule_[0-9A-HJKMNP-TV-Z]{26}$/, "must be the id of a rule that is there");
 
@@ -133,7 +131,7 @@ const flatRule = z.strictObject({
         .optional()
         .meta({ description: "velocity, duplicate: how far back, at most 31 days." }),
       timezone: z.string().max(100).optional().meta({ description: "time_window: such as Europe/Berlin." }),
-      days: atMost(WEEKDAYS.length, z.enum(WEEKDAYS)).optional().meta({
+      days: atMost(WEEKDAYS.length, weekday).optional().meta({
         description: "time_window: weekdays; for a window over midnight the day on which it begins.",
       }),
       from: z.string().max(5).optional().meta({ description: "time_window: HH:MM, inclusive." }),
@@ -148,11 +146,13 @@ const flatRule = z.strictObject({
     .meta({ description: `The parameters of the type and no others; {} for ${bareTypes}.` }),
 });
 
-const sentRule = flatRule.pipe(ruleOf({ id: id.optional(), enabled: z.boolean() }, windowAsSent));
+const sentRule = flatRule.pipe(
+  ruleOf({ id: id.optional(), enabled: z.boolean(), name: "RuleInput" }, windowAsSent),
+);
 
 /** The same rules as the reference shows them: each type with its own parameters. */
 const shownRules = z
-  .array(ruleOf({ id: id.optional(), enabled: z.boolean().default(true) }, windowAsSent))
+  .array(ruleOf({ id: id.optional(), enabled: z.boolean().default(true), name: "RuleInput" }, windowAsSent))
   .max(RULES_MAX);
 
 /** Which parameters go with which type; the flat shape can't say. */
@@ -176,5 +176,8 @@ export const rulesAsSent = referred(atMost(RULES_MAX, sentRule), { instead: show
 
 /** The current rules of a project or team. */
 export const approvalRules = z
-  .strictObject({ rules: z.array(ruleOf({ id: z.string(), enabled: z.boolean() }, window)), version })
+  .strictObject({
+    rules: z.array(ruleOf({ id: z.string(), enabled: z.boolean(), name: "Rule" }, window)),
+    version,
+  })
   .meta({ id: "ApprovalRules" });

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { referenceOf } from "./reference.ts";
+import { isShown, type Reader, referenceOf } from "./reference.ts";
 
 /** A schema of the contract as JSON Schema, with the records it names kept apart from it. */
 export interface NamedJsonSchema {
@@ -16,7 +16,7 @@ export interface NamedJsonSchema {
 export function jsonSchemaOf(
   schema: z.ZodType,
   refPrefix: string,
-  reader: "model" | "reference" = "model",
+  reader: Reader = "model",
 ): NamedJsonSchema {
   const {
     $schema: _dialect,
@@ -27,7 +27,10 @@ export function jsonSchemaOf(
     unrepresentable: "any",
     override: ({ jsonSchema, zodSchema }) => {
       if (reader === "reference") refer(zodSchema, jsonSchema);
+      else delete jsonSchema.title;
+      hideFields(zodSchema, jsonSchema, reader);
       flattenNullable(jsonSchema);
+      if (reader === "reference") nameLongInteger(jsonSchema);
     },
   });
   const document: unknown = JSON.parse(
@@ -44,6 +47,24 @@ function refer(schema: z.core.$ZodType, json: z.core.JSONSchema.BaseSchema): voi
     Object.assign(json, jsonSchemaOf(instead, DEFS, "reference").schema);
   }
   Object.assign(json, keywords);
+  // A number that is always this one is an integer to generators, too.
+  if (Number.isInteger(json.const)) json.type = "integer";
+}
+
+const INT32_MAX = 2_147_483_647;
+
+/** Generators use 32 bits for an integer without a format. */
+function nameLongInteger(json: z.core.JSONSchema.BaseSchema): void {
+  const isInteger = [json.type].flat().some((type) => type === "integer");
+  const isSmall = typeof json.maximum === "number" && json.maximum <= INT32_MAX;
+  if (isInteger && !isSmall) json.format = "int64";
+}
+
+function hideFields(schema: z.core.$ZodType, json: z.core.JSONSchema.BaseSchema, reader: Reader): void {
+  if (!(schema instanceof z.ZodObject) || json.properties === undefined) return;
+  for (const [name, field] of Object.entries(schema.shape)) {
+    if (field instanceof z.ZodType && !isShown(field, reader)) delete json.properties[name];
+  }
 }
 
 /** As the conversion refers to what it names. */
@@ -57,6 +78,8 @@ function flattenNullable(schema: z.core.JSONSchema.BaseSchema): void {
   const [value, none, ...others] = schema.anyOf ?? [];
   if (typeof value !== "object" || typeof none !== "object" || others.length > 0) return;
   if (none.type !== "null" || typeof value.type !== "string" || value.enum !== undefined) return;
+  // What has a title becomes a component, which null is no part of.
+  if (value.title !== undefined) return;
   delete schema.anyOf;
   Object.assign(schema, { ...value, ...schema, type: [value.type, "null"] });
 }

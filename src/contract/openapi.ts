@@ -3,13 +3,16 @@ import { COOKIE_REQUEST_HEADER, COOKIE_REQUEST_VALUE, cookieNames } from "./cook
 import { jsonSchemaOf } from "./json-schema.ts";
 import { errorExamples } from "./openapi/error-examples.ts";
 import { errorCodesOf } from "./openapi/errors.ts";
-import { examplesOf, type Resolve } from "./openapi/examples.ts";
+import { examplesOf } from "./openapi/examples.ts";
+import { asAnswered, asSent } from "./openapi/bodies.ts";
+import { COMPONENTS, Components } from "./openapi/components.ts";
 import { annotated, annotatedParameter, type Schema } from "./openapi/fields.ts";
 import { HEADERS, headersOfErrors, headersWith } from "./openapi/headers.ts";
 import { keyed, keyOf, linksOf } from "./openapi/links.ts";
 import { INTRODUCTION, TAGS } from "./openapi/prose.ts";
 import { errorBody } from "./records.ts";
 import type { ErrorCode } from "../domain/errors.ts";
+import { isShown } from "./reference.ts";
 import { answersSession, type OperationId, operationList } from "./registry.ts";
 import type { Access, HttpBinding, ObjectSchema, Operation } from "./types.ts";
 
@@ -34,19 +37,16 @@ export interface OpenApiOperation {
   readonly responses: Readonly<Record<string, object>>;
 }
 
-const COMPONENTS = "#/components/schemas/";
-
 /** The OpenAPI document of every REST operation, derived from the registry: it cannot disagree with the routes. */
 export function openApiDocument(baseUrl: string, version: string): OpenApiDocument {
-  const schemas = namedSchemas();
-  const resolve: Resolve = (reference) => schemas[reference.slice(COMPONENTS.length)] ?? {};
+  const components = namedSchemas();
   const paths: Record<string, Record<string, OpenApiOperation>> = {};
   for (const [id, operation] of operationList) {
     if (operation.http === null) continue;
     const path = operation.http.path.replaceAll(/:(\w+)/g, "{$1}");
     paths[path] = {
       ...paths[path],
-      [operation.http.method]: describe(id, operation, operation.http, resolve),
+      [operation.http.method]: describe(id, operation, operation.http, components),
     };
   }
   return {
@@ -56,7 +56,7 @@ export function openApiDocument(baseUrl: string, version: string): OpenApiDocume
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths,
     components: {
-      schemas,
+      schemas: components.all(),
       responses: errorResponses(),
       headers: HEADERS,
       examples: errorExamples(),
@@ -101,7 +101,7 @@ function describe(
   id: OperationId,
   operation: Operation,
   http: HttpBinding,
-  resolve: Resolve,
+  components: Components,
 ): OpenApiOperation {
   const { summary, description, tag } = operation;
   const parameters = [
@@ -117,8 +117,8 @@ function describe(
     tags: [tag],
     security: securityOf(operation.access),
     ...(parameters.length === 0 ? {} : { parameters }),
-    ...requestBodyOf(id, operation, resolve),
-    responses: responsesOf(id, operation, http, resolve),
+    ...requestBodyOf(id, operation, components),
+    responses: responsesOf(id, operation, http, components),
   };
 }
 
@@ -152,45 +152,62 @@ const LAST_EVENT_PARAMETER = {
 const schemaOf = (schema: z.ZodType, owner: string): Schema =>
   annotated(jsonSchemaOf(schema, COMPONENTS, "reference").schema, owner);
 
+/** With the name of the component that it becomes; what refers to a record has one. */
+const titled = (schema: Schema, name: string): Schema =>
+  schema["type"] === "object" || "oneOf" in schema
+    ? { title: name.replace(/^./, (letter) => letter.toUpperCase()), ...schema }
+    : schema;
+
 /** Every record that an operation names, and the error body. */
-function namedSchemas(): Record<string, Schema> {
-  const schemas = operationList.flatMap(([, operation]) => [operation.body, operation.output]);
+function namedSchemas(): Components {
+  const errors = z.array(errorBody);
+  const schemas = [errors, ...operationList.flatMap(([, operation]) => [operation.body, operation.output])];
   const named = schemas.map((schema) => jsonSchemaOf(schema, COMPONENTS, "reference").named);
   const records = Object.entries(Object.assign({}, ...named) as Record<string, Schema>);
-  return {
-    ...Object.fromEntries(records.map(([name, schema]) => [name, annotated(schema, name)])),
-    Error: schemaOf(errorBody, "Error"),
-  };
+  const components = new Components();
+  for (const [name, schema] of records)
+    components.add(name, components.named(asAnswered(annotated(schema, name))));
+  return components;
 }
 
 function parametersOf(schema: ObjectSchema, place: "path" | "query", { path }: HttpBinding): object[] {
-  return Object.entries(schema.shape).map(([name, field]) => {
+  return Object.entries(schema.shape).flatMap(([name, field]) => {
     const type = field instanceof z.ZodType ? field : z.unknown();
+    if (!isShown(type, "reference")) return [];
     const required = place === "path" || !type.isOptional();
     const json = jsonSchemaOf(type, COMPONENTS, "reference").schema;
-    return { name, in: place, required, ...annotatedParameter(json, name, path) };
+    return [{ name, in: place, required, ...annotatedParameter(json, name, path) }];
   });
 }
 
-function requestBodyOf(id: OperationId, operation: Operation, resolve: Resolve): { requestBody?: object } {
-  const schema = schemaOf(operation.body, id);
+function requestBodyOf(
+  id: OperationId,
+  operation: Operation,
+  components: Components,
+): { requestBody?: object } {
+  const schema = titled(asSent(schemaOf(operation.body, id)), `${id}Request`);
   const takesNone = JSON.stringify(schema["properties"]) === "{}";
   if (takesNone) return {};
   // Nothing at all is read as an empty object.
   const required = [undefined, {}].every((nothing) => !operation.body.safeParse(nothing).success);
-  const content = { "application/json": { schema, examples: examplesOf(schema, resolve) } };
+  const content = { "application/json": bodyOf(schema, components) };
   return { requestBody: { required, content } };
 }
+
+const bodyOf = (schema: Schema, components: Components): object => ({
+  schema: components.named(schema),
+  examples: examplesOf(schema, components.resolve),
+});
 
 function responsesOf(
   id: OperationId,
   operation: Operation,
   http: HttpBinding,
-  resolve: Resolve,
+  components: Components,
 ): Record<string, object> {
   const { contentType = "application/json", successStatus } = http;
-  const schema = schemaOf(operation.output, id);
-  const content = { [contentType]: { schema, examples: examplesOf(schema, resolve) } };
+  const schema = titled(asAnswered(schemaOf(operation.output, id)), `${id}Result`);
+  const content = { [contentType]: bodyOf(schema, components) };
   const links = linksOf(id, operation).map((link) => [
     link.operationId,
     { $ref: `#/components/links/${keyOf(link)}` },
@@ -225,7 +242,7 @@ const describedError = (status: string, codes: readonly ErrorCode[]): object => 
   headers: headersOfErrors(status, codes),
   content: {
     "application/json": {
-      schema: { $ref: `${COMPONENTS}Error`, properties: { error: { enum: codes } } },
+      schema: { $ref: `${COMPONENTS}ErrorBody`, properties: { error: { enum: codes } } },
       examples: Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }])),
     },
   },

@@ -9,11 +9,14 @@ import { referred } from "./reference.ts";
 /** Building blocks of the contract's schemas. */
 
 /** C0 and DEL, but tab and line ends: no text that people write, and six bytes each where it is kept. */
-const CONTROLS = String.raw`\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f`;
+const CONTROLS = String.raw`\x00-\x08\x0b\x0c\x0e-\x1f\x7f`;
 const CONTROL = new RegExp(`[${CONTROLS}]`);
 
-/** What `trim` takes away, spelt out for the reference: what \s is differs from one dialect of patterns to the next. */
-const SPACES = String.raw` \t\n\r\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff`;
+/**
+ * What `trim` takes away, spelt out for the reference: `\s` differs between dialects of patterns. The characters stand for
+ * themselves, because RE2 has no `\u`.
+ */
+const SPACES = String.raw` \t\n\r\xa0${"\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"}`;
 
 /** The same as a pattern: no control characters, and at least one that is no space where text is needed. */
 const textPattern = (min: number): string =>
@@ -145,10 +148,16 @@ export const approvalId = z
     "must be an approval's id as a payment on hold answers it: apr_ and 26 letters and digits",
   );
 
-/** Narrows a list to one agent; both names are the same filter. */
+/**
+ * Narrows a list to one agent; both names are the same filter. Each reader is shown one of them: in many languages the fields
+ * of a generated client would have the same name.
+ */
 export const agentFilter = {
-  agentId: uuid.optional().meta({ description: "Only of this agent." }),
-  agent_id: uuid.optional().meta({ description: "The same as agentId; send one." }),
+  agentId: referred(uuid.optional().meta({ description: "Only of this agent." }), { shownTo: "model" }),
+  agent_id: referred(
+    uuid.optional().meta({ description: "Only of this agent. `agentId` is the same filter; send one." }),
+    { shownTo: "reference" },
+  ),
 };
 
 interface AgentFilter {
@@ -179,11 +188,22 @@ export const nextCursor = referred(z.string(), { keywords: { pattern: `^${CURSOR
   .nullable()
   .meta({ description: "Null on the last page." });
 
+/** An array's length is checked before its items: judging each entry of one that fills a body takes long. */
+export const atMost = <T extends z.ZodType>(max: number, item: T) =>
+  z.preprocess(
+    (given, check) => {
+      if (!Array.isArray(given) || given.length <= max) return given;
+      check.addIssue({ code: "custom", message: `must have at most ${max} entries` });
+      return z.NEVER;
+    },
+    z.array(item).meta({ maxItems: max }),
+  );
+
 /**
- * Some of a few known values, none twice. The length is checked before the items: judging each entry of an array that fills a
+ * Some of a few known values, none twice; the reference calls one of them by the title. The length is checked before the items: judging each entry of an array that fills a
  * body would take most of a second.
  */
-export const choices = <const T extends readonly string[]>(values: T) =>
+export const choices = <const T extends readonly string[]>(values: T, title: string) =>
   z.preprocess(
     (given, check) => {
       if (!Array.isArray(given) || given.length <= values.length) return given;
@@ -191,7 +211,7 @@ export const choices = <const T extends readonly string[]>(values: T) =>
       return z.NEVER;
     },
     z
-      .array(z.enum(values))
+      .array(z.enum(values).meta({ title }))
       .min(1)
       .refine((chosen) => new Set(chosen).size === chosen.length, "must not name one twice")
       .meta({ maxItems: values.length, uniqueItems: true }),
@@ -207,7 +227,10 @@ export const walletAddress = referred(
   {
     keywords: {
       format: "evm-address",
-      pattern: "^0x(?!0{40}$)[0-9a-fA-F]{40}$",
+      // RE2 cannot look ahead, so the length stands beside the pattern.
+      pattern: "^0x0*[1-9a-fA-F][0-9a-fA-F]*$",
+      minLength: 42,
+      maxLength: 42,
       description:
         "An address on an EVM chain: all lower case, or with the checksum of ERC-55; not the zero address.",
     },

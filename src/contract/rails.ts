@@ -57,8 +57,8 @@ export function railTool(body: unknown): (typeof PAYMENT_TOOLS)[Rail] | null {
 
 /** A payment by whichever rail its body names. */
 export const railPayment = z.discriminatedUnion("rail", [
-  cardPayment.extend({ rail: z.literal(RAIL_OF.create_card_payment) }),
-  walletPayment.extend({ rail: z.literal(RAIL_OF.create_wallet_payment) }),
+  cardPayment.extend({ rail: z.literal(RAIL_OF.create_card_payment) }).meta({ title: "CardPayment" }),
+  walletPayment.extend({ rail: z.literal(RAIL_OF.create_wallet_payment) }).meta({ title: "WalletPayment" }),
 ]);
 
 /** One flat object, since tools take no unions; which of the recipients it needs follows from the rail. */

@@ -2,15 +2,16 @@ import { z } from "zod";
 import { ERRORS } from "../domain/errors.ts";
 import { RAILS } from "../domain/ledger/payment.ts";
 import { shownLabels } from "./agent-labels.ts";
-import { referred } from "./reference.ts";
 import { AGENT_TOOLS } from "./tool-names.ts";
 import { cents, nextCursor, paymentCount, timestamp, uuid } from "./primitives.ts";
 
 /** The records that answers carry. Strict, so that tests notice a field that the contract does not name. */
 
 export const errorBody = z
-  .object({
-    error: z.enum(Object.keys(ERRORS) as [keyof typeof ERRORS, ...(keyof typeof ERRORS)[]]),
+  .strictObject({
+    error: z
+      .enum(Object.keys(ERRORS) as [keyof typeof ERRORS, ...(keyof typeof ERRORS)[]])
+      .meta({ title: "ErrorCode" }),
     message: z.string(),
     issues: z.array(z.strictObject({ path: z.string(), message: z.string() })).optional(),
     requiredScope: z.string().optional(),
@@ -20,7 +21,7 @@ export const errorBody = z
     retry_after_seconds: z.int().optional(),
     requestId: z.string().meta({ description: "The request's id; include it when you report an error." }),
   })
-  .meta({ title: "Error" });
+  .meta({ id: "ErrorBody" });
 
 /** What a policy may set: spend ceilings are cleared by null, never by omission. */
 export const policyFields = {
@@ -64,7 +65,9 @@ export const keySummary = z.strictObject({
   lastUsedAt: timestamp.nullable(),
 });
 
-export const wallet = z.strictObject({ address: z.string(), chainCaip2: z.string() });
+export const wallet = z
+  .strictObject({ address: z.string(), chainCaip2: z.string() })
+  .meta({ title: "Wallet" });
 
 export const transactionStatus = z.enum(["approved", "pending", "denied", "failed", "reversed", "expired"]);
 export const rail = z.enum(RAILS);
@@ -86,7 +89,7 @@ export const agent = z
     state: z.enum(["active", "paused", "archived"]),
     projectId: uuid,
     teamId: uuid,
-    scopes: z.array(z.enum(AGENT_TOOLS)).nullable(),
+    scopes: z.array(z.enum(AGENT_TOOLS).meta({ title: "AgentTool" })).nullable(),
     budgetCents: cents,
     spentCents: cents,
     reservedCents: cents,
@@ -254,9 +257,7 @@ export const session = z.strictObject({
 });
 
 /** What an entry of the audit log may hold of a policy or a decision: any JSON. */
-const kept = referred(z.unknown().meta({ description: "Any JSON." }), {
-  keywords: { type: ["object", "array", "string", "number", "boolean", "null"] },
-});
+const kept = z.unknown().meta({ description: "Any JSON." });
 
 export const auditEntry = z
   .strictObject({

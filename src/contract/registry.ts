@@ -21,6 +21,7 @@ import type { Operation } from "./types.ts";
 
 const {
   delivery: _delivery,
+  eventType: _eventType,
   fitsScope: _fitsScope,
   SCOPE_IDS_ISSUE: _scopeIdsIssue,
   ...webhookOperations

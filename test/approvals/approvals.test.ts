@@ -95,6 +95,56 @@ describe("approvals over HTTP", () => {
     expect((await expectBooksAgree(world, agent)).reservedCents).to.equal(0);
   });
 
+  it("many are decided in one call, each by itself: a refused one keeps no other from it", async () => {
+    const agent = await asksAlways();
+    const [first, second, third] = [await agent.hold(), await agent.hold(), await agent.hold()];
+    await world.api.ok("denyApproval", 200, deny(third.approvalId));
+    const decisions = [
+      { id: first.approvalId, decision: "approve" },
+      { id: APPROVAL_OF_NOBODY, decision: "approve" },
+      { id: second.approvalId, decision: "deny", feedback: "too dear" },
+      { id: third.approvalId, decision: "approve" },
+    ];
+    const { token } = world;
+    const { results } = await world.api.ok("decideApprovals", 200, { token, body: { decisions } });
+    expect(results.map(({ id }) => id)).to.deep.equal(decisions.map(({ id }) => id));
+    expect(
+      results.map(({ approval, error }) => [approval?.resolution, approval?.feedback, error?.error]),
+    ).to.deep.equal([
+      ["approved", null, undefined],
+      [undefined, undefined, "NOT_FOUND"],
+      ["denied", "too dear", undefined],
+      [undefined, undefined, "APPROVAL_ALREADY_RESOLVED"],
+    ]);
+    expect((await payment(agent, first.transactionId)).transaction.status).to.equal("approved");
+    const books = await expectBooksAgree(world, agent);
+    expect([books.spentCents, books.reservedCents]).to.deep.equal([100, 0]);
+  });
+
+  it("many with a denial without feedback, none, or one twice: 400, and none is decided", async () => {
+    const agent = await asksAlways();
+    const [{ approvalId: id }, { approvalId: other }] = [await agent.hold(), await agent.hold()];
+    const bodies = [
+      [
+        { id, decision: "approve" },
+        { id: other, decision: "deny" },
+      ],
+      [
+        { id, decision: "approve" },
+        { id, decision: "approve" },
+      ],
+      [],
+      times(201, (index) => ({ id: `apr_${String(index).padStart(26, "0")}`, decision: "approve" })),
+    ];
+    for (const decisions of bodies) {
+      const request = { token: world.token, body: { decisions } };
+      await world.api.refused("decideApprovals", 400, "VALIDATION_FAILED", request);
+    }
+    const query = { agent_id: agent.id };
+    const pending = await world.api.ok("listPendingApprovals", 200, { token: world.token, query });
+    expect(pending.approvals).to.have.lengthOf(2);
+  });
+
   it("what is resolved stays so: approve, deny and cancel answer 409 afterwards", async () => {
     const agent = await asksAlways();
     const { approvalId, transactionId } = await agent.hold();

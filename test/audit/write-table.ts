@@ -320,6 +320,12 @@ export const WRITES: Readonly<Partial<Record<OperationId, WritingRow | HarmlessR
   })),
   approveApproval: onHeld(),
   denyApproval: onHeld({ feedback: "no" }),
+  decideApprovals: begun(async (world) => {
+    const agent = await world.agent({ autoApprovalThresholdCents: 0 });
+    const { approvalId: id } = await agent.hold();
+    const decisions = [{ id, decision: "approve" }];
+    return { request: { token: world.token, body: { decisions } }, after: { decisions } };
+  }),
   createWebhook: committed(({ token }) => {
     const said = { name: "Endpoint", url: "https://127.0.0.1:1/" };
     return Promise.resolve({ request: { token, body: { ...said, eventTypes: ["*"] } }, after: said });

@@ -210,6 +210,7 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   listCompletedApprovals: manage("agents:read"),
   approveApproval: manage(null),
   denyApproval: manage(null),
+  decideApprovals: manage(null),
 
   createPayment: {
     ...agent("create_card_payment", "create_wallet_payment"),

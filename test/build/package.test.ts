@@ -30,7 +30,7 @@ const withoutBinaries = ({
 
 /** What a program that runs from the package may need. */
 const ALLOWED =
-  /^(package\.json|README\.md|LICENSE|temporal-dev\.yaml|server\/http\/pages\/[\w-]+\.(js|css)|dist\/workflow-bundle\.js|dist\/reference\/[\w.-]+|dist\/web\/index\.html|dist\/web\/assets\/[\w-]+\.(js\.gz|css\.gz|svg\.gz|woff2)|dist\/src\/webhooks\/verify-webhook\.d\.ts|dist\/(activities|contracts\/artifacts|server|src)\/.*\.js(on)?)$/;
+  /^(package\.json|README\.md|LICENSE|temporal-dev\.yaml|server\/http\/pages\/[\w-]+\.(js|css)|dist\/workflow-bundle\.js|dist\/reference\/[\w.-]+|dist\/web\/index\.html|dist\/web\/assets\/[\w-]+\.(js\.gz|css\.gz|svg\.gz|woff2)|dist\/src\/(client|contract|domain|webhooks)\/.*\.d\.ts|dist\/(activities|contracts\/artifacts|server|src)\/.*\.js(on)?)$/;
 
 const pack = async (folder: string) => {
   const args = ["pack", "--json", "--ignore-scripts", "--pack-destination", folder];
@@ -62,6 +62,8 @@ describe("the package", () => {
       "dist/reference/swagger-ui-bundle.js.gz",
       "dist/reference/LICENSE",
       "dist/src/engines/test-server-jars.json",
+      "dist/src/client/index.d.ts",
+      "dist/src/client/index.js",
       "dist/src/webhooks/verify-webhook.js",
       "dist/src/webhooks/verify-webhook.d.ts",
     ]);

@@ -3,6 +3,7 @@ import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import { expect } from "chai";
 import { z } from "zod";
 import { openApiDocument } from "../../src/contract/openapi.ts";
+import { openApi30 } from "../../src/contract/openapi/version-3-0.ts";
 import { errorCodesOf } from "../../src/contract/openapi/errors.ts";
 import { GLOSSARY_PARTS } from "../../src/contract/openapi/glossary/index.ts";
 import { operationList } from "../../src/contract/registry.ts";
@@ -41,6 +42,7 @@ const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: 
 addFormatsModule.default(ajv);
 for (const format of OWN_FORMATS) ajv.addFormat(format, true);
 ajv.addKeyword({ keyword: "components" });
+ajv.addKeyword({ keyword: "discriminator" });
 ajv.addSchema({ $id: "https://spend.example.com/openapi", components: document.components });
 
 const compiled = new Map<string, ValidateFunction>();
@@ -73,6 +75,14 @@ const bodiesOf = ({ operationId, requestBody, responses }: z.infer<typeof entry>
       ? Object.values(found.data.content).map((each) => ({ where: `${operationId} ${place}`, ...each }))
       : [];
   });
+};
+
+/** Names as languages that know one spelling write them. */
+const spelt = (names: readonly string[]): readonly string[] =>
+  names.map((each) => each.replaceAll("_", "").toLowerCase());
+
+const expectDistinct = (names: readonly string[], where: string): void => {
+  expect(new Set(spelt(names)).size, `${where}: ${names.join(", ")}`).to.equal(names.length);
 };
 
 /** Visits a schema and all within it. */
@@ -123,14 +133,14 @@ describe("the OpenAPI document", () => {
     expect(names.filter((name, at) => names.indexOf(name) !== at)).to.deep.equal([]);
   });
 
-  it("has no schema that says nothing", () => {
+  it("has no schema that says nothing, but for any JSON", () => {
     const says = ["$ref", "const", "enum", "type", "anyOf", "oneOf"];
     const empty: string[] = [];
     everySchema((schema, where) => {
       if (!says.some((keyword) => keyword in schema)) empty.push(where);
     });
     // The narrowed code of an error has its enum; undefined is no body.
-    expect(empty).to.deep.equal([]);
+    expect(empty).to.deep.equal(["AuditEntry.before", "AuditEntry.after", "AuditEntry.decision"]);
   });
 
   it("shows an example of every body, and all of them fit their schemas", () => {
@@ -200,4 +210,129 @@ describe("the OpenAPI document", () => {
       }
     }
   });
+
+  it("every pattern compiles in RE2, ECMAScript, Python and Rust", () => {
+    const patterns = new Set<string>();
+    everySchema(({ pattern }) => {
+      if (typeof pattern === "string") patterns.add(pattern);
+    });
+    expect(patterns.size).to.be.above(20);
+    for (const pattern of patterns) {
+      expect(() => new RegExp(pattern, "u"), pattern).not.to.throw();
+      expect(pattern, "looks around, refers back or escapes by \\u").not.to.match(/\(\?<?[=!]|\\[1-9ukpP]/);
+    }
+  });
+
+  it("every number is an integer, and one that may need more than 32 bits says so", () => {
+    const unnamed: string[] = [];
+    everySchema(({ format, maximum, type }, where) => {
+      const isInteger = type === "integer" || (Array.isArray(type) && type.includes("integer"));
+      const isSmall = typeof maximum === "number" && maximum < 2 ** 31;
+      if (type === "number" || (isInteger && !isSmall && format !== "int64")) unnamed.push(where);
+    });
+    expect(unnamed).to.deep.equal([]);
+  });
+
+  it("JSON bodies and answers are components, named after their operation or record", () => {
+    const name = /^#\/components\/schemas\/[A-Z][A-Za-z0-9]*$/;
+    for (const each of entries) {
+      const bodies = Object.entries({ request: each.requestBody, ...each.responses });
+      for (const [place, given] of bodies) {
+        const { content } = body.safeParse(given).data ?? { content: {} };
+        const schema = content["application/json"]?.schema;
+        if (schema !== undefined) expect(schema["$ref"], `${each.operationId} ${place}`).to.match(name);
+      }
+    }
+    expect(Object.keys(parts.schemas)).to.include.members([
+      "CreateAgentRequest",
+      "CreateAgentResult",
+      "ErrorBody",
+    ]);
+  });
+
+  it("no two fields or parameters have the same name in another spelling", () => {
+    everySchema(({ properties }, where) => expectDistinct(Object.keys(properties ?? {}), where));
+    for (const { operationId, parameters } of entries) {
+      expectDistinct(
+        parameters.map((parameter) => parameter.name),
+        operationId,
+      );
+    }
+    expectDistinct(Object.keys(parts.schemas), "components");
+  });
+
+  it("lists that a body may leave out may be null, as generated clients send unset ones", () => {
+    const { properties } = parts.schemas["CreateAgentRequest"] ?? {};
+    const scopes = isObject(properties) ? properties["scopes"] : null;
+    expect(scopes).to.deep.include({ type: ["array", "null"], minItems: 1 });
+  });
+
+  it("no body's field has a default, which generators take for a field that is always there", () => {
+    const requests = Object.entries(parts.schemas).filter(([name]) =>
+      /Request$|Payment$|RuleInput$/.test(name),
+    );
+    expect(requests).to.have.lengthOf.above(30);
+    for (const [name, schema] of requests) {
+      visit(schema, name, (each, where) => expect(each, where).not.to.have.property("default"));
+    }
+  });
 });
+
+describe("the OpenAPI document as 3.0.3", () => {
+  const rendered = openApi30(document);
+  const schemas = z
+    .object({ components: z.object({ schemas: z.record(z.string(), z.looseObject({})) }) })
+    .parse(rendered).components.schemas;
+
+  it("has the operations and schemas of 3.1, and no keyword that 3.0 lacks", () => {
+    expect(rendered).to.deep.include({ openapi: "3.0.3", info: document.info });
+    expect(Object.keys(schemas)).to.deep.equal(Object.keys(parts.schemas));
+    const wrong: string[] = [];
+    /** `kind`: whether the value is a schema, a map of schemas, or something else that may hold them. */
+    const look = (value: unknown, where: string, kind: "schema" | "schemas" | "other"): void => {
+      if (Array.isArray(value)) return value.forEach((each, at) => look(each, `${where}/${at}`, kind));
+      if (!isObject(value)) return;
+      if (kind === "schema") wrong.push(...faultsOf(value).map((fault) => `${where}: ${fault}`));
+      for (const [key, part] of Object.entries(value)) {
+        if (key === "examples" && kind === "other") continue;
+        const within =
+          kind === "schemas" || key === "schema" || ["allOf", "anyOf", "oneOf", "items"].includes(key);
+        const isMap = kind === "schema" ? key === "properties" : key === "schemas";
+        look(part, `${where}/${key}`, isMap && kind !== "schemas" ? "schemas" : within ? "schema" : "other");
+      }
+    };
+    look(rendered, "", "other");
+    expect(wrong).to.deep.equal([]);
+  });
+
+  it("only OAuth has scopes, so operations name none", () => {
+    const operation = z.object({ security: z.array(z.record(z.string(), z.tuple([]))) });
+    const paths = z.object({ paths: z.record(z.string(), z.record(z.string(), operation)) });
+    expect(() => paths.parse(rendered)).not.to.throw();
+  });
+
+  it("what may be null in 3.1 is nullable, enumerations too", () => {
+    const { Agent = {}, Transaction = {} } = schemas;
+    expect(Agent["properties"]).to.have.nested.property("wallet.nullable", true);
+    expect(Agent["properties"]).to.have.nested.property(
+      "wallet.allOf[0].$ref",
+      "#/components/schemas/Wallet",
+    );
+    expect(Agent["properties"]).to.have.nested.property("autoApprovalThresholdCents.nullable", true);
+    expect(Transaction["properties"]).to.have.nested.property("denialCode.enum").that.includes(null);
+  });
+});
+
+/** What OpenAPI 3.0 does not know in a schema. */
+function faultsOf(schema: Json): string[] {
+  const { $ref, type, nullable } = schema;
+  const unknown = ["const", "examples", "$defs", "title"].filter((keyword) => keyword in schema);
+  return [
+    ...unknown,
+    ...(Array.isArray(type) || type === "null" ? [`type ${JSON.stringify(type)}`] : []),
+    ...($ref !== undefined && Object.keys(schema).length > 1 ? ["keywords beside $ref"] : []),
+    ...(nullable !== undefined && type === undefined && !("allOf" in schema)
+      ? ["nullable without a type"]
+      : []),
+  ];
+}

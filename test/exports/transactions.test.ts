@@ -125,6 +125,20 @@ describe("the export of transactions", () => {
     expect(String(two.body).replaceAll("\r\n", "")).not.to.match(/[\r\n]/);
   });
 
+  it("begins with a byte order mark only where `bom=true` asks for it", async () => {
+    const [plain, marked] = await Promise.all(
+      ["", "?bom=true"].map(async (search) => {
+        const url = `${world.service.baseUrl}/v1/transactions/export${search}`;
+        const answer = await fetch(url, { headers: { authorization: `Bearer ${world.token}` } });
+        return Buffer.from(await answer.arrayBuffer())
+          .subarray(0, 5)
+          .toString("latin1");
+      }),
+    );
+    expect([plain, marked]).to.deep.equal(["id,cr", "\u00ef\u00bb\u00bfid"]);
+    await refusedFor(world, { bom: "yes" });
+  });
+
   it("no cell is run as a formula, from whichever column it comes", async () => {
     const shown: readonly (readonly [text: string, shown: string])[] = [
       ...["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\u00a0@x", '=1,"2"', "  -2", "\tshop", '"=1'].map(

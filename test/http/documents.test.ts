@@ -117,6 +117,14 @@ describe("what the service says of itself", () => {
     expect(listed.toSorted()).to.deep.equal(expected.toSorted());
   });
 
+  it("the same document is served as OpenAPI 3.0.3, and counted like any request", async () => {
+    const { body, headers: sent, status } = await send(baseUrl, "/v1/openapi-3.0.json");
+    const rendered = z.looseObject({ openapi: z.string(), paths: z.looseObject({}) }).parse(body);
+    expect([status, rendered.openapi]).to.deep.equal([200, "3.0.3"]);
+    expect(Object.keys(rendered.paths)).to.deep.equal(Object.keys(api.paths));
+    expect(sent.has("x-ratelimit-remaining")).to.equal(true);
+  });
+
   it("every reference resolves, and nothing refers to a place outside the components", () => {
     const references: string[] = [];
     const collect = (value: unknown): void => {
@@ -167,7 +175,7 @@ describe("what the service says of itself", () => {
         const codes = description.split(", ");
         expect(body).to.deep.equal({
           "application/json": {
-            schema: { $ref: "#/components/schemas/Error", properties: { error: { enum: codes } } },
+            schema: { $ref: "#/components/schemas/ErrorBody", properties: { error: { enum: codes } } },
             examples: Object.fromEntries(
               codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]),
             ),

@@ -120,6 +120,7 @@ export function requestOf(id: OperationId, the: Scene, world: World) {
     setTeamBudget: { token, id: teamId, body: { capCents: 1, agents: [], version: 1 } },
     approveApproval: { token, id: approvalId },
     denyApproval: { token, id: approvalId, body: { feedback: "no" } },
+    decideApprovals: { token, body: { decisions: [{ id: approvalId, decision: "approve" }] } },
     createWebhook: {
       token,
       body: { name: "Late", url: NOBODYS_URL, eventTypes: ["billing.payment_failed"] },

@@ -9,7 +9,6 @@ export interface Link {
   readonly operationId: OperationId;
   readonly description: string;
   readonly parameters: Readonly<Record<string, string>>;
-  readonly requestBody?: Readonly<Record<string, string>>;
 }
 
 /** A record as answers carry it: alone under one name, in lists under another; and where its operations are. */
@@ -97,9 +96,8 @@ function writeBackLinks({ method, path }: HttpBinding, fields: readonly string[]
     .filter(([, , target]) => target.path === path && ["put", "patch"].includes(target.method))
     .map(([operationId, { body, summary }]) => ({
       operationId,
-      description: `${summary}, from what was read.`,
+      description: `${summary}; ${requiredOf(body).join(", ")} as in this answer where they stay as they are.`,
       parameters: { id: "$request.path.id" },
-      requestBody: Object.fromEntries(requiredOf(body).map((field) => [field, `$response.body#/${field}`])),
     }));
 }
 

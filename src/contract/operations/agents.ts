@@ -16,7 +16,7 @@ export const createAgentBody = z.strictObject({
   teamId: uuid.meta({ description: "The team that the agent is created in." }),
   ...z.strictObject(policyFields).partial().required({ budgetCents: true }).shape,
   ...createdLabels,
-  scopes: choices(AGENT_TOOLS)
+  scopes: choices(AGENT_TOOLS, "AgentTool")
     .optional()
     .meta({ description: "The tools that the agent may use; if left out, all." }),
   idempotencyKey: idempotencyKey.optional(),

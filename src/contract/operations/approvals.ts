@@ -1,8 +1,18 @@
 import { z } from "zod";
 import { manages, person } from "../access.ts";
 import { define } from "../define.ts";
-import { agentFilter, approvalId, cents, ONE_AGENT, oneAgent, paging, text, uuid } from "../primitives.ts";
-import { approval, listOf, transaction } from "../records.ts";
+import {
+  agentFilter,
+  approvalId,
+  atMost,
+  cents,
+  ONE_AGENT,
+  oneAgent,
+  paging,
+  text,
+  uuid,
+} from "../primitives.ts";
+import { approval, errorBody, listOf, transaction } from "../records.ts";
 
 const params = z.strictObject({ id: approvalId });
 const query = z
@@ -102,6 +112,8 @@ export const approveApproval = define({
   errors: ["NOT_FOUND", "APPROVAL_ALREADY_RESOLVED", "APPROVAL_EXPIRED"],
 });
 
+const feedback = text(1, 1_000).meta({ description: "Why; the agent reads it with get_denial_feedback." });
+
 export const denyApproval = define({
   summary: "Deny a payment on hold",
   description:
@@ -111,9 +123,56 @@ export const denyApproval = define({
   rate: "standard",
   http: { method: "post", path: "/v1/approvals/:id/deny", successStatus: 200 },
   params,
-  body: z.strictObject({
-    feedback: text(1, 1_000).meta({ description: "Why; the agent reads it with get_denial_feedback." }),
-  }),
+  body: z.strictObject({ feedback }),
   output: answer,
   errors: ["NOT_FOUND", "APPROVAL_ALREADY_RESOLVED", "APPROVAL_EXPIRED"],
+});
+
+const DECISIONS_MAX = 200;
+
+const decision = z
+  .strictObject({
+    id: approvalId,
+    decision: z.enum(["approve", "deny"]).meta({ description: "Whether the payment is made." }),
+    feedback: feedback.optional().meta({
+      description: "Why it is denied, which is required; the agent reads it with get_denial_feedback.",
+    }),
+  })
+  .refine((each) => each.decision === "approve" || each.feedback !== undefined, {
+    path: ["feedback"],
+    error: "is required to deny",
+  });
+
+const namesEachOnce = (decisions: readonly { readonly id: string }[]): boolean =>
+  new Set(decisions.map(({ id }) => id)).size === decisions.length;
+
+export const decideApprovals = define({
+  summary: "Decide many payments on hold",
+  description:
+    "Approves and denies 1 to 200 payments on hold, each as if by a call of its own: one that is refused does not keep the " +
+    "others from being decided. The answer has a result for each in the same order, with its approval or its error. A " +
+    "result SERVICE_UNAVAILABLE may have been decided all the same: read the approval before you repeat it. A denial " +
+    "without feedback, or an approval that is named twice, makes the whole call 400.",
+  tag: "Approvals",
+  access: decides,
+  rate: "standard",
+  http: { method: "post", path: "/v1/approvals/decisions", successStatus: 200 },
+  body: z.strictObject({
+    decisions: atMost(DECISIONS_MAX, decision)
+      .refine((decisions) => decisions.length > 0, "must not be empty")
+      .refine(namesEachOnce, "must not name one approval twice")
+      .meta({ minItems: 1, description: "One for each approval." }),
+  }),
+  output: z.strictObject({
+    results: z
+      .array(
+        z.strictObject({
+          id: z.string(),
+          approval: approval.optional(),
+          error: errorBody.optional().meta({ description: "Why it was not decided." }),
+        }),
+      )
+      .meta({ description: "In the order of the decisions." }),
+  }),
+  errors: [],
 });

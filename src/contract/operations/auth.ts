@@ -150,8 +150,10 @@ export const stepUp = define({
   rate: "stepUp",
   http: { method: "post", path: "/v1/auth/step-up", successStatus: 200 },
   body: z.discriminatedUnion("method", [
-    z.strictObject({ method: z.literal("totp"), code }),
-    z.strictObject({ method: z.literal("passkey"), response: authenticationResponse }),
+    z.strictObject({ method: z.literal("totp"), code }).meta({ title: "TotpStepUp" }),
+    z
+      .strictObject({ method: z.literal("passkey"), response: authenticationResponse })
+      .meta({ title: "PasskeyStepUp" }),
   ]),
   output: z.strictObject({ stepUpExpiresAt: timestamp }),
   errors: ["SECOND_FACTOR_INVALID", "SECOND_FACTOR_LOCKED"],

@@ -7,7 +7,7 @@ import { ORGANIZATION_SCOPES } from "../types.ts";
 
 const DAILY_CREATE_LIMIT = { default: 100, max: 1_000 } as const;
 
-const scope = z.enum(ORGANIZATION_SCOPES);
+const scope = z.enum(ORGANIZATION_SCOPES).meta({ title: "OrganizationScope" });
 const params = z.strictObject({ id: z.string().regex(/^okey_[0-9A-HJKMNP-TV-Z]{26}$/) });
 
 const organizationKey = z
@@ -43,11 +43,13 @@ export const mintOrganizationKey = define({
   http: { method: "post", path: "/v1/organization-keys", successStatus: 201 },
   body: z.strictObject({
     name,
-    scopes: choices(ORGANIZATION_SCOPES),
-    binding: z.discriminatedUnion("type", [
-      z.strictObject({ type: z.literal("organization") }),
-      z.strictObject({ type: z.enum(["project", "team"]), id: uuid }),
-    ]),
+    scopes: choices(ORGANIZATION_SCOPES, "OrganizationScope"),
+    binding: z
+      .discriminatedUnion("type", [
+        z.strictObject({ type: z.literal("organization") }).meta({ title: "OrganizationBinding" }),
+        z.strictObject({ type: z.enum(["project", "team"]), id: uuid }).meta({ title: "ContainerBinding" }),
+      ])
+      .meta({ title: "KeyBinding" }),
     dailyCreateLimit: z.int().min(1).max(DAILY_CREATE_LIMIT.max).default(DAILY_CREATE_LIMIT.default),
   }),
   output: withValue,

@@ -11,11 +11,10 @@ import {
   transactionId,
   uuid,
 } from "../primitives.ts";
-import { EVENT_TYPES } from "../../domain/events.ts";
 import { approval, auditEntry, listOf, rail, transaction, transactionStatus } from "../records.ts";
 import { timezone } from "../timezone.ts";
 import { managementTool } from "../tools.ts";
-import { delivery } from "./webhooks.ts";
+import { delivery, eventType } from "./webhooks.ts";
 
 /** What a list and an export can be narrowed by alike. */
 const filters = {
@@ -75,6 +74,9 @@ export const exportTransactions = define({
       tz: timezone.optional().meta({
         description:
           "The IANA time zone of createdAt, such as Europe/Berlin; the offset is included. Default: UTC.",
+      }),
+      bom: z.boolean().default(false).meta({
+        description: "`true`: the file begins with a byte order mark, by which Excel reads it as UTF-8.",
       }),
     })
     .refine(oneAgent, ONE_AGENT),
@@ -177,7 +179,7 @@ const railStep = z.strictObject({
 
 const event = z.strictObject({
   id: z.string(),
-  type: z.enum(EVENT_TYPES),
+  type: eventType,
   createdAt: timestamp,
 });
 

@@ -5,7 +5,6 @@ import { person } from "../access.ts";
 import { define } from "../define.ts";
 import { description, name, paging, timestamp, uuid } from "../primitives.ts";
 import { listOf } from "../records.ts";
-import { referred } from "../reference.ts";
 
 const SCOPE_IDS_MAX = 200;
 const URL_CHARACTERS_MAX = 2_048;
@@ -19,22 +18,16 @@ const deliveryId = z
 const params = z.strictObject({ id: endpointId });
 const deliveryParams = z.strictObject({ id: endpointId, deliveryId });
 
-const eventType = z.enum(EVENT_TYPES);
-
-/** The same as the reference shows it. */
-const shownEventTypes = z.union([
-  z.array(eventType).min(1).meta({ maxItems: EVENT_TYPES.length, uniqueItems: true }),
-  z.array(z.literal(ALL_EVENTS)).length(1),
-]);
+export const eventType = z.enum(EVENT_TYPES).meta({ title: "EventType" });
+const subscribedType = z.enum([...EVENT_TYPES, ALL_EVENTS]).meta({ title: "SubscribedEventType" });
 
 const eventTypes = z
-  .array(z.enum([...EVENT_TYPES, ALL_EVENTS]))
+  .array(subscribedType)
   .min(1)
   .max(EVENT_TYPES.length)
   .refine((types) => new Set(types).size === types.length, "must not name one twice")
   .refine((types) => !types.includes(ALL_EVENTS) || types.length === 1, "takes * alone, for all events")
-  .meta({ description: "One or more types of events, or `*` alone for all." });
-const eventTypesAsSent = referred(eventTypes, { instead: shownEventTypes });
+  .meta({ description: "One or more types of events, or `*` alone for all.", uniqueItems: true });
 
 const scopeIds = z
   .array(uuid)
@@ -76,7 +69,7 @@ const endpoint = z
     id: z.string(),
     name: z.string(),
     url: z.string(),
-    eventTypes: z.array(z.enum([...EVENT_TYPES, ALL_EVENTS])),
+    eventTypes: z.array(subscribedType),
     scopeType,
     scopeIds: z.array(uuid),
     description: z.string().nullable(),
@@ -142,32 +135,17 @@ const common = { tag: "Webhooks", access: admin, rate: "standard" } as const;
 const endpointFields = {
   name,
   url,
-  eventTypes: eventTypesAsSent,
+  eventTypes,
   description: description.nullable().optional(),
 };
 
-const newEndpoint = referred(
-  z
-    .strictObject({ ...endpointFields, scopeType: scopeType.optional(), scopeIds: scopeIds.optional() })
-    .refine(fitsScope, SCOPE_IDS_ISSUE),
-  {
-    instead: z.union([
-      z.strictObject({
-        ...endpointFields,
-        scopeType: z.literal("organization").optional(),
-        scopeIds: scopeIds
-          .max(0)
-          .meta({ examples: [[]] })
-          .optional(),
-      }),
-      z.strictObject({
-        ...endpointFields,
-        scopeType: scopeType.exclude(["organization"]),
-        scopeIds: scopeIds.min(1),
-      }),
-    ]),
-  },
-);
+const newEndpoint = z
+  .strictObject({
+    ...endpointFields,
+    scopeType: scopeType.optional().meta({ examples: ["project"] }),
+    scopeIds: scopeIds.optional(),
+  })
+  .refine(fitsScope, SCOPE_IDS_ISSUE);
 
 export const createWebhook = define({
   ...common,
@@ -213,7 +191,7 @@ export const updateWebhook = define({
   body: z.strictObject({
     name: name.optional(),
     url: url.optional(),
-    eventTypes: eventTypesAsSent.optional(),
+    eventTypes: eventTypes.optional(),
     scopeType: scopeType.optional(),
     scopeIds: scopeIds.optional(),
     description: description.nullable().optional(),

@@ -208,7 +208,6 @@ export const MANAGEMENT_TOOL_TEXTS: Readonly<Record<ManagementTool, ToolText>> =
     arguments: {
       ...PAGING,
       agentId: "Only of this agent.",
-      agent_id: "Another name of agentId; leave it out.",
       type: "Only card payments, or only wallet payments.",
       status: "Only those with this status now.",
       range: "Only of the last 7, 30 or 90 days; left out: of any time.",

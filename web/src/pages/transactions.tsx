@@ -24,7 +24,12 @@ export function Transactions(): ReactElement {
   const set = (change: Partial<Record<keyof Filters, string | null>>): void =>
     void navigate({ search: filtersIn({ ...filters, ...change }), replace: true });
   const { status, ...others } = filters;
-  const exported = { ...others, ...(EXPORTED.some((each) => each === status) ? { status } : {}), tz: zone() };
+  const exported = {
+    ...others,
+    ...(EXPORTED.some((each) => each === status) ? { status } : {}),
+    tz: zone(),
+    bom: true,
+  };
   return (
     <Page
       title="Transactions"

@@ -48,6 +48,6 @@ export const agentNotes: Readonly<Record<string, Note>> = {
   headers: note("The headers of each request."),
   Authorization: note("The agent's key, as a bearer token.", `Bearer sk_svc_live_${"0".repeat(40)}`),
   createdBy: note("Who made it."),
-  scopes: note("The permitted tools or scopes; null: all."),
+  scopes: note("The MCP tools that the agent may use, and the routes that do the same; null: all."),
   idempotencyKey: note("Generated and stored before the call.", EXAMPLE_ID),
 };

@@ -3,6 +3,9 @@ import { note, type Note } from "./notes.ts";
 /** Organization keys: where they may act, and how much. */
 export const organizationKeyNotes: Readonly<Record<string, Note>> = {
   binding: note("Where the key may act."),
+  "binding.type": note("Where the key may act: in the whole organization, in one project, or in one team."),
+  "mintOrganizationKey.scopes": note("What the key may do: the operations that name one of these scopes."),
+  "OrganizationKey.scopes": note("What the key may do: the operations that name one of these scopes."),
   dailyCreateLimit: note("Agents, projects and teams that it may create in a UTC day.", 100),
   createdToday: note("How many it has created today.", 3),
   rotatedAt: note("When its value was replaced; null: never.", null),

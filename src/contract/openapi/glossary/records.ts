@@ -83,6 +83,8 @@ export const recordNotes: Readonly<Record<string, Note>> = {
   "deliveries.deliveryId": note("The delivery's id.", `dlv_${ULID}`),
   "Transaction.id": note("Its id.", `txn_${ULID}`),
   "Approval.id": note("Its id.", `apr_${ULID}`),
+  "decisions.id": note("The approval's id.", `apr_${ULID}`),
+  "results.id": note("The approval's id, as it was sent.", `apr_${ULID}`),
   "OrganizationKey.id": note("The key's id; it changes with each rotation.", `okey_${ULID}`),
   "Invite.id": note("Its id.", `inv_${ULID}`),
   "Passkey.id": note("Its id.", `pky_${ULID}`),

@@ -1,0 +1,87 @@
+import { isSchema, type Schema } from "./fields.ts";
+
+export const COMPONENTS = "#/components/schemas/";
+
+/**
+ * The schemas that an OpenAPI document refers to. Each schema that has a title is one of them, by that name: generators name types
+ * after components.
+ */
+export class Components {
+  readonly #schemas = new Map<string, Schema>();
+
+  /** Throws where two different schemas have one name. */
+  add(name: string, schema: Schema): void {
+    const known = this.#schemas.get(name);
+    if (known !== undefined && JSON.stringify(known) !== JSON.stringify(schema)) {
+      throw new Error(`two different schemas are called ${name}`);
+    }
+    this.#schemas.set(name, schema);
+  }
+
+  readonly resolve = (reference: string): Schema =>
+    this.#schemas.get(reference.slice(COMPONENTS.length)) ?? {};
+
+  all(): Readonly<Record<string, Schema>> {
+    return Object.fromEntries(this.#schemas);
+  }
+
+  /** The schema with references in place of all titled schemas in it, itself included. */
+  named(given: Schema): Schema {
+    const { description, title, ...schema } = this.#partsNamed(given);
+    const place = description === undefined ? {} : { description };
+    if (typeof title !== "string") return { ...place, ...schema };
+    // What is said of the place, such as a field, is not said of the component.
+    this.add(title, this.#withDiscriminator(schema));
+    return { $ref: `${COMPONENTS}${title}`, ...place };
+  }
+
+  #partsNamed(schema: Schema): Schema {
+    const { items, properties } = schema;
+    const unions = ["oneOf", "anyOf"].flatMap((key) => {
+      const forms = schema[key];
+      return Array.isArray(forms) ? [[key, forms.map((form) => this.#namedIn(form))] as const] : [];
+    });
+    return {
+      ...schema,
+      ...(isSchema(items) ? { items: this.named(items) } : {}),
+      ...(isSchema(properties) ? { properties: mapped(properties, (field) => this.#namedIn(field)) } : {}),
+      ...Object.fromEntries(unions),
+    };
+  }
+
+  #namedIn(part: unknown): unknown {
+    return isSchema(part) ? this.named(part) : part;
+  }
+
+  /** A union of components with the field whose value tells them apart. */
+  #withDiscriminator(schema: Schema): Schema {
+    const { oneOf } = schema;
+    if (!Array.isArray(oneOf)) return schema;
+    const forms = oneOf.filter(isSchema).map(({ $ref }) => String($ref));
+    const [first = {}] = forms.map((reference) => fieldsOf(this.resolve(reference)));
+    for (const propertyName of Object.keys(first)) {
+      const values = forms.flatMap((reference) =>
+        textsOf(fieldsOf(this.resolve(reference))[propertyName]).map((text) => [text, reference] as const),
+      );
+      const mapping = Object.fromEntries(values);
+      const isTold = new Set(Object.values(mapping)).size === forms.length;
+      if (isTold && Object.keys(mapping).length === values.length) {
+        return { ...schema, discriminator: { propertyName, mapping } };
+      }
+    }
+    return schema;
+  }
+}
+
+export const mapped = (fields: Schema, change: (field: unknown, name: string) => unknown): Schema =>
+  Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, change(field, name)]));
+
+const fieldsOf = ({ properties }: Schema): Schema => (isSchema(properties) ? properties : {});
+
+/** The few texts that a field may be. */
+function textsOf(field: unknown): readonly string[] {
+  if (!isSchema(field)) return [];
+  const { const: constant, enum: entries } = field;
+  const values: readonly unknown[] = Array.isArray(entries) ? entries : [constant];
+  return values.filter((value): value is string => typeof value === "string");
+}
