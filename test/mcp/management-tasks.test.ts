@@ -134,12 +134,12 @@ describe("tasks of an orchestrator, done with the tools alone", () => {
 
   it("make a team Marketing that may spend 200 dollars together, with one agent in it", async () => {
     const args = { name: "Marketing", idempotencyKey: randomUUID() };
-    const { project } = await mcp.ok(createProject.output, "create_project", {
+    const growth = await mcp.ok(createProject.output, "create_project", {
       name: "Growth",
       idempotencyKey: randomUUID(),
     });
-    const made = await mcp.ok(createTeam.output, "create_team", { ...args, projectId: project.id });
-    expect(made.team.projectId).to.equal(project.id);
+    const made = await mcp.ok(createTeam.output, "create_team", { ...args, projectId: growth.project.id });
+    expect(made.team.projectId).to.equal(growth.project.id);
     const teamId = made.team.id;
     const { apiKey } = await make({ teamId });
     const { agents, version } = await budget({ teamId });

@@ -51,11 +51,11 @@ export function WebhookForm({ endpoint, onClose, onCreated }: FormProps): ReactE
   const [opened] = useState(body);
   const changes = changesOf(opened, body);
   // Ids are of a scope's type, so the two go together.
-  const scope =
+  const changedScope =
     changes.scopeType === undefined && changes.scopeIds === undefined ? {} : { scopeType, scopeIds };
   const create = useAction(() => api.createWebhook({ body }), options);
   const update = useAction(
-    (id: string) => api.updateWebhook({ id, body: { ...changes, ...scope } }),
+    (id: string) => api.updateWebhook({ id, body: { ...changes, ...changedScope } }),
     options,
   );
   const action = endpoint === undefined ? create : update;
