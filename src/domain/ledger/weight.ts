@@ -13,7 +13,7 @@ import { inBuckets } from "./usage.ts";
 /** Ids, hashes, proofs, times and an approval of an open payment. */
 const OPEN_BYTES = 400;
 /** An event that is not published yet; its id is not carried over. */
-const EVENT_BYTES = 10;
+const EVENT_BYTES = 18;
 /** That an account has something that few have. */
 const REST_BYTES = 16;
 /** A key of a closed payment. */
