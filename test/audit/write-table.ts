@@ -268,15 +268,14 @@ export const WRITES: Readonly<Partial<Record<OperationId, WritingRow | HarmlessR
   setTeamApprovalRules: setsRules("team"),
   setProjectBudget: setsBudget("project"),
   setTeamBudget: setsBudget("team"),
-  stopTeam: stops("team", () => ({ after: { revokeKeys: false, paused: 1, revoked: 0 } })),
-  stopProject: stops("project", () => ({ after: { revokeKeys: false, paused: 1, revoked: 0 } })),
+  stopTeam: stops("team", () => ({ after: { revokeKeys: false } })),
+  stopProject: stops("project", () => ({ after: { revokeKeys: false } })),
   stopOrganization: rowOf(
     "begun",
     newWorld,
   )(async (world) => {
     await world.agent();
-    const after = { revokeKeys: false, paused: 1, revoked: 0 };
-    return { request: { token: world.token }, after };
+    return { request: { token: world.token }, after: { revokeKeys: false } };
   }),
   pauseTeamAgents: stops("team", (id) => ({ before: { active: [id] }, after: { paused: [id] } })),
   pauseProjectAgents: stops("project", (id) => ({ before: { active: [id] }, after: { paused: [id] } })),
