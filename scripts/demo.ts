@@ -5,7 +5,7 @@ import { Stage, StepDiffers } from "./demo/stage.ts";
 const stage = await Stage.open(process.env);
 try {
   await playStory(stage);
-  process.stdout.write("\nEvery step was as it should be.\n");
+  process.stdout.write("\nAll steps passed.\n");
 } catch (error) {
   const text =
     error instanceof StepDiffers ? error.message : error instanceof Error ? error.stack : String(error);

@@ -37,7 +37,8 @@ export const policyFields = {
     description: "The maximum spend in a UTC day, in cents; null: no limit.",
   }),
   hourlyVelocityLimit: paymentCount.nullable().meta({
-    description: "The maximum number of payments in any 60 minutes; null: no limit.",
+    description:
+      "The maximum number of payments in any 60 minutes; one may count up to two minutes longer. Null: no limit.",
   }),
   dailyVelocityLimit: paymentCount.nullable().meta({
     description: "The maximum number of payments in a UTC day; null: no limit.",

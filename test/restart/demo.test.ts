@@ -22,7 +22,7 @@ describe("the demo", () => {
     // An approval arrives signed, and a copy that was changed is refused.
     expect(demo.stdout).to.match(/^receiver got `approval\.requested`, its signature is good: /m);
     expect(demo.stdout).to.match(/^receiver refused a copy of it /m);
-    expect(demo.stdout.trimEnd()).to.match(/\nEvery step was as it should be\.$/);
+    expect(demo.stdout.trimEnd()).to.match(/\nAll steps passed\.$/);
     const { status } = await new Api(baseUrl).call("POST", "/v1/setup/check", { body: { token } });
     expect(status).to.equal(204);
   });

@@ -19,7 +19,8 @@ const LIMITS = {
   perTransactionLimitCents:
     "The maximum of one payment, in cents; a larger payment is denied. null: no limit.",
   dailySpendLimitCents: "The maximum spend in a UTC day, in cents. null: no limit.",
-  hourlyVelocityLimit: "The maximum number of payments in any 60 minutes. null: no limit.",
+  hourlyVelocityLimit:
+    "The maximum number of payments in any 60 minutes; one may count up to two minutes longer. null: no limit.",
   dailyVelocityLimit: "The maximum number of payments in a UTC day. null: no limit.",
 } as const;
 
