@@ -32,11 +32,12 @@ export const renameActivity: Alteration = (history) => {
   return { ...history, events: history.events.map((event) => (event === scheduled ? renamed : event)) };
 };
 
+const isOf = (started: RecordedEvent) => (event: RecordedEvent) =>
+  JSON.stringify(event).includes(`"startedEventId":"${started.eventId}"`);
+
 /** As if the workflow had never started the first timer that fired: both events are taken out. One that was cancelled may leave no trace. */
 export const removeTimer: Alteration = (history) => {
   const ended = eventsOf(history, "TIMER_FIRED");
-  const isOf = (started: RecordedEvent) => (event: RecordedEvent) =>
-    JSON.stringify(event).includes(`"startedEventId":"${started.eventId}"`);
   const timers = eventsOf(history, "TIMER_STARTED").filter((event) => ended.some(isOf(event)));
   const started = the(timers[0], "timer that fired");
   return without(history, [started, ...ended.filter(isOf(started))]);
