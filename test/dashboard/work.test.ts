@@ -312,13 +312,10 @@ describe("the dashboard at work, in a browser", function () {
     await page.press("Emergency stop");
     await page.sees("Stop all agents of the organization?");
     await page.press("Stop now");
-    await until("it is paused", async () => {
-      const { agent } = await world.api.ok("getAgent", 200, { token: world.token, id });
-      return agent.state === "paused" ? true : null;
-    });
-    const { entries } = await world.api.ok("listAuditLog", 200, {
-      token: world.token,
-      query: { action: "stopOrganization" },
+    const entries = await until("both calls are in the audit log", async () => {
+      const query = { action: "stopOrganization" };
+      const listed = await world.api.ok("listAuditLog", 200, { token: world.token, query });
+      return listed.entries.length === 2 ? listed.entries : null;
     });
     expect(entries.map(({ after }) => after)).to.deep.equal([
       { revokeKeys: true, paused: 0, revoked: 0 },
