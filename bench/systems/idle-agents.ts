@@ -1,3 +1,4 @@
+import { AgentProofs } from "../../src/agents/agent-proofs.ts";
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "@temporalio/client";
@@ -78,10 +79,11 @@ interface NewAgent {
 
 function newAgents(place: AgentScope, from: number, count: number): NewAgent[] {
   const masterKey = MasterKey.parse(MASTER_KEY, "the bench");
+  const proofs = new AgentProofs(masterKey.deriveKey("agent-proofs"));
   return Array.from({ length: count }, (_none, index) => {
     const apiKey = formatApiKey("agent", randomBytes);
     const hash = hashApiKey(masterKey, apiKey);
-    return { record: recordOf(place, from + index + 1, { apiKey, hash }), apiKey };
+    return { record: recordOf(place, from + index + 1, { apiKey, hash, proofs }), apiKey };
   });
 }
 
@@ -119,17 +121,26 @@ const accountOf = ({ _id, key, name, policy, teamId }: AgentDocument): LedgerCom
 function recordOf(
   place: AgentScope,
   number: number,
-  { apiKey, hash }: { readonly apiKey: string; readonly hash: string },
+  { apiKey, hash, proofs }: { readonly apiKey: string; readonly hash: string; readonly proofs: AgentProofs },
 ): AgentDocument {
   const _id = newUuid();
   const now = new Date();
-  return {
+  const id = firstKeyId(_id);
+  const key = {
+    id,
+    hash,
+    proof: proofs.ofKey(_id, { id, hash }),
+    last4: last4(apiKey),
+    createdAt: now,
+    lastUsedAt: null,
+  };
+  const record = {
     _id,
     ...place,
     name: `Idle agent ${String(number)}`,
     description: null,
     scopes: null,
-    lifecycle: "active",
+    lifecycle: "active" as const,
     policy: {
       budgetCents: BUDGET_CENTS,
       autoApprovalThresholdCents: null,
@@ -142,18 +153,18 @@ function recordOf(
     spentCents: 0,
     reservedCents: 0,
     wallet: null,
-    key: { id: firstKeyId(_id), hash, proof: "", last4: last4(apiKey), createdAt: now, lastUsedAt: null },
+    key,
     keyDeliverableUntil: null,
     appearance: null,
     authenticatedAt: null,
-    createdBy: { type: "user", id: "bench" },
+    createdBy: { type: "user" as const, id: "bench" },
     createdByLineage: null,
     createdAt: now,
-    proof: "",
     updatedAt: now,
     archivedAt: null,
     walletDetached: false,
     revision: 1,
     accountRevision: 1,
   };
+  return { ...record, proof: proofs.ofAgent(record) };
 }

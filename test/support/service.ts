@@ -16,6 +16,8 @@ import { Api } from "./api.ts";
 import { atEnd } from "./at-end.ts";
 import { dropAfterFile } from "./finished-databases.ts";
 
+export const TEST_MASTER_KEY = "a-master-key-for-tests-long-enough-to-be-one";
+
 /** A whole service in this process, on the run's real engines, with a database and a task queue of its own. */
 export interface TestService {
   readonly baseUrl: string;
@@ -110,7 +112,7 @@ async function start(options: TestServiceOptions): Promise<TestService> {
     TEMPORAL_NAMESPACE: addresses.temporalNamespace,
     TEMPORAL_TASK_QUEUE: id,
     ...(evmRpcUrl === null ? {} : { EVM_RPC_URL: evmRpcUrl }),
-    MASTER_KEY: "a-master-key-for-tests-long-enough-to-be-one",
+    MASTER_KEY: TEST_MASTER_KEY,
     KEY_DELIVERY_DIR: join(required("TEST_KEY_DELIVERY_DIR"), id),
     AUDIT_ANCHOR_FILE: join(required("TEST_KEY_DELIVERY_DIR"), "audit-anchors", `${id}.jsonl`),
     ...(options.keyDeliveryWindowSeconds === undefined

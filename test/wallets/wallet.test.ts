@@ -2,6 +2,8 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { getAddress } from "viem";
 import { z } from "zod";
+import { AgentProofs } from "../../src/agents/agent-proofs.ts";
+import { MasterKey } from "../../src/secrets/master-key.ts";
 import { type AgentDocument, COLLECTIONS } from "../../src/store/documents.ts";
 import { operations } from "../../src/contract/registry.ts";
 import { McpCaller } from "../mcp/support.ts";
@@ -16,7 +18,10 @@ import {
   recordOnce,
   walletPayment,
 } from "../support/chain.ts";
+import { TEST_MASTER_KEY } from "../support/service.ts";
 import { elevate, newWorld, type World } from "../support/world.ts";
+
+const masterKey = MasterKey.parse(TEST_MASTER_KEY, "a test");
 
 const { checkPayment, createWalletPayment, getDenialFeedback, getWallet } = operations;
 
@@ -150,9 +155,13 @@ describe("wallet payments", () => {
 
   it("a wallet of another chain is never read or funded: balance unknown, payments fail", async () => {
     const agent = await world.agent();
-    await world.service.db
-      .collection<AgentDocument>(COLLECTIONS.agents)
-      .updateOne({ _id: agent.id }, { $set: { "wallet.chainCaip2": "eip155:1" } });
+    const agents = world.service.db.collection<AgentDocument>(COLLECTIONS.agents);
+    await agents.updateOne({ _id: agent.id }, { $set: { "wallet.chainCaip2": "eip155:1" } });
+    const record = await agents.findOne({ _id: agent.id });
+    if (record === null) throw new Error("the agent's record is gone");
+    // As if it had been created on that chain.
+    const proof = new AgentProofs(masterKey.deriveKey("agent-proofs")).ofAgent(record);
+    await agents.updateOne({ _id: agent.id }, { $set: { proof } });
     const mcp = await McpCaller.connect(world.service.baseUrl, agent.key);
     await mcp.refused("get_wallet", "SERVICE_UNAVAILABLE");
     await mcp.close();
