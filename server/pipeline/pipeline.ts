@@ -300,12 +300,12 @@ const hasIdempotencyKey = (body: unknown): boolean =>
 const isReplayableCreate = ({ errors }: Operation, body: unknown): boolean =>
   errors.includes("CREATE_RETRYABLE") && hasIdempotencyKey(body);
 
-/** An empty cursor names the first page, as if it were left out. */
+/** An empty cursor names the first page, and null counts as left out; but in a PATCH, where it clears a field or is refused. */
 function tolerated(operation: Operation, { body, params, query }: RawInput): RawInput {
   return {
     params,
     query: withoutNulls(operation.query, withoutEmptyCursor(operation, query)),
-    body: withoutNulls(operation.body, body),
+    body: operation.http?.method === "patch" ? body : withoutNulls(operation.body, body),
   };
 }
 

@@ -276,15 +276,11 @@ describe("creates over HTTP", () => {
     }
   });
 
-  it("the tools of containers take name and description only", async () => {
+  it("the tools of containers take no presentation fields", async () => {
     const { token } = await organizationKey(world);
     const caller = await McpCaller.connect(world.service.baseUrl, token);
     try {
-      for (const field of [
-        { color: "#123456" },
-        { logo: "x" },
-        { projectId: world.organization.projectId },
-      ]) {
+      for (const field of [{ color: "#123456" }, { logo: "x" }]) {
         for (const name of ["create_project", "create_team"]) {
           const result = await caller.client.callTool({ name, arguments: keyed({ name: "x", ...field }) });
           expect(result.isError).to.equal(true);

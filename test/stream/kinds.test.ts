@@ -22,6 +22,7 @@ const NOT_TOLD: readonly string[] = [
   "pauseProjectAgents",
   "revokeProjectAgentKeys",
   "approveApproval",
+  "decideApprovals",
   "denyApproval",
   // A user's own account and sessions.
   "signIn",

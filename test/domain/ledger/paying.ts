@@ -8,7 +8,7 @@ import type { PaymentRules } from "../../../src/domain/rules/checks.ts";
 import { APPROVAL_WINDOW_SECONDS } from "../support/actor.ts";
 import type { ActionOf } from "./actions.ts";
 import type { AccountModel, PaymentModel } from "./book.ts";
-import { BOUNDS, type LedgerWorld } from "./world.ts";
+import { BOUNDS, leastBytes, type LedgerWorld } from "./world.ts";
 
 /** A payment that is asked for, and what the book knows of its key. */
 interface Asked {
@@ -27,7 +27,7 @@ export function pay(world: LedgerWorld, action: ActionOf<"pay">): void {
   const keyId = action.key === "own" ? (agent.keyId ?? "none") : "key-of-somebody";
   const known = world.model.under(agent.agentId, request.keyHash);
   const asked = { action, agent, keyId, known, request };
-  const weight = ledgerBytes(world.ledger);
+  const weight = leastBytes(world);
   let reply = world.judge(payCommand(asked, 0));
   if (reply.kind === "records_check_required") reply = lookUp(world, asked, reply.closed);
   if (reply.kind === "decided") must(weight < BOUNDS.paidBelowBytes, "a payment beyond the ledger's weight");

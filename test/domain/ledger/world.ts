@@ -6,6 +6,7 @@ import type { LedgerCommand, LedgerReply } from "../../../src/domain/ledger/comm
 import { judge } from "../../../src/domain/ledger/judge.ts";
 import { packLedger, unpackLedger } from "../../../src/domain/ledger/pack.ts";
 import { type Account, type Ledger, type LedgerBounds, newLedger } from "../../../src/domain/ledger/state.ts";
+import { ledgerBytes, weightOf } from "../../../src/domain/ledger/weight.ts";
 import { NOON } from "../support/actor.ts";
 import { type AccountModel, type PaymentModel, LedgerModel } from "./book.ts";
 
@@ -132,4 +133,10 @@ export class LedgerWorld {
       if (each.agentId === agentId && isInFlight(each.payment)) each.isWithdrawn = true;
     }
   }
+}
+
+/** The least that a ledger weighs now: a full one is weighed anew before it refuses, without what has expired. */
+export function leastBytes({ ledger, now }: Pick<LedgerWorld, "ledger" | "now">): number {
+  const fresh = [...ledger.accounts.values()].reduce((sum, account) => sum + weightOf(account, now), 0);
+  return ledgerBytes({ ...ledger, weightBytes: Math.min(ledger.weightBytes, fresh) });
 }
