@@ -100,6 +100,9 @@ const BODIES: Partial<Record<OperationId, () => Fields>> = {
   updateAgentBudgetPolicy: () => ({ version: 1, budgetCents: 1, hourlyVelocityLimit: 1 }),
   createPayment: () => ({ ...cardPayment(), currency: "USD", merchantCategory: "5734" }),
   denyApproval: () => ({ feedback: "no" }),
+  decideApprovals: () => ({
+    decisions: [{ id: `apr_${"0".repeat(26)}`, decision: "deny", feedback: "no" }],
+  }),
   fundAgentInSandbox: () => ({ amountCents: 1 }),
   depositToTreasury: () => ({ amountCents: 1 }),
   setProjectBudget: () => ({ capCents: 1, teams: [{ teamId: randomUUID(), capCents: 1 }], version: 1 }),

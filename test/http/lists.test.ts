@@ -122,7 +122,7 @@ describe("lists over HTTP", () => {
         const tampered = decoded.replace(/\d{13}/, (at) => String(Number(at) + 1));
         expect(tampered).not.to.equal(decoded);
         const bad = [
-          ...["", "x", "null", "[]", "{}", "\u0000", "é"].concat("x".repeat(1_000), "x".repeat(1_001)),
+          ...["x", "null", "[]", "{}", "\u0000", "é"].concat("x".repeat(1_000), "x".repeat(1_001)),
           cursor.slice(0, -2),
           `${cursor.slice(0, 8)}A${cursor.slice(9)}`,
           ...[tampered, '[["$gt",""],"x"]', "[1]"].map((text) => Buffer.from(text).toString("base64url")),

@@ -60,8 +60,6 @@ describe("x-ratelimit-limit, -remaining and -reset", () => {
     [405, "PUT", "/v1/agents", owner, "rest"],
     [405, "POST", "/v1/openapi.json", () => ({}), "address"],
     [404, "POST", "/mcp/x", () => ({}), "address"],
-    [405, "GET", "/mcp", () => ({}), "address"],
-    [405, "DELETE", "/mcp", () => ({ token: agent.key }), "mcp"],
     [413, "POST", "/v1/agents", () => owner({ body: LARGE }), "rest"],
     [413, "POST", "/mcp", () => ({ token: agent.key, headers: MCP, body: LARGE }), "mcp"],
     [415, "POST", "/v1/agents", () => owner({ body: "x", headers: text }), "rest"],

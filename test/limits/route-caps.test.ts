@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { z } from "zod";
+import { cookieNames } from "../../src/contract/cookies.ts";
 import { authCollections } from "../../src/store/identity-documents.ts";
 import { Passwords } from "../../src/identity/passwords.ts";
 import { Api, type CallOptions, freshAddress } from "../support/api.ts";
@@ -12,6 +13,7 @@ import {
   atOnce,
   expectLimited,
   from,
+  inCrowds,
   limitedWorld,
   shown,
   type FixedClock,
@@ -68,7 +70,7 @@ describe("caps of single routes", () => {
         [200, () => signIn("", { body: { email, password: PASSWORD }, ...from(address) })],
       ];
       for (const [status, attempt] of tries) expect((await attempt()).status).to.equal(status);
-      const answers = await atOnce(20, (index) => signIn(`nobody-${index}@example.com`, from(address)));
+      const answers = await inCrowds(20, (index) => signIn(`nobody-${index}@example.com`, from(address)));
       expect(statuses(answers)).to.deep.equal({ 401: 6, 429: 14 });
       answers.filter(({ status }) => status === 429).forEach(expectLimited);
       const right = { body: { email, password: PASSWORD } };
@@ -95,7 +97,7 @@ describe("caps of single routes", () => {
     }
 
     it("100 a minute and /48 of IPv6, from however many networks in it", async () => {
-      const answers = await atOnce(120, (index) => signIn(7, from(`2001:db8:48:${index.toString(16)}::1`)));
+      const answers = await inCrowds(120, (index) => signIn(7, from(`2001:db8:48:${index.toString(16)}::1`)));
       expect(statuses(answers)).to.deep.equal({ 400: 100, 429: 20 });
       answers.filter(({ status }) => status === 429).forEach(expectLimited);
       expect((await signIn(7, from("2001:db8:49::1"))).status).to.equal(400);
@@ -106,7 +108,7 @@ describe("caps of single routes", () => {
       clock.nextMinute();
       const address = freshAddress();
       await atOnce(10, (index) => signIn(`nobody-${index}@example.com`, from(address)));
-      const answers = await atOnce(20, () => signIn(email, from(address)));
+      const answers = await inCrowds(20, () => signIn(email, from(address)));
       expect(statuses(answers)).to.deep.equal({ 429: 20 });
       expect((await signIn(email)).status).to.equal(401);
     });
@@ -163,7 +165,7 @@ describe("caps of single routes", () => {
       it(`${path}: 10 a minute and address, good token or not`, async () => {
         const address = freshAddress();
         const choose = () => api.call("POST", path, { body, ...from(address) });
-        expect(statuses(await atOnce(14, choose))).to.deep.equal({ 404: 10, 429: 4 });
+        expect(statuses(await inCrowds(14, choose))).to.deep.equal({ 404: 10, 429: 4 });
         expectLimited(await choose());
         clock.nextMinute();
         expect((await choose()).status).to.equal(404);
@@ -192,7 +194,7 @@ describe("caps of single routes", () => {
       const page = { "svc-session": "cookie", "sec-fetch-site": "same-origin" };
       clock.nextMinute();
       const cookies = cookiesOf(await signInAs(world, {}, { headers: page }));
-      const [device] = cookies.filter(({ name }) => name === "svc_device");
+      const [device] = cookies.filter(({ name }) => name === cookieNames(service.baseUrl).device);
       if (device === undefined) throw new Error("it sets the cookie of a device");
       expect(device.attributes).to.include({ httpOnly: true, sameSite: "strict", path: "/v1/auth/sign-in" });
       await strangersTryOften(world);

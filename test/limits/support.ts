@@ -90,6 +90,18 @@ export function statuses(answers: readonly Answer[]): Record<number, number> {
 export const atOnce = (count: number, ask: (index: number) => Promise<Answer>): Promise<Answer[]> =>
   Promise.all(Array.from({ length: count }, (_, index) => ask(index)));
 
+/** Calls that have their passwords hashed, as many at once as one network may have. */
+export async function inCrowds(count: number, ask: (index: number) => Promise<Answer>): Promise<Answer[]> {
+  const answers: Answer[] = [];
+  while (answers.length < count) {
+    const asked = answers.length;
+    answers.push(...(await atOnce(Math.min(CROWD, count - asked), (index) => ask(asked + index))));
+  }
+  return answers;
+}
+
+const CROWD = 10;
+
 /** An address as a client of one proxy has it. */
 export const from = (address = freshAddress()) => ({ headers: { "x-forwarded-for": address } });
 
