@@ -118,6 +118,7 @@ describe("metrics", () => {
     registerOpenWork({ collections: collectionsOf(service.db), metrics, clock: () => new Date() });
     metrics.waitingCalls(() => 0);
     metrics.openStreams(() => 0);
+    metrics.ledgerFills(() => []);
     metrics.missingOnChainSince(
       () => null,
       () => new Date(),

@@ -20,6 +20,8 @@ const IN_FLIGHT = 20;
 
 /** Operations that need no actor: they are answered while Temporal is away. */
 const WITHOUT_TEMPORAL: readonly OperationId[] = [
+  // Each decision is answered by itself, with its own 503.
+  "decideApprovals",
   ...(["signIn", "refreshSession", "signOut", "getMe", "enrollTotp", "confirmTotp", "stepUp"] as const),
   ...(["changePassword", "listSessions", "endSession", "endOtherSessions"] as const),
   ...(["passkeyOptions", "enrollPasskey", "listPasskeys", "updatePasskey", "removePasskey"] as const),

@@ -6,6 +6,7 @@ import {
   cardPayment,
   elevate,
   newEndpoint,
+  newWorld,
   NOBODYS_URL,
   type TestAgent,
   testDelivery,
@@ -37,6 +38,8 @@ export interface Scene {
   readonly endpoints: readonly [HeardNothing, HeardNothing];
   /** A project, and a team in it, whose agent may be stopped. */
   readonly stopped: { readonly projectId: string; readonly teamId: string };
+  /** The owner's token of another organization, which may be stopped as a whole. */
+  readonly elsewhere: string;
 }
 
 async function withAgent(world: World): Promise<Scene["stopped"]> {
@@ -59,12 +62,13 @@ export async function newScene(world: World): Promise<Scene> {
   const create = { name: `Late ${randomUUID()}`, teamId, budgetCents: 1, idempotencyKey: randomUUID() };
   const endpoints = [await heardNothing(world), await heardNothing(world)] as const;
   const stopped = await withAgent(world);
-  return { agent, asker, session, create, endpoints, stopped, ...(await asker.hold()) };
+  const { token: elsewhere } = await newWorld(world.service);
+  return { agent, asker, session, create, endpoints, stopped, elsewhere, ...(await asker.hold()) };
 }
 
 /** What is asked by this operation; of those that are not named, what the agent alone tells. */
 export function requestOf(id: OperationId, the: Scene, world: World) {
-  const { agent, approvalId, asker, create, endpoints, session, stopped, transactionId } = the;
+  const { agent, approvalId, asker, create, elsewhere, endpoints, session, stopped, transactionId } = the;
   const [{ id: endpointId, deliveryId }, { id: unwantedId }] = endpoints;
   const { email, password, projectId, teamId } = world.organization;
   const { token } = world;
@@ -111,7 +115,7 @@ export function requestOf(id: OperationId, the: Scene, world: World) {
     setProjectBudget: { token, id: projectId, body: { capCents: 1, teams: [], version: 1 } },
     stopTeam: { token, id: stopped.teamId },
     stopProject: { token, id: stopped.projectId },
-    stopOrganization: { token },
+    stopOrganization: { token: elsewhere },
     pauseProjectAgents: { token, id: stopped.projectId },
     revokeProjectAgentKeys: { token, id: stopped.projectId },
     pauseTeamAgents: { token, id: stopped.teamId },
