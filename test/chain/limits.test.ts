@@ -149,7 +149,7 @@ describe("the limit that a wallet has on the chain", () => {
     const crowd = await scene.funded(1_000, POLICY, "org_crowd");
     const single = await scene.funded(1_000, POLICY, "org_single");
     await Promise.all([crowd, single].map((agent) => pay(agent, 1)));
-    const all = newPayments(150, 1).map((payment) => one.wallets.rail.send(crowd.profile, payment));
+    const all = newPayments(90, 1).map((payment) => one.wallets.rail.send(crowd.profile, payment));
     await one.wallets.rail.send(single.profile, newPayment(1));
     await Promise.all(all);
     const inOrder = await scene.transactions

@@ -8,6 +8,8 @@ import { Orders } from "./orders.ts";
 import { DAY, HOUR, MINUTE, SECOND } from "./spans.ts";
 
 const AGENTS_AT_FIRST = 10;
+/** With fewer none is archived, so that there is always one to act. */
+const AGENTS_MIN = 4;
 
 const REVOKE: AgentCommand = { kind: "revoke_key" };
 
@@ -233,7 +235,8 @@ export class Workload {
 
   #archiveOrCreate(): void {
     const { profiles, random } = this.#world;
-    if (random.chance(0.5)) this.#world.createAgent(this.#budgets.policy());
+    const creates = random.chance(0.5);
+    if (creates || profiles.length < AGENTS_MIN) this.#world.createAgent(this.#budgets.policy());
     else void this.#world.request((process) => process.archive(random.pick(profiles)));
   }
 
