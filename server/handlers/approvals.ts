@@ -124,7 +124,7 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     caller: Caller,
     decision: PersonsDecision,
   ): Promise<Result<ApprovalDocument>> {
-    // What the ledger decides has an entry of its own, `resolvePayment`, which follows from the ledger's decision.
+    // Each of the ledger's decisions has an entry of its own, `resolvePayment`.
     const begin = () => caller.audit.begin({ before: null, after: null });
     const taken = await decide(id, caller.principal, decision, begin);
     return taken.ok ? complete(id, caller, taken.value) : taken;

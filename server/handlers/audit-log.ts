@@ -30,7 +30,7 @@ export function auditLogHandlers({
   lists,
 }: HandlerDependencies): Pick<Handlers, "listAuditLog" | "exportAuditLog"> {
   /**
-   * What fits of a chain, from its first entry to the one that is its last now: what is written meanwhile must not keep an export
+   * Genuine entries of a chain, from its first to the one that is its last now: later entries must not keep an export
    * from its end. Places in a chain have no gaps, so stretches of it are read one after another, and nothing stays open between.
    */
   async function* wholeChain(

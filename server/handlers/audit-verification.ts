@@ -57,7 +57,7 @@ export function auditVerificationHandlers({
     return { verifier, isAll: false };
   }
 
-  /** What is wrong behind an entry, as far as one call looks. A call that comes to the end looks outside of the chain, too. */
+  /** The first break after an entry, as far as one call looks. A call that reaches the end also looks outside of the chain. */
   async function breakBehind(
     organizationId: string,
     from: AuditHead,

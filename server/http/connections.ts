@@ -39,7 +39,7 @@ function openFilesMax(): number {
   }
 }
 
-/** What one address may have of a listener's connections. */
+/** The share of a listener's connections that one address may have. */
 export interface AddressShare {
   readonly ofAddressMax: number;
   /** Whether an address is a trusted proxy's: its connections are many clients', and have no bound of their own. */

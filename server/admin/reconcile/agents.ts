@@ -255,7 +255,7 @@ function compareRevised<T extends TransactionDocument | ApprovalDocument>(
   });
 }
 
-/** What the ledger has let go of changes no more: it has an end, its approval's record says the same, and both bear their proofs. */
+/** Checks a payment that the ledger has closed: it has ended, its approval's record agrees, and both have valid proofs. */
 function compareClosed(
   { open, sequence }: KnownPayments,
   { approvals, approvalsRetainedSince, transactions }: AgentSources,

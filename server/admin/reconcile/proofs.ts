@@ -36,7 +36,7 @@ export class RecordProofs {
     ];
   }
 
-  /** What an agent has asked for, its idempotency key and purpose included, and who decided on it. */
+  /** Checks the request of a payment, with its idempotency key and purpose, and the person who decided on it. */
   comparePayment(record: TransactionDocument, approval: ApprovalDocument | null): Found[] {
     const payment = paymentIn(record, approval);
     const ended = {
@@ -75,7 +75,7 @@ export class RecordProofs {
   }
 }
 
-/** What an approval's record repeats of its payment's. */
+/** Fields of a payment that its approval's record repeats. */
 const COPIED_FIELDS = [
   "organizationId",
   "projectId",

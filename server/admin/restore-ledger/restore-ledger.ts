@@ -30,7 +30,7 @@ export interface RestoreOptions {
 }
 
 /**
- * What the lost ledger decided is begun within 1 s (`src/payments/sending.ts`), and recorded by its sender within 5 s after that. Only
+ * A payment that the lost ledger decided is sent within 1 s (`src/payments/sending.ts`), and recorded by its sender within 5 s after that. Only
  * then are the records all that is known.
  */
 const QUIET_MS = 10_000;
