@@ -44,7 +44,7 @@ describe("an agent that pays without a pause", () => {
 
   it("is paused at once, and not one payment is approved after the answer", async () => {
     const owner = { token: world.token, id: agent.id };
-    await soon("pause", () => world.api.okAtOnce("pauseAgent", 200, owner));
+    await soon("pause", () => world.api.ok("pauseAgent", 200, owner));
     const usage = async () => (await world.api.ok("getAgentBudgetPolicy", 200, owner)).usage;
     const then = await usage();
     await world.api.refused("createPayment", 403, "AGENT_PAUSED", { token: agent.key, body: cardPayment() });
@@ -53,13 +53,13 @@ describe("an agent that pays without a pause", () => {
 
   it("its record, policy and budget are answered meanwhile, and a new limit binds at once", async () => {
     const owner = { token: world.token, id: agent.id };
-    await soon("the record", () => world.api.okAtOnce("getAgent", 200, owner));
-    await soon("the list", () => world.api.okAtOnce("listAgents", 200, { token: world.token }));
-    await soon("the policy", () => world.api.okAtOnce("getAgentBudgetPolicy", 200, owner));
+    await soon("the record", () => world.api.ok("getAgent", 200, owner));
+    await soon("the list", () => world.api.ok("listAgents", 200, { token: world.token }));
+    await soon("the policy", () => world.api.ok("getAgentBudgetPolicy", 200, owner));
     const mcp = await McpCaller.connect(world.service.baseUrl, agent.key);
-    await soon("get_budget", () => mcp.okAtOnce(operations.getBudget.output, "get_budget"));
+    await soon("get_budget", () => mcp.ok(operations.getBudget.output, "get_budget"));
     await soon("check_payment", () =>
-      mcp.okAtOnce(operations.checkPayment.output, "check_payment", {
+      mcp.ok(operations.checkPayment.output, "check_payment", {
         rail: "card",
         amountCents: 1,
         merchant: "x",

@@ -11,7 +11,7 @@ import { Load } from "./support/load.ts";
 import { roleEnvironment, Roles } from "./support/roles.ts";
 import { Tenant } from "./support/tenant.ts";
 
-const ROUNDS = shortOrSoak(8, 60);
+const ROUNDS = shortOrSoak(3, 60);
 const CLIENTS = 24;
 const SETTLED_MS = 120_000;
 

@@ -70,7 +70,7 @@ await engines?.stop();
 const leaks = hidden === null ? [] : await scanRun(dataDir, hidden, say);
 const unheard = files.filter((file) => results.every((result) => result.file !== file));
 const failed = total(({ failed: count }) => count) + leaks.length + unheard.length;
-if (failed > 0) for (const line of await errorsLogged(logDir)) say(`  LOG: ${line}`);
+if (failed > 0) for (const line of await logged(logDir)) say(`  LOG: ${line}`);
 for (const leak of leaks) say(`  SECRET: ${leak}`);
 for (const file of unheard) say(`  FAILED: ${file}\n    It was not run.`);
 for (const line of whereTheTimeWent()) say(`  ${line}`);
@@ -130,12 +130,19 @@ function total(count: (result: FileResult) => number): number {
   return results.reduce((sum, result) => sum + count(result), 0);
 }
 
-/** What the tests' services logged as errors: some tests mean to, but a failure is often explained there. */
-async function errorsLogged(inFolder: string): Promise<string[]> {
+/**
+ * What the tests' services logged about the requests that failures name, and their last errors: some tests mean to, but a failure
+ * is often explained there.
+ */
+async function logged(inFolder: string): Promise<string[]> {
   const names = (await readdir(inFolder).catch(() => [])).filter((name) => name.endsWith(".log"));
   const texts = await Promise.all(names.map((name) => readFile(join(inFolder, name), "utf8")));
-  const lines = texts.flatMap((text) => text.split("\n")).filter((line) => /"level":[56]0/.test(line));
-  return lines.slice(-LOGGED_ERRORS_MAX).map((line) => line.slice(0, LOGGED_CHARACTERS_MAX));
+  const lines = texts.flatMap((text) => text.split("\n"));
+  const messages = results.flatMap(({ failures }) => failures.map(({ message }) => message)).join("\n");
+  const requestIds = [...messages.matchAll(/"requestId":"([\w-]+)"/g)].map((match) => match[1] ?? "");
+  const ofFailures = lines.filter((line) => requestIds.some((id) => line.includes(id)));
+  const errors = lines.filter((line) => /"level":[56]0/.test(line)).slice(-LOGGED_ERRORS_MAX);
+  return [...new Set([...errors, ...ofFailures])].map((line) => line.slice(0, LOGGED_CHARACTERS_MAX));
 }
 
 function enginesProcessorMs({ chain, mongodb, temporal }: RunningEngines): number {
