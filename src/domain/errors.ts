@@ -9,7 +9,7 @@ export const ERRORS = {
   },
   IDEMPOTENCY_KEY_REQUIRED: {
     status: 400,
-    message: "The request requires an `idempotencyKey`; generate and store it before the call.",
+    message: "The request requires an `idempotencyKey` in its body; generate and store it before the call.",
   },
   BAD_CURSOR: { status: 400, message: "The cursor is malformed or belongs to another list." },
   UNAUTHORIZED: { status: 401, message: "The credential is missing, invalid, expired or revoked." },

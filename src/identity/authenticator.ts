@@ -56,6 +56,18 @@ interface AgentAuthentication extends Authentication {
 
 const unauthenticated: AgentAuthentication = { result: refused(refusal("UNAUTHORIZED")), caller: null };
 
+/** Says what is wrong with a header that no credential would be good in, such as one in quotes. */
+const malformed: AgentAuthentication = {
+  result: refused(
+    refusal("UNAUTHORIZED", "Send the credential as `Authorization: Bearer <credential>`, without quotes."),
+  ),
+  caller: null,
+};
+
+/** The credential of a header, as visible ASCII; null: it is not of the bearer scheme, or in quotes. */
+const bearerIn = (header: string): string | null =>
+  /^Bearer +((?!["'])[\x21-\x7e]{1,4096})$/i.exec(header)?.[1] ?? null;
+
 /**
  * Verifies the bearer credential of a request against the database: a revoked key or session is dead on the next request. Only for
  * payments an agent may be remembered, since its project's ledger refuses what the agent's record would refuse by now. A mistyped key is
@@ -76,8 +88,9 @@ export class Authenticator {
     header: string | undefined,
     options: AuthenticationOptions = {},
   ): Promise<Authentication> {
-    const token = /^Bearer ([\x21-\x7e]{1,4096})$/i.exec(header ?? "")?.[1];
-    if (token === undefined) return unauthenticated;
+    if (header === undefined) return unauthenticated;
+    const token = bearerIn(header);
+    if (token === null) return malformed;
     try {
       return await withTimeout(AUTHENTICATION_MS, this.#verify(token, options));
     } catch (error) {

@@ -240,6 +240,22 @@ describe("a browser's session", () => {
     expect(organization.id).to.equal(other.organization.organizationId);
   });
 
+  it("a credential in quotes, with its scheme twice or without: the refusal says how it is sent", async () => {
+    const { token } = world;
+    for (const authorization of [
+      `Bearer "${token}"`,
+      `Bearer 'x'`,
+      `Bearer Bearer ${token}`,
+      token,
+      "Bearer",
+    ]) {
+      const { message } = await world.api.refused("getMe", 401, "UNAUTHORIZED", {
+        headers: { authorization },
+      });
+      expect(message, authorization).to.include("`Authorization: Bearer <credential>`, without quotes");
+    }
+  });
+
   it("a cookie is a session's and nothing else: no key, no refresh token, and never on /mcp", async () => {
     const agent = await world.agent();
     const { refresh: refreshing, session } = await signedIn();
