@@ -1,20 +1,16 @@
 import { randomUUID } from "node:crypto";
-import { createOrganizationOn } from "../../server/admin/create-organization.ts";
 import { readAddresses, readConfig } from "../../server/config.ts";
-import type { Connections } from "../../src/store/connections.ts";
 import { listen } from "../../server/http/server.ts";
 import type { Counts } from "../../src/limits/counts.ts";
 import type { Logger } from "../../src/lib/logger.ts";
 import { startRoles } from "../../server/roles.ts";
 import { Api } from "./api.ts";
 import {
+  organizationByCommand,
   type OrganizationLimits,
-  PASSWORD,
   REACHES_LOOPBACK,
   testLogger,
-  type TestOrganization,
   type TestService,
-  WITHOUT_LIMITS,
 } from "./service.ts";
 
 export interface ServiceOn {
@@ -53,21 +49,10 @@ export async function startServiceOn({
   });
   const { connections } = running;
   const api = new Api(baseUrl);
-  const organization = (limits = WITHOUT_LIMITS) => newOrganization(connections, api, limits);
+  const organization = (limits?: OrganizationLimits) => organizationByCommand({ api, connections }, limits);
   const setUpLink = () => running.setUpLink();
   const stop = () => running.stop();
   return { baseUrl, connections, db: connections.db, env, api, organization, setUpLink, stop };
-}
-
-async function newOrganization(
-  connections: Connections,
-  api: Api,
-  limits: OrganizationLimits,
-): Promise<TestOrganization> {
-  const email = `owner-${randomUUID()}@example.com`;
-  const owner = { name: "Test", ownerEmail: email, ownerPassword: PASSWORD };
-  const created = await createOrganizationOn(connections, { ...owner, ...limits });
-  return { ...created, email, password: PASSWORD, token: await api.signIn(email, PASSWORD) };
 }
 
 /** Another server process, but for the process, beside one that runs. Each signs sessions as their own address. */

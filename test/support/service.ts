@@ -3,7 +3,12 @@ import { join } from "node:path";
 import type { Db } from "mongodb";
 import type { EffectDependencies } from "../../src/payments/effects.ts";
 import { createOrganizationOn } from "../../server/admin/create-organization.ts";
-import type { CreatedOrganization, CreateOrganizationInput } from "../../src/identity/create-organization.ts";
+import { provisionOrganization } from "../../src/containers/provision.ts";
+import {
+  type CreatedOrganization,
+  type CreateOrganizationInput,
+  createOrganizationWithOwner,
+} from "../../src/identity/create-organization.ts";
 import { readConfig } from "../../server/config.ts";
 import type { Addresses, Connections } from "../../src/store/connections.ts";
 import { listen } from "../../server/http/server.ts";
@@ -129,6 +134,7 @@ async function start(options: TestServiceOptions): Promise<TestService> {
       : { APPROVAL_WINDOW_SECONDS: String(options.approvalWindowSeconds) }),
     ...options.settings,
   };
+  const backends: Backends[] = [];
   const http = await listen("127.0.0.1", 0);
   const baseUrl = `http://127.0.0.1:${http.port}`;
   const running = await startRoles({
@@ -147,7 +153,10 @@ async function start(options: TestServiceOptions): Promise<TestService> {
       ? {}
       : { ledgerSettings: { ...LEDGER_SETTINGS, sweepAfterSeconds: options.sweepAfterSeconds } }),
     ...(options.decorateEffects === undefined ? {} : { decorateEffects: options.decorateEffects }),
-    ...(options.decorateBackends === undefined ? {} : { decorateBackends: options.decorateBackends }),
+    decorateBackends: (plain) => {
+      backends.push(plain);
+      return options.decorateBackends?.(plain) ?? plain;
+    },
   });
   const api = new Api(baseUrl);
   return {
@@ -156,25 +165,56 @@ async function start(options: TestServiceOptions): Promise<TestService> {
     connections: running.connections,
     env,
     api,
-    organization: (limits = WITHOUT_LIMITS) => newOrganization(running.connections, api, limits),
+    organization: (limits = WITHOUT_LIMITS) =>
+      newOrganization({ api, db: running.connections.db }, backends[0], limits),
     setUpLink: () => running.setUpLink(),
     stop: () => running.stop(),
   };
 }
 
+/** As `create-organization` makes it, but in one go: what its workflow is for, other tests show. */
 async function newOrganization(
-  connections: Connections,
-  api: Api,
+  { api, db }: Pick<TestService, "api" | "db">,
+  backends: Backends | undefined,
   limits: OrganizationLimits,
 ): Promise<TestOrganization> {
-  const email = `owner-${randomBytes(6).toString("hex")}@example.com`;
-  const created = await createOrganizationOn(connections, {
-    name: "Test",
-    ownerEmail: email,
-    ownerPassword: PASSWORD,
-    ...limits,
-  });
-  return { ...created, email, password: PASSWORD, token: await api.signIn(email, PASSWORD) };
+  if (backends === undefined) throw new Error("the service runs");
+  const { actors, auditLog } = backends;
+  const owner = newOwner();
+  const created = await createOrganizationWithOwner(db, { ...owner, ...limits });
+  if (!created.ok) throw new Error(created.refusal.message);
+  const { organizationId, projectId, teamId } = created.value;
+  // A treasury is recorded with its first use.
+  const treasuries = { record: () => Promise.resolve(null) };
+  await provisionOrganization(
+    { auditLog, db, ledgerStarter: actors, treasuries },
+    { organizationId, defaultProjectId: projectId, defaultTeamId: teamId },
+    new Date(),
+  );
+  return signedIn(api, owner, created.value);
+}
+
+/** By `create-organization`, which a worker has to run for. */
+export async function organizationByCommand(
+  { api, connections }: Pick<TestService, "api" | "connections">,
+  limits: OrganizationLimits = WITHOUT_LIMITS,
+): Promise<TestOrganization> {
+  const owner = newOwner();
+  return signedIn(api, owner, await createOrganizationOn(connections, { ...owner, ...limits }));
+}
+
+const newOwner = () => ({
+  name: "Test",
+  ownerEmail: `owner-${randomBytes(6).toString("hex")}@example.com`,
+  ownerPassword: PASSWORD,
+});
+
+async function signedIn(
+  api: Api,
+  { ownerEmail: email, ownerPassword: password }: ReturnType<typeof newOwner>,
+  created: CreatedOrganization,
+): Promise<TestOrganization> {
+  return { ...created, email, password, token: await api.signIn(email, password) };
 }
 
 let shared: Promise<TestService> | null = null;

@@ -7,8 +7,13 @@ import { COLLECTIONS, type EventDocument, type WalletRecord } from "../../src/st
 import { EventJournal } from "../../src/store/journal.ts";
 import { isForNow } from "../support/api.ts";
 import { ChainView } from "../support/chain.ts";
-import { startTestService, type TestService } from "../support/service.ts";
-import { demote, newWorld, organizationKey, times, until, type World } from "../support/world.ts";
+import {
+  organizationByCommand,
+  sharedService,
+  startTestService,
+  type TestService,
+} from "../support/service.ts";
+import { demote, newWorld, organizationKey, times, until, type World, worldOf } from "../support/world.ts";
 
 const ULID = /^pay_[0-9A-HJKMNP-TV-Z]{26}$/;
 
@@ -54,14 +59,20 @@ function watchOf({ service: { db, env } }: World, spender: Address): DepositWatc
   });
 }
 
+/** A world whose organization has been provisioned as in production. */
+async function provisionedWorld(): Promise<World> {
+  const service = await sharedService();
+  return worldOf(service, await organizationByCommand(service));
+}
+
 describe("the treasury and the subscription in the sandbox", () => {
   let world: World;
   before(async () => {
-    world = await newWorld();
+    world = await provisionedWorld();
   });
 
   it("every organization has a treasury of its own from its provisioning on, and for good", async () => {
-    const others = await Promise.all(times(2, () => newWorld()));
+    const others = await Promise.all(times(2, provisionedWorld));
     const treasuries = await Promise.all([world, ...others].map(treasuryOf));
     expect(new Set(treasuries.map(({ address }) => address)).size).to.equal(3);
     const agent = await world.agent();
@@ -72,7 +83,7 @@ describe("the treasury and the subscription in the sandbox", () => {
   });
 
   it("a deposit is in the balance when it is answered, and has one event", async () => {
-    const own = await newWorld();
+    const own = await provisionedWorld();
     const agent = await own.agent();
     const chain = new ChainView(own);
     const { address, spender } = await treasuryOf(own);
