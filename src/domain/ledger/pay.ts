@@ -11,7 +11,8 @@ import { paymentRefused } from "./capacity.ts";
 import { checkCaps } from "./caps.ts";
 import type { CommandOf, LedgerReply, PaymentDecision } from "./commands.ts";
 import type { Draft } from "./draft.ts";
-import { isClosedKey, newestSimilarAt } from "./closed-keys.ts";
+import { isClosedKey, similarPayments } from "./closed-keys.ts";
+import { possibleDuplicate } from "./duplicates.ts";
 import type { Account, Ledger } from "./state.ts";
 
 /**
@@ -38,13 +39,15 @@ export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
 
   const assessment = assess(ledger, account, { ...request, rules }, now);
   const decision = decisionOf(account, command, assessment, now);
+  const duplicate = possibleDuplicate(ledger, account, request.fingerprint, now);
   const payment = decidedPayment(request, decision);
   draft.add(
     account,
     payment,
     windowsMsOf(rules?.checks ?? []).filter((windowMs) => windowMs > HOUR_MS),
   );
-  return { kind: "decided", decision, permit: payment.phase === "sending" ? account.revision : null };
+  const permit = payment.phase === "sending" ? account.revision : null;
+  return { kind: "decided", decision, permit, ...(duplicate === null ? {} : { duplicate }) };
 }
 
 /** A server that has just read the agent's record has checked its key and status; no other may act on a stale copy. */
@@ -116,15 +119,22 @@ export function assess(ledger: Ledger, account: Account, payment: AssessedPaymen
   const byThreshold = isAboveThreshold(account.policy, amountCents) ? ["agent_threshold"] : [];
   const history = {
     countWithin: (windowMs: number) => countWithin(account.usage, windowMs, now),
-    newestSimilarAt: () =>
-      latest(newestSimilarAt(ledger.keys, account, payment.fingerprint), rules?.similarAt ?? null),
+    newestSimilarAt: () => newestSimilarAt(ledger, account, payment),
   };
   const byRules = rules === undefined ? [] : flaggedTypes(rules, history, now);
   return { denial: null, flaggedByRuleTypes: [...byThreshold, ...byRules] };
 }
 
-const latest = (one: number | null, other: number | null): number | null =>
-  one === null || other === null ? (one ?? other) : Math.max(one, other);
+/** When the newest similar payment was made, as the ledger or the caller's look-up knows it; null: there is none. */
+function newestSimilarAt(
+  { keys }: Ledger,
+  account: Account,
+  { fingerprint, rules }: AssessedPayment,
+): number | null {
+  const times = [...similarPayments(keys, account, fingerprint)].map(({ createdAt }) => createdAt);
+  if (rules?.similarAt !== undefined) times.push(rules.similarAt);
+  return times.length === 0 ? null : Math.max(...times);
+}
 
 /** Why an account of this status pays nothing; null: it may. */
 export function statusDenial({ status }: Account): Denial | null {
