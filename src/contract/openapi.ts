@@ -229,7 +229,7 @@ function responsesOf(
   };
 }
 
-const replayOf = <S extends { readonly headers: object }>(success: S): object => ({
+const replayOf = (success: { readonly headers: object }): object => ({
   description: "A replay: the result of the first call.",
   ...success,
   headers: { ...success.headers, ...headersWith("idempotency-replayed") },

@@ -1,9 +1,10 @@
 import {
+  canHaveDuplicate,
   DUPLICATE_WINDOW_MS,
   DUPLICATED_STATUSES,
   type PossibleDuplicate,
 } from "../domain/ledger/duplicates.ts";
-import type { Payment, PaymentRequest, TransactionStatus } from "../domain/ledger/payment.ts";
+import type { Payment, PaymentRequest } from "../domain/ledger/payment.ts";
 import type { Collections } from "../store/collections.ts";
 import type { TransactionDocument } from "../store/documents.ts";
 import type { PaymentsByKey } from "./payments-by-key.ts";
@@ -70,6 +71,3 @@ export class PossibleDuplicates {
     return found?._id ?? null;
   }
 }
-
-const canHaveDuplicate = (status: TransactionStatus): boolean =>
-  DUPLICATED_STATUSES.some((each) => each === status);

@@ -16,8 +16,8 @@ const newAccount = (policy = {}): TestAccount =>
 
 /** What the ledger says of one more payment like those before. */
 function hint(account: TestAccount) {
-  const { closed } = account.state;
-  return account.as("decided", account.payReply(account.request(1, SHOP), closed)).duplicate;
+  const reply = account.payReply(account.request(1, SHOP), account.state.closed);
+  return account.as("decided", reply).duplicate;
 }
 
 /** A payment and its settlement; the ledger remembers its key. */

@@ -16,15 +16,14 @@ import { successOf } from "../support/contract-api.ts";
 import { transactionOf } from "../support/payments-in-place.ts";
 import { cardPayment, type Fields, newWorld, type TestAgent, type World } from "../support/world.ts";
 
+const idOf = async (agent: TestAgent, fields: Fields) => (await agent.pay(fields)).transaction.id;
+const likeOf = async (agent: TestAgent, fields: Fields = {}) => (await agent.pay(fields)).possibleDuplicateOf;
+
 describe("a payment that may repeat another one under a new key", () => {
   let world: World;
   before(async () => {
     world = await newWorld();
   });
-
-  const idOf = async (agent: TestAgent, fields: Fields = {}) => (await agent.pay(fields)).transaction.id;
-  const likeOf = async (agent: TestAgent, fields: Fields = {}) =>
-    (await agent.pay(fields)).possibleDuplicateOf;
 
   it("is paid and names the newest one before it, over REST and MCP, and so does its replay", async () => {
     const agent = await world.agent();

@@ -1,4 +1,4 @@
-import type { Payment } from "./payment.ts";
+import type { Payment, TransactionStatus } from "./payment.ts";
 import type { Account } from "./state.ts";
 
 /**
@@ -85,18 +85,30 @@ export interface SimilarPayment {
   readonly open: Payment | null;
 }
 
-/** The payments of this fingerprint that the ledger remembers, without denied ones: the closed ones, then the open ones. */
-export function* similarPayments(
+/**
+ * The newest payment of this fingerprint that the ledger remembers, among the closed ones that were not denied and the open ones of
+ * these statuses; null: there is none.
+ */
+export function newestSimilar(
   closedKeys: ClosedKeys,
   account: Account,
   fingerprint: string,
-): Generator<SimilarPayment> {
+  isCounted: (status: TransactionStatus) => boolean,
+): SimilarPayment | null {
+  let newestAt = -Infinity;
+  let newestKey = "";
   for (const [keyHash, [, createdAt, closed]] of closedKeys.byAgent.get(account.agentId) ?? []) {
-    if (closed === fingerprint) yield { createdAt, keyHash, open: null };
+    if (closed !== fingerprint || createdAt < newestAt) continue;
+    newestAt = createdAt;
+    newestKey = keyHash;
   }
+  let newest: SimilarPayment | null =
+    newestKey === "" ? null : { createdAt: newestAt, keyHash: newestKey, open: null };
   for (const { payment } of account.open.values()) {
     const { createdAt, request, status } = payment;
-    if (status !== "denied" && request.fingerprint === fingerprint)
-      yield { createdAt, keyHash: request.keyHash, open: payment };
+    if (request.fingerprint !== fingerprint || !isCounted(status) || createdAt < newestAt) continue;
+    newestAt = createdAt;
+    newest = { createdAt, keyHash: request.keyHash, open: payment };
   }
+  return newest;
 }

@@ -1,4 +1,4 @@
-import { similarPayments } from "./closed-keys.ts";
+import { newestSimilar } from "./closed-keys.ts";
 import type { TransactionStatus } from "./payment.ts";
 import type { Account, Ledger } from "./state.ts";
 
@@ -12,6 +12,9 @@ export const DUPLICATED_STATUSES = [
   "reversed",
   "expired",
 ] as const satisfies readonly TransactionStatus[];
+
+export const canHaveDuplicate = (status: TransactionStatus): boolean =>
+  DUPLICATED_STATUSES.some((each) => each === status);
 
 /** Where the caller finds the payment that a new one may duplicate. */
 export type PossibleDuplicate =
@@ -29,16 +32,12 @@ export function possibleDuplicate(
   now: number,
 ): PossibleDuplicate | null {
   const since = now - DUPLICATE_WINDOW_MS;
-  const evictedAt = account.evictedThrough > 0 ? keys.evictedCreatedAt : 0;
-  let newestAt = since;
-  let newest: PossibleDuplicate | null = null;
-  for (const { createdAt, keyHash, open } of similarPayments(keys, account, fingerprint)) {
-    if (createdAt < newestAt || open?.status === "failed") continue;
-    newestAt = createdAt;
-    newest =
-      open === null
-        ? { kind: "closed", keyHash }
-        : { kind: "open", transactionId: open.request.transactionId };
-  }
-  return evictedAt >= newestAt ? { kind: "unknown" } : newest;
+  const newest = newestSimilar(keys, account, fingerprint, canHaveDuplicate);
+  const newestAt = newest === null ? since : Math.max(since, newest.createdAt);
+  if (account.evictedThrough > 0 && keys.evictedCreatedAt >= newestAt) return { kind: "unknown" };
+  if (newest === null || newest.createdAt < since) return null;
+  const { keyHash, open } = newest;
+  return open === null
+    ? { kind: "closed", keyHash }
+    : { kind: "open", transactionId: open.request.transactionId };
 }

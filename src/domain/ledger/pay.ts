@@ -11,7 +11,7 @@ import { paymentRefused } from "./capacity.ts";
 import { checkCaps } from "./caps.ts";
 import type { CommandOf, LedgerReply, PaymentDecision } from "./commands.ts";
 import type { Draft } from "./draft.ts";
-import { isClosedKey, similarPayments } from "./closed-keys.ts";
+import { isClosedKey, newestSimilar } from "./closed-keys.ts";
 import { possibleDuplicate } from "./duplicates.ts";
 import type { Account, Ledger } from "./state.ts";
 
@@ -119,21 +119,20 @@ export function assess(ledger: Ledger, account: Account, payment: AssessedPaymen
   const byThreshold = isAboveThreshold(account.policy, amountCents) ? ["agent_threshold"] : [];
   const history = {
     countWithin: (windowMs: number) => countWithin(account.usage, windowMs, now),
-    newestSimilarAt: () => newestSimilarAt(ledger, account, payment),
+    newestSimilarAt: () =>
+      latest(newestSimilarAt(ledger, account, payment.fingerprint), rules?.similarAt ?? null),
   };
   const byRules = rules === undefined ? [] : flaggedTypes(rules, history, now);
   return { denial: null, flaggedByRuleTypes: [...byThreshold, ...byRules] };
 }
 
-/** When the newest similar payment was made, as the ledger or the caller's look-up knows it; null: there is none. */
-function newestSimilarAt(
-  { keys }: Ledger,
-  account: Account,
-  { fingerprint, rules }: AssessedPayment,
-): number | null {
-  const times = [...similarPayments(keys, account, fingerprint)].map(({ createdAt }) => createdAt);
-  if (rules?.similarAt !== undefined) times.push(rules.similarAt);
-  return times.length === 0 ? null : Math.max(...times);
+const latest = (one: number | null, other: number | null): number | null =>
+  one === null || other === null ? (one ?? other) : Math.max(one, other);
+
+/** When the newest payment of this fingerprint was made; denied ones do not count. */
+function newestSimilarAt({ keys }: Ledger, account: Account, fingerprint: string): number | null {
+  const newest = newestSimilar(keys, account, fingerprint, (status) => status !== "denied");
+  return newest?.createdAt ?? null;
 }
 
 /** Why an account of this status pays nothing; null: it may. */
