@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
-import { agent, approval, listOf, payment, transaction } from "../../src/contract/records.ts";
+import { agent, approval, listOf, madePayment, payment, transaction } from "../../src/contract/records.ts";
 import { operations } from "../../src/contract/registry.ts";
 import { spentOnChain } from "./chain.ts";
 import { AgentClient, Owner } from "./clients.ts";
@@ -83,7 +83,7 @@ async function payAtOnce(mcp: AgentClient) {
       expectStep(`the tool ${tool.name} is listed`, names.includes(tool.name), true);
   }
   tell("agent", `sees its tools over MCP: ${names.join(", ")}`);
-  const { transaction: paid } = await mcp.pay(payment, 1_200, "Paper & Pens", "Notebooks for the team");
+  const { transaction: paid } = await mcp.pay(madePayment, 1_200, "Paper & Pens", "Notebooks for the team");
   expectStep("a payment of 12.00", paid.status, "approved");
   tell("agent", `paid ${dollars(1_200)} by card: ${paid.status} at once (${paid.id})`);
   return { id: paid.id, status: "approved" };
@@ -91,7 +91,7 @@ async function payAtOnce(mcp: AgentClient) {
 
 /** Makes a payment that must be held, and reads it back as pending. */
 async function hold(mcp: AgentClient, amountCents: number, merchant: string, purpose: string) {
-  const { transaction: made, approval: asked } = await mcp.pay(payment, amountCents, merchant, purpose);
+  const { transaction: made, approval: asked } = await mcp.pay(madePayment, amountCents, merchant, purpose);
   expectStep(
     `a payment of ${dollars(amountCents)}`,
     [made.status, asked?.flaggedByRuleTypes],
@@ -163,7 +163,7 @@ async function payFromWallet(stage: Stage, mcp: AgentClient, owner: Owner, agent
   expectStep("the funded wallet's balance", balanceCents, wallet.balanceCents + WALLET_CENTS);
   tell("owner", `put ${dollars(WALLET_CENTS)} of test money into the agent's wallet ${wallet.address}`);
 
-  const { transaction: sent } = await mcp.send(payment, SENT_CENTS, SUPPLIER, "Data, by the row");
+  const { transaction: sent } = await mcp.send(madePayment, SENT_CENTS, SUPPLIER, "Data, by the row");
   expectStep("a wallet payment", [sent.status, sent.chainCaip2], ["approved", wallet.chainCaip2]);
   const hash = sent.onChainTxHash ?? "";
   tell("agent", `sent ${dollars(SENT_CENTS)} from its wallet: ${sent.status}, transaction ${hash}`);
@@ -176,7 +176,7 @@ async function payFromWallet(stage: Stage, mcp: AgentClient, owner: Owner, agent
 }
 
 async function payOverBudget(mcp: AgentClient) {
-  const { transaction: denied } = await mcp.pay(payment, 15_000, "Big Spender", "More than is left");
+  const { transaction: denied } = await mcp.pay(madePayment, 15_000, "Big Spender", "More than is left");
   const left = BUDGET_CENTS - 1_200 - 9_000 - SENT_CENTS;
   expectStep(
     "a payment over the budget",

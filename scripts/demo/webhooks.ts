@@ -10,7 +10,7 @@ import { buffer } from "node:stream/consumers";
 import { Client, Connection } from "@temporalio/client";
 import { MongoClient } from "mongodb";
 import { z } from "zod";
-import { agent, payment } from "../../src/contract/records.ts";
+import { agent, madePayment } from "../../src/contract/records.ts";
 import { verifyWebhook, type Verified } from "../../src/webhooks/verify-webhook.ts";
 import { newAuthority } from "../certificates/authority.ts";
 import { AgentClient, Owner } from "./clients.ts";
@@ -117,7 +117,7 @@ async function watchApproval(stage: Stage, { baseUrl, env }: OwnService, receive
     autoApprovalThresholdCents: 5_000,
   });
   const mcp = await AgentClient.connect(`${baseUrl}/mcp`, bot.apiKey);
-  const { approval } = await mcp.pay(payment, AMOUNT_CENTS, "Conference Inc", "A second ticket");
+  const { approval } = await mcp.pay(madePayment, AMOUNT_CENTS, "Conference Inc", "A second ticket");
   await mcp.close();
   if (approval === null) throw new StepDiffers("the payment was not put on hold");
   const asked = await receiver.next();

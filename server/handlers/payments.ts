@@ -70,7 +70,9 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
     const paid = await payments.pay(payerOf(principal), order, deadline);
     if (!paid.ok) return paid;
     const known = await waitedFor(agent, paid.value, { deadline, waitSeconds });
-    return ok({ body: paymentView(known), ...(known.replayed ? { status: 200 as const } : {}) });
+    const { possibleDuplicateOf, replayed } = paid.value;
+    const body = { ...paymentView(known), replayed, possibleDuplicateOf };
+    return ok(replayed ? { status: 200 as const, body: { ...body, ...repeatedRefusal(known) } } : { body });
   }
 
   /** The payment once it was decided and came to its end, or as it is when the caller wants to wait no longer. */
@@ -97,7 +99,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
   async function ownPayment(agent: AgentDocument, id: string): Promise<RecordedPayment | null> {
     const transaction = await collections.transactions.findOne({ _id: id, agentId: agent._id });
     if (transaction === null) return null;
-    return { ...(await recordsOf(collections, transaction)), replayed: false };
+    return recordsOf(collections, transaction);
   }
 
   return {
@@ -181,6 +183,13 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
       return ok({ body: { denials } });
     },
   };
+}
+
+/** What is said besides of a payment that was not made when its request is repeated. */
+function repeatedRefusal({ transaction: { deniedAt, status } }: RecordedPayment): { message?: string } {
+  if (deniedAt === null || status === "reversed") return {};
+  const decided = `This repeats the decision of ${deniedAt.toISOString()}; nothing was tried again.`;
+  return { message: `${decided} A new attempt needs a new idempotencyKey.` };
 }
 
 const paymentViewAt =

@@ -42,7 +42,7 @@ export type DeepReadonly<T> = T extends readonly (infer I)[]
 
 export interface Reply<O> {
   readonly body: DeepReadonly<O>;
-  /** Where it differs from the operation's success status. */
+  /** The status of a replay, where creating answers 201. */
   readonly status?: 200;
   /** The tokens of a session that begins or goes on: REST puts them into the body, or into cookies. */
   readonly session?: SessionTokensIssued;

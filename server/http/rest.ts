@@ -157,6 +157,7 @@ async function answerTo(
     return full === null ? undefined : sendRefusal(response, full);
   }
   const status = result.value.status ?? http.successStatus;
+  if (result.value.status !== undefined) response.setHeader("Idempotency-Replayed", "true");
   const answer = browsers.answer(id, response, bodies, result.value);
   if (status === 204) response.status(204).end();
   else response.status(status).json(answer);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { payment } from "../../src/contract/records.ts";
+import { madePayment, payment } from "../../src/contract/records.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
 import { type Toolset, structured, type ToolResult } from "./toolset.ts";
@@ -36,7 +36,7 @@ const PAYMENT_READERS: readonly OperationId[] = ["getPayment", "createCardPaymen
 /** The task of a payment tool's result, when a person has still to decide; null: it is the answer itself. */
 export function taskFor(tool: string, { isError, structuredContent }: ToolResult): Task | null {
   if (!PAYING.has(tool) || isError === true) return null;
-  const made = payment.safeParse(structuredContent);
+  const made = madePayment.safeParse(structuredContent);
   if (!made.success || made.data.approvalUrl === null) return null;
   return taskOf(made.data);
 }

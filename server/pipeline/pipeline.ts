@@ -28,11 +28,11 @@ import { type Arrival, Deadline } from "../../src/lib/deadline.ts";
 const ANSWER_MS = 3_500;
 
 /**
- * The same where the answer waits for something: up to 5 s for a payment to be final, which is decided and recorded long before.
- * A budget has a little longer, to be in force, and is still answered within 5 s. What waits for a webhook's receiver moves its
- * deadline once the request is sent, and is answered as soon as everything else where it can't be.
+ * The same where the answer waits for something. A budget has a little longer, to be in force, and is still answered within 5 s.
+ * What waits for a webhook's receiver moves its deadline once the request is sent, and is answered as soon as everything else
+ * where it can't be.
  */
-const WAITING_ANSWER_MS = { finality: 5_000, propagation: 4_000, receiver: ANSWER_MS } as const;
+const WAITING_ANSWER_MS = { propagation: 4_000, receiver: ANSWER_MS } as const;
 
 /** The same for a refusal that is certain already, and only has to be in the audit log. */
 const REFUSED_MS = 4_500;

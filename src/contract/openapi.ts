@@ -223,11 +223,17 @@ function responsesOf(
     errorResponse(status, codes),
   ]);
   return {
-    ...(isReplayed ? { "200": { description: "A replay: the result of the first call.", ...success } } : {}),
+    ...(isReplayed ? { "200": replayOf(success) } : {}),
     [successStatus]: { description: successStatus === 204 ? "Done." : "Success.", ...success },
     ...Object.fromEntries(errors),
   };
 }
+
+const replayOf = (success: { readonly headers: object }): object => ({
+  description: "A replay: the result of the first call.",
+  ...success,
+  headers: { ...success.headers, ...headersWith("idempotency-replayed") },
+});
 
 /** An error's response: described once where its status has this one code, as most have. */
 function errorResponse(status: string, codes: readonly ErrorCode[]): object {

@@ -192,6 +192,13 @@ export const payment = z.strictObject({
     .meta({ description: "The page where a person decides, if the payment is on hold." }),
 });
 
+/** The answer to a request to pay. */
+export const madePayment = payment.extend({
+  replayed: z.boolean(),
+  possibleDuplicateOf: z.string().nullable(),
+  message: z.string().optional(),
+});
+
 const container = {
   id: uuid,
   name: z.string(),

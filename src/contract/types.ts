@@ -138,10 +138,10 @@ export interface Operation<
     | "Webhooks";
   readonly access: A;
   /**
-   * What an answer may wait for beyond the usual bound: a payment to be final, every agent's record to show a budget, or a
-   * webhook's receiver. A create besides waits for the call that executes the same create, if there is one.
+   * What an answer may wait for beyond the usual bound: every agent's record to show a budget, or a webhook's receiver. A create
+   * besides waits for the call that executes the same create, if there is one.
    */
-  readonly waitsFor?: "finality" | "propagation" | "receiver";
+  readonly waitsFor?: "propagation" | "receiver";
   /** The caps of its own that it has besides the plan's limit. */
   readonly rate: RateClass;
   readonly http: HttpBinding | null;

@@ -72,7 +72,7 @@ async function waitedFor(
   const watch = await changes.watch(payment.transaction._id);
   try {
     for (;;) {
-      known = { ...(await withTimeout(READ_MS, read())), replayed: payment.replayed };
+      known = await withTimeout(READ_MS, read());
       const before: WaitStage = stage;
       stage = stageOf(known);
       const now = performance.now();

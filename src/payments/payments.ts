@@ -1,4 +1,3 @@
-import type DataLoader from "dataloader";
 import type { ApprovalDocument, TransactionDocument } from "../store/documents.ts";
 import type { Rails } from "./ports.ts";
 import { TimeoutError, withTimeout } from "../lib/with-timeout.ts";
@@ -25,7 +24,8 @@ import type { Logger } from "../lib/logger.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { tooManyOpen } from "./full-ledger.ts";
 import { fingerprint, PaymentRulings } from "./rules/payment-rules.ts";
-import { batchLoader } from "../lib/batch-loader.ts";
+import { type PaymentsByKey, paymentsByKey } from "./payments-by-key.ts";
+import { PossibleDuplicates } from "./possible-duplicates.ts";
 
 /** What a client asks to be paid, parsed. */
 export interface PaymentOrder {
@@ -59,7 +59,13 @@ export type CheckedOrder = Pick<PaymentOrder, "rail" | "recipient" | "amountCent
 export interface RecordedPayment {
   readonly transaction: TransactionDocument;
   readonly approval: ApprovalDocument | null;
+}
+
+/** The outcome of a request to pay. */
+export interface MadePayment extends RecordedPayment {
   readonly replayed: boolean;
+  /** The transaction that this one may duplicate; null: none. */
+  readonly possibleDuplicateOf: string | null;
 }
 
 export interface PaymentDependencies {
@@ -75,26 +81,14 @@ export interface PaymentDependencies {
   readonly metrics: Metrics;
 }
 
-/**
- * Until when a payment has to be decided and sent, as the other bounds of paying counted from the request's arrival; what
- * takes longer goes on, and is answered 503. A rail that is final only later is given the time that its answer waits anyway.
- */
-const PAID_MS = { instant: 3_400, eventual: 4_800 } as const;
-
-/** How long an answer waits for its payment to be final on its rail; a little less than the 5 s that are promised. */
-const FINALITY_MS = 4_700;
-
 /** How much later its record must have been read; else it is answered as it was before. */
 const RECORD_READ_MS = 200;
-
-/** How long a rail may take of that. What it has not done by then is answered as pending, and goes on without a caller. */
-const EXECUTED_MS = 4_000;
 
 /** How often one payment is submitted to its ledger again: after a check of the records for an evicted key, or since its rules were replaced. */
 const DECISION_ATTEMPTS_MAX = 6;
 
-/** How long ago the request arrived, and its id for the log. */
-type RequestTime = Pick<Deadline, "elapsedMs" | "requestId">;
+/** The time that a request has left, and its id for the log. */
+type RequestTime = Pick<Deadline, "leftMs" | "requestId" | "spareMs">;
 
 /** Until when effects are waited for, by `performance.now()`. */
 interface Bound {
@@ -106,48 +100,45 @@ interface Bound {
 export class Payments {
   readonly #dependencies: PaymentDependencies;
   /** Loads of requests that arrive together are batched; nothing is cached for later ones. */
-  readonly #earlier: DataLoader<UsedKey, TransactionDocument | null>;
+  readonly #earlier: PaymentsByKey;
+  readonly #duplicates: PossibleDuplicates;
   readonly #rulings: PaymentRulings;
 
   constructor(dependencies: PaymentDependencies) {
     this.#dependencies = dependencies;
     const { transactions } = dependencies.collections;
-    this.#earlier = batchLoader((keys) => transactionsUnder(transactions, keys));
+    this.#earlier = paymentsByKey(transactions);
+    this.#duplicates = new PossibleDuplicates(transactions, this.#earlier);
     this.#rulings = new PaymentRulings(dependencies);
   }
 
   /**
-   * Makes a payment, or answers the one that was made under the same idempotency key. Where the
-   * rail is final only later, waits for that, to a bound.
+   * Makes a payment, or answers the one that was made under the same idempotency key. Where the rail is final only later, the rail
+   * and finality are waited for while the request has time to spare; what they have not done by then is answered as pending.
    */
-  async pay(
-    payer: Payer,
-    order: PaymentOrder,
-    { elapsedMs, requestId }: RequestTime,
-  ): Promise<Result<RecordedPayment>> {
-    const arrivedAt = performance.now() - elapsedMs;
+  async pay(payer: Payer, order: PaymentOrder, time: RequestTime): Promise<Result<MadePayment>> {
     const { finality } = this.#dependencies.rails[order.rail].capabilities;
-    const paying = this.#pay(payer, order, { requestId, until: arrivedAt + EXECUTED_MS });
-    const paid = await withTimeout(PAID_MS[finality] - elapsedMs, paying);
-    return paid.ok ? ok(await this.#onceFinal(paid.value, arrivedAt + FINALITY_MS)) : paid;
+    const withinMs = finality === "instant" ? time.leftMs : time.spareMs;
+    const bound = { requestId: time.requestId, until: performance.now() + withinMs };
+    const paid = await this.#pay(payer, order, bound);
+    return paid.ok && finality === "eventual" ? ok(await this.#onceFinal(paid.value, bound.until)) : paid;
   }
 
-  async #onceFinal(paid: RecordedPayment, until: number): Promise<RecordedPayment> {
-    const { actors, rails } = this.#dependencies;
-    const { _id, approvalId, rail, status } = paid.transaction;
+  async #onceFinal(paid: MadePayment, until: number): Promise<MadePayment> {
+    const { actors } = this.#dependencies;
+    const { _id, approvalId, status } = paid.transaction;
     const isInFlight = status === "pending" && approvalId === null;
-    if (!isInFlight || rails[rail].capabilities.finality === "instant") return paid;
-    if (!(await actors.settled(_id, until - performance.now()))) return paid;
+    if (!isInFlight || !(await actors.settled(_id, until - performance.now()))) return paid;
     try {
       const final = await withTimeout(until + RECORD_READ_MS - performance.now(), this.#recorded(_id));
-      return { ...final, replayed: paid.replayed };
+      return { ...paid, ...final };
     } catch (error) {
       if (!(error instanceof TimeoutError)) throw error;
       return paid;
     }
   }
 
-  async #pay(payer: Payer, order: PaymentOrder, bound: Bound): Promise<Result<RecordedPayment>> {
+  async #pay(payer: Payer, order: PaymentOrder, bound: Bound): Promise<Result<MadePayment>> {
     const { profile, cached } = payer;
     const decided = await this.#decide(payer, this.#requestOf(profile, order));
     const { revisionRecorded, reply, request } = decided;
@@ -156,12 +147,13 @@ export class Payments {
         const payment = decidedPayment(request, reply.decision);
         const isAnswered = this.#dependencies.ledgers.answering(profile);
         try {
-          const [paid] = await Promise.all([
+          const [paid, possibleDuplicateOf] = await Promise.all([
             this.#execute(profile, payment, decided, bound),
+            this.#duplicates.of(profile.agentId, payment, reply.duplicate),
             revisionRecorded,
           ]);
-          // Also where the ledger has executed it meanwhile: the payment was made by this request.
-          return ok({ ...paid, replayed: false });
+          // Also true if the ledger's sweep executed it first.
+          return ok({ ...paid, replayed: false, possibleDuplicateOf });
         } finally {
           isAnswered();
         }
@@ -169,9 +161,9 @@ export class Payments {
       case "replayed":
         if (!reply.samePayload) return refused(keyReused(reply.transactionId));
         await this.#execute(profile, reply.payment, {}, bound);
-        return ok(await this.#recorded(reply.transactionId));
+        return ok(await this.#repeated(await this.#recorded(reply.transactionId)));
       case "recorded":
-        return this.#replayed(profile.agentId, request);
+        return this.#closed(profile.agentId, request);
       case "too_many_open":
         return refused(tooManyOpen(reply, this.#dependencies.clock().getTime()));
       case "stale_agent": {
@@ -188,12 +180,18 @@ export class Payments {
     }
   }
 
-  /** The payment that its idempotency key was used for, and that came to its end. */
-  async #replayed(agentId: string, request: PaymentRequest): Promise<Result<RecordedPayment>> {
+  /** The closed payment that its idempotency key was used for. */
+  async #closed(agentId: string, request: PaymentRequest): Promise<Result<MadePayment>> {
     const earlier = await this.#earlier.load({ agentId, keyHash: request.keyHash });
     if (earlier === null) throw new ActorUnavailable("the records do not show what the ledger has closed");
     if (earlier.payloadHash !== request.payloadHash) return refused(keyReused(earlier._id));
-    return ok(await this.#recorded(earlier._id));
+    return ok(await this.#repeated(await this.#recorded(earlier._id)));
+  }
+
+  /** The answer to a replay. */
+  async #repeated(paid: RecordedPayment): Promise<MadePayment> {
+    const possibleDuplicateOf = await this.#duplicates.before(paid.transaction);
+    return { ...paid, replayed: true, possibleDuplicateOf };
   }
 
   /**
@@ -288,7 +286,7 @@ export class Payments {
   /**
    * The payment after its effects, or as it was decided when one of them could not be had in time: then it is recorded so, and
    * the ledger's sweep does the rest. A rail that does not respond leaves it pending; a resolution remains. Only what was to be
-   * held and does not wait for a person yet is not answered; a replay of its key is safe.
+   * held and does not wait for a person yet is not answered, so it has until the request's deadline; a replay of its key is safe.
    */
   async #effectsOf(
     profile: AgentProfile,
@@ -298,7 +296,9 @@ export class Payments {
   ): Promise<Payment | "superseded"> {
     const { effects, logger } = this.#dependencies;
     try {
-      return (await withTimeout(until - performance.now(), this.#confirmed(profile, payment, hints))).payment;
+      const done = this.#confirmed(profile, payment, hints);
+      const isHeld = payment.phase === "held";
+      return (await (isHeld ? done : withTimeout(until - performance.now(), done))).payment;
     } catch (error) {
       // It was executed elsewhere meanwhile, and the ledger knows.
       if (error instanceof Superseded) return "superseded";
@@ -327,7 +327,7 @@ export class Payments {
     const { collections } = this.#dependencies;
     const transaction = await collections.transactions.findOne({ _id: transactionId });
     if (transaction === null) throw new ActorUnavailable(`transaction ${transactionId} has no record yet`);
-    return { ...(await recordsOf(collections, transaction)), replayed: true };
+    return recordsOf(collections, transaction);
   }
 }
 
@@ -340,28 +340,9 @@ interface Decided extends ExecutionHints {
   readonly revisionRecorded: Promise<void>;
 }
 
-/** An agent's idempotency key. */
-interface UsedKey {
-  readonly agentId: string;
-  readonly keyHash: string;
-}
-
-const nameOf = ({ agentId, keyHash }: UsedKey): string => `${agentId} ${keyHash}`;
-
-async function transactionsUnder(
-  transactions: Collections["transactions"],
-  keys: readonly UsedKey[],
-): Promise<(TransactionDocument | null)[]> {
-  const clauses = keys.map(({ agentId, keyHash }) => ({ agentId, keyHash }));
-  const found = await transactions.find({ $or: clauses }).toArray();
-  const byName = new Map(found.map((transaction) => [nameOf(transaction), transaction]));
-  return keys.map((key) => byName.get(nameOf(key)) ?? null);
-}
-
 const recorded = (profile: AgentProfile, payment: Payment): RecordedPayment => ({
   transaction: transactionDocument(profile, payment),
   approval: approvalDocument(profile, payment),
-  replayed: false,
 });
 
 const keyReused = (transactionId: string) =>

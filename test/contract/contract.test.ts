@@ -165,8 +165,6 @@ describe("the contract", () => {
       return waitsFor === undefined ? [] : [[id, waitsFor]];
     });
     expect(Object.fromEntries(waits)).to.deep.equal({
-      createPayment: "finality",
-      createWalletPayment: "finality",
       getProjectBudget: "propagation",
       setProjectBudget: "propagation",
       getTeamBudget: "propagation",

@@ -28,6 +28,7 @@ const headers = z.strictObject({
   "content-disposition": reference.optional(),
   "set-cookie": reference.optional(),
   allow: reference.optional(),
+  "idempotency-replayed": reference.optional(),
 });
 const fullResponse = z.strictObject({
   description: z.string().min(1),
@@ -191,7 +192,7 @@ describe("what the service says of itself", () => {
     }
   });
 
-  it("an answer's headers are said: how long to wait, how to authenticate, what a file is called", () => {
+  it("an answer's headers are said: how long to wait, how to authenticate, file names, replays", () => {
     for (const { entry } of entries()) {
       for (const [status, answer] of responsesOf(entry)) {
         const where = `${entry.operationId} ${status}`;
@@ -201,6 +202,8 @@ describe("what the service says of itself", () => {
         const notFiles = ["application/json", "text/event-stream"];
         const isFile = Object.keys(answer.content ?? {}).some((type) => !notFiles.includes(type));
         expect("content-disposition" in answer.headers, where).to.equal(isFile);
+        const isReplay = status === "200" && "201" in entry.responses;
+        expect("idempotency-replayed" in answer.headers, where).to.equal(isReplay);
       }
     }
     expect(inFull({ $ref: "#/components/responses/METHOD_NOT_ALLOWED" }).headers).to.include.keys("allow");

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { z } from "zod";
-import { payment } from "../../src/contract/records.ts";
+import { madePayment, payment } from "../../src/contract/records.ts";
 import { noteSecretsGiven } from "../support/secrets.ts";
 import { send } from "../support/wire.ts";
 import { cardPayment, newWorld, organizationKey, type TestAgent, type World } from "../support/world.ts";
@@ -86,7 +86,7 @@ describe("MCP in its revision of 2026-07-28", () => {
       expect(budget.structuredContent).to.include({ budgetCents: 1_000_000 });
       const paid = await client.callTool(pay());
       noteSecretsGiven(paid.structuredContent);
-      expect(payment.parse(paid.structuredContent).transaction.status).to.equal("approved");
+      expect(madePayment.parse(paid.structuredContent).transaction.status).to.equal("approved");
       await client.close();
     });
   }
@@ -180,7 +180,7 @@ describe("MCP in its revision of 2026-07-28", () => {
       expect(task.statusMessage).to.include(`${baseUrl}/approvals/apr_`);
       const { result } = await ask(agent.key, "tools/call", pay(HELD));
       expect(result?.resultType).to.equal("complete");
-      expect(payment.parse(result?.["structuredContent"]).transaction.status).to.equal("pending");
+      expect(madePayment.parse(result?.["structuredContent"]).transaction.status).to.equal("pending");
     });
 
     it("a payment that is not held is its own answer to a client that knows tasks, too", async () => {

@@ -203,7 +203,7 @@ for (const noun of ["project", "team"] as const) {
       const first = await world.api.ok("createPayment", 201, { token: agent.key, body });
       await rules({ type: "amount_above", params: { amountCents: 0 } });
       const again = await world.api.ok("createPayment", 200, { token: agent.key, body });
-      expect(again).to.deep.equal(first);
+      expect(again).to.deep.equal({ ...first, replayed: true });
       const held = await agent.pay();
       expect(flags(held)).to.deep.equal(["amount_above"]);
     });

@@ -32,7 +32,7 @@ describe("calls that wait for a payment's outcome", () => {
     const { _id } = record;
     let transaction = record;
     // From memory: a read that a busy machine makes slow would end the call's wait.
-    const read = () => Promise.resolve({ transaction, approval: null, replayed: false });
+    const read = () => Promise.resolve({ transaction, approval: null });
     const wait = async (calls: WaitingCalls): Promise<string> => {
       const dependencies = { calls, changes, read, onError: () => undefined };
       return (await outcomeOf(await read(), LONG_MS, dependencies)).transaction.status;

@@ -2,7 +2,7 @@ import { randomInt, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { noteSecretsChosen, noteSecretsGiven } from "./secrets.ts";
-import { agent, approval, payment } from "../../src/contract/records.ts";
+import { agent, approval, madePayment, payment } from "../../src/contract/records.ts";
 
 export interface Answer {
   readonly status: number;
@@ -147,7 +147,7 @@ export class Api {
   /** A payment that must be answered as one. */
   async pay(key: string, fields: Readonly<Record<string, unknown>> = {}) {
     const one = { idempotencyKey: randomUUID(), ...fields };
-    return payment.parse((await onceReachable(() => this.payRaw(key, one))).body);
+    return madePayment.parse((await onceReachable(() => this.payRaw(key, one))).body);
   }
 
   async payment(key: string, transactionId: string) {

@@ -25,6 +25,7 @@ import {
   type WalletRecord,
 } from "../../src/store/documents.ts";
 import { onceReachable } from "./api.ts";
+import type { Success } from "./contract-api.ts";
 import { type Fields, type Paid, type TestAgent, until, type World } from "./world.ts";
 
 /** So long money that was asked for may be on its way. */
@@ -179,7 +180,12 @@ export async function fundedAgent(world: World, cents: number, fields: Fields = 
 }
 
 /** A payment once it is neither held nor on its way, by both its records: they are written beside each other. */
-export const finalPayment = (world: World, agent: TestAgent, id: string, ms?: number): Promise<Paid> =>
+export const finalPayment = (
+  world: World,
+  agent: TestAgent,
+  id: string,
+  ms?: number,
+): Promise<Success<"getPayment">> =>
   until(
     `${id} is final`,
     async () => {

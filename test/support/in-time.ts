@@ -4,6 +4,9 @@ import { expect } from "chai";
 /** What callers are promised is 5 s, whatever is down; the rest is for noticing it. */
 export const ANSWER_MS = 5_250;
 
+/** The answer to a payment, whatever its rail does: the OpenAI Agents SDK gives up after 5 s. */
+export const PAYMENT_ANSWER_MS = 3_500;
+
 /** Of a busy machine's part so much is left out at the most: not all that waits for a core makes this answer late. */
 export const MACHINE_MS_MAX = 3_000;
 

@@ -19,6 +19,13 @@ export interface World {
 export type Fields = Readonly<Record<string, unknown>>;
 export type Paid = Success<"createPayment">;
 
+/** The parts of the answer to a payment that reads and replays repeat. */
+export const paymentOf = ({ approval, approvalUrl, transaction }: Success<"getPayment">) => ({
+  transaction,
+  approval,
+  approvalUrl,
+});
+
 export interface TestAgent {
   readonly id: string;
   readonly key: string;

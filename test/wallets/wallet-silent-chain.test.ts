@@ -5,7 +5,7 @@ import { operations } from "../../src/contract/registry.ts";
 import { McpCaller } from "../mcp/support.ts";
 import { type ChainProxy, type Mishap, startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
 import { disturbed } from "../support/disturbed.ts";
-import { inTime } from "../support/in-time.ts";
+import { inTime, PAYMENT_ANSWER_MS } from "../support/in-time.ts";
 import { someOrAll } from "../support/soak.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { successOf } from "../support/contract-api.ts";
@@ -50,7 +50,8 @@ describe("a chain that does not answer", () => {
   afterEach(() => proxy.behave(() => "pass"));
 
   async function expectPending(agent: TestAgent, body = walletPayment(freshRecipient())): Promise<string> {
-    const { approval, transaction } = await inTime("the payment", payAtOnceFromWallet(world, agent, body));
+    const paying = payAtOnceFromWallet(world, agent, body);
+    const { approval, transaction } = await inTime("the payment", paying, PAYMENT_ANSWER_MS);
     expect([transaction.status, transaction.denialCode, approval]).to.deep.equal(["pending", null, null]);
     return transaction.id;
   }
@@ -97,7 +98,7 @@ describe("a chain that does not answer", () => {
           const paymentId = await expectPending(agent, body);
           ids.push(paymentId);
           const again = world.api.okAtOnce("createPayment", 200, { token: agent.key, body });
-          const { transaction } = await inTime("its replay", again);
+          const { transaction } = await inTime("its replay", again, PAYMENT_ANSWER_MS);
           expect([transaction.id, transaction.status]).to.deep.equal([paymentId, "pending"]);
           const cancel = { token: agent.key, id: paymentId };
           await world.api.refused("cancelPayment", 409, "PAYMENT_NOT_CANCELLABLE", cancel);
@@ -138,7 +139,8 @@ describe("a chain that does not answer", () => {
       const agent = await fundedAgent(world, MONEY);
       proxy.behave((body) => (body.includes(method) ? mishap : "pass"));
       const body = walletPayment(freshRecipient());
-      const { transaction } = await inTime("the payment", payAtOnceFromWallet(world, agent, body));
+      const paying = payAtOnceFromWallet(world, agent, body);
+      const { transaction } = await inTime("the payment", paying, PAYMENT_ANSWER_MS);
       expect(transaction.status).to.be.oneOf(["pending", "approved"]);
       proxy.behave(() => "pass");
       await expectSettledOnce(agent, [transaction.id]);
@@ -227,7 +229,8 @@ describe("a service that is started while its chain is silent", () => {
     const refused = world.api.refused("fundAgentInSandbox", 503, "SERVICE_UNAVAILABLE", funding);
     await inTime("fund", refused);
     const body = walletPayment(freshRecipient());
-    const early = await inTime("the payment", payAtOnceFromWallet(world, agent, body));
+    const paying = payAtOnceFromWallet(world, agent, body);
+    const early = await inTime("the payment", paying, PAYMENT_ANSWER_MS);
     expect(early.transaction.status).to.equal("pending");
 
     proxy.behave(() => "pass");

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { disturbed, type Disturbed } from "../support/disturbed.ts";
-import { ANSWER_MS, inTime, timed } from "../support/in-time.ts";
+import { inTime, PAYMENT_ANSWER_MS, timed } from "../support/in-time.ts";
 import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
 import { isForNow } from "../support/api.ts";
 import { successOf } from "../support/contract-api.ts";
@@ -76,7 +76,7 @@ describe("a chain that mines slowly", () => {
     await minesAtOnce(true);
     expect(value.transaction.status).to.equal("approved");
     expect(ms).to.be.above(1_900);
-    expect(ownMs).to.be.below(ANSWER_MS);
+    expect(ownMs).to.be.below(PAYMENT_ANSWER_MS);
     expect(await expectChainAgrees(world, agent, 200)).to.have.lengthOf(2);
   });
 
@@ -87,8 +87,9 @@ describe("a chain that mines slowly", () => {
       const { ms, ownMs, value } = await timed(payAtOnceFromWallet(world, agent, body));
       const { id, onChainTxHash, status } = value.transaction;
       expect([status, value.approval]).to.deep.equal(["pending", null]);
-      expect(ms).to.be.above(4_000);
-      expect(ownMs).to.be.below(ANSWER_MS);
+      // Most of it is a wait, which a busy machine hardly makes longer.
+      expect(ms).to.be.within(2_500, 4_000);
+      expect(ownMs).to.be.below(PAYMENT_ANSWER_MS);
       const { transaction } = await seen(agent, id);
       expect(transaction).to.deep.include({ status: "pending", chainCaip2: "eip155:31337" });
       expect(transaction.onChainTxHash).to.match(/^0x[0-9a-f]{64}$/);
@@ -96,7 +97,8 @@ describe("a chain that mines slowly", () => {
       await world.api.refused("cancelPayment", 409, "PAYMENT_NOT_CANCELLABLE", { token: agent.key, id });
       await recordOnce(world, agent, 100, 100);
       const again = world.api.okAtOnce("createPayment", 200, { token: agent.key, body });
-      expect((await inTime("its replay", again)).transaction.status).to.equal("pending");
+      const replayed = await inTime("its replay", again, PAYMENT_ANSWER_MS);
+      expect(replayed.transaction.status).to.equal("pending");
       return async () => {
         const paid = await settled(agent, id);
         expect(paid.transaction).to.deep.include({ status: "approved", onChainTxHash });
@@ -111,7 +113,7 @@ describe("a chain that mines slowly", () => {
     return async () => {
       const { rail: _rail, ...args } = walletPayment(freshRecipient());
       const paying = mcp.okAtOnce(createWalletPayment.output, "create_wallet_payment", args);
-      const { transaction } = await inTime("the payment", paying);
+      const { transaction } = await inTime("the payment", paying, PAYMENT_ANSWER_MS);
       expect(transaction.status).to.equal("pending");
       const transactionId = transaction.id;
       return async () => {
@@ -230,7 +232,7 @@ describe("a chain that mines slowly", () => {
         },
       },
       {
-        "else it is pending within 5 s, with its hash, not cancellable, and approved once mined":
+        "else it is pending within 3.5 s, with its hash, not cancellable, and approved once mined":
           pendingInTime,
         "create_wallet_payment over MCP waits no longer, and get_payment tells the end": overMcp,
         "the first payment of a wallet, on its way with its deployment, is one transfer too":

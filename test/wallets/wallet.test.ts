@@ -19,7 +19,7 @@ import {
   walletPayment,
 } from "../support/chain.ts";
 import { TEST_MASTER_KEY } from "../support/service.ts";
-import { elevate, newWorld, type World } from "../support/world.ts";
+import { elevate, newWorld, paymentOf, type World } from "../support/world.ts";
 
 const masterKey = MasterKey.parse(TEST_MASTER_KEY, "a test");
 
@@ -86,7 +86,7 @@ describe("wallet payments", () => {
     const lower = { ...body, recipient: to.toLowerCase() };
     for (const again of [body, lower]) {
       const replayed = await world.api.ok("createPayment", 200, { token: agent.key, body: again });
-      expect(replayed).to.deep.equal(paid);
+      expect(replayed).to.deep.equal({ ...paid, replayed: true });
     }
     const other = { token: agent.key, body: { ...body, recipient: freshRecipient() } };
     const { message } = await world.api.refused("createPayment", 422, "IDEMPOTENCY_KEY_REUSED", other);
@@ -95,7 +95,7 @@ describe("wallet payments", () => {
     const inLower = await payFromWallet(world, agent, first);
     expect(inLower.transaction.merchant).to.equal(to);
     const inMixed = { token: agent.key, body: { ...first, recipient: to } };
-    expect(await world.api.ok("createPayment", 200, inMixed)).to.deep.equal(inLower);
+    expect(await world.api.ok("createPayment", 200, inMixed)).to.deep.equal({ ...inLower, replayed: true });
     expect(await expectChainAgrees(world, agent, 500)).to.have.lengthOf(2);
   });
 
@@ -205,10 +205,12 @@ describe("wallet payments", () => {
     const paid = await mcp.ok(createWalletPayment.output, "create_wallet_payment", args);
     expect(paid.transaction.status).to.equal("approved");
     const id = paid.transaction.id;
-    expect(await world.api.ok("getPayment", 200, { token: agent.key, id })).to.deep.equal(paid);
-    expect(await mcp.ok(createWalletPayment.output, "create_wallet_payment", args)).to.deep.equal(paid);
+    const shown = await world.api.ok("getPayment", 200, { token: agent.key, id });
+    expect(shown).to.deep.equal(paymentOf(paid));
+    const again = { ...paid, replayed: true };
+    expect(await mcp.ok(createWalletPayment.output, "create_wallet_payment", args)).to.deep.equal(again);
     const twin = { token: agent.key, body: { rail, ...args } };
-    expect(await world.api.ok("createPayment", 200, twin)).to.deep.equal(paid);
+    expect(await world.api.ok("createPayment", 200, twin)).to.deep.equal(again);
     expect((await read()).balanceCents).to.equal(600);
     expect(await chain.cents(agent, getAddress(address))).to.equal(600);
     expect(await expectChainAgrees(world, agent, 700)).to.have.lengthOf(1);

@@ -64,6 +64,11 @@ const SOMEWHERE = {
       examples: ['attachment; filename="export"'],
     },
   },
+  "idempotency-replayed": {
+    description: "`true`: the request repeats an earlier one, and nothing was done again.",
+    required: true,
+    schema: { type: "string", enum: ["true"] },
+  },
   "set-cookie": {
     description: "The session's tokens, if the page requested cookies.",
     required: false,

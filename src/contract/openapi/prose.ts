@@ -20,7 +20,7 @@ Every operation lists the credentials that it accepts, always as \`Authorization
 - **Lists** are newest first, \`limit\` (1 to 200, by default 50) records in a page; \`nextCursor\` of one page is the \`cursor\` of the next, with the same
   filters, and null on the last page.
 - **Fields and parameters that an operation does not name are refused**, so that a misspelt limit is never silently ignored.
-- **Idempotency**: what creates or pays takes an \`idempotencyKey\`, generated and stored before the call. When in doubt, repeat the request with the same key: it takes effect once.
+- **Idempotency**: what creates or pays takes an \`idempotencyKey\`, generated and stored before the call. When in doubt, repeat the request with the same key: it takes effect once. A replay has the header \`idempotency-replayed: true\`.
 - **Versions**: read a resource with its \`version\` and write it back with that version; the answer is 409 if it was changed in between.
 
 ## Errors

@@ -7,6 +7,7 @@ import {
   denialCode,
   denialDetails,
   listOf,
+  madePayment,
   payment,
   transaction,
   transactionStatus,
@@ -59,16 +60,16 @@ export const createPayment = define({
   description:
     "Decides the payment by the agent's policy and by the caps and rules of its team and project, reserves its amount and " +
     `executes it or holds it for a person's approval. The answer is 201 even if the payment is not made. ${STATUSES} ` +
-    "The same idempotencyKey never pays twice: repeating the request answers 200 with the same transaction as it is now. The answer " +
-    "to a wallet payment waits up to 5 seconds for the chain.",
+    "The same idempotencyKey never pays twice: repeating the request answers 200 with the same transaction as it is now. A payment " +
+    "under another key is another payment; `possibleDuplicateOf` names an earlier one like it. The answer to a wallet payment " +
+    "waits up to 3 seconds for the chain.",
   tag: "Payments",
   access: { kind: "agent", tools: ALL_PAYMENT_TOOLS, toolOf: railTool },
   rate: "standard",
-  waitsFor: "finality",
   http: { method: "post", path: "/v1/payments", successStatus: 201 },
   query: waits,
   body: railPayment,
-  output: payment,
+  output: madePayment,
   errors: ["IDEMPOTENCY_KEY_REQUIRED", "IDEMPOTENCY_KEY_REUSED", "RATE_LIMITED"],
 });
 
@@ -80,7 +81,7 @@ export const createCardPayment = define({
   tool: tool("create_card_payment", "Pay by card", pays),
   query: waits,
   body: cardPayment,
-  output: payment,
+  output: madePayment,
   errors: ["IDEMPOTENCY_KEY_REQUIRED", "IDEMPOTENCY_KEY_REUSED", "RATE_LIMITED"],
 });
 
@@ -89,11 +90,10 @@ export const createWalletPayment = define({
   tag: "Payments",
   access: agentWith("create_wallet_payment"),
   rate: "standard",
-  waitsFor: "finality",
   tool: tool("create_wallet_payment", "Pay from the wallet", pays),
   query: waits,
   body: walletPayment,
-  output: payment,
+  output: madePayment,
   errors: ["IDEMPOTENCY_KEY_REQUIRED", "IDEMPOTENCY_KEY_REUSED", "RATE_LIMITED"],
 });
 

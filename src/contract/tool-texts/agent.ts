@@ -13,7 +13,9 @@ const NOT_PAID =
   "`denied`, `failed`, `expired` (nobody decided): not paid; denialReason says why, get_denial_feedback what a " +
   "person said. Pay again, with a new idempotencyKey, only if that has changed. ";
 const REPEAT =
-  "After a time-out or any doubt repeat the call with the same idempotencyKey and arguments: it is never paid twice.";
+  "After a time-out or any doubt repeat the call with the same idempotencyKey and arguments: it is never paid twice, " +
+  "and the answer says `replayed`. possibleDuplicateOf: an earlier payment with the same recipient and amount, but another " +
+  "idempotencyKey. If you only meant to repeat that one, cancel this one while it is on hold, else tell the people you work for.";
 
 const AMOUNT = "Cents of a US dollar: 1250 is 12.50 USD.";
 const CURRENCY = "USD, or left out.";
@@ -40,6 +42,14 @@ const PAYMENT = {
   "transaction.denialReason": "",
   approval: "",
   approvalUrl: "",
+} as const;
+
+/** The same in the answer of a tool that pays. */
+const PAID = {
+  ...PAYMENT,
+  replayed: "",
+  possibleDuplicateOf: "",
+  message: "of a repeated call: when it was decided that this is not paid",
 } as const;
 
 export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
@@ -93,7 +103,7 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
       ...PAYING,
       merchant: "The merchant's name, as people know it: `Acme Corp`.",
     },
-    results: PAYMENT,
+    results: PAID,
   },
   create_wallet_payment: {
     description:
@@ -105,7 +115,7 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
       ...PAYING,
       recipient: RECIPIENT,
     },
-    results: { ...PAYMENT, "transaction.onChainTxHash": "" },
+    results: { ...PAID, "transaction.onChainTxHash": "" },
   },
   get_payment: {
     description:

@@ -1,3 +1,4 @@
+import type { Payment, TransactionStatus } from "./payment.ts";
 import type { Account } from "./state.ts";
 
 /**
@@ -10,12 +11,19 @@ export interface ClosedKeys {
   /** In the order of closing, the oldest first. Keys of agents whose account was dropped are skipped. */
   order: (readonly [agentId: string, keyHash: string])[];
   count: number;
+  /** When the newest payment whose key was evicted was made; 0: none was. */
+  evictedCreatedAt: number;
 }
 
 /** A closed payment: as which of its agent's it was closed, when it was made, and its fingerprint; null: it was denied. */
 export type ClosedKey = readonly [closedAs: number, createdAt: number, fingerprint: string | null];
 
-export const noClosedKeys = (): ClosedKeys => ({ byAgent: new Map(), order: [], count: 0 });
+export const noClosedKeys = (): ClosedKeys => ({
+  byAgent: new Map(),
+  order: [],
+  count: 0,
+  evictedCreatedAt: 0,
+});
 
 export const isClosedKey = ({ byAgent }: ClosedKeys, agentId: string, keyHash: string): boolean =>
   byAgent.get(agentId)?.has(keyHash) === true;
@@ -59,6 +67,7 @@ function evictOldest(closedKeys: ClosedKeys, max: number): (readonly [agentId: s
     keys.delete(keyHash);
     if (keys.size === 0) closedKeys.byAgent.delete(agentId);
     closedKeys.count -= 1;
+    closedKeys.evictedCreatedAt = Math.max(closedKeys.evictedCreatedAt, key[1]);
     return [[agentId, key[0]] as const];
   });
 }
@@ -69,19 +78,37 @@ export function dropAgentKeys(closedKeys: ClosedKeys, agentId: string): void {
   closedKeys.byAgent.delete(agentId);
 }
 
-/** When the newest payment of this fingerprint was made, among its open and closed payments; denied ones do not count. */
-export function newestSimilarAt(
+/** A payment of the same fingerprint. `open`: the payment itself, while it is open. */
+export interface SimilarPayment {
+  readonly createdAt: number;
+  readonly keyHash: string;
+  readonly open: Payment | null;
+}
+
+/**
+ * The newest payment of this fingerprint that the ledger remembers, among the closed ones that were not denied and the open ones of
+ * these statuses; null: there is none.
+ */
+export function newestSimilar(
   closedKeys: ClosedKeys,
   account: Account,
   fingerprint: string,
-): number | null {
-  let newestAt: number | null = null;
-  const note = (at: number): void => void (newestAt = Math.max(newestAt ?? at, at));
-  for (const [, createdAt, closed] of closedKeys.byAgent.get(account.agentId)?.values() ?? []) {
-    if (closed === fingerprint) note(createdAt);
+  isCounted: (status: TransactionStatus) => boolean,
+): SimilarPayment | null {
+  let newestAt = -Infinity;
+  let newestKey = "";
+  for (const [keyHash, [, createdAt, closed]] of closedKeys.byAgent.get(account.agentId) ?? []) {
+    if (closed !== fingerprint || createdAt < newestAt) continue;
+    newestAt = createdAt;
+    newestKey = keyHash;
   }
+  let newest: SimilarPayment | null =
+    newestKey === "" ? null : { createdAt: newestAt, keyHash: newestKey, open: null };
   for (const { payment } of account.open.values()) {
-    if (payment.status !== "denied" && payment.request.fingerprint === fingerprint) note(payment.createdAt);
+    const { createdAt, request, status } = payment;
+    if (request.fingerprint !== fingerprint || !isCounted(status) || createdAt < newestAt) continue;
+    newestAt = createdAt;
+    newest = { createdAt, keyHash: request.keyHash, open: payment };
   }
-  return newestAt;
+  return newest;
 }

@@ -2,6 +2,7 @@ import type { FollowedAgent } from "../agent/state.ts";
 import type { Fence, Permission } from "./permission.ts";
 import type { Approval, Payment, PaymentRequest, RailOutcome, Resolver } from "./payment.ts";
 import type { BudgetPolicy, BudgetPolicyPatch, Denial } from "./policy.ts";
+import type { PossibleDuplicate } from "./duplicates.ts";
 import type { PaymentRules } from "../rules/checks.ts";
 import type { Cap, NewAccount, AccountStatus } from "./state.ts";
 
@@ -124,8 +125,14 @@ export interface RecordedCap {
 }
 
 export type LedgerReply =
-  /** `permit`: to send the payment at once; null where it is denied or held. */
-  | { readonly kind: "decided"; readonly decision: PaymentDecision; readonly permit: number | null }
+  | {
+      readonly kind: "decided";
+      readonly decision: PaymentDecision;
+      /** To send the payment at once; null where it is denied or held. */
+      readonly permit: number | null;
+      /** Left out: the agent has made no payment like it lately. */
+      readonly duplicate?: PossibleDuplicate;
+    }
   /** The key was used before, and its payment is open. */
   | {
       readonly kind: "replayed";

@@ -11,7 +11,7 @@ import type { OpenPayment, Account, Cap, Ledger, Level, Totals } from "./state.t
 import { LEDGER_BOUNDS, type LedgerBounds, NO_CAP, NO_TOTALS } from "./state.ts";
 import { type LifecycleEvent, lifecycleEventId, type LifecycleEventType } from "../events.ts";
 import type { CachedReply } from "./reply-cache.ts";
-import type { ClosedKey } from "./closed-keys.ts";
+import { type ClosedKey, noClosedKeys } from "./closed-keys.ts";
 import { weightIn } from "./weight.ts";
 
 /**
@@ -31,6 +31,8 @@ export interface PackedLedger {
   readonly bits: string;
   readonly texts: readonly string[];
   readonly keyCount: number;
+  /** Left out: no key was evicted. */
+  readonly evictedCreatedAt?: number;
   /** The rest of some accounts, by their place. */
   readonly more: readonly (readonly [place: number, more: PackedRest])[];
   readonly replies: readonly (readonly [requestId: string, ...CachedReply])[];
@@ -91,6 +93,7 @@ export function packLedger(ledger: Ledger, packedAt: number): PackedLedger {
     bits: writer.written,
     texts: writer.texts,
     keyCount: keys.length,
+    ...unlessDefault("evictedCreatedAt", ledger.keys.evictedCreatedAt, 0),
     more: accounts.flatMap((account, place) => {
       const rest = packRest(account);
       return Object.keys(rest).length === 0 ? [] : [[place, rest] as const];
@@ -123,7 +126,7 @@ export function unpackLedger(packed: PackedLedger, bounds: LedgerBounds = LEDGER
     project: unpackLevel(packed.project),
     teams: new Map(packed.teams.map((team) => [team.teamId, unpackLevel(team)])),
     accounts: new Map(),
-    keys: { byAgent: new Map(), order: [], count: 0 },
+    keys: { ...noClosedKeys(), evictedCreatedAt: packed.evictedCreatedAt ?? 0 },
     replies: new Map(packed.replies.map(([requestId, at, reply]) => [requestId, [at, reply]])),
     droppedAccounts: packed.droppedAccounts,
     weightBytes: 0,

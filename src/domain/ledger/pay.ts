@@ -11,7 +11,8 @@ import { paymentRefused } from "./capacity.ts";
 import { checkCaps } from "./caps.ts";
 import type { CommandOf, LedgerReply, PaymentDecision } from "./commands.ts";
 import type { Draft } from "./draft.ts";
-import { isClosedKey, newestSimilarAt } from "./closed-keys.ts";
+import { isClosedKey, newestSimilar } from "./closed-keys.ts";
+import { possibleDuplicate } from "./duplicates.ts";
 import type { Account, Ledger } from "./state.ts";
 
 /**
@@ -38,13 +39,15 @@ export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
 
   const assessment = assess(ledger, account, { ...request, rules }, now);
   const decision = decisionOf(account, command, assessment, now);
+  const duplicate = possibleDuplicate(ledger, account, request.fingerprint, now);
   const payment = decidedPayment(request, decision);
   draft.add(
     account,
     payment,
     windowsMsOf(rules?.checks ?? []).filter((windowMs) => windowMs > HOUR_MS),
   );
-  return { kind: "decided", decision, permit: payment.phase === "sending" ? account.revision : null };
+  const permit = payment.phase === "sending" ? account.revision : null;
+  return { kind: "decided", decision, permit, ...(duplicate === null ? {} : { duplicate }) };
 }
 
 /** A server that has just read the agent's record has checked its key and status; no other may act on a stale copy. */
@@ -117,7 +120,7 @@ export function assess(ledger: Ledger, account: Account, payment: AssessedPaymen
   const history = {
     countWithin: (windowMs: number) => countWithin(account.usage, windowMs, now),
     newestSimilarAt: () =>
-      latest(newestSimilarAt(ledger.keys, account, payment.fingerprint), rules?.similarAt ?? null),
+      latest(newestSimilarAt(ledger, account, payment.fingerprint), rules?.similarAt ?? null),
   };
   const byRules = rules === undefined ? [] : flaggedTypes(rules, history, now);
   return { denial: null, flaggedByRuleTypes: [...byThreshold, ...byRules] };
@@ -125,6 +128,12 @@ export function assess(ledger: Ledger, account: Account, payment: AssessedPaymen
 
 const latest = (one: number | null, other: number | null): number | null =>
   one === null || other === null ? (one ?? other) : Math.max(one, other);
+
+/** When the newest payment of this fingerprint was made; denied ones do not count. */
+function newestSimilarAt({ keys }: Ledger, account: Account, fingerprint: string): number | null {
+  const newest = newestSimilar(keys, account, fingerprint, (status) => status !== "denied");
+  return newest?.createdAt ?? null;
+}
 
 /** Why an account of this status pays nothing; null: it may. */
 export function statusDenial({ status }: Account): Denial | null {

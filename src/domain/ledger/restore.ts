@@ -94,6 +94,7 @@ export function restoredLedger(recorded: RecordedProject, now: number, bounds?: 
   ledger.droppedAccounts = droppedAccounts;
   ledger.revision = recorded.revision + LEDGER_REVISION_GAP;
   ledger.recordedRevision = recorded.revision;
+  ledger.keys.evictedCreatedAt = now;
   setLevel(ledger, null, project);
   for (const [teamId, team] of teams) setLevel(ledger, teamId, team);
   for (const [teamId, spentCents] of othersSpentCents)

@@ -26,7 +26,7 @@ export const fingerprint = ({ amountCents, rail, recipient }: Payment): string =
   shortHash(`${rail} ${amountCents} ${comparedName(recipient)}`);
 
 /** From the primary: what has settled counts at once. By its index, whatever else the planner finds as good for an agent. */
-const FOUND = {
+export const FOUND = {
   projection: { createdAt: 1 },
   readPreference: "primary",
   hint: RECIPIENT_INDEX,
@@ -108,7 +108,7 @@ export class PaymentRulings {
 }
 
 /** An agent's payments to a recipient on a rail. */
-const toRecipient = (agentId: string, { rail, recipient }: Payment) => ({
+export const toRecipient = (agentId: string, { rail, recipient }: Pick<Payment, "rail" | "recipient">) => ({
   agentId,
   rail,
   comparedRecipient: comparedName(recipient),

@@ -32,10 +32,10 @@ import { deployPurpose } from "./limits.ts";
 import type { AgentWallets, Wallet } from "./wallets.ts";
 
 /**
- * How long `send` waits for the first confirmation. On a local chain that is the whole way; elsewhere a workflow follows
- * the payment.
+ * Wait of `send` for the first confirmation. On a local chain that is the whole way; elsewhere a workflow follows the payment. The
+ * payment's answer waits for `send` 2.8 s at most, of which slow RPC endpoints take the rest.
  */
-const CONFIRMATION_WAIT_MS = 2_000;
+const CONFIRMATION_WAIT_MS = 1_000;
 const DETACH_WAIT_MS = 5_000;
 /** How long the answer to a stop waits for a chain to take transactions that are signed already. */
 const BROADCAST_WAIT_MS = 1_000;

@@ -33,6 +33,16 @@ export const paymentNotes: Readonly<Record<string, Note>> = {
   resolvedBy: note("Who decided; null: nobody."),
   feedback: note("What the person wrote; null: nothing.", "We have a contract with another vendor."),
   range: note("How far back the list goes."),
+  replayed: note("Whether the request repeats an earlier one under its key. Then nothing was paid now."),
+  possibleDuplicateOf: note(
+    "The agent's newest payment of the last 10 minutes with the same rail, recipient and amount under another key, unless it was " +
+      "denied, failed or cancelled; null: none.",
+    null,
+  ),
+  "createPayment.message": note(
+    "Only in a replay of a payment that was not made: when that was decided, and what a new attempt needs.",
+    `This repeats the decision of ${LATER}; nothing was tried again. A new attempt needs a new idempotencyKey.`,
+  ),
 
   lastPayment: note("Its newest payment; null: none."),
   lastPayments: note("The agent's earlier payments."),

@@ -1,0 +1,28 @@
+import type DataLoader from "dataloader";
+import { batchLoader } from "../lib/batch-loader.ts";
+import type { Collections } from "../store/collections.ts";
+import type { TransactionDocument } from "../store/documents.ts";
+
+/** An agent's idempotency key. */
+export interface UsedKey {
+  readonly agentId: string;
+  readonly keyHash: string;
+}
+
+/** The payment that was made under a key; null: the records have none. */
+export type PaymentsByKey = DataLoader<UsedKey, TransactionDocument | null>;
+
+export const paymentsByKey = (transactions: Collections["transactions"]): PaymentsByKey =>
+  batchLoader((keys) => transactionsUnder(transactions, keys));
+
+const nameOf = ({ agentId, keyHash }: UsedKey): string => `${agentId} ${keyHash}`;
+
+async function transactionsUnder(
+  transactions: Collections["transactions"],
+  keys: readonly UsedKey[],
+): Promise<(TransactionDocument | null)[]> {
+  const clauses = keys.map(({ agentId, keyHash }) => ({ agentId, keyHash }));
+  const found = await transactions.find({ $or: clauses }).toArray();
+  const byName = new Map(found.map((transaction) => [nameOf(transaction), transaction]));
+  return keys.map((key) => byName.get(nameOf(key)) ?? null);
+}

@@ -1,0 +1,73 @@
+import {
+  canHaveDuplicate,
+  DUPLICATE_WINDOW_MS,
+  DUPLICATED_STATUSES,
+  type PossibleDuplicate,
+} from "../domain/ledger/duplicates.ts";
+import type { Payment, PaymentRequest } from "../domain/ledger/payment.ts";
+import type { Collections } from "../store/collections.ts";
+import type { TransactionDocument } from "../store/documents.ts";
+import type { PaymentsByKey } from "./payments-by-key.ts";
+import { FOUND, toRecipient } from "./rules/payment-rules.ts";
+
+/** The parts of a payment by which an earlier one like it is found. */
+interface Made extends Pick<PaymentRequest, "amountCents" | "rail" | "recipient"> {
+  readonly agentId: string;
+  readonly sequence: number;
+  readonly createdAtMs: number;
+}
+
+/**
+ * Finds the payment that another one may duplicate: the agent's newest earlier one of the same rail, recipient and amount. The
+ * ledger says whether there may be one, so an ordinary payment is made without a look-up.
+ */
+export class PossibleDuplicates {
+  readonly #transactions: Collections["transactions"];
+  readonly #byKey: PaymentsByKey;
+
+  constructor(transactions: Collections["transactions"], byKey: PaymentsByKey) {
+    this.#transactions = transactions;
+    this.#byKey = byKey;
+  }
+
+  /** Of a payment that was just decided. `known`: what the ledger said of it. */
+  async of(
+    agentId: string,
+    { createdAt, request, sequence }: Payment,
+    known: PossibleDuplicate | undefined,
+  ): Promise<string | null> {
+    if (known === undefined) return null;
+    if (known.kind === "open") return known.transactionId;
+    const closed =
+      known.kind === "closed" ? await this.#byKey.load({ agentId, keyHash: known.keyHash }) : null;
+    if (closed !== null && canHaveDuplicate(closed.status)) return closed._id;
+    return this.#before({ ...request, agentId, createdAtMs: createdAt, sequence });
+  }
+
+  /** Of a payment that was made before, as it could be said then. */
+  async before(transaction: TransactionDocument): Promise<string | null> {
+    return this.#before({ ...transaction, createdAtMs: transaction.createdAt.getTime() });
+  }
+
+  async #before({
+    agentId,
+    amountCents,
+    createdAtMs,
+    rail,
+    recipient,
+    sequence,
+  }: Made): Promise<string | null> {
+    const since = new Date(createdAtMs - DUPLICATE_WINDOW_MS);
+    const found = await this.#transactions.findOne(
+      {
+        ...toRecipient(agentId, { rail, recipient }),
+        status: { $in: DUPLICATED_STATUSES },
+        amountCents,
+        createdAt: { $gte: since, $lte: new Date(createdAtMs) },
+        sequence: { $lt: sequence },
+      },
+      { ...FOUND, sort: { createdAt: -1 } },
+    );
+    return found?._id ?? null;
+  }
+}
