@@ -43,8 +43,8 @@ function About({ organization }: { readonly organization: Settings }): ReactElem
         </Fact>
         <Fact label="Plan">{titled(organization.plan)}</Fact>
         <Fact label="Requests in a minute">
-          {number(limits.restPerMinute)} over REST for each person and key, {number(limits.mcpPerMinute)} over
-          MCP for each key
+          {number(limits.restPerMinute)} over REST and {number(limits.mcpPerMinute)} over MCP for each key.
+          What people do here counts apart.
         </Fact>
       </Facts>
     </Card>
