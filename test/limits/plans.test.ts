@@ -91,8 +91,9 @@ describe("limits per minute of a plan", () => {
   });
 
   it("a person's dashboard has 1,000 calls a minute on the free plan, apart from API calls", async () => {
-    const { organization, token } = await limitedWorld(service);
-    const { email, password } = organization;
+    const world = await limitedWorld(service);
+    const { token } = world;
+    const { email, password } = world.organization;
     const headers = { "svc-session": "cookie", "sec-fetch-site": "same-origin" };
     const signedIn = await api.call("POST", "/v1/auth/sign-in", { body: { email, password }, headers });
     const cookie = cookieHeader(cookiesOf(signedIn));

@@ -27,6 +27,21 @@ const settings = z.strictObject({
         mcpPerMinute: z.int().meta({ description: "Requests over MCP per minute, for each key." }),
       })
       .meta({ description: "What its plan allows; an enterprise plan may have limits of its own." }),
+    rails: z
+      .strictObject({
+        card: z
+          .enum(["sandbox", "real"])
+          .meta({
+            description:
+              "`sandbox`: card payments are simulated, no money moves; `real`: an issuer is connected.",
+          }),
+        wallet: z.enum(["off", "local", "real"]).meta({
+          description:
+            "`local`: wallets hold play money on a chain of the service's own; `real`: they hold what the chain's token is worth; " +
+            "`off`: no chain is set up.",
+        }),
+      })
+      .meta({ description: "Whether payments of each rail move real money." }),
   }),
 });
 
