@@ -26,7 +26,7 @@ export interface Config {
   readonly mcpUrl: string | null;
   readonly dataDir: string;
   readonly masterKey: string | undefined;
-  /** Plan of the organization that the set-up link makes; null: `enterprise` with embedded engines, otherwise `free`. */
+  /** Plan of the organization that the set-up link makes; null: `enterprise` with embedded engines, else `free`. */
   readonly defaultPlan: Plan | null;
   readonly approvalWindowSeconds: number;
   /** How long the replay of a machine's create delivers the agent's first key again. */
@@ -111,7 +111,7 @@ const origins = z.string().transform((text, check): readonly string[] => {
   return z.NEVER;
 });
 
-/** Host of the service's own URLs where it listens on this machine: browsers make passkeys at localhost and at no address. */
+/** Host of the service's own URLs: on this machine localhost, since browsers make no passkeys at an address. */
 export const hostNameOf = (host: string): string =>
   isLoopback(host) || host === "0.0.0.0" || host === "::" ? "localhost" : host;
 

@@ -42,7 +42,7 @@ program
 program
   .command("set-plan")
   .description(
-    "Changes an organization's plan, which sets its rate limits; takes effect within 10 seconds. Prints the plan and its limits as JSON.",
+    "Changes an organization's plan, which sets its rate limits, within 10 seconds; prints both as JSON.",
   )
   .requiredOption("--organization <id>", "the organization's id")
   .requiredOption("--plan <plan>", "free, pro or enterprise")

@@ -25,8 +25,8 @@ export interface PlanSet {
 const inputSchema = z.object(planFields).superRefine(checkCustomLimits);
 
 /**
- * `set-plan`: changes an organization's plan. Custom limits that are not named end. The entry in the organization's audit log
- * comes first, so that no crash leaves a change without one; the same command again completes it.
+ * `set-plan`: changes an organization's plan. Custom limits that are not named end. The entry in the organization's audit
+ * log comes first, so that no crash leaves a change without one; the same command again completes it.
  */
 export const setPlan = (
   env: NodeJS.ProcessEnv,

@@ -80,8 +80,8 @@ const starting: RequestListener = (request, response) => {
 const PORT_ATTEMPTS_MAX = 3;
 
 /**
- * Takes the port, which the variable names. `localhost` is IPv4 and, where the machine has it, IPv6: browsers try both, and
- * must not meet another program there. Throws `ListenError`.
+ * Takes the port, which the variable names. `localhost` is IPv4 and, where the machine has it, IPv6: browsers try both,
+ * and must not meet another program there. Throws `ListenError`.
  */
 export async function listen(host: string, port: number, variable = "PORT"): Promise<HttpServer> {
   const isLocalhost = host === "localhost";

@@ -46,7 +46,7 @@ export const PLAN_LIMITS = {
   enterprise: { rest: 5_000, mcp: 3_000 },
 } as const;
 
-/** Calls of the dashboard per minute and person, whatever the plan: a person's clicks and an API client never share a limit. */
+/** Calls of the dashboard per minute and person, on every plan: clicks and API clients never share a limit. */
 export const DASHBOARD_PER_MINUTE = 1_000;
 
 /** Writes over MCP by organizations' keys, beyond the plan's limit. Refused ones count, too. */

@@ -5,8 +5,8 @@ const COLUMNS = ["Status", "Type", "Workflow ID", "OrganizationId", "AgentId", "
 const COLUMNS_KEY = "namespace-workflow-table-columns";
 
 /**
- * The page at the root of the UI's address: gives a browser that has not chosen columns of its own those of this service, and
- * leads to the list of workflows. A UI that stores columns elsewhere shows its own.
+ * The page at the root of the UI's address: gives a browser that has not chosen columns of its own those of this service,
+ * and leads to the list of workflows. A UI that stores columns elsewhere shows its own.
  */
 export function uiEntrance(namespace: string): string {
   const list = `/namespaces/${namespace}/workflows`;

@@ -21,23 +21,21 @@ const settings = z.strictObject({
       .strictObject({
         restPerMinute: z.int().meta({
           description:
-            "Requests over REST per minute, for each key or person. What a person does in the dashboard counts apart: " +
-            `${DASHBOARD_PER_MINUTE} requests per minute, on every plan.`,
+            "Requests over REST per minute, for each key or person. The dashboard counts apart: each person has " +
+            `${DASHBOARD_PER_MINUTE} requests per minute there, on every plan.`,
         }),
         mcpPerMinute: z.int().meta({ description: "Requests over MCP per minute, for each key." }),
       })
       .meta({ description: "What its plan allows; an enterprise plan may have limits of its own." }),
     rails: z
       .strictObject({
-        card: z
-          .enum(["sandbox", "real"])
-          .meta({
-            description:
-              "`sandbox`: card payments are simulated, no money moves; `real`: an issuer is connected.",
-          }),
+        card: z.enum(["sandbox", "real"]).meta({
+          description:
+            "`sandbox`: card payments are simulated, no money moves; `real`: an issuer is connected.",
+        }),
         wallet: z.enum(["off", "local", "real"]).meta({
           description:
-            "`local`: wallets hold play money on a chain of the service's own; `real`: they hold what the chain's token is worth; " +
+            "`local`: wallets hold play money on a chain of this machine; `real`: they hold the chain's own token; " +
             "`off`: no chain is set up.",
         }),
       })
