@@ -1,4 +1,5 @@
 import type { Db } from "mongodb";
+import type { RailModes } from "../contract/rails.ts";
 import type { Clock, RailPort, Rails } from "../payments/ports.ts";
 import { CardSandbox } from "./card-sandbox.ts";
 import { walletRailWithoutChain } from "./unavailable.ts";
@@ -10,12 +11,6 @@ export interface RailsDependencies {
   readonly clock: Clock;
   /** Null: no chain is set up. */
   readonly walletRail: RailPort | null;
-}
-
-/** Whether payments of each rail move real money. */
-export interface RailModes {
-  readonly card: "sandbox" | "real";
-  readonly wallet: "off" | "local" | "real";
 }
 
 /** The modes of the rails that `railsOf` makes. */

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { person } from "../access.ts";
 import { define } from "../define.ts";
 import { walletAddress } from "../primitives.ts";
+import { railModes } from "../rails.ts";
 import { DASHBOARD_PER_MINUTE } from "../rate-classes.ts";
 import { organization } from "../records.ts";
 import { stop, STOPS, whoStops } from "../stops.ts";
@@ -27,19 +28,7 @@ const settings = z.strictObject({
         mcpPerMinute: z.int().meta({ description: "Requests over MCP per minute, for each key." }),
       })
       .meta({ description: "What its plan allows; an enterprise plan may have limits of its own." }),
-    rails: z
-      .strictObject({
-        card: z.enum(["sandbox", "real"]).meta({
-          description:
-            "`sandbox`: card payments are simulated, no money moves; `real`: an issuer is connected.",
-        }),
-        wallet: z.enum(["off", "local", "real"]).meta({
-          description:
-            "`local`: wallets hold play money on a chain of this machine; `real`: they hold the chain's own token; " +
-            "`off`: no chain is set up.",
-        }),
-      })
-      .meta({ description: "Whether payments of each rail move real money." }),
+    rails: railModes.meta({ description: "Whether payments of each rail move real money." }),
   }),
 });
 
