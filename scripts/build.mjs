@@ -40,6 +40,8 @@ const SWAGGER_UI = join(ROOT, "node_modules", "swagger-ui-dist");
 
 const force = process.argv.includes("--force");
 const sources = stampOf([...SETTINGS, ...ROOMS.flatMap((room) => filesIn(join(ROOT, room), ".ts"))]);
+if (!existsSync(DIST))
+  process.stderr.write("Building. The first time, `npm ci` takes 2 to 3 minutes in all.\n");
 if (force || read(STAMP) !== sources) await build();
 // What the dashboard is built with is made by what is built before.
 if (!process.argv.includes("--without-web")) await buildPages();

@@ -6,6 +6,7 @@ import type { Retention } from "../src/store/retention.ts";
 import { BACKOFF_SECONDS } from "../src/domain/webhooks/attempts.ts";
 import { DEFAULT_TASK_QUEUE } from "../src/messages/common.ts";
 import { foreignOrigins, type RelyingPartySettings, relyingPartyOf } from "../src/identity/relying-party.ts";
+import { type Plan, PLANS } from "../src/store/identity-documents.ts";
 import type { Addresses } from "../src/store/connections.ts";
 import { isLoopback, mailFrom, type MailSettings, mailSettings, smtpUrl } from "../src/mail/settings.ts";
 import { MasterKey } from "../src/secrets/master-key.ts";
@@ -25,6 +26,8 @@ export interface Config {
   readonly mcpUrl: string | null;
   readonly dataDir: string;
   readonly masterKey: string | undefined;
+  /** Plan of the organization that the set-up link makes; null: `enterprise` with embedded engines, else `free`. */
+  readonly defaultPlan: Plan | null;
   readonly approvalWindowSeconds: number;
   /** How long the replay of a machine's create delivers the agent's first key again. */
   readonly keyDeliveryWindowSeconds: number;
@@ -108,6 +111,10 @@ const origins = z.string().transform((text, check): readonly string[] => {
   return z.NEVER;
 });
 
+/** Host of the service's own URLs: on this machine localhost, since browsers make no passkeys at an address. */
+export const hostNameOf = (host: string): string =>
+  isLoopback(host) || host === "0.0.0.0" || host === "::" ? "localhost" : host;
+
 /** Comma-separated; empty: none. */
 const listed = (text: string): string[] =>
   text
@@ -168,6 +175,7 @@ const environment = z.object({
   MCP_URL: url.optional(),
   DATA_DIR: z.string().min(1).default(".data"),
   MASTER_KEY: z.string().optional(),
+  DEFAULT_PLAN: z.enum(PLANS).optional(),
   APPROVAL_WINDOW_SECONDS: whole(1, 31_536_000).default(86_400),
   KEY_DELIVERY_WINDOW_SECONDS: whole(1, 86_400).default(1_800),
   KEY_DELIVERY_DIR: z.string().min(1).optional(),
@@ -215,6 +223,7 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     mcpUrl: value.MCP_URL ?? null,
     dataDir: resolve(value.DATA_DIR),
     masterKey: checkedMasterKey(value.MASTER_KEY),
+    defaultPlan: value.DEFAULT_PLAN ?? null,
     approvalWindowSeconds: value.APPROVAL_WINDOW_SECONDS,
     keyDeliveryWindowSeconds: value.KEY_DELIVERY_WINDOW_SECONDS,
     keyDeliveryDir: resolve(value.KEY_DELIVERY_DIR ?? join(value.DATA_DIR, "key-delivery")),
@@ -285,10 +294,7 @@ function checkedMasterKey(masterKey: string | undefined): string | undefined {
 function webauthnOf(value: z.output<typeof environment>, host: string): RelyingPartySettings {
   const settings = { rpId: value.WEBAUTHN_RP_ID ?? null, origins: value.WEBAUTHN_ORIGINS ?? null };
   if (settings.rpId === null && settings.origins === null) return settings;
-  const party = relyingPartyOf(
-    value.BASE_URL ?? `http://${host === "0.0.0.0" ? "127.0.0.1" : host}`,
-    settings,
-  );
+  const party = relyingPartyOf(value.BASE_URL ?? `http://${hostNameOf(host)}`, settings);
   const [foreign] = foreignOrigins(party);
   if (foreign === undefined) return settings;
   throw new ConfigError(

@@ -43,10 +43,6 @@ export const externalEngines = (env: NodeJS.ProcessEnv): EnginesInUse => ({
   stop: () => Promise.resolve(),
 });
 
-/** The list of all workflows; without the namespace the UI shows the empty one that it takes for the default. */
-const uiUrlOf = ({ namespace, uiUrl }: RunningEngines["temporal"]): string | null =>
-  uiUrl === null ? null : `${uiUrl}/namespaces/${namespace}/workflows`;
-
 /** For the all-in-one: the embedded engines, or those that the environment names. */
 export async function embeddedEngines(options: EnginesOptions): Promise<EnginesInUse> {
   const { baseUrl, config, env, logger, mcpUrl, onFailed, onProgress, signal } = options;
@@ -99,7 +95,7 @@ export async function embeddedEngines(options: EnginesOptions): Promise<EnginesI
       taskQueue: readTaskQueue(env),
       evmRpcUrl: engines.chain.directUrl,
     },
-    temporalUiUrl: uiUrlOf(engines.temporal),
+    temporalUiUrl: engines.temporal.uiUrl,
     chainUrl: engines.chain.embedded ? engines.chain.rpcUrl : null,
     ownMongodb: engines.mongodb.pid !== null,
     announce,

@@ -32,6 +32,7 @@ export async function openIdentity(
     baseUrl,
     relyingParty: options.relyingParty,
     clock,
+    defaultPlan: options.defaultPlan,
     organizations,
     provision: provisioner(options),
     mailing: mailingOf(options, mailInvite),

@@ -190,6 +190,7 @@ async function runService(options: RoleOptions, connections: Connections, core: 
     baseUrl,
     mcpUrl,
     relyingParty: relyingPartyOf(baseUrl, webauthn),
+    defaultPlan: config.defaultPlan ?? (options.embedded ? "enterprise" : "free"),
     approvalWindowSeconds,
     keyDeliveryWindowSeconds,
     trustedProxies,

@@ -4,7 +4,7 @@ import type { EffectDependencies } from "../src/payments/effects.ts";
 import { withoutCredentials } from "../src/engines/mongodb.ts";
 import { shownOf } from "../src/lib/plain-error.ts";
 import { builtFile, packageVersion } from "../src/lib/package-root.ts";
-import { type Config, readConfig, refuseExposure } from "./config.ts";
+import { type Config, hostNameOf, readConfig, refuseExposure } from "./config.ts";
 import { ConfigError } from "../src/lib/config-error.ts";
 import type { EnginesInUse } from "./engines.ts";
 import { type HttpServer, listen } from "./http/server.ts";
@@ -48,7 +48,7 @@ export async function main(
     if (roles === undefined)
       throw new ConfigError(`"${role}" is no role; use ${Object.keys(ROLES).join(", ")} or admin.`);
     const embedded = role === "start";
-    const config = readConfig(env, embedded ? "127.0.0.1" : "0.0.0.0");
+    const config = readConfig(env, embedded ? "localhost" : "0.0.0.0");
     if (embedded) refuseExposure(config, env);
     await run({ role, roles, embedded, config, env, overrides, stopping });
     process.exit(0);
@@ -185,8 +185,7 @@ function urlsOf(config: Config, http: HttpServer | null): Urls {
   return { baseUrl, mcpUrl: config.mcpUrl ?? baseUrl };
 }
 
-const addressOf = ({ host }: Config, port: number): string =>
-  `http://${host === "0.0.0.0" ? "127.0.0.1" : host}:${port}`;
+const addressOf = ({ host }: Config, port: number): string => `http://${hostNameOf(host)}:${port}`;
 
 interface Announcement {
   readonly role: string;

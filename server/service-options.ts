@@ -6,6 +6,7 @@ import type { Mailing } from "../src/identity/context.ts";
 import type { RelyingParty } from "../src/identity/relying-party.ts";
 import type { Collections } from "../src/store/collections.ts";
 import type { TrustedProxies } from "./config.ts";
+import type { Plan } from "../src/store/identity-documents.ts";
 import type { Connections } from "../src/store/connections.ts";
 import type { Core } from "./core.ts";
 import type { HttpServer } from "./http/server.ts";
@@ -23,6 +24,8 @@ export interface ServiceOptions {
   readonly mcpUrl: string;
   /** Whom passkeys are made for. */
   readonly relyingParty: RelyingParty;
+  /** Plan of the organization that the set-up link makes. */
+  readonly defaultPlan: Plan;
   readonly approvalWindowSeconds: number;
   readonly keyDeliveryWindowSeconds: number;
   readonly trustedProxies: TrustedProxies;

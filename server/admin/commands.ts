@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError } from "commander";
 import { shownOf } from "../../src/lib/plain-error.ts";
+import type { SetPlanInput } from "./set-plan.ts";
 
 // Each command loads what it needs by itself, so that none waits for what the others need.
 
@@ -36,6 +37,20 @@ program
     const occasion = leaveSetUpOpen ? "trial" : "command";
     const created = await createOrganization(process.env, { ...options, ownerPassword }, occasion);
     process.stdout.write(`${JSON.stringify(created)}\n`);
+  });
+
+program
+  .command("set-plan")
+  .description(
+    "Changes an organization's plan, which sets its rate limits, within 10 seconds; prints both as JSON.",
+  )
+  .requiredOption("--organization <id>", "the organization's id")
+  .requiredOption("--plan <plan>", "free, pro or enterprise")
+  .option("--rest-per-minute <n>", "an enterprise plan's own limit of REST requests", positive)
+  .option("--mcp-per-minute <n>", "an enterprise plan's own limit of MCP requests", positive)
+  .action(async (options: SetPlanInput) => {
+    const { setPlan } = await import("./set-plan.ts");
+    process.stdout.write(`${JSON.stringify(await setPlan(process.env, options))}\n`);
   });
 
 program

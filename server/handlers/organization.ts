@@ -3,6 +3,7 @@ import { ok } from "../../src/domain/result.ts";
 import type { OrganizationDocument } from "../../src/store/identity-documents.ts";
 import { organizationView } from "../../src/identity/views.ts";
 import { limitsOf } from "../../src/limits/plans.ts";
+import { railModesOf } from "../../src/rails/rails.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
@@ -10,7 +11,14 @@ import type { Handlers } from "./types.ts";
 export function organizationHandlers({
   auth,
   collections: { organizations },
+  wallets,
 }: HandlerDependencies): Pick<Handlers, "getOrganization" | "updateOrganization"> {
+  const rails = railModesOf(wallets);
+  const reply = (organization: OrganizationDocument | null) => {
+    if (organization === null) throw new Error("a caller's organization has lost its record");
+    const shown = { ...organizationView(organization), ...settingsOf(organization), rails };
+    return ok({ body: { organization: shown } });
+  };
   return {
     // From the record, not from what is kept of callers' organizations: who just changed it sees it.
     async getOrganization(_input, { principal: { organizationId } }) {
@@ -28,11 +36,6 @@ export function organizationHandlers({
       return reply(changed.value.after);
     },
   };
-}
-
-function reply(organization: OrganizationDocument | null) {
-  if (organization === null) throw new Error("a caller's organization has lost its record");
-  return ok({ body: { organization: { ...organizationView(organization), ...settingsOf(organization) } } });
 }
 
 function settingsOf(organization: OrganizationDocument) {

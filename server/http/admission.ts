@@ -130,7 +130,11 @@ export class Admission {
     const { caller, principal } = requester;
     if (caller === null) throw new Error("an anonymous caller is counted by address, once");
     try {
-      const status = await this.#limits.ofCaller(surface, caller, principal, requests);
+      // A known caller without an Authorization header is a browser with the session's cookie.
+      const isDashboard = surface === "rest" && authorizationOf(request) === undefined;
+      const status = isDashboard
+        ? await this.#limits.ofDashboard(caller)
+        : await this.#limits.ofCaller(surface, caller, principal, requests);
       setRateLimitHeaders(response, status);
       return status.exceeded ? refused(rateLimited(status)) : ok(requester);
     } catch (error) {

@@ -47,6 +47,14 @@ export interface HttpServer {
 /** The address is taken or may not be used; the message is one line for a person. */
 export class ListenError extends PlainError {
   override readonly name = "ListenError";
+
+  /** Whether another program listens there. */
+  readonly isTaken: boolean;
+
+  constructor(message: string, isTaken = false) {
+    super(message);
+    this.isTaken = isTaken;
+  }
 }
 
 const starting: RequestListener = (request, response) => {
@@ -68,8 +76,15 @@ const starting: RequestListener = (request, response) => {
   response.end(JSON.stringify(errorBodyOf(reason, requestId)));
 };
 
-/** Takes the port, which the variable names. Throws `ListenError`. */
+/** Attempts to find a port that is free at each address of localhost. */
+const PORT_ATTEMPTS_MAX = 3;
+
+/**
+ * Takes the port, which the variable names. `localhost` is IPv4 and, where the machine has it, IPv6: browsers try both,
+ * and must not meet another program there. Throws `ListenError`.
+ */
 export async function listen(host: string, port: number, variable = "PORT"): Promise<HttpServer> {
+  const isLocalhost = host === "localhost";
   let application = starting;
   let share: AddressShare = {
     ofAddressMax: ofAddressMax(),
@@ -77,33 +92,65 @@ export async function listen(host: string, port: number, variable = "PORT"): Pro
     onRefused: () => undefined,
   };
   const shares = new AddressShares();
-  const server = createServer(ARRIVAL, (request, response) => application(request, response));
-  server.maxConnections = connectionsMax();
-  server.on("connection", (socket) => {
-    if (shares.admit(socket, share)) endIfSilent(socket);
-  });
-  server.on("clientError", (error: NodeJS.ErrnoException, socket) =>
-    refuseMalformed(
-      socket,
-      error.code === "ERR_HTTP_REQUEST_TIMEOUT"
-        ? "The request took too long to arrive."
-        : "The request is not well-formed HTTP.",
-    ),
-  );
+  const newServer = (): Server => {
+    const server = createServer(ARRIVAL, (request, response) => application(request, response));
+    server.maxConnections = Math.floor(connectionsMax() / (isLocalhost ? 2 : 1));
+    server.on("connection", (socket) => {
+      if (shares.admit(socket, share)) endIfSilent(socket);
+    });
+    server.on("clientError", (error: NodeJS.ErrnoException, socket) =>
+      refuseMalformed(
+        socket,
+        error.code === "ERR_HTTP_REQUEST_TIMEOUT"
+          ? "The request took too long to arrive."
+          : "The request is not well-formed HTTP.",
+      ),
+    );
+    return server;
+  };
+  const servers = isLocalhost
+    ? await listenOnLocalhost(newServer, port, variable)
+    : [await listenOn(newServer(), host, port, variable)];
+  return {
+    port: portOf(servers[0]),
+    serve(next, nextShare = share) {
+      share = nextShare;
+      application = oneAtATime(inSlices(next, ({ url = "" }) => PROBES.has(url)));
+    },
+    async drain() {
+      await Promise.all(servers.map(drain));
+    },
+  };
+}
+
+type Listening = readonly [Server, ...Server[]];
+
+async function listenOnLocalhost(
+  newServer: () => Server,
+  port: number,
+  variable: string,
+): Promise<Listening> {
+  for (let attempts = 1; ; attempts += 1) {
+    const first = await listenOn(newServer(), "127.0.0.1", port, variable);
+    try {
+      return [first, await listenOn(newServer(), "::1", portOf(first), variable)];
+    } catch (error) {
+      if (!(error instanceof ListenError)) throw error;
+      if (!error.isTaken) return [first];
+      await drain(first);
+      if (port !== 0 || attempts >= PORT_ATTEMPTS_MAX) throw error;
+    }
+  }
+}
+
+async function listenOn(server: Server, host: string, port: number, variable: string): Promise<Server> {
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => reject(explain(error, host, port, variable)));
     server.listen(port, host, resolve);
   });
   // Such as no file descriptor for one more connection: that connection is lost, the service goes on.
   server.on("error", () => undefined);
-  return {
-    port: portOf(server),
-    serve(next, nextShare = share) {
-      share = nextShare;
-      application = oneAtATime(inSlices(next, ({ url = "" }) => PROBES.has(url)));
-    },
-    drain: () => drain(server),
-  };
+  return server;
 }
 
 /** What is no HTTP, has headers too large, or does not arrive, is answered with the flat body as well; there is no response object. */
@@ -126,6 +173,7 @@ function explain(error: NodeJS.ErrnoException, host: string, port: number, varia
   if (error.code === "EADDRINUSE") {
     return new ListenError(
       `Port ${port} on ${host} is taken; set ${variable} to another (0 = any free one).`,
+      true,
     );
   }
   return new ListenError(`Cannot listen on ${host}:${port} (${error.code ?? error.message}).`);

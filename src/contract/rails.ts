@@ -80,3 +80,17 @@ export const checkedPayment = z
       if (other !== needed && value[other] !== undefined) issue(other, "does not go with");
     }
   });
+
+/** Whether payments of each rail move real money. */
+export const railModes = z.strictObject({
+  card: z
+    .enum(["sandbox", "real"])
+    .meta({ description: "`sandbox`: card payments are simulated; `real`: an issuer is connected." }),
+  wallet: z.enum(["off", "local", "real"]).meta({
+    description:
+      "`local`: wallets hold play money on a chain of this machine; `real`: they hold the stablecoin that is configured; " +
+      "`off`: no chain is set up.",
+  }),
+} satisfies Record<Rail, z.ZodType>);
+
+export type RailModes = z.output<typeof railModes>;

@@ -46,5 +46,8 @@ export const PLAN_LIMITS = {
   enterprise: { rest: 5_000, mcp: 3_000 },
 } as const;
 
+/** Calls of the dashboard per minute and person, on every plan: clicks and API clients never share a limit. */
+export const DASHBOARD_PER_MINUTE = 1_000;
+
 /** Writes over MCP by organizations' keys, beyond the plan's limit. Refused ones count, too. */
 export const MCP_MANAGEMENT_WRITES_PER_MINUTE = { key: 20, organization: 40 } as const;

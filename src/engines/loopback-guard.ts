@@ -56,6 +56,12 @@ function refusalOf({ headers, method }: IncomingMessage, hosts: readonly string[
   return method === "POST" && type === "application/json" ? null : "Post JSON.";
 }
 
+export interface GuardOptions {
+  readonly audience: Audience;
+  /** Page that the guard itself serves at `/`. */
+  readonly entrance?: string;
+}
+
 /**
  * Serves on a port of 127.0.0.1 what an engine answers at a hidden place, to requests for this very machine by name: what a page
  * of another site sends is refused, and so is a name that was rebound to this machine. There are no WebSockets. Throws EngineError
@@ -64,13 +70,17 @@ function refusalOf({ headers, method }: IncomingMessage, hosts: readonly string[
 export async function guardLoopback(
   port: number,
   target: LoopbackAddress,
-  audience: Audience,
+  { audience, entrance }: GuardOptions,
 ): Promise<Guard> {
   const hosts = [LOOPBACK, "localhost", "[::1]"].map((host) => `${host}:${String(port)}`);
   const agent = new Agent({ keepAlive: true });
   const server = createServer(ARRIVAL, (incoming, outgoing) => {
     const refusal = refusalOf(incoming, hosts, audience);
-    if (refusal === null) return forward(incoming, outgoing, target, agent);
+    if (refusal === null) {
+      if (entrance === undefined || incoming.url !== "/") return forward(incoming, outgoing, target, agent);
+      outgoing.writeHead(200, { "content-type": "text/html; charset=utf-8" }).end(entrance);
+      return;
+    }
     incoming.resume();
     outgoing.writeHead(403, { "content-type": "text/plain" }).end(`${refusal}\n`);
   });

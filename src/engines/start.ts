@@ -15,6 +15,7 @@ import { resolveContext, resolveEngine, type Resolution } from "./resolver.ts";
 import { type EngineSpec, Supervisor } from "./supervisor.ts";
 import { TEMPORAL, type TemporalAddress } from "./temporal-binary.ts";
 import { loadTemporalDevConfig, type TemporalDevConfig } from "./temporal-config.ts";
+import { uiEntrance } from "./temporal-ui.ts";
 import { prepareTemporalDatabase, temporalDatabase, temporalSpec } from "./temporal.ts";
 
 /** A port chosen as free may be taken before the engine has it; then others are chosen. */
@@ -84,8 +85,7 @@ const uiPorts = ({ ports }: EngineOptions) => ({
   uiPort: { port: ports.temporalUi, variable: "TEMPORAL_UI_PORT" },
 });
 
-/** Only on request: a user who reaches the UI can do anything with the workflows. */
-const hasUi = ({ env }: EngineOptions): boolean => env["TEMPORAL_UI"] === "true";
+const hasUi = ({ env }: EngineOptions): boolean => env["TEMPORAL_UI"] !== "false";
 
 const chainPorts = ({ ports }: EngineOptions) => ({
   port: { port: ports.chain, variable: "CHAIN_PORT" },
@@ -184,7 +184,10 @@ async function startTemporal(
 const guardUi = (startup: Startup, ui: LoopbackAddress): Promise<Guard> =>
   untilPortsHold(async () => {
     const { uiPort } = await choosePorts(uiPorts(startup));
-    return guardLoopback(uiPort, ui, "pages");
+    return guardLoopback(uiPort, ui, {
+      audience: "pages",
+      entrance: uiEntrance(startup.config.namespace.name),
+    });
   });
 
 /** What comes after an engine's start; where it fails, the engine is not left running. */
@@ -222,7 +225,7 @@ async function startChain(
   const guard = await guarded(supervisor, () =>
     untilPortsHold(async () => {
       const { port } = await choosePorts(chainPorts(startup));
-      return guardLoopback(port, engine.at, "api");
+      return guardLoopback(port, engine.at, { audience: "api" });
     }),
   );
   return { rpcUrl: guard.url, directUrl, supervisor: withGuard(supervisor, guard) };

@@ -11,6 +11,7 @@ import {
   authCollections,
   type AuthCollections,
   type OrganizationDocument,
+  type Plan,
   type SessionDocument,
   type UserDocument,
 } from "../store/identity-documents.ts";
@@ -42,6 +43,8 @@ export interface AuthDeps {
   readonly mailing?: Mailing | null;
   /** Called when a session is used, at most about once a minute for each. */
   readonly onSessionUsed?: (sessionId: string) => void;
+  /** Plan of the organization that the set-up link makes; "free" by default. */
+  readonly defaultPlan?: Plan;
   /** Shared with the other readers of callers' organizations. */
   readonly organizations?: Organizations;
 }
@@ -80,6 +83,7 @@ export interface AuthContext {
   readonly deviceTokens: DeviceTokens;
   readonly relyingParty: RelyingParty;
   readonly productName: string;
+  readonly defaultPlan: Plan;
   readonly clock: () => Date;
   readonly randomBytes: RandomBytes;
   readonly provision: Provision;
@@ -123,6 +127,7 @@ export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
     deviceTokens: new DeviceTokens(deps.masterKey, random),
     relyingParty: deps.relyingParty ?? relyingPartyOf(deps.baseUrl),
     productName: deps.productName ?? "Agent Spending Control",
+    defaultPlan: deps.defaultPlan ?? "free",
     clock,
     randomBytes: random,
     provision: deps.provision ?? (() => Promise.resolve()),

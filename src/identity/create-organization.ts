@@ -8,13 +8,13 @@ import { isDuplicateKey } from "../lib/duplicate-key.ts";
 import { settingsOf } from "../secrets/settings.ts";
 import {
   authCollections,
-  PLANS,
   type OrganizationDocument,
   type UserDocument,
 } from "../store/identity-documents.ts";
 import { newUuid } from "./ids.ts";
 import { invalid, newUser } from "./new-user.ts";
 import { chosenPasswordIssue, passwordIssue, Passwords } from "./passwords.ts";
+import { checkCustomLimits, planFields } from "./plan.ts";
 import { ensureAuthIndexes } from "../store/identity-indexes.ts";
 
 /** As the admin command has it from its arguments, not validated yet. */
@@ -40,8 +40,6 @@ export interface CreatedOrganization {
 /** Who makes it: the operator's command, any number of them, some only to try things out; or the set-up link, once. */
 export type Occasion = "command" | "trial" | "set-up";
 
-const MAX_PER_MINUTE = 1_000_000;
-
 /** The setting that closes the set-up for good. */
 const SET_UP_DONE = "set-up-done";
 
@@ -51,7 +49,6 @@ const nameSchema = z
   .min(1)
   .max(100)
   .regex(/^[^\p{Cc}]*$/u, "Must not hold control characters.");
-const limitSchema = z.int().min(1).max(MAX_PER_MINUTE).optional();
 
 const inputSchema = z
   .object({
@@ -62,16 +59,9 @@ const inputSchema = z
       if (message !== null) check.addIssue({ code: "custom", message });
     }),
     ownerName: nameSchema.optional(),
-    plan: z.enum(PLANS),
-    restPerMinute: limitSchema,
-    mcpPerMinute: limitSchema,
+    ...planFields,
   })
-  .superRefine(({ plan, restPerMinute, mcpPerMinute }, check) => {
-    const message = "Custom limits belong to the enterprise plan.";
-    if (plan === "enterprise") return;
-    if (restPerMinute !== undefined) check.addIssue({ code: "custom", path: ["restPerMinute"], message });
-    if (mcpPerMinute !== undefined) check.addIssue({ code: "custom", path: ["mcpPerMinute"], message });
-  });
+  .superRefine(checkCustomLimits);
 
 type ParsedInput = z.output<typeof inputSchema>;
 

@@ -54,7 +54,7 @@ export async function setUp(context: WritingContext, input: SetUpInput): Promise
       ownerName: input.name,
       ownerEmail: input.email,
       ownerPassword: input.password,
-      plan: "free",
+      plan: context.defaultPlan,
     },
     clock,
     "set-up",

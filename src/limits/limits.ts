@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import {
   ANONYMOUS_PER_MINUTE,
+  DASHBOARD_PER_MINUTE,
   LOGOS_PER_MINUTE,
   MCP_MANAGEMENT_WRITES_PER_MINUTE,
   RATE_CLASSES,
@@ -46,7 +47,7 @@ export interface AdmittedTo {
 }
 
 /** Which limit per minute a caller was over. */
-export type LimitName = Surface | "address" | "logos" | "operation" | "management_writes";
+export type LimitName = Surface | "dashboard" | "address" | "logos" | "operation" | "management_writes";
 
 /** The part of a caller's 5 s that looking the plan up may take. */
 const PLAN_LOOKUP_MS = 500;
@@ -77,6 +78,11 @@ export class Limits {
     const carries = principal !== null && principal.type !== "agent";
     const limits = carries ? limitsOf(principal.organization) : await this.#planOf(caller);
     return this.#take(surface, `${surface}/${caller.id}`, limits[surface], requests);
+  }
+
+  /** Counts a request of a person's dashboard, apart from what their plan allows the API's clients. */
+  ofDashboard({ id }: Caller): Promise<RateLimitStatus> {
+    return this.#take("dashboard", `dashboard/${id}`, DASHBOARD_PER_MINUTE);
   }
 
   /** Counts a request that carries no good credential. */

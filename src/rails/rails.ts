@@ -1,7 +1,9 @@
 import type { Db } from "mongodb";
+import type { RailModes } from "../contract/rails.ts";
 import type { Clock, RailPort, Rails } from "../payments/ports.ts";
 import { CardSandbox } from "./card-sandbox.ts";
 import { walletRailWithoutChain } from "./unavailable.ts";
+import type { Wallets } from "./wallet/index.ts";
 import { AgentWallets } from "./wallet/wallets.ts";
 
 export interface RailsDependencies {
@@ -9,6 +11,12 @@ export interface RailsDependencies {
   readonly clock: Clock;
   /** Null: no chain is set up. */
   readonly walletRail: RailPort | null;
+}
+
+/** The modes of the rails that `railsOf` makes. */
+export function railModesOf(wallets: Pick<Wallets, "sandbox"> | null): RailModes {
+  const wallet = wallets === null ? "off" : wallets.sandbox === null ? "real" : "local";
+  return { card: "sandbox", wallet };
 }
 
 /** What each rail is made of. */

@@ -7,6 +7,8 @@ import { expect } from "chai";
 import { z } from "zod";
 import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { allImports } from "../architecture/imports.ts";
+import { Api, onceReachable } from "../support/api.ts";
+import { PASSWORD } from "../support/service.ts";
 import { Child, cleanEnvironment, until } from "../support/process.ts";
 import { sharedEngines } from "../support/shared-engines.ts";
 
@@ -106,15 +108,21 @@ describe("the package", () => {
     const { stdout: given } = await run(process.execPath, importing, { cwd: own });
     expect(given).to.include("verifyWebhook");
 
-    const service = Child.spawn(process.execPath, [command], { ...env, ...ports, TEMPORAL_UI: "true" });
+    const service = Child.spawn(process.execPath, [command], { ...env, ...ports });
     const [, baseUrl = ""] = await service.printed(/REST +(\S+)\/v1/, STARTED_MS);
     expect((await fetch(`${baseUrl}/readyz`)).status).to.equal(200);
     expect((await fetch(`${baseUrl}/setup`)).status).to.equal(200);
     expect((await fetch(`${baseUrl}/docs`)).status).to.equal(200);
-    const list =
-      /^ +Temporal UI +(http:\/\/127\.0\.0\.1:\d+\/namespaces\/agent-spending-control\/workflows)$/m;
-    const [, workflows = ""] = list.exec(service.stdout) ?? [];
-    expect((await fetch(workflows)).status).to.equal(200);
+    const [, ui = ""] = /^ +Temporal UI +(\S+)$/m.exec(service.stdout) ?? [];
+    expect((await fetch(`${ui}/namespaces/agent-spending-control/workflows`)).status).to.equal(200);
+    const [, origin, token] =
+      /^Set up: (http:\/\/localhost:\d+)\/setup#token=(\S+)$/m.exec(service.stdout) ?? [];
+    expect(origin, "browsers make passkeys at localhost alone").to.equal(baseUrl);
+    const owner = { organizationName: "Acme", name: "Ada", email: "ada@example.com", password: PASSWORD };
+    const setUp = await onceReachable(() =>
+      new Api(baseUrl).call("POST", "/v1/setup", { body: { token, ...owner } }),
+    );
+    expect(setUp.body).to.have.nested.property("organization.plan", "enterprise");
     expect(service.stdout, "a command that only a checkout has").to.not.include("npm run demo");
     expect((await service.end("SIGTERM")).code).to.equal(0);
   });

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { railModesOf } from "../../src/rails/rails.ts";
 import { entriesOf } from "../audit/support.ts";
 import { freshRecipient } from "../support/chain.ts";
 import { join } from "../support/people.ts";
@@ -25,6 +26,7 @@ describe("an organization's settings", () => {
   it("a named owner owns wallets of agents made from then on, and no earlier ones", async () => {
     const { organization } = await world.api.ok("getOrganization", 200, { token: world.token });
     expect(organization).to.include({ id: world.organization.organizationId, walletOwner: null });
+    expect(organization.rails, "both play").to.deep.equal({ card: "sandbox", wallet: "local" });
     const before = await world.agent();
     const { organization: changed } = await named(OWNER.toLowerCase());
     expect(changed.walletOwner, "with its checksum").to.equal(OWNER);
@@ -32,6 +34,11 @@ describe("an organization's settings", () => {
     expect([await ownerOf(before.id), await ownerOf(after.id)]).to.deep.equal([DEMO_OWNER, OWNER]);
     await named(null);
     expect(await ownerOf((await world.agent()).id)).to.equal(DEMO_OWNER);
+  });
+
+  it("wallets on a chain that is no sandbox are called real, and without a chain off", () => {
+    expect(railModesOf({ sandbox: null })).to.deep.equal({ card: "sandbox", wallet: "real" });
+    expect(railModesOf(null)).to.deep.equal({ card: "sandbox", wallet: "off" });
   });
 
   it("of an owner who is being removed, nothing is changed once that is done", async () => {

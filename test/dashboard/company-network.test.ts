@@ -76,6 +76,7 @@ describe("the dashboard on a company's network, in a browser", function () {
     await page.press("Create an agent");
     await page.fill("Name", "Buyer");
     await page.fill("Budget", "100");
+    await page.press("Never ask: it may spend its whole budget by itself", "radio");
     await page.press("Create");
     const key = /sk_svc_live_\w+/.exec(await page.sees("Buyer is ready"))?.[0];
     await page.page.evaluate(KEEP_COPIED);
@@ -95,7 +96,7 @@ describe("the dashboard on a company's network, in a browser", function () {
   it("passkeys are not offered but explained, and an authenticator app takes their place", async () => {
     const person = await newWorld(service);
     await page.visit("/settings/security");
-    await page.sees("Passkeys work only over https or at localhost.");
+    await page.sees("Passkeys work only over https or at localhost, and not at an IP address.");
     await page.signIn(person.organization);
     await page.sees("Use an authenticator app here.");
     await page.press("Enrol");

@@ -129,6 +129,21 @@ describe("coming into the dashboard, in a browser", function () {
     await page.sees("not valid any more");
   });
 
+  it("at an IP address an authenticator app is offered first, since no passkey works there", async () => {
+    const world = await newWorld(service);
+    const body = { email: "joan@example.com", role: "member" };
+    const { token } = await world.api.ok("createInvite", 201, { token: world.token, body });
+    const path = `/invite#token=${token ?? ""}`;
+    const there = await Dashboard.open(page.page.browserContext(), new URL(service.baseUrl).origin, path);
+    await there.fill("Your name", "Joan");
+    await there.fill("Password", PASSWORD);
+    await there.pressFor("Join", "Use an authenticator app");
+    const said = await there.sees("and not at an IP address");
+    expect(said).not.to.include("Create a passkey");
+    there.check();
+    await there.page.close();
+  });
+
   it("two tabs share one session, whose token they refresh in turn, and end together", async () => {
     const world = await newWorld(service);
     await page.visit("/");

@@ -75,6 +75,8 @@ describe("the dashboard at work, in a browser", function () {
     await page.press("Create an agent");
     await page.fill("Name", "Buyer");
     await page.fill("Budget", "100");
+    await page.press("Create");
+    await page.sees("An amount is needed; 0 asks for every payment.");
     await page.fill("Require approval above", "5");
     await page.press("Create");
     const shown = await page.sees("Buyer is ready");
@@ -87,6 +89,16 @@ describe("the dashboard at work, in a browser", function () {
     await page.sees("The only thing that the agent holds");
     await gone(key);
     expect((await pay({ amountCents: 100 })).transaction.status).to.equal("approved");
+  });
+
+  it("a sandbox is said on every page, and a wallet on its chain gets test money by a button", async () => {
+    await page.go(`/agents/${(await firstAgent()).id}`);
+    await page.press("Add test money");
+    await page.fill("Amount", "12.50");
+    expect(await page.barriers()).to.deep.equal([]);
+    await page.press("Add");
+    await gone("It is worth nothing.");
+    expect(await page.sees("$12.50")).to.include("Sandbox");
   });
 
   it("payments on hold are approved and denied from the inbox, and the agent is told why", async () => {

@@ -11,6 +11,7 @@ import { type RunningEngines, startEngines } from "../../src/engines/start.ts";
 import { type EngineSpec, Supervisor } from "../../src/engines/supervisor.ts";
 import { loadTemporalDevConfig } from "../../src/engines/temporal-config.ts";
 import { prepareTemporalDatabase, temporalDatabase, temporalSpec } from "../../src/engines/temporal.ts";
+import { chromiumOrPending } from "../support/chromium.ts";
 import { until } from "../support/process.ts";
 import { engineEnvironment } from "./support/binaries.ts";
 import { removeFolder, scratchFolder } from "./support/scratch.ts";
@@ -85,6 +86,9 @@ describe("Who can reach the embedded engines", () => {
     running = null;
   });
   after(() => removeFolder(scratch));
+
+  /** All that the UI needs is Temporal. */
+  const others = { MONGODB_URI: "mongodb://db.example", ...NO_CHAIN };
 
   /** A mongod on a folder, as its spec has it but for what is changed. */
   const ownMongod = async (name: string, change: (spec: EngineSpec) => EngineSpec): Promise<Supervisor> => {
@@ -226,12 +230,11 @@ describe("Who can reach the embedded engines", () => {
     if (process.platform === "linux") expect(chain.directUrl).not.to.include("127.0.0.1");
   });
 
-  it("Temporal's UI is there only where it is asked for, and for this machine's names alone", async () => {
-    const others = { MONGODB_URI: "mongodb://db.example", ...NO_CHAIN };
-    const without = await start("ui", others);
+  it("Temporal's UI is there unless it is turned off, and for this machine's names alone", async () => {
+    const without = await start("ui", { ...others, TEMPORAL_UI: "false" });
     expect(without.temporal.uiUrl).to.equal(null);
     await without.stop();
-    const { temporal } = await start("ui", { ...others, TEMPORAL_UI: "true" });
+    const { temporal } = await start("ui", others);
     const url = temporal.uiUrl ?? "";
     const { host, port } = new URL(url);
     const api = `${url}/api/v1/namespaces`;
@@ -243,5 +246,17 @@ describe("Who can reach the embedded engines", () => {
     expect((await ask(api, { headers: { host: `evil.example:${port}` } })).status).to.equal(403);
     const headers = { host, origin: "http://evil.example" };
     expect((await ask(api, { method: "POST", headers }, "{}")).status).to.equal(403);
+  });
+
+  it("Temporal's UI lists workflows with columns for organization and agent", async function () {
+    const browser = await chromiumOrPending(this);
+    const { temporal } = await start("ui", others);
+    const page = await browser.newPage();
+    await page.goto(temporal.uiUrl ?? "");
+    // The header of the list, which is there without a workflow, too.
+    await page.waitForSelector("::-p-xpath(//th[contains(., 'OrganizationId')])");
+    await page.waitForSelector("::-p-xpath(//th[contains(., 'AgentId')])");
+    expect(new URL(page.url()).pathname).to.equal(`/namespaces/${temporal.namespace}/workflows`);
+    await page.close();
   });
 });

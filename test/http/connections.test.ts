@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
+import { networkInterfaces } from "node:os";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import express from "express";
@@ -172,6 +173,26 @@ describe("requests that a connection sends ahead", () => {
     await until("its place is free", async () => (await from("127.0.0.2")) || null);
     for (const socket of open) socket.destroy();
     await http.drain();
+  });
+
+  it("localhost is IPv4 and IPv6, and no other program may have its port at either", async function () {
+    const addresses = Object.values(networkInterfaces()).flatMap((all) => all ?? []);
+    if (!addresses.some(({ address }) => address === "::1")) this.skip();
+    const http = await listen("localhost", 0);
+    http.serve((_request, response) => void response.end("answered"));
+    for (const host of ["127.0.0.1", "[::1]"]) {
+      expect(await (await fetch(`http://${host}:${http.port}/`)).text(), host).to.equal("answered");
+    }
+    const { port } = http;
+    await http.drain();
+    const other = createServer().listen(port, "::1");
+    await once(other, "listening");
+    expect(await listen("localhost", port).then(() => "listens", String)).to.include(
+      `Port ${port} on ::1 is taken`,
+    );
+    const both = createServer().listen(port, "127.0.0.1");
+    await once(both, "listening");
+    for (const server of [other, both]) server.close();
   });
 
   const PROXIES: readonly (readonly [TrustedProxies, boolean])[] = [

@@ -77,7 +77,6 @@ describe("the tour by hand", () => {
       ...steps.flatMap(({ command }, index) => [command, `echo; echo "${MARK} ${index}"`]),
     ]
       .join("\n")
-      .replaceAll("localhost:8080", new URL(service.baseUrl).host)
       .replaceAll("http://localhost:8545", "localhost:8545")
       .replaceAll("localhost:8545", new URL(process.env["TEST_EVM_RPC_URL"] ?? "").host);
     const ahead = `import { readFileSync } from "node:fs"; const { now } = Date;
@@ -87,6 +86,7 @@ describe("the tour by hand", () => {
       env: {
         ...cleanEnvironment(),
         ...service.env,
+        BASE: service.baseUrl,
         AHEAD_FILE: aheadFile,
         NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(ahead)}`,
       },

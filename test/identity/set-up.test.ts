@@ -21,7 +21,7 @@ describe("the set-up link", () => {
   let service: TestService;
   let api: ContractApi;
   beforeEach(async () => {
-    service = await startTestService({ evmRpcUrl: null });
+    service = await startTestService({ evmRpcUrl: null, settings: { DEFAULT_PLAN: "pro" } });
     api = new ContractApi(service.baseUrl);
   });
   afterEach(() => service.stop());
@@ -34,10 +34,10 @@ describe("the set-up link", () => {
   };
   const count = (name: string) => service.db.collection(name).countDocuments();
 
-  it("makes the first organization, free and ready, signs its owner in, and then is 404", async () => {
+  it("makes the first organization, with its plan and ready, signs its owner in, then is 404", async () => {
     const token = await tokenOf();
     const session = await api.ok("setUp", 201, request(token));
-    expect(session.organization).to.deep.include({ name: "Analytical Engines", plan: "free" });
+    expect(session.organization).to.deep.include({ name: "Analytical Engines", plan: "pro" });
     // Ready by now, unless the machine is busy.
     await until("it is ready", async () => {
       const read = await api.ok("getOrganization", 200, { token: session.token });

@@ -4,6 +4,7 @@ import { type FindOrganization, Organizations } from "../../src/identity/organiz
 import { limitsOf } from "../../src/limits/plans.ts";
 import type { OrganizationDocument } from "../../src/store/identity-documents.ts";
 import { Api } from "../support/api.ts";
+import { cookieHeader, cookiesOf } from "../support/cookies.ts";
 import type { TestService } from "../support/service.ts";
 import {
   atOnce,
@@ -87,6 +88,20 @@ describe("limits per minute of a plan", () => {
     answers.filter(({ status }) => status === 429).forEach(expectLimited);
     const left = answers.filter(({ status }) => status === 200).map((answer) => shown(answer).remaining);
     expect(left.toSorted((a, b) => a - b)).to.deep.equal(Array.from({ length: 100 }, (_, index) => index));
+  });
+
+  it("a person's dashboard has 1,000 calls a minute on the free plan, apart from API calls", async () => {
+    const world = await limitedWorld(service);
+    const { token } = world;
+    const { email, password } = world.organization;
+    const headers = { "svc-session": "cookie", "sec-fetch-site": "same-origin" };
+    const signedIn = await api.call("POST", "/v1/auth/sign-in", { body: { email, password }, headers });
+    const cookie = cookieHeader(cookiesOf(signedIn));
+    clock.nextMinute();
+    const click = () => api.call("GET", "/v1/auth/me", { headers: { ...headers, cookie } });
+    expect(shown(await click())).to.include({ limit: 1_000, remaining: 999 });
+    expect(shown(await api.call("GET", "/v1/auth/me", { token }))).to.include({ limit: 100, remaining: 99 });
+    expect(statuses(await atOnce(110, click))).to.deep.equal({ 200: 110 });
   });
 
   it("windows are the clock's minutes: full again at the turn, and told to the second", async () => {

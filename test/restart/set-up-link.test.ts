@@ -7,7 +7,7 @@ import { roleEnvironment } from "./support/roles.ts";
 const START_MS = 120_000;
 
 const tokensIn = ({ stdout }: Child): string[] =>
-  [...stdout.matchAll(/^Set up: http:\/\/127\.0\.0\.1:\d+\/setup#token=([\w-]{43})$/gm)].map(
+  [...stdout.matchAll(/^Set up: http:\/\/localhost:\d+\/setup#token=([\w-]{43})$/gm)].map(
     ([, token = ""]) => token,
   );
 
@@ -48,6 +48,7 @@ describe("The set-up link of a server's start", () => {
     // No worker runs that could make it ready.
     const { body } = await api.surely("GET", "/v1/organization", { token: session });
     expect(body).to.have.nested.property("organization.status", "provisioning");
+    expect(body, "without embedded engines").to.have.nested.property("organization.plan", "free");
     for (const child of [first, second]) {
       expect(child.stdout.split(token), "the token in output and log").to.have.lengthOf(2);
       expect((await child.end("SIGTERM")).code).to.equal(0);

@@ -5,11 +5,15 @@ import type { Input, Output } from "../../src/client/types.ts";
 type Registration = Input<"enrollPasskey">["body"]["response"];
 type Authentication = Input<"signInWithPasskey">["body"]["response"];
 
-/** Browsers have passkeys only over https or at localhost. */
-export const hasPasskeys = (): boolean => typeof PublicKeyCredential !== "undefined";
+/** An IPv4 address, or an IPv6 one in its brackets. */
+const ADDRESS = /^([\d.]+|\[.*\])$/;
+
+/** Browsers have passkeys only over https or at localhost, and at no address. */
+export const hasPasskeys = (): boolean =>
+  typeof PublicKeyCredential !== "undefined" && !ADDRESS.test(location.hostname);
 
 /** Why there are none here. */
-export const NO_PASSKEYS = "Passkeys work only over https or at localhost.";
+export const NO_PASSKEYS = "Passkeys work only over https or at localhost, and not at an IP address.";
 
 export class PasskeyError extends Error {
   override readonly name = "PasskeyError";

@@ -18,6 +18,7 @@ import { useLive } from "./live.ts";
 import { Enrol } from "./pages/enrol.tsx";
 import { SignIn } from "./pages/sign-in.tsx";
 import { Failed, Problem } from "./parts/problem.tsx";
+import { SandboxBadge } from "./parts/sandbox-badge.tsx";
 import { useNotifications, usePendingCount } from "./pending.ts";
 import { MeProvider, useMay, useMe, useSession, useSignOut } from "./session.tsx";
 import { StepUpProvider } from "./step-up.tsx";
@@ -110,6 +111,7 @@ function Frame(): ReactElement {
           <Logo />
           <span>Spending Control</span>
         </Link>
+        <SandboxBadge />
         {links}
         <div className="side-foot">
           <Account />
@@ -120,6 +122,7 @@ function Frame(): ReactElement {
           <Logo size={26} />
           <span>Spending Control</span>
         </Link>
+        <SandboxBadge />
         <ActionIcon variant="subtle" color="gray" size="xl" aria-label="Menu" onClick={menu.open}>
           <Icon name="menu" size={22} />
         </ActionIcon>

@@ -2,6 +2,8 @@ import { z } from "zod";
 import { person } from "../access.ts";
 import { define } from "../define.ts";
 import { walletAddress } from "../primitives.ts";
+import { railModes } from "../rails.ts";
+import { DASHBOARD_PER_MINUTE } from "../rate-classes.ts";
 import { organization } from "../records.ts";
 import { stop, STOPS, whoStops } from "../stops.ts";
 
@@ -18,12 +20,15 @@ const settings = z.strictObject({
     requireSecondFactor: z.boolean(),
     limits: z
       .strictObject({
-        restPerMinute: z
-          .int()
-          .meta({ description: "Requests over REST per minute, for each key or person." }),
+        restPerMinute: z.int().meta({
+          description:
+            "Requests over REST per minute, for each key or person. The dashboard counts apart: each person has " +
+            `${DASHBOARD_PER_MINUTE} requests per minute there, on every plan.`,
+        }),
         mcpPerMinute: z.int().meta({ description: "Requests over MCP per minute, for each key." }),
       })
       .meta({ description: "What its plan allows; an enterprise plan may have limits of its own." }),
+    rails: railModes.meta({ description: "Whether payments of each rail move real money." }),
   }),
 });
 

@@ -8,10 +8,12 @@ import { api } from "../api.ts";
 import { useNames } from "../containers.ts";
 import { shortAddress } from "../format.ts";
 import { Icon } from "../icons.tsx";
+import { useOrganization } from "../organization.ts";
 import { ShownLabels } from "../parts/agent-labels.tsx";
 import { AgentMark, Usage } from "../parts/agent.tsx";
 import { Confirm, useOpened } from "../parts/confirm.tsx";
 import { Connect } from "../parts/connect.tsx";
+import { FundWallet } from "../parts/fund-wallet.tsx";
 import { Card, Fact, Facts, Money, Page, State, Waiting, When, Written } from "../parts/parts.tsx";
 import { Failed, Problem } from "../parts/problem.tsx";
 import { CopyIcon } from "../parts/secret.tsx";
@@ -35,7 +37,7 @@ export function AgentPage(): ReactElement {
   return <Known agent={data} />;
 }
 
-type OpenDialog = "archive" | "edit";
+type OpenDialog = "archive" | "edit" | "fund";
 
 function Known({ agent }: { readonly agent: Agent }): ReactElement {
   const [dialog, openDialog, close] = useOpened<OpenDialog>();
@@ -100,7 +102,7 @@ function Known({ agent }: { readonly agent: Agent }): ReactElement {
           {isArchived ? null : <Tabs.Tab value="connect">Connect</Tabs.Tab>}
         </Tabs.List>
         <Tabs.Panel value="overview" pt="md">
-          <Overview agent={agent} onArchive={() => openDialog("archive")} />
+          <Overview agent={agent} onArchive={() => openDialog("archive")} onFund={() => openDialog("fund")} />
         </Tabs.Panel>
         <Tabs.Panel value="policy" pt="md">
           <PolicyEditor agentId={agent.id} isReadOnly={isArchived || !isAdmin} />
@@ -118,6 +120,7 @@ function Known({ agent }: { readonly agent: Agent }): ReactElement {
       </Tabs>
       {dialog === "archive" ? <Archive agent={agent} onClose={close} /> : null}
       {dialog === "edit" ? <EditAgent agent={agent} onClose={close} /> : null}
+      {dialog === "fund" ? <FundWallet agentId={agent.id} onClose={close} /> : null}
     </Page>
   );
 }
@@ -136,12 +139,15 @@ function Balance({ agentId }: { readonly agentId: string }): ReactElement {
 interface OverviewProps {
   readonly agent: Agent;
   readonly onArchive: () => void;
+  readonly onFund: () => void;
 }
 
-function Overview({ agent, onArchive }: OverviewProps): ReactElement {
+function Overview({ agent, onArchive, onFund }: OverviewProps): ReactElement {
   const names = useNames();
   const isAdmin = useMay("admin");
   const { wallet } = agent;
+  const { data: organization } = useOrganization();
+  const isFundable = isAdmin && organization?.rails.wallet === "local" && agent.state !== "archived";
   return (
     <div className="columns">
       <Stack>
@@ -175,7 +181,14 @@ function Overview({ agent, onArchive }: OverviewProps): ReactElement {
             </Fact>
             {wallet === null ? null : (
               <Fact label="Balance">
-                <Balance agentId={agent.id} />
+                <Group gap="sm">
+                  <Balance agentId={agent.id} />
+                  {isFundable ? (
+                    <Button variant="default" size="compact-sm" onClick={onFund}>
+                      Add test money
+                    </Button>
+                  ) : null}
+                </Group>
               </Fact>
             )}
             <Fact label="Tools">{agent.scopes === null ? "All" : agent.scopes.join(", ")}</Fact>

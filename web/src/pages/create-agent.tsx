@@ -5,6 +5,7 @@ import {
   Drawer,
   Group,
   MultiSelect,
+  Radio,
   Select,
   Stack,
   Text,
@@ -20,6 +21,7 @@ import { api } from "../api.ts";
 import { OPTIONS_MAX, useProjects, useTeams } from "../containers.ts";
 import { Icon } from "../icons.tsx";
 import { LABEL_FIELDS, LabelFields, NO_LABELS, sentLabelsOf } from "../parts/agent-labels.tsx";
+import { AmountInput } from "../parts/amount.tsx";
 import { Connect } from "../parts/connect.tsx";
 import { PolicyFields } from "../parts/policy-fields.tsx";
 import { Problem } from "../parts/problem.tsx";
@@ -107,6 +109,7 @@ function AgentForm({ onCancel, onCreated }: FormProps): ReactElement {
   const [labels, setLabels] = useState(NO_LABELS);
   const [chosenTeam, setTeam] = useState<string | null>(null);
   const [policy, setPolicy] = useState(EMPTY_POLICY);
+  const [asks, setAsks] = useState<string>("above");
   const [tools, setTools] = useState<readonly Tool[]>([]);
   const [errors, setErrors] = useState<Partial<Record<PolicyField | "name" | "teamId", string>>>({});
   const [isMore, more] = useDisclosure(false);
@@ -124,13 +127,17 @@ function AgentForm({ onCancel, onCreated }: FormProps): ReactElement {
   const create = useAction(api.createAgent, { stale: [["agents"], ["budgets"]], fields: FIELDS });
   const submit = async (event: SyntheticEvent): Promise<void> => {
     event.preventDefault();
-    const read = readPolicy(policy);
+    const isThresholdMissing = asks === "above" && policy.autoApprovalThresholdCents.trim() === "";
+    const read = readPolicy(asks === "never" ? { ...policy, autoApprovalThresholdCents: "" } : policy);
     const missing = {
+      ...(isThresholdMissing
+        ? { autoApprovalThresholdCents: "An amount is needed; 0 asks for every payment." }
+        : {}),
       ...(name.trim() === "" ? { name: "Every agent has a name." } : {}),
       ...(teamId === null ? { teamId: "Choose the team whose budget it draws from." } : {}),
     };
     setErrors({ ...(read.ok ? {} : read.errors), ...missing });
-    if (!read.ok || teamId === null || name.trim() === "") return;
+    if (!read.ok || teamId === null || name.trim() === "" || isThresholdMissing) return;
     const body = {
       name,
       teamId,
@@ -165,7 +172,26 @@ function AgentForm({ onCancel, onCreated }: FormProps): ReactElement {
           error={errors.teamId ?? create.at("teamId")}
         />
         <LabelFields value={labels} onChange={setLabels} at={create.at} />
-        <PolicyFields value={policy} onChange={setPolicy} errors={errors} />
+        <PolicyFields
+          value={policy}
+          onChange={setPolicy}
+          errors={errors}
+          without="autoApprovalThresholdCents"
+        />
+        <Radio.Group label="Payments that a person approves" value={asks} onChange={setAsks}>
+          <Stack gap="xs" mt={4}>
+            <Radio value="above" label="Ask above an amount" />
+            {asks === "above" ? (
+              <AmountInput
+                label="Require approval above"
+                value={policy.autoApprovalThresholdCents}
+                error={errors.autoApprovalThresholdCents}
+                onChange={(typed) => setPolicy({ ...policy, autoApprovalThresholdCents: typed })}
+              />
+            ) : null}
+            <Radio value="never" label="Never ask: it may spend its whole budget by itself" />
+          </Stack>
+        </Radio.Group>
         <Button
           variant="subtle"
           size="compact-sm"

@@ -29,7 +29,7 @@ export function Home(): ReactElement {
   return (
     <Page
       title={`Hello, ${user.name.split(" ")[0] ?? user.name}`}
-      about={`${organization.name} · ${organization.plan} plan`}
+      about={organization.name}
       actions={
         isAdmin && !isNew ? (
           <EmergencyStop scope="organization" what="all agents of the organization" />

@@ -7,13 +7,16 @@ interface PolicyFieldsProps {
   readonly onChange: (value: TypedPolicy) => void;
   readonly errors: Partial<Record<PolicyField, string | undefined>>;
   readonly disabled?: boolean;
+  /** Field that the form asks for in its own way. */
+  readonly without?: PolicyField;
 }
 
 /** The fields of a budget policy: empty is no limit. */
-export function PolicyFields({ disabled = false, onChange, value, errors }: PolicyFieldsProps): ReactElement {
+export function PolicyFields(props: PolicyFieldsProps): ReactElement {
+  const { disabled = false, errors, onChange, value, without } = props;
   return (
     <div className="fields">
-      {POLICY_FIELDS.map(({ about, kind, label, name, none }) => {
+      {POLICY_FIELDS.filter(({ name }) => name !== without).map(({ about, kind, label, name, none }) => {
         const Field = kind === "amount" ? AmountInput : CountInput;
         return (
           <Field

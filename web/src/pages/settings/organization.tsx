@@ -1,25 +1,18 @@
 import { Button, Group, Stack, Switch, Text, TextInput } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
 import { type ReactElement, type SyntheticEvent, useState } from "react";
-import { valueOf } from "../../../../src/client/client.ts";
-import type { Output } from "../../../../src/client/types.ts";
 import { useAction } from "../../action.ts";
 import { api } from "../../api.ts";
 import { number, titled } from "../../format.ts";
+import { type Settings, useOrganization } from "../../organization.ts";
 import { Card, Fact, Facts, Waiting, Written } from "../../parts/parts.tsx";
 import { Failed, Problem } from "../../parts/problem.tsx";
 import { ME, useMay } from "../../session.tsx";
 
 const STALE = [["organization"], ME];
 
-type Settings = Output<"getOrganization">["organization"];
-
 /** The organization, its plan and what it asks of its people. */
 export function Organization(): ReactElement {
-  const { data, error } = useQuery({
-    queryKey: ["organization"],
-    queryFn: async ({ signal }) => valueOf(await api.getOrganization({}, { signal })).organization,
-  });
+  const { data, error } = useOrganization();
   if (data === undefined) return error === null ? <Waiting lines={3} /> : <Failed error={error} />;
   return (
     <Stack>
@@ -43,8 +36,8 @@ function About({ organization }: { readonly organization: Settings }): ReactElem
         </Fact>
         <Fact label="Plan">{titled(organization.plan)}</Fact>
         <Fact label="Requests in a minute">
-          {number(limits.restPerMinute)} over REST for each person and key, {number(limits.mcpPerMinute)} over
-          MCP for each key
+          {number(limits.restPerMinute)} over REST and {number(limits.mcpPerMinute)} over MCP for each key.
+          What people do here counts apart.
         </Fact>
       </Facts>
     </Card>

@@ -1,0 +1,29 @@
+import { Badge } from "@mantine/core";
+import type { ReactElement } from "react";
+import { type Settings, useOrganization } from "../organization.ts";
+
+/** What is not real, in words; null where every rail moves real money. */
+function unrealOf({
+  card,
+  wallet,
+}: Settings["rails"]): { readonly label: string; readonly about: string } | null {
+  const cards = "Card payments are simulated.";
+  const wallets = "Wallets hold play money on a local chain.";
+  if (card === "sandbox") {
+    if (wallet === "real") return { label: "Sandbox cards", about: cards };
+    return { label: "Sandbox", about: wallet === "local" ? `${cards} ${wallets}` : cards };
+  }
+  return wallet === "local" ? { label: "Sandbox wallets", about: wallets } : null;
+}
+
+/** Shown on every page while payments do not move real money, as the service says. */
+export function SandboxBadge(): ReactElement | null {
+  const { data } = useOrganization();
+  const unreal = data === undefined ? null : unrealOf(data.rails);
+  if (unreal === null) return null;
+  return (
+    <Badge variant="light" color="yellow" className="sandbox" title={unreal.about}>
+      {unreal.label}
+    </Badge>
+  );
+}
