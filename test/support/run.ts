@@ -84,7 +84,7 @@ process.exit(failed === 0 && passed > 0 ? 0 : 1);
 async function bringUp(found: EngineBinaries): Promise<RunningEngines> {
   return startEngines({
     dataDir,
-    env: { ...process.env, ...found },
+    env: { ...process.env, ...found, TEMPORAL_UI: "false" },
     ports: { mongodb: 0, temporal: 0, temporalUi: 0, chain: 0 },
     // It stops the mining for a moment: not under tests that have it in their own hands.
     chainSnapshotMs: null,
