@@ -71,7 +71,7 @@ describe("how an agent's MCP client is connected", () => {
       ["http://127.0.0.1:8080", false],
       ["https://spend.example", false],
     ] as const) {
-      const configs = clientConfigs(url);
+      const configs = clientConfigs(url, url);
       const bridge = configs.find(({ client }) => client === "claude-desktop")?.text ?? "";
       expect(bridge.includes('"--allow-http"'), url).to.equal(isExposed);
       for (const { remark } of configs)
