@@ -98,7 +98,10 @@ const chatCompletions: Codec = {
 
 const responsesBody = z.looseObject({
   tools: z.array(z.looseObject({ name: z.string(), parameters: schema })).default([]),
-  input: z.union([z.string(), z.array(z.looseObject({ type: z.string().optional(), output: z.unknown().optional() }))]),
+  input: z.union([
+    z.string(),
+    z.array(z.looseObject({ type: z.string().optional(), output: z.unknown().optional() })),
+  ]),
 });
 
 /** OpenAI's Responses. */
@@ -169,7 +172,10 @@ const responses: Codec = {
   },
 };
 
-const blocks = z.union([z.string(), z.array(z.looseObject({ type: z.string(), content: z.unknown().optional() }))]);
+const blocks = z.union([
+  z.string(),
+  z.array(z.looseObject({ type: z.string(), content: z.unknown().optional() })),
+]);
 const anthropicBody = z.looseObject({
   tools: z.array(z.looseObject({ name: z.string(), input_schema: schema.default({}) })).default([]),
   messages: z.array(z.looseObject({ content: blocks })),
@@ -219,7 +225,9 @@ const messages: Codec = {
   },
 };
 
-const part = z.looseObject({ functionResponse: z.looseObject({ response: z.unknown().optional() }).optional() });
+const part = z.looseObject({
+  functionResponse: z.looseObject({ response: z.unknown().optional() }).optional(),
+});
 const declaration = z.looseObject({
   name: z.string(),
   parameters: schema.optional(),

@@ -69,7 +69,7 @@ function trialAt(baseUrl: string): ClientConfig {
     kind: "trial",
     place: "a shell",
     format: "shell",
-    text: `curl -i ${baseUrl}/v1/payments \\
+    text: `curl ${baseUrl}/v1/payments \\
   -H "Authorization: ${bearer}" \\
   -H "Content-Type: application/json" \\
   -d '${JSON.stringify(body)}'`,

@@ -207,4 +207,56 @@ async def main():
 asyncio.run(main())
 `,
   },
+  {
+    client: "n8n",
+    name: "n8n",
+    place: "workflow.json",
+    format: "json",
+    remark:
+      "Paste it on the canvas. n8n keeps keys in credentials: choose one of the type OpenAI in the node Model, and one of the " +
+      "type Bearer Auth, whose token is the agent's key, in the node Spending.",
+    text: (url) => JSON.stringify(workflowAt(url), null, 2),
+  },
 ];
+
+/** Workflow of n8n: an agent with a model and the service's tools, which begins when a person presses Execute. */
+function workflowAt(endpointUrl: string) {
+  const toBuyer = (type: string) => ({ [type]: [[{ node: "Buyer", type, index: 0 }]] });
+  return {
+    nodes: [
+      {
+        name: "Start",
+        type: "n8n-nodes-base.manualTrigger",
+        typeVersion: 1,
+        position: [0, 0],
+        parameters: {},
+      },
+      {
+        name: "Buyer",
+        type: "@n8n/n8n-nodes-langchain.agent",
+        typeVersion: 3,
+        position: [220, 0],
+        parameters: { promptType: "define", text: PROMPT },
+      },
+      {
+        name: "Model",
+        type: "@n8n/n8n-nodes-langchain.lmChatOpenAi",
+        typeVersion: 1.2,
+        position: [160, 220],
+        parameters: { model: { __rl: true, mode: "id", value: MODEL } },
+      },
+      {
+        name: "Spending",
+        type: "@n8n/n8n-nodes-langchain.mcpClientTool",
+        typeVersion: 1.2,
+        position: [340, 220],
+        parameters: { endpointUrl, authentication: "bearerAuth" },
+      },
+    ],
+    connections: {
+      Start: toBuyer("main"),
+      Model: toBuyer("ai_languageModel"),
+      Spending: toBuyer("ai_tool"),
+    },
+  };
+}
