@@ -2,6 +2,7 @@ import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { cacheFolder } from "../../src/engines/cache.ts";
 import { isExecutable, runTool } from "../../src/engines/tools.ts";
+import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 
 /** A command line, in the folder of one client. */
 export type Line = readonly [command: string, ...args: string[]];
@@ -14,6 +15,9 @@ export interface Fetched {
   /** Fetches it into its folder. */
   readonly install: (tools: string) => readonly Line[];
 }
+
+/** Sources of the programs that use what is fetched. */
+export const PROGRAMS = join(PACKAGE_ROOT, "scripts", "interop", "programs");
 
 /** Time for one command, the largest of which compiles a client or fetches its dependencies. */
 const COMMAND_TIMEOUT_MS = 900_000;

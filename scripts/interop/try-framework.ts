@@ -15,6 +15,7 @@ const QUIET = {
   OPENAI_AGENTS_DISABLE_TRACING: "true",
   OTEL_SDK_DISABLED: "true",
   CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+  N8N_DIAGNOSTICS_ENABLED: "false",
 };
 
 /** Runs the snippet that the service shows for the framework, with a new agent's key: a scripted model pays by it. */
@@ -38,7 +39,8 @@ export async function tryFramework(
   await writeFile(file, snippet.text.replaceAll(keyPlaceholder, apiKey ?? ""));
   const model = await startModel();
   try {
-    await runAll(framework.run(tools), place, { ...process.env, ...QUIET, ...model.env, HOME: place });
+    const own = { HOME: place, AGENT_KEY: apiKey ?? "" };
+    await runAll(framework.run(tools), place, { ...process.env, ...QUIET, ...model.env, ...own });
   } catch (error) {
     throw withResult(error, model);
   } finally {

@@ -1,13 +1,10 @@
 import { copyFile, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
-import { installed, runAll, runLine } from "./commands.ts";
+import { installed, PROGRAMS, runAll, runLine } from "./commands.ts";
 import type { Generator } from "./generators.ts";
 import type { Scene } from "./scene.ts";
 
 export const DOCUMENTS = ["openapi.json", "openapi-3.0.json"] as const;
-
-const PROGRAMS = join(PACKAGE_ROOT, "scripts", "interop", "programs");
 
 /** Generates a client of the document, compiles it, and has it create an agent and make its first payment. */
 export async function tryGenerator(
