@@ -86,6 +86,6 @@ async function rowOf({ name, run, uses, version }: Attempt, scene: Scene): Promi
     haveAllPassed = false;
     outcome = `FAILED: ${error instanceof Error ? error.message : String(error)}`;
   }
-  const cells = [name.padEnd(26), version.padEnd(10), uses.padEnd(18), steps.join(", ").padEnd(24)];
+  const cells = [name.padEnd(26), version.padEnd(10), uses.padEnd(18), steps.join(", ").padEnd(26)];
   return `${cells.join("")}${outcome}`;
 }

@@ -70,7 +70,7 @@ export const FRAMEWORKS: readonly Framework[] = [
   },
   python("pydantic-ai", "Pydantic AI", "2.68.0", "pydantic-ai-slim[openai,mcp]==2.68.0"),
   python("google-adk", "Google ADK", "2.13.0", "google-adk[mcp]==2.13.0"),
-  python("crewai", "CrewAI", "1.15.30", "crewai==1.15.30"),
+  python("crewai", "CrewAI", "1.15.30", "crewai==1.15.30", "crewai-tools[mcp]==1.15.30"),
   python("claude-agent-sdk", "Claude Agent SDK", "0.2.189", "claude-agent-sdk==0.2.189"),
   {
     client: "n8n",

@@ -6,13 +6,18 @@ export type Offered = z.output<typeof offered>;
 /** What a framework tells a model. */
 interface Turn {
   readonly tools: readonly Offered[];
-  /** The first result of a tool; null while there is none. */
-  readonly result: string | null;
+  /** Results of the tools that the model has called, in order. */
+  readonly results: readonly string[];
 }
 
 /** What a model does. */
-export type Step =
-  { readonly text: string } | { readonly tool: string; readonly args: Readonly<Record<string, unknown>> };
+export type Step = { readonly text: string } | ToolCall;
+
+interface ToolCall {
+  readonly id: string;
+  readonly tool: string;
+  readonly args: Readonly<Record<string, unknown>>;
+}
 
 type Body = Readonly<Record<string, unknown>>;
 
@@ -40,11 +45,9 @@ const offered = z.object({ name: z.string(), schema });
 const streaming = z.looseObject({ stream: z.boolean().optional() });
 const now = (): number => Math.floor(Date.now() / 1_000);
 const asJson = (value: object) => ({ type: "application/json", text: JSON.stringify(value) });
-const asEvents = (events: readonly (readonly [name: string | null, data: object])[], end = "") => ({
+const asEvents = (events: readonly { readonly type: string }[]) => ({
   type: "text/event-stream",
-  text: `${events
-    .map(([name, data]) => `${name === null ? "" : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`)
-    .join("")}${end}`,
+  text: events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(""),
 });
 
 const told = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
@@ -59,40 +62,34 @@ const chatCompletions: Codec = {
   path: /\/chat\/completions$/,
   read(body) {
     const { messages, tools } = chat.parse(body);
-    const result = messages.find(({ role }) => role === "tool");
+    const results = messages.filter(({ role }) => role === "tool");
     return {
       tools: tools.map(({ function: { name, parameters } }) => ({ name, schema: parameters })),
-      result: result === undefined ? null : told(result.content),
+      results: results.map(({ content }) => told(content)),
     };
   },
-  write(step, body) {
-    const call = (tool: string, args: object) => ({
+  write(step) {
+    const called = ({ args, id, tool }: ToolCall) => ({
       index: 0,
-      id: "call_1",
+      id,
       type: "function",
       function: { name: tool, arguments: JSON.stringify(args) },
     });
     const message =
       "text" in step
         ? { role: "assistant", content: step.text }
-        : { role: "assistant", content: null, tool_calls: [call(step.tool, step.args)] };
+        : { role: "assistant", content: null, tool_calls: [called(step)] };
     const finish_reason = "text" in step ? "stop" : "tool_calls";
-    const head = { id: "chatcmpl-1", created: now(), model: "scripted" };
     const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
-    if (streaming.parse(body).stream !== true) {
-      const choices = [{ index: 0, message, finish_reason }];
-      return asJson({ ...head, object: "chat.completion", choices, usage });
-    }
-    const chunk = { ...head, object: "chat.completion.chunk" };
-    const events = [
-      { ...chunk, choices: [{ index: 0, delta: message, finish_reason: null }] },
-      { ...chunk, choices: [{ index: 0, delta: {}, finish_reason }] },
-      { ...chunk, choices: [], usage },
-    ];
-    return asEvents(
-      events.map((event) => [null, event]),
-      "data: [DONE]\n\n",
-    );
+    const choices = [{ index: 0, message, finish_reason }];
+    return asJson({
+      id: "chatcmpl-1",
+      object: "chat.completion",
+      created: now(),
+      model: "scripted",
+      choices,
+      usage,
+    });
   },
 };
 
@@ -110,13 +107,13 @@ const responses: Codec = {
   read(body) {
     const { input, tools } = responsesBody.parse(body);
     const items = typeof input === "string" ? [] : input;
-    const result = items.find(({ type }) => type === "function_call_output");
+    const results = items.filter(({ type }) => type === "function_call_output");
     return {
       tools: tools.map(({ name, parameters }) => ({ name, schema: parameters })),
-      result: result === undefined ? null : told(result.output),
+      results: results.map(({ output }) => told(output)),
     };
   },
-  write(step, body) {
+  write(step) {
     const item =
       "text" in step
         ? {
@@ -128,13 +125,13 @@ const responses: Codec = {
           }
         : {
             type: "function_call",
-            id: "fc_1",
-            call_id: "call_1",
+            id: `fc_${step.id}`,
+            call_id: step.id,
             name: step.tool,
             arguments: JSON.stringify(step.args),
             status: "completed",
           };
-    const response = {
+    return asJson({
       id: "resp_1",
       object: "response",
       created_at: now(),
@@ -155,20 +152,7 @@ const responses: Codec = {
         output_tokens_details: { reasoning_tokens: 0 },
         total_tokens: 2,
       },
-    };
-    if (streaming.parse(body).stream !== true) return asJson(response);
-    return asEvents([
-      ["response.created", { type: "response.created", sequence_number: 0, response }],
-      [
-        "response.output_item.added",
-        { type: "response.output_item.added", sequence_number: 1, output_index: 0, item },
-      ],
-      [
-        "response.output_item.done",
-        { type: "response.output_item.done", sequence_number: 2, output_index: 0, item },
-      ],
-      ["response.completed", { type: "response.completed", sequence_number: 3, response }],
-    ]);
+    });
   },
 };
 
@@ -187,17 +171,17 @@ const messages: Codec = {
   read(body) {
     const { messages: said, tools } = anthropicBody.parse(body);
     const parts = said.flatMap(({ content }) => (typeof content === "string" ? [] : content));
-    const result = parts.find(({ type }) => type === "tool_result");
+    const results = parts.filter(({ type }) => type === "tool_result");
     return {
       tools: tools.map(({ input_schema, name }) => ({ name, schema: input_schema })),
-      result: result === undefined ? null : told(result.content),
+      results: results.map(({ content }) => told(content)),
     };
   },
   write(step, body) {
     const block =
       "text" in step
         ? { type: "text", text: step.text }
-        : { type: "tool_use", id: "toolu_1", name: step.tool, input: step.args };
+        : { type: "tool_use", id: step.id, name: step.tool, input: step.args };
     const stop_reason = "text" in step ? "end_turn" : "tool_use";
     const usage = { input_tokens: 1, output_tokens: 1 };
     const message = { id: "msg_1", type: "message", role: "assistant", model: "scripted", usage };
@@ -221,7 +205,7 @@ const messages: Codec = {
       { type: "message_delta", delta: { stop_reason, stop_sequence: null }, usage },
       { type: "message_stop" },
     ];
-    return asEvents(events.map((event) => [event.type, event]));
+    return asEvents(events);
   },
 };
 
@@ -232,6 +216,7 @@ const declaration = z.looseObject({
   name: z.string(),
   parameters: schema.optional(),
   parametersJsonSchema: schema.optional(),
+  parameters_json_schema: schema.optional(),
 });
 const geminiBody = z.looseObject({
   tools: z.array(z.looseObject({ functionDeclarations: z.array(declaration).default([]) })).default([]),
@@ -243,13 +228,18 @@ const gemini: Codec = {
   path: /:generateContent(\?|$)/,
   read(body) {
     const { contents, tools } = geminiBody.parse(body);
-    const parts = contents.flatMap((content) => content.parts);
-    const result = parts.find(({ functionResponse }) => functionResponse !== undefined);
+    const results = contents
+      .flatMap(({ parts }) => parts)
+      .map((each) => each.functionResponse)
+      .filter((each) => each !== undefined);
     return {
       tools: tools
         .flatMap(({ functionDeclarations }) => functionDeclarations)
-        .map((each) => ({ name: each.name, schema: each.parametersJsonSchema ?? each.parameters ?? {} })),
-      result: result === undefined ? null : told(result.functionResponse?.response),
+        .map((each) => ({
+          name: each.name,
+          schema: each.parametersJsonSchema ?? each.parameters_json_schema ?? each.parameters ?? {},
+        })),
+      results: results.map(({ response }) => told(response)),
     };
   },
   write(step) {

@@ -5,23 +5,40 @@ import { z } from "zod";
 import { AGENT_TOOLS, type AgentTool } from "../../src/contract/tool-names.ts";
 import { CODECS, type Offered, type Step } from "./model-codecs.ts";
 
-/** A model that pays once with the tools that a framework offers it, at an endpoint like those of the vendors. */
+/** A model that calls the tools that a framework offers it by a script, at endpoints like those of the vendors. */
 export interface ScriptedModel {
   /** Environment by which clients of the vendors find the model. */
   readonly env: Readonly<Record<string, string>>;
   /** Tools of the service that the model was offered. */
   readonly offered: ReadonlySet<AgentTool>;
-  /** What the framework told the model of the payment, or null. */
-  result(): string | null;
+  /** What the framework told the model of its calls, in order. */
+  results(): readonly string[];
   stop(): Promise<void>;
 }
 
-const PAYMENT = { merchant: "Acme", amountCents: 100, purpose: "a test", idempotencyKey: "first-payment" };
+interface Call {
+  readonly name: AgentTool;
+  readonly args: Readonly<Record<string, unknown>>;
+  readonly answer: string;
+}
+
+const PURCHASE = { merchant: "Acme", amountCents: 100 };
+/** Calls of the model, one a turn, and what the answer of each contains. */
+export const SCRIPT: readonly Call[] = [
+  { name: "get_budget", args: {}, answer: "remainingCents" },
+  { name: "check_payment", args: { ...PURCHASE, rail: "card" }, answer: "decision" },
+  {
+    name: "create_card_payment",
+    args: { ...PURCHASE, purpose: "a test", idempotencyKey: "first-payment" },
+    answer: "txn_",
+  },
+  { name: "list_payments", args: {}, answer: "txn_" },
+];
 const KEY = "scripted";
 
 export async function startModel(): Promise<ScriptedModel> {
   const offered = new Set<AgentTool>();
-  let result: string | null = null;
+  let results: readonly string[] = [];
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const codec = CODECS.find(({ path }) => path.test(request.url ?? ""));
@@ -30,8 +47,9 @@ export async function startModel(): Promise<ScriptedModel> {
     const turn = codec.read(body);
     for (const name of AGENT_TOOLS)
       if (turn.tools.some((tool) => tool.name.endsWith(name))) offered.add(name);
-    result = turn.result ?? result;
-    const { text, type } = codec.write(stepAfter(turn.tools, turn.result), body);
+    // Some ask aside, without tools, for a title of the conversation.
+    if (turn.results.length > results.length) results = turn.results;
+    const { text, type } = codec.write(stepAfter(turn.tools, turn.results.length), body);
     response.writeHead(200, { "content-type": type }).end(text);
   }
 
@@ -55,7 +73,7 @@ export async function startModel(): Promise<ScriptedModel> {
       GOOGLE_GEMINI_BASE_URL: url,
     },
     offered,
-    result: () => result,
+    results: () => results,
     async stop() {
       server.closeAllConnections();
       server.close();
@@ -64,11 +82,12 @@ export async function startModel(): Promise<ScriptedModel> {
   };
 }
 
-/** Pays unless the payment was answered, or there is no tool for it. */
-function stepAfter(tools: readonly Offered[], result: string | null): Step {
-  const tool = tools.find(({ name }) => name.endsWith("create_card_payment"));
-  if (result !== null || tool === undefined) return { text: "Done." };
-  return { tool: tool.name, args: { ...fillers(tool.schema), ...PAYMENT } };
+/** The next call of the script, or the end where there is none, or no tool for it. */
+function stepAfter(tools: readonly Offered[], answered: number): Step {
+  const call = SCRIPT[answered];
+  const tool = call === undefined ? undefined : tools.find(({ name }) => name.endsWith(call.name));
+  if (call === undefined || tool === undefined) return { text: "Done." };
+  return { id: `call_${String(answered)}`, tool: tool.name, args: { ...fillers(tool.schema), ...call.args } };
 }
 
 /** What a model sends that must name every argument that the framework has made required. */

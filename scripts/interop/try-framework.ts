@@ -6,7 +6,7 @@ import { EngineError } from "../../src/engines/errors.ts";
 import { installed, runAll } from "./commands.ts";
 import type { Framework } from "./frameworks.ts";
 import type { Scene } from "./scene.ts";
-import { type ScriptedModel, startModel } from "./scripted-model.ts";
+import { SCRIPT, type ScriptedModel, startModel } from "./scripted-model.ts";
 
 /** So that frameworks neither report to their makers nor ask on a terminal. */
 const QUIET = {
@@ -42,21 +42,27 @@ export async function tryFramework(
     const own = { HOME: place, AGENT_KEY: apiKey ?? "" };
     await runAll(framework.run(tools), place, { ...process.env, ...QUIET, ...model.env, ...own });
   } catch (error) {
-    throw withResult(error, model);
+    throw withResults(error, model);
   } finally {
     await model.stop();
   }
   const missing = AGENT_TOOLS.filter((tool) => !model.offered.has(tool));
   if (missing.length > 0) throw new Error(`the model was not offered ${missing.join(", ")}`);
   done(`${String(model.offered.size)} tools`);
+  const results = model.results();
+  for (const [index, { answer, name: tool }] of SCRIPT.entries()) {
+    const told = results[index] ?? "nothing";
+    if (!told.includes(answer)) throw new Error(`of ${tool} the model was told: ${told}`);
+  }
+  done(`${String(results.length)} calls`);
   const { transactions } = valueOf(await service.listTransactions({ query: { agentId: agent.id } }));
   const statuses = transactions.map(({ status }) => status).join(", ");
-  if (statuses !== "approved") throw new Error(`payments: ${statuses || "none"}; ${String(model.result())}`);
+  if (statuses !== "approved") throw new Error(`payments: ${statuses || "none"}`);
   done("pays");
 }
 
-function withResult(error: unknown, model: ScriptedModel): unknown {
-  const result = model.result();
-  if (!(error instanceof EngineError) || result === null) return error;
-  return new Error(`${error.message}; the model was told: ${result}`);
+function withResults(error: unknown, model: ScriptedModel): unknown {
+  const results = model.results();
+  if (!(error instanceof EngineError) || results.length === 0) return error;
+  return new Error(`${error.message}; the model was told: ${results.join("; ")}`);
 }

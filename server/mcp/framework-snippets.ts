@@ -159,19 +159,24 @@ asyncio.run(main())
     place: "agent.py",
     format: "python",
     remark: needing("OPENAI_API_KEY"),
-    text: (url, bearer) => `# pip install crewai
+    text: (url, bearer) => `# pip install crewai "crewai-tools[mcp]"
 from crewai import Agent
-from crewai.mcp import MCPServerHTTP
+from crewai_tools import MCPServerAdapter
 
-server = MCPServerHTTP(url="${url}", headers={"Authorization": "${bearer}"})
-agent = Agent(
-    role="Buyer",
-    goal="Pay what you are asked to pay, within your budget.",
-    backstory="You buy on behalf of your organization.",
-    llm="openai/${MODEL}",
-    mcps=[server],
-)
-print(agent.kickoff("${PROMPT}").raw)
+server = {
+    "transport": "streamable-http",
+    "url": "${url}",
+    "headers": {"Authorization": "${bearer}"},
+}
+with MCPServerAdapter(server) as tools:
+    agent = Agent(
+        role="Buyer",
+        goal="Pay what you are asked to pay, within your budget.",
+        backstory="You buy on behalf of your organization.",
+        llm="openai/${MODEL}",
+        tools=tools,
+    )
+    print(agent.kickoff("${PROMPT}").raw)
 `,
   },
   {
@@ -258,5 +263,7 @@ function workflowAt(endpointUrl: string) {
       Model: toBuyer("ai_languageModel"),
       Spending: toBuyer("ai_tool"),
     },
+    // In the older order, which is n8n's default for a file, the model goes on before a tool has answered.
+    settings: { executionOrder: "v1" },
   };
 }

@@ -7,13 +7,13 @@ const CREDENTIALS = {
   Spending: ["httpBearerAuth", { token: AGENT_KEY }],
 };
 
-const { connections, nodes } = JSON.parse(await readFile("workflow.json", "utf8"));
+const { nodes, ...rest } = JSON.parse(await readFile("workflow.json", "utf8"));
 const chosen = nodes.map((node) => {
   const [type] = CREDENTIALS[node.name] ?? [];
   const credentials = type === undefined ? {} : { [type]: { id: node.name, name: node.name } };
   return { ...node, id: node.name, credentials };
 });
-const workflow = { id: "interop", name: "Interop", active: false, nodes: chosen, connections };
+const workflow = { id: "interop", name: "Interop", active: false, nodes: chosen, ...rest };
 await writeFile("workflow.json", JSON.stringify(workflow));
 const credentials = Object.entries(CREDENTIALS).map(([name, [type, data]]) => ({
   id: name,
