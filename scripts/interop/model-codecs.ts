@@ -57,6 +57,13 @@ const chat = z.looseObject({
   messages: z.array(z.looseObject({ role: z.string(), content: z.unknown().optional() })),
 });
 
+const called = ({ args, id, tool }: ToolCall) => ({
+  index: 0,
+  id,
+  type: "function",
+  function: { name: tool, arguments: JSON.stringify(args) },
+});
+
 /** OpenAI's Chat Completions. */
 const chatCompletions: Codec = {
   path: /\/chat\/completions$/,
@@ -69,12 +76,6 @@ const chatCompletions: Codec = {
     };
   },
   write(step) {
-    const called = ({ args, id, tool }: ToolCall) => ({
-      index: 0,
-      id,
-      type: "function",
-      function: { name: tool, arguments: JSON.stringify(args) },
-    });
     const message =
       "text" in step
         ? { role: "assistant", content: step.text }

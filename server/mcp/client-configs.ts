@@ -6,7 +6,7 @@ import { FRAMEWORK_SNIPPETS } from "./framework-snippets.ts";
 export interface ClientConfig {
   readonly client: string;
   readonly name: string;
-  readonly kind: "trial" | "client" | "framework";
+  readonly kind: "trial" | "mcp_client" | "framework";
   /** Where the text goes: a file, or a command line. */
   readonly place: string;
   readonly format: "json" | "toml" | "shell" | "python" | "typescript";
@@ -38,7 +38,7 @@ export function clientConfigs(baseUrl: string, mcpUrl: string): readonly ClientC
     trialAt(baseUrl),
     ...clientsAt(mcpUrl, isExposed).map((config) => ({
       ...config,
-      kind: "client" as const,
+      kind: "mcp_client" as const,
       remark: warning,
     })),
     ...FRAMEWORK_SNIPPETS.map(({ remark, text, ...snippet }) => ({

@@ -224,9 +224,10 @@ asyncio.run(main())
   },
 ];
 
+const toBuyer = (type: string) => ({ [type]: [[{ node: "Buyer", type, index: 0 }]] });
+
 /** Workflow of n8n: an agent with a model and the service's tools, which begins when a person presses Execute. */
 function workflowAt(endpointUrl: string) {
-  const toBuyer = (type: string) => ({ [type]: [[{ node: "Buyer", type, index: 0 }]] });
   return {
     nodes: [
       {

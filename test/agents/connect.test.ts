@@ -29,12 +29,9 @@ describe("how an agent's MCP client is connected", () => {
   it("each client and framework has a text with the address and a place for the key, no key", async () => {
     const { clients, keyPlaceholder, mcpUrl } = await blocks();
     expect(mcpUrl).to.equal(`${world.service.baseUrl}/mcp`);
-    expect(clients.filter(({ kind }) => kind === "client").map(({ client }) => client)).to.include.members([
-      "claude-code",
-      "cursor",
-      "vscode",
-      "zed",
-    ]);
+    expect(
+      clients.filter(({ kind }) => kind === "mcp_client").map(({ client }) => client),
+    ).to.include.members(["claude-code", "cursor", "vscode", "zed"]);
     expect(clients.filter(({ kind }) => kind === "framework").map(({ client }) => client)).to.deep.equal([
       "openai-agents-sdk",
       "langchain",
@@ -67,7 +64,7 @@ describe("how an agent's MCP client is connected", () => {
     const { clients, keyPlaceholder, mcpUrl } = await blocks();
     const roots: Record<string, string> = {};
     for (const { client, format, kind, text } of clients) {
-      if (format !== "json" || kind !== "client") continue;
+      if (format !== "json" || kind !== "mcp_client") continue;
       const [[root, block] = ["", null]] = Object.entries(servers.parse(JSON.parse(text)));
       roots[client] = root;
       const { headers, httpUrl, serverUrl, url } = ofServer.parse(block?.["agent-spending-control"]);

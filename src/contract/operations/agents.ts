@@ -232,9 +232,9 @@ export const connectAgent = define({
         z.strictObject({
           client: z.string().meta({ description: "The client's id, such as `claude-code`." }),
           name: z.string(),
-          kind: z.enum(["trial", "client", "framework"]).meta({
+          kind: z.enum(["trial", "mcp_client", "framework"]).meta({
             description:
-              "`trial`: a request that makes a first payment. `client`: the configuration of an MCP client. " +
+              "`trial`: a request that makes a first payment. `mcp_client`: the configuration of an MCP client. " +
               "`framework`: a program or workflow of an agent framework.",
           }),
           place: z.string().meta({ description: "The file that the text belongs in, or `a shell`." }),

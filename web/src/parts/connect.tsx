@@ -14,7 +14,7 @@ interface ConnectProps {
 }
 
 const GROUPS = [
-  ["client", "Clients"],
+  ["mcp_client", "Clients"],
   ["framework", "Frameworks"],
 ] as const;
 
@@ -29,7 +29,7 @@ export function Connect({ agentId, apiKey }: ConnectProps): ReactElement {
   if (data === undefined) return error === null ? <Waiting lines={2} /> : <Failed error={error} />;
   const { clients, keyPlaceholder } = data;
   const client =
-    clients.find((each) => each.client === chosen) ?? clients.find(({ kind }) => kind === "client");
+    clients.find((each) => each.client === chosen) ?? clients.find(({ kind }) => kind === "mcp_client");
   const trial = clients.find(({ kind }) => kind === "trial");
   const shown = [client, trial].filter((each) => each !== undefined);
   return (
