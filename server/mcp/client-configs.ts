@@ -1,3 +1,4 @@
+import { RAIL_OF } from "../../src/contract/rails.ts";
 import { isLoopback } from "../../src/mail/settings.ts";
 import { mcpConfigBlock } from "./config-block.ts";
 import { FRAMEWORK_SNIPPETS } from "./framework-snippets.ts";
@@ -57,7 +58,7 @@ function isPlain(url: string): boolean {
 
 function trialAt(baseUrl: string): ClientConfig {
   const body = {
-    rail: "card",
+    rail: RAIL_OF.create_card_payment,
     merchant: "Acme",
     amountCents: 100,
     purpose: "A test",
