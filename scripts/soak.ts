@@ -49,7 +49,7 @@ const stagesOf = (scale: number): readonly Stage[] => [
     env: { TEST_SOAK: "1", TEST_LANES: "2" },
   },
   { name: "simulation", file: "scripts/simulate.ts", args: ["--seconds", whole(SIMULATION_SECONDS * scale)] },
-  { name: "generators", file: "scripts/generators.ts", args: [] },
+  { name: "interop", file: "scripts/interop.ts", args: [] },
   { name: "chaos", file: "scripts/chaos.ts", args: ["--rounds", whole(CHAOS_ROUNDS * scale), "--keep"] },
 ];
 

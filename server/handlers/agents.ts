@@ -60,8 +60,8 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
     createAgent: createAgentHandler(dependencies),
 
     connectAgent() {
-      const { mcpUrl } = dependencies;
-      const clients = clientConfigs(mcpUrl);
+      const { baseUrl, mcpUrl } = dependencies;
+      const clients = clientConfigs(baseUrl, mcpUrl);
       return Promise.resolve(
         ok({ body: { mcpUrl: `${mcpUrl}/mcp`, keyPlaceholder: KEY_PLACEHOLDER, clients } }),
       );

@@ -1,13 +1,16 @@
+import { RAIL_OF } from "../../src/contract/rails.ts";
 import { isLoopback } from "../../src/mail/settings.ts";
 import { mcpConfigBlock } from "./config-block.ts";
+import { FRAMEWORK_SNIPPETS } from "./framework-snippets.ts";
 
-/** How one client is connected to the MCP endpoint. */
+/** How a payment is tried, or how one client or framework is connected to the MCP endpoint. */
 export interface ClientConfig {
   readonly client: string;
   readonly name: string;
-  /** Where the configuration goes: a file, or a command line. */
+  readonly kind: "trial" | "mcp_client" | "framework";
+  /** Where the text goes: a file, or a command line. */
   readonly place: string;
-  readonly format: "json" | "toml" | "shell";
+  readonly format: "json" | "toml" | "shell" | "python" | "typescript";
   /** To copy as it is, once the placeholder is replaced by the agent's key. */
   readonly text: string;
   /** What the user should know before they use it; null: nothing. */
@@ -26,17 +29,57 @@ const OVER_HTTP =
 
 const json = (value: object): string => JSON.stringify(value, null, 2);
 
-/** For each client that people use. */
-export function clientConfigs(mcpUrl: string): readonly ClientConfig[] {
-  const { hostname, protocol } = new URL(mcpUrl);
-  const isExposed = protocol === "http:" && !isLoopback(hostname);
-  const remark = isExposed ? OVER_HTTP : null;
-  return configsAt(mcpUrl, isExposed).map((config) => ({ ...config, remark }));
+const bearer = `Bearer ${KEY_PLACEHOLDER}`;
+
+/** A request to try, then each client and framework that people use. */
+export function clientConfigs(baseUrl: string, mcpUrl: string): readonly ClientConfig[] {
+  const isExposed = isPlain(mcpUrl);
+  const warning = isExposed ? OVER_HTTP : null;
+  return [
+    trialAt(baseUrl),
+    ...clientsAt(mcpUrl, isExposed).map((config) => ({
+      ...config,
+      kind: "mcp_client" as const,
+      remark: warning,
+    })),
+    ...FRAMEWORK_SNIPPETS.map(({ remark, text, ...snippet }) => ({
+      ...snippet,
+      kind: "framework" as const,
+      text: text(`${mcpUrl}/mcp`, bearer),
+      remark: warning === null ? remark : `${remark} ${warning}`,
+    })),
+  ];
 }
 
-function configsAt(mcpUrl: string, isExposed: boolean): readonly Omit<ClientConfig, "remark">[] {
+function isPlain(url: string): boolean {
+  const { hostname, protocol } = new URL(url);
+  return protocol === "http:" && !isLoopback(hostname);
+}
+
+function trialAt(baseUrl: string): ClientConfig {
+  const body = {
+    rail: RAIL_OF.create_card_payment,
+    merchant: "Acme",
+    amountCents: 100,
+    purpose: "A test",
+    idempotencyKey: "try-it",
+  };
+  return {
+    client: "curl",
+    name: "Try it: a first payment by curl",
+    kind: "trial",
+    place: "a shell",
+    format: "shell",
+    text: `curl ${baseUrl}/v1/payments \\
+  -H "Authorization: ${bearer}" \\
+  -H "Content-Type: application/json" \\
+  -d '${JSON.stringify(body)}'`,
+    remark: isPlain(baseUrl) ? OVER_HTTP : null,
+  };
+}
+
+function clientsAt(mcpUrl: string, isExposed: boolean): readonly Omit<ClientConfig, "kind" | "remark">[] {
   const url = `${mcpUrl}/mcp`;
-  const bearer = `Bearer ${KEY_PLACEHOLDER}`;
   const headers = { Authorization: bearer };
   const block = json(mcpConfigBlock(mcpUrl, KEY_PLACEHOLDER));
   return [

@@ -1,3 +1,5 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { expect } from "chai";
 import { z } from "zod";
 import { clientConfigs } from "../../server/mcp/client-configs.ts";
@@ -10,6 +12,8 @@ const ofServer = z.looseObject({
   httpUrl: z.string().optional(),
   headers: z.looseObject({ Authorization: z.string() }).optional(),
 });
+/** Client that takes the key from a credential of its own, so that its text has no place for it. */
+const WITH_CREDENTIAL = "n8n";
 const servers = z.record(z.string(), z.object({ "agent-spending-control": ofServer }));
 
 describe("how an agent's MCP client is connected", () => {
@@ -22,27 +26,45 @@ describe("how an agent's MCP client is connected", () => {
 
   const blocks = async () => world.api.ok("connectAgent", 200, { token: world.token, id: agent.id });
 
-  it("each client has its block with the endpoint and a place for the key, and no key", async () => {
+  it("each client and framework has a text with the address and a place for the key, no key", async () => {
     const { clients, keyPlaceholder, mcpUrl } = await blocks();
     expect(mcpUrl).to.equal(`${world.service.baseUrl}/mcp`);
-    expect(clients.map(({ client }) => client)).to.include.members([
-      "claude-code",
-      "cursor",
-      "vscode",
-      "zed",
+    expect(
+      clients.filter(({ kind }) => kind === "mcp_client").map(({ client }) => client),
+    ).to.include.members(["claude-code", "cursor", "vscode", "zed"]);
+    expect(clients.filter(({ kind }) => kind === "framework").map(({ client }) => client)).to.deep.equal([
+      "openai-agents-sdk",
+      "langchain",
+      "vercel-ai-sdk",
+      "pydantic-ai",
+      "google-adk",
+      "crewai",
+      "claude-agent-sdk",
+      "n8n",
     ]);
-    for (const { client, text } of clients) {
-      expect(text, client).to.include(mcpUrl);
-      expect(text.split(keyPlaceholder), client).to.have.lengthOf(2);
-      expect(text, client).not.to.include("svc_agent");
+    for (const { client, kind, remark, text } of clients) {
+      expect(text, client).to.include(kind === "trial" ? `${world.service.baseUrl}/v1/payments` : mcpUrl);
+      expect(text.split(keyPlaceholder), client).to.have.lengthOf(client === WITH_CREDENTIAL ? 1 : 2);
+      if (client === WITH_CREDENTIAL) expect(remark).to.include("credential");
+      expect(text, client).not.to.include("svc_live");
     }
+  });
+
+  it("the request to try makes a payment, with the key in its place", async () => {
+    const { clients, keyPlaceholder } = await blocks();
+    const trial = clients.find(({ kind }) => kind === "trial")?.text.replace(keyPlaceholder, agent.key) ?? "";
+    const { stdout } = await promisify(execFile)("sh", [
+      "-c",
+      `${trial} --silent --write-out '\\n%{http_code}'`,
+    ]);
+    expect(stdout.split("\n").at(-1), stdout).to.equal("201");
   });
 
   it("the JSON of each parses, under the name that its client reads", async () => {
     const { clients, keyPlaceholder, mcpUrl } = await blocks();
     const roots: Record<string, string> = {};
-    for (const { client, format, text } of clients) {
-      if (format !== "json") continue;
+    for (const { client, format, kind, text } of clients) {
+      if (format !== "json" || kind !== "mcp_client") continue;
       const [[root, block] = ["", null]] = Object.entries(servers.parse(JSON.parse(text)));
       roots[client] = root;
       const { headers, httpUrl, serverUrl, url } = ofServer.parse(block?.["agent-spending-control"]);
@@ -71,7 +93,7 @@ describe("how an agent's MCP client is connected", () => {
       ["http://127.0.0.1:8080", false],
       ["https://spend.example", false],
     ] as const) {
-      const configs = clientConfigs(url);
+      const configs = clientConfigs(url, url);
       const bridge = configs.find(({ client }) => client === "claude-desktop")?.text ?? "";
       expect(bridge.includes('"--allow-http"'), url).to.equal(isExposed);
       for (const { remark } of configs)

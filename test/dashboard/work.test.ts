@@ -81,8 +81,8 @@ describe("the dashboard at work, in a browser", function () {
     await page.press("Create");
     const shown = await page.sees("Buyer is ready");
     key = /sk_svc_live_\w+/.exec(shown)?.[0] ?? "";
-    await until("the configuration has the key, too", async () =>
-      (await page.text()).split(key).length > 2 ? true : null,
+    await until("the configuration and the payment to try have the key, too", async () =>
+      (await page.text()).split(key).length > 3 ? true : null,
     );
     expect(await page.barriers()).to.deep.equal([]);
     await page.press("I have saved it");

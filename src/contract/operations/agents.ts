@@ -214,10 +214,11 @@ export const updateAgent = define({
 });
 
 export const connectAgent = define({
-  summary: "Read the configuration of an agent's MCP client",
+  summary: "Read how an agent is connected",
   description:
-    "The configuration for each common MCP client, to copy. The service does not know the agent's key, so each " +
-    "`text` contains `keyPlaceholder` instead.",
+    "To copy: a request that makes a first payment, the configuration of each common MCP client, and a program for " +
+    "each common agent framework. The service does not know the agent's key, so a `text` contains " +
+    "`keyPlaceholder` instead.",
   tag: "Agents",
   access: manages("agents:read", "agent"),
   rate: "standard",
@@ -231,17 +232,27 @@ export const connectAgent = define({
         z.strictObject({
           client: z.string().meta({ description: "The client's id, such as `claude-code`." }),
           name: z.string(),
-          place: z.string().meta({ description: "The file that the text belongs in, or `a shell`." }),
-          format: z.enum(["json", "toml", "shell"]).meta({ description: "The format of `text`." }),
-          text: z
-            .string()
-            .meta({ description: "The configuration to copy, after the placeholder is replaced." }),
-          remark: z.string().nullable().meta({
-            description: "What to know before using it, such as that the address is plain http. Else null.",
+          kind: z.enum(["trial", "mcp_client", "framework"]).meta({
+            description:
+              "`trial`: a request that makes a first payment. `mcp_client`: the configuration of an MCP client. " +
+              "`framework`: a program or workflow of an agent framework.",
           }),
+          place: z.string().meta({ description: "The file that the text belongs in, or `a shell`." }),
+          format: z
+            .enum(["json", "toml", "shell", "python", "typescript"])
+            .meta({ description: "The format of `text`." }),
+          text: z.string().meta({ description: "To copy, after the placeholder is replaced." }),
+          remark: z
+            .string()
+            .nullable()
+            .meta({
+              description:
+                "What to know before using it, such as which key the model needs, or that the address is plain http. " +
+                "Else null.",
+            }),
         }),
       )
-      .meta({ description: "The common clients." }),
+      .meta({ description: "The request, the common clients and the common frameworks." }),
   }),
   errors: ["NOT_FOUND"],
 });

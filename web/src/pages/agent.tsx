@@ -113,7 +113,7 @@ function Known({ agent }: { readonly agent: Agent }): ReactElement {
           </Card>
         </Tabs.Panel>
         <Tabs.Panel value="connect" pt="md">
-          <Card title="MCP client" about="To copy into the client that runs this agent.">
+          <Card title="Connect" about="To copy into the client or program that runs this agent.">
             <Connect agentId={agent.id} />
           </Card>
         </Tabs.Panel>

@@ -90,7 +90,7 @@ function Made({
   return (
     <Secret title={`${agent.name} is ready`} label="API key" value={apiKey} onClose={onClose}>
       <Text size="sm" fw={550}>
-        Connect its MCP client
+        Connect it
       </Text>
       <Connect agentId={agent.id} apiKey={apiKey} />
     </Secret>

@@ -9,11 +9,16 @@ import { Block } from "./secret.tsx";
 
 interface ConnectProps {
   readonly agentId: string;
-  /** Where it is at hand: goes into the configuration in its place. */
+  /** Where it is at hand: goes into the texts in the placeholder's place. */
   readonly apiKey?: string;
 }
 
-/** How an agent's MCP client is connected, for each of those that people use. */
+const GROUPS = [
+  ["mcp_client", "Clients"],
+  ["framework", "Frameworks"],
+] as const;
+
+/** How an agent is connected, by each client and framework that people use, and a first payment to try. */
 export function Connect({ agentId, apiKey }: ConnectProps): ReactElement {
   const [chosen, setChosen] = useState<string | null>(null);
   const { data, error } = useQuery({
@@ -22,27 +27,41 @@ export function Connect({ agentId, apiKey }: ConnectProps): ReactElement {
     staleTime: Infinity,
   });
   if (data === undefined) return error === null ? <Waiting lines={2} /> : <Failed error={error} />;
-  const client = data.clients.find((each) => each.client === chosen) ?? data.clients[0];
-  if (client === undefined) return <Code>{data.mcpUrl}</Code>;
-  const text = apiKey === undefined ? client.text : client.text.replaceAll(data.keyPlaceholder, apiKey);
+  const { clients, keyPlaceholder } = data;
+  const client =
+    clients.find((each) => each.client === chosen) ?? clients.find(({ kind }) => kind === "mcp_client");
+  const trial = clients.find(({ kind }) => kind === "trial");
+  const shown = [client, trial].filter((each) => each !== undefined);
   return (
     <Stack gap="sm">
       <Select
-        aria-label="MCP client"
-        data={data.clients.map((each) => ({ value: each.client, label: each.name }))}
-        value={client.client}
+        aria-label="Client or framework"
+        data={GROUPS.map(([kind, group]) => ({
+          group,
+          items: clients
+            .filter((each) => each.kind === kind)
+            .map((each) => ({ value: each.client, label: each.name })),
+        }))}
+        value={client?.client ?? null}
         onChange={setChosen}
         allowDeselect={false}
       />
-      <Block label={client.place} text={text} />
-      {client.remark === null ? null : (
-        <Text size="xs" c="dimmed">
-          {client.remark}
-        </Text>
-      )}
+      {shown.map(({ kind, name, place, remark, text }) => (
+        <Stack key={kind} gap="xs">
+          <Block
+            label={kind === "trial" ? name : place}
+            text={apiKey === undefined ? text : text.replaceAll(keyPlaceholder, apiKey)}
+          />
+          {remark === null ? null : (
+            <Text size="xs" c="dimmed">
+              {remark}
+            </Text>
+          )}
+        </Stack>
+      ))}
       {apiKey === undefined ? (
         <Text size="xs" c="dimmed">
-          Put the agent’s key in the place of <Code>{data.keyPlaceholder}</Code>.
+          Put the agent’s key in the place of <Code>{keyPlaceholder}</Code>.
         </Text>
       ) : null}
     </Stack>

@@ -1,15 +1,8 @@
 import { join } from "node:path";
+import type { Fetched, Line } from "./commands.ts";
 
-/** A command line, in the folder of one client. */
-export type Line = readonly [command: string, ...args: string[]];
-
-/** A generator of clients: how it is had, and what a user does with it. */
-export interface Generator {
-  readonly name: string;
-  /** Names its folder in the cache. */
-  readonly version: string;
-  /** Fetches the generator into its folder. */
-  readonly install: (tools: string) => readonly Line[];
+/** A generator of clients, and what a user does with it. */
+export interface Generator extends Fetched {
   /** Generates the client of `document.json`. */
   readonly generate: (tools: string) => readonly Line[];
   /** The program that uses the client: its source in `programs`, and its name beside the client. */
