@@ -60,7 +60,9 @@ export class ForeignNonces {
    * where the chain does not say.
    */
   async isReplaced(transaction: RecordedTransaction): Promise<boolean> {
-    return transaction.replacedBy !== null || (await this.#traceIfExplained(transaction)) === "replaced";
+    if (transaction.replacedBy !== null) return true;
+    if (await this.#isInChain(transaction)) return false;
+    return (await this.#traceIfExplained(transaction)) === "replaced";
   }
 
   /** Which signing of a transaction is in a final block; null: none, as far as the chain can say. */

@@ -235,11 +235,12 @@ export class WalletRail implements RailPort {
     const confirmed = await rpc.confirmed(signer.address);
     if (confirmed.nonce <= nonce) return null;
     const blockNumber = confirmed.through ?? (await rpc.head()).blockNumber;
-    // The state of that block may be older than a node keeps: it is read only where no receipt can say the same.
+    // Read only where no receipt can say the same: the state of that block may be older than a node keeps.
     if (blockNumber < 0n || (await this.#hasReceipt(transaction))) return null;
     const read = { address: wallet.address, abi: agentWalletAbi, functionName: "isSpent" } as const;
     const args = [paymentIdOf(request.transactionId)] as const;
-    if (!(await rpc.answer(rpc.client.readContract({ ...read, args, blockNumber })))) return null;
+    const isSpent = rpc.answer(rpc.client.readContract({ ...read, args, blockNumber }));
+    if (!(await isSpent.catch(() => false))) return null;
     // Another keeper may have offered more for it since it was read; what comes after this can't have been mined.
     const now = (await outbox.find([purpose])).get(purpose);
     if (now === undefined || !isTransaction(now)) return null;
