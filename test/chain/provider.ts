@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 
 /** What an endpoint does with a batch above its bound. */
@@ -11,6 +12,8 @@ export interface ProviderOptions {
   readonly batchRefusal?: BatchRefusal;
   /** Blocks whose states it keeps, as a node that prunes. */
   readonly statesKept?: number;
+  /** How long it takes for each broadcast. It drops the rest of a request whose client has gone. */
+  readonly broadcastMs?: number;
   /** Decides whether a request is answered with HTTP 429. */
   readonly isTooMany?: () => boolean;
 }
@@ -35,7 +38,13 @@ type Call = z.infer<typeof call>;
 
 /** An RPC endpoint in front of a chain, with the bounds that providers set. */
 export async function startProvider(target: string, options: ProviderOptions = {}): Promise<Provider> {
-  const { batchMax = Infinity, batchRefusal = "error object", isTooMany = () => false, statesKept } = options;
+  const {
+    batchMax = Infinity,
+    batchRefusal = "error object",
+    broadcastMs = 0,
+    isTooMany = () => false,
+    statesKept,
+  } = options;
   const missed: string[] = [];
 
   async function forward(some: readonly Call[]): Promise<unknown[]> {
@@ -64,10 +73,23 @@ export async function startProvider(target: string, options: ProviderOptions = {
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(content));
     };
     if (isTooMany()) return reply(429, { error: "slow down" });
+    if (broadcastMs > 0 && JSON.stringify(body).includes("eth_sendRawTransaction")) {
+      const answers: unknown[] = [];
+      for (const each of z.array(call).parse([body].flat())) {
+        await sleep(broadcastMs);
+        if (response.destroyed) return;
+        answers.push(...(await forward([each])));
+      }
+      return reply(200, Array.isArray(body) ? answers : answers[0]);
+    }
     if (!Array.isArray(body)) return reply(200, (await answersTo([call.parse(body)]))[0]);
     const batch = z.array(call).parse(body);
     if (batch.length <= batchMax) return reply(200, await answersTo(batch));
-    const error = { jsonrpc: "2.0", id: null, error: { code: -32600, message: TOO_LARGE } };
+    const error = {
+      jsonrpc: "2.0",
+      id: null,
+      error: { code: -32600, message: `${TOO_LARGE} ${request.url ?? ""}` },
+    };
     switch (batchRefusal) {
       case "error object":
         return reply(200, error);
