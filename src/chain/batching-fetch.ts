@@ -65,7 +65,7 @@ export class BatchingFetch {
   }
 
   readonly fetch: typeof fetch = async (input, init) => {
-    const requested = calls.parse(JSON.parse(String(init?.body)));
+    const requested = calls.parse(JSON.parse(z.string().parse(init?.body)));
     const answers = await this.#answersTo(requested, (body) => fetch(input, { ...init, body }));
     return Response.json(answers);
   };

@@ -22,11 +22,12 @@ function dataIn(error: BaseError): Hex | null {
   return found !== null && "data" in found && isHex(found.data) && found.data.length > 2 ? found.data : null;
 }
 
-/** The text of `Error(string)`, the panic's code, or the selector of a custom error. */
+/** The text of `Error(string)`, the code of a panic, or the selector of a custom error. */
 function errorIn(data: Hex): string {
   try {
-    return String(decodeErrorResult({ data }).args?.[0] ?? "");
+    const [value] = decodeErrorResult({ data }).args ?? [];
+    return typeof value === "bigint" ? `panic ${String(value)}` : typeof value === "string" ? value : "";
   } catch {
-    return `error ${data.slice(0, 10)}`;
+    return `error ${data.slice(0, "0x12345678".length)}`;
   }
 }

@@ -5,6 +5,8 @@ import { authenticatorFor, enrolPasskey, signInBody } from "../support/passkeys.
 import { invite } from "../support/people.ts";
 import { elevate, newWorld, organizationKey, type World } from "../support/world.ts";
 
+const refused = (code: string) => ({ result: { status: 401, code } });
+
 describe("on what and by whom, in the audit log", () => {
   let world: World;
   beforeEach(async () => {
@@ -17,8 +19,6 @@ describe("on what and by whom, in the audit log", () => {
   const byOwner = () => ({ type: "user", id: world.organization.userId });
 
   describe("a sign-in by passkey that is refused leaves an entry for the passkey's owner", () => {
-    const refused = (code: string) => ({ result: { status: 401, code } });
-
     it("where the signature is another key's", async () => {
       const authenticator = authenticatorFor(world);
       await enrolPasskey(world, authenticator);

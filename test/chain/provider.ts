@@ -65,7 +65,7 @@ export async function startProvider(target: string, options: ProviderOptions = {
     return some.map((each) => (isMissed(each) ? { jsonrpc: "2.0", id: each.id, error } : answers.shift()));
   }
 
-  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(Buffer.from(chunk));
     const body: unknown = JSON.parse(Buffer.concat(chunks).toString("utf8"));
@@ -107,7 +107,7 @@ export async function startProvider(target: string, options: ProviderOptions = {
   }
 
   const server = createServer((request, response) => {
-    void answer(request, response).catch(() => response.destroy());
+    void serve(request, response).catch(() => response.destroy());
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();

@@ -50,6 +50,8 @@ describe("an RPC endpoint with bounds", () => {
     await anvil.kill();
   });
 
+  const mine = (blocks: number) => anvil.call("anvil_mine", [numberToHex(blocks)]);
+
   /** A process that has its chain by such an endpoint. */
   async function behind(options: ProviderOptions, confirmations = 1): Promise<Instance> {
     provider = await startProvider(anvil.url, options);
@@ -100,7 +102,6 @@ describe("an RPC endpoint with bounds", () => {
 
   describe("that keeps the states of 128 blocks", () => {
     const CONFIRMATIONS = 200;
-    const mine = (blocks: number) => anvil.call("anvil_mine", [numberToHex(blocks)]);
 
     it("a payment settles with 200 confirmations and not before, and no older state is read", async () => {
       const instance = await behind({ statesKept: 128 }, CONFIRMATIONS);

@@ -45,6 +45,14 @@ describe("Passkeys", () => {
     valueOf(await the.auth.me(principal)).user.secondFactors;
   const passkeyOf = (_id: string) => the.collections.passkeys.findOne({ _id });
 
+  /** Signs in with a counter. */
+  const signingAt =
+    ({ authenticator }: Holder, told: Partial<Ceremony> = {}) =>
+    async (counter: number) => {
+      const options = await the.auth.passkeySignInOptions();
+      return await the.auth.signInWithPasskey(authenticator.get(options, { ...told, counter }));
+    };
+
   describe("enrolment", () => {
     it("asks for a verified user and a discoverable passkey of this service, without attestation", async () => {
       const principal = await the.session();
@@ -347,14 +355,6 @@ describe("Passkeys", () => {
         expect(await passkeyOf(_id)).to.deep.include({ counter, suspectedCloneAt: null });
       });
     }
-
-    /** Signs in with a counter. */
-    const signingAt =
-      ({ authenticator }: Holder, told: Partial<Ceremony> = {}) =>
-      async (counter: number) => {
-        const options = await the.auth.passkeySignInOptions();
-        return await the.auth.signInWithPasskey(authenticator.get(options, { ...told, counter }));
-      };
   });
 
   describe("removal", () => {
