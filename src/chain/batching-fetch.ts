@@ -41,10 +41,10 @@ export interface BatchingFetchOptions {
 }
 
 /**
- * `fetch` for batches of JSON-RPC calls. It lets only whole answers through: the client library matches answers to calls by
- * their order alone, so one missing answer would make one wallet's balance another's. Where an endpoint refuses a batch,
- * smaller ones are sent from then on, in the end single calls. Repeating a call is safe: none of those made has another
- * effect the second time.
+ * `fetch` for batches of JSON-RPC calls. It lets only whole answers through: the client library matches answers to
+ * calls by their order alone, so one missing answer would make one wallet's balance another's. Where an endpoint
+ * refuses a batch, smaller ones are sent from then on, in the end single calls. Repeating a call is safe: none of those
+ * made has another effect the second time.
  */
 export class BatchingFetch {
   readonly #options: BatchingFetchOptions;
@@ -93,7 +93,10 @@ export class BatchingFetch {
     this.#options.onRefused(refused, next, cause);
   }
 
-  /** Broadcasts go one request after another: a node may drop a transaction that arrives before the one with the nonce below. */
+  /**
+   * Broadcasts go one request after another: a node may drop a transaction that arrives before the one with the nonce
+   * below.
+   */
   async #split(requested: readonly Call[], size: number, post: Post): Promise<readonly unknown[]> {
     const chunks: Call[][] = [];
     for (let at = 0; at < requested.length; at += size) chunks.push(requested.slice(at, at + size));
@@ -145,7 +148,9 @@ function causeOf(error: unknown): string {
   return error.cause instanceof Error ? causeOf(error.cause) : error.message;
 }
 
-/** The answers in a response's text, in the order of the calls; null where one is missing or belongs to another call. */
+/**
+ * The answers in a response's text, in the order of the calls; null where one is missing or belongs to another call.
+ */
 function answersIn(text: string, requested: readonly Call[]): readonly unknown[] | null {
   const body = parsed(text);
   const found = z.array(answer).safeParse(requested.length === 1 ? [body].flat() : body);

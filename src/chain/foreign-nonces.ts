@@ -40,13 +40,19 @@ export interface ForeignNoncesDependencies extends ChainWatchers {
 export class ForeignNonces {
   readonly #dependencies: ForeignNoncesDependencies;
   readonly #cursor: NonceCursor;
-  /** Purposes by nonces that are used, of which the chain did not say yet by what, or not in a final block. Asked for again at each look. */
+  /**
+   * Purposes by nonces that are used, of which the chain did not say yet by what, or not in a final block. Asked for
+   * again at each look.
+   */
   readonly #unexplained = new Map<number, string>();
   /** The lowest nonce that this process has recorded anything under since its last whole look. */
   #lowest = Infinity;
   /** Of which nonces the operator was reported that. */
   readonly #reported = new LRUCache<number, true>({ max: REPORTED_MAX });
-  /** The block in which each nonce was used that is not final yet; by then a node may have dropped the state that says so. */
+  /**
+   * The block in which each nonce was used that is not final yet; by then a node may have dropped the state that says
+   * so.
+   */
   readonly #usedIn = new LRUCache<number, bigint>({ max: REPORTED_MAX });
 
   constructor(dependencies: ForeignNoncesDependencies) {

@@ -32,8 +32,8 @@ const BROADCASTS_MAX = 2;
 /** The TTL of the cached gas price. */
 const PRICE_CACHE_MS = 2_000;
 /**
- * Maximum age, in blocks, of the state that finality reads. A node that prunes keeps the states of 128 blocks; the search for
- * the block in which a nonce was used goes back as far again.
+ * Maximum age, in blocks, of the state that finality reads. A node that prunes keeps the states of 128 blocks; the
+ * search for the block in which a nonce was used goes back as far again.
  */
 const STATE_AGE_MAX = 64n;
 
@@ -85,7 +85,10 @@ export type Simulated =
 
 /** Nonces of an account below which each is used, and the last block that has all its confirmations. */
 export interface Confirmed {
-  /** In the block `through`, or where that is older than `STATE_AGE_MAX` in the oldest block that finality reads: then at most so many are confirmed. */
+  /**
+   * In the block `through`, or where that is older than `STATE_AGE_MAX` in the oldest block that finality reads: then
+   * at most so many are confirmed.
+   */
   readonly nonce: number;
   /** Null: the newest block. */
   readonly through: bigint | null;
@@ -260,8 +263,8 @@ export class ChainRpc {
   }
 
   /**
-   * Broadcasts signed transactions in their order, few at a time. Where a request gets no answer, not even a second time, this
-   * and what follows is left to the keeper.
+   * Broadcasts signed transactions in their order, few at a time. Where a request gets no answer, not even a second
+   * time, this and what follows is left to the keeper.
    */
   async sendAll(raws: readonly Hex[]): Promise<void> {
     const size = Math.min(BROADCAST_PER_REQUEST_MAX, this.#batching.most);
@@ -288,7 +291,9 @@ export class ChainRpc {
     }
   }
 
-  /** The gas that a call would need on the newest block; null where the chain has no figure, as for a call that reverts. */
+  /**
+   * The gas that a call would need on the newest block; null where the chain has no figure, as for a call that reverts.
+   */
   async estimateGas({ data, from, to }: TriedCall): Promise<bigint | null> {
     try {
       return await withTimeout(CALL_MS, this.client.estimateGas({ account: from, to, data, prepare: false }));
@@ -299,8 +304,8 @@ export class ChainRpc {
   }
 
   /**
-   * The gas that a call is signed for: its own figure, or the chain's with a margin where that is more, since not all chains
-   * meter alike. A local chain meters as expected.
+   * The gas that a call is signed for: its own figure, or the chain's with a margin where that is more, since not all
+   * chains meter alike. A local chain meters as expected.
    */
   async gasFor({ data, gas, to }: { to: Address; data: Hex; gas: bigint }, from: Address): Promise<bigint> {
     if (this.#config.fixedFees !== null) return gas;

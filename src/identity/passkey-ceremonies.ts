@@ -133,9 +133,9 @@ export function verifyEnrolment(
 }
 
 /**
- * What a response to a challenge says of the passkey that signed it, once everything but the counter and the backup flags was
- * found right; null: something was not. These are the caller's: they are worth something only under a good signature, and the
- * library looks at the counter before.
+ * What a response to a challenge says of the passkey that signed it, once everything but the counter and the backup
+ * flags was found right; null: something was not. These are the caller's: they are worth something only under a good
+ * signature, and the library looks at the counter before.
  */
 export function verifyAssertion(
   { id: expectedRPID, origins }: RelyingParty,

@@ -33,11 +33,11 @@ export interface AcceptedPasskey {
 }
 
 /**
- * The passkey that answered a challenge, once all of it was found right: a challenge of ours for this very purpose, user and
- * session, taken by this response; a passkey of that user, or of any user where none is known; origin, relying party, user
- * verification, signature; a counter that went on, where the passkey stays on one device. There is no lock as TOTP has: a code can
- * be guessed, a signature can't, and the route's caps bound the work. `onFound` gets the passkey that the response names before its
- * signature is verified.
+ * The passkey that answered a challenge, once all of it was found right: a challenge of ours for this very purpose,
+ * user and session, taken by this response; a passkey of that user, or of any user where none is known; origin, relying
+ * party, user verification, signature; a counter that went on, where the passkey stays on one device. There is no lock
+ * as TOTP has: a code can be guessed, a signature can't, and the route's caps bound the work. `onFound` gets the
+ * passkey that the response names before its signature is verified.
  */
 export async function usePasskey(
   context: AuthContext,
@@ -67,12 +67,12 @@ export async function usePasskey(
 }
 
 /**
- * Stores what a good signature said. A passkey that may be synced is on several devices by design, and managers move it: whatever
- * its counter says is accepted. One that stays on a device is refused where its counter is not ahead of the one that is known, as
- * when an attacker has a copy, and marked for its person to see. It stays in force, since the service can't tell the copy from the
- * original, and shutting both out would leave the person without a factor. One that was bound to a device and may be synced now has
- * been copied by somebody, so it is accepted and marked. The condition is part of the write, so that of two signatures at once with
- * one counter one counts.
+ * Stores what a good signature said. A passkey that may be synced is on several devices by design, and managers move
+ * it: whatever its counter says is accepted. One that stays on a device is refused where its counter is not ahead of
+ * the one that is known, as when an attacker has a copy, and marked for its person to see. It stays in force, since the
+ * service can't tell the copy from the original, and shutting both out would leave the person without a factor. One
+ * that was bound to a device and may be synced now has been copied by somebody, so it is accepted and marked. The
+ * condition is part of the write, so that of two signatures at once with one counter one counts.
  */
 async function recordUse(
   { clock, collections }: AuthContext,

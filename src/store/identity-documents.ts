@@ -148,7 +148,10 @@ export interface PasskeyDocument {
   readonly transports: readonly string[];
   readonly createdAt: Date;
   readonly lastUsedAt: Date | null;
-  /** When it last signed as a copy would: with a counter that was not ahead, or as one that may be synced and could not be before. */
+  /**
+   * When it last signed as a copy would: with a counter that was not ahead, or as one that may be synced and could not
+   * be before.
+   */
   readonly suspectedCloneAt: Date | null;
 }
 

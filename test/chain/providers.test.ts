@@ -62,7 +62,7 @@ describe("an RPC endpoint with bounds", () => {
     ...REFUSALS.map((each) => [3, each] as const),
     [0, "error object"] as const,
   ]) {
-    it(`that takes ${String(batchMax)} calls at once (${batchRefusal}): payments settle, the log says why`, async () => {
+    it(`that takes ${String(batchMax)} calls at once (${batchRefusal}): payments settle, logged`, async () => {
       const instance = await behind({ batchMax, batchRefusal });
       const agent = await scene.funded(2_000);
       const payments = newPayments(24, 10);

@@ -69,9 +69,10 @@ const FACTORIES_MAX = 100;
 const BATCH_MAX = 64;
 
 /**
- * Decides first attempts: what arrives while one batch is under way goes together in the next. Each is tried on the token
- * and checked against its wallet's balance on chain, less what was recorded since and is not in the chain yet, and its decision
- * recorded for good before anything is sent. So a payment that was refused can never be sent by a process that read the balance later.
+ * Decides first attempts: what arrives while one batch is under way goes together in the next. Each is tried on the
+ * token and checked against its wallet's balance on chain, less what was recorded since and is not in the chain yet,
+ * and its decision recorded for good before anything is sent. So a payment that was refused can never be sent by a
+ * process that read the balance later.
  */
 export class Attempts {
   readonly #dependencies: AttemptDependencies;

@@ -17,8 +17,8 @@ const USUAL: TransferCheck = { kind: "passes", gas: GAS.spend };
 const FALSE = /^0x0{64}$/;
 
 /**
- * Tries an attempt's transfer by the token alone, from the wallet's address: that needs no deployed wallet, and no limit stands
- * in its way. Usually one call. Throws where the chain does not answer.
+ * Tries an attempt's transfer by the token alone, from the wallet's address: that needs no deployed wallet, and no
+ * limit stands in its way. Usually one call. Throws where the chain does not answer.
  */
 export async function checkTransfer(
   { config, rpc }: { readonly config: ChainConfig; readonly rpc: ChainRpc },
