@@ -99,8 +99,8 @@ const ROUTES = [...routesOf(operationList), ...DOCUMENTS];
 /** Paths that an MCP client tries after a 401. It shows its user what it reads there. */
 const OAUTH_PATH = /^\/(register|authorize|token)$|^\/\.well-known\/(oauth-|openid-configuration)/;
 const NO_OAUTH =
-  "There is no OAuth here: keys are static. If `/mcp` answers 401, the key is mistyped, revoked or expired; an owner or " +
-  "admin issues another one on the agent's page of the dashboard.";
+  "There is no OAuth here: keys are static. If `/mcp` answers 401, the key is mistyped, revoked or expired; an owner " +
+  "or admin issues another one on the agent's page of the dashboard.";
 
 /**
  * What no route has answered: 405 for a method that a path doesn't have, 204 for OPTIONS, both with those that it has; 404 for what
