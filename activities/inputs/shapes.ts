@@ -4,6 +4,7 @@ import {
   type BudgetContext,
   type Payment,
   type PaymentRequest,
+  RAIL_FAILURE_CODES,
   RAILS,
   type Resolver,
   type RulesVersions,
@@ -101,9 +102,7 @@ const denial = exactly<Denial>({
     "APPROVAL_DENIED",
     "APPROVAL_EXPIRED",
     "CANCELLED_BY_AGENT",
-    "CARD_DECLINED",
-    "INSUFFICIENT_FUNDS",
-    "RAIL_UNAVAILABLE",
+    ...RAIL_FAILURE_CODES,
   ]),
   reason: text,
   details: exactly<DenialDetails>({

@@ -96,6 +96,12 @@ const DOCUMENTS = [
 ] as const;
 const ROUTES = [...routesOf(operationList), ...DOCUMENTS];
 
+/** Paths that an MCP client tries after a 401. It shows its user what it reads there. */
+const OAUTH_PATH = /^\/(register|authorize|token)$|^\/\.well-known\/(oauth-|openid-configuration)/;
+const NO_OAUTH =
+  "There is no OAuth here: keys are static. If `/mcp` answers 401, the key is mistyped, revoked or expired; an owner " +
+  "or admin issues another one on the agent's page of the dashboard.";
+
 /**
  * What no route has answered: 405 for a method that a path doesn't have, 204 for OPTIONS, both with those that it has; 404 for what
  * is no path of ours. The document is public, so nothing is disclosed. Under /v1 and /mcp it is a request like any other: counted, a
@@ -107,7 +113,10 @@ function unmatched(admission: Admission): RequestHandler {
     const admitted = surface === null ? null : await admission.optionalCaller(request, response, surface);
     if (admitted?.ok === false) return sendRefusal(response, admitted.refusal);
     const methods = methodsAt(ROUTES, request.path);
-    if (methods.length === 0) return sendRefusal(response, refusal("NOT_FOUND"));
+    if (methods.length === 0) {
+      const message = OAUTH_PATH.test(request.path) ? NO_OAUTH : undefined;
+      return sendRefusal(response, refusal("NOT_FOUND", message));
+    }
     response.setHeader("Allow", methods.join(", "));
     if (request.method === "OPTIONS") response.status(204).end();
     else sendRefusal(response, refusal("METHOD_NOT_ALLOWED"));

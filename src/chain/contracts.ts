@@ -5,6 +5,7 @@ import {
   encodeDeployData,
   encodeEventTopics,
   encodeFunctionData,
+  erc20Abi,
   getCreate2Address,
   type Hex,
   keccak256,
@@ -31,11 +32,24 @@ export const GAS = {
   deployWallet: 2_500_000n,
   setLimit: 200_000n,
   spend: 300_000n,
+  /** The wallet's own share of `spend`. The rest is the token's. */
+  spendWithoutTransfer: 150_000n,
+  /** The bound of `spend` with a token that needs more than usual. */
+  spendMax: 2_000_000n,
   detach: 150_000n,
   mint: 200_000n,
   anchor: 60_000n,
   nothing: 21_000n,
 } as const;
+
+/** Room for a call to need more gas than estimated: the state that it meets may be another one by then. */
+export const withMargin = (estimate: bigint): bigint => (estimate * 5n) / 4n;
+
+/** The gas for `spend` with a token whose transfer needs this much as a transaction of its own. */
+export const spendGas = (transferGas: bigint): bigint => GAS.spendWithoutTransfer + withMargin(transferGas);
+
+/** The gas of a token's transfer that `GAS.spend` has room for, with its margin. */
+export const TRANSFER_GAS = ((GAS.spend - GAS.spendWithoutTransfer) * 4n) / 5n;
 
 /** A contract of ours that is deployed once, at an address that follows from its init code. */
 export interface Deployment {
@@ -110,6 +124,9 @@ export const spendArguments = ({ to, token, transactionId, units }: Spend) =>
 
 export const spendData = (spend: Spend): Hex =>
   encodeFunctionData({ abi: agentWalletAbi, functionName: "spend", args: spendArguments(spend) });
+
+export const transferData = (to: Address, units: bigint): Hex =>
+  encodeFunctionData({ abi: erc20Abi, functionName: "transfer", args: [to, units] });
 
 /** Whether a wallet says in these logs that it has made the payment. */
 export function showsPayment(

@@ -40,12 +40,20 @@ export interface ForeignNoncesDependencies extends ChainWatchers {
 export class ForeignNonces {
   readonly #dependencies: ForeignNoncesDependencies;
   readonly #cursor: NonceCursor;
-  /** Purposes by nonces that are used in final blocks, of which the chain did not say by what. Asked for again at each look. */
+  /**
+   * Purposes by nonces that are used, of which the chain did not say yet by what, or not in a final block. Asked for
+   * again at each look.
+   */
   readonly #unexplained = new Map<number, string>();
   /** The lowest nonce that this process has recorded anything under since its last whole look. */
   #lowest = Infinity;
   /** Of which nonces the operator was reported that. */
   readonly #reported = new LRUCache<number, true>({ max: REPORTED_MAX });
+  /**
+   * The block in which each nonce was used that is not final yet; by then a node may have dropped the state that says
+   * so.
+   */
+  readonly #usedIn = new LRUCache<number, bigint>({ max: REPORTED_MAX });
 
   constructor(dependencies: ForeignNoncesDependencies) {
     this.#dependencies = dependencies;
@@ -58,7 +66,9 @@ export class ForeignNonces {
    * where the chain does not say.
    */
   async isReplaced(transaction: RecordedTransaction): Promise<boolean> {
-    return transaction.replacedBy !== null || (await this.#traceIfExplained(transaction)) === "replaced";
+    if (transaction.replacedBy !== null) return true;
+    if (await this.#isInChain(transaction)) return false;
+    return (await this.#traceIfExplained(transaction)) === "replaced";
   }
 
   /** Which signing of a transaction is in a final block; null: none, as far as the chain can say. */
@@ -98,7 +108,7 @@ export class ForeignNonces {
       if (areMined[at] === true) continue;
       const found = transaction.replacedBy === null ? await this.#traceIfExplained(transaction) : "replaced";
       if (found === "replaced") await this.#dependencies.onReplaced(transaction);
-      if (found === "unexplained" || found === "overtaken")
+      if (found !== "replaced" && found !== "own")
         this.#unexplained.set(transaction.nonce, transaction.purpose);
     }
   }
@@ -149,10 +159,16 @@ export class ForeignNonces {
     const { from, rpc } = this.#dependencies;
     const confirmed = await rpc.confirmed(from);
     if (confirmed.nonce <= nonce) return "not final";
-    const through = confirmed.through ?? (await rpc.head()).blockNumber;
+    const newest = confirmed.readAt ?? (await rpc.head()).blockNumber;
     const isUsedAt = async (block: bigint): Promise<boolean> => (await rpc.nonceAt(from, block)) > nonce;
-    if (!(await isUsedAt(through))) return "not final";
-    return rpc.minedIn(await firstBlock(isUsedAt, through), from, nonce);
+    const known = this.#usedIn.get(nonce);
+    if (known === undefined && !(await isUsedAt(newest))) return "not final";
+    const block = known ?? (await firstBlock(isUsedAt, newest));
+    this.#usedIn.set(nonce, block);
+    if (block > (confirmed.through ?? newest)) return "not final";
+    // Read again at the next look: the block may have been replaced.
+    this.#usedIn.delete(nonce);
+    return rpc.minedIn(block, from, nonce);
   }
 }
 

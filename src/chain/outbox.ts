@@ -299,10 +299,11 @@ export class ChainOutbox {
   }
 
   async #record(
-    entries: readonly Entry[],
+    requested: readonly Entry[],
     rule: "each" | "behind the first",
   ): Promise<ReadonlyMap<string, Recorded>> {
-    const fees = entries.some(({ kind }) => kind === "call") ? await this.#dependencies.rpc.fees() : null;
+    const fees = requested.some(({ kind }) => kind === "call") ? await this.#dependencies.rpc.fees() : null;
+    const entries = await Promise.all(requested.map((entry) => this.#withGas(entry)));
     const decided = new Map<string, Recorded>();
     const fences = new Map<string, number>();
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
@@ -339,6 +340,12 @@ export class ChainOutbox {
       }
     }
     throw new Error("transactions could not be recorded against other processes");
+  }
+
+  /** A payment brings its own gas: it was tried before. */
+  async #withGas(entry: Entry): Promise<Entry> {
+    if (entry.kind === "refusal" || entry.permit !== undefined) return entry;
+    return { ...entry, gas: await this.#dependencies.rpc.gasFor(entry, this.#from) };
   }
 
   /** Decisions and fences. */

@@ -1,5 +1,6 @@
 import type { Document } from "mongodb";
 import type { Address, Hash, Hex } from "viem";
+import type { RailFailureCode } from "../domain/ledger/payment.ts";
 
 /** A transaction as it was signed once, for one fee. */
 interface SigningDocument {
@@ -50,7 +51,7 @@ export interface ChainTransactionDocument extends Document {
   amountCents: number;
   /** Of a limit that it sets: the version of the policy that it mirrors; 0: raised for one payment. */
   limitVersion: number | null;
-  refusal: { code: "INSUFFICIENT_FUNDS" | "RAIL_UNAVAILABLE" | "WITHHELD"; reason: string } | null;
+  refusal: { code: RailFailureCode | "WITHHELD"; reason: string } | null;
   /** Nothing is decided yet, and a call under a permit below this is not recorded here. */
   fence?: number;
   createdAt: Date;

@@ -9,21 +9,33 @@ import {
   type Hex,
   http,
   type PublicClient,
+  RpcRequestError,
   TransactionNotFoundError,
   TransactionReceiptNotFoundError,
 } from "viem";
 import { withTimeout } from "../lib/with-timeout.ts";
 import type { ChainConfig, Fees } from "./config.ts";
 import { type GasPrice, offeredFor } from "./fees.ts";
-import { fetchCompleteBatches } from "./complete-batches.ts";
+import { BatchingFetch, CALLS_PER_REQUEST_MAX } from "./batching-fetch.ts";
+import { withMargin } from "./contracts.ts";
+import { plainText } from "./provider-text.ts";
+import type { ChainWatchers } from "./repairs.ts";
+import { revertTextOf } from "./reverts.ts";
 import { PlainError } from "../lib/plain-error.ts";
 
 /** One call to the chain; what takes longer is no answer. */
 const CALL_MS = 2_000;
-/** Calls of one moment go in one HTTP request, so many at the most. */
-const CALLS_PER_REQUEST_MAX = 100;
+/** Maximum transactions that are broadcast in one request: a busy node takes this many well within `CALL_MS`. */
+const BROADCAST_PER_REQUEST_MAX = 16;
+/** Broadcasts of the same transactions before they are left to the keeper. */
+const BROADCASTS_MAX = 2;
 /** The TTL of the cached gas price. */
 const PRICE_CACHE_MS = 2_000;
+/**
+ * Maximum age, in blocks, of the state that finality reads. A node that prunes keeps the states of 128 blocks; the
+ * search for the block in which a nonce was used goes back as far again.
+ */
+const STATE_AGE_MAX = 64n;
 
 /**
  * The chain gave no usable answer. The message is for operators and names no address: an RPC URL often carries a key, and
@@ -50,7 +62,38 @@ export interface Receipt {
   readonly succeeded: boolean;
   readonly logs: readonly { readonly address: Address; readonly topics: readonly Hex[] }[];
   readonly blockNumber: bigint;
+  readonly gasUsed: bigint;
   readonly hash: Hash;
+}
+
+/** A call that is tried without an effect. */
+export interface TriedCall {
+  readonly from: Address;
+  readonly to: Address;
+  readonly data: Hex;
+  /** Missing: as much as the node allows. */
+  readonly gas?: bigint;
+}
+
+/** What the chain says to a call that is tried. */
+export type Simulated =
+  | { readonly kind: "passes"; readonly data: Hex }
+  /** With the contract's or the node's own words, which may be empty. */
+  | { readonly kind: "reverts"; readonly text: string }
+  /** The node answered with an error that says nothing about the call. */
+  | { readonly kind: "unclear"; readonly error: ChainUnreachable };
+
+/** Nonces of an account below which each is used, and the last block that has all its confirmations. */
+export interface Confirmed {
+  /**
+   * In the block `through`, or where that is older than `STATE_AGE_MAX` in the oldest block that finality reads: then
+   * at most so many are confirmed.
+   */
+  readonly nonce: number;
+  /** Null: the newest block. */
+  readonly through: bigint | null;
+  /** The block of `nonce`. Null: the newest. */
+  readonly readAt: bigint | null;
 }
 
 /** Which transaction of an account a block has under a nonce. */
@@ -73,14 +116,23 @@ export interface FoundTransaction {
 export class ChainRpc {
   readonly client: PublicClient;
   readonly #config: ChainConfig;
+  readonly #batching: BatchingFetch;
   #price: { readonly price: Promise<GasPrice>; readonly until: number } | null = null;
   #checked: Promise<void> | null = null;
 
-  constructor(config: ChainConfig) {
+  constructor(config: ChainConfig, onWarning: ChainWatchers["onWarning"] = () => undefined) {
     this.#config = config;
+    this.#batching = new BatchingFetch({
+      onRefused: (calls, next, cause) =>
+        onWarning("the chain's endpoint refuses a batch of calls; smaller ones are sent from now on", {
+          calls,
+          next,
+          cause: plainText(cause, config.rpcUrl),
+        }),
+    });
     const transport = http(config.rpcUrl, {
       batch: { batchSize: CALLS_PER_REQUEST_MAX },
-      fetchFn: fetchCompleteBatches,
+      fetchFn: this.#batching.fetch,
       retryCount: 0,
       timeout: CALL_MS,
     });
@@ -106,16 +158,17 @@ export class ChainRpc {
     return this.answer(this.client.getTransactionCount({ address, ...at }));
   }
 
-  /**
-   * How many transactions of an account have as many confirmations as the configuration asks for, and up to which block
-   * they count; null: the newest.
-   */
-  async confirmed(address: Address): Promise<{ readonly nonce: number; readonly through: bigint | null }> {
+  /** Which transactions of an account have as many confirmations as the configuration asks for. */
+  async confirmed(address: Address): Promise<Confirmed> {
     const { confirmations } = this.#config;
-    if (confirmations === 1) return { nonce: await this.nonceAt(address, "latest"), through: null };
+    if (confirmations === 1) {
+      return { nonce: await this.nonceAt(address, "latest"), through: null, readAt: null };
+    }
     const { blockNumber } = await this.head();
-    const through = blockNumber - BigInt(confirmations - 1);
-    return { nonce: through < 0n ? 0 : await this.nonceAt(address, through), through };
+    const depth = BigInt(confirmations - 1);
+    const readAt = blockNumber - (depth < STATE_AGE_MAX ? depth : STATE_AGE_MAX);
+    const nonce = readAt < 0n ? 0 : await this.nonceAt(address, readAt);
+    return { nonce, through: blockNumber - depth, readAt };
   }
 
   /** The hash of a block, which covers everything up to it; null: the chain has no such block. */
@@ -126,7 +179,7 @@ export class ChainRpc {
       return hash;
     } catch (error) {
       if (error instanceof BlockNotFoundError) return null;
-      throw unreachable(error);
+      throw this.#unreachable(error);
     }
   }
 
@@ -179,11 +232,11 @@ export class ChainRpc {
       const found = await withTimeout(CALL_MS, this.client.getTransactionReceipt({ hash }));
       // A proxy that has mixed up answers must not make one payment's end another's.
       if (found.transactionHash !== hash) throw new ChainUnreachable("the chain answered another question");
-      const { blockNumber, logs, status } = found;
-      return { succeeded: status === "success", blockNumber, logs, hash };
+      const { blockNumber, gasUsed, logs, status } = found;
+      return { succeeded: status === "success", blockNumber, gasUsed, logs, hash };
     } catch (error) {
       if (error instanceof TransactionReceiptNotFoundError) return null;
-      throw unreachable(error);
+      throw this.#unreachable(error);
     }
   }
 
@@ -196,7 +249,7 @@ export class ChainRpc {
       return { data, from, to, blockNumber };
     } catch (error) {
       if (error instanceof TransactionNotFoundError) return null;
-      throw unreachable(error);
+      throw this.#unreachable(error);
     }
   }
 
@@ -205,12 +258,59 @@ export class ChainRpc {
    * now), what counts is what the chain's nonce says later, so an objection is an answer: its text.
    */
   async send(raw: Hex): Promise<string | null> {
-    try {
-      await withTimeout(CALL_MS, this.client.sendRawTransaction({ serializedTransaction: raw }));
-      return null;
-    } catch (error) {
-      return reasonOf(error);
+    const error = await this.#sendError(raw);
+    return error === null ? null : this.#reasonOf(error);
+  }
+
+  /**
+   * Broadcasts signed transactions in their order, few at a time. Where a request gets no answer, not even a second
+   * time, this and what follows is left to the keeper.
+   */
+  async sendAll(raws: readonly Hex[]): Promise<void> {
+    const size = Math.min(BROADCAST_PER_REQUEST_MAX, this.#batching.most);
+    for (let at = 0; at < raws.length; at += size) {
+      let isAnswered = false;
+      for (let round = 0; round < BROADCASTS_MAX && !isAnswered; round += 1) {
+        const errors = await Promise.all(raws.slice(at, at + size).map((raw) => this.#sendError(raw)));
+        isAnswered = errors.every((error) => error === null || isAnswer(error));
+      }
+      if (!isAnswered) return;
     }
+  }
+
+  /** Tries a call on the newest block, without an effect. Throws where the chain does not answer. */
+  async simulate({ data, from, gas, to }: TriedCall): Promise<Simulated> {
+    try {
+      const found = await withTimeout(CALL_MS, this.client.call({ account: from, to, data, gas }));
+      return { kind: "passes", data: found.data ?? "0x" };
+    } catch (error) {
+      if (!isAnswer(error)) throw this.#unreachable(error);
+      const text = revertTextOf(error);
+      if (text === null) return { kind: "unclear", error: this.#unreachable(error) };
+      return { kind: "reverts", text: plainText(text, this.#config.rpcUrl) };
+    }
+  }
+
+  /**
+   * The gas that a call would need on the newest block; null where the chain has no figure, as for a call that reverts.
+   */
+  async estimateGas({ data, from, to }: TriedCall): Promise<bigint | null> {
+    try {
+      return await withTimeout(CALL_MS, this.client.estimateGas({ account: from, to, data, prepare: false }));
+    } catch (error) {
+      if (isAnswer(error)) return null;
+      throw this.#unreachable(error);
+    }
+  }
+
+  /**
+   * The gas that a call is signed for: its own figure, or the chain's with a margin where that is more, since not all
+   * chains meter alike. A local chain meters as expected.
+   */
+  async gasFor({ data, gas, to }: { to: Address; data: Hex; gas: bigint }, from: Address): Promise<bigint> {
+    if (this.#config.fixedFees !== null) return gas;
+    const estimate = withMargin((await this.estimateGas({ from, to, data })) ?? 0n);
+    return estimate > gas ? estimate : gas;
   }
 
   /** Bounds a call that is made with `client` directly, and hides where it went. */
@@ -218,7 +318,7 @@ export class ChainRpc {
     try {
       return await withTimeout(CALL_MS, call);
     } catch (error) {
-      throw unreachable(error);
+      throw this.#unreachable(error);
     }
   }
 
@@ -236,16 +336,32 @@ export class ChainRpc {
     if (found === chainId) return;
     throw new WrongChain(`the chain at EVM_RPC_URL has the id ${String(found)}, not ${String(chainId)}`);
   }
+
+  async #sendError(raw: Hex): Promise<unknown> {
+    try {
+      await withTimeout(CALL_MS, this.client.sendRawTransaction({ serializedTransaction: raw }));
+      return null;
+    } catch (error) {
+      return error;
+    }
+  }
+
+  #unreachable(error: unknown): ChainUnreachable {
+    return error instanceof ChainUnreachable
+      ? error
+      : new ChainUnreachable(`the chain did not answer: ${this.#reasonOf(error)}`);
+  }
+
+  /** The kind of an error, its first line, and what the node said. viem puts the URL on further lines. */
+  #reasonOf(error: unknown): string {
+    if (!(error instanceof BaseError)) return error instanceof Error ? error.name : "unknown";
+    const { details, name, shortMessage } = error;
+    const [headline = ""] = shortMessage.split("\n");
+    const text = details === "" || headline.includes(details) ? headline : `${headline} (${details})`;
+    return plainText(`${name}: ${text}`, this.#config.rpcUrl);
+  }
 }
 
-const unreachable = (error: unknown): ChainUnreachable =>
-  error instanceof ChainUnreachable
-    ? error
-    : new ChainUnreachable(`the chain did not answer: ${reasonOf(error)}`);
-
-/** The kind of an error and its first line. viem puts the URL on further lines, and in `cause`. */
-function reasonOf(error: unknown): string {
-  if (error instanceof BaseError)
-    return `${error.name}: ${(error.shortMessage.split("\n")[0] ?? "").slice(0, 200)}`;
-  return error instanceof Error ? error.name : "unknown";
-}
+/** Whether the node answered with an error, and the answer was not lost. */
+const isAnswer = (error: unknown): boolean =>
+  error instanceof BaseError && error.walk((each) => each instanceof RpcRequestError) !== null;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ERRORS } from "../domain/errors.ts";
-import { RAILS } from "../domain/ledger/payment.ts";
+import { RAIL_FAILURE_CODES, RAILS } from "../domain/ledger/payment.ts";
 import { shownLabels } from "./agent-labels.ts";
 import { AGENT_TOOLS } from "./tool-names.ts";
 import { cents, nextCursor, paymentCount, timestamp, uuid } from "./primitives.ts";
@@ -128,9 +128,7 @@ export const denialCode = z.enum([
   "APPROVAL_EXPIRED",
   "CANCELLED_BY_AGENT",
   "AGENT_ARCHIVED",
-  "CARD_DECLINED",
-  "INSUFFICIENT_FUNDS",
-  "RAIL_UNAVAILABLE",
+  ...RAIL_FAILURE_CODES,
 ]);
 
 export const transaction = z

@@ -52,6 +52,13 @@ export const ERRORS = {
       "An organization key is not permitted to archive this agent; a person must do it: DELETE /v1/agents/{id}.",
   },
   SECOND_FACTOR_INVALID: { status: 403, message: "The code is wrong or was already used." },
+  PASSKEY_POSSIBLY_COPIED: {
+    status: 403,
+    message:
+      "This passkey signed with an older counter than before, as a copy of it would, and is not accepted. Sign in " +
+      "another way, remove it in Settings → Security and enrol it again. Without another factor, ask an owner to " +
+      "reset yours.",
+  },
   SECOND_FACTOR_ENROLMENT_REQUIRED: {
     status: 403,
     message:
@@ -174,7 +181,7 @@ export interface Refusal {
   readonly message: string;
   /** What is particular about this one, a sentence that `message` has too; for callers that phrase the rest differently. */
   readonly detail?: string;
-  /** Overrides the table's status where one code has two (SECOND_FACTOR_INVALID: 401 at sign-in). */
+  /** Overrides the table's status where one code has two (a refused factor: 401 at sign-in). */
   readonly status?: number;
   readonly issues?: readonly ValidationIssue[];
   readonly requiredScope?: string;

@@ -38,7 +38,7 @@ export type NewPasskey = Pick<
 >;
 
 /** What a signature reports of one. */
-export type UsedPasskey = Pick<PasskeyDocument, "counter" | "backedUp">;
+export type UsedPasskey = Pick<PasskeyDocument, "counter" | "backupEligible" | "backedUp">;
 
 /** A person's handle on their devices. Not their e-mail, which WebAuthn would have stored there in the clear. */
 export const userHandleOf = (userId: string): string =>
@@ -133,15 +133,15 @@ export function verifyEnrolment(
 }
 
 /**
- * What a response to a challenge says of the passkey that signed it, once everything but the counter was found right;
- * null: something was not. The counter is the caller's: what it says is worth something only under a good signature,
- * and the library looks at it before.
+ * What a response to a challenge says of the passkey that signed it, once everything but the counter and the backup
+ * flags was found right; null: something was not. These are the caller's: they are worth something only under a good
+ * signature, and the library looks at the counter before.
  */
 export function verifyAssertion(
   { id: expectedRPID, origins }: RelyingParty,
   response: AuthenticationResponse,
   expectedChallenge: string,
-  { backupEligible, credentialId: id, publicKey, userId }: PasskeyDocument,
+  { credentialId: id, publicKey, userId }: PasskeyDocument,
 ): Promise<UsedPasskey | null> {
   return orNull(async () => {
     const { userHandle } = response.response;
@@ -155,9 +155,8 @@ export function verifyAssertion(
       credential: { id, publicKey: isoBase64URL.toBuffer(publicKey), counter: 0 },
       requireUserVerification: true,
     });
-    // Whether a passkey may be synced is settled when it is made (WebAuthn, 6.1.3).
-    const isSameKind = (info.credentialDeviceType === "multiDevice") === backupEligible;
-    return verified && isSameKind ? { counter: info.newCounter, backedUp: info.credentialBackedUp } : null;
+    const backupEligible = info.credentialDeviceType === "multiDevice";
+    return verified ? { counter: info.newCounter, backupEligible, backedUp: info.credentialBackedUp } : null;
   });
 }
 

@@ -38,13 +38,14 @@ export async function signInWithPasskey(
     before.push(owner);
     noteAffected({ organizationId: owner.organizationId, userId, name: owner.name });
   });
-  // This code has two statuses: 401 at sign-in, 403 elsewhere.
+  // These codes have two statuses: 401 at sign-in, 403 elsewhere.
   if (!used.ok) return refused({ ...used.refusal, status: 401 });
-  const { userId } = used.value;
+  const { change, passkey } = used.value;
+  const { userId } = passkey;
   const user = before.find(({ _id }) => _id === userId);
   // Removed before, or since.
   if (user === undefined || (await users.findOne({ _id: userId })) === null) {
     return refused({ ...notAccepted().refusal, status: 401 });
   }
-  return ok(await beginSession(context, user, ["pop", "mfa"], userAgent));
+  return ok(await beginSession(context, user, ["pop", "mfa"], userAgent, change));
 }

@@ -11,21 +11,40 @@ import { ceremonies } from "./webauthn.ts";
 const NOT_ACCEPTED =
   "The passkey's response is not right for this request or was used already; ask for new options and try again.";
 
-/** Whatever is wrong: saying which would only help an attacker. */
+/** Without a good signature: saying what is wrong would only help an attacker. */
 export const notAccepted = () => refused(refusal("SECOND_FACTOR_INVALID", NOT_ACCEPTED));
 
+/** A change of a passkey that its use shows, as the audit log has it. */
+export interface PasskeyChange {
+  readonly before: PasskeyFacts;
+  readonly after: PasskeyFacts;
+}
+
+interface PasskeyFacts {
+  readonly passkey: string;
+  readonly counter: number;
+  readonly backupEligible: boolean;
+}
+
+/** The passkey that answered a challenge, and what has changed about it; null: nothing that it should not do. */
+export interface AcceptedPasskey {
+  readonly passkey: PasskeyDocument;
+  readonly change: PasskeyChange | null;
+}
+
 /**
- * The passkey that answered a challenge, once all of it was found right: a challenge of ours for this very purpose, user and
- * session, taken by this response; a passkey of that user, or of any user where none is known; origin, relying party, user
- * verification, signature; a counter that went on. There is no lock as TOTP has: a code can be guessed, a signature can't, and
- * the route's caps bound the work. `onFound` gets the passkey that the response names before its signature is verified.
+ * The passkey that answered a challenge, once all of it was found right: a challenge of ours for this very purpose,
+ * user and session, taken by this response; a passkey of that user, or of any user where none is known; origin, relying
+ * party, user verification, signature; a counter that went on, where the passkey stays on one device. There is no lock
+ * as TOTP has: a code can be guessed, a signature can't, and the route's caps bound the work. `onFound` gets the
+ * passkey that the response names before its signature is verified.
  */
 export async function usePasskey(
   context: AuthContext,
   response: AuthenticationResponse,
   expected: ChallengeFor,
   onFound: (passkey: PasskeyDocument) => Promise<void> = async () => undefined,
-): Promise<Result<PasskeyDocument>> {
+): Promise<Result<AcceptedPasskey>> {
   const { challengeOf, verifyAssertion } = await ceremonies();
   const challenge = challengeOf(response);
   if (challenge === null || (await takeChallenge(context, challenge, expected)) === null)
@@ -39,30 +58,51 @@ export async function usePasskey(
   if (passkey === null) return notAccepted();
   await onFound(passkey);
   const used = await verifyAssertion(context.relyingParty, response, challenge, passkey);
-  if (used === null || !(await recordUse(context, passkey._id, used))) return notAccepted();
-  return ok(passkey);
+  if (used === null) return notAccepted();
+  const recorded = await recordUse(context, passkey, used);
+  if (recorded === "removed") return notAccepted();
+  // The signature is good, so the person may know what is wrong.
+  if (recorded === "counter behind") return refused(refusal("PASSKEY_POSSIBLY_COPIED"));
+  return ok({ passkey, change: changeOf(passkey, used) });
 }
 
 /**
- * Keeps what a good signature said. False where its counter is not ahead of the one that is known, as when an attacker
- * has a copy of the passkey: this signature is refused and the passkey marked for its person to see. It stays in force,
- * since the service can't tell the copy from the original, and shutting both out would leave the person without a factor. The
- * condition is part of the write, so that of two signatures at once with one counter one counts; a passkey that was
- * removed meanwhile is used no more.
+ * Stores what a good signature said. A passkey that may be synced is on several devices by design, and managers move
+ * it: whatever its counter says is accepted. One that stays on a device is refused where its counter is not ahead of
+ * the one that is known, as when an attacker has a copy, and marked for its person to see. It stays in force, since the
+ * service can't tell the copy from the original, and shutting both out would leave the person without a factor. One
+ * that was bound to a device and may be synced now has been copied by somebody, so it is accepted and marked. The
+ * condition is part of the write, so that of two signatures at once with one counter one counts.
  */
 async function recordUse(
   { clock, collections }: AuthContext,
-  _id: string,
-  { backedUp, counter }: UsedPasskey,
-): Promise<boolean> {
+  passkey: PasskeyDocument,
+  used: UsedPasskey,
+): Promise<"stored" | "counter behind" | "removed"> {
+  const { _id } = passkey;
+  const { counter } = used;
   const lastUsedAt = clock();
+  const isSynced = passkey.backupEligible && used.backupEligible;
   // One that counts nothing says 0 each time.
   const went: Filter<PasskeyDocument> = counter === 0 ? { counter: 0 } : { counter: { $lt: counter } };
+  const isCopied = used.backupEligible && !passkey.backupEligible;
   const kept = await collections.passkeys.updateOne(
-    { _id, ...went },
-    { $set: { counter, backedUp, lastUsedAt } },
+    { _id, ...(isSynced ? {} : went) },
+    { $set: { ...used, lastUsedAt, ...(isCopied ? { suspectedCloneAt: lastUsedAt } : {}) } },
   );
-  if (kept.matchedCount === 1) return true;
-  await collections.passkeys.updateOne({ _id }, { $set: { suspectedCloneAt: lastUsedAt } });
-  return false;
+  if (kept.matchedCount === 1) return "stored";
+  const marked = await collections.passkeys.updateOne({ _id }, { $set: { suspectedCloneAt: lastUsedAt } });
+  return marked.matchedCount === 1 ? "counter behind" : "removed";
 }
+
+function changeOf(passkey: PasskeyDocument, used: UsedPasskey): PasskeyChange | null {
+  const isBehind = passkey.counter > 0 && used.counter <= passkey.counter;
+  if (!isBehind && used.backupEligible === passkey.backupEligible) return null;
+  return { before: factsOf(passkey._id, passkey), after: factsOf(passkey._id, used) };
+}
+
+const factsOf = (passkey: string, { backupEligible, counter }: UsedPasskey): PasskeyFacts => ({
+  passkey,
+  counter,
+  backupEligible,
+});

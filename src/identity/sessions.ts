@@ -10,6 +10,7 @@ import type {
 } from "../store/identity-documents.ts";
 import { hasFactor } from "./factors.ts";
 import { newUuid } from "./ids.ts";
+import type { PasskeyChange } from "./passkey-use.ts";
 import { epochOf, type SessionPrincipal } from "./principal.ts";
 import { SESSION_TOKEN_LIFETIME_SECONDS, type SessionTokenSubject } from "./session-token.ts";
 import {
@@ -88,11 +89,12 @@ export async function openSession(
   amr: readonly AuthenticationMethod[],
   now: Date,
   userAgent: string | null = null,
+  change: PasskeyChange | null = null,
 ): Promise<SignedIn> {
   const opened = newSession(context, person, amr, now, userAgent);
   await context.transaction(async (session) => {
     await context.collections.sessions.insertOne(opened.session, { session });
-    return changed(null, { by: ownerOf(opened) });
+    return changed(null, { by: ownerOf(opened), ...change });
   });
   return await shownOnce(context, opened, now);
 }

@@ -5,6 +5,7 @@ import type { AuthContext, WritingContext } from "./context.ts";
 import type { AuthenticationMethod, UserDocument } from "../store/identity-documents.ts";
 import { normalizeEmail } from "./email.ts";
 import { isSamePassword } from "./passwords.ts";
+import type { PasskeyChange } from "./passkey-use.ts";
 import { openSession, repairProvisioning, type SignedIn } from "./sessions.ts";
 import { onlyUseCode, spendTotpCode } from "./totp-factor.ts";
 import { confirmedFactorKinds } from "./views.ts";
@@ -113,11 +114,12 @@ export async function beginSession(
   user: UserDocument,
   amr: readonly AuthenticationMethod[],
   userAgent: string | null = null,
+  change: PasskeyChange | null = null,
 ): Promise<SignedIn> {
   const organization = await context.collections.organizations.findOne({ _id: user.organizationId });
   if (organization === null) throw new Error(`User ${user._id} belongs to no organization.`);
   await repairProvisioning(context, organization);
-  return await openSession(context, { user, organization }, amr, context.clock(), userAgent);
+  return await openSession(context, { user, organization }, amr, context.clock(), userAgent, change);
 }
 
 /** Asks for a code where there is TOTP. Passkeys are another way in, not a second step of this one. */

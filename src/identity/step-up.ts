@@ -6,7 +6,7 @@ import type { AuthContext, WritingContext } from "./context.ts";
 import { factorsOf } from "./factors.ts";
 import { ceremonies } from "./webauthn.ts";
 import { type ChallengeFor, issueChallenge } from "./passkey-challenges.ts";
-import { usePasskey } from "./passkey-use.ts";
+import { type PasskeyChange, usePasskey } from "./passkey-use.ts";
 import type { SessionPrincipal } from "./principal.ts";
 import { onlyUseCode, spendTotpCode } from "./totp-factor.ts";
 import { isPasskey } from "./views.ts";
@@ -52,7 +52,7 @@ export async function stepUp(
   return await context.transaction<Result<{ readonly stepUpExpiresAt: string }>>(async (session) => {
     const { matchedCount } = await context.collections.sessions.updateOne(alive, elevated, { session });
     if (matchedCount === 0) return unchanged(refused(refusal("UNAUTHORIZED")));
-    return changed(ok({ stepUpExpiresAt: stepUpExpiresAt.toISOString() }));
+    return changed(ok({ stepUpExpiresAt: stepUpExpiresAt.toISOString() }), { ...verified.value });
   });
 }
 
@@ -61,8 +61,12 @@ async function verifyFactor(
   principal: SessionPrincipal,
   input: StepUpInput,
   now: Date,
-): Promise<Result<unknown>> {
-  if (input.method === "passkey") return await usePasskey(context, input.response, stepUpBy(principal));
+): Promise<Result<PasskeyChange | null>> {
+  if (input.method === "passkey") {
+    const used = await usePasskey(context, input.response, stepUpBy(principal));
+    return used.ok ? ok(used.value.change) : used;
+  }
   const request = { userId: principal.userId, slot: "confirmed", code: input.code, now } as const;
-  return await spendTotpCode(context, request, onlyUseCode);
+  const spent = await spendTotpCode(context, request, onlyUseCode);
+  return spent.ok ? ok(null) : spent;
 }

@@ -1,5 +1,5 @@
 import type { RailPort } from "../payments/ports.ts";
-import { NO_WALLET } from "./wallet/attempts.ts";
+import { NO_WALLET } from "./wallet/refusals.ts";
 import type { AgentWallets } from "./wallet/wallets.ts";
 
 /** This process can't say anything about the payment; another one can. */

@@ -140,14 +140,18 @@ export interface PasskeyDocument {
   readonly credentialId: string;
   /** The COSE key, base64url. */
   readonly publicKey: string;
-  /** How often it has signed, if it counts that; 0 for ever where it doesn't. */
+  /** As its last signature said. Most synced passkeys say 0 each time. */
   readonly counter: number;
+  /** Whether it may be synced, as its last signature said. */
   readonly backupEligible: boolean;
   readonly backedUp: boolean;
   readonly transports: readonly string[];
   readonly createdAt: Date;
   readonly lastUsedAt: Date | null;
-  /** When it last signed with a counter that was not ahead of `counter`. */
+  /**
+   * When it last signed as a copy would: with a counter that was not ahead, or as one that may be synced and could not
+   * be before.
+   */
   readonly suspectedCloneAt: Date | null;
 }
 

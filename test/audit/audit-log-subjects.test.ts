@@ -5,6 +5,8 @@ import { authenticatorFor, enrolPasskey, signInBody } from "../support/passkeys.
 import { invite } from "../support/people.ts";
 import { elevate, newWorld, organizationKey, type World } from "../support/world.ts";
 
+const refused = (code: string) => ({ result: { status: 401, code } });
+
 describe("on what and by whom, in the audit log", () => {
   let world: World;
   beforeEach(async () => {
@@ -17,8 +19,6 @@ describe("on what and by whom, in the audit log", () => {
   const byOwner = () => ({ type: "user", id: world.organization.userId });
 
   describe("a sign-in by passkey that is refused leaves an entry for the passkey's owner", () => {
-    const refused = { result: { status: 401, code: "SECOND_FACTOR_INVALID" } };
-
     it("where the signature is another key's", async () => {
       const authenticator = authenticatorFor(world);
       await enrolPasskey(world, authenticator);
@@ -28,7 +28,7 @@ describe("on what and by whom, in the audit log", () => {
       const response = { ...one.response, response: { ...one.response.response, signature } };
       await world.api.refused("signInWithPasskey", 401, "SECOND_FACTOR_INVALID", { body: { response } });
       const [entry, ...more] = await entries("signInWithPasskey");
-      expect(entry).to.deep.include(refused);
+      expect(entry).to.deep.include(refused("SECOND_FACTOR_INVALID"));
       expect(entry?.actor).to.include(byOwner());
       expect(more).to.deep.equal([]);
     });
@@ -39,11 +39,32 @@ describe("on what and by whom, in the audit log", () => {
       await world.api.ok("signInWithPasskey", 200, { body: await signInBody(world, authenticator) });
       const options = requestOptions.parse(await world.api.ok("passkeySignInOptions", 200));
       const response = authenticator.get(options, { counter: 1 });
-      await world.api.refused("signInWithPasskey", 401, "SECOND_FACTOR_INVALID", { body: { response } });
+      await world.api.refused("signInWithPasskey", 401, "PASSKEY_POSSIBLY_COPIED", { body: { response } });
       const [entry, before] = await entries("signInWithPasskey");
-      expect(entry).to.deep.include(refused);
+      expect(entry).to.deep.include(refused("PASSKEY_POSSIBLY_COPIED"));
       expect(entry?.actor).to.include(byOwner());
       expect(before?.result).to.deep.equal({ status: 200, code: null });
+    });
+  });
+
+  it("a synced passkey in another manager signs in and steps up; entries say what changed", async () => {
+    const authenticator = authenticatorFor(world);
+    const synced = { backupEligible: true, backedUp: true };
+    const { id } = await enrolPasskey(world, authenticator, { told: { ...synced, counter: 50 } });
+    const signIn = requestOptions.parse(await world.api.ok("passkeySignInOptions", 200));
+    const body = { response: authenticator.get(signIn, { ...synced, counter: 0 }) };
+    await world.api.ok("signInWithPasskey", 200, { body });
+    const stepUp = requestOptions.parse(await world.api.ok("stepUpOptions", 200, { token: world.token }));
+    const response = authenticator.get(stepUp, { backupEligible: false, counter: 0 });
+    await world.api.ok("stepUp", 200, { token: world.token, body: { method: "passkey", response } });
+    const [[signedIn], [steppedUp]] = [await entries("signInWithPasskey"), await entries("stepUp")];
+    expect(signedIn).to.deep.include({
+      before: { passkey: id, counter: 50, backupEligible: true },
+      after: { passkey: id, counter: 0, backupEligible: true },
+    });
+    expect(steppedUp).to.deep.include({
+      before: { passkey: id, counter: 0, backupEligible: true },
+      after: { passkey: id, counter: 0, backupEligible: false },
     });
   });
 

@@ -56,6 +56,8 @@ export interface InstanceOptions {
   readonly feesUpTo?: bigint;
   /** Another way to the scene's database. */
   readonly db?: Db;
+  /** Another token than the sandbox's. */
+  readonly token?: `0x${string}`;
 }
 
 /** What one process of a service would have. */
@@ -149,9 +151,9 @@ export async function openScene(url = sharedChainUrl(), keyOf?: Scene): Promise<
 
   function open(options: InstanceOptions = {}): Instance {
     const { clock = () => new Date(), confirmations = 1, rpcUrl = url } = options;
-    const { feesUpTo } = options;
+    const { feesUpTo, token = config.token } = options;
     const fees = feesUpTo === undefined ? {} : { fixedFees: null, maxFeePerGas: feesUpTo };
-    const at = { ...config, rpcUrl, confirmations, ...fees };
+    const at = { ...config, rpcUrl, confirmations, token, ...fees };
     const troubles: string[] = [];
     const onWarning = (message: string, details: Readonly<Record<string, unknown>>): void =>
       void troubles.push(`${message} ${JSON.stringify(details)}`);

@@ -32,6 +32,8 @@ const STATUSES: Readonly<Record<number, readonly string[]>> = {
     "MACHINE_ARCHIVE_DENIED",
     "SECOND_FACTOR_INVALID",
     "SECOND_FACTOR_LOCKED",
+    // Ours: a person whose passkey was refused for good has to know what to do.
+    "PASSKEY_POSSIBLY_COPIED",
     // Ours: an organization may require a factor, and a wrong current password is neither a lost session nor a wrong shape.
     "SECOND_FACTOR_ENROLMENT_REQUIRED",
     "PASSWORD_INVALID",

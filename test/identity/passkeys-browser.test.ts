@@ -177,7 +177,7 @@ describe("Passkeys in a browser", function () {
     await cdp.send("WebAuthn.removeCredential", { authenticatorId, credentialId: copy.credentialId });
     await cdp.send("WebAuthn.addCredential", { authenticatorId, credential: copy });
     const refused = await signInByPasskey();
-    expect([refused.status, refused.body?.["error"]]).to.deep.equal([401, "SECOND_FACTOR_INVALID"]);
+    expect([refused.status, refused.body?.["error"]]).to.deep.equal([401, "PASSKEY_POSSIBLY_COPIED"]);
     const list = await ok("GET", "/v1/auth/passkeys", 200);
     expect(JSON.stringify(list)).to.match(/"suspectedCloneAt":"20/);
   });

@@ -1,8 +1,10 @@
 import { expect } from "chai";
+import { statusOf } from "../../src/domain/errors.ts";
 import { isSteppedUp } from "../../src/identity/principal.ts";
 import { PASSKEYS_MAX } from "../../src/identity/passkeys.ts";
 import { verifyEnrolment } from "../../src/identity/passkey-ceremonies.ts";
 import { relyingPartyOf } from "../../src/identity/relying-party.ts";
+import type { Ceremony } from "../support/authenticator.ts";
 import {
   again,
   enrol,
@@ -23,6 +25,7 @@ import {
   MINUTE,
   outcomeOf,
   PASSWORD,
+  refusalOf,
   STEP,
   valueOf,
   withTotp,
@@ -41,6 +44,14 @@ describe("Passkeys", () => {
   const factorsShown = async ({ principal }: Pick<Holder, "principal">) =>
     valueOf(await the.auth.me(principal)).user.secondFactors;
   const passkeyOf = (_id: string) => the.collections.passkeys.findOne({ _id });
+
+  /** Signs in with a counter. */
+  const signingAt =
+    ({ authenticator }: Holder, told: Partial<Ceremony> = {}) =>
+    async (counter: number) => {
+      const options = await the.auth.passkeySignInOptions();
+      return await the.auth.signInWithPasskey(authenticator.get(options, { ...told, counter }));
+    };
 
   describe("enrolment", () => {
     it("asks for a verified user and a discoverable passkey of this service, without attestation", async () => {
@@ -289,7 +300,7 @@ describe("Passkeys", () => {
       expect(await passkeyOf(_id)).to.deep.include(used);
     });
 
-    it("whether a passkey may be synced never changes; that it is synced is marked once it is", async () => {
+    it("that it is synced once it is, and whether it may be synced, also when that changes", async () => {
       const holder = { principal: await the.session(), authenticator: newAuthenticator() };
       const { _id } = await enrol(the, holder, "Synced", { backupEligible: true });
       expect(await passkeyOf(_id)).to.deep.include({ backupEligible: true, backedUp: false });
@@ -299,9 +310,12 @@ describe("Passkeys", () => {
       };
       valueOf(await signIn({ backupEligible: true, backedUp: true }));
       expect(await passkeyOf(_id)).to.deep.include({ backupEligible: true, backedUp: true });
-      const changed = await signIn({ backupEligible: false, backedUp: false });
-      expect(outcomeOf(changed)).to.equal("SECOND_FACTOR_INVALID");
-      expect(await passkeyOf(_id)).to.deep.include({ backupEligible: true, backedUp: true });
+      valueOf(await signIn({ backupEligible: false, backedUp: false }));
+      const moved = { backupEligible: false, backedUp: false, suspectedCloneAt: null };
+      expect(await passkeyOf(_id)).to.deep.include(moved);
+      valueOf(await signIn({ backupEligible: true, backedUp: true }));
+      const copied = { backupEligible: true, backedUp: true, suspectedCloneAt: the.clock.read() };
+      expect(await passkeyOf(_id), "bound to a device, and then not").to.deep.include(copied);
     });
 
     it("one that counts nothing is used again and again at 0", async () => {
@@ -316,20 +330,29 @@ describe("Passkeys", () => {
       ["the same", 5],
       ["back at 0", 0],
     ] as const) {
-      it(`a counter that is ${what} is refused and marked; the passkey goes on from where it was`, async () => {
+      it(`a counter that is ${what} is refused with the reason; the passkey goes on as it was`, async () => {
         const holder = await withPasskey(the);
-        const by = async (shown: number) => {
-          const options = await the.auth.passkeySignInOptions();
-          return await the.auth.signInWithPasskey(holder.authenticator.get(options, { counter: shown }));
-        };
+        const by = signingAt(holder);
         valueOf(await by(5));
         the.clock.advance(MINUTE);
-        expect(outcomeOf(await by(counter))).to.equal("SECOND_FACTOR_INVALID");
+        const refusal = refusalOf(await by(counter));
+        expect([refusal.code, statusOf(refusal)]).to.deep.equal(["PASSKEY_POSSIBLY_COPIED", 401]);
+        expect(refusal.message).to.include("enrol it again");
         const { _id } = holder.passkey;
         const marked = { counter: 5, suspectedCloneAt: the.clock.read() };
         expect(await passkeyOf(_id)).to.deep.include(marked);
         valueOf(await by(6));
         expect(await passkeyOf(_id)).to.deep.include({ ...marked, counter: 6 });
+      });
+
+      it(`a counter that is ${what} is no fault of a passkey that may be synced`, async () => {
+        const authenticator = newAuthenticator();
+        const principal = await the.session();
+        const { _id } = await enrol(the, { authenticator, principal }, "Synced", { backupEligible: true });
+        const by = signingAt({ authenticator, principal }, { backupEligible: true });
+        valueOf(await by(5));
+        valueOf(await by(counter));
+        expect(await passkeyOf(_id)).to.deep.include({ counter, suspectedCloneAt: null });
       });
     }
   });

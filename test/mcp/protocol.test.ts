@@ -243,6 +243,20 @@ describe("MCP as a protocol", () => {
     );
   });
 
+  it("a client that tries OAuth after a 401 reads that keys are static and who issues one", async () => {
+    for (const path of ["/register", "/.well-known/oauth-authorization-server"]) {
+      const answer = await fetch(`${world.service.baseUrl}${path}`, {
+        method: path === "/register" ? "POST" : "GET",
+        headers: { "content-type": "application/json" },
+        ...(path === "/register" ? { body: '{"redirect_uris":[]}' } : {}),
+      });
+      expect(answer.status).to.equal(404);
+      expect(await answer.text())
+        .to.include("keys are static")
+        .and.include("issues another one");
+    }
+  });
+
   it("bodies have the limits of REST: 413, 415 and 400", async () => {
     expect(outcome(await post(agent.key, "x".repeat(256 * 1_024 + 1)))).to.deep.equal([
       413,

@@ -1,5 +1,5 @@
 import { creationOptions, requestOptions } from "../../src/contract/webauthn.ts";
-import { SoftwareAuthenticator } from "./authenticator.ts";
+import { type Ceremony, SoftwareAuthenticator } from "./authenticator.ts";
 import type { Success } from "./contract-api.ts";
 import type { World } from "./world.ts";
 
@@ -15,14 +15,20 @@ export function pageOrigin({ service }: Pick<World, "service">): string {
 export const authenticatorFor = (world: Pick<World, "service">): SoftwareAuthenticator =>
   new SoftwareAuthenticator(pageOrigin(world));
 
+interface EnrolmentOptions {
+  readonly name?: string;
+  readonly token?: string;
+  readonly told?: Partial<Ceremony>;
+}
+
 /** Enrols a passkey for the token's user. */
 export async function enrolPasskey(
   world: World,
   authenticator: SoftwareAuthenticator,
-  { name = "Laptop", token = world.token }: { readonly name?: string; readonly token?: string } = {},
+  { name = "Laptop", token = world.token, told = {} }: EnrolmentOptions = {},
 ): Promise<Passkey> {
   const options = creationOptions.parse(await world.api.ok("passkeyOptions", 200, { token }));
-  const body = { name, response: authenticator.create(options) };
+  const body = { name, response: authenticator.create(options, told) };
   return (await world.api.ok("enrollPasskey", 201, { token, body })).passkey;
 }
 

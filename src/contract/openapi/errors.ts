@@ -39,9 +39,11 @@ export function errorCodesOf(operation: Operation): ReadonlyMap<string, readonly
   return byStatus;
 }
 
-/** One code has two statuses: it is 401 where it keeps a person from signing in. */
+/** Codes with two statuses: 401 where they keep a person from signing in. */
+const REFUSED_FACTORS: readonly ErrorCode[] = ["SECOND_FACTOR_INVALID", "PASSKEY_POSSIBLY_COPIED"];
+
 const statusOf = ({ access }: Operation, code: ErrorCode): number =>
-  code === "SECOND_FACTOR_INVALID" && access.kind === "public" ? 401 : ERRORS[code].status;
+  REFUSED_FACTORS.includes(code) && access.kind === "public" ? 401 : ERRORS[code].status;
 
 function accessErrors(access: Access): ErrorCode[] {
   if (access.kind === "public") return [...BROWSER_ERRORS];

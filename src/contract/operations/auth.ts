@@ -156,7 +156,7 @@ export const stepUp = define({
       .meta({ title: "PasskeyStepUp" }),
   ]),
   output: z.strictObject({ stepUpExpiresAt: timestamp }),
-  errors: ["SECOND_FACTOR_INVALID", "SECOND_FACTOR_LOCKED"],
+  errors: ["SECOND_FACTOR_INVALID", "PASSKEY_POSSIBLY_COPIED", "SECOND_FACTOR_LOCKED"],
 });
 
 export const changePassword = define({

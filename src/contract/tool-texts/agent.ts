@@ -160,8 +160,8 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
       "blockchain, feedback what the person who denied it wrote to you (null: nothing). Read it before you " +
       "try such a payment again. Denied by a person: pay again only as the feedback asks. A limit: wait until it " +
       "resets, or ask for more; get_budget shows what is left. CARD_DECLINED: by the card network. " +
-      "INSUFFICIENT_FUNDS: the wallet holds too little. RAIL_UNAVAILABLE: it could not be sent; a new payment " +
-      "may work later.",
+      "INSUFFICIENT_FUNDS: the wallet holds too little. RECIPIENT_REFUSED: the token never pays this address; ask " +
+      "for another one. RAIL_UNAVAILABLE: it could not be sent; a new payment may work later.",
     arguments: {
       transactionId: "Of one payment. Left out: the last 20 that were not made, newest first.",
     },

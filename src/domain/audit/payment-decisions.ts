@@ -1,15 +1,11 @@
 import type { Denial, DenialCode } from "../ledger/policy.ts";
-import { type Approval, isWithheld, type Payment } from "../ledger/payment.ts";
+import { type Approval, isWithheld, type Payment, RAIL_FAILURE_CODES } from "../ledger/payment.ts";
 import type { AgentProfile } from "../agent/state.ts";
 import { auditValue } from "./canonical.ts";
 import type { AuditActor, AuditRecord } from "./entry.ts";
 
 /** What a rail says, not a policy: it is in the transaction's record. */
-const BY_THE_RAIL: ReadonlySet<DenialCode> = new Set<DenialCode>([
-  "CARD_DECLINED",
-  "INSUFFICIENT_FUNDS",
-  "RAIL_UNAVAILABLE",
-]);
+const BY_THE_RAIL: ReadonlySet<DenialCode> = new Set<DenialCode>(RAIL_FAILURE_CODES);
 
 /**
  * Everything that was decided on a payment by now: by policy at first, by the person who resolved the hold, by policy once more

@@ -115,9 +115,18 @@ export interface OnChain {
   readonly chainCaip2: string;
 }
 
+/** Codes of payments that failed on their rail. */
+export const RAIL_FAILURE_CODES = [
+  "CARD_DECLINED",
+  "INSUFFICIENT_FUNDS",
+  "RECIPIENT_REFUSED",
+  "RAIL_UNAVAILABLE",
+] as const;
+export type RailFailureCode = (typeof RAIL_FAILURE_CODES)[number];
+
 /** Why a payment failed on its rail. */
 export interface RailFailure {
-  readonly code: "CARD_DECLINED" | "INSUFFICIENT_FUNDS" | "RAIL_UNAVAILABLE";
+  readonly code: RailFailureCode;
   readonly reason: string;
 }
 

@@ -1,4 +1,5 @@
 import { remainingOf } from "../money.ts";
+import type { RailFailureCode } from "./payment.ts";
 import type { Usage } from "./usage.ts";
 import { countToday, countWithinHour, dayResetsAt, slotFreeAt, spentToday } from "./usage.ts";
 
@@ -33,9 +34,7 @@ export type DenialCode =
   | "APPROVAL_DENIED"
   | "APPROVAL_EXPIRED"
   | "CANCELLED_BY_AGENT"
-  | "CARD_DECLINED"
-  | "INSUFFICIENT_FUNDS"
-  | "RAIL_UNAVAILABLE";
+  | RailFailureCode;
 
 export interface DenialDetails {
   /** Cents, or a count for the velocity limits. */

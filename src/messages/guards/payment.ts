@@ -5,6 +5,7 @@ import {
   type Payment,
   type PaymentRequest,
   type RailOutcome,
+  RAIL_FAILURE_CODES,
   RAILS,
   type Resolver,
   type RulesVersions,
@@ -87,12 +88,10 @@ const limitCodes = [
 
 const isDetails = isRecord<DenialDetails>({ limit: isCount, remaining: isCount, resetsAt: orNull(isTime) });
 
-const railCodes = ["CARD_DECLINED", "INSUFFICIENT_FUNDS", "RAIL_UNAVAILABLE"] as const;
-
 const isDenial = isRecord<Denial>({
   code: isOneOf([
     ...limitCodes,
-    ...railCodes,
+    ...RAIL_FAILURE_CODES,
     "AGENT_PAUSED",
     "AGENT_ARCHIVED",
     "APPROVAL_DENIED",
@@ -108,7 +107,7 @@ const onChain = optional(isRecord<OnChain>({ txHash: isShort, chainCaip2: isShor
 export const isRailOutcome: Guard<RailOutcome> = isVariant<RailOutcome, "status">("status", {
   settled: { final: isFlag, onChain },
   pending: { onChain },
-  failed: { onChain, code: isOneOf(railCodes), reason: isReason },
+  failed: { onChain, code: isOneOf(RAIL_FAILURE_CODES), reason: isReason },
   reversed: {},
   withheld: {},
 });

@@ -1,6 +1,5 @@
 import { LRUCache } from "lru-cache";
 import type { Address } from "viem";
-import type { RailFailure } from "../../domain/ledger/payment.ts";
 import type { ChainConfig, Signer } from "../../chain/config.ts";
 import { deployWalletData, GAS, spendData } from "../../chain/contracts.ts";
 import type { Finality } from "../../chain/finality.ts";
@@ -9,6 +8,8 @@ import { type ChainRpc, ChainUnreachable } from "../../chain/rpc.ts";
 import { centsOf, unitsOf } from "../../chain/units.ts";
 import { FairQueue } from "../../lib/fair-queue.ts";
 import { deployPurpose, firstLimitPurpose, type WalletLimits } from "./limits.ts";
+import { checkTransfer, type TransferCheck } from "./transfer-check.ts";
+import { DETACHED, INSUFFICIENT_FUNDS, type RefusalReason, type WITHHELD } from "./refusals.ts";
 import type { Wallet } from "./wallets.ts";
 
 /** A transfer that is to be decided: by a signed transaction, or by a refusal. */
@@ -26,27 +27,6 @@ export const attemptPurpose = ({
   number,
   transactionId,
 }: Pick<Attempt, "number" | "transactionId">): string => `${attemptsPrefix(transactionId)}${String(number)}`;
-
-export type RefusalReason = RailFailure & { readonly code: "INSUFFICIENT_FUNDS" | "RAIL_UNAVAILABLE" };
-
-/** It was not to be sent any more, before any process had. */
-export const WITHHELD = {
-  code: "WITHHELD",
-  reason: "The agent was paused before the payment was sent.",
-} as const;
-
-export const INSUFFICIENT_FUNDS: RefusalReason = {
-  code: "INSUFFICIENT_FUNDS",
-  reason: "The wallet does not hold enough for this payment.",
-};
-export const NO_WALLET: RefusalReason = {
-  code: "RAIL_UNAVAILABLE",
-  reason: "The agent has no wallet.",
-};
-export const DETACHED: RefusalReason = {
-  code: "RAIL_UNAVAILABLE",
-  reason: "The service can no longer spend from this wallet.",
-};
 
 export const refusalOf = (attempt: Attempt, refusal: RefusalReason | typeof WITHHELD): Refused => ({
   kind: "refusal",
@@ -70,8 +50,13 @@ interface PermittedAttempt extends Attempt {
   readonly permit: number;
 }
 
+/** An attempt, and what its token says to it. */
+interface CheckedAttempt extends PermittedAttempt {
+  readonly check: TransferCheck;
+}
+
 interface Waiting {
-  readonly attempt: PermittedAttempt;
+  readonly attempt: CheckedAttempt;
   readonly resolve: (recorded: Recorded | "fenced") => void;
   readonly reject: (error: unknown) => void;
 }
@@ -84,9 +69,10 @@ const FACTORIES_MAX = 100;
 const BATCH_MAX = 64;
 
 /**
- * Decides first attempts: what arrives while one batch is under way goes together in the next. Each is checked against its
- * wallet's balance on chain, less what was recorded since and is not in the chain yet, and its decision recorded for good before
- * anything is sent. So a payment that was refused can never be sent by a process that read the balance later.
+ * Decides first attempts: what arrives while one batch is under way goes together in the next. Each is tried on the
+ * token and checked against its wallet's balance on chain, less what was recorded since and is not in the chain yet,
+ * and its decision recorded for good before anything is sent. So a payment that was refused can never be sent by a
+ * process that read the balance later.
  */
 export class Attempts {
   readonly #dependencies: AttemptDependencies;
@@ -107,8 +93,11 @@ export class Attempts {
    */
   async decide(attempt: PermittedAttempt): Promise<Recorded | "fenced"> {
     await this.#factoryIsThere(attempt.wallet);
+    // For each payment, not for a batch: where the node has no answer to one, the others go on.
+    const check = await checkTransfer(this.#dependencies, attempt);
     return new Promise((resolve, reject) => {
-      this.#waiting.add(attempt.wallet.organizationId, { attempt, resolve, reject });
+      const checked = { ...attempt, check };
+      this.#waiting.add(attempt.wallet.organizationId, { attempt: checked, resolve, reject });
       if (!this.#busy) setImmediate(() => void this.#work());
       this.#busy = true;
     });
@@ -183,7 +172,7 @@ export class Attempts {
    * A payment that was decided before keeps that decision, in `record` at the latest; where there is money for all of them, it
    * is not looked for first.
    */
-  async #decide(attempts: readonly PermittedAttempt[]): Promise<ReadonlyMap<string, Recorded>> {
+  async #decide(attempts: readonly CheckedAttempt[]): Promise<ReadonlyMap<string, Recorded>> {
     // One that was requested twice at once counts once.
     const requested = new Map(attempts.map((attempt) => [attemptPurpose(attempt), attempt]));
     const least = await this.#leastFor([...requested.values()]);
@@ -194,14 +183,16 @@ export class Attempts {
     return new Map([...before, ...(await this.#decideWith(open, await this.#exactlyFor(open)))]);
   }
 
-  async #decideWith(attempts: readonly PermittedAttempt[], available: Map<Address, number>) {
+  async #decideWith(attempts: readonly CheckedAttempt[], available: Map<Address, number>) {
     const { broadcast, limits, outbox } = this.#dependencies;
     const wallets = new Map(attempts.map(({ wallet }) => [wallet.address, wallet]));
     // Nothing is sent for a wallet that makes none of these payments.
     const isPaying = ({ address }: Wallet): boolean =>
       attempts.some(
-        ({ amountCents, wallet }) =>
-          wallet.address === address && amountCents <= (available.get(address) ?? 0),
+        ({ amountCents, check, wallet }) =>
+          wallet.address === address &&
+          check.kind === "passes" &&
+          amountCents <= (available.get(address) ?? 0),
       );
     const paying = [...wallets.values()].filter(isPaying);
     const [prepared] = await Promise.all([
@@ -235,26 +226,27 @@ export class Attempts {
   }
 
   #entries(
-    attempts: readonly PermittedAttempt[],
+    attempts: readonly CheckedAttempt[],
     available: Map<Address, number>,
     prepared: ReadonlyMap<string, Recorded>,
   ): Entry[] {
     const entries: Entry[] = [];
     for (const attempt of attempts) {
-      const { amountCents, wallet } = attempt;
+      const { amountCents, check, wallet } = attempt;
       const left = available.get(wallet.address) ?? 0;
       if (isGivenUp(wallet, prepared)) entries.push(refusalOf(attempt, DETACHED));
+      else if (check.kind === "refused") entries.push(refusalOf(attempt, check.refusal));
       else if (amountCents > left) entries.push(refusalOf(attempt, INSUFFICIENT_FUNDS));
       else {
         available.set(wallet.address, left - amountCents);
-        entries.push(this.spend(attempt, attempt.permit));
+        entries.push(this.spend(attempt, attempt.permit, check.gas));
       }
     }
     return entries;
   }
 
   /** The transfer, which is recorded only where no fence keeps it out: from then on it may be mined at any time. */
-  spend(attempt: Attempt, permit: number): Call {
+  spend(attempt: Attempt, permit: number, gas: bigint): Call {
     const { token, tokenDecimals } = this.#dependencies.config;
     const { amountCents, to, transactionId, wallet } = attempt;
     return {
@@ -263,7 +255,7 @@ export class Attempts {
       wallet: wallet.address,
       to: wallet.address,
       data: spendData({ transactionId, token, to, units: unitsOf(amountCents, tokenDecimals) }),
-      gas: GAS.spend,
+      gas,
       amountCents,
       permit,
     };

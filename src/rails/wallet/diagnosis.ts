@@ -1,9 +1,19 @@
 import { type Address, BaseError, ContractFunctionRevertedError } from "viem";
 import type { ChainConfig, Signer } from "../../chain/config.ts";
 import { agentWalletAbi, spendArguments } from "../../chain/contracts.ts";
-import { type ChainRpc, ChainUnreachable } from "../../chain/rpc.ts";
+import { revertTextOf } from "../../chain/reverts.ts";
+import type { ChainRpc } from "../../chain/rpc.ts";
 import { centsOf, unitsOf } from "../../chain/units.ts";
-import { type Attempt, DETACHED, INSUFFICIENT_FUNDS, type RefusalReason } from "./attempts.ts";
+import type { Attempt } from "./attempts.ts";
+import {
+  CEILING,
+  DETACHED,
+  INSUFFICIENT_FUNDS,
+  NOT_THERE,
+  refusedByToken,
+  type RefusalReason,
+} from "./refusals.ts";
+import { checkTransfer } from "./transfer-check.ts";
 
 /** What is to be done about an attempt that its contract undid. */
 export type Remedy =
@@ -12,19 +22,6 @@ export type Remedy =
   /** The wallet's limit is below what the policy had allowed when it decided. */
   | { readonly kind: "raise" }
   | { readonly kind: "refuse"; readonly refusal: RefusalReason };
-
-const CEILING: RefusalReason = {
-  code: "RAIL_UNAVAILABLE",
-  reason: "The wallet's owner allows the service no payment of this amount now.",
-};
-export const NOT_THERE: RefusalReason = {
-  code: "RAIL_UNAVAILABLE",
-  reason: "The wallet is not on the chain.",
-};
-const REFUSED_BY_TOKEN: RefusalReason = {
-  code: "RAIL_UNAVAILABLE",
-  reason: "The chain refused the transfer.",
-};
 
 /**
  * The wallet has paid under this payment's id, and by no transaction that counts now: the database has lost its record, or
@@ -49,23 +46,33 @@ export interface DiagnosisDependencies {
 export async function diagnose(deps: DiagnosisDependencies, attempt: Attempt): Promise<Remedy> {
   const { config, rpc } = deps;
   const { amountCents, wallet } = attempt;
-  const error = await revertOf(deps, attempt);
+  const revert = await revertOf(deps, attempt);
   // It would succeed where no contract is: then this wallet's deployment, which came before, has failed for good.
-  if (error === null && !(await rpc.hasCode(wallet.address))) return { kind: "refuse", refusal: NOT_THERE };
-  if (error === null) return { kind: "again" };
-  if (error === "LimitExceeded") return { kind: "raise" };
-  if (error === "CeilingExceeded") return { kind: "refuse", refusal: CEILING };
-  if (error === "NotSpender") return { kind: "refuse", refusal: DETACHED };
-  if (error === "AlreadySpent") throw new PaidUnrecorded(attempt.transactionId);
+  if (revert === null && !(await rpc.hasCode(wallet.address))) return { kind: "refuse", refusal: NOT_THERE };
+  if (revert === null) return { kind: "again" };
+  if (revert.name === "LimitExceeded") return { kind: "raise" };
+  if (revert.name === "CeilingExceeded") return { kind: "refuse", refusal: CEILING };
+  if (revert.name === "NotSpender") return { kind: "refuse", refusal: DETACHED };
+  if (revert.name === "AlreadySpent") throw new PaidUnrecorded(attempt.transactionId);
   const held = centsOf(await rpc.balanceAt(wallet.address, "latest"), config.tokenDecimals);
-  return { kind: "refuse", refusal: held < amountCents ? INSUFFICIENT_FUNDS : REFUSED_BY_TOKEN };
+  if (held < amountCents) return { kind: "refuse", refusal: INSUFFICIENT_FUNDS };
+  const check = await checkTransfer(deps, attempt);
+  const refusal = check.kind === "refused" ? check.refusal : refusedByToken("every transfer", revert.text);
+  return { kind: "refuse", refusal };
 }
 
-/** The name of the contract's error; "" for one that is not ours, such as the token's; null when it would succeed. */
+/** Why a call of the wallet's reverted. */
+interface Revert {
+  /** Of the wallet's own error; empty for another one, such as the token's. */
+  readonly name: string;
+  readonly text: string;
+}
+
+/** Null when it would succeed. */
 async function revertOf(
   { config, rpc, signer }: DiagnosisDependencies,
   attempt: Attempt,
-): Promise<string | null> {
+): Promise<Revert | null> {
   const { amountCents, to, transactionId, wallet } = attempt;
   const { token, tokenDecimals } = config;
   const spend = { transactionId, token, to, units: unitsOf(amountCents, tokenDecimals) };
@@ -84,8 +91,8 @@ async function revertOf(
           error instanceof BaseError
             ? error.walk((each) => each instanceof ContractFunctionRevertedError)
             : null;
-        if (reverted instanceof ContractFunctionRevertedError) return reverted.data?.errorName ?? "";
-        throw new ChainUnreachable("the chain did not respond to why it reverted a transfer");
+        if (!(reverted instanceof ContractFunctionRevertedError)) throw error;
+        return { name: reverted.data?.errorName ?? "", text: reverted.reason ?? revertTextOf(error) ?? "" };
       },
     );
   return rpc.answer(simulated);

@@ -72,7 +72,7 @@ export interface Wallets {
 export function createWallets(options: WalletsOptions): Wallets {
   const { clock, db, onRepair = nothing, onWarning, config, signer } = options;
   const watchers = { onRepair, onWarning };
-  const rpc = new ChainRpc(config);
+  const rpc = new ChainRpc(config, onWarning);
   const outbox = new ChainOutbox({ db, config, rpc, signer, clock });
   const finality = new Finality({
     rpc,
@@ -83,7 +83,7 @@ export function createWallets(options: WalletsOptions): Wallets {
   const wallets = new AgentWallets(db);
   const broadcast = serialized(async (recorded) => {
     const inOrder = [...recorded].filter(isTransaction).toSorted((one, other) => one.nonce - other.nonce);
-    await Promise.all(inOrder.map(({ raw }) => rpc.send(raw)));
+    await rpc.sendAll(inOrder.map(({ raw }) => raw));
   });
   const limits = new WalletLimits({ outbox, config, wallets, finality, clock, broadcast });
   const foreignNonces = new ForeignNonces({
@@ -109,6 +109,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     wallets,
     finality,
     foreignNonces,
+    onWarning,
   });
   const sandbox = options.sandbox
     ? new ChainSandbox({ config, rpc, outbox, finality, signer, broadcast })

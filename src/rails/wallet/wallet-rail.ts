@@ -1,4 +1,4 @@
-import { getAddress, type Hash } from "viem";
+import { getAddress, type Hash, parseTransaction } from "viem";
 import type { OnChain, Payment, RailOutcome } from "../../domain/ledger/payment.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
 import { caip2Of } from "../../chain/config.ts";
@@ -6,6 +6,7 @@ import { agentWalletAbi, detachData, GAS, paymentIdOf, showsPayment } from "../.
 import { isTransaction, type Recorded, type RecordedTransaction, type Refused } from "../../chain/outbox.ts";
 import { ChainUnreachable, type Receipt } from "../../chain/rpc.ts";
 import type { ForeignNonces } from "../../chain/foreign-nonces.ts";
+import type { ChainWatchers } from "../../chain/repairs.ts";
 import { centsOf } from "../../chain/units.ts";
 import type {
   Detachment,
@@ -16,19 +17,19 @@ import type {
   SendOutcome,
 } from "../../payments/ports.ts";
 import { withTimeout } from "../../lib/with-timeout.ts";
-import {
-  type AttemptDependencies,
-  type Attempt,
-  Attempts,
-  attemptsPrefix,
-  DETACHED,
-  NO_WALLET,
-  refusalOf,
-  WITHHELD,
-} from "./attempts.ts";
-import { diagnose, NOT_THERE, spentCents } from "./diagnosis.ts";
+import { type AttemptDependencies, type Attempt, Attempts, attemptsPrefix, refusalOf } from "./attempts.ts";
+import { diagnose, type Remedy, spentCents } from "./diagnosis.ts";
 import { fenceAttempts } from "./fencing.ts";
 import { deployPurpose } from "./limits.ts";
+import {
+  DETACHED,
+  NO_WALLET,
+  NOT_THERE,
+  OTHER_CHAIN,
+  OUT_OF_GAS,
+  REVERTED_TOO_OFTEN,
+  WITHHELD,
+} from "./refusals.ts";
 import type { AgentWallets, Wallet } from "./wallets.ts";
 
 /**
@@ -43,13 +44,8 @@ const BROADCAST_WAIT_MS = 1_000;
 /** Attempts of one payment, each after the contract has undone the one before, until it is given up. */
 const ATTEMPTS_MAX = 5;
 
-const REVERTED_TOO_OFTEN = {
-  code: "RAIL_UNAVAILABLE",
-  reason: "The chain undid the transfer again and again.",
-} as const;
-const OTHER_CHAIN = { code: "RAIL_UNAVAILABLE", reason: "The agent's wallet is on another chain." } as const;
-
 export interface WalletRailDependencies extends AttemptDependencies {
+  readonly onWarning: ChainWatchers["onWarning"];
   readonly wallets: AgentWallets;
   readonly foreignNonces: Pick<ForeignNonces, "isReplaced" | "minedAs">;
 }
@@ -122,7 +118,7 @@ export class WalletRail implements RailPort {
       const permission = await requestPermission();
       if (permission.kind === "wait") return outcome;
       if (permission.kind === "withdraw") await outbox.record([refusalOf(next, WITHHELD)]);
-      else if (!(await this.#again(next, permission.permit))) return outcome;
+      else if (!(await this.#again(next, permission.permit, { last, receipt }))) return outcome;
     }
     return { status: "pending" };
   }
@@ -234,19 +230,28 @@ export class WalletRail implements RailPort {
     transaction: RecordedTransaction,
     { request }: Payment,
   ): Promise<RailOutcome | null> {
-    const { outbox, config, rpc, signer, foreignNonces } = this.#dependencies;
+    const { outbox, rpc, signer, foreignNonces } = this.#dependencies;
     const { nonce, purpose } = transaction;
-    const head = await rpc.head();
-    const blockNumber = head.blockNumber - BigInt(config.confirmations - 1);
-    if (blockNumber < 0n || (await rpc.nonceAt(signer.address, blockNumber)) <= nonce) return null;
+    const confirmed = await rpc.confirmed(signer.address);
+    if (confirmed.nonce <= nonce) return null;
+    const blockNumber = confirmed.through ?? (await rpc.head()).blockNumber;
+    // Read only where no receipt can say the same: the state of that block may be older than a node keeps.
+    if (blockNumber < 0n || (await this.#hasReceipt(transaction))) return null;
     const read = { address: wallet.address, abi: agentWalletAbi, functionName: "isSpent" } as const;
     const args = [paymentIdOf(request.transactionId)] as const;
-    if (!(await rpc.answer(rpc.client.readContract({ ...read, args, blockNumber })))) return null;
+    const isSpent = rpc.answer(rpc.client.readContract({ ...read, args, blockNumber }));
+    if (!(await isSpent.catch(() => false))) return null;
     // Another keeper may have offered more for it since it was read; what comes after this can't have been mined.
     const now = (await outbox.find([purpose])).get(purpose);
     if (now === undefined || !isTransaction(now)) return null;
     if (now.signings.length === 1) return this.#settled(now);
     return this.#settled((await foreignNonces.minedAs(now).catch(() => null)) ?? now);
+  }
+
+  async #hasReceipt({ signings }: RecordedTransaction): Promise<boolean> {
+    const { rpc } = this.#dependencies;
+    const receipts = await Promise.all(signings.map(({ hash }) => rpc.receipt(hash)));
+    return receipts.some((receipt) => receipt !== null);
   }
 
   /** A process whose chain was that one may have signed it already, before its configuration changed. */
@@ -260,16 +265,14 @@ export class WalletRail implements RailPort {
    * Decides the attempt after one that was undone or replaced: as it was, under a raised limit, or never. False, having decided
    * nothing, while its wallet's deployment, which came before it, is on its way a second time, or where the attempt is fenced.
    */
-  async #again(attempt: Attempt, permit: number): Promise<boolean> {
+  async #again(attempt: Attempt, permit: number, before: Unpaid): Promise<boolean> {
     const { broadcast, limits, outbox } = this.#dependencies;
     const { amountCents, wallet } = attempt;
-    const remedy =
-      attempt.number > ATTEMPTS_MAX
-        ? ({ kind: "refuse", refusal: REVERTED_TOO_OFTEN } as const)
-        : await diagnose(this.#dependencies, attempt);
+    const remedy = await this.#remedyFor(attempt, before);
     if (remedy.kind === "refuse" && remedy.refusal === NOT_THERE && !(await this.#isDeploymentOver(wallet)))
       return false;
-    const spend = this.#attempts.spend(attempt, permit);
+    const gas = ranOutOfGas(before) ? GAS.spendMax : gasOf(before.last);
+    const spend = this.#attempts.spend(attempt, permit, gas);
     if (remedy.kind === "refuse") {
       await outbox.record([refusalOf(attempt, remedy.refusal)]);
       // While the service was no spender, its limits went by without an effect.
@@ -285,6 +288,27 @@ export class WalletRail implements RailPort {
     // It was fenced after its limit was raised.
     if (remedy.kind === "raise") await limits.converge(wallet);
     return false;
+  }
+
+  /** What is to be done about an attempt that was undone or replaced; the operator's log says why. */
+  async #remedyFor(attempt: Attempt, before: Unpaid): Promise<Remedy> {
+    const diagnosed: Remedy =
+      attempt.number > ATTEMPTS_MAX
+        ? { kind: "refuse", refusal: REVERTED_TOO_OFTEN }
+        : await diagnose(this.#dependencies, attempt);
+    if (before.receipt === null) return diagnosed;
+    const isOutOfGas = diagnosed.kind === "again" && ranOutOfGas(before);
+    const gas = gasOf(before.last);
+    const remedy: Remedy =
+      isOutOfGas && gas >= GAS.spendMax ? { kind: "refuse", refusal: OUT_OF_GAS } : diagnosed;
+    this.#dependencies.onWarning("the chain reverted a payment", {
+      transactionId: attempt.transactionId,
+      hash: before.receipt.hash,
+      gas: Number(gas),
+      gasUsed: Number(before.receipt.gasUsed),
+      cause: isOutOfGas ? "out of gas" : causeOf(diagnosed),
+    });
+    return remedy;
   }
 
   /** Whether nothing more becomes of a wallet's deployment: it is in the chain, or was decided against. A replaced one is repeated. */
@@ -333,6 +357,25 @@ export class WalletRail implements RailPort {
     return { txHash: hash, chainCaip2: this.#chainCaip2 };
   }
 }
+
+/** An attempt that has not paid. Without a receipt: it was replaced. */
+interface Unpaid {
+  readonly last: RecordedTransaction;
+  readonly receipt: Receipt | null;
+}
+
+const gasOf = ({ raw }: RecordedTransaction): bigint => parseTransaction(raw).gas ?? GAS.spend;
+
+/** Whether a reverted transaction has used its gas, but for the 64th parts that calls keep back for their callers. */
+const ranOutOfGas = ({ last, receipt }: Unpaid): boolean =>
+  receipt !== null && !receipt.succeeded && receipt.gasUsed * 16n >= gasOf(last) * 15n;
+
+const causeOf = (remedy: Remedy): string =>
+  remedy.kind === "refuse"
+    ? remedy.refusal.reason
+    : remedy.kind === "raise"
+      ? "the wallet's limit"
+      : "it would succeed by now";
 
 /** What a refusal in a payment's place makes of it. */
 const refused = ({ code, reason }: Refused["refusal"]): RailOutcome =>

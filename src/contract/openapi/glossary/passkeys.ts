@@ -8,7 +8,8 @@ export const passkeyNotes: Readonly<Record<string, Note>> = {
   backupEligible: note("Whether it may be synced to other devices."),
   backedUp: note("Whether it is synced."),
   suspectedCloneAt: note(
-    "When it signed with a counter that had not advanced, as a copy would; null: never.",
+    "When it last signed with a counter that had not advanced, as a copy would, or as one that can be synced though " +
+      "it was bound to a device; null: never.",
     null,
   ),
   rawId: note("The same as `id`.", "AQIDBAUGBwgJCgsMDQ4PEA"),

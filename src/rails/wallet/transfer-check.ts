@@ -1,0 +1,54 @@
+import type { ChainConfig } from "../../chain/config.ts";
+import { GAS, spendGas, TRANSFER_GAS, transferData } from "../../chain/contracts.ts";
+import type { ChainRpc, Simulated } from "../../chain/rpc.ts";
+import { unitsOf } from "../../chain/units.ts";
+import type { Attempt } from "./attempts.ts";
+import { GAS_EXCEEDED, type RefusalReason, refusedByToken } from "./refusals.ts";
+
+/** What the token says to an attempt before anything is signed. */
+export type TransferCheck =
+  /** With the gas that `spend` is signed for. */
+  | { readonly kind: "passes"; readonly gas: bigint }
+  | { readonly kind: "refused"; readonly refusal: RefusalReason };
+
+const USUAL: TransferCheck = { kind: "passes", gas: GAS.spend };
+
+/** A token that answers false has not transferred anything. */
+const FALSE = /^0x0{64}$/;
+
+/**
+ * Tries an attempt's transfer by the token alone, from the wallet's address: that needs no deployed wallet, and no
+ * limit stands in its way. Usually one call. Throws where the chain does not answer.
+ */
+export async function checkTransfer(
+  { config, rpc }: { readonly config: ChainConfig; readonly rpc: ChainRpc },
+  { amountCents, to, wallet }: Attempt,
+): Promise<TransferCheck> {
+  const { token, tokenDecimals } = config;
+  const units = unitsOf(amountCents, tokenDecimals);
+  const transfer = { from: wallet.address, to: token, data: transferData(to, units) };
+  if (passes(await rpc.simulate({ ...transfer, gas: TRANSFER_GAS }))) return USUAL;
+  const another = transferData(to === wallet.owner ? wallet.spender : wallet.owner, units);
+  // All in one tick, so in one request: the node that says no is the one that says that there is money.
+  const [held, outcome, gas, toAnother] = await Promise.all([
+    rpc.balanceAt(wallet.address, "latest"),
+    rpc.simulate(transfer),
+    rpc.estimateGas(transfer),
+    rpc.simulate({ ...transfer, data: another }),
+  ]);
+  // The balance is judged where the payment is decided: money may be on its way.
+  if (held < units) return USUAL;
+  for (const each of [outcome, toAnother]) if (each.kind === "unclear") throw each.error;
+  if (!passes(outcome)) {
+    const text = outcome.kind === "reverts" ? outcome.text : "";
+    return {
+      kind: "refused",
+      refusal: refusedByToken(passes(toAnother) ? "recipient" : "every transfer", text),
+    };
+  }
+  const needed = gas === null ? GAS.spend : spendGas(gas);
+  if (needed > GAS.spendMax) return { kind: "refused", refusal: GAS_EXCEEDED };
+  return { kind: "passes", gas: needed > GAS.spend ? needed : GAS.spend };
+}
+
+const passes = (outcome: Simulated): boolean => outcome.kind === "passes" && !FALSE.test(outcome.data);
