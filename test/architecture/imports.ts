@@ -17,6 +17,9 @@ export const ROOMS = ["contracts", "src", "workflows", "activities", "server"] a
 const STATEMENT = /^(?:import|export)\s+(type\s+)?(?:([^;'"=(]*?)\s*from\s*)?["']([^"']+)["'];?/gm;
 const DYNAMIC = /\bimport\(\s*["']([^"']+)["']\s*\)/g;
 
+/** Holds programs as texts, with imports of their own, and imports nothing itself. */
+const TEXTS_ALONE = "server/mcp/framework-snippets.ts";
+
 export async function sourceFiles(): Promise<string[]> {
   const found = await Promise.all(
     ROOMS.map(async (room) => (await readdir(room, { recursive: true })).map((file) => join(room, file))),
@@ -48,7 +51,7 @@ function toImport(from: string, specifier: string, typeOnly: boolean): Import {
 }
 
 export async function allImports(): Promise<Import[]> {
-  const files = await sourceFiles();
+  const files = (await sourceFiles()).filter((file) => file !== TEXTS_ALONE);
   const each = await Promise.all(files.map(async (file) => importsOf(file, await readFile(file, "utf8"))));
   return each.flat();
 }
