@@ -36,7 +36,6 @@ const ONE_AT_A_TIME: Beginnings = ["chaos/", "restart/", "build/"];
 
 /** What is promised to be answered within a time runs when everything else has ended. */
 const QUIET: Beginnings = [
-  "http/busy",
   "agents/machine-archive-chain",
   "containers/large-team",
   "containers/unfinished-budgets",
@@ -57,6 +56,9 @@ const SOAK: Beginnings = [
   "domain/simulation-faults",
   "restart/two-versions",
 ];
+
+/** What makes a server as busy as it can be, and is promised to be answered soon all the same, has the machine to itself. */
+const ALONE: Beginnings = ["http/busy"];
 
 /** What takes longest begins first, so that nothing is left to wait for alone at the end. */
 const LONG: Beginnings = [
@@ -152,7 +154,8 @@ export class Plan {
   }
 }
 
-/** The two phases of a run. */
+/** The phases of a run: those that run beside others, the quiet ones, and those that run alone. */
 export function phasesOf(files: readonly string[]): readonly (readonly string[])[] {
-  return [files.filter((file) => !fits(file, QUIET)), files.filter((file) => fits(file, QUIET))];
+  const [quiet, alone] = [QUIET, ALONE].map((those) => files.filter((file) => fits(file, those)));
+  return [files.filter((file) => !fits(file, [...QUIET, ...ALONE])), quiet ?? [], alone ?? []];
 }

@@ -26,7 +26,8 @@ const FAILURE_CHARACTERS_MAX = 1_000;
 const SLOWEST_FILES = 10;
 /** More than the cores, since many tests wait most of their time; fewer than what makes them late for each other. */
 const LANES = Number(process.env["TEST_LANES"] ?? 4);
-const QUIET_LANES = 2;
+/** Of each phase. */
+const LANES_OF = [LANES, 2, 1] as const;
 
 const began = performance.now();
 const { files, grep } = await selected(process.argv.slice(2));
@@ -54,7 +55,7 @@ for (const [phase, inPhase] of phasesOf(files).entries()) {
     files: inPhase,
     grep,
     env,
-    lanes: phase === 0 ? LANES : QUIET_LANES,
+    lanes: LANES_OF[phase] ?? 1,
     withChains: bringsUp !== null,
     onResult(result) {
       results.push(result);
