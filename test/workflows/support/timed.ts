@@ -15,7 +15,9 @@ const STARTS_MAX = 6;
 const PROBE_SKIPPED_MS = 60_000;
 const PROBE_MS = 1_000;
 /** A scene that takes this long hangs; it is ended before its test is, so that its server does not outlive it. */
-const SCENE_MS = 200_000;
+const SCENE_MS = 120_000;
+/** How often a scene that hangs is played again: the server may have failed unseen, but not twice in a row. */
+const HUNG_AGAIN_MAX = 1;
 /** How often a scene is played again since its server, and no expectation, has failed; two updates at one moment do it again and again. */
 const PLAYED_AGAIN_MAX = 8;
 /** Since its server has got a task and an update mixed up: a workflow seldom goes on after that. */
@@ -83,7 +85,7 @@ export function useTimedStage(): Play {
       await inBounds(place, place.play(plot, options), () => (isOver = false));
       isWhole = !isForgetful && (await place.skips());
     } catch (error) {
-      if (error instanceof ServerFailed) test?.retries(PLAYED_AGAIN_MAX);
+      if (error instanceof ServerFailed) test?.retries(error.isPlain ? PLAYED_AGAIN_MAX : HUNG_AGAIN_MAX);
       throw error;
     } finally {
       if (isWhole && free === null) free = place;
@@ -93,7 +95,15 @@ export function useTimedStage(): Play {
   };
 }
 
-class ServerFailed extends Error {}
+class ServerFailed extends Error {
+  /** Whether it is known that the server failed; else the scene hangs for an unknown reason. */
+  readonly isPlain: boolean;
+
+  constructor(message: string, isPlain = true) {
+    super(message);
+    this.isPlain = isPlain;
+  }
+}
 
 /** Fails when the scene takes too long, or its server is known to have failed and it does not end. */
 async function inBounds(place: Place, scene: Promise<void>, onLeft: () => void): Promise<void> {
@@ -113,7 +123,7 @@ async function inBounds(place: Place, scene: Promise<void>, onLeft: () => void):
       if (held === HELD_MAX)
         return new ServerFailed("the time-skipping server holds its time, and nothing is at work");
     }
-    return new Error(`a scene did not end within ${String(SCENE_MS)} ms`);
+    return new ServerFailed(`a scene did not end within ${String(SCENE_MS)} ms`, false);
   };
   const left = watch().then((error) => {
     onLeft();
