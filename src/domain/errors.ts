@@ -51,7 +51,10 @@ export const ERRORS = {
     message:
       "An organization key is not permitted to archive this agent; a person must do it: DELETE /v1/agents/{id}.",
   },
-  SECOND_FACTOR_INVALID: { status: 403, message: "The code is wrong or was already used." },
+  SECOND_FACTOR_INVALID: {
+    status: 403,
+    message: "The code is wrong, or was used already: wait for the next one.",
+  },
   PASSKEY_POSSIBLY_COPIED: {
     status: 403,
     message:

@@ -6,6 +6,8 @@ import type { RandomBytes } from "../domain/api-key.ts";
 const STEP_SECONDS = 30;
 /** One step either way is tolerated. */
 const TOLERATED_STEPS = [1, 0, -1] as const;
+/** How wrong a clock may be so that this is known as the reason why a code is not accepted. */
+const NAMED_STEPS_MAX = 20;
 /** As long as a SHA-1 value, which RFC 4226 recommends. */
 const SECRET_SIZE_BYTES = 20;
 
@@ -23,11 +25,24 @@ export const otpauthUrl = (productName: string, account: string, secret: string)
 export function matchingStep(secret: string, code: string, now: Date): number | null {
   if (!CODE.test(code)) return null;
   const current = Math.floor(now.getTime() / 1000 / STEP_SECONDS);
-  const matches = TOLERATED_STEPS.map((offset) => current + offset).filter((step) =>
-    isSameCode(generateSync({ secret, epoch: step * STEP_SECONDS }), code),
+  return (
+    TOLERATED_STEPS.map((offset) => current + offset).find((step) => isCodeOf(secret, step, code)) ?? null
   );
-  return matches[0] ?? null;
 }
+
+/** How many seconds the clock that made a code is ahead of `now`, negative where it is behind; null: more than ten minutes, or a wrong code. */
+export function secondsAhead(secret: string, code: string, now: Date): number | null {
+  if (!CODE.test(code)) return null;
+  const current = Math.floor(now.getTime() / 1000 / STEP_SECONDS);
+  for (let steps = 1; steps <= NAMED_STEPS_MAX; steps += 1) {
+    if (isCodeOf(secret, current + steps, code)) return steps * STEP_SECONDS;
+    if (isCodeOf(secret, current - steps, code)) return -steps * STEP_SECONDS;
+  }
+  return null;
+}
+
+const isCodeOf = (secret: string, step: number, code: string): boolean =>
+  isSameCode(generateSync({ secret, epoch: step * STEP_SECONDS }), code);
 
 const isSameCode = (expected: string, given: string): boolean =>
   timingSafeEqual(Buffer.from(expected), Buffer.from(given));

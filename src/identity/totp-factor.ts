@@ -3,7 +3,7 @@ import { refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
 import type { AuthContext } from "./context.ts";
 import type { TotpFactorDocument, TotpSecret } from "../store/identity-documents.ts";
-import { matchingStep } from "./totp-code.ts";
+import { matchingStep, secondsAhead } from "./totp-code.ts";
 
 /** 5 wrong codes lock the factor for 15 minutes; the fifth still answers that it was wrong. */
 const WRONG_CODES_MAX = 5;
@@ -53,7 +53,10 @@ export async function spendTotpCode(
   // A used code is no guess, so it is refused without being counted.
   if (step !== null && step <= secret.lastUsedStep) return invalid();
   const unlocked = unlockedFilter(userId, slot, secret.id, now);
-  if (step === null) return await countWrongCode(context, request, unlocked);
+  if (step === null) {
+    const refusedBy = slot === "pending" ? wrongClock(secondsAhead(opened, code, now)) : undefined;
+    return await countWrongCode(context, request, unlocked, refusedBy);
+  }
   const used = await context.collections.totpFactors.updateOne(
     { ...unlocked, [`${slot}.lastUsedStep`]: { $lt: step } },
     onAccepted(secret, step),
@@ -72,6 +75,7 @@ async function countWrongCode(
   context: AuthContext,
   request: TotpRequest,
   unlocked: Filter<TotpFactorDocument>,
+  message: string | undefined,
 ): Promise<Result<null>> {
   const { slot, now } = request;
   const wrongCodes = `${slot}.wrongCodes`;
@@ -87,7 +91,14 @@ async function countWrongCode(
     { $set: { [lockedUntil]: { $cond: [{ $gte: [`$${wrongCodes}`, WRONG_CODES_MAX] }, lockEnds, null] } } },
   ];
   const counted = await context.collections.totpFactors.updateOne(unlocked, count, within(request));
-  return counted.matchedCount === 1 ? invalid() : notAccepted(await readSecret(context, request), now);
+  return counted.matchedCount === 1 ? invalid(message) : notAccepted(await readSecret(context, request), now);
+}
+
+/** Said to the person who enrols, and knows the secret; at a sign-in it would help a guesser. */
+function wrongClock(seconds: number | null): string | undefined {
+  if (seconds === null) return undefined;
+  const off = `${String(Math.abs(seconds))} seconds ${seconds > 0 ? "ahead" : "behind"}`;
+  return `The code is of another time: the clock of the device that made it is about ${off}. Let it set its time automatically, then try the next code.`;
 }
 
 const unlockedFilter = (

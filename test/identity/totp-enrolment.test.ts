@@ -73,6 +73,23 @@ describe("Enrolment of TOTP", () => {
     expect(user.secondFactors).to.deep.equal(["totp"]);
   });
 
+  it("a code of a clock that is minutes off is refused, and how wrong the clock is said", async () => {
+    const principal = await the.session();
+    const { secret } = valueOf(await the.auth.enrollTotp(principal));
+    for (const [steps, said] of [
+      [2, "60 seconds ahead"],
+      [-20, "600 seconds behind"],
+    ] as const) {
+      const late = refusalOf(await the.auth.confirmTotp(principal, { code: await code(secret, steps) }));
+      expect([late.code, late.message.includes(said)], late.message).to.deep.equal([
+        "SECOND_FACTOR_INVALID",
+        true,
+      ]);
+    }
+    const tooLate = refusalOf(await the.auth.confirmTotp(principal, { code: await code(secret, 21) }));
+    expect(tooLate.message).not.to.include("clock");
+  });
+
   it("uses up the code that confirms it", async () => {
     const { secret, principal } = await withTotp(the);
     expect(outcomeOf(await stepUp(principal, await code(secret)))).to.equal("SECOND_FACTOR_INVALID");

@@ -28,7 +28,6 @@ const MESSAGES: Partial<Record<Refused["code"], string>> = {
   SERVICE_UNAVAILABLE: "The service can’t be reached at the moment. Try again shortly.",
   UNAUTHORIZED: "Your session has ended. Sign in again.",
   ROLE_REQUIRED: "Your role does not allow this. Ask an owner or admin.",
-  SECOND_FACTOR_INVALID: "The code is wrong, or was used already: wait for the next one.",
   PASSWORD_INVALID: "The current password is wrong.",
   LAST_FACTOR: "It is your last second factor. Enrol another one first.",
 };
