@@ -18,7 +18,7 @@ import { DOCUMENTS, tryGenerator } from "./interop/try-generator.ts";
 interface Attempt {
   readonly name: string;
   readonly version: string;
-  /** What of the service the program uses. */
+  /** The part of the service that the program uses. */
   readonly uses: string;
   readonly run: (scene: Scene, place: string, done: (step: string) => void) => Promise<void>;
 }

@@ -3,14 +3,14 @@ import { z } from "zod";
 /** A tool as a framework offers it to a model. */
 export type Offered = z.output<typeof offered>;
 
-/** What a framework tells a model. */
+/** A framework's request to a model. */
 interface Turn {
   readonly tools: readonly Offered[];
   /** Results of the tools that the model has called, in order. */
   readonly results: readonly string[];
 }
 
-/** What a model does. */
+/** A model's answer. */
 export type Step = { readonly text: string } | ToolCall;
 
 interface ToolCall {

@@ -11,7 +11,7 @@ export interface ScriptedModel {
   readonly env: Readonly<Record<string, string>>;
   /** Tools of the service that the model was offered. */
   readonly offered: ReadonlySet<AgentTool>;
-  /** What the framework told the model of its calls, in order. */
+  /** The results of its calls as the framework told them to the model, in order. */
   results(): readonly string[];
   stop(): Promise<void>;
 }
@@ -90,7 +90,7 @@ function stepAfter(tools: readonly Offered[], answered: number): Step {
   return { id: `call_${String(answered)}`, tool: tool.name, args: { ...fillers(tool.schema), ...call.args } };
 }
 
-/** What a model sends that must name every argument that the framework has made required. */
+/** Values for the arguments that a framework has made required. */
 function fillers({ properties = {}, required = [] }: Offered["schema"]): Record<string, unknown> {
   return Object.fromEntries(required.map((name) => [name, fillerOf(properties[name] ?? {})]));
 }

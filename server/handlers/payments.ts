@@ -185,7 +185,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
   };
 }
 
-/** What is said besides of a payment that was not made when its request is repeated. */
+/** The message of a replay whose payment was not made. */
 function repeatedRefusal({ transaction: { deniedAt, status } }: RecordedPayment): { message?: string } {
   if (deniedAt === null || status === "reversed") return {};
   const decided = `This repeats the decision of ${deniedAt.toISOString()}; nothing was tried again.`;

@@ -3,12 +3,12 @@ import { isLoopback } from "../../src/mail/settings.ts";
 import { mcpConfigBlock } from "./config-block.ts";
 import { FRAMEWORK_SNIPPETS } from "./framework-snippets.ts";
 
-/** How a payment is tried, or how one client or framework is connected to the MCP endpoint. */
+/** A way to try a payment, or to connect one client or framework to the MCP endpoint. */
 export interface ClientConfig {
   readonly client: string;
   readonly name: string;
   readonly kind: "trial" | "mcp_client" | "framework";
-  /** Where the text goes: a file, or a command line. */
+  /** The text's place: a file, or a command line. */
   readonly place: string;
   readonly format: "json" | "toml" | "shell" | "python" | "typescript";
   /** To copy as it is, once the placeholder is replaced by the agent's key. */

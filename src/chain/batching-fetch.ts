@@ -19,7 +19,7 @@ const failure = z.object({ error: z.union([z.string(), z.object({ message: z.str
 
 type Call = z.infer<typeof calls>[number];
 
-/** What came of one HTTP request. */
+/** The outcome of one HTTP request. */
 type Exchange =
   /** One answer for each call, in their order. */
   | { readonly kind: "whole"; readonly answers: readonly unknown[] }

@@ -2,7 +2,7 @@ import { BaseError, decodeErrorResult, type Hex, isHex } from "viem";
 
 /** The code of a JSON-RPC error for a call that reverted. Not all nodes use it. */
 const REVERTED = 3;
-/** What nodes say of a call that ends without success: these are the call's own end, not the node's trouble. */
+/** Nodes' words for a call that ends without success, as opposed to trouble of the node. */
 const ENDS_WITHOUT_SUCCESS = /revert|out ?of ?gas|gas required exceeds|invalid opcode|vm execution/i;
 
 /**

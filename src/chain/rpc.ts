@@ -75,7 +75,7 @@ export interface TriedCall {
   readonly gas?: bigint;
 }
 
-/** What the chain says to a call that is tried. */
+/** The chain's answer to a call that is tried. */
 export type Simulated =
   | { readonly kind: "passes"; readonly data: Hex }
   /** With the contract's or the node's own words, which may be empty. */

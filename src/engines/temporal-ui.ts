@@ -1,7 +1,7 @@
 /** Columns of the list of workflows: attributes of the UI and search attributes of this service. */
 const COLUMNS = ["Status", "Type", "Workflow ID", "OrganizationId", "AgentId", "Start", "End"];
 
-/** Where the UI stores a browser's columns, by namespace. It has no setting for all browsers. */
+/** The UI's entry in a browser's storage for columns, by namespace. It has no setting for all browsers. */
 const COLUMNS_KEY = "namespace-workflow-table-columns";
 
 /**

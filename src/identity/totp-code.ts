@@ -6,7 +6,7 @@ import type { RandomBytes } from "../domain/api-key.ts";
 const STEP_SECONDS = 30;
 /** One step either way is tolerated. */
 const TOLERATED_STEPS = [1, 0, -1] as const;
-/** How wrong a clock may be so that this is known as the reason why a code is not accepted. */
+/** Steps by which a clock may be off so that it is named as the reason why a code is refused. */
 const NAMED_STEPS_MAX = 20;
 /** As long as a SHA-1 value, which RFC 4226 recommends. */
 const SECRET_SIZE_BYTES = 20;
@@ -30,7 +30,7 @@ export function matchingStep(secret: string, code: string, now: Date): number | 
   );
 }
 
-/** How many seconds the clock that made a code is ahead of `now`, negative where it is behind; null: more than ten minutes, or a wrong code. */
+/** Seconds by which the clock that made a code is ahead of `now`, negative if behind; null: above ten minutes, or a wrong code. */
 export function secondsAhead(secret: string, code: string, now: Date): number | null {
   if (!CODE.test(code)) return null;
   const current = Math.floor(now.getTime() / 1000 / STEP_SECONDS);

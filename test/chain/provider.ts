@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 
-/** What an endpoint does with a batch above its bound. */
+/** An endpoint's way with a batch above its bound. */
 export type BatchRefusal =
   "error object" | "array of one error" | "HTTP 400" | "HTTP 413" | "HTTP 500" | "cut" | "first ones";
 
@@ -12,7 +12,7 @@ export interface ProviderOptions {
   readonly batchRefusal?: BatchRefusal;
   /** Blocks whose states it keeps, as a node that prunes. */
   readonly statesKept?: number;
-  /** How long it takes for each broadcast. It drops the rest of a request whose client has gone. */
+  /** Time that it takes for each broadcast. It drops the rest of a request whose client has gone. */
   readonly broadcastMs?: number;
   /** Decides whether a request is answered with HTTP 429. */
   readonly isTooMany?: () => boolean;
@@ -25,7 +25,7 @@ export interface Provider {
   close(): Promise<void>;
 }
 
-/** What the endpoint says to a batch above its bound. */
+/** The endpoint's answer to a batch above its bound. */
 export const TOO_LARGE = "batch too large, upgrade your plan";
 
 const call = z.object({

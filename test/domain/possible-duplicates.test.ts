@@ -14,7 +14,7 @@ const KEYS_MAX = 20;
 const newAccount = (policy = {}): TestAccount =>
   new TestAccount({ budgetCents: 1_000_000, ...policy }, NOON, { closedKeys: KEYS_MAX });
 
-/** What the ledger says of one more payment like those before. */
+/** The ledger's hint about one more payment like those before. */
 function hint(account: TestAccount) {
   const reply = account.payReply(account.request(1, SHOP), account.state.closed);
   return account.as("decided", reply).duplicate;

@@ -57,7 +57,7 @@ const SOAK: Beginnings = [
   "restart/two-versions",
 ];
 
-/** What makes a server as busy as it can be, and is promised to be answered soon all the same, has the machine to itself. */
+/** Tests that make a server as busy as it can be, and measure that it answers soon all the same: each has the machine to itself. */
 const ALONE: Beginnings = ["http/busy"];
 
 /** What takes longest begins first, so that nothing is left to wait for alone at the end. */

@@ -1,4 +1,4 @@
-// What a person does with the workflow on n8n's canvas: chooses a credential in each of two nodes.
+// A person does this on n8n's canvas: chooses a credential in each of two nodes.
 import { readFile, writeFile } from "node:fs/promises";
 
 const { AGENT_KEY, OPENAI_API_KEY, OPENAI_BASE_URL } = process.env;

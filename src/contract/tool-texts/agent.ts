@@ -44,7 +44,7 @@ const PAYMENT = {
   approvalUrl: "",
 } as const;
 
-/** The same in the answer of a tool that pays. */
+/** The fields of the answer of a tool that pays. */
 const PAID = {
   ...PAYMENT,
   replayed: "",

@@ -5,7 +5,7 @@ import { unitsOf } from "../../chain/units.ts";
 import type { Attempt } from "./attempts.ts";
 import { GAS_EXCEEDED, type RefusalReason, refusedByToken } from "./refusals.ts";
 
-/** What the token says to an attempt before anything is signed. */
+/** The token's answer to an attempt before anything is signed. */
 export type TransferCheck =
   /** With the gas that `spend` is signed for. */
   | { readonly kind: "passes"; readonly gas: bigint }

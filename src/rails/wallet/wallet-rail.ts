@@ -290,7 +290,7 @@ export class WalletRail implements RailPort {
     return false;
   }
 
-  /** What is to be done about an attempt that was undone or replaced; the operator's log says why. */
+  /** The next step for an attempt that was undone or replaced; the operator's log says why. */
   async #remedyFor(attempt: Attempt, before: Unpaid): Promise<Remedy> {
     const diagnosed: Remedy =
       attempt.number > ATTEMPTS_MAX

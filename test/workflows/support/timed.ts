@@ -16,7 +16,7 @@ const PROBE_SKIPPED_MS = 60_000;
 const PROBE_MS = 1_000;
 /** A scene that takes this long hangs; it is ended before its test is, so that its server does not outlive it. */
 const SCENE_MS = 120_000;
-/** How often a scene that hangs is played again: the server may have failed unseen, but not twice in a row. */
+/** Repeats of a scene that hangs: the server may have failed unseen, but not twice in a row. */
 const HUNG_AGAIN_MAX = 1;
 /** How often a scene is played again since its server, and no expectation, has failed; two updates at one moment do it again and again. */
 const PLAYED_AGAIN_MAX = 8;

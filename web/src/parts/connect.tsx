@@ -9,7 +9,7 @@ import { Block } from "./secret.tsx";
 
 interface ConnectProps {
   readonly agentId: string;
-  /** Where it is at hand: goes into the texts in the placeholder's place. */
+  /** Replaces the placeholder in the texts, if it is at hand. */
   readonly apiKey?: string;
 }
 
@@ -18,7 +18,7 @@ const GROUPS = [
   ["framework", "Frameworks"],
 ] as const;
 
-/** How an agent is connected, by each client and framework that people use, and a first payment to try. */
+/** An agent's connection by each client and framework that people use, and a first payment to try. */
 export function Connect({ agentId, apiKey }: ConnectProps): ReactElement {
   const [chosen, setChosen] = useState<string | null>(null);
   const { data, error } = useQuery({

@@ -2,7 +2,7 @@ import { Badge } from "@mantine/core";
 import type { ReactElement } from "react";
 import { type Settings, useOrganization } from "../organization.ts";
 
-/** What is not real, in words; null where every rail moves real money. */
+/** The rails that move no real money, in words; null: there are none. */
 function unrealOf({
   card,
   wallet,
