@@ -48,7 +48,7 @@ export function agentSummaryHandlers({
       const [active, paused] = [of("active"), of("paused")];
       return ok({
         body: {
-          agents: { active: active.count, paused: paused.count, archived: of("archived").count },
+          counts: { active: active.count, paused: paused.count, archived: of("archived").count },
           budgetCents: active.budgetCents + paused.budgetCents,
           spentCents: active.spentCents + paused.spentCents,
           reservedCents: active.reservedCents + paused.reservedCents,

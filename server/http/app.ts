@@ -96,7 +96,10 @@ const DOCUMENTS = [
 ] as const;
 const ROUTES = [...routesOf(operationList), ...DOCUMENTS];
 
-/** Paths that an MCP client tries after a 401. It shows its user what it reads there. */
+/**
+ * Paths that an MCP client tries after a 401. It shows its user what it reads there, unless a request to register gets
+ * 404: then it may try another transport and show what becomes of that.
+ */
 const OAUTH_PATH = /^\/(register|authorize|token)$|^\/\.well-known\/(oauth-|openid-configuration)/;
 const NO_OAUTH =
   "There is no OAuth here: keys are static. If `/mcp` answers 401, the key is mistyped, revoked or expired; an owner " +
@@ -114,8 +117,9 @@ function unmatched(admission: Admission): RequestHandler {
     if (admitted?.ok === false) return sendRefusal(response, admitted.refusal);
     const methods = methodsAt(ROUTES, request.path);
     if (methods.length === 0) {
-      const message = OAUTH_PATH.test(request.path) ? NO_OAUTH : undefined;
-      return sendRefusal(response, refusal("NOT_FOUND", message));
+      if (!OAUTH_PATH.test(request.path)) return sendRefusal(response, refusal("NOT_FOUND"));
+      const code = request.method === "POST" ? "WRONG_CREDENTIAL" : "NOT_FOUND";
+      return sendRefusal(response, refusal(code, NO_OAUTH));
     }
     response.setHeader("Allow", methods.join(", "));
     if (request.method === "OPTIONS") response.status(204).end();

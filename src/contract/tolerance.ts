@@ -39,10 +39,12 @@ export function toolArguments(schema: z.ZodObject, args: Fields): Fields {
   return changedFields(schema.shape, Object.fromEntries(own), fromText);
 }
 
-/** The schema behind what makes it optional, nullable or preprocessed. */
+const WRAPPERS = [z.ZodOptional, z.ZodNonOptional, z.ZodDefault, z.ZodNullable] as const;
+
+/** The schema behind what makes it optional, required, nullable or preprocessed. */
 export function innerSchema(schema: Schema): Schema {
-  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodNullable) {
-    return innerSchema(schema.unwrap());
+  for (const wrapper of WRAPPERS) {
+    if (schema instanceof wrapper) return innerSchema(schema.unwrap());
   }
   if (schema instanceof z.ZodPipe) {
     return innerSchema(schema.in instanceof z.ZodTransform ? schema.out : schema.in);

@@ -54,7 +54,7 @@ interface Key {
 
 const create = () => ({ body: { name: "New", idempotencyKey: randomUUID() } });
 
-const live = ({ agents }: Output<"summarizeAgents">): number => agents.active + agents.paused;
+const live = ({ counts }: Output<"summarizeAgents">): number => counts.active + counts.paused;
 
 const OF_TRANSACTIONS: readonly OperationId[] = [
   "listTransactions",

@@ -44,7 +44,7 @@ describe("an emergency stop of many agents", () => {
     // A call that was answered 503 and came again does not say how many it had stopped.
     expect(paused).to.be.within(1, AGENTS);
     const summary = await world.api.ok("summarizeAgents", 200, { token: world.token });
-    expect(summary.agents).to.deep.equal({ active: 0, paused: AGENTS, archived: 0 });
+    expect(summary.counts).to.deep.equal({ active: 0, paused: AGENTS, archived: 0 });
     const revoked = await untilNoneIsLeft("revoking", async () => {
       const { revoked: done, remaining } = await world.api.ok("revokeTeamAgentKeys", 200, own);
       return { done, remaining };

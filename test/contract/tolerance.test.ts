@@ -75,6 +75,16 @@ describe("forms that clients cannot help sending", () => {
     });
   });
 
+  it("every integer argument of every tool may be text", () => {
+    const refused = [...derivedTools].flatMap(([tool, { inputOf, listing }]) =>
+      Object.entries(listing.inputSchema.properties ?? {}).flatMap(([name, schema]) => {
+        if (!("type" in schema) || schema.type !== "integer") return [];
+        return JSON.stringify(inputOf({ [name]: "7" })).includes(`"${name}":7`) ? [] : [`${tool}.${name}`];
+      }),
+    );
+    expect(refused).to.deep.equal([]);
+  });
+
   it("text that could be read in another way is left for parsing to refuse", () => {
     for (const text of ["12.50", "1e3", " 12", "12 ", "+1", "-1", "007", "", "0x10", "1,200"]) {
       const args = { amountCents: text, merchant: "12" };

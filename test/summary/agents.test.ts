@@ -23,10 +23,10 @@ describe("counts and totals of agents", () => {
     await api.ok("pauseAgent", 200, { token, id: paused.id });
     await archive(world, archived);
     const expected = {
-      agents: {
-        active: before.agents.active + 1,
-        paused: before.agents.paused + 1,
-        archived: before.agents.archived + 1,
+      counts: {
+        active: before.counts.active + 1,
+        paused: before.counts.paused + 1,
+        archived: before.counts.archived + 1,
       },
       budgetCents: before.budgetCents + 12_000,
       spentCents: before.spentCents + 300,
@@ -46,7 +46,7 @@ describe("counts and totals of agents", () => {
     await world.agent();
     const stranger = await newWorld();
     const none = {
-      agents: { active: 0, paused: 0, archived: 0 },
+      counts: { active: 0, paused: 0, archived: 0 },
       budgetCents: 0,
       spentCents: 0,
       reservedCents: 0,

@@ -98,7 +98,7 @@ export const summarizeAgents = define({
   http: { method: "get", path: "/v1/agents/summary", successStatus: 200 },
   query: z.strictObject({ projectId: uuid.optional(), teamId: uuid.optional() }),
   output: z.strictObject({
-    agents: z
+    counts: z
       .strictObject({ active: count("active"), paused: count("paused"), archived: count("archived") })
       .meta({ description: "How many there are in each state." }),
     budgetCents: total.meta({ description: "The budgets of active and paused agents together." }),

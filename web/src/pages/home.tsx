@@ -25,7 +25,7 @@ export function Home(): ReactElement {
     queryFn: async ({ signal }) => valueOf(await api.summarizeAgents({}, { signal })),
   });
   const isAdmin = useMay("admin");
-  const isNew = data !== undefined && data.agents.active + data.agents.paused === 0;
+  const isNew = data !== undefined && data.counts.active + data.counts.paused === 0;
   return (
     <Page
       title={`Hello, ${user.name.split(" ")[0] ?? user.name}`}
@@ -57,7 +57,7 @@ function Figures({ summary }: { readonly summary: Summary | undefined }): ReactE
   const waiting = pending.data?.approvals ?? [];
   const heldCents = sum(waiting.map(({ amountCents }) => amountCents));
   const plus = plusOf(pending.data);
-  const paused = summary?.agents.paused ?? 0;
+  const paused = summary?.counts.paused ?? 0;
   return (
     <div className="grid">
       <Figure
@@ -67,7 +67,7 @@ function Figures({ summary }: { readonly summary: Summary | undefined }): ReactE
       />
       <Figure
         label="Active agents"
-        figure={summary === undefined ? "–" : number(summary.agents.active)}
+        figure={summary === undefined ? "–" : number(summary.counts.active)}
         about={paused === 0 ? "None is paused" : `${number(paused)} paused`}
       />
       <Figure
