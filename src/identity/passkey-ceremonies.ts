@@ -146,7 +146,8 @@ export function verifyAssertion(
   return orNull(async () => {
     const { userHandle } = response.response;
     if (isFramed(response)) return null;
-    if (typeof userHandle === "string" && userHandle !== userHandleOf(userId)) return null;
+    // Missing or empty for authenticators and password managers that keep none.
+    if (![undefined, null, "", userHandleOf(userId)].includes(userHandle)) return null;
     const { authenticationInfo: info, verified } = await verifyAuthenticationResponse({
       response: authenticationOf(response),
       expectedChallenge,

@@ -281,12 +281,14 @@ describe("Passkeys", () => {
       expect(outcomeOf(late)).to.equal("UNAUTHORIZED");
     });
 
-    it("takes a response without a user handle, which a security key may leave out there", async () => {
-      const { authenticator, principal } = await withPasskey(the);
-      const options = valueOf(await the.auth.stepUpOptions(principal));
-      const response = authenticator.get(options, { userHandle: null });
-      valueOf(await the.auth.stepUp(principal, { method: "passkey", response }));
-    });
+    for (const userHandle of [null, ""]) {
+      it(`takes a response without a user handle (${JSON.stringify(userHandle)}), which some keep none of`, async () => {
+        const { authenticator, principal } = await withPasskey(the);
+        const options = valueOf(await the.auth.stepUpOptions(principal));
+        const response = authenticator.get(options, { userHandle });
+        valueOf(await the.auth.stepUp(principal, { method: "passkey", response }));
+      });
+    }
   });
 
   describe("what a signature says is kept", () => {
