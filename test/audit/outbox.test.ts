@@ -148,10 +148,10 @@ describe("the audit outbox", () => {
     }
   });
 
-  const begun = rows.filter(([, { kind }]) => kind === "begun");
+  const begunRows = rows.filter(([, { kind }]) => kind === "begun");
   // What is committed has one record, whether its server dies or not; of what an actor decides, this one is made of its answer.
   describe("what an actor has decided and was answered has an entry that says as much:", () => {
-    for (const [id, row] of someOrAll(begun, 8)) {
+    for (const [id, row] of someOrAll(begunRows, 8)) {
       it(id, async () => {
         const prepared = await row.prepare(service);
         appended = [];
