@@ -24,6 +24,7 @@ const LONG_TESTS = [
   "test/lists",
   "test/mcp/check-payment",
   "test/payments/reconcile.test",
+  "test/payments/rule-payments",
   "test/rails/fenced",
   "test/outage",
   "test/restart",
