@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { archive } from "../support/life.ts";
 import { secondService } from "../support/own-service.ts";
 import { outcomeOf, TestBudgets } from "../support/budgets.ts";
-import { shortOrSoak } from "../support/soak.ts";
+import { shortOrSoak, someOrAll } from "../support/soak.ts";
 import { ContractApi } from "../support/contract-api.ts";
 import {
   cardPayment,
@@ -51,32 +51,33 @@ describe("caps of projects and teams over HTTP", () => {
     ["the maximum", MAX_CENTS, 0],
     ["the maximum with 1 used", MAX_CENTS, 1],
   ];
-  for (const level of ["team", "project"] as const) {
-    for (const [name, capCents, usedCents] of limits) {
-      it(`${level} cap of ${name}: what is left passes, one cent more is denied`, async () => {
-        const [one, other] = [await rich(), await rich()];
-        if (level === "team") await budgets.setTeam({ capCents });
-        else await budgets.setProject({ capCents });
-        if (usedCents > 0) expect(await outcomeOf(one, usedCents)).to.equal("approved");
-        const remaining = capCents - usedCents;
-        if (remaining < MAX_CENTS) {
-          const { transaction } = await other.pay({ amountCents: remaining + 1 });
-          expect([transaction.status, transaction.denialCode, transaction.denialDetails]).to.deep.equal([
-            "denied",
-            `${level.toUpperCase()}_CAP_EXCEEDED`,
-            { limit: capCents, remaining, resetsAt: null },
-          ]);
-        }
-        if (remaining > 1) {
-          expect(await outcomeOf(other, remaining - 1)).to.equal("approved");
-          expect(await outcomeOf(one, 2)).to.equal(`${level.toUpperCase()}_CAP_EXCEEDED`);
-        }
-        if (remaining > 0) expect(await outcomeOf(other, 1)).to.equal("approved");
-        expect(await outcomeOf(one, 1)).to.equal(`${level.toUpperCase()}_CAP_EXCEEDED`);
-        const { usage } = level === "team" ? await budgets.team() : await budgets.project();
-        expect(usage).to.deep.equal({ spentCents: capCents, reservedCents: 0, remainingCents: 0 });
-      });
-    }
+  const atLevels = (["team", "project"] as const).flatMap((level) =>
+    limits.map(([name, capCents, usedCents]) => ({ level, name, capCents, usedCents })),
+  );
+  for (const { capCents, level, name, usedCents } of someOrAll(atLevels, 4)) {
+    it(`${level} cap of ${name}: what is left passes, one cent more is denied`, async () => {
+      const [one, other] = [await rich(), await rich()];
+      if (level === "team") await budgets.setTeam({ capCents });
+      else await budgets.setProject({ capCents });
+      if (usedCents > 0) expect(await outcomeOf(one, usedCents)).to.equal("approved");
+      const remaining = capCents - usedCents;
+      if (remaining < MAX_CENTS) {
+        const { transaction } = await other.pay({ amountCents: remaining + 1 });
+        expect([transaction.status, transaction.denialCode, transaction.denialDetails]).to.deep.equal([
+          "denied",
+          `${level.toUpperCase()}_CAP_EXCEEDED`,
+          { limit: capCents, remaining, resetsAt: null },
+        ]);
+      }
+      if (remaining > 1) {
+        expect(await outcomeOf(other, remaining - 1)).to.equal("approved");
+        expect(await outcomeOf(one, 2)).to.equal(`${level.toUpperCase()}_CAP_EXCEEDED`);
+      }
+      if (remaining > 0) expect(await outcomeOf(other, 1)).to.equal("approved");
+      expect(await outcomeOf(one, 1)).to.equal(`${level.toUpperCase()}_CAP_EXCEEDED`);
+      const { usage } = level === "team" ? await budgets.team() : await budgets.project();
+      expect(usage).to.deep.equal({ spentCents: capCents, reservedCents: 0, remainingCents: 0 });
+    });
   }
 
   it("without a cap the agents' total may exceed any one amount's maximum, and is told", async () => {

@@ -20,6 +20,8 @@ import { engineErrorOf, removeFolder, scratchFolder, writeScript } from "./suppo
 const FETCH_TIMEOUT_MS = 1_800_000;
 /** A guardian's bound is 1.5 s; the rest is for a busy machine. */
 const ENGINES_GONE_MS = 60_000;
+/** Engines that a test of MongoDB does not start. */
+const ELSEWHERE = { TEMPORAL_ADDRESS: "t:1", TEMPORAL_NAMESPACE: "ns", EVM_RPC_URL: "http://rpc.example" };
 const ANY_PORT = { mongodb: 0, temporal: 0, temporalUi: 0, chain: 0 };
 
 async function insert(uri: string, value: string): Promise<void> {
@@ -100,6 +102,8 @@ describe("The embedded engines", () => {
   });
   after(() => removeFolder(scratch));
 
+  const mongodbAlone = () => ({ env: { ...env, ...ELSEWHERE } });
+
   const enginesOnDataDir = async (): Promise<readonly number[]> =>
     (await listProcesses())
       .filter(({ commandLine }) => commandLine.includes(` ${dataDir}/`))
@@ -152,7 +156,7 @@ describe("The embedded engines", () => {
   });
 
   it("keep their data over a restart on other ports, and refuse a second service meanwhile", async () => {
-    const { mongodb } = await start();
+    const { mongodb } = await start(mongodbAlone());
     expect(await values(mongodb.uri)).to.deep.equal(["first"]);
     await insert(mongodb.uri, "second");
     const error = await engineErrorOf(
@@ -212,7 +216,7 @@ describe("The embedded engines", () => {
   });
 
   it("that were left without guardian and service are ended by the next start", async () => {
-    const { mongodb, stop } = await start();
+    const { mongodb, stop } = await start(mongodbAlone());
     const args = ["--dbpath", `${dataDir}/mongodb`, "--bind_ip", "127.0.0.1", "--port"];
     await stop();
     const free = await occupy();
@@ -222,7 +226,7 @@ describe("The embedded engines", () => {
       stdio: "ignore",
     });
     await once(orphan, "spawn");
-    const value = await start();
+    const value = await start(mongodbAlone());
     expect(await isAlive(orphan.pid ?? 0)).to.equal(false);
     expect(await values(value.mongodb.uri)).to.include("third");
     expect(portOf(mongodb.uri)).to.be.above(0);

@@ -6,6 +6,7 @@ import { createOrganization } from "../../server/admin/create-organization.ts";
 import { PASSWORD, startTestService, type TestService } from "../support/service.ts";
 import { onceReachable } from "../support/api.ts";
 import { ContractApi } from "../support/contract-api.ts";
+import { ForgetfulCounts } from "../support/forgetful-counts.ts";
 import { startServiceOn } from "../support/own-service.ts";
 import { builtFile, PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { cleanEnvironment } from "../support/process.ts";
@@ -17,14 +18,25 @@ const request = (token: string, fields: object = {}) => ({
   body: { token, ...OWNER, password: PASSWORD, ...fields },
 });
 
+const FILLED = ["organizations", "users", "sessions", "projects", "teams", "audit_log"];
+
 describe("the set-up link", () => {
+  const counts = new ForgetfulCounts();
   let service: TestService;
   let api: ContractApi;
-  beforeEach(async () => {
-    service = await startTestService({ evmRpcUrl: null, settings: { DEFAULT_PLAN: "pro" } });
+  before(async () => {
+    service = await startTestService({ counts, evmRpcUrl: null, settings: { DEFAULT_PLAN: "pro" } });
     api = new ContractApi(service.baseUrl);
   });
-  afterEach(() => service.stop());
+  after(() => service.stop());
+  /** As before anybody was there. */
+  afterEach(async () => {
+    // All set-ups of a service are counted together.
+    counts.forget();
+    const { db } = service;
+    for (const name of FILLED) await db.collection(name).deleteMany({});
+    await db.collection<{ _id: string }>("settings").deleteOne({ _id: "set-up-done" });
+  });
 
   const tokenOf = async (of: TestService = service): Promise<string> => {
     const link = await of.setUpLink();

@@ -6,6 +6,7 @@ import { agentWorkflowId } from "../../src/messages/agent.ts";
 import { entriesOf } from "../audit/support.ts";
 import { Child, cleanEnvironment } from "../support/process.ts";
 import { sideBySide } from "../support/side-by-side.ts";
+import { shortOrSoak } from "../support/soak.ts";
 import { elevate, newWorld, times, until, type World } from "../support/world.ts";
 import {
   actorsOf,
@@ -155,7 +156,8 @@ describe("npm run admin -- reconcile", () => {
         }
       });
       const results: Reconciled[] = [];
-      for (let round = 0; round < 2; round += 1) results.push(await run(world, false, LONG_MS));
+      for (let round = 0; round < shortOrSoak(1, 2); round += 1)
+        results.push(await run(world, false, LONG_MS));
       load.isStopped = true;
       await Promise.all(clients);
       results.push(await run(world, false, LONG_MS));

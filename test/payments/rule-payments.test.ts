@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { DateTime } from "luxon";
 import { expectBooksAgree } from "../support/books.ts";
+import { someOrAll } from "../support/soak.ts";
 import {
   cardPayment,
   type Fields,
@@ -28,7 +29,8 @@ const flags = ({ approval }: Paid) => approval?.flaggedByRuleTypes ?? [];
 
 const flagged = async (agent: TestAgent, fields: Fields = {}) => flags(await agent.pay(fields));
 
-for (const noun of ["project", "team"] as const) {
+/** They are judged by the same code; where both have rules is tried below. */
+for (const noun of someOrAll(["project", "team"] as const, 1)) {
   describe(`payments under the rules of a ${noun}`, () => {
     let world: World;
     let version: number;

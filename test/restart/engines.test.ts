@@ -2,6 +2,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { z } from "zod";
+import { listProcesses } from "../../src/engines/processes.ts";
 import { readRuntimeFile } from "../../src/engines/runtime-file.ts";
 import { Child, type EngineName } from "../support/process.ts";
 import { Load, replay, type Sent } from "./support/load.ts";
@@ -66,6 +67,20 @@ describe("A service whose engines end, or that is told to end, under load", () =
     return load;
   }
 
+  it("what runs shows MongoDB's password in runtime.json alone: not in output, logs, arguments", async () => {
+    const { child, dataDir, runtime } = stage.service;
+    const { hostname, password, port } = new URL(runtime.mongodb.uri);
+    expect(password).to.have.lengthOf.at.least(32);
+    expect(child.stdout).to.include(`mongodb://${hostname}:${port}/`);
+    const logs = await readdir(join(dataDir, "logs"));
+    const texts = await Promise.all(logs.map((name) => readFile(join(dataDir, "logs", name), "utf8")));
+    const shown = [child.stdout, child.stderr, ...texts];
+    shown.push(...(await listProcesses()).map(({ commandLine }) => commandLine));
+    expect(logs).to.include("service.log");
+    expect(shown.filter((text) => text.includes(password))).to.deep.equal([]);
+    expect((await stat(join(dataDir, "runtime.json"))).mode & 0o777).to.equal(0o600);
+  });
+
   const engines: readonly EngineName[] = ["mongod", "temporal"];
   for (const engine of engines) {
     it(`kill -9 of ${engine}: back by itself, all answered in time, replays settle, books agree`, async () => {
@@ -106,7 +121,9 @@ describe("A service whose engines end, or that is told to end, under load", () =
     const odd = sent.filter((one) => one.status !== 201 && one.status !== null && !isDeadline(one));
     expect(odd).to.deep.equal([]);
 
-    await service.ready(Child.spawn("npm", ["start"], service.env));
+    // Another folder for key deliveries, which the only process on these engines may take.
+    const env = { ...service.env, KEY_DELIVERY_DIR: join(service.dataDir, "another-folder") };
+    await service.ready(Child.spawn("npm", ["start"], env));
     await stage.meet();
     await tenant.expectTotals(agent.id, { spentCents: 30, reservedCents: 2_000 }, SOON_MS);
     expect(await tenant.approve(approval?.id ?? "")).to.equal("approved");

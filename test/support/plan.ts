@@ -54,6 +54,8 @@ const SOAK: Beginnings = [
   "contracts/wallet-mutants",
   "domain/mutants",
   "domain/simulation-faults",
+  "restart/audit-log",
+  "restart/stopped-server",
   "restart/two-versions",
 ];
 

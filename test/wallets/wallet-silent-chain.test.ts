@@ -6,6 +6,7 @@ import { McpCaller } from "../mcp/support.ts";
 import { type ChainProxy, type Mishap, startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
 import { disturbed } from "../support/disturbed.ts";
 import { inTime, PAYMENT_ANSWER_MS } from "../support/in-time.ts";
+import { COLLECTIONS } from "../../src/store/documents.ts";
 import { someOrAll } from "../support/soak.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { successOf } from "../support/contract-api.ts";
@@ -85,11 +86,12 @@ describe("a chain that does not answer", () => {
   describe("whatever it does instead", () => {
     let agent: TestAgent;
     const ids: string[] = [];
+    const mishaps = someOrAll(MISHAPS, 2);
     before(async () => {
       agent = await fundedAgent(world, MONEY);
     });
 
-    for (const mishap of MISHAPS) {
+    for (const mishap of mishaps) {
       it(`${mishap}: a payment is pending in time, its balance unknown, and all else works`, async () => {
         const mcp = await McpCaller.connect(service.baseUrl, agent.key);
         proxy.behave(() => mishap);
@@ -120,13 +122,13 @@ describe("a chain that does not answer", () => {
     }
 
     it("each such payment settles by itself, once, when it answers again, and the balance is known", async () => {
-      expect(ids).to.have.lengthOf(MISHAPS.length);
+      expect(ids).to.have.lengthOf(mishaps.length);
       proxy.behave(() => "pass");
       await expectSettledOnce(agent, ids);
       await until("the service is ready", async () => ((await ready()).status === 200 ? true : null));
       const mcp = await McpCaller.connect(service.baseUrl, agent.key);
       const { balanceCents } = await mcp.ok(getWallet.output, "get_wallet");
-      expect(balanceCents).to.equal(MONEY - MISHAPS.length * 100);
+      expect(balanceCents).to.equal(MONEY - mishaps.length * 100);
       await mcp.close();
     });
   });
@@ -181,9 +183,15 @@ describe("a chain that does not answer", () => {
                 const chain = new ChainView(world, rpcUrl);
                 expect(await chain.transfers(agent)).to.have.lengthOf(2);
                 await recordOnce(world, agent, 200, 0);
+                const limits = world.service.db.collection(COLLECTIONS.walletLimits);
                 await until(
                   "the wallet's limit is the budget",
-                  async () => ((await chain.limitCents(agent)) === 50 ? true : null),
+                  async () => {
+                    // It need not wait for the changes that might follow it.
+                    const waiting = { agentId: agent.id, dueAt: { $exists: true } };
+                    await limits.updateMany(waiting, { $set: { dueAt: new Date() } });
+                    return (await chain.limitCents(agent)) === 50 ? true : null;
+                  },
                   SETTLED_MS,
                 );
               };
