@@ -24,7 +24,6 @@ const LONG_TESTS = [
   "test/lists",
   "test/mcp/check-payment",
   "test/payments/reconcile.test",
-  "test/payments/rule-payments",
   "test/rails/fenced",
   "test/outage",
   "test/restart",
