@@ -59,7 +59,8 @@ export function createApp(dependencies: AppDependencies): Express {
       else sendRefusal(response, admitted.refusal);
     });
   }
-  app.use(dashboard(callers));
+  const { notFound, pages } = dashboard(callers);
+  app.use(pages);
   app.use(referencePage());
   app.use(probes(dependencies));
 
@@ -67,7 +68,7 @@ export function createApp(dependencies: AppDependencies): Express {
   const mcp = ["/mcp", "/mcp/"];
   app.post(mcp, mcpEndpoint(dependencies));
   app.all(mcp, mcpOtherMethods(dependencies));
-  const unanswered = unmatched(admission);
+  const unanswered = unmatched(admission, notFound);
   // The router would answer OPTIONS by itself, and to every caller.
   app.use((request, response, next) =>
     request.method === "OPTIONS" ? unanswered(request, response, next) : next(),
@@ -107,7 +108,7 @@ const NO_OAUTH =
  * is no path of ours. The document is public, so nothing is disclosed. Under /v1 and /mcp it is a request like any other: counted, a
  * bad credential 401.
  */
-function unmatched(admission: Admission): RequestHandler {
+function unmatched(admission: Admission, notFound: RequestHandler): RequestHandler {
   return async (request, response) => {
     const surface = surfaceOf(request.path);
     const admitted = surface === null ? null : await admission.optionalCaller(request, response, surface);
@@ -115,7 +116,8 @@ function unmatched(admission: Admission): RequestHandler {
     const methods = methodsAt(ROUTES, request.path);
     if (methods.length === 0) {
       const message = OAUTH_PATH.test(request.path) ? NO_OAUTH : undefined;
-      return sendRefusal(response, refusal("NOT_FOUND", message));
+      const refuse = (): void => sendRefusal(response, refusal("NOT_FOUND", message));
+      return surface === null && message === undefined ? notFound(request, response, refuse) : refuse();
     }
     response.setHeader("Allow", methods.join(", "));
     if (request.method === "OPTIONS") response.status(204).end();

@@ -17,7 +17,7 @@ import type { ManagementAccess, PersonRequirements } from "../types.ts";
 const role = z.enum(["owner", "admin", "member"]);
 const params = z.strictObject({ id: uuid });
 
-/** Whether organization keys outlive their minter. */
+/** Whether organization keys outlive their creator. */
 const leaving = z.strictObject({ keepKeys: z.enum(["true", "false"]).optional() });
 
 const inviteId = z.string().regex(/^inv_[0-9A-HJKMNP-TV-Z]{26}$/);
