@@ -280,10 +280,25 @@ describe("the dashboard at work, in a browser", function () {
     const { version } = await until("the rule is saved", async () => {
       const current = await world.api.ok("getTeamApprovalRules", 200, { token, id });
       const [rule] = current.rules;
-      const codes = rule?.type === "merchant_category" ? rule.params.anyOf.join(" ") : "";
-      return codes === "5734 1234" ? current : null;
+      const listed = rule?.type === "merchant_category" ? rule.params.anyOf.join(" ") : "";
+      return listed === "5734 1234" ? current : null;
     });
     await world.api.ok("setTeamApprovalRules", 200, { token, id, body: { rules: [], version } });
+  });
+
+  it("the organization is renamed, and a rule on the time of day starts with its time zone", async () => {
+    await page.go("/settings/organization");
+    await page.fill("Name", "Difference Engines");
+    await page.fill("Time zone", "Auckland");
+    await page.press("Pacific/Auckland", "option");
+    await page.press("Save");
+    await page.page.waitForFunction(
+      "document.querySelector('.account').innerText.includes('Difference Engines')",
+    );
+    await page.go(`/teams/${world.organization.teamId}`);
+    await page.press("Add a rule");
+    await page.press("Time of day", "menuitem");
+    await page.sees("(Pacific/Auckland)");
   });
 
   it("what is typed into an open budget or form undoes nothing that was changed elsewhere", async () => {

@@ -34,7 +34,7 @@ interface ShownType<P> {
   readonly flag: string;
   readonly shortFlag: string;
   /** What most people would begin with. */
-  readonly first: () => P;
+  readonly first: (timezone: string) => P;
   /** What a rule does, in a sentence. */
   readonly sentence: (params: P) => string;
   /** What is set of a rule. */
@@ -129,10 +129,7 @@ const TYPES: { readonly [T in RuleKind]: ShownType<ParamsOf<T>> } = {
     label: "Time of day",
     flag: "Payments at this time require approval.",
     shortFlag: "Unusual time",
-    first() {
-      const timezone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-      return { timezone, days: [...WORKDAYS], from: "08:00", to: "18:00", outside: true };
-    },
+    first: (timezone) => ({ timezone, days: [...WORKDAYS], from: "08:00", to: "18:00", outside: true }),
     sentence({ days, from, outside, timezone, to }) {
       const where = outside ? "outside of" : "within";
       return `A payment requires approval ${where} ${from} to ${to} on ${ALL.format(days.map(dayOf))} (${timezone}).`;
@@ -159,13 +156,13 @@ export const KINDS: readonly { readonly value: RuleKind; readonly label: string 
   .filter(isKind)
   .map((value) => ({ value, label: TYPES[value].label }));
 
-/** A new rule of a type. */
-export const newRule = <T extends RuleKind>(type: T): DraftOf<T> => ({
+/** A new rule of a type, in the organization's time zone, or in the browser's where it has none. */
+export const newRule = <T extends RuleKind>(type: T, timezone: string | null): DraftOf<T> => ({
   id: null,
   key: newUuid(),
   enabled: true,
   type,
-  params: TYPES[type].first(),
+  params: TYPES[type].first(timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone),
 });
 
 /** What a rule does, in a sentence. */

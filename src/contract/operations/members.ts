@@ -150,6 +150,24 @@ export const revokeInvite = define({
   errors: ["NOT_FOUND", "STEP_UP_REQUIRED"],
 });
 
+export const checkInvite = define({
+  summary: "Check an invite",
+  description:
+    "Who invites to which organization, without using the token. A used, revoked, expired or unknown token is 404.",
+  tag: "Members",
+  access: anyone,
+  rate: "standard",
+  http: { method: "post", path: "/v1/invites/check", successStatus: 200 },
+  body: z.strictObject({ token: secretToken }),
+  output: z.strictObject({
+    organizationName: z.string(),
+    inviterName: z.string().meta({ description: "Name of the person who invites." }),
+    email: z.string(),
+    role,
+  }),
+  errors: ["NOT_FOUND"],
+});
+
 export const acceptInvite = define({
   summary: "Accept an invite",
   description:

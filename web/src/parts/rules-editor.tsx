@@ -3,6 +3,7 @@ import { type ReactElement, useState } from "react";
 import type { Refused } from "../../../src/client/types.ts";
 import { sentence, sentenceOf } from "../api.ts";
 import { Icon } from "../icons.tsx";
+import { useOrganization } from "../organization.ts";
 import { KINDS, newRule, RuleFields, sentenceOfRule } from "../rule-types.tsx";
 import { type Draft, draftsOf, isComplete, type Rule, sentOf, type SentRules } from "../rules.ts";
 import { Card, Empty } from "./parts.tsx";
@@ -45,6 +46,7 @@ const IN_A_RULE = /^rules\.[0-9]+\.params\./;
 
 /** Which payments wait for a person: the whole of a container's rules, replaced at once. */
 export function RulesEditor(props: EditorProps): ReactElement {
+  const timezone = useOrganization().data?.timezone ?? null;
   const { current, isBusy, isReadOnly, onReload, onSave, refused, what } = props;
   const [base, setBase] = useState(current);
   const [drafts, setDrafts] = useState(() => draftsOf(current.rules));
@@ -87,7 +89,7 @@ export function RulesEditor(props: EditorProps): ReactElement {
       </Menu.Target>
       <Menu.Dropdown>
         {KINDS.map(({ label, value }) => (
-          <Menu.Item key={value} onClick={() => setDrafts((now) => [...now, newRule(value)])}>
+          <Menu.Item key={value} onClick={() => setDrafts((now) => [...now, newRule(value, timezone)])}>
             {label}
           </Menu.Item>
         ))}
