@@ -13,6 +13,7 @@ type MemberHandlers = Pick<
   | "createInvite"
   | "listInvites"
   | "revokeInvite"
+  | "checkInvite"
   | "acceptInvite"
 >;
 
@@ -64,6 +65,10 @@ export function memberHandlers({ auth, clock, lists }: HandlerDependencies): Mem
     async revokeInvite({ params }, { audit, principal }) {
       const revoked = await auth.writing(audit).revokeInvite(principal, params.id);
       return revoked.ok ? ok({ body: { invite: inviteView(revoked.value) } }) : revoked;
+    },
+    async checkInvite({ body }) {
+      const checked = await auth.checkInvite(body.token);
+      return checked.ok ? ok({ body: checked.value }) : checked;
     },
     async acceptInvite({ body }, { audit, userAgent }) {
       return sessionReply(await auth.writing(audit).acceptInvite({ ...body, userAgent }));

@@ -25,12 +25,17 @@ export function organizationHandlers({
       return reply(await organizations.findOne({ _id: organizationId }));
     },
 
-    async updateOrganization({ body: { requireSecondFactor, walletOwner } }, { audit, principal }) {
+    async updateOrganization(
+      { body: { name, requireSecondFactor, timezone, walletOwner } },
+      { audit, principal },
+    ) {
       const changed = await auth.writing(audit).changeOrganizationSettings(principal, {
         ...(walletOwner === undefined
           ? {}
           : { walletOwner: walletOwner === null ? null : withChecksum(walletOwner) }),
         ...(requireSecondFactor === undefined ? {} : { requireSecondFactor }),
+        ...(name === undefined ? {} : { name }),
+        ...(timezone === undefined ? {} : { timezone }),
       });
       if (!changed.ok) return changed;
       return reply(changed.value.after);
@@ -39,11 +44,12 @@ export function organizationHandlers({
 }
 
 function settingsOf(organization: OrganizationDocument) {
-  const { requireSecondFactor, walletOwner } = organization;
+  const { requireSecondFactor, timezone, walletOwner } = organization;
   const { mcp, rest } = limitsOf(organization);
   return {
     walletOwner: walletOwner ?? null,
     requireSecondFactor: requireSecondFactor === true,
+    timezone: timezone ?? null,
     limits: { restPerMinute: rest, mcpPerMinute: mcp },
   };
 }

@@ -59,7 +59,8 @@ export function createApp(dependencies: AppDependencies): Express {
       else sendRefusal(response, admitted.refusal);
     });
   }
-  app.use(dashboard(callers));
+  const { notFound, pages } = dashboard(callers);
+  app.use(pages);
   app.use(referencePage());
   app.use(probes(dependencies));
 
@@ -67,7 +68,7 @@ export function createApp(dependencies: AppDependencies): Express {
   const mcp = ["/mcp", "/mcp/"];
   app.post(mcp, mcpEndpoint(dependencies));
   app.all(mcp, mcpOtherMethods(dependencies));
-  const unanswered = unmatched(admission);
+  const unanswered = unmatched(admission, notFound);
   // The router would answer OPTIONS by itself, and to every caller.
   app.use((request, response, next) =>
     request.method === "OPTIONS" ? unanswered(request, response, next) : next(),
@@ -110,16 +111,19 @@ const NO_OAUTH =
  * is no path of ours. The document is public, so nothing is disclosed. Under /v1 and /mcp it is a request like any other: counted, a
  * bad credential 401.
  */
-function unmatched(admission: Admission): RequestHandler {
+function unmatched(admission: Admission, notFound: RequestHandler): RequestHandler {
   return async (request, response) => {
     const surface = surfaceOf(request.path);
     const admitted = surface === null ? null : await admission.optionalCaller(request, response, surface);
     if (admitted?.ok === false) return sendRefusal(response, admitted.refusal);
     const methods = methodsAt(ROUTES, request.path);
     if (methods.length === 0) {
-      if (!OAUTH_PATH.test(request.path)) return sendRefusal(response, refusal("NOT_FOUND"));
-      const code = request.method === "POST" ? "WRONG_CREDENTIAL" : "NOT_FOUND";
-      return sendRefusal(response, refusal(code, NO_OAUTH));
+      if (OAUTH_PATH.test(request.path)) {
+        const code = request.method === "POST" ? "WRONG_CREDENTIAL" : "NOT_FOUND";
+        return sendRefusal(response, refusal(code, NO_OAUTH));
+      }
+      const refuse = (): void => sendRefusal(response, refusal("NOT_FOUND"));
+      return surface === null ? notFound(request, response, refuse) : refuse();
     }
     response.setHeader("Allow", methods.join(", "));
     if (request.method === "OPTIONS") response.status(204).end();

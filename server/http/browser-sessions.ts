@@ -21,7 +21,12 @@ import { authorizationOf } from "./credentials.ts";
 const TOKEN = /^[\w-]{1,3000}\.[\w-]{1,3000}\.[\w-]{1,1000}$/;
 
 /** What a page does with the token in its link. */
-const TAKES_LINK: ReadonlySet<OperationId> = new Set<OperationId>(["setUp", "checkSetUp", "acceptInvite"]);
+const TAKES_LINK: ReadonlySet<OperationId> = new Set<OperationId>([
+  "setUp",
+  "checkSetUp",
+  "checkInvite",
+  "acceptInvite",
+]);
 
 const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 

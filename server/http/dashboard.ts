@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
-import { type RequestHandler, type Router, Router as createRouter } from "express";
+import { type Request, type RequestHandler, type Router, Router as createRouter } from "express";
 import { PAGES } from "../../src/client/pages.ts";
 import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import type { Callers } from "./callers.ts";
@@ -17,11 +17,17 @@ const TYPES: Readonly<Record<string, string>> = {
   ".woff2": "font/woff2",
 };
 
+interface Dashboard {
+  readonly pages: Router;
+  /** Answers an address that nothing else is at, where a browser opens it: 404 with a page that has the navigation. */
+  readonly notFound: RequestHandler;
+}
+
 /**
  * The dashboard: each of its pages is the one document, whose script shows what the address says and asks the API for all else. It is
  * not shown under another service's name, which could read what it shows.
  */
-export function dashboard(callers: Callers): Router {
+export function dashboard(callers: Callers): Dashboard {
   const router = createRouter({ caseSensitive: true, strict: true });
   const document = readFileSync(join(BUILT, "index.html"), "utf8");
   const ours: RequestHandler = (request, response, next) => {
@@ -31,10 +37,25 @@ export function dashboard(callers: Callers): Router {
   };
   for (const path of PAGES) {
     router.get(path, ours, (_request, response) => void response.type("html").send(document));
+    if (path !== "/") router.get(`${path}/`, withoutSlash);
   }
   for (const file of readdirSync(join(BUILT, "assets"))) serve(router, file);
-  return router;
+  const notFound: RequestHandler = (request, response, next) => {
+    if (!isNavigation(request)) return next();
+    ours(request, response, () => void response.status(404).type("html").send(document));
+  };
+  return { pages: router, notFound };
 }
+
+/** Redirects to the same address without the slash at the end of its path. */
+const withoutSlash: RequestHandler = (request, response) => {
+  const query = request.url.indexOf("?");
+  response.redirect(301, request.path.slice(0, -1) + (query === -1 ? "" : request.url.slice(query)));
+};
+
+/** Whether a browser opens the address as a page. */
+const isNavigation = ({ headers, method }: Request): boolean =>
+  (method === "GET" || method === "HEAD") && /\btext\/html\b/.test(headers.accept ?? "");
 
 /** Read on first use. */
 function serve(router: Router, file: string): void {

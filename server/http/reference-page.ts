@@ -14,6 +14,8 @@ const OWN = [
   ["reference.css", "text/css"],
 ] as const;
 
+const LOGO = `<svg aria-hidden="true" width="28" height="28" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#4338ca"/><path d="M16 6.5 24 9.4v6.3c0 5-3.4 8.3-8 9.8-4.6-1.5-8-4.8-8-9.8V9.4zM12.4 15.8l2.6 2.6 4.8-5" fill="none" stroke="#fff" stroke-width="2.2" stroke-linecap="round" stroke-linejoin="round"/></svg>`;
+
 const DIGEST_CHARACTERS = 16;
 
 interface Asset {
@@ -56,8 +58,10 @@ const pageWith = (script: string, style: string): string => `<!doctype html>
 <link rel="stylesheet" href="/assets/reference.css">
 <script src="${script}" defer></script>
 <script src="/assets/reference.js" defer></script></head>
-<body><nav><a href="/v1/openapi.json">OpenAPI 3.1</a> <a href="/v1/openapi-3.0.json">OpenAPI 3.0</a> <button id="theme" type="button">Light or dark</button></nav>
+<body><header><a class="brand" href="/">${LOGO} Spending Control</a>
+<nav aria-label="Main"><a href="/">Dashboard</a> <a href="/v1/openapi.json">OpenAPI 3.1</a> <a href="/v1/openapi-3.0.json">OpenAPI 3.0</a>
+<button id="theme" type="button">Light or dark</button></nav></header>
 <noscript><p>This page needs JavaScript. The OpenAPI document holds the same: <a href="/v1/openapi.json">/v1/openapi.json</a></p></noscript>
-<main id="reference"></main>
+<div id="reference"></div>
 </body></html>
 `;

@@ -12,6 +12,7 @@ export const ROUTES = {
   archiveTeam: { method: "DELETE", path: "/v1/teams/:id" },
   cancelPayment: { method: "POST", path: "/v1/payments/:id/cancel" },
   changePassword: { method: "POST", path: "/v1/auth/password" },
+  checkInvite: { method: "POST", path: "/v1/invites/check", anonymous: true },
   checkSetUp: { method: "POST", path: "/v1/setup/check", anonymous: true },
   confirmTotp: { method: "POST", path: "/v1/auth/totp/confirm" },
   connectAgent: { method: "GET", path: "/v1/agents/:id/connect" },

@@ -11,7 +11,7 @@ export const RULES_MAX = 50;
 export const ANY_OF_MAX = 200;
 
 const anyOf = <T extends z.ZodType>(item: T) =>
-  z.strictObject({ anyOf: z.array(item).min(1).meta({ maxItems: ANY_OF_MAX }) });
+  z.strictObject({ anyOf: z.array(item).min(1, "must name at least one").meta({ maxItems: ANY_OF_MAX }) });
 
 const windowSeconds = z.int().min(1).max(RULE_WINDOW_SECONDS_MAX);
 const time = z.string().regex(/^([01][0-9]|2[0-3]):[0-5][0-9]$/, "must be HH:MM");
@@ -19,7 +19,7 @@ const endTime = z.string().regex(/^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$/, "mus
 const weekday = z.enum(WEEKDAYS).meta({ title: "Weekday" });
 const days = z
   .array(weekday)
-  .min(1)
+  .min(1, "must name at least one")
   .refine((named) => new Set(named).size === named.length, "must not name one twice")
   .meta({ maxItems: WEEKDAYS.length, uniqueItems: true });
 

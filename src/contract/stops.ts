@@ -77,7 +77,7 @@ export const stopsOf = <K extends "team" | "project">(kind: K) =>
     revokeKeys: define({
       summary: `Revoke the keys of all agents of a ${kind}`,
       description:
-        `Revokes every active key of an agent in the ${kind}, paused or not. It is the second half of an emergency stop; minting ` +
+        `Revokes every active key of an agent in the ${kind}, paused or not. It is the second half of an emergency stop; creating ` +
         `keys and resuming the agents reverses it. People only, with step-up. ${REPEATS}`,
       tag: kind === "team" ? "Teams" : "Projects",
       access: manages("never", kind, { role: "admin", stepUp: true }),

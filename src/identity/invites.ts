@@ -165,6 +165,29 @@ export async function revokeInvite(
   });
 }
 
+/** What a page says of an invite before it is accepted. */
+export interface ShownInvite {
+  readonly organizationName: string;
+  readonly inviterName: string;
+  readonly email: string;
+  readonly role: Role;
+}
+
+/** Reads an open invite by its token; `NOT_FOUND` also where its maker could not make it any more. */
+export async function checkInvite(context: AuthContext, token: string): Promise<Result<ShownInvite>> {
+  const { invites, organizations, users } = context.collections;
+  const invite = await invites.findOne(openUnder(context, token, context.clock()));
+  if (invite === null) return refused(refusal("NOT_FOUND"));
+  const { createdBy, email, organizationId, role } = invite;
+  const [organization, maker] = await Promise.all([
+    organizations.findOne({ _id: organizationId }),
+    users.findOne({ _id: createdBy.id, organizationId }),
+  ]);
+  if (organization === null || maker === null || !mayInvite(maker.role, role))
+    return refused(refusal("NOT_FOUND"));
+  return ok({ organizationName: organization.name, inviterName: maker.name, email, role });
+}
+
 /**
  * Makes the invited person a member and signs them in. Organization, role and e-mail are the
  * invite's. The invite is used up with the same write that makes the member: of any number at once one is let through,

@@ -10,6 +10,9 @@ import type { SessionPrincipal } from "./principal.ts";
 export interface OrganizationSettings {
   /** Null: no owner. */
   readonly walletOwner?: string | null;
+  readonly name?: string;
+  /** Null: none. */
+  readonly timezone?: string | null;
   readonly requireSecondFactor?: boolean;
 }
 
@@ -26,13 +29,15 @@ export interface SettingsChanged {
 export async function changeOrganizationSettings(
   context: WritingContext,
   { organizationId, userId }: SessionPrincipal,
-  { requireSecondFactor, walletOwner }: OrganizationSettings,
+  { name, requireSecondFactor, timezone, walletOwner }: OrganizationSettings,
 ): Promise<Result<SettingsChanged>> {
   const { organizations, users } = context.collections;
   const write = () =>
     context.transaction<Result<SettingsChanged>>(async (session) => {
       // A caller that waited for its turn may have been removed or demoted meanwhile.
-      const caller = { _id: userId, organizationId, role: "owner" } as const;
+      const isForOwners = requireSecondFactor !== undefined || walletOwner !== undefined;
+      const roles = isForOwners ? (["owner"] as const) : (["owner", "admin"] as const);
+      const caller = { _id: userId, organizationId, role: { $in: roles } };
       if ((await users.findOne(caller, { session })) === null)
         return unchanged(refused(refusal("ROLE_REQUIRED")));
       if (requireSecondFactor === true && !(await hasFactor(context, userId, session)))
@@ -44,12 +49,15 @@ export async function changeOrganizationSettings(
         { session },
       );
       const set = {
+        ...(name === undefined ? {} : { name }),
+        ...(typeof timezone === "string" ? { timezone } : {}),
         ...(requireSecondFactor === true ? { requireSecondFactor } : {}),
         ...(typeof walletOwner === "string" ? { walletOwner } : {}),
       };
       const unset = {
         ...(requireSecondFactor === false ? { requireSecondFactor: "" as const } : {}),
         ...(walletOwner === null ? { walletOwner: "" as const } : {}),
+        ...(timezone === null ? { timezone: "" as const } : {}),
       };
       await organizations.updateOne({ _id }, { $set: set, $unset: unset }, { session });
       if (requireSecondFactor !== undefined) {
@@ -62,6 +70,8 @@ export async function changeOrganizationSettings(
       if (before === null || after === null) throw new Error("a caller's organization has lost its record");
       // Only the requested fields, also where they had the value before.
       const requestedFields = (organization: OrganizationDocument) => ({
+        ...(name === undefined ? {} : { name: organization.name }),
+        ...(timezone === undefined ? {} : { timezone: organization.timezone ?? null }),
         ...(walletOwner === undefined ? {} : { walletOwner: organization.walletOwner ?? null }),
         ...(requireSecondFactor === undefined
           ? {}
@@ -72,5 +82,7 @@ export async function changeOrganizationSettings(
         after: requestedFields(after),
       });
     });
-  return await context.mutex.run(organizationId, write);
+  const written = await context.mutex.run(organizationId, write);
+  context.organizations.changed(organizationId);
+  return written;
 }

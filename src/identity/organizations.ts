@@ -49,6 +49,11 @@ export class Organizations {
     }
   }
 
+  /** Has this process read an organization anew that was just changed; others follow within the TTL. */
+  changed(id: string): void {
+    this.#stored.delete(id);
+  }
+
   /** Unless another read has taken its place. */
   #forget(id: string, stored: CacheEntry): void {
     if (this.#stored.get(id) === stored) this.#stored.delete(id);

@@ -13,6 +13,8 @@ import type {
 } from "../store/identity-documents.ts";
 import {
   acceptInvite,
+  checkInvite,
+  type ShownInvite,
   type AcceptInviteInput,
   createInvite,
   type CreatedInvite,
@@ -73,6 +75,7 @@ export interface AuthService {
   setUpToken(): Promise<string | null>;
   /** Whether the service may be set up with it. */
   isSetUpToken(token: string): Promise<boolean>;
+  checkInvite(token: string): Promise<Result<ShownInvite>>;
   memberViews(members: readonly UserDocument[]): Promise<UserView[]>;
 }
 
@@ -132,6 +135,7 @@ export async function createAuthService(deps: AuthDeps): Promise<AuthService> {
     stepUpOptions: (principal) => stepUpOptions(context, principal),
     setUpToken: () => setUpToken(context),
     isSetUpToken: (token) => isSetUpToken(context, token),
+    checkInvite: (token) => checkInvite(context, token),
     memberViews: (members) => memberViews(context, members),
   };
 }

@@ -31,6 +31,8 @@ export interface OrganizationDocument {
   readonly isAudited?: true;
   /** The address that owns the wallets of agents that are created from now on; missing: none is set. */
   readonly walletOwner?: string;
+  /** IANA time zone of its people; missing: none is set. */
+  readonly timezone?: string;
   /** Where it is sent money; missing until it has an owner, or where there is no chain. */
   readonly treasury?: WalletRecord | null;
   /** Counts changes of roles and removals: each of them writes it, so that two at once can't both look away. */

@@ -18,6 +18,7 @@ const KNOWN_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   // Browsers keep what they answer in cookies.
   "server/http/browser-sessions.ts": [
     "acceptInvite",
+    "checkInvite",
     "checkSetUp",
     "refreshSession",
     "setUp",

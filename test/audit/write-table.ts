@@ -179,6 +179,7 @@ export const WRITES: Readonly<Partial<Record<OperationId, WritingRow | HarmlessR
     },
   },
   checkSetUp: { kind: "harmless", because: "it only reads" },
+  checkInvite: { kind: "harmless", because: "it only reads" },
   signIn: committed(async (world) => ({ request: { body: credentials(world) } })),
   refreshSession: committed(async (world) => {
     const { refreshToken } = await world.api.ok("signIn", 200, { body: credentials(world) });
@@ -246,9 +247,9 @@ export const WRITES: Readonly<Partial<Record<OperationId, WritingRow | HarmlessR
     return { request: { body }, before: { email: made.email, role: "member" }, after: { role: "member" } };
   }),
   updateOrganization: committed(({ token }) => {
-    const walletOwner = `0x${"1".repeat(40)}`;
-    const request = { token, body: { walletOwner } };
-    return Promise.resolve({ request, before: { walletOwner: null }, after: { walletOwner } });
+    const after = { name: "Renamed", timezone: "Europe/Berlin", walletOwner: `0x${"1".repeat(40)}` };
+    const request = { token, body: after };
+    return Promise.resolve({ request, before: { timezone: null, walletOwner: null }, after });
   }),
   mintOrganizationKey: committed(({ token }) => {
     const body = { name: "Key", scopes: ["agents:read"], binding: { type: "organization" } };

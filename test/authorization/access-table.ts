@@ -76,6 +76,7 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   refreshSession: anyone,
   setUp: anyone,
   checkSetUp: anyone,
+  checkInvite: anyone,
   acceptInvite: anyone,
   signOut: own,
   getMe: own,
@@ -98,8 +99,15 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   removePasskey: manage(null, { stepUp: true }),
 
   getOrganization: manage(null),
-  // The owner that is named can withdraw everything.
-  updateOrganization: manage(null, { role: "owner", stepUp: true }),
+  updateOrganization: {
+    ...manage(null, admin),
+    variants: [
+      // The owner that is named can withdraw everything.
+      { body: { walletOwner: null }, role: "owner", stepUp: true },
+      { body: { name: "Renamed", requireSecondFactor: false }, role: "owner", stepUp: true },
+      { body: { name: "Renamed", timezone: "Europe/Berlin" }, role: "admin", stepUp: false },
+    ],
+  },
 
   // Owners and admins: it tells what everybody did, and from where.
   listAuditLog: manage(null, admin),

@@ -36,6 +36,20 @@ describe("an organization's settings", () => {
     expect(await ownerOf((await world.agent()).id)).to.equal(DEMO_OWNER);
   });
 
+  it("an admin renames it and sets its time zone without a step-up, and no wallets' owner", async () => {
+    const { token } = await join(world, "admin");
+    const body = { name: "Renamed", timezone: "europe/berlin" };
+    const { organization } = await world.api.ok("updateOrganization", 200, { token, body });
+    expect(organization).to.include({ name: "Renamed", timezone: "Europe/Berlin" });
+    expect((await world.api.ok("getMe", 200, { token: world.token })).organization.name).to.equal("Renamed");
+    const owns = { token, body: { ...body, walletOwner: OWNER } };
+    await world.api.refused("updateOrganization", 403, "ROLE_REQUIRED", owns);
+    const wrong = { token, body: { timezone: "Mars/Base" } };
+    await world.api.refused("updateOrganization", 400, "VALIDATION_FAILED", wrong);
+    const cleared = await world.api.ok("updateOrganization", 200, { token, body: { timezone: null } });
+    expect(cleared.organization.timezone).to.equal(null);
+  });
+
   it("wallets on a chain that is no sandbox are called real, and without a chain off", () => {
     expect(railModesOf({ sandbox: null })).to.deep.equal({ card: "sandbox", wallet: "real" });
     expect(railModesOf(null)).to.deep.equal({ card: "sandbox", wallet: "off" });

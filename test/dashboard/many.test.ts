@@ -205,6 +205,13 @@ describe("the dashboard with many agents and payments, in a browser", function (
       const before = JSON.stringify(await page.page.evaluate(ticked));
       await waitFor(`${ticked} !== ${before}`);
     });
+    await page.page.setViewport({ width: 360, height: 740 });
+    const badge = await page.page.$eval(".tabs .mantine-Badge-label", (label) => ({
+      text: label.textContent,
+      isCut: label.scrollWidth > label.clientWidth,
+    }));
+    expect(badge).to.deep.equal({ text: String(HELD), isCut: false });
+    await page.page.setViewport({ width: 1_280, height: 900 });
   });
 });
 

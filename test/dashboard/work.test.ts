@@ -161,7 +161,9 @@ describe("the dashboard at work, in a browser", function () {
     await page.fill("Limit per payment", "50");
     await page.press("Save");
     await page.sees("Confirm that it’s you");
-    await page.code(await codes.next());
+    // Typed without a click: the dialog has put the cursor there.
+    await page.page.waitForFunction("document.activeElement.ariaLabel === 'Digit 1'");
+    await page.page.keyboard.type(await codes.next());
     await until("the limit is in force", async () => {
       const policy = await world.api.ok("getAgentBudgetPolicy", 200, { token: world.token, id });
       return policy.perTransactionLimitCents === 5_000 ? true : null;
@@ -219,7 +221,7 @@ describe("the dashboard at work, in a browser", function () {
     await saved({ perTransactionLimitCents: 6_000, dailySpendLimitCents: 9_000 });
   });
 
-  it("what is changed in rules while they are saved stays a change; Undo shows what is saved", async () => {
+  it("rules changed while they are saved stay changed; discarding shows what is saved", async () => {
     const { organization, token } = world;
     const id = organization.teamId;
     const inRules = (name: string) =>
@@ -246,7 +248,7 @@ describe("the dashboard at work, in a browser", function () {
     expect(await savedRules(4_500)).to.equal(ruleId);
     await page.fill("Amount", "99");
     await page.sees("above $99.00");
-    await inRules("Undo");
+    await inRules("Discard changes");
     await page.sees("above $45.00");
     expect(await page.page.$eval('[aria-label="Amount"]', (field) => Reflect.get(field, "value"))).to.equal(
       "45",
@@ -256,6 +258,47 @@ describe("the dashboard at work, in a browser", function () {
       id,
       body: { rules: [], version: (await world.api.ok("getTeamApprovalRules", 200, { token, id })).version },
     });
+  });
+
+  it("a rule with an empty list says so at its field; merchant categories are chosen by name", async () => {
+    const { organization, token } = world;
+    const id = organization.teamId;
+    const inRules = (name: string) =>
+      clickOn(page.page, `::-p-xpath(//section[.//h2="Approval rules"]//button[contains(., "${name}")])`);
+    await page.go(`/teams/${id}`);
+    await page.press("Add a rule");
+    await page.press("Merchant categories", "menuitem");
+    await inRules("Save");
+    expect(await page.sees("Must name at least one.")).not.to.include("params");
+    expect(await page.barriers()).to.deep.equal([]);
+    await page.fill("Categories", "softw");
+    await page.press("Computer software stores (5734)", "option");
+    await page.fill("Categories", "1234");
+    await page.press("1234", "option");
+    await page.sees("of category Computer software stores (5734) or 1234 requires approval");
+    await inRules("Save");
+    const { version } = await until("the rule is saved", async () => {
+      const current = await world.api.ok("getTeamApprovalRules", 200, { token, id });
+      const [rule] = current.rules;
+      const listed = rule?.type === "merchant_category" ? rule.params.anyOf.join(" ") : "";
+      return listed === "5734 1234" ? current : null;
+    });
+    await world.api.ok("setTeamApprovalRules", 200, { token, id, body: { rules: [], version } });
+  });
+
+  it("the organization is renamed, and a rule on the time of day starts with its time zone", async () => {
+    await page.go("/settings/organization");
+    await page.fill("Name", "Difference Engines");
+    await page.fill("Time zone", "Auckland");
+    await page.press("Pacific/Auckland", "option");
+    await page.press("Save");
+    await page.page.waitForFunction(
+      "document.querySelector('.account').innerText.includes('Difference Engines')",
+    );
+    await page.go(`/teams/${world.organization.teamId}`);
+    await page.press("Add a rule");
+    await page.press("Time of day", "menuitem");
+    await page.sees("(Pacific/Auckland)");
   });
 
   it("what is typed into an open budget or form undoes nothing that was changed elsewhere", async () => {
@@ -301,7 +344,7 @@ describe("the dashboard at work, in a browser", function () {
     await page.sees("$7.00 so far");
     await until("the rest is asked for", () => Promise.resolve(held.length > 0 ? true : null));
     for (const request of held) await respondWith(request, { days: [], nextBefore: null });
-    await page.sees("$7.00 in all");
+    await page.sees("$7.00 total");
     page.page.off("request", intercept);
     await page.page.setRequestInterception(false);
   });
@@ -312,7 +355,7 @@ describe("the dashboard at work, in a browser", function () {
     await page.press("Emergency stop");
     await page.press("Stop now");
     await page.sees("This agent is paused");
-    await page.sees("Mint a key");
+    await page.sees("Create a key");
     const { agent } = await world.api.ok("getAgent", 200, { token: world.token, id });
     expect([agent.state, agent.key]).to.deep.equal(["paused", null]);
   });
@@ -335,12 +378,12 @@ describe("the dashboard at work, in a browser", function () {
     ]);
   });
 
-  it("an organization key is minted with what it may do, shown once, and works", async () => {
+  it("an organization key is created with what it may do, shown once, and works", async () => {
     await page.go("/settings/keys");
-    await page.press("Mint a key");
+    await page.press("Create a key");
     await page.fill("Name", "Backend");
     await page.page.locator("::-p-aria([name='agents:read'][role='checkbox'])").click();
-    await page.press("Mint");
+    await page.press("Create");
     const shown = await page.sees("The new key");
     const value = /svc_org_live_\w+/.exec(shown)?.[0] ?? "";
     expect((await world.api.ok("listAgents", 200, { token: value })).agents).to.have.lengthOf(1);
@@ -378,8 +421,7 @@ describe("the dashboard at work, in a browser", function () {
     await page.sees("Decide what your agents may spend.");
     expect(await page.page.content()).not.to.include("Second Shop");
     await page.signIn(world.organization);
-    await page.fill("Code", await codes.next());
-    await page.press("Sign in");
+    await page.code(await codes.next());
     await page.sees("Buyer");
     expect(new URL(page.page.url()).pathname).to.equal("/agents");
   });

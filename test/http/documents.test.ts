@@ -83,6 +83,7 @@ const PUBLIC: ReadonlySet<string> = new Set([
   "refreshSession",
   "setUp",
   "checkSetUp",
+  "checkInvite",
   "acceptInvite",
 ]);
 

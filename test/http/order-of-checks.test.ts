@@ -117,6 +117,7 @@ describe("the order of checks over REST", () => {
     const open = routes.filter(({ id }) => operations[id].access.kind === "public");
     expect(open.map(({ id }) => id).toSorted()).to.deep.equal([
       "acceptInvite",
+      "checkInvite",
       "checkSetUp",
       "passkeySignInOptions",
       "refreshSession",

@@ -50,16 +50,21 @@ describe("pages", () => {
       });
       expect([page.status, page.body, page.headers.getSetCookie()], path).to.deep.equal([200, document, []]);
     }
-    for (const path of [
-      "/nowhere",
-      "/agents/",
-      "/Agents",
-      "/agents/a/b",
-      "/settings",
-      "/agents/%",
-      "/index.html",
-    ]) {
+    for (const path of ["/nowhere", "/Agents", "/agents/a/b", "/settings", "/agents/%", "/index.html"]) {
       expect((await send(baseUrl, path)).status, path).to.equal(404);
+    }
+    const headers = { accept: "text/html,application/xhtml+xml;q=0.9" };
+    for (const path of ["/nowhere", "/Agents", "/agents/a/b", "/agents/%"]) {
+      const lost = await send(baseUrl, path, { headers });
+      expect([lost.status, lost.body], path).to.deep.equal([404, document]);
+    }
+    expect((await send(baseUrl, "/v1/nowhere", { headers })).body).to.include({ error: "NOT_FOUND" });
+    for (const [path, leadsTo] of [
+      ["/agents/", "/agents"],
+      ["/agents/a%2Fb/?x=/", "/agents/a%2Fb?x=/"],
+    ] as const) {
+      const { headers: sent, status } = await send(baseUrl, path);
+      expect([status, sent.get("location")]).to.deep.equal([301, leadsTo]);
     }
     for (const method of ["POST", "PUT", "PATCH", "DELETE"]) {
       const { body, status } = await send(baseUrl, "/agents", { method });

@@ -2,11 +2,22 @@ import { expect } from "chai";
 import type { Page } from "puppeteer-core";
 import { operationList } from "../../src/contract/registry.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
+import { barriersOn } from "../support/dashboard.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { newWorld, type TestAgent, type World } from "../support/world.ts";
 
 const RENDERED_MS = 60_000;
 const OPERATIONS = operationList.flatMap(([id, { http, tag }]) => (http === null ? [] : [{ id, tag }]));
+
+/** What is looked at for barriers: all that is no operation, an open operation, and one of each other method. */
+const PARTS = [
+  "header",
+  ".information-container",
+  ".scheme-container",
+  ".filter-container",
+  '[id$="-createPayment"]',
+  ...["get", "put", "patch", "delete"].map((method) => `.opblock-${method} .opblock-summary`),
+];
 
 describe("the API's reference in a browser", function () {
   let service: TestService;
@@ -75,6 +86,18 @@ describe("the API's reference in a browser", function () {
         .and.to.include("API_KEY")
         .and.to.include("amountCents");
     }
+  });
+
+  it("leads back to the dashboard, and nothing in it keeps anybody from using it", async () => {
+    expect(await page.$eval("header .brand", (link) => link.getAttribute("href"))).to.equal("/");
+    for (const value of ["light", "dark"]) {
+      await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value }]);
+      // A part of it, since all its operations alike take 10 s: one of each method, and one that is open.
+      expect(await barriersOn(page, [...PARTS])).to.deep.equal([]);
+    }
+    await page.setViewport({ width: 360, height: 740 });
+    expect(await page.$eval("html", ({ clientWidth, scrollWidth }) => scrollWidth - clientWidth)).to.equal(0);
+    await page.setViewport({ width: 1_280, height: 900 });
   });
 
   it("tries an operation out with a key that was pasted, and shows the answer", async () => {

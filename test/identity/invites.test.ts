@@ -25,7 +25,16 @@ describe("invites", () => {
     expect(made.createdBy).to.deep.equal({ type: "user", id: world.organization.userId });
     expect(Date.parse(made.expiresAt) - Date.parse(made.createdAt)).to.equal(WEEK_MS);
     expect(await open()).to.deep.equal([made]);
+    const shown = await world.api.ok("checkInvite", 200, { body: { token } });
+    const { organization, user } = await world.api.ok("getMe", 200, { token: world.token });
+    expect(shown).to.deep.equal({
+      organizationName: organization.name,
+      inviterName: user.name,
+      email: "New.Person@Example.com",
+      role: "admin",
+    });
     const session = await world.api.ok("acceptInvite", 201, accepting(token));
+    await world.api.refused("checkInvite", 404, "NOT_FOUND", { body: { token } });
     const { id } = session.organization;
     expect(id).to.equal(world.organization.organizationId);
     expect(session.user).to.deep.include({ name: "New", email: "New.Person@Example.com", role: "admin" });
@@ -61,6 +70,7 @@ describe("invites", () => {
     await world.api.ok("updateMember", 200, { token: world.token, id: demoted.id, body: { role: "admin" } });
     await world.api.refused("acceptInvite", 404, "NOT_FOUND", accepting(ofRemoved.token));
     await world.api.refused("acceptInvite", 404, "NOT_FOUND", accepting(ofDemoted.token));
+    await world.api.refused("checkInvite", 404, "NOT_FOUND", { body: { token: ofDemoted.token } });
     await world.api.ok("acceptInvite", 201, accepting(stillGood.token));
     expect((await open()).map(({ id }) => id)).not.to.include(ofRemoved.invite.id);
   });

@@ -44,7 +44,7 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
   ...(["setUp", "checkSetUp", "listMembers", "updateMember", "removeMember"] as const),
   ...(["getOrganization", "updateOrganization", "fundAgentInSandbox", "listCardLedger"] as const),
   ...(["depositToTreasury", "failBilling"] as const),
-  ...(["createInvite", "listInvites", "revokeInvite", "acceptInvite"] as const),
+  ...(["createInvite", "listInvites", "revokeInvite", "checkInvite", "acceptInvite"] as const),
   ...(["mintOrganizationKey", "listOrganizationKeys"] as const),
   ...(["listAuditLog", "exportAuditLog"] as const),
   ...(["rotateOrganizationKey", "revokeOrganizationKey"] as const),
@@ -57,7 +57,13 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
 ];
 
 /** Refused unread, since what they are given here was made up. */
-const REFUSED_UNREAD: readonly OperationId[] = ["refreshSession", "setUp", "checkSetUp", "acceptInvite"];
+const REFUSED_UNREAD: readonly OperationId[] = [
+  "refreshSession",
+  "setUp",
+  "checkSetUp",
+  "checkInvite",
+  "acceptInvite",
+];
 
 function expectUnavailable(id: string, answer: Answer): void {
   const code = codeOf(answer);

@@ -79,6 +79,7 @@ export function requestOf(id: OperationId, the: Scene, world: World) {
       body: { token: "t", organizationName: "x", name: "x", email: "a@example.com", password: "p" },
     },
     checkSetUp: { body: { token: "t" } },
+    checkInvite: { body: { token: "t" } },
     acceptInvite: { body: { token: "t", name: "x", password: "p" } },
     updateMember: { token, id: randomUUID(), body: { role: "member" } },
     removeMember: { token, id: randomUUID() },

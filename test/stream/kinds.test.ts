@@ -32,6 +32,7 @@ const NOT_TOLD: readonly string[] = [
   "refreshSession",
   "setUp",
   "checkSetUp",
+  "checkInvite",
   "enrollTotp",
   "confirmTotp",
   "changePassword",

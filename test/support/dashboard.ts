@@ -166,19 +166,27 @@ export class Dashboard {
     }
   }
 
-  /** What axe-core finds that keeps a user from using the page. */
-  async barriers(): Promise<readonly string[]> {
-    axe ??= readFileSync(AXE, "utf8");
-    await this.page.evaluate(axe);
-    const found = await this.page.evaluate(
-      "axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'] }).then(({ violations }) => violations)",
-    );
-    return violations
-      .parse(found)
-      .filter(({ impact }) => impact === "serious" || impact === "critical")
-      .map(
-        ({ id, nodes }) =>
-          `${id}: ${nodes.map(({ failureSummary, target }) => `${target.join(" ")} ${failureSummary ?? ""}`).join("; ")}`,
-      );
+  barriers(): Promise<readonly string[]> {
+    return barriersOn(this.page);
   }
+}
+
+/** What axe-core finds that keeps a user from using a page, or the first element of each selector. */
+export async function barriersOn(page: Page, parts?: readonly string[]): Promise<readonly string[]> {
+  axe ??= readFileSync(AXE, "utf8");
+  await page.evaluate(axe);
+  const where =
+    parts === undefined
+      ? "document"
+      : `{ include: ${JSON.stringify(parts)}.map((part) => document.querySelector(part)) }`;
+  const found = await page.evaluate(
+    `axe.run(${where}, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'] }).then(({ violations }) => violations)`,
+  );
+  return violations
+    .parse(found)
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(
+      ({ id, nodes }) =>
+        `${id}: ${nodes.map(({ failureSummary, target }) => `${target.join(" ")} ${failureSummary ?? ""}`).join("; ")}`,
+    );
 }

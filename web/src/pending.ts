@@ -25,8 +25,12 @@ export const usePending = () =>
 export const plusOf = (page: { readonly nextCursor: string | null } | undefined): "+" | "" =>
   (page?.nextCursor ?? null) === null ? "" : "+";
 
-/** How many wait, as far as the first page shows. */
-export const usePendingCount = (): number => usePending().data?.approvals.length ?? 0;
+/** Number of approvals that wait, with a plus if there are more than the first page; empty for none. */
+export function usePendingCount(): string {
+  const { data } = usePending();
+  const count = data?.approvals.length ?? 0;
+  return count === 0 ? "" : `${count}${plusOf(data)}`;
+}
 
 /** Notifies of what comes while the page is hidden, where the person has allowed it. */
 export function useNotifications(): void {

@@ -11,7 +11,7 @@ import { Shell } from "./shell.tsx";
 import { agentSearchIn } from "./agent-search.ts";
 import { filtersIn } from "./transaction-filters.ts";
 
-const root = createRootRoute({ component: Outlet, notFoundComponent: NotFound });
+const root = createRootRoute({ component: Outlet });
 
 const setUp = createRoute({
   getParentRoute: () => root,
@@ -113,6 +113,8 @@ const audit = createRoute({
   path: "/audit",
   component: lazyRouteComponent(() => import("./pages/settings/audit.tsx"), "AuditLog"),
 });
+/** Any other address, in the frame with the navigation. */
+const notFound = createRoute({ getParentRoute: () => app, path: "$", component: NotFound });
 
 const tree = root.addChildren([
   setUp,
@@ -128,6 +130,7 @@ const tree = root.addChildren([
     project,
     team,
     settings.addChildren([settingsOrganization, keys, members, webhooks, webhook, security, audit]),
+    notFound,
   ]),
 ]);
 

@@ -1,8 +1,20 @@
-import { Chip, Group, NumberInput, Select, Switch, TagsInput, TextInput } from "@mantine/core";
+import {
+  Chip,
+  Group,
+  Input,
+  MultiSelect,
+  NumberInput,
+  Select,
+  Switch,
+  TagsInput,
+  TextInput,
+} from "@mantine/core";
 import { type ReactElement, useState } from "react";
 import { newUuid } from "../../src/client/uuid.ts";
+import { OPTIONS_MAX } from "./containers.ts";
 import { money, number, readAmount, typedOf } from "./format.ts";
 import { AmountInput } from "./parts/amount.tsx";
+import { categoryNamed, categoryOptions } from "./merchant-categories.ts";
 import type { DraftOf, ParamsOf, RuleKind } from "./rules.ts";
 import { RAIL_LIST } from "./rails.ts";
 
@@ -10,6 +22,8 @@ import { RAIL_LIST } from "./rails.ts";
 
 interface FieldsProps<P> {
   readonly params: P;
+  /** What is wrong with a parameter. */
+  readonly problemAt: (param: string) => string | undefined;
   readonly onChange: (params: P) => void;
 }
 
@@ -20,7 +34,7 @@ interface ShownType<P> {
   readonly flag: string;
   readonly shortFlag: string;
   /** What most people would begin with. */
-  readonly first: () => P;
+  readonly first: (timezone: string) => P;
   /** What a rule does, in a sentence. */
   readonly sentence: (params: P) => string;
   /** What is set of a rule. */
@@ -90,13 +104,14 @@ const TYPES: { readonly [T in RuleKind]: ShownType<ParamsOf<T>> } = {
     flag: "Payments to this merchant category require approval.",
     shortFlag: "Merchant category",
     first: () => ({ anyOf: [] }),
-    sentence: ({ anyOf }) => `A card payment to a merchant of category ${listed(anyOf)} requires approval.`,
+    sentence: ({ anyOf }) =>
+      `A card payment to a merchant of category ${listed(anyOf.map(categoryNamed))} requires approval.`,
     Fields: Categories,
   },
   rail: {
-    label: "Payment method",
-    flag: "Payments by this method require approval.",
-    shortFlag: "Payment method",
+    label: "Rail",
+    flag: "Payments by this rail require approval.",
+    shortFlag: "Rail",
     first: () => ({ anyOf: ["wallet"] }),
     sentence: ({ anyOf }) => `A payment by ${listed(anyOf)} requires approval.`,
     Fields: Rails,
@@ -114,10 +129,7 @@ const TYPES: { readonly [T in RuleKind]: ShownType<ParamsOf<T>> } = {
     label: "Time of day",
     flag: "Payments at this time require approval.",
     shortFlag: "Unusual time",
-    first() {
-      const timezone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-      return { timezone, days: [...WORKDAYS], from: "08:00", to: "18:00", outside: true };
-    },
+    first: (timezone) => ({ timezone, days: [...WORKDAYS], from: "08:00", to: "18:00", outside: true }),
     sentence({ days, from, outside, timezone, to }) {
       const where = outside ? "outside of" : "within";
       return `A payment requires approval ${where} ${from} to ${to} on ${ALL.format(days.map(dayOf))} (${timezone}).`;
@@ -144,13 +156,13 @@ export const KINDS: readonly { readonly value: RuleKind; readonly label: string 
   .filter(isKind)
   .map((value) => ({ value, label: TYPES[value].label }));
 
-/** A new rule of a type. */
-export const newRule = <T extends RuleKind>(type: T): DraftOf<T> => ({
+/** A new rule of a type, in the organization's time zone, or in the browser's where it has none. */
+export const newRule = <T extends RuleKind>(type: T, timezone: string | null): DraftOf<T> => ({
   id: null,
   key: newUuid(),
   enabled: true,
   type,
-  params: TYPES[type].first(),
+  params: TYPES[type].first(timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone),
 });
 
 /** What a rule does, in a sentence. */
@@ -173,19 +185,29 @@ export const flagOf = (type: string): string => flagsOf(type).flag;
 /** The same in two or three words. */
 export const shortFlagOf = (type: string): string => flagsOf(type).shortFlag;
 
-interface RuleFieldsProps<T extends RuleKind> {
+interface RuleFieldsProps<T extends RuleKind> extends Pick<FieldsProps<never>, "problemAt"> {
   readonly rule: DraftOf<T>;
   readonly onChange: (rule: DraftOf<T>) => void;
 }
 
 /** What is set of a rule, by its type. */
-export function RuleFields<T extends RuleKind>({ onChange, rule }: RuleFieldsProps<T>): ReactElement | null {
+export function RuleFields<T extends RuleKind>({
+  onChange,
+  problemAt,
+  rule,
+}: RuleFieldsProps<T>): ReactElement | null {
   const { Fields }: ShownType<ParamsOf<T>> = TYPES[rule.type];
   const { enabled, id, key, type } = rule;
-  return <Fields params={rule.params} onChange={(params) => onChange({ id, key, type, enabled, params })} />;
+  return (
+    <Fields
+      params={rule.params}
+      problemAt={problemAt}
+      onChange={(params) => onChange({ id, key, type, enabled, params })}
+    />
+  );
 }
 
-function Amount({ onChange, params }: FieldsProps<ParamsOf<"amount_above">>): ReactElement {
+function Amount({ onChange, params, problemAt }: FieldsProps<ParamsOf<"amount_above">>): ReactElement {
   const [typed, setTyped] = useState(() => typedOf(params.amountCents));
   const amount = readAmount(typed);
   return (
@@ -193,7 +215,7 @@ function Amount({ onChange, params }: FieldsProps<ParamsOf<"amount_above">>): Re
       label=""
       ariaLabel="Amount"
       value={typed}
-      error={amount.ok ? undefined : amount.problem}
+      error={amount.ok ? problemAt("amountCents") : amount.problem}
       onChange={(value) => {
         setTyped(value);
         const read = readAmount(value);
@@ -203,47 +225,60 @@ function Amount({ onChange, params }: FieldsProps<ParamsOf<"amount_above">>): Re
   );
 }
 
-const isCategory = (value: string): boolean => /^[0-9]{4}$/.test(value);
-
-function Recipients({ onChange, params }: FieldsProps<ParamsOf<"recipient">>): ReactElement {
+function Recipients({ onChange, params, problemAt }: FieldsProps<ParamsOf<"recipient">>): ReactElement {
   return (
     <TagsInput
       aria-label="Recipients"
       description="Names or addresses, one after another"
       value={[...params.anyOf]}
+      error={problemAt("anyOf")}
       onChange={(anyOf) => onChange({ anyOf })}
     />
   );
 }
 
-function Categories({ onChange, params }: FieldsProps<ParamsOf<"merchant_category">>): ReactElement {
+function Categories({
+  onChange,
+  params,
+  problemAt,
+}: FieldsProps<ParamsOf<"merchant_category">>): ReactElement {
+  const [search, setSearch] = useState("");
   return (
-    <TagsInput
+    <MultiSelect
       aria-label="Categories"
-      description="Four-digit codes (MCC)"
+      description="By name, or by four-digit code (MCC)"
+      searchable
+      searchValue={search}
+      onSearchChange={setSearch}
+      limit={OPTIONS_MAX}
+      nothingFoundMessage="No such category. You can type a four-digit code."
+      data={categoryOptions([...params.anyOf, search])}
       value={[...params.anyOf]}
-      onChange={(values) => onChange({ anyOf: values.filter(isCategory) })}
+      error={problemAt("anyOf")}
+      onChange={(anyOf) => onChange({ anyOf })}
     />
   );
 }
 
-function Rails({ onChange, params }: FieldsProps<ParamsOf<"rail">>): ReactElement {
+function Rails({ onChange, params, problemAt }: FieldsProps<ParamsOf<"rail">>): ReactElement {
   return (
-    <Chip.Group
-      multiple
-      value={[...params.anyOf]}
-      onChange={(values) =>
-        onChange({ anyOf: RAIL_LIST.flatMap(({ value }) => (values.includes(value) ? [value] : [])) })
-      }
-    >
-      <Group gap="xs">
-        {RAIL_LIST.map(({ label, value }) => (
-          <Chip key={value} value={value}>
-            {label}
-          </Chip>
-        ))}
-      </Group>
-    </Chip.Group>
+    <Input.Wrapper error={problemAt("anyOf")}>
+      <Chip.Group
+        multiple
+        value={[...params.anyOf]}
+        onChange={(values) =>
+          onChange({ anyOf: RAIL_LIST.flatMap(({ value }) => (values.includes(value) ? [value] : [])) })
+        }
+      >
+        <Group gap="xs">
+          {RAIL_LIST.map(({ label, value }) => (
+            <Chip key={value} value={value}>
+              {label}
+            </Chip>
+          ))}
+        </Group>
+      </Chip.Group>
+    </Input.Wrapper>
   );
 }
 
@@ -258,7 +293,7 @@ const SPANS = [
   { value: "2592000", label: "30 days" },
 ];
 
-function Velocity({ onChange, params }: FieldsProps<ParamsOf<"velocity">>): ReactElement {
+function Velocity({ onChange, params, problemAt }: FieldsProps<ParamsOf<"velocity">>): ReactElement {
   return (
     <Group>
       <NumberInput
@@ -267,6 +302,7 @@ function Velocity({ onChange, params }: FieldsProps<ParamsOf<"velocity">>): Reac
         min={0}
         allowDecimal={false}
         value={params.count}
+        error={problemAt("count")}
         onChange={(count) => onChange({ ...params, count: Number(count) })}
       />
       <Span
@@ -302,7 +338,7 @@ function Span({ onChange, value }: SpanProps): ReactElement {
 const WEEK = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
 const SHORT = { mon: "Mo", tue: "Tu", wed: "We", thu: "Th", fri: "Fr", sat: "Sa", sun: "Su" } as const;
 
-function Window({ onChange, params }: FieldsProps<ParamsOf<"time_window">>): ReactElement {
+function Window({ onChange, params, problemAt }: FieldsProps<ParamsOf<"time_window">>): ReactElement {
   const set = (change: Partial<typeof params>): void => onChange({ ...params, ...change });
   return (
     <Group gap="sm" align="flex-end">
@@ -311,6 +347,7 @@ function Window({ onChange, params }: FieldsProps<ParamsOf<"time_window">>): Rea
         w={90}
         placeholder="08:00"
         value={params.from}
+        error={problemAt("from")}
         onChange={({ currentTarget }) => set({ from: currentTarget.value })}
       />
       <TextInput
@@ -318,12 +355,14 @@ function Window({ onChange, params }: FieldsProps<ParamsOf<"time_window">>): Rea
         w={90}
         placeholder="18:00"
         value={params.to}
+        error={problemAt("to")}
         onChange={({ currentTarget }) => set({ to: currentTarget.value })}
       />
       <TextInput
         label="Time zone"
         w={190}
         value={params.timezone}
+        error={problemAt("timezone")}
         onChange={({ currentTarget }) => set({ timezone: currentTarget.value })}
       />
       <Switch
@@ -331,19 +370,21 @@ function Window({ onChange, params }: FieldsProps<ParamsOf<"time_window">>): Rea
         checked={params.outside}
         onChange={({ currentTarget }) => set({ outside: currentTarget.checked })}
       />
-      <Chip.Group
-        multiple
-        value={[...params.days]}
-        onChange={(values) => set({ days: WEEK.filter((day) => values.includes(day)) })}
-      >
-        <Group gap={4}>
-          {WEEK.map((day) => (
-            <Chip key={day} value={day} size="xs">
-              {SHORT[day]}
-            </Chip>
-          ))}
-        </Group>
-      </Chip.Group>
+      <Input.Wrapper error={problemAt("days")}>
+        <Chip.Group
+          multiple
+          value={[...params.days]}
+          onChange={(values) => set({ days: WEEK.filter((day) => values.includes(day)) })}
+        >
+          <Group gap={4}>
+            {WEEK.map((day) => (
+              <Chip key={day} value={day} size="xs">
+                {SHORT[day]}
+              </Chip>
+            ))}
+          </Group>
+        </Chip.Group>
+      </Input.Wrapper>
     </Group>
   );
 }

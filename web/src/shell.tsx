@@ -96,7 +96,7 @@ function Frame(): ReactElement {
           key={item.to}
           item={item}
           isCurrent={isAt(pathname, item)}
-          count={item.to === "/approvals" ? pending : 0}
+          count={item.to === "/approvals" ? pending : ""}
         />
       ))}
     </nav>
@@ -144,7 +144,8 @@ function Frame(): ReactElement {
 interface NavItemProps {
   readonly item: NavItem;
   readonly isCurrent: boolean;
-  readonly count: number;
+  /** Empty for none. */
+  readonly count: string;
 }
 
 function NavItem({ count, isCurrent, item }: NavItemProps): ReactElement {
@@ -152,21 +153,19 @@ function NavItem({ count, isCurrent, item }: NavItemProps): ReactElement {
     <Link to={item.to} className="nav-item" aria-current={isCurrent ? "page" : undefined}>
       <Icon name={item.icon} />
       <span>{item.label}</span>
-      {count > 0 ? <Count of={count} /> : null}
+      {count === "" ? null : <Count of={count} />}
     </Link>
   );
 }
 
-const COUNT_MAX = 99;
-
-const Count = ({ of }: { readonly of: number }): ReactNode => (
-  <Badge circle={of < 10} size="sm" variant="filled" color="indigo" aria-label={`${of} waiting`}>
-    {of > COUNT_MAX ? `${COUNT_MAX}+` : of}
+const Count = ({ of }: { readonly of: string }): ReactNode => (
+  <Badge circle={of.length === 1} size="sm" variant="filled" color="indigo" aria-label={`${of} waiting`}>
+    {of}
   </Badge>
 );
 
 /** Within a thumb's reach on a phone. */
-function Tabs({ pathname, pending }: { readonly pathname: string; readonly pending: number }): ReactElement {
+function Tabs({ pathname, pending }: { readonly pathname: string; readonly pending: string }): ReactElement {
   return (
     <nav aria-label="Main, below" className="tabs">
       {NAV_ITEMS.slice(0, 4).map((item) => (
@@ -178,7 +177,7 @@ function Tabs({ pathname, pending }: { readonly pathname: string; readonly pendi
         >
           <span className="tab-icon">
             <Icon name={item.icon} size={21} />
-            {item.to === "/approvals" && pending > 0 ? <Count of={pending} /> : null}
+            {item.to === "/approvals" && pending !== "" ? <Count of={pending} /> : null}
           </span>
           <span>{item.label}</span>
         </Link>
@@ -234,14 +233,17 @@ function Account(): ReactElement {
   );
 }
 
-const SETTINGS = "Settings";
-const NAMES: Readonly<Record<string, string>> = { "": "Overview", teams: "Projects", settings: SETTINGS };
+const NAMES: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(NAV_ITEMS.map(({ label, to }) => [to.slice(1), label])),
+  teams: "Projects",
+  settings: "Settings",
+};
 
 /** The number of waiting approvals stands in the tab's title, which is seen from other tabs. */
-function useTitle(pathname: string, pending: number): void {
+function useTitle(pathname: string, pending: string): void {
   useEffect(() => {
     const first = pathname.split("/")[1] ?? "";
-    const name = NAMES[first] ?? first.charAt(0).toUpperCase() + first.slice(1);
-    document.title = `${pending > 0 ? `(${pending}) ` : ""}${name} · Agent Spending Control`;
+    const name = NAMES[first] ?? "Page not found";
+    document.title = `${pending === "" ? "" : `(${pending}) `}${name} · Agent Spending Control`;
   }, [pathname, pending]);
 }

@@ -1,8 +1,9 @@
-import { Button, Group, Modal, PinInput, Stack, Text } from "@mantine/core";
+import { Button, Group, Modal, Stack, Text } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactElement, type ReactNode, use, useMemo, useRef, useState } from "react";
 import { api, sentenceOf } from "./api.ts";
 import { Icon } from "./icons.tsx";
+import { CodeInput } from "./parts/code-input.tsx";
 import { Problem } from "./parts/problem.tsx";
 import { hasPasskeys, NO_PASSKEYS, PasskeyError, signByPasskey } from "./passkeys.ts";
 import { ME, useMe } from "./session.tsx";
@@ -94,25 +95,15 @@ function Factors({ onCancel, onDone }: FactorsProps): ReactElement {
       </Text>
       <Problem text={problem} />
       {isByCode ? (
-        <Stack gap="xs">
-          <Text size="sm" fw={550} id="step-up-code">
-            The six digits of your authenticator app
-          </Text>
-          <PinInput
-            length={6}
-            type="number"
-            placeholder=""
-            oneTimeCode
-            autoFocus
-            value={code}
-            onChange={setCode}
-            onComplete={(typed) => void totp(typed)}
-            disabled={busy}
-            error={problem !== ""}
-            aria-labelledby="step-up-code"
-            getInputProps={(index) => ({ "aria-label": `Digit ${index + 1}` })}
-          />
-        </Stack>
+        <CodeInput
+          label="The six digits of your authenticator app"
+          autoFocus
+          value={code}
+          onChange={setCode}
+          onComplete={(typed) => void totp(typed)}
+          isBusy={busy}
+          error={problem === "" ? undefined : ""}
+        />
       ) : (
         <Button
           size="md"

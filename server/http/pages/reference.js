@@ -85,9 +85,34 @@ const SAMPLES = {
   },
 };
 
+const NAMES = { "examples-select-element": "Example", "content-type": "Media type", servers: "Server" };
+
+/** Name of a field that Swagger UI leaves without one. */
+const nameOf = (field) =>
+  field.closest("[data-param-name]")?.dataset.paramName ??
+  NAMES[field.id || field.className] ??
+  (field.tagName === "TEXTAREA" ? "Body" : "Value");
+
+const isLabelled = (field) =>
+  field.ariaLabel ||
+  [...field.labels].some(({ textContent }) => textContent.replace(field.textContent, "").trim() !== "");
+
+/** Names the fields without a label, and lets keys scroll the examples. */
+function makeAccessible(reference) {
+  for (const field of reference.querySelectorAll("select, textarea, input:not([type=file])")) {
+    if (!isLabelled(field)) field.ariaLabel = nameOf(field);
+  }
+  for (const example of reference.querySelectorAll("pre:not([tabindex])")) example.tabIndex = 0;
+}
+
 /** Swagger UI shows a request as it was sent; these are there before one was. */
 const withSamples = (document_) => () => ({
   wrapComponents: {
+    // A path is in the button that opens its operation, where a link has no place.
+    DeepLink:
+      (_Original, { React }) =>
+      ({ text }) =>
+        React.createElement("span", null, text),
     responses:
       (Original, { React }) =>
       (props) => {
@@ -119,6 +144,11 @@ async function renderReference() {
   const response = await fetch("/v1/openapi.json");
   if (!response.ok) throw new Error(`The document is answered ${response.status}; try again in a minute.`);
   const document_ = await response.json();
+  const reference = document.getElementById("reference");
+  new MutationObserver(() => makeAccessible(reference)).observe(reference, {
+    childList: true,
+    subtree: true,
+  });
   SwaggerUIBundle({
     // Wherever the page was opened from, its requests go there: the browser lets it speak to no other host.
     spec: { ...document_, servers: [{ url: location.origin }] },

@@ -258,7 +258,7 @@ export const connectAgent = define({
 });
 
 export const mintAgentKey = define({
-  summary: "Mint an agent's key",
+  summary: "Create an agent's key",
   description:
     "Creates a key for an agent that has none and shows its value once. While a key is active the answer is 409 " +
     "KEY_ALREADY_EXISTS: revoke that key first. People only, with step-up.",
@@ -275,7 +275,7 @@ export const revokeAgentKey = define({
   summary: "Revoke an agent's key",
   description:
     "Revokes the active key: it is refused from its next request on. Without an active key the answer is 404. " +
-    "Pausing the agent and revoking its key is the emergency stop; minting a key and resuming the agent reverses it. " +
+    "Pausing the agent and revoking its key is the emergency stop; creating a key and resuming the agent reverses it. " +
     "People only, with step-up.",
   tag: "Agents",
   access: manages("never", "agent", { role: "admin", stepUp: true }),

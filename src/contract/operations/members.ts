@@ -17,7 +17,7 @@ import type { ManagementAccess, PersonRequirements } from "../types.ts";
 const role = z.enum(["owner", "admin", "member"]);
 const params = z.strictObject({ id: uuid });
 
-/** Whether organization keys outlive their minter. */
+/** Whether organization keys outlive their creator. */
 const leaving = z.strictObject({ keepKeys: z.enum(["true", "false"]).optional() });
 
 const inviteId = z.string().regex(/^inv_[0-9A-HJKMNP-TV-Z]{26}$/);
@@ -148,6 +148,24 @@ export const revokeInvite = define({
   params: z.strictObject({ id: inviteId }),
   output: z.strictObject({ invite }),
   errors: ["NOT_FOUND", "STEP_UP_REQUIRED"],
+});
+
+export const checkInvite = define({
+  summary: "Check an invite",
+  description:
+    "Who invites to which organization, without using the token. A used, revoked, expired or unknown token is 404.",
+  tag: "Members",
+  access: anyone,
+  rate: "standard",
+  http: { method: "post", path: "/v1/invites/check", successStatus: 200 },
+  body: z.strictObject({ token: secretToken }),
+  output: z.strictObject({
+    organizationName: z.string(),
+    inviterName: z.string().meta({ description: "Name of the person who invites." }),
+    email: z.string(),
+    role,
+  }),
+  errors: ["NOT_FOUND"],
 });
 
 export const acceptInvite = define({

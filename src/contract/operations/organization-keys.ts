@@ -33,7 +33,7 @@ const organizationKey = z
 const withValue = z.strictObject({ organizationKey, key: z.string() });
 
 export const mintOrganizationKey = define({
-  summary: "Mint an organization key",
+  summary: "Create an organization key",
   description:
     "Creates a credential for an orchestrator and shows its value once. Its scopes, binding and daily create limit " +
     "cannot be changed.",

@@ -1,11 +1,16 @@
 import { z } from "zod";
 import { person } from "../access.ts";
 import { define } from "../define.ts";
-import { walletAddress } from "../primitives.ts";
+import { name, walletAddress } from "../primitives.ts";
 import { railModes } from "../rails.ts";
 import { DASHBOARD_PER_MINUTE } from "../rate-classes.ts";
 import { organization } from "../records.ts";
 import { stop, STOPS, whoStops } from "../stops.ts";
+import { timezone } from "../timezone.ts";
+import type { PersonRequirements } from "../types.ts";
+
+const TIMEZONE =
+  "IANA time zone that time-of-day rules start with in the dashboard; null: that of the person.";
 
 const settings = z.strictObject({
   organization: organization.extend({
@@ -18,6 +23,7 @@ const settings = z.strictObject({
           "sandbox's chain: the demo owner, whose key everybody knows).",
       }),
     requireSecondFactor: z.boolean(),
+    timezone: z.string().nullable().meta({ description: TIMEZONE }),
     limits: z
       .strictObject({
         restPerMinute: z.int().meta({
@@ -43,20 +49,32 @@ export const getOrganization = define({
   errors: [],
 });
 
+const ofOwners = z.union([
+  z.object({ walletOwner: z.string().nullable() }),
+  z.object({ requireSecondFactor: z.boolean() }),
+]);
+
+/** Name and time zone decide nothing; everything else is for an owner. */
+const settingsRequirements = (body: unknown): PersonRequirements | null =>
+  ofOwners.safeParse(body).success ? { role: "owner", stepUp: true } : null;
+
 export const updateOrganization = define({
   summary: "Change the organization's settings",
   description:
-    "Fields that are left out stay unchanged. `walletOwner` is the address of a key that the organization holds and " +
+    "Fields that are left out stay unchanged. `name` and `timezone` are changed by an owner or admin, everything else " +
+    "by an owner with step-up. `walletOwner` is the address of a key that the organization holds and " +
     "the service never does: it can withdraw everything, and replace or remove the service. It applies to agents " +
     "created from now on; the owner of an existing wallet transfers its ownership on chain. With " +
     "`requireSecondFactor`, from their next request on, people without a second factor can only enrol one (else 403 " +
     "`SECOND_FACTOR_ENROLMENT_REQUIRED`), and nobody can remove their last one. Organization keys and agents are not " +
     "affected.",
   tag: "Organization",
-  access: person({ role: "owner", stepUp: true }),
+  access: { ...person({ role: "admin" }), requirementsOf: settingsRequirements },
   rate: "standard",
   http: { method: "patch", path: "/v1/organization", successStatus: 200 },
   body: z.strictObject({
+    name: name.optional(),
+    timezone: timezone.nullable().optional(),
     walletOwner: walletAddress.nullable().optional(),
     requireSecondFactor: z.boolean().optional(),
   }),

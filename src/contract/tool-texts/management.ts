@@ -75,7 +75,7 @@ const AGENT_TOOLS = {
       "apiKey and mcpConfigBlock are for the agent's program: hand them on or keep them in a secret store at " +
       "once, show them to nobody. They come once more only if you repeat this very call within some 30 minutes. " +
       "apiKey null with keyDelivery `expired`: the key is not given out any more; if you did not keep it, a " +
-      "person has to mint another, or archive_agent this one and create a new one. " +
+      "person has to create another, or archive_agent this one and create a new one. " +
       CREATED_ONCE,
     arguments: {
       name: "What people know the agent by.",

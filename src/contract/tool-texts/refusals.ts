@@ -135,7 +135,7 @@ const MANAGEMENT: Texts = {
   MACHINE_ARCHIVE_DENIED: {
     what:
       "Your key may not archive this agent, and never will: it was used, holds money, was not created by your " +
-      "key, or a person has minted or revoked a key of it.",
+      "key, or a person has created or revoked a key of it.",
     next: "Do not try again. Stop it with pause_agent, and ask a person to archive it.",
   },
   KEY_STILL_DELIVERABLE: {

@@ -11,14 +11,14 @@ import { Secret } from "../parts/secret.tsx";
 import { useMay } from "../session.tsx";
 import type { Agent } from "../words.ts";
 
-/** An agent's one key: shown when it is minted, and never again. */
+/** An agent's one key: shown when it is created, and never again. */
 export function AgentKey({ agent }: { readonly agent: Agent }): ReactElement {
   const { id, key } = agent;
   const isAdmin = useMay("admin");
   const stale = [["agents"]];
-  const [minted, setMinted] = useState<string | null>(null);
+  const [created, setCreated] = useState<string | null>(null);
   const [isRevoking, setRevoking] = useState(false);
-  const mint = useAction(() => api.mintAgentKey({ id }), { stale });
+  const create = useAction(() => api.mintAgentKey({ id }), { stale });
   const revoke = useAction(() => api.revokeAgentKey({ id }), { stale });
   const isActive = key?.status === "active";
   return (
@@ -46,7 +46,7 @@ export function AgentKey({ agent }: { readonly agent: Agent }): ReactElement {
             </Fact>
           </Facts>
         )}
-        <Problem text={mint.problem} />
+        <Problem text={create.problem} />
         {agent.state === "archived" || !isAdmin ? null : (
           <Group>
             {isActive ? (
@@ -56,10 +56,10 @@ export function AgentKey({ agent }: { readonly agent: Agent }): ReactElement {
             ) : (
               <Button
                 leftSection={<Icon name="key" />}
-                loading={mint.isBusy}
-                onClick={() => void mint.run().then((made) => setMinted(made?.apiKey ?? null))}
+                loading={create.isBusy}
+                onClick={() => void create.run().then((made) => setCreated(made?.apiKey ?? null))}
               >
-                Mint a key
+                Create a key
               </Button>
             )}
           </Group>
@@ -74,13 +74,13 @@ export function AgentKey({ agent }: { readonly agent: Agent }): ReactElement {
           onConfirm={() => void revoke.run().then((done) => done !== null && setRevoking(false))}
           onClose={() => setRevoking(false)}
         >
-          The agent’s next request is refused. It pays again once you have minted another key and given it to
+          The agent’s next request is refused. It pays again once you have created another key and given it to
           it.
         </Confirm>
       ) : null}
-      {minted === null ? null : (
-        <Secret title="The new key" label="API key" value={minted} onClose={() => setMinted(null)}>
-          <Connect agentId={id} apiKey={minted} />
+      {created === null ? null : (
+        <Secret title="The new key" label="API key" value={created} onClose={() => setCreated(null)}>
+          <Connect agentId={id} apiKey={created} />
         </Secret>
       )}
     </Card>

@@ -80,7 +80,7 @@ function Made({
         <Stack>
           <Alert color="yellow" icon={<Icon name="key" />}>
             The line broke while its key was on the way, and a key is shown once. Revoke it on the agent’s
-            page, and mint another one.
+            page, and create another one.
           </Alert>
           <Button onClick={onClose}>To the agent</Button>
         </Stack>

@@ -1,18 +1,21 @@
-import { Alert, Button, Stack, TextInput } from "@mantine/core";
+import { Alert, Button, Loader, Stack, TextInput } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { type ReactElement, type SyntheticEvent, useEffect, useState } from "react";
-import type { Refused } from "../../../src/client/types.ts";
+import type { Output, Refused } from "../../../src/client/types.ts";
 import { api, sentence, sentenceOf } from "../api.ts";
 import { Entrance } from "../entrance.tsx";
 import { Icon } from "../icons.tsx";
 import { forgetToken, tokenOfTheLink } from "../link-token.ts";
+import { Written } from "../parts/parts.tsx";
 import { PasswordInput } from "../parts/password.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { signedIn } from "../session.tsx";
 import { FirstFactor } from "./set-up.tsx";
 
 const FIELDS = ["name", "password"];
+type Invited = Output<"checkInvite">;
+
 const NOT_GOOD = "This link is not complete or not valid any more: it was used or withdrawn, or is too old.";
 
 /** Joining an organization by the link of an invite. */
@@ -25,9 +28,18 @@ export function AcceptInvite(): ReactElement {
   const [busy, setBusy] = useState(false);
   const [hasJoined, setJoined] = useState(false);
   const [token] = useState(tokenOfTheLink);
+  /** Null: the token is not valid. */
+  const [invited, setInvited] = useState<Invited | "checking" | "unknown" | null>("checking");
   useEffect(() => {
     document.title = "Join · Agent Spending Control";
-  }, []);
+    const check = async (): Promise<void> => {
+      const answer = await api.checkInvite({ body: { token } });
+      if (answer.ok) return setInvited(answer.value);
+      // What else may be wrong is said when the form is sent.
+      setInvited(["NOT_FOUND", "VALIDATION_FAILED"].includes(answer.refused.code) ? null : "unknown");
+    };
+    void check();
+  }, [token]);
 
   const at = (path: string): string | undefined => {
     const found = refused?.issues.find((issue) => issue.path === path);
@@ -48,7 +60,7 @@ export function AcceptInvite(): ReactElement {
   };
 
   if (hasJoined) return <FirstFactor onDone={() => void navigate({ to: "/" })} />;
-  if (token === "") {
+  if (invited === null) {
     return (
       <Entrance title="Join">
         <Alert id="problem" role="alert" color="yellow" variant="light" icon={<Icon name="info" />}>
@@ -57,12 +69,24 @@ export function AcceptInvite(): ReactElement {
       </Entrance>
     );
   }
+  if (invited === "checking") {
+    return (
+      <Entrance title="Join">
+        <Loader role="status" aria-label="Looking at the invite" />
+      </Entrance>
+    );
+  }
   const problem =
     refused === null ? "" : refused.code === "NOT_FOUND" ? NOT_GOOD : sentenceOf(refused, FIELDS);
   return (
     <Entrance
       title="Join"
-      about="You were invited to an organization. Choose the name that others see, and a password."
+      about={
+        <>
+          {invited === "unknown" ? "You were invited to an organization." : <Invitation of={invited} />}{" "}
+          Choose the name that others see, and a password.
+        </>
+      }
     >
       <form method="post" noValidate onSubmit={(event) => void submit(event)}>
         <Stack>
@@ -94,3 +118,13 @@ export function AcceptInvite(): ReactElement {
     </Entrance>
   );
 }
+
+const Invitation = ({ of }: { readonly of: Invited }): ReactElement => (
+  <>
+    <Written text={of.inviterName} /> invites you to the organization{" "}
+    <b>
+      <Written text={of.organizationName} />
+    </b>
+    , as {of.role === "member" ? "a member" : `an ${of.role}`}. You sign in as <Written text={of.email} />.
+  </>
+);

@@ -1,13 +1,17 @@
 import type { ReactElement } from "react";
 import { ButtonLink } from "../parts/links.tsx";
-import { Empty } from "../parts/parts.tsx";
+import { Card, Empty, Page } from "../parts/parts.tsx";
 
-export function NotFound(): ReactElement {
-  return (
-    <main className="landed">
-      <Empty icon="info" title="Page not found" action={<ButtonLink to="/">Go to the overview</ButtonLink>}>
-        The address is not complete, or the page has moved.
+export const NotFound = (): ReactElement => (
+  <Page title="Page not found">
+    <Card>
+      <Empty
+        icon="info"
+        title="There is no page at this address"
+        action={<ButtonLink to="/">Go to the overview</ButtonLink>}
+      >
+        The address is mistyped or not complete, or the page has moved.
       </Empty>
-    </main>
-  );
-}
+    </Card>
+  </Page>
+);

@@ -148,7 +148,7 @@ function Form({ agentId, current, isReadOnly }: FormProps): ReactElement {
           ) : (
             <Group justify="flex-end">
               <Button variant="default" disabled={!isChanged || save.isBusy} onClick={() => begin(current)}>
-                Undo
+                Discard changes
               </Button>
               <Button type="submit" disabled={!isChanged || theirs !== null} loading={save.isBusy}>
                 Save

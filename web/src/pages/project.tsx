@@ -176,7 +176,6 @@ function ProjectRules({ id }: { readonly id: string }): ReactElement {
       isReadOnly={!isAdmin}
       isBusy={save.isBusy}
       refused={save.refused}
-      problem={save.problem}
       onSave={(rules, version) => save.run(rules, version)}
       onReload={() => {
         save.clear();

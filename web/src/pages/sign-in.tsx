@@ -1,10 +1,11 @@
-import { Anchor, Button, Divider, Select, Stack, Text, TextInput } from "@mantine/core";
+import { Anchor, Button, Code, Divider, Select, Stack, Text, TextInput } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
-import { type ReactElement, type SyntheticEvent, useEffect, useRef, useState } from "react";
+import { type ReactElement, type SyntheticEvent, useEffect, useState } from "react";
 import type { Refused } from "../../../src/client/types.ts";
 import { api, sentence, sentenceOf } from "../api.ts";
 import { Entrance } from "../entrance.tsx";
 import { Icon } from "../icons.tsx";
+import { CodeInput } from "../parts/code-input.tsx";
 import { PasswordInput } from "../parts/password.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { hasPasskeys, NO_PASSKEYS, PasskeyError, signByPasskey } from "../passkeys.ts";
@@ -25,16 +26,12 @@ export function SignIn(): ReactElement {
   const note = useSignedOutNote();
   const [problem, setProblem] = useState(note);
   const [busy, setBusy] = useState<"password" | "passkey" | null>(null);
-  const codeField = useRef<HTMLInputElement>(null);
   useEffect(() => {
     document.title = "Sign in · Agent Spending Control";
   }, []);
   useEffect(() => {
     if (problem !== "") document.getElementById("problem")?.focus();
   }, [problem]);
-  useEffect(() => {
-    if (needsCode) codeField.current?.focus();
-  }, [needsCode]);
 
   const at = (path: string): string | undefined => {
     const found = refused?.issues.find((issue) => issue.path === path);
@@ -53,19 +50,25 @@ export function SignIn(): ReactElement {
     setRefused(null);
     setProblem("");
   };
-  const submit = async (event: SyntheticEvent): Promise<void> => {
-    event.preventDefault();
+  const send = async (typed: string): Promise<void> => {
     begin("password");
     const body = {
       email,
       password,
-      ...(needsCode ? { code: code.replaceAll(/[\s-]/g, "") } : {}),
+      ...(needsCode ? { code: typed } : {}),
       ...(organizationId === null ? {} : { organizationId }),
     };
     const answer = await api.signIn({ body });
     if (answer.ok) signedIn(client, answer.value);
-    else take(answer.refused);
+    else {
+      take(answer.refused);
+      setCode("");
+    }
     setBusy(null);
+  };
+  const submit = (event: SyntheticEvent): void => {
+    event.preventDefault();
+    void send(code);
   };
   const byPasskey = async (): Promise<void> => {
     begin("passkey");
@@ -95,7 +98,7 @@ export function SignIn(): ReactElement {
         </>
       }
     >
-      <form id="sign-in" method="post" noValidate onSubmit={(event) => void submit(event)}>
+      <form id="sign-in" method="post" noValidate onSubmit={submit}>
         <Stack>
           <Problem id="problem" text={problem} />
           <TextInput
@@ -121,19 +124,19 @@ export function SignIn(): ReactElement {
             onChange={({ currentTarget }) => setPassword(currentTarget.value)}
             error={at("password")}
           />
+          <Text size="xs" c="dimmed">
+            Forgot your password? {hasPasskeys() ? "Sign in with a passkey, or ask" : "Ask"} the operator of
+            this service to reset it: <Code>npm run admin -- reset-password</Code>
+          </Text>
           {needsCode ? (
-            <TextInput
-              id="code"
-              name="code"
-              ref={codeField}
-              label="Code"
-              description="The six digits that your authenticator app shows."
-              inputMode="numeric"
-              autoComplete="one-time-code"
+            <CodeInput
+              label="The six digits of your authenticator app"
+              autoFocus
               value={code}
-              onChange={({ currentTarget }) => setCode(currentTarget.value)}
+              onChange={setCode}
+              onComplete={(typed) => void send(typed)}
+              isBusy={busy !== null}
               error={at("code")}
-              errorProps={{ id: "code-problem" }}
             />
           ) : null}
           {organizations.length > 0 ? (

@@ -5,7 +5,7 @@ import { valueOf } from "../../../src/client/client.ts";
 import type { Output } from "../../../src/client/types.ts";
 import { api } from "../api.ts";
 import type { Approval } from "../words.ts";
-import { BudgetBar, Money, State, When, Written } from "./parts.tsx";
+import { BarLegend, BudgetBar, Money, State, When, Written } from "./parts.tsx";
 
 type Level = Output<"getApprovalContext">["agent"];
 
@@ -45,6 +45,7 @@ export function ApprovalBars({ approval, isSeen = true }: BarsProps): ReactEleme
       <LevelBar label="The agent’s budget" level={agent} amountCents={approval.amountCents} />
       <LevelBar label="The team’s cap" level={data?.team} amountCents={approval.amountCents} />
       <LevelBar label="The project’s cap" level={data?.project} amountCents={approval.amountCents} />
+      <BarLegend parts={{ spent: "Spent", reserved: "Reserved", more: "This payment" }} />
     </Stack>
   );
 }

@@ -112,7 +112,7 @@ export function BudgetEditor(props: EditorProps): ReactElement {
     const amount = readAmount(text);
     return amount.ok ? amount.cents : 0;
   };
-  const together = base.children.reduce((sum, child) => sum + centsNow(child), 0);
+  const total = base.children.reduce((sum, child) => sum + centsNow(child), 0);
   return (
     <Card title="Budget" about={about}>
       <form onSubmit={(event) => void submit(event)} noValidate>
@@ -168,14 +168,14 @@ export function BudgetEditor(props: EditorProps): ReactElement {
                 onChange={(id, value) => set(id)(value)}
               />
               <Text size="xs" c="dimmed">
-                Together {money(together)}. They may add up to more than the cap, which binds on its own.
+                Total {money(total)}. They may add up to more than the cap, which binds on its own.
               </Text>
             </div>
           )}
           {isReadOnly ? null : (
             <Group justify="flex-end">
               <Button variant="default" disabled={!isChanged || isBusy} onClick={reset}>
-                Undo
+                Discard changes
               </Button>
               <Button type="submit" disabled={!isChanged} loading={isBusy}>
                 Save

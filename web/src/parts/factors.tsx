@@ -1,4 +1,4 @@
-import { Button, Code, Group, PinInput, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Code, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { type ReactElement, type SyntheticEvent, useEffect, useRef, useState } from "react";
 import { encode } from "uqr";
@@ -7,6 +7,7 @@ import { useAction } from "../action.ts";
 import { api } from "../api.ts";
 import { createPasskey, PasskeyError } from "../passkeys.ts";
 import { ME } from "../session.tsx";
+import { CodeInput } from "./code-input.tsx";
 import { Problem } from "./problem.tsx";
 import { CopyIcon } from "./secret.tsx";
 
@@ -106,23 +107,14 @@ export function AddTotp({ onCancel, onDone }: AddProps): ReactElement {
           <CopyIcon text={enrolment.secret} label="Copy the secret" />
         </Group>
       </Group>
-      <Stack gap="xs">
-        <Text size="sm" fw={550} id="totp-code">
-          The six digits that it shows
-        </Text>
-        <PinInput
-          length={6}
-          type="number"
-          placeholder=""
-          oneTimeCode
-          value={code}
-          onChange={setCode}
-          onComplete={(typed) => void send(typed)}
-          disabled={confirm.isBusy}
-          aria-labelledby="totp-code"
-          getInputProps={(index) => ({ "aria-label": `Digit ${index + 1}` })}
-        />
-      </Stack>
+      <CodeInput
+        label="The six digits that it shows"
+        value={code}
+        onChange={setCode}
+        onComplete={(typed) => void send(typed)}
+        isBusy={confirm.isBusy}
+        error={confirm.problem === "" ? undefined : ""}
+      />
       <Group justify="flex-end">
         <Button variant="default" onClick={onCancel}>
           Back

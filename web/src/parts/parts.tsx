@@ -160,9 +160,23 @@ interface BarProps {
   readonly limitCents: number | null;
   readonly spentCents: number;
   readonly reservedCents: number;
-  /** What would come on top of it. */
+  /** What would come on top of it; the legend is then one for several bars. */
   readonly moreCents?: number;
 }
+
+type BarPart = "spent" | "reserved" | "more";
+
+/** Meaning of the colors of a bar's parts. */
+export const BarLegend = ({ parts }: { readonly parts: Partial<Record<BarPart, string>> }): ReactElement => (
+  <ul className="legend bar-legend">
+    {Object.entries(parts).map(([part, text]) => (
+      <li key={part}>
+        <span className={`swatch bar-${part}`} aria-hidden="true" />
+        {text}
+      </li>
+    ))}
+  </ul>
+);
 
 const HUNDRED = 100;
 
@@ -170,10 +184,12 @@ const HUNDRED = 100;
 export function BudgetBar({
   label,
   limitCents,
-  moreCents = 0,
+  moreCents: givenMoreCents,
   reservedCents,
   spentCents,
 }: BarProps): ReactElement {
+  const hasOwnLegend = givenMoreCents === undefined;
+  const moreCents = givenMoreCents ?? 0;
   const used = spentCents + reservedCents + moreCents;
   const whole = limitCents === null ? Math.max(used, 1) : Math.max(limitCents, used, 1);
   const share = (cents: number): number => (HUNDRED * cents) / whole;
@@ -213,6 +229,11 @@ export function BudgetBar({
             width={share(moreCents)}
           />
         </svg>
+      )}
+      {limitCents === null || reservedCents === 0 || !hasOwnLegend ? null : (
+        <BarLegend
+          parts={{ spent: `${money(spentCents)} spent`, reserved: `${money(reservedCents)} reserved` }}
+        />
       )}
     </div>
   );

@@ -1,7 +1,9 @@
 import { ActionIcon, Alert, Button, Group, Menu, Stack, Switch, Text } from "@mantine/core";
 import { type ReactElement, useState } from "react";
 import type { Refused } from "../../../src/client/types.ts";
+import { sentence, sentenceOf } from "../api.ts";
 import { Icon } from "../icons.tsx";
+import { useOrganization } from "../organization.ts";
 import { KINDS, newRule, RuleFields, sentenceOfRule } from "../rule-types.tsx";
 import { type Draft, draftsOf, isComplete, type Rule, sentOf, type SentRules } from "../rules.ts";
 import { Card, Empty } from "./parts.tsx";
@@ -18,7 +20,6 @@ interface EditorProps {
   readonly isReadOnly: boolean;
   readonly isBusy: boolean;
   readonly refused: Refused | null;
-  readonly problem: string;
   /** Answers what is in force then; null: it was refused. */
   readonly onSave: (rules: SentRules, version: number) => Promise<Rules | null>;
   readonly onReload: () => void;
@@ -40,13 +41,19 @@ const rebased = (now: readonly Draft[], sent: readonly Draft[], saved: readonly 
 const same = (one: readonly Draft[], other: readonly Draft[]): boolean =>
   JSON.stringify(sentOf(one)) === JSON.stringify(sentOf(other));
 
+/** Path of an issue that is shown at its field. */
+const IN_A_RULE = /^rules\.[0-9]+\.params\./;
+
 /** Which payments wait for a person: the whole of a container's rules, replaced at once. */
 export function RulesEditor(props: EditorProps): ReactElement {
-  const { current, isBusy, isReadOnly, onReload, onSave, problem, refused, what } = props;
+  const timezone = useOrganization().data?.timezone ?? null;
+  const { current, isBusy, isReadOnly, onReload, onSave, refused, what } = props;
   const [base, setBase] = useState(current);
   const [drafts, setDrafts] = useState(() => draftsOf(current.rules));
   /** Fields that hold what was typed into them begin anew with each. */
   const [round, setRound] = useState(0);
+  /** Drafts that were sent last, to whose places a refusal refers. */
+  const [sent, setSent] = useState(drafts);
   const isChanged = !same(drafts, draftsOf(base.rules));
   const begin = (rules: Rules): void => {
     setBase(rules);
@@ -58,13 +65,20 @@ export function RulesEditor(props: EditorProps): ReactElement {
   const change = (draft: Draft): void =>
     setDrafts((now) => now.map((each) => (each.key === draft.key ? draft : each)));
   const save = async (): Promise<void> => {
-    const sent = drafts;
-    const saved = await onSave(sentOf(sent), base.version);
+    setSent(drafts);
+    const saved = await onSave(sentOf(drafts), base.version);
     if (saved === null) return;
     setBase(saved);
     // What was edited since this was sent stays, as a change of what is saved now.
-    setDrafts((now) => rebased(now, sent, draftsOf(saved.rules)));
+    setDrafts((now) => rebased(now, drafts, draftsOf(saved.rules)));
   };
+  const issues = refused?.issues ?? [];
+  const problemAt = (draft: Draft) => (param: string) => {
+    const path = `rules.${sent.indexOf(draft)}.params.${param}`;
+    const found = issues.find((issue) => `${issue.path}.`.startsWith(`${path}.`));
+    return found === undefined ? undefined : sentence(found.message);
+  };
+  const shown = issues.map(({ path }) => path).filter((path) => IN_A_RULE.test(path));
   const isStale = refused?.code === "STALE_APPROVAL_RULES";
   const add = isReadOnly ? undefined : (
     <Menu>
@@ -75,7 +89,7 @@ export function RulesEditor(props: EditorProps): ReactElement {
       </Menu.Target>
       <Menu.Dropdown>
         {KINDS.map(({ label, value }) => (
-          <Menu.Item key={value} onClick={() => setDrafts((now) => [...now, newRule(value)])}>
+          <Menu.Item key={value} onClick={() => setDrafts((now) => [...now, newRule(value, timezone)])}>
             {label}
           </Menu.Item>
         ))}
@@ -106,7 +120,7 @@ export function RulesEditor(props: EditorProps): ReactElement {
             </Group>
           </Alert>
         ) : (
-          <Problem text={problem} />
+          <Problem text={refused === null ? "" : sentenceOf(refused, shown)} />
         )}
         {drafts.length === 0 ? (
           <Empty icon="shield" title="No rules">
@@ -137,13 +151,15 @@ export function RulesEditor(props: EditorProps): ReactElement {
                 )}
               </Group>
             </div>
-            {isReadOnly ? null : <RuleFields key={round} rule={draft} onChange={change} />}
+            {isReadOnly ? null : (
+              <RuleFields key={round} rule={draft} onChange={change} problemAt={problemAt(draft)} />
+            )}
           </div>
         ))}
         {isReadOnly ? null : (
           <Group justify="flex-end">
             <Button variant="default" disabled={!isChanged || isBusy} onClick={() => begin(current)}>
-              Undo
+              Discard changes
             </Button>
             <Button
               disabled={!isChanged || !drafts.every(isComplete)}

@@ -188,7 +188,7 @@ function Bars({ count, days, group, height, isComplete }: BarsProps): ReactEleme
             </li>
           ))}
           <li className="legend-total figure">
-            {money(total)} {isComplete ? "in all" : "so far…"}
+            {money(total)} {isComplete ? "total" : "so far…"}
           </li>
         </ul>
       </figcaption>

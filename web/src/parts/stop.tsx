@@ -46,7 +46,7 @@ export function EmergencyStop({ label = "Emergency stop", scope, what }: StopPro
         <Stack>
           <Text size="sm">
             Payments stop immediately, and every key is revoked. What waits for a decision stays on hold. To
-            take it back, mint new keys and resume.
+            take it back, create new keys and resume.
           </Text>
           <Problem text={problem} />
           <div role="status">{step === null ? null : <Text size="sm">{STEPS[step]}</Text>}</div>

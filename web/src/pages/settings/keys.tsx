@@ -12,7 +12,7 @@ import { Card, Empty, State, Waiting, When, Written } from "../../parts/parts.ts
 import { Failed } from "../../parts/problem.tsx";
 import { Secret } from "../../parts/secret.tsx";
 import { Table } from "../../parts/table.tsx";
-import { MintKey } from "./mint-key.tsx";
+import { CreateKey } from "./create-key.tsx";
 
 type Key = Item<"listOrganizationKeys">;
 type OpenDialog = { readonly how: "rotate" | "revoke"; readonly key: Key };
@@ -27,7 +27,7 @@ export function OrganizationKeys(): ReactElement {
   const pages = usePages(["organizationKeys"], (cursor, options) =>
     api.listOrganizationKeys({ query: { ...cursor, limit: 50 } }, options),
   );
-  const [isMinting, setMinting] = useState(false);
+  const [isCreating, setCreating] = useState(false);
   const [secret, setSecret] = useState<string | null>(null);
   const [dialog, openDialog, close] = useOpened<OpenDialog>();
   const keys = pages.data?.pages.flatMap((page) => page.organizationKeys) ?? [];
@@ -35,16 +35,16 @@ export function OrganizationKeys(): ReactElement {
     (key: Key) => <Cells of={key} onOpenDialog={(how) => openDialog({ how, key })} />,
     [openDialog],
   );
-  const mint = (
-    <Button leftSection={<Icon name="plus" />} onClick={() => setMinting(true)}>
-      Mint a key
+  const create = (
+    <Button leftSection={<Icon name="plus" />} onClick={() => setCreating(true)}>
+      Create a key
     </Button>
   );
   return (
     <Card
       title="API keys"
       about="For orchestrators and backends that create and supervise agents. They can’t spend."
-      actions={mint}
+      actions={create}
       flush
     >
       {pages.isPending ? <Waiting /> : null}
@@ -75,11 +75,11 @@ export function OrganizationKeys(): ReactElement {
         />
       )}
       <More {...pages} />
-      {isMinting ? (
-        <MintKey
-          onClose={() => setMinting(false)}
-          onMinted={(value) => {
-            setMinting(false);
+      {isCreating ? (
+        <CreateKey
+          onClose={() => setCreating(false)}
+          onCreated={(value) => {
+            setCreating(false);
             setSecret(value);
           }}
         />

@@ -135,7 +135,7 @@ function Cells({ member, onOpenDialog }: CellsProps): ReactElement {
 
 const STALE = [["members"], ["organizationKeys"]];
 
-/** A role that changes, or a person who goes: what becomes of the keys that they have minted is asked, too. */
+/** A role that changes, or a person who goes: what becomes of the keys that they have created is asked, too. */
 function Change({
   dialog,
   onClose,
@@ -178,7 +178,7 @@ function Change({
           : "The new role applies to open sessions immediately."}
         {losesKeys ? (
           <Checkbox
-            label="Leave the organization keys that they minted in force"
+            label="Leave the organization keys that they created in force"
             description="Otherwise they are revoked immediately."
             checked={keepsKeys}
             onChange={({ currentTarget }) => setKeepsKeys(currentTarget.checked)}

@@ -1,10 +1,11 @@
-import { Button, Group, Stack, Switch, Text, TextInput } from "@mantine/core";
+import { Button, Group, Select, Stack, Switch, Text, TextInput } from "@mantine/core";
 import { type ReactElement, type SyntheticEvent, useState } from "react";
-import { useAction } from "../../action.ts";
+import { changesOf, useAction } from "../../action.ts";
 import { api } from "../../api.ts";
+import { OPTIONS_MAX } from "../../containers.ts";
 import { number, titled } from "../../format.ts";
 import { type Settings, useOrganization } from "../../organization.ts";
-import { Card, Fact, Facts, Waiting, Written } from "../../parts/parts.tsx";
+import { Card, Fact, Facts, Waiting } from "../../parts/parts.tsx";
 import { Failed, Problem } from "../../parts/problem.tsx";
 import { ME, useMay } from "../../session.tsx";
 
@@ -16,10 +17,64 @@ export function Organization(): ReactElement {
   if (data === undefined) return error === null ? <Waiting lines={3} /> : <Failed error={error} />;
   return (
     <Stack>
+      <Name key={`${data.name} ${data.timezone ?? ""}`} organization={data} />
       <About organization={data} />
       <SecondFactor organization={data} />
       <WalletOwner key={data.walletOwner} organization={data} />
     </Stack>
+  );
+}
+
+const zones = (): string[] => ["UTC", ...Intl.supportedValuesOf("timeZone")];
+
+function Name({ organization }: { readonly organization: Settings }): ReactElement {
+  const isAdmin = useMay("admin");
+  const { name, timezone } = organization;
+  const [fields, setFields] = useState({ name, timezone });
+  const changes = changesOf({ name, timezone }, fields);
+  const change = useAction(() => api.updateOrganization({ body: changes }), {
+    stale: STALE,
+    fields: ["name", "timezone"],
+  });
+  const submit = (event: SyntheticEvent): void => {
+    event.preventDefault();
+    void change.run();
+  };
+  return (
+    <Card title="Organization">
+      <form onSubmit={submit} noValidate>
+        <Stack>
+          <Problem text={change.problem} />
+          <TextInput
+            label="Name"
+            value={fields.name}
+            disabled={!isAdmin}
+            error={change.at("name")}
+            onChange={({ currentTarget }) => setFields({ ...fields, name: currentTarget.value })}
+          />
+          <Select
+            label="Time zone"
+            description="New rules on the time of day start with it."
+            placeholder="That of the person who makes the rule"
+            searchable
+            clearable
+            limit={OPTIONS_MAX}
+            data={[...new Set([...zones(), ...(timezone === null ? [] : [timezone])])]}
+            value={fields.timezone}
+            disabled={!isAdmin}
+            error={change.at("timezone")}
+            onChange={(zone) => setFields({ ...fields, timezone: zone })}
+          />
+          {isAdmin ? (
+            <Group justify="flex-end">
+              <Button type="submit" loading={change.isBusy} disabled={Object.keys(changes).length === 0}>
+                Save
+              </Button>
+            </Group>
+          ) : null}
+        </Stack>
+      </form>
+    </Card>
   );
 }
 
@@ -28,9 +83,6 @@ function About({ organization }: { readonly organization: Settings }): ReactElem
   return (
     <Card title="Plan and limits">
       <Facts>
-        <Fact label="Organization">
-          <Written text={organization.name} />
-        </Fact>
         <Fact label="Id">
           <span className="mono">{organization.id}</span>
         </Fact>

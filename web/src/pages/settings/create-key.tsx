@@ -28,8 +28,8 @@ const SCOPES: readonly { readonly value: Scope; readonly about: string }[] = [
   { value: "teams:write", about: "Create teams, set their budgets and rules" },
 ];
 
-interface MintProps {
-  readonly onMinted: (value: string) => void;
+interface CreateKeyProps {
+  readonly onCreated: (value: string) => void;
   readonly onClose: () => void;
 }
 
@@ -38,7 +38,7 @@ type Kind = (typeof KINDS)[number];
 const isKind = (value: string): value is Kind => KINDS.some((kind) => kind === value);
 
 /** A new key: what it may do, where, and how much of it in a day. All of it is fixed for its life. */
-export function MintKey({ onClose, onMinted }: MintProps): ReactElement {
+export function CreateKey({ onClose, onCreated }: CreateKeyProps): ReactElement {
   const { data: projects = [] } = useProjects();
   const { data: teams = [] } = useTeams();
   const [name, setName] = useState("");
@@ -46,7 +46,7 @@ export function MintKey({ onClose, onMinted }: MintProps): ReactElement {
   const [kind, setKind] = useState<Kind>("organization");
   const [container, setContainer] = useState<string | null>(null);
   const [limit, setLimit] = useState<string | number>(100);
-  const mint = useAction((body: Body) => api.mintOrganizationKey({ body }), {
+  const create = useAction((body: Body) => api.mintOrganizationKey({ body }), {
     stale: [["organizationKeys"]],
     fields: ["name", "scopes", "dailyCreateLimit", "binding.id"],
   });
@@ -54,28 +54,28 @@ export function MintKey({ onClose, onMinted }: MintProps): ReactElement {
     event.preventDefault();
     const binding: Body["binding"] =
       kind === "organization" ? { type: "organization" } : { type: kind, id: container ?? "" };
-    const made = await mint.run({ name, scopes: [...scopes], binding, dailyCreateLimit: Number(limit) });
-    if (made !== null) onMinted(made.key);
+    const made = await create.run({ name, scopes: [...scopes], binding, dailyCreateLimit: Number(limit) });
+    if (made !== null) onCreated(made.key);
   };
   const containers = (kind === "project" ? projects : teams).filter(({ archivedAt }) => archivedAt === null);
   return (
-    <Modal opened onClose={onClose} title="Mint a key" size="lg">
+    <Modal opened onClose={onClose} title="Create a key" size="lg">
       <form onSubmit={(event) => void submit(event)} noValidate>
         <Stack>
-          <Problem text={mint.problem} />
+          <Problem text={create.problem} />
           <TextInput
             label="Name"
             placeholder="Provisioning backend"
             data-autofocus
             value={name}
-            error={mint.at("name")}
+            error={create.at("name")}
             onChange={({ currentTarget }) => setName(currentTarget.value)}
           />
           <Checkbox.Group
             label="Scopes"
             description="What it may do; they are independent of each other."
             value={[...scopes]}
-            error={mint.at("scopes")}
+            error={create.at("scopes")}
             onChange={(values) =>
               setScopes(new Set(SCOPES.map(({ value }) => value).filter((value) => values.includes(value))))
             }
@@ -109,7 +109,7 @@ export function MintKey({ onClose, onMinted }: MintProps): ReactElement {
                 data={containers.map((each) => ({ value: each.id, label: each.name }))}
                 value={container}
                 onChange={setContainer}
-                error={mint.at("binding.id")}
+                error={create.at("binding.id")}
               />
             )}
           </Stack>
@@ -120,14 +120,14 @@ export function MintKey({ onClose, onMinted }: MintProps): ReactElement {
             max={1_000}
             value={limit}
             onChange={setLimit}
-            error={mint.at("dailyCreateLimit")}
+            error={create.at("dailyCreateLimit")}
           />
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>
               Cancel
             </Button>
-            <Button type="submit" loading={mint.isBusy}>
-              Mint
+            <Button type="submit" loading={create.isBusy}>
+              Create
             </Button>
           </Group>
         </Stack>
