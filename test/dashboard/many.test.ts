@@ -206,7 +206,35 @@ describe("the dashboard with many agents and payments, in a browser", function (
       await waitFor(`${ticked} !== ${before}`);
     });
   });
+
+  it("hundreds of payments on hold are narrowed down, and decided in calls of 200 without a block", async () => {
+    await holdPayments(world);
+    await page.go("/approvals?sort=deadline&view=compact");
+    await page.sees(`${2 * HELD} waiting · $500.00`);
+    expect(await page.barriers()).to.deep.equal([]);
+    await page.fill("Amount from", "1.50");
+    await page.sees(`${HELD} of ${2 * HELD} waiting · $300.00`);
+    await page.fill("Amount from", "0");
+    for (const [field, option] of [
+      ["Agent", "Payer"],
+      ["Team", "Payers"],
+      ["Reason", "Above threshold"],
+    ] as const) {
+      await page.press(field, "combobox");
+      await page.press(option, "option");
+    }
+    await page.sees(`${HELD} of ${2 * HELD} waiting · $300.00`);
+  });
 });
+
+/** As many payments as wait already, on hold in the ledger, of an agent in a team of its own. */
+async function holdPayments({ agent, api, organization, token }: World): Promise<void> {
+  const { projectId } = organization;
+  const body = { name: "Payers", projectId };
+  const { team } = await api.ok("createTeam", 201, { token, body });
+  const payer = await agent({ name: "Payer", teamId: team.id, budgetCents: 100_000, autoApprovalThresholdCents: 0 });
+  await Promise.all(times(HELD, () => payer.hold({ amountCents: 150 })));
+}
 
 /** All in the organization's own team, whose budget is the ledger's. */
 async function writeRecords({ organization, service }: World): Promise<void> {
@@ -239,5 +267,5 @@ async function writeRecords({ organization, service }: World): Promise<void> {
   }
   // Below an hour, clocks show seconds.
   const expiresAt = new Date(began + HELD_MS);
-  await approvals.insertMany(times(HELD, (index) => approvalOf(organizationId, of(index), { expiresAt })));
+  await approvals.insertMany(times(HELD, (index) => approvalOf(organizationId, of(index), { expiresAt, flaggedByRuleTypes: ["new_recipient"] })));
 }
