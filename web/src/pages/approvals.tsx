@@ -1,7 +1,7 @@
 import { Button, Checkbox, Group, Kbd, Stack, Tabs, Text } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { type ReactElement, useEffect, useState } from "react";
+import { type ReactElement, startTransition, useEffect, useState } from "react";
 import { msUntil, useSeconds } from "../clock.ts";
 import { decide, decideMany, type Decision } from "../decisions.ts";
 import { number } from "../format.ts";
@@ -58,7 +58,7 @@ function Notify(): ReactElement | null {
 type OpenDialog = { readonly how: Decision["how"]; readonly approvals: readonly Approval[] };
 
 /** Approvals that are drawn at first, and with each further step: a card holds much to decide by. */
-const SHOWN = { cards: 20, compact: 50 };
+const SHOWN = { cards: 10, compact: 30 };
 
 const idsOf = (approvals: readonly Approval[]): readonly string[] => approvals.map(({ id }) => id);
 
@@ -90,9 +90,11 @@ function useDecisions() {
       return signedOut(client);
     }
     await client.invalidateQueries({ queryKey: ["approvals"] });
-    setEnded((now) => [...now, { approvals, decision, decided }]);
-    setDeciding((now) => without(now, approvals));
-    if (others.length > 0) setSending(null);
+    startTransition(() => {
+      setEnded((now) => [...now, { approvals, decision, decided }]);
+      setDeciding((now) => without(now, approvals));
+      if (others.length > 0) setSending(null);
+    });
     for (const queryKey of [["agents"], ["transactions"]]) void client.invalidateQueries({ queryKey });
   };
   return { deciding, ended, run, sending };
