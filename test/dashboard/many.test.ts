@@ -1,4 +1,6 @@
 import { expect } from "chai";
+import pLimit from "p-limit";
+import type { HTTPRequest } from "puppeteer-core";
 import { z } from "zod";
 import type { TransactionDocument } from "../../src/store/documents.ts";
 import { agentRecord } from "../../bench/lists/seed.ts";
@@ -6,22 +8,31 @@ import { collectionsOf } from "../../src/store/collections.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
 import { Dashboard } from "../support/dashboard.ts";
 import { MACHINE_MS_MAX, waitedForCoreMs } from "../support/in-time.ts";
-import { leastTask } from "../support/long-tasks.ts";
+import { leastTask, longestTask } from "../support/long-tasks.ts";
 import { pageOrigin } from "../support/passkeys.ts";
 import { approvalOf, type Placed, transactionOf } from "../support/payments-in-place.ts";
 import { sharedService } from "../support/service.ts";
 import { isSoak, shortOrSoak } from "../support/soak.ts";
-import { newWorld, times, type World } from "../support/world.ts";
+import { newWorld, times, until, type World } from "../support/world.ts";
 
 const AGENTS = shortOrSoak(600, 10_000);
 const TRANSACTIONS = shortOrSoak(2_000, 1_000_000);
 /** As many as the inbox reads. */
 const HELD = 200;
 const HELD_MS = 3_000_000;
+/** Payments that the ledger holds, and those of them that fit their agent's budget. */
+const REAL = shortOrSoak(50, 200);
+const PAID = REAL - 20;
+const HOLDS_AT_ONCE = 20;
 const AT_ONCE = 5_000;
 /** Rows that are scrolled through. */
 const SCROLLED = shortOrSoak(300, 5_000);
 const STEPS_MAX = 1_000;
+const TOO_MANY = {
+  status: 429,
+  contentType: "application/json",
+  body: JSON.stringify({ error: "RATE_LIMITED", message: "later", retry_after_seconds: 60 }),
+};
 const STATUSES = ["approved", "approved", "approved", "denied", "failed"] as const;
 
 /** A user who can't do anything for longer notices it. */
@@ -213,7 +224,77 @@ describe("the dashboard with many agents and payments, in a browser", function (
     expect(badge).to.deep.equal({ text: String(HELD), isCut: false });
     await page.page.setViewport({ width: 1_280, height: 900 });
   });
+
+  it("hundreds of held payments are filtered and decided, in calls of 200, without a block", async () => {
+    await holdPayments(world);
+    const all = `${HELD + REAL} waiting`;
+    const real = `${REAL} of ${all} · ${dollars(1.5 * REAL)}`;
+    await page.go("/approvals?sort=deadline&view=compact");
+    await page.sees(`${all} · ${dollars(HELD + 1.5 * REAL)}`);
+    expect(await page.page.$eval("main article strong", ({ innerText }) => innerText)).to.equal("$1.00");
+    expect(await page.barriers()).to.deep.equal([]);
+    for (const [field, option] of [
+      ["Agent", "Payer"],
+      ["Team", "Payers"],
+      ["Reason", "Above threshold"],
+    ] as const) {
+      await page.press(field, "combobox");
+      await page.press(option, "option");
+      await page.sees(real);
+    }
+    await page.go("/approvals");
+    await page.sees(all);
+
+    const sent: HTTPRequest[] = [];
+    const intercept = (request: HTTPRequest): void => {
+      if (new URL(request.url()).pathname !== "/v1/approvals/decisions") void request.continue();
+      else void (sent.push(request) > 2 ? request.continue() : request.respond(TOO_MANY));
+    };
+    await page.page.setRequestInterception(true);
+    page.page.on("request", intercept);
+    const longest = await longestTask(page.page, async () => {
+      await approveAll();
+      await page.sees(`${HELD + REAL} not sent. Too many tries.`);
+      await page.press(`Continue with ${HELD + REAL}`);
+      await until("all are sent again", () => Promise.resolve(sent[1] ?? null));
+      await page.fill("Amount from", "1.50");
+      await page.sees(real);
+      await approveAll();
+      await page.sees(`${PAID} paid, ${REAL - PAID} declined. ${dollars(1.5 * PAID)} was paid.`);
+    });
+    measured["deciding many"] = longest;
+    expect(longest.ownMs).to.be.below(BLOCKED_MS);
+    for (const request of sent.slice(0, 2)) {
+      expect(JSON.parse(request.postData() ?? ""))
+        .to.have.property("decisions")
+        .with.lengthOf(200);
+    }
+    page.page.off("request", intercept);
+    await page.page.setRequestInterception(false);
+  });
+
+  const approveAll = async (): Promise<void> => {
+    await page.page.locator(".several input").click();
+    await page.press("Approve chosen");
+    await page.press("Approve all");
+  };
 });
+
+const dollars = (amount: number): string => `$${amount.toFixed(2)}`;
+
+/** Payments on hold in the ledger, of an agent in a team of its own, whose budget is lowered below what they need. */
+async function holdPayments({ agent, api, organization, token }: World): Promise<void> {
+  const { projectId } = organization;
+  const body = { name: "Payers", projectId };
+  const { team } = await api.ok("createTeam", 201, { token, body });
+  const fields = { name: "Payer", teamId: team.id, budgetCents: 100_000, autoApprovalThresholdCents: 0 };
+  const payer = await agent(fields);
+  const limit = pLimit(HOLDS_AT_ONCE);
+  await Promise.all(times(REAL, () => limit(() => payer.hold({ amountCents: 150 }))));
+  const { version } = await api.ok("getTeamBudget", 200, { token, id: team.id });
+  const agents = [{ agentId: payer.id, budgetCents: 150 * PAID }];
+  await api.ok("setTeamBudget", 200, { token, id: team.id, body: { capCents: null, agents, version } });
+}
 
 /** All in the organization's own team, whose budget is the ledger's. */
 async function writeRecords({ organization, service }: World): Promise<void> {
@@ -246,5 +327,9 @@ async function writeRecords({ organization, service }: World): Promise<void> {
   }
   // Below an hour, clocks show seconds.
   const expiresAt = new Date(began + HELD_MS);
-  await approvals.insertMany(times(HELD, (index) => approvalOf(organizationId, of(index), { expiresAt })));
+  await approvals.insertMany(
+    times(HELD, (index) =>
+      approvalOf(organizationId, of(index), { expiresAt, flaggedByRuleTypes: ["new_recipient"] }),
+    ),
+  );
 }

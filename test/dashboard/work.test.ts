@@ -109,10 +109,11 @@ describe("the dashboard at work, in a browser", function () {
     ];
     await pay({ amountCents: 800, merchant: "Third Shop" });
     await page.go("/approvals");
-    await page.sees("Approve $6.00");
+    await page.sees("3 waiting · $21.00");
     expect(await page.page.$$("main img, main script")).to.deep.equal([]);
     await page.press("Approve $6.00");
     await page.page.waitForFunction("document.querySelectorAll('main article').length === 2");
+    expect(await page.sees("Paid $6.00 to")).to.include("<img src=x onerror=alert(1)>[U+202E]WWW");
 
     // Another payment's approval is under way, and arrives while it is asked why this one is denied.
     const approval = await heldBack(page, /\/approve$/);
@@ -123,8 +124,14 @@ describe("the dashboard at work, in a browser", function () {
     await approval.release();
     await page.page.waitForFunction("document.querySelectorAll('main article').length === 1");
     await page.press("Too expensive: look for a cheaper offer.");
-    await page.press("Deny");
+    // A click outside keeps the reason.
+    await page.page.mouse.click(5, 5);
+    await page.page.focus("[role=dialog] textarea");
+    await page.page.keyboard.down("Control");
+    await page.page.keyboard.press("Enter");
+    await page.page.keyboard.up("Control");
     await page.sees("Nothing waits for approval");
+    await page.sees("Denied $7.00 to Second Shop.");
     const of = async ({ transaction }: typeof first) =>
       (await world.api.ok("getPayment", 200, { token: key, id: transaction.id })).transaction;
     expect([(await of(first)).status, (await of(second)).denialCode]).to.deep.equal([
@@ -151,6 +158,13 @@ describe("the dashboard at work, in a browser", function () {
     await context.release();
     await page.sees("Latest payments of the agent");
     expect(Math.abs((await bottom()) - before)).to.be.below(2);
+    // On a phone the button is in reach before anything is scrolled.
+    await page.page.setViewport({ width: 360, height: 740 });
+    const isOnTop = "document.elementFromPoint(x, y)?.closest('[data-key=approve]') === button";
+    await page.page.waitForFunction(`((button, { left, top, width, height }) =>
+      ((x, y) => ${isOnTop})(left + width / 2, top + height / 2))(...((button) =>
+      [button, button.getBoundingClientRect()])(document.querySelector("main article [data-key=approve]")))`);
+    await page.page.setViewport({ width: 1_280, height: 900 });
     await world.api.ok("cancelPayment", 200, { token: key, id: transaction.id });
   });
 

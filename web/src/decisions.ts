@@ -1,5 +1,6 @@
+import { refusedOf } from "../../src/client/answers.ts";
 import { isAmbiguous } from "../../src/client/retries.ts";
-import type { Answer, Refused } from "../../src/client/types.ts";
+import type { Answer, Input, Refused } from "../../src/client/types.ts";
 import { api } from "./api.ts";
 import type { Approval } from "./words.ts";
 
@@ -42,9 +43,61 @@ export async function decide(
   return await look(id);
 }
 
-/** What became of a decision whose answer was lost. */
-async function look(id: string): Promise<Decided> {
+/** Maximum decisions of one request. */
+const BATCH = 200;
+
+/**
+ * Puts one decision on many payments to the service, 200 in a request. It stops where a request was not carried out as a whole: what
+ * has no outcome then was not sent.
+ */
+export async function decideMany(
+  ids: readonly string[],
+  decision: Decision,
+): Promise<ReadonlyMap<string, Decided>> {
+  const ended = new Map<string, Decided>();
+  for (let at = 0; at < ids.length; at += BATCH) {
+    const batch = await decideBatch(ids.slice(at, at + BATCH), decision);
+    for (const [id, decided] of batch) ended.set(id, decided);
+    if ([...batch.values()].some(({ state }) => state === "refused" || state === "not arrived")) break;
+  }
+  return ended;
+}
+
+type Decisions = Input<"decideApprovals">["body"]["decisions"];
+
+async function decideBatch(ids: readonly string[], decision: Decision): Promise<Map<string, Decided>> {
+  const words = decision.how === "deny" ? { feedback: decision.feedback } : {};
+  const decisions: Decisions = ids.map((id) => ({ id, decision: decision.how, ...words }));
+  const answer = await api.decideApprovals({ body: { decisions } });
+  if (!answer.ok && !isAmbiguous(answer.refused)) {
+    const { refused } = answer;
+    return new Map(ids.map((id) => [id, { state: "refused", refused }]));
+  }
+  const ended = new Map<string, Decided>();
+  for (const { approval, error, id } of answer.ok ? answer.value.results : []) {
+    if (approval !== undefined) ended.set(id, { state: "done", approval });
+    else if (error?.error === "APPROVAL_ALREADY_RESOLVED" || error?.error === "APPROVAL_EXPIRED")
+      ended.set(id, { state: "late", approval: null });
+    else if (error?.error === "NOT_FOUND")
+      ended.set(id, { state: "refused", refused: refusedOf(404, new Headers(), error) });
+  }
+  const lost = ids.filter((id) => !ended.has(id));
+  for (const [id, decided] of await lookAtMany(lost)) ended.set(id, decided);
+  return ended;
+}
+
+/** Waits until no lost decision can arrive any more. The first one is read alone: the others only once the service answers. */
+async function lookAtMany(ids: readonly string[]): Promise<readonly (readonly [string, Decided])[]> {
+  const [first, ...others] = ids;
+  if (first === undefined) return [];
   const lostAt = Date.now();
+  await new Promise((resolve) => setTimeout(resolve, SHOWS_WITHIN_MS + 1));
+  const read = [[first, await look(first, lostAt)]] as const;
+  return [...read, ...(await Promise.all(others.map(async (id) => [id, await look(id, lostAt)] as const)))];
+}
+
+/** What became of a decision whose answer was lost. */
+async function look(id: string, lostAt = Date.now()): Promise<Decided> {
   for (;;) {
     const began = Date.now();
     const answer = await api.getApproval({ id });
@@ -52,7 +105,9 @@ async function look(id: string): Promise<Decided> {
       return { state: "done", approval: answer.value.approval };
     }
     if (answer.ok && began - lostAt > SHOWS_WITHIN_MS) return { state: "not arrived" };
-    if (!answer.ok && !isAmbiguous(answer.refused)) return { state: "refused", refused: answer.refused };
+    if (!answer.ok && !isAmbiguous(answer.refused) && answer.refused.code !== "RATE_LIMITED") {
+      return { state: "refused", refused: answer.refused };
+    }
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }

@@ -3,7 +3,7 @@ import { useEffect } from "react";
 import type { Output } from "../../src/client/types.ts";
 import { type ChangeKind, type ChangeMessage, Changes, type FollowerMessage } from "./changes.ts";
 import { isFarRead } from "./far-read.ts";
-import { PENDING } from "./pending.ts";
+import { newestFirst, PENDING } from "./pending.ts";
 import { ME, type Me, useMe } from "./session.tsx";
 import type { Approval } from "./words.ts";
 
@@ -121,9 +121,7 @@ function showApprovals(client: QueryClient, data: string): boolean {
     const shown = new Set(approvals.map(({ id }) => id));
     const waiting = approvals.filter(({ resolution }) => resolution === undefined);
     const others = page.approvals.filter(({ id }) => !shown.has(id));
-    // Ids sort by time: newest first.
-    const all = [...waiting, ...others].toSorted((a, b) => (a.id < b.id ? 1 : -1));
-    return { ...page, approvals: all };
+    return { ...page, approvals: newestFirst([...waiting, ...others]) };
   });
   return !more;
 }

@@ -1,6 +1,7 @@
-import { useQuery } from "@tanstack/react-query";
+import { type QueryClient, useQuery } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
 import { valueOf } from "../../src/client/client.ts";
+import type { Answer, Input, Output } from "../../src/client/types.ts";
 import { api } from "./api.ts";
 import { noteServiceTime } from "./clock.ts";
 import { asWritten, money } from "./format.ts";
@@ -9,23 +10,48 @@ import type { Approval } from "./words.ts";
 export const PENDING = ["approvals", "pending"] as const;
 
 const PAGE = 200;
+/** Maximum number of approvals that a page holds: more than two full projects. */
+const READ_MAX = 5_000;
 
-/** What waits for a person, newest first: the first page of it. */
+/** What waits for a person, newest first. */
 export const usePending = () =>
-  useQuery({
-    queryKey: PENDING,
-    queryFn: async ({ signal }) => {
-      const answer = await api.listPendingApprovals({ query: { limit: PAGE } }, { signal });
-      if (answer.ok) noteServiceTime(answer.now);
-      return valueOf(answer);
-    },
-  });
+  useQuery({ queryKey: PENDING, queryFn: ({ client, signal }) => readPending(client, signal) });
+
+type Pending = Pick<Output<"listPendingApprovals">, "approvals" | "nextCursor">;
+
+/** Reads all pages. What the stream has said of approvals meanwhile is newer than their pages. */
+async function readPending(client: QueryClient, signal: AbortSignal): Promise<Pending> {
+  const current = (): readonly Approval[] => client.getQueryData<Pending>(PENDING)?.approvals ?? [];
+  const before = new Set(current().map(({ id }) => id));
+  const read: Approval[] = [];
+  let cursor: string | null = null;
+  do {
+    const query: Input<"listPendingApprovals">["query"] = {
+      limit: PAGE,
+      ...(cursor === null ? {} : { cursor }),
+    };
+    const answer: Answer<Pending> = await api.listPendingApprovals({ query }, { signal });
+    if (answer.ok) noteServiceTime(answer.now);
+    const page = valueOf(answer);
+    read.push(...page.approvals);
+    cursor = page.nextCursor;
+  } while (cursor !== null && read.length < READ_MAX);
+  const ids = new Set(read.map(({ id }) => id));
+  const arrived = current().filter(({ id }) => !before.has(id) && !ids.has(id));
+  const isOpen = ({ id }: Approval): boolean =>
+    client.getQueryData<Approval>(["approvals", "one", id])?.resolution === undefined;
+  return { approvals: newestFirst([...arrived, ...read.filter(isOpen)]), nextCursor: cursor };
+}
+
+/** Ids sort by time. */
+export const newestFirst = (approvals: readonly Approval[]): Approval[] =>
+  approvals.toSorted((a, b) => (a.id < b.id ? 1 : -1));
 
 /** Behind the number of those that were read: whether there are more. */
 export const plusOf = (page: { readonly nextCursor: string | null } | undefined): "+" | "" =>
   (page?.nextCursor ?? null) === null ? "" : "+";
 
-/** Number of approvals that wait, with a plus if there are more than the first page; empty for none. */
+/** Number of approvals that wait, with a plus if not all were read; empty for none. */
 export function usePendingCount(): string {
   const { data } = usePending();
   const count = data?.approvals.length ?? 0;

@@ -5,6 +5,7 @@ import {
   lazyRouteComponent,
   Outlet,
 } from "@tanstack/react-router";
+import { inboxSearchIn } from "./inbox-search.ts";
 import { Landed } from "./landed.tsx";
 import { NotFound } from "./pages/not-found.tsx";
 import { Shell } from "./shell.tsx";
@@ -45,6 +46,7 @@ const agent = createRoute({
 const approvals = createRoute({
   getParentRoute: () => app,
   path: "/approvals",
+  validateSearch: inboxSearchIn,
   component: lazyRouteComponent(() => import("./pages/approvals.tsx"), "Approvals"),
 });
 const approval = createRoute({

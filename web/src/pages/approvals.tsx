@@ -1,17 +1,23 @@
 import { Button, Checkbox, Group, Kbd, Stack, Tabs, Text } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
-import { type ReactElement, useEffect, useState } from "react";
-import { sentenceOf } from "../api.ts";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { type ReactElement, startTransition, useEffect, useState } from "react";
 import { msUntil, useSeconds } from "../clock.ts";
-import { decide, type Decided, type Decision } from "../decisions.ts";
-import { money } from "../format.ts";
+import { decide, decideMany, type Decision } from "../decisions.ts";
+import { number } from "../format.ts";
 import { Icon } from "../icons.tsx";
+import { useKeys } from "../inbox-keys.ts";
+import { type InboxChange, inboxOf, inboxSearchIn, isNarrowed } from "../inbox-search.ts";
 import { ApprovalCard } from "../parts/approval-card.tsx";
+import { ApprovalRow } from "../parts/approval-row.tsx";
 import { Confirm } from "../parts/confirm.tsx";
+import { DecidedNotice, type Ended, notSentOf, Sending, sumOf } from "../parts/decided.tsx";
 import { Deny } from "../parts/deny.tsx";
+import { InboxFilters } from "../parts/inbox-filters.tsx";
 import { Card, Empty, Page, Waiting } from "../parts/parts.tsx";
-import { Failed, Problem } from "../parts/problem.tsx";
+import { Failed } from "../parts/problem.tsx";
 import { canNotify, plusOf, usePending } from "../pending.ts";
+import { signedOut } from "../session.tsx";
 import type { Approval } from "../words.ts";
 import { CompletedApprovals } from "./completed-approvals.tsx";
 
@@ -49,110 +55,156 @@ function Notify(): ReactElement | null {
   );
 }
 
-/** What came of decisions that did not go as they were meant, in words. */
-function outcomeText(approval: Approval, decided: Decided): string | null {
-  const what = `${money(approval.amountCents, approval.currency)} to ${approval.recipient}`;
-  switch (decided.state) {
-    case "done":
-      return decided.approval.resolution === "failed" ? `${what}: approved, but not paid.` : null;
-    case "late":
-      return decided.approval?.resolvedBy
-        ? `${what}: your decision came too late, ${decided.approval.resolvedBy.name} has ${decided.approval.resolution === "denied" ? "denied" : "approved"} it.`
-        : `${what}: your decision came too late.`;
-    case "not arrived":
-      return `${what}: your decision has not arrived. It still waits: decide again.`;
-    case "refused":
-      return `${what}: ${sentenceOf(decided.refused)}`;
-  }
-}
+type OpenDialog = { readonly how: Decision["how"]; readonly approvals: readonly Approval[] };
 
-type OpenDialog = { readonly how: "deny" | "approve several"; readonly approvals: readonly Approval[] };
+/** Approvals that are drawn at first, and with each further step: a card holds much to decide by. */
+const SHOWN = { cards: 10, compact: 30 };
 
-/** Cards that are drawn at first, and with each further step: each holds much to decide by. */
-const SHOWN = 20;
+const idsOf = (approvals: readonly Approval[]): readonly string[] => approvals.map(({ id }) => id);
 
-function Inbox(): ReactElement {
+const without = (ids: ReadonlySet<string>, some: readonly Approval[]): ReadonlySet<string> => {
+  const left = new Set(ids);
+  for (const { id } of some) left.delete(id);
+  return left;
+};
+
+/** Decisions of this page: those in flight, and what became of the last ones. */
+function useDecisions() {
   const client = useQueryClient();
-  const { data, error, refetch } = usePending();
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [deciding, setDeciding] = useState<ReadonlySet<string>>(new Set());
-  const [notices, setNotices] = useState<readonly string[]>([]);
-  const [dialog, setDialog] = useState<OpenDialog | null>(null);
-  const [shown, setShown] = useState(SHOWN);
-  const approvals = data?.approvals ?? [];
-  const selected = approvals.filter(({ id }) => chosen.has(id));
-  useKeys(approvals.length > 0);
+  /** Many payments under one decision: only one such is sent at a time. */
+  const [sending, setSending] = useState<OpenDialog | null>(null);
+  const [ended, setEnded] = useState<readonly Ended[]>([]);
 
-  const run = async (which: readonly Approval[], decision: Decision): Promise<void> => {
-    setNotices([]);
-    setDeciding((now) => new Set([...now, ...which.map(({ id }) => id)]));
-    const ended = await Promise.all(
-      which.map(async (approval) => outcomeText(approval, await decide(approval.id, decision))),
-    );
-    setNotices(ended.filter((each) => each !== null));
-    // What was chosen or asked about others meanwhile stays.
-    const isOne = (id: string): boolean => which.some((each) => each.id === id);
-    setDialog((now) => (now?.approvals.some(({ id }) => isOne(id)) === true ? null : now));
-    setChosen((now) => new Set([...now].filter((id) => !isOne(id))));
+  const run = async (approvals: readonly Approval[], decision: Decision): Promise<void> => {
+    const [first, ...others] = approvals;
+    if (first === undefined) return;
+    setEnded([]);
+    setDeciding((now) => new Set([...now, ...idsOf(approvals)]));
+    if (others.length > 0) setSending({ how: decision.how, approvals });
+    const decided =
+      others.length > 0
+        ? await decideMany(idsOf(approvals), decision)
+        : new Map([[first.id, await decide(first.id, decision)]]);
+    if ([...decided.values()].some((each) => each.state === "refused" && each.refused.status === 401)) {
+      return signedOut(client);
+    }
     await client.invalidateQueries({ queryKey: ["approvals"] });
-    setDeciding((now) => new Set([...now].filter((id) => !isOne(id))));
+    startTransition(() => {
+      setEnded((now) => [...now, { approvals, decision, decided }]);
+      setDeciding((now) => without(now, approvals));
+      if (others.length > 0) setSending(null);
+    });
     for (const queryKey of [["agents"], ["transactions"]]) void client.invalidateQueries({ queryKey });
   };
-  const toggle = (id: string): void => {
-    const next = new Set(chosen);
-    if (!next.delete(id)) next.add(id);
-    setChosen(next);
-  };
+  return { deciding, ended, run, sending };
+}
+
+function Inbox(): ReactElement {
+  const { data, error, refetch } = usePending();
   if (data === undefined)
     return error === null ? (
       <Waiting lines={3} height={150} />
     ) : (
       <Failed error={error} retry={() => void refetch()} />
     );
+  return <Pending {...data} onExpired={() => void refetch()} />;
+}
+
+interface PendingProps {
+  readonly approvals: readonly Approval[];
+  readonly nextCursor: string | null;
+  readonly onExpired: () => void;
+}
+
+function Pending({ approvals: all, nextCursor, onExpired }: PendingProps): ReactElement {
+  const search = useSearch({ from: "/app/approvals" });
+  const navigate = useNavigate({ from: "/approvals" });
+  const set = (change: InboxChange): void =>
+    void navigate({ search: inboxSearchIn({ ...search, ...change }), replace: true });
+  const { deciding, ended, run, sending } = useDecisions();
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [dialog, setDialog] = useState<OpenDialog | null>(null);
+  const view = search.view ?? "cards";
+  const [steps, setSteps] = useState(1);
+  const shown = steps * SHOWN[view];
+  const sent = new Set(sending === null ? [] : idsOf(sending.approvals));
+  const waiting = all.filter(({ id }) => !sent.has(id));
+  const approvals = inboxOf(waiting, search);
+  const selected = approvals.filter(({ id }) => chosen.has(id) && !deciding.has(id));
+  useKeys(approvals.length > 0);
+
+  const decideAll = (approvals: readonly Approval[], decision: Decision): void => {
+    setDialog(null);
+    setChosen((now) => without(now, approvals));
+    void run(approvals, decision);
+  };
+  const toggle = (id: string): void => {
+    const next = new Set(chosen);
+    if (!next.delete(id)) next.add(id);
+    setChosen(next);
+  };
+  const Shown = view === "compact" ? ApprovalRow : ApprovalCard;
+  const isOpen = new Set(idsOf(all));
   return (
-    <Stack>
+    <Stack className="inbox" data-chosen={selected.length > 0}>
       <div aria-live="polite">
-        {notices.map((each) => (
-          <Problem key={each} text={each} />
+        {ended.map((each) => (
+          <DecidedNotice
+            key={each.approvals[0]?.id}
+            ended={each}
+            left={notSentOf(each).filter(({ id }) => isOpen.has(id) && !deciding.has(id))}
+            isBusy={sending !== null}
+            onContinue={(left) => decideAll(left, each.decision)}
+          />
         ))}
       </div>
+      {sending === null ? null : (
+        <Sending
+          how={sending.how}
+          total={sending.approvals.length}
+          decidedCount={sending.approvals.filter(({ id }) => !isOpen.has(id)).length}
+        />
+      )}
+      {all.length > 1 || isNarrowed(search) ? (
+        <InboxFilters approvals={all} search={search} set={set} />
+      ) : null}
       {approvals.length === 0 ? (
-        <Card>
-          <Empty icon="check" title="Nothing waits for approval">
-            What is above an agent’s threshold, or what a rule flags, comes here as soon as the agent asks for
-            it.
-          </Empty>
-        </Card>
+        <Nothing isNarrowed={waiting.length > 0} isSending={sending !== null} />
       ) : (
         <>
           <Several
             selected={selected}
-            all={approvals}
-            plus={plusOf(data)}
-            onAll={(isAll) => setChosen(new Set(isAll ? approvals.map(({ id }) => id) : []))}
-            onApprove={() => setDialog({ how: "approve several", approvals: selected })}
-            onDeny={() => setDialog({ how: "deny", approvals: selected })}
+            shown={approvals}
+            total={waiting.length}
+            plus={plusOf({ nextCursor })}
+            isBusy={sending !== null}
+            onAll={(isAll) => setChosen(new Set(isAll ? idsOf(approvals) : []))}
+            onDecide={(how) => setDialog({ how, approvals: selected })}
           />
-          <Expiry approvals={approvals} onExpired={() => void refetch()} />
-          {approvals.slice(0, shown).map((approval) => (
-            <ApprovalCard
-              key={approval.id}
-              approval={approval}
-              isChosen={chosen.has(approval.id)}
-              isDeciding={deciding.has(approval.id)}
-              onChoose={() => toggle(approval.id)}
-              onApprove={() => void run([approval], { how: "approve" })}
-              onDeny={() => setDialog({ how: "deny", approvals: [approval] })}
-            />
-          ))}
+          <Expiry approvals={approvals} onExpired={onExpired} />
+          <Stack gap={view === "compact" ? 6 : "md"}>
+            {approvals.slice(0, shown).map((approval) => (
+              <Shown
+                key={approval.id}
+                approval={approval}
+                isChosen={chosen.has(approval.id)}
+                isDeciding={deciding.has(approval.id)}
+                onChoose={() => toggle(approval.id)}
+                onApprove={() => void run([approval], { how: "approve" })}
+                onDeny={() => setDialog({ how: "deny", approvals: [approval] })}
+              />
+            ))}
+          </Stack>
           {approvals.length <= shown ? null : (
-            <Button variant="default" onClick={() => setShown(shown + SHOWN)}>
-              Show {Math.min(SHOWN, approvals.length - shown)} more of {approvals.length}
+            <Button variant="default" onClick={() => setSteps(steps + 1)}>
+              Show {Math.min(SHOWN[view], approvals.length - shown)} more of {approvals.length}
             </Button>
           )}
           <Text size="xs" c="dimmed" className="keys">
             <Kbd size="xs">j</Kbd> <Kbd size="xs">k</Kbd> next and previous · <Kbd size="xs">x</Kbd> choose ·{" "}
-            <Kbd size="xs">a</Kbd> approve, with Enter · <Kbd size="xs">d</Kbd> deny
+            <Kbd size="xs">a</Kbd> approve, with Enter · <Kbd size="xs">d</Kbd> deny, sent by{" "}
+            <Kbd size="xs">Ctrl</Kbd> <Kbd size="xs">Enter</Kbd>
           </Text>
         </>
       )}
@@ -161,55 +213,85 @@ function Inbox(): ReactElement {
           title={
             dialog.approvals.length === 1 ? "Deny the payment" : `Deny ${dialog.approvals.length} payments`
           }
-          isBusy={dialog.approvals.some(({ id }) => deciding.has(id))}
-          onDeny={(feedback) => void run(dialog.approvals, { how: "deny", feedback })}
+          onDeny={(feedback) => decideAll(dialog.approvals, { how: "deny", feedback })}
           onClose={() => setDialog(null)}
         />
       ) : null}
-      {dialog?.how === "approve several" ? (
+      {dialog?.how === "approve" ? (
         <Confirm
           title={`Approve ${dialog.approvals.length} payments?`}
           action="Approve all"
           color="indigo"
-          isBusy={dialog.approvals.some(({ id }) => deciding.has(id))}
+          isBusy={false}
           problem=""
-          onConfirm={() => void run(dialog.approvals, { how: "approve" })}
+          onConfirm={() => decideAll(dialog.approvals, { how: "approve" })}
           onClose={() => setDialog(null)}
         >
-          Together {money(dialog.approvals.reduce((sum, { amountCents }) => sum + amountCents, 0))}. Each is
-          checked against the hard limits again.
+          Total: {sumOf(dialog.approvals)}. Each is checked against the hard limits again.
         </Confirm>
       ) : null}
     </Stack>
   );
 }
 
-interface SeveralProps {
-  readonly selected: readonly Approval[];
-  readonly all: readonly Approval[];
-  /** Where more wait than were read. */
-  readonly plus: "+" | "";
-  readonly onAll: (isAll: boolean) => void;
-  readonly onApprove: () => void;
-  readonly onDeny: () => void;
+interface NothingProps {
+  /** Payments wait that the filters leave out. */
+  readonly isNarrowed: boolean;
+  readonly isSending: boolean;
 }
 
-/** What is done with several at once. */
-function Several({ all, onAll, onApprove, onDeny, plus, selected }: SeveralProps): ReactElement {
+function Nothing({ isNarrowed, isSending }: NothingProps): ReactElement | null {
+  if (isSending) return null;
   return (
-    <Group justify="space-between" mih={36}>
+    <Card>
+      {isNarrowed ? (
+        <Empty icon="inbox" title="Nothing matches the filters">
+          Other payments wait for approval.
+        </Empty>
+      ) : (
+        <Empty icon="check" title="Nothing waits for approval">
+          What is above an agent’s threshold, or what a rule flags, comes here as soon as the agent asks for
+          it.
+        </Empty>
+      )}
+    </Card>
+  );
+}
+
+interface SeveralProps {
+  readonly selected: readonly Approval[];
+  /** Those that the filters let through, of so many in all. */
+  readonly shown: readonly Approval[];
+  readonly total: number;
+  /** Where more wait than were read. */
+  readonly plus: "+" | "";
+  readonly isBusy: boolean;
+  readonly onAll: (isAll: boolean) => void;
+  readonly onDecide: (how: Decision["how"]) => void;
+}
+
+/** The count and sum of what is shown or chosen, and what is done with several at once. */
+function Several({ isBusy, onAll, onDecide, plus, selected, shown, total }: SeveralProps): ReactElement {
+  const all = `${number(total)}${plus} waiting`;
+  const count = shown.length === total ? all : `${number(shown.length)} of ${all}`;
+  return (
+    <Group justify="space-between" mih={36} className="several">
       <Checkbox
-        label={selected.length === 0 ? `${all.length}${plus} waiting` : `${selected.length} chosen`}
-        checked={selected.length === all.length}
-        indeterminate={selected.length > 0 && selected.length < all.length}
+        label={
+          selected.length === 0
+            ? `${count} · ${sumOf(shown)}${plus}`
+            : `${number(selected.length)} chosen · ${sumOf(selected)}`
+        }
+        checked={selected.length === shown.length}
+        indeterminate={selected.length > 0 && selected.length < shown.length}
         onChange={({ currentTarget }) => onAll(currentTarget.checked)}
       />
       {selected.length === 0 ? null : (
-        <Group gap="xs">
-          <Button variant="default" size="compact-md" onClick={onDeny}>
+        <Group gap="xs" className="several-buttons">
+          <Button variant="default" size="compact-md" disabled={isBusy} onClick={() => onDecide("deny")}>
             Deny chosen
           </Button>
-          <Button size="compact-md" onClick={onApprove}>
+          <Button size="compact-md" disabled={isBusy} onClick={() => onDecide("approve")}>
             Approve chosen
           </Button>
         </Group>
@@ -231,39 +313,4 @@ function Expiry({ approvals, onExpired }: ExpiryProps): null {
     if (isOver) onExpired();
   }, [isOver, isOver ? tick : 0]);
   return null;
-}
-
-const CARD = "[data-approval]";
-
-/** Goes through the cards by keys. Approving takes a second one: the key alone only goes to the button. */
-function useKeys(isOn: boolean): void {
-  useEffect(() => {
-    if (!isOn) return;
-    const listen = (event: KeyboardEvent): void => {
-      const { target } = event;
-      const isTyping =
-        target instanceof HTMLElement && target.closest("input[type=text], textarea, [role=dialog]");
-      if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (act(event.key)) event.preventDefault();
-    };
-    document.addEventListener("keydown", listen);
-    return () => document.removeEventListener("keydown", listen);
-  }, [isOn]);
-}
-
-function act(key: string): boolean {
-  const cards = [...document.querySelectorAll<HTMLElement>(CARD)];
-  const current = document.activeElement?.closest<HTMLElement>(CARD) ?? null;
-  const at = current === null ? -1 : cards.indexOf(current);
-  if (key === "j" || key === "k") {
-    const next = cards[key === "j" ? Math.min(at + 1, cards.length - 1) : Math.max(at - 1, 0)];
-    next?.focus();
-    return next !== undefined;
-  }
-  const button = { a: "approve", d: "deny", x: "choose" }[key];
-  const found = button === undefined ? null : current?.querySelector<HTMLElement>(`[data-key=${button}]`);
-  if (!found) return false;
-  if (key === "a") found.focus();
-  else found.click();
-  return true;
 }

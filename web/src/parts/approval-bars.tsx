@@ -43,12 +43,20 @@ export function ApprovalBars({ approval, isSeen = true }: BarsProps): ReactEleme
   return (
     <Stack gap="sm" className="approval-bars">
       <LevelBar label="The agent’s budget" level={agent} amountCents={approval.amountCents} />
-      <LevelBar label="The team’s cap" level={data?.team} amountCents={approval.amountCents} />
-      <LevelBar label="The project’s cap" level={data?.project} amountCents={approval.amountCents} />
+      <LevelBar label={capOf("team", data?.team)} level={data?.team} amountCents={approval.amountCents} />
+      <LevelBar
+        label={capOf("project", data?.project)}
+        level={data?.project}
+        amountCents={approval.amountCents}
+      />
       <BarLegend parts={{ spent: "Spent", reserved: "Reserved", more: "This payment" }} />
     </Stack>
   );
 }
+
+/** Label of a level: without a cap, only its use is shown. */
+const capOf = (container: "project" | "team", level: Level | undefined): string =>
+  level?.limitCents === null ? `The ${container}` : `The ${container}’s cap`;
 
 interface LevelProps {
   readonly label: string;

@@ -11,7 +11,7 @@ import type { Approval } from "../words.ts";
 import { ApprovalBars, LastPaymentsInList } from "./approval-bars.tsx";
 import { When, Written } from "./parts.tsx";
 
-interface CardProps {
+export interface CardProps {
   readonly approval: Approval;
   readonly isChosen: boolean;
   readonly isDeciding: boolean;
@@ -23,7 +23,7 @@ interface CardProps {
 const HOUR_MS = 3_600_000;
 
 /** Drawn anew each second, unlike the card that it is on. */
-function TimeLeft({ until }: { readonly until: string }): ReactElement {
+export function TimeLeft({ until }: { readonly until: string }): ReactElement {
   useSeconds();
   const leftMs = msUntil(until);
   return (

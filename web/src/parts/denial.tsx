@@ -2,7 +2,7 @@ import { Button, Fieldset, Stack, Textarea } from "@mantine/core";
 import { type ReactElement, type SyntheticEvent, useEffect, useRef, useState } from "react";
 import { number } from "../format.ts";
 import { REASONS } from "../words.ts";
-import { FEEDBACK_CHARACTERS_MAX, lengthOf, withReason, feedbackError } from "./deny.tsx";
+import { FEEDBACK_CHARACTERS_MAX, lengthOf, withReason, feedbackError, sendByKey } from "./deny.tsx";
 
 interface DenialProps {
   readonly onDeny: (feedback: string) => void;
@@ -48,6 +48,7 @@ export function Denial({ onBack, onDeny }: DenialProps): ReactElement {
           label="Reason (the agent reads this)"
           rows={4}
           value={feedback}
+          onKeyDown={sendByKey}
           onChange={({ currentTarget }) => setFeedback(currentTarget.value)}
           description={`${number(lengthOf(feedback))} of ${number(FEEDBACK_CHARACTERS_MAX)} characters`}
           descriptionProps={{ id: "feedback-count" }}

@@ -1,5 +1,5 @@
 import { Button, Group, Modal, Stack, Text, Textarea } from "@mantine/core";
-import { type ReactElement, type SyntheticEvent, useState } from "react";
+import { type KeyboardEvent, type ReactElement, type SyntheticEvent, useState } from "react";
 import { number } from "../format.ts";
 import { REASONS } from "../words.ts";
 
@@ -22,15 +22,21 @@ export function feedbackError(feedback: string): string | undefined {
   return lengthOf(feedback) > FEEDBACK_CHARACTERS_MAX ? "This is too long." : undefined;
 }
 
+/** Sends a field's form by Ctrl+Enter, or ⌘+Enter. */
+export function sendByKey(event: KeyboardEvent<HTMLTextAreaElement>): void {
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+  event.preventDefault();
+  event.currentTarget.form?.requestSubmit();
+}
+
 interface DenyProps {
   readonly title: string;
-  readonly isBusy: boolean;
   readonly onDeny: (feedback: string) => void;
   readonly onClose: () => void;
 }
 
 /** Denying, with the feedback for the agent. */
-export function Deny({ isBusy, onClose, onDeny, title }: DenyProps): ReactElement {
+export function Deny({ onClose, onDeny, title }: DenyProps): ReactElement {
   const [feedback, setFeedback] = useState("");
   const [isSent, setSent] = useState(false);
   const submit = (event: SyntheticEvent): void => {
@@ -39,7 +45,7 @@ export function Deny({ isBusy, onClose, onDeny, title }: DenyProps): ReactElemen
     if (feedbackError(feedback) === undefined) onDeny(feedback);
   };
   return (
-    <Modal opened onClose={onClose} title={title}>
+    <Modal opened onClose={onClose} title={title} closeOnClickOutside={feedback.trim() === ""}>
       <form onSubmit={submit} noValidate>
         <Stack>
           <Stack gap={6}>
@@ -63,6 +69,7 @@ export function Deny({ isBusy, onClose, onDeny, title }: DenyProps): ReactElemen
             rows={4}
             value={feedback}
             data-autofocus
+            onKeyDown={sendByKey}
             onChange={({ currentTarget }) => setFeedback(currentTarget.value)}
             description={`${number(lengthOf(feedback))} of ${number(FEEDBACK_CHARACTERS_MAX)} characters`}
             inputWrapperOrder={["label", "input", "description", "error"]}
@@ -72,7 +79,7 @@ export function Deny({ isBusy, onClose, onDeny, title }: DenyProps): ReactElemen
             <Button variant="default" onClick={onClose}>
               Back
             </Button>
-            <Button type="submit" color="red" loading={isBusy}>
+            <Button type="submit" color="red">
               Deny
             </Button>
           </Group>

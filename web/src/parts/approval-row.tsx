@@ -1,0 +1,70 @@
+import { Badge, Button, Checkbox, Group } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
+import type { ReactElement } from "react";
+import { useIsOver } from "../clock.ts";
+import { money } from "../format.ts";
+import { shortFlagOf } from "../rule-types.tsx";
+import { type CardProps, TimeLeft } from "./approval-card.tsx";
+import { Written } from "./parts.tsx";
+
+/** One payment that waits, in a line: many are looked through. */
+export function ApprovalRow(props: CardProps): ReactElement {
+  const { approval, isChosen, isDeciding, onApprove, onChoose, onDeny } = props;
+  const isOver = useIsOver(approval.expiresAt);
+  const amount = money(approval.amountCents, approval.currency);
+  return (
+    <article
+      className="card approval approval-row"
+      data-approval={approval.id}
+      tabIndex={-1}
+      aria-label={`${amount} for ${approval.agentName}`}
+    >
+      <Checkbox
+        aria-label={`Choose ${amount}`}
+        checked={isChosen}
+        onChange={onChoose}
+        disabled={isOver || isDeciding}
+        data-key="choose"
+      />
+      <strong className="figure">{amount}</strong>
+      <div className="approval-row-what">
+        <Link to="/approvals/$id" params={{ id: approval.id }} className="row-link">
+          <Written text={approval.recipient} />
+        </Link>
+        <span className="muted">
+          <Written text={approval.agentName} /> · <Written text={approval.purpose} />
+        </span>
+      </div>
+      <Group gap={6} className="approval-row-flags">
+        {approval.flaggedByRuleTypes.map((type) => (
+          <Badge key={type} color="yellow">
+            {shortFlagOf(type)}
+          </Badge>
+        ))}
+      </Group>
+      <TimeLeft until={approval.expiresAt} />
+      <Group gap="xs" wrap="nowrap" className="approval-row-buttons">
+        <Button
+          variant="default"
+          size="compact-md"
+          disabled={isOver || isDeciding}
+          aria-label={`Deny ${amount}`}
+          onClick={onDeny}
+          data-key="deny"
+        >
+          Deny…
+        </Button>
+        <Button
+          size="compact-md"
+          disabled={isOver}
+          loading={isDeciding}
+          aria-label={`Approve ${amount}`}
+          onClick={onApprove}
+          data-key="approve"
+        >
+          Approve
+        </Button>
+      </Group>
+    </article>
+  );
+}
