@@ -283,12 +283,13 @@ describe("the dashboard with many agents and payments, in a browser", function (
 const dollars = (amount: number): string => `$${amount.toFixed(2)}`;
 
 /** Payments on hold in the ledger, of an agent in a team of its own, whose budget is lowered below what they need. */
-async function holdPayments({ agent, api, organization, token }: World): Promise<void> {
+async function holdPayments(world: World): Promise<void> {
+  const { api, organization, token } = world;
   const { projectId } = organization;
   const body = { name: "Payers", projectId };
   const { team } = await api.ok("createTeam", 201, { token, body });
   const fields = { name: "Payer", teamId: team.id, budgetCents: 100_000, autoApprovalThresholdCents: 0 };
-  const payer = await agent(fields);
+  const payer = await world.agent(fields);
   const limit = pLimit(HOLDS_AT_ONCE);
   await Promise.all(times(REAL, () => limit(() => payer.hold({ amountCents: 150 }))));
   const { version } = await api.ok("getTeamBudget", 200, { token, id: team.id });

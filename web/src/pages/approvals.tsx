@@ -134,10 +134,10 @@ function Pending({ approvals: all, nextCursor, onExpired }: PendingProps): React
   const selected = approvals.filter(({ id }) => chosen.has(id) && !deciding.has(id));
   useKeys(approvals.length > 0);
 
-  const decideAll = (approvals: readonly Approval[], decision: Decision): void => {
+  const decideAll = (some: readonly Approval[], decision: Decision): void => {
     setDialog(null);
-    setChosen((now) => without(now, approvals));
-    void run(approvals, decision);
+    setChosen((now) => without(now, some));
+    void run(some, decision);
   };
   const toggle = (id: string): void => {
     const next = new Set(chosen);
@@ -170,7 +170,7 @@ function Pending({ approvals: all, nextCursor, onExpired }: PendingProps): React
         <InboxFilters approvals={all} search={search} set={set} />
       ) : null}
       {approvals.length === 0 ? (
-        <Nothing isNarrowed={waiting.length > 0} isSending={sending !== null} />
+        <Nothing isFiltered={waiting.length > 0} isSending={sending !== null} />
       ) : (
         <>
           <Several
@@ -236,15 +236,15 @@ function Pending({ approvals: all, nextCursor, onExpired }: PendingProps): React
 
 interface NothingProps {
   /** Payments wait that the filters leave out. */
-  readonly isNarrowed: boolean;
+  readonly isFiltered: boolean;
   readonly isSending: boolean;
 }
 
-function Nothing({ isNarrowed, isSending }: NothingProps): ReactElement | null {
+function Nothing({ isFiltered, isSending }: NothingProps): ReactElement | null {
   if (isSending) return null;
   return (
     <Card>
-      {isNarrowed ? (
+      {isFiltered ? (
         <Empty icon="inbox" title="Nothing matches the filters">
           Other payments wait for approval.
         </Empty>
