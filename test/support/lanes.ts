@@ -22,8 +22,8 @@ export interface LanesOptions {
 
 /** A file that takes this long hangs outside of its tests, which have a time-out of their own: in the soak up to two hours. */
 const FILE_MS = shortOrSoak(600_000, 10_800_000);
-/** For what a process closes when no file is left for it. */
-const EXIT_MS = 30_000;
+/** For what a process closes when no file is left for it; a worker whose engine was taken away may need a minute. */
+const EXIT_MS = 90_000;
 const READ_MS = 2_000;
 /** Between looks at how busy others keep the machine. */
 const LOOK_MS = 5_000;
