@@ -175,7 +175,7 @@ export class ServiceProcess {
       PORT: "0",
       MONGODB_PORT: "0",
       TEMPORAL_PORT: "0",
-      TEMPORAL_UI_PORT: "0",
+      TEMPORAL_UI: "false",
       CHAIN_PORT: "0",
       // The tests are their own proxy: each request says where it comes from.
       TRUSTED_PROXIES: "loopback",
