@@ -28,9 +28,8 @@ import { type Arrival, Deadline } from "../../src/lib/deadline.ts";
 const ANSWER_MS = 3_500;
 
 /**
- * The same where the answer waits for something. A budget has a little longer, to be in force, and is still answered within 5 s.
- * What waits for a webhook's receiver moves its deadline once the request is sent, and is answered as soon as everything else
- * where it can't be.
+ * Bounds of answers that wait for something. A budget has a little longer, to be in force, and is still answered within 5 s. A call
+ * that waits for a webhook's receiver moves its deadline once the request is sent; until then it has the usual bound.
  */
 const WAITING_ANSWER_MS = { propagation: 4_000, receiver: ANSWER_MS } as const;
 

@@ -6,8 +6,8 @@ const REVERTED = 3;
 const ENDS_WITHOUT_SUCCESS = /revert|out ?of ?gas|gas required exceeds|invalid opcode|vm execution/i;
 
 /**
- * What a contract, or the node in its stead, said when a call ended without success; empty where it said nothing. Null
- * where the error says nothing about the call's end.
+ * Returns the words of a contract, or of the node in its stead, for a call that ended without success; empty: there were none.
+ * Null: the error says nothing about the call's end.
  */
 export function revertTextOf(error: unknown): string | null {
   if (!(error instanceof BaseError)) return null;

@@ -138,8 +138,8 @@ export interface Operation<
     | "Webhooks";
   readonly access: A;
   /**
-   * What an answer may wait for beyond the usual bound: every agent's record to show a budget, or a webhook's receiver. A create
-   * besides waits for the call that executes the same create, if there is one.
+   * Reason for an answer to wait beyond the usual bound: every agent's record is to show a budget, or a webhook's receiver is to
+   * answer. A create besides waits for the call that executes the same create, if there is one.
    */
   readonly waitsFor?: "propagation" | "receiver";
   /** The caps of its own that it has besides the plan's limit. */

@@ -165,7 +165,7 @@ export async function revokeInvite(
   });
 }
 
-/** What a page says of an invite before it is accepted. */
+/** An invite as its page shows it before it is accepted. */
 export interface ShownInvite {
   readonly organizationName: string;
   readonly inviterName: string;

@@ -133,8 +133,8 @@ export function verifyEnrolment(
 }
 
 /**
- * What a response to a challenge says of the passkey that signed it, once everything but the counter and the backup
- * flags was found right; null: something was not. These are the caller's: they are worth something only under a good
+ * Reads the passkey's counter and backup flags from a response to a challenge, once everything else was found right; null:
+ * something was not. These are the caller's: they are worth something only under a good
  * signature, and the library looks at the counter before.
  */
 export function verifyAssertion(

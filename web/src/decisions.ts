@@ -96,7 +96,7 @@ async function lookAtMany(ids: readonly string[]): Promise<readonly (readonly [s
   return [...read, ...(await Promise.all(others.map(async (id) => [id, await look(id, lostAt)] as const)))];
 }
 
-/** What became of a decision whose answer was lost. */
+/** Looks up the outcome of a decision whose answer was lost. */
 async function look(id: string, lostAt = Date.now()): Promise<Decided> {
   for (;;) {
     const began = Date.now();

@@ -2,7 +2,7 @@ import type { Approval } from "./words.ts";
 
 const SORTS = ["deadline", "amount"] as const;
 
-/** What of the inbox is shown, and how; it stands in the address bar. */
+/** The inbox's filters, order and view, kept in the address bar. */
 export interface InboxSearch {
   readonly agentId?: string;
   readonly teamId?: string;
