@@ -1,7 +1,9 @@
+import { wholePayment } from "../src/actors/whole-payment.ts";
 import type { Payment, RailOutcome } from "../src/domain/ledger/payment.ts";
 import { settle } from "../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
-import { confirmationOf, type ExecutionResult } from "../src/messages/ledger.ts";
+
+import { confirmationOf, type Execution } from "../src/messages/ledger.ts";
 import { createPaymentEffects, type PaymentEffectDependencies } from "../src/payments/effects.ts";
 import { Superseded } from "../src/payments/sending.ts";
 import type { Activities, UnfinishedPayment } from "./types.ts";
@@ -59,16 +61,17 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
     }
   }
 
-  async function sweep({
-    executor = "server",
-    payment,
-    profile,
-  }: UnfinishedPayment): Promise<ExecutionResult> {
+  async function sweep({ executor = "server", payment, profile }: UnfinishedPayment): Promise<Execution> {
     const { transactionId } = payment.request;
     try {
-      return await withTimeout(SWEPT_MS, effects.executeAndPublish(profile, payment, executor));
+      const execute = async (): Promise<Execution> => {
+        const whole = await wholePayment(dependencies, profile, payment);
+        const { outcome, revision } = await effects.executeAndPublish(profile, whole, executor);
+        return { transactionId, revision, outcome };
+      };
+      return await withTimeout(SWEPT_MS, execute());
     } catch (error) {
-      const nothing = { transactionId, revision: 0, outcome: null, payment };
+      const nothing = { transactionId, revision: 0, outcome: null };
       if (error instanceof Superseded) return nothing;
       onSweepFailed(transactionId, error);
       return { ...nothing, hasFailed: true };

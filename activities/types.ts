@@ -1,10 +1,10 @@
-import type { Payment } from "../src/domain/ledger/payment.ts";
+import type { Payment, StoredPayment } from "../src/domain/ledger/payment.ts";
 import type { BudgetPolicy } from "../src/domain/ledger/policy.ts";
 import type { AgentProfile, AgentSummary, FollowedAgent } from "../src/domain/agent/state.ts";
 import type { RecordedCap } from "../src/domain/ledger/commands.ts";
 import type { AccountSummary } from "../src/domain/ledger/state.ts";
 import type { ToldActor } from "../src/messages/agent.ts";
-import type { ExecutionResult } from "../src/messages/ledger.ts";
+import type { Execution } from "../src/messages/ledger.ts";
 import type { DeliveryEnd, DeliveryInput, ReplayInput, SecretExpiryInput } from "../src/messages/delivery.ts";
 import type { InviteMailEnd, InviteMailInput } from "../src/messages/mail.ts";
 import type { OrganizationInput } from "../src/messages/organization.ts";
@@ -12,7 +12,7 @@ import type { OrganizationInput } from "../src/messages/organization.ts";
 /** A payment of which something is left to be done. */
 export interface UnfinishedPayment {
   readonly profile: AgentProfile;
-  readonly payment: Payment;
+  readonly payment: StoredPayment;
   /** In whose place; left out: the server's. */
   readonly executor?: Payment["executor"];
 }
@@ -30,7 +30,7 @@ export interface Activities {
    * Does what payments still ask for, each for itself; the ledger itself records the results, one for each payment in order. What could
    * not be done has revision 0.
    */
-  executePayments(input: { payments: readonly UnfinishedPayment[] }): Promise<ExecutionResult[]>;
+  executePayments(input: { payments: readonly UnfinishedPayment[] }): Promise<Execution[]>;
   /**
    * Writes agents' records as the project's ledger has their accounts, each independently. The agents for whom that was done; fails
    * where it was for none.

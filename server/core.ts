@@ -19,6 +19,7 @@ import { AgentActors } from "../src/actors/agent-actors.ts";
 import { LEDGER_SETTINGS, type LedgerSettings } from "../src/messages/ledger.ts";
 import { TemporalCalls } from "../src/actors/calls.ts";
 import { Ledgers } from "../src/actors/ledgers.ts";
+import { wholePayment } from "../src/actors/whole-payment.ts";
 import { TemporalActors } from "../src/actors/temporal.ts";
 import { TemporalWebhooks } from "../src/actors/webhooks.ts";
 import type { WebhookSettings } from "../src/webhooks/settings.ts";
@@ -147,6 +148,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     submit: (project, commands, known) => actors.submitToLedger(project, commands, known),
     revisions: new MongoLedgerRevisions(db),
     recordAccount: (summary) => records.writeAccount(summary),
+    wholePayment: (payer, payment) => wholePayment(effectDependencies, payer, payment),
     flushPublished: () => publisher.flush(),
     confirmAfterMs: CONFIRM_AFTER_SWEEPS * ledgerSettings.sweepAfterSeconds * 1_000,
     onError,

@@ -51,6 +51,7 @@ export async function approval(input: ApprovalInput): Promise<ApprovalResult | n
     state,
     expiresAt: new Date(input.expiresAt).toISOString(),
     transactionId: input.transactionId,
+    texts: input.texts,
   }));
   setCurrentDetails(describe(input, state));
 

@@ -18,7 +18,7 @@ import {
   summaryOf,
 } from "../src/domain/ledger/state.ts";
 import { perRail, type Rail, RAILS } from "../src/domain/ledger/payment.ts";
-import { confirmationOf, type ExecutionResult } from "../src/messages/ledger.ts";
+import { confirmationOf, type Execution } from "../src/messages/ledger.ts";
 
 /** Payments, records and limits in one activity. */
 const PAYMENTS_AT_ONCE_MAX = 20;
@@ -46,7 +46,7 @@ export interface SweepPorts {
     executePayments(
       rail: Rail,
       input: { payments: readonly UnfinishedPayment[] },
-    ): Promise<readonly ExecutionResult[]>;
+    ): Promise<readonly Execution[]>;
   };
   /** Puts a command to the ledger. */
   readonly judge: (command: LedgerCommand) => LedgerReply;

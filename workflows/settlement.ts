@@ -1,12 +1,23 @@
-import { continueAsNew, proxyActivities, setCurrentDetails, sleep, workflowInfo } from "@temporalio/workflow";
+import {
+  continueAsNew,
+  defineQuery,
+  proxyActivities,
+  setCurrentDetails,
+  setHandler,
+  sleep,
+  workflowInfo,
+} from "@temporalio/workflow";
 import type { Activities } from "../activities/types.ts";
 import type { Payment } from "../src/domain/ledger/payment.ts";
-import type { SettlementInput } from "../src/messages/settlement.ts";
+import type { SettlementInput, SettlementStateView } from "../src/messages/settlement.ts";
+import { STATE_QUERY } from "../src/messages/agent.ts";
 import { isSettlementInput } from "../src/messages/guards/payment.ts";
 import { SETTLEMENT_POLL_SECONDS } from "../src/messages/settlement.ts";
 import { sideTaskQueue } from "../src/messages/task-queues.ts";
 import { refuseUnless } from "./refusing.ts";
 import { shownName } from "./shown-name.ts";
+
+export const settlementStateQuery = defineQuery<SettlementStateView>(STATE_QUERY);
 
 /** Questions to the rail in one run; then the workflow goes on as new, so that its history stays small. */
 const POLLS_PER_RUN_MAX = 200;
@@ -24,6 +35,10 @@ export async function settlement(input: SettlementInput): Promise<Payment> {
   });
   const { profile } = input;
   let payment = input.payment;
+  setHandler(settlementStateQuery, () => {
+    const { phase, request, status } = payment;
+    return { status, phase, texts: { recipient: request.recipient, purpose: request.purpose } };
+  });
   for (let poll = 0; poll < POLLS_PER_RUN_MAX; poll += 1) {
     setCurrentDetails(
       `Payment \`${payment.request.transactionId}\` of agent **${shownName(profile.name)}** is **${payment.status}**, ${payment.phase} on the ${payment.request.rail} rail.`,

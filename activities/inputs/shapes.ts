@@ -4,10 +4,12 @@ import {
   type BudgetContext,
   type Payment,
   type PaymentRequest,
+  type PaymentTexts,
   RAIL_FAILURE_CODES,
   RAILS,
   type Resolver,
   type RulesVersions,
+  type StoredPayment,
 } from "../../src/domain/ledger/payment.ts";
 import type { BudgetPolicy, Denial, DenialDetails } from "../../src/domain/ledger/policy.ts";
 import type { AgentProfile, AgentSummary, FollowedAgent } from "../../src/domain/agent/state.ts";
@@ -69,7 +71,9 @@ export const policy = exactly<BudgetPolicy>({
   dailyVelocityLimit: count.nullable(),
 });
 
-const request = exactly<PaymentRequest>({
+const texts = { recipient: text, purpose: text } as const satisfies ShapeOf<PaymentTexts>;
+
+const requestFacts = {
   transactionId: id,
   approvalId: id,
   keyHash: id,
@@ -77,15 +81,21 @@ const request = exactly<PaymentRequest>({
   rail,
   amountCents: cents,
   currency: z.literal("USD"),
-  recipient: text,
   merchantCategory: text.nullable(),
-  purpose: text,
   fingerprint: id,
   proof: id,
   rulesVersions: exactly<RulesVersions>({
     project: version.nullable(),
     team: version.nullable(),
   }).exactOptional(),
+} as const satisfies ShapeOf<Omit<PaymentRequest, keyof PaymentTexts>>;
+
+const request = exactly<PaymentRequest>({ ...requestFacts, ...texts });
+
+const storedRequest = exactly<StoredPayment["request"]>({
+  ...requestFacts,
+  recipient: text.nullable(),
+  purpose: text.nullable(),
 });
 
 const denial = exactly<Denial>({
@@ -131,8 +141,7 @@ const approval = exactly<Approval>({
   policyVersion: version.exactOptional(),
 });
 
-export const payment = exactly<Payment>({
-  request,
+const paymentFacts = {
   sequence: count,
   createdAt: instant,
   countedAt: instant,
@@ -147,11 +156,13 @@ export const payment = exactly<Payment>({
   chainCaip2: text.nullable(),
   policyVersion: version,
   revision: count,
-});
+} as const satisfies ShapeOf<Omit<Payment, "request">>;
+
+export const payment = exactly<Payment>({ request, ...paymentFacts });
 
 export const unfinished = exactly<UnfinishedPayment>({
   profile,
-  payment,
+  payment: exactly<StoredPayment>({ request: storedRequest, ...paymentFacts }),
   executor: z.enum(["server", "approval"]).exactOptional(),
 });
 

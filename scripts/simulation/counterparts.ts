@@ -1,5 +1,5 @@
 import { approvalDocument } from "../../src/store/records.ts";
-import type { Payment, RailOutcome } from "../../src/domain/ledger/payment.ts";
+import type { Payment, PaymentTexts, RailOutcome } from "../../src/domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../../src/domain/agent/state.ts";
 import type { RecordedCap } from "../../src/domain/ledger/commands.ts";
 import { type AccountSummary, type Cap, NO_CAP } from "../../src/domain/ledger/state.ts";
@@ -191,18 +191,23 @@ export class Records {
     return isEnded ? { sequence: payment.sequence } : null;
   }
 
+  textsOf(transactionId: string): PaymentTexts | null {
+    return this.payments.get(transactionId)?.request ?? null;
+  }
+
   under(agentId: string, keyHash: string): Payment | undefined {
     return this.payments.get(this.#byKey.get(`${agentId} ${keyHash}`) ?? "");
   }
 
-  /** When the newest payment of this fingerprint was made that was not denied. */
+  /** When the newest payment of this fingerprint was made that has ended and was not denied. */
   newestSimilarAt(agentId: string, fingerprint: string): number | null {
     let newest: number | null = null;
     for (const [name, transactionId] of this.#byKey) {
       if (!name.startsWith(`${agentId} `)) continue;
       const payment = this.payments.get(transactionId);
-      const isSimilar = payment?.status !== "denied" && payment?.request.fingerprint === fingerprint;
-      if (isSimilar) newest = Math.max(newest ?? -Infinity, payment.createdAt);
+      if (payment === undefined || payment.request.fingerprint !== fingerprint) continue;
+      if (payment.status !== "denied" && payment.status !== "pending")
+        newest = Math.max(newest ?? -Infinity, payment.createdAt);
     }
     return newest;
   }

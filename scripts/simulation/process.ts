@@ -11,6 +11,7 @@ import { createPaymentActivities, type PaymentActivities } from "../../activitie
 import type { PaymentWorkflows, Projections, RailPort, Rails } from "../../src/payments/ports.ts";
 import { AgentActors } from "../../src/actors/agent-actors.ts";
 import { Ledgers } from "../../src/actors/ledgers.ts";
+import { wholePayment } from "../../src/actors/whole-payment.ts";
 import type { Timers } from "../../src/lib/timers.ts";
 import type { AgentCommand, AgentReply } from "../../src/domain/agent/commands.ts";
 import { type Payment, type PaymentRequest, perRail } from "../../src/domain/ledger/payment.ts";
@@ -72,6 +73,8 @@ export class ServiceProcess {
     this.#projections = this.#records();
     const projections = this.#projections;
     const timers = this.#timers();
+    // Nothing is forged here.
+    const proofs = { isAccepted: () => true, isResolvedAsNamed: () => true, onForged: () => undefined };
     const agents = {
       submit: (agentId: string, command: AgentCommand) => this.agents.submit(agentId, command),
     };
@@ -82,6 +85,7 @@ export class ServiceProcess {
         write: (_projectId, revision) => this.#call(() => surroundings.records.writeLedgerRevision(revision)),
       },
       recordAccount: (summary) => projections.writeAccount(summary),
+      wholePayment: (payer, payment) => wholePayment({ projections, proofs }, payer, payment),
       flushPublished: () => undefined,
       confirmAfterMs: CONFIRM_AFTER_MS,
       onError,
@@ -100,8 +104,7 @@ export class ServiceProcess {
       workflows: this.#workflows(),
       // Subscribers to payments have no part in what becomes of them.
       publisher: { publish: () => Promise.resolve(), flush: () => undefined },
-      // Nothing is forged here.
-      proofs: { isAccepted: () => true, isResolvedAsNamed: () => true, onForged: () => undefined },
+      proofs,
       clock: () => new Date(timeline.now),
       monotonicMs: () => timeline.now,
       ledgers: this.ledgers,
@@ -343,6 +346,7 @@ export class ServiceProcess {
     return {
       writePayment: (profile, payment) => this.#call(() => records.writePayment(profile, payment)),
       endOf: (transactionId) => this.#call(() => records.endOf(transactionId)),
+      textsOf: (transactionId) => this.#call(() => records.textsOf(transactionId)),
       writeAgent: (summary) => this.#call(() => records.writeAgentRecord(summary)),
       writeAccount: (summary) => this.#call(() => records.writeAccount(summary)),
       writeCaps: (_projectId, caps) => this.#call(() => records.writeCaps(caps)),

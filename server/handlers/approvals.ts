@@ -3,6 +3,7 @@ import type { ApprovalDocument } from "../../src/store/documents.ts";
 import type { PersonsDecision } from "../../src/payments/payment-proofs.ts";
 import { agentIn } from "../../src/contract/primitives.ts";
 import type { InputOf, OutputOf } from "../../src/contract/types.ts";
+import type { Payment } from "../../src/domain/ledger/payment.ts";
 import type { CommandOf, LedgerReply } from "../../src/domain/ledger/commands.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
@@ -42,7 +43,7 @@ type Caller = Pick<ContextOf<typeof operations.approveApproval.access>, "audit" 
 /** A decision that the ledger has taken. */
 interface Taken {
   readonly profile: AgentProfile;
-  readonly reply: Extract<LedgerReply, { readonly kind: "payment" }>;
+  readonly reply: Extract<LedgerReply<Payment>, { readonly kind: "payment" }>;
 }
 
 type Many = InputOf<typeof operations.decideApprovals>["body"]["decisions"][number];

@@ -1,6 +1,7 @@
 import { withTimeout } from "../lib/with-timeout.ts";
 import type { Projections } from "../payments/ports.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../domain/ledger/commands.ts";
+import type { StoredPayment } from "../domain/ledger/payment.ts";
 import type { ProjectRef } from "../messages/ledger.ts";
 import { LEDGER_BATCH_MAX, LEDGER_CONFIRMATIONS_MAX, LEDGER_SUMMARIES_MAX } from "../messages/ledger.ts";
 import { AccountRecords } from "./account-records.ts";
@@ -33,8 +34,8 @@ export interface LedgerMailboxDependencies {
 }
 
 /** A ledger's answer to one command. */
-export interface LedgerAnswer {
-  readonly reply: LedgerReply;
+export interface LedgerAnswer<P extends StoredPayment = StoredPayment> {
+  readonly reply: LedgerReply<P>;
   /** The revision of the account that shows it; 0: what its record shows has not changed. */
   readonly revision: number;
   /** When the request was sent, by `performance.now()`: a decision's age counts from then. */

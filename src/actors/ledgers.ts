@@ -1,12 +1,15 @@
 import { LRUCache } from "lru-cache";
+import type { AgentProfile } from "../domain/agent/state.ts";
 import type { LedgerGateway } from "../payments/ports.ts";
 import type { Fill } from "../domain/ledger/capacity.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../domain/ledger/commands.ts";
+import type { Payment, StoredPayment } from "../domain/ledger/payment.ts";
 import type { ProjectRef } from "../messages/ledger.ts";
 import type { LedgerRevisionRecords } from "../store/ledger-revisions.ts";
 import type { Release } from "./batch-linger.ts";
 import { type LedgerAnswer, LedgerMailbox, type LedgerMailboxDependencies } from "./ledger-mailbox.ts";
 import { LedgerRevisions, type SubmitWithRevisions } from "./ledger-revisions.ts";
+import { wholeReply } from "./whole-payment.ts";
 import { realTimers } from "../lib/timers.ts";
 
 /** Agents whose number of closed payments is cached; for others, the ledger requests a check of the records once. */
@@ -18,18 +21,25 @@ const KNOWN_FILLS_MAX = 10_000;
 export interface LedgersDependencies extends Omit<LedgerMailboxDependencies, "submit"> {
   readonly submit: SubmitWithRevisions;
   readonly revisions: LedgerRevisionRecords;
+  /** A payment with its texts (see `wholePayment`). */
+  readonly wholePayment: (
+    payer: Pick<AgentProfile, "organizationId" | "agentId">,
+    payment: StoredPayment,
+  ) => Promise<Payment>;
 }
 
 /** The way to the ledgers of projects, for this process: a mailbox for each project that has commands pending. */
 export class Ledgers implements LedgerGateway {
   readonly #mailboxes = new Map<string, LedgerMailbox>();
   readonly #dependencies: LedgerMailboxDependencies;
+  readonly #wholePayment: LedgersDependencies["wholePayment"];
   readonly #closed = new LRUCache<string, number>({ max: KNOWN_CLOSED_MAX });
   readonly #fills = new LRUCache<string, Fill>({ max: KNOWN_FILLS_MAX });
 
   constructor(dependencies: LedgersDependencies) {
     const { revisions: records, submit, timers = realTimers } = dependencies;
     const revisions = new LedgerRevisions(records, submit, timers);
+    this.#wholePayment = dependencies.wholePayment;
     this.#dependencies = {
       ...dependencies,
       submit: async (project, commands) => {
@@ -54,20 +64,23 @@ export class Ledgers implements LedgerGateway {
   }
 
   /** Puts one command to a project's ledger. Throws `ActorUnavailable` when no answer came in time. */
-  async submit(project: ProjectRef, command: LedgerCommand): Promise<LedgerReply> {
+  async submit(project: ProjectRef, command: LedgerCommand): Promise<LedgerReply<Payment>> {
     return (await this.submitRecorded(project, command)).reply;
   }
 
   /** The same, for who waits until the agent's record has come that far. */
-  async submitRecorded(project: ProjectRef, command: LedgerCommand): Promise<LedgerAnswer> {
+  async submitRecorded(project: ProjectRef, command: LedgerCommand): Promise<LedgerAnswer<Payment>> {
     const answered = await this.submitUnrecorded(project, command);
     await answered.revisionRecorded;
     return answered;
   }
 
   /** The same, for a caller that does other work first, and awaits `revisionRecorded` before it responds. */
-  submitUnrecorded(project: ProjectRef, command: LedgerCommand): Promise<LedgerAnswer> {
-    return this.#of(project).submit(command);
+  async submitUnrecorded(project: ProjectRef, command: LedgerCommand): Promise<LedgerAnswer<Payment>> {
+    const { reply, ...answered } = await this.#of(project).submit(command);
+    const agentId = "agentId" in command ? command.agentId : "";
+    const payer = { organizationId: project.organizationId, agentId };
+    return { ...answered, reply: await wholeReply(reply, (payment) => this.#wholePayment(payer, payment)) };
   }
 
   /** A request is about to ask (see `LedgerMailbox.expect`). */

@@ -313,6 +313,7 @@ function approvalInput(profile: AgentProfile, payment: Payment): ApprovalInput |
     approvalId: approval.id,
     transactionId: request.transactionId,
     amountCents: request.amountCents,
+    texts: { recipient: request.recipient, purpose: request.purpose },
     flaggedByRuleTypes: approval.flaggedByRuleTypes,
     expiresAt: approval.expiresAt,
   };

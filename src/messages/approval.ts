@@ -1,4 +1,4 @@
-import type { Payment } from "../domain/ledger/payment.ts";
+import type { Payment, PaymentTexts } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 
 /** Names and payloads of the workflow that waits with a payment on hold. */
@@ -11,6 +11,8 @@ export interface ApprovalInput {
   readonly approvalId: string;
   readonly transactionId: string;
   readonly amountCents: number;
+  /** A copy beside the one in the payment's record. */
+  readonly texts: PaymentTexts;
   readonly flaggedByRuleTypes: readonly string[];
   /** Epoch milliseconds. */
   readonly expiresAt: number;
@@ -23,6 +25,7 @@ export interface ApprovalStateView {
   readonly state: "pending" | "approved" | "denied" | "failed" | "expired" | "executing";
   readonly expiresAt: string;
   readonly transactionId: string;
+  readonly texts: PaymentTexts;
 }
 
 /** The payment once everything that follows from the resolution is done or handed on. */

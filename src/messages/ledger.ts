@@ -1,4 +1,4 @@
-import type { Payment, RailOutcome } from "../domain/ledger/payment.ts";
+import type { Payment, RailOutcome, StoredPayment } from "../domain/ledger/payment.ts";
 import type { BudgetPolicy } from "../domain/ledger/policy.ts";
 import type { Fill } from "../domain/ledger/capacity.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../domain/ledger/commands.ts";
@@ -161,7 +161,7 @@ export interface AccountSnapshot extends AccountSummary {
 }
 
 export interface OpenPaymentSnapshot {
-  readonly payment: Payment;
+  readonly payment: StoredPayment;
   readonly confirmedRevision: number;
   readonly isWithdrawn: boolean;
 }
@@ -184,24 +184,26 @@ export interface SnapshotPage {
   readonly hasMore: boolean;
 }
 
-/**
- * The result of executing a payment once: the effects of `revision`, and the rail's outcome if it was called. Revision 0: not
- * all of its effects are done, so it is executed again.
- */
-export interface ExecutionResult {
+/** What executing a payment once has done. */
+export interface Execution {
   readonly transactionId: string;
+  /** All effects of this revision are done; 0: not all of them are, so the payment is executed again. */
   readonly revision: number;
+  /** The rail's, if it was called. */
   readonly outcome: { readonly result: RailOutcome; readonly at: number } | null;
-  /** The payment after its rail's outcome. */
-  readonly payment: Payment;
   /** It was attempted and failed. */
   readonly hasFailed?: true;
+}
+
+export interface ExecutionResult extends Execution {
+  /** The payment after its rail's outcome. */
+  readonly payment: Payment;
 }
 
 /** The confirmation of it for the ledger. */
 export const confirmationOf = (
   agentId: string,
-  { outcome, revision, transactionId }: ExecutionResult,
+  { outcome, revision, transactionId }: Execution,
 ): CommandOf<"confirm"> => ({ kind: "confirm", agentId, transactionId, revision, outcome });
 
 export type { LedgerCommand, LedgerReply };

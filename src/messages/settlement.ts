@@ -1,4 +1,4 @@
-import type { Payment } from "../domain/ledger/payment.ts";
+import type { Payment, PaymentTexts } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 
 /** Names and payloads of the workflow that follows a payment on its rail until nothing more can become of it. */
@@ -11,6 +11,10 @@ export interface SettlementInput {
   readonly payment: Payment;
   /** How often the rail was polled already; carried over continue-as-new, sets the interval. */
   readonly polls: number;
+}
+
+export interface SettlementStateView extends Pick<Payment, "status" | "phase"> {
+  readonly texts: PaymentTexts;
 }
 
 /** Seconds between two polls of the rail, by how often it was polled; the last one repeats. */

@@ -52,6 +52,7 @@ export const observedProjections = (projections: Projections, metrics: Metrics):
   writePayment: (profile, payment) =>
     metrics.timed(payment.request.rail, "record", () => projections.writePayment(profile, payment)),
   endOf: (transactionId) => projections.endOf(transactionId),
+  textsOf: (transactionId) => projections.textsOf(transactionId),
   writeAgent: (summary) => projections.writeAgent(summary),
   writeAccount: (summary) => projections.writeAccount(summary),
   writeCaps: (projectId, caps) => projections.writeCaps(projectId, caps),

@@ -333,7 +333,7 @@ export class Payments {
 
 /** What a ledger said to a payment. */
 interface Decided extends ExecutionHints {
-  readonly reply: LedgerReply;
+  readonly reply: LedgerReply<Payment>;
   /** The request as it was submitted to the ledger. */
   readonly request: PaymentRequest;
   /** No response is sent before. */

@@ -1,5 +1,5 @@
 import type { AgentCommand, AgentReply } from "../domain/agent/commands.ts";
-import type { Payment, Rail, RailOutcome } from "../domain/ledger/payment.ts";
+import type { Payment, PaymentTexts, Rail, RailOutcome } from "../domain/ledger/payment.ts";
 import type { Permission } from "../domain/ledger/permission.ts";
 import type { BudgetPolicy } from "../domain/ledger/policy.ts";
 import type { AgentProfile, AgentSummary } from "../domain/agent/state.ts";
@@ -93,6 +93,8 @@ export interface Projections {
   writePayment(profile: AgentProfile, payment: Payment): Promise<void>;
   /** Of a payment that has ended without being paid, which it was among its agent's; null: it has not. */
   endOf(transactionId: string): Promise<{ readonly sequence: number } | null>;
+  /** The texts in a payment's record; null: there is no record. */
+  textsOf(transactionId: string): Promise<PaymentTexts | null>;
   /** What an agent's actor decides. */
   writeAgent(summary: AgentSummary): Promise<void>;
   /** What the ledger decides of an agent. */
@@ -114,7 +116,7 @@ export interface PaymentPublishing {
  */
 export interface PaymentProofs {
   /** Whether this service took the payment in, with this recipient and amount. */
-  isAccepted(profile: AgentProfile, payment: Payment): boolean;
+  isAccepted(payer: Pick<AgentProfile, "organizationId" | "agentId">, payment: Payment): boolean;
   /** Whether the named person resolved it through this service; true where none is named. */
   isResolvedAsNamed(profile: AgentProfile, payment: Payment): boolean;
   /** Something forged was found, and came to nothing. */
@@ -153,7 +155,7 @@ export interface DeliveryWindows {
 /** The way to the ledgers of projects. */
 export interface LedgerGateway {
   /** Throws where the ledger is unavailable; `LedgerLost` where there is none any more. */
-  submit(project: ProjectRef, command: LedgerCommand): Promise<LedgerReply>;
+  submit(project: ProjectRef, command: LedgerCommand): Promise<LedgerReply<Payment>>;
 }
 
 /** Starts the ledgers of new projects. */

@@ -1,6 +1,6 @@
 import type { AnyBulkWriteOperation, Collection, Db, Document } from "mongodb";
 import { isDuplicateKey } from "../lib/duplicate-key.ts";
-import type { Payment } from "../domain/ledger/payment.ts";
+import type { Payment, PaymentTexts } from "../domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../domain/agent/state.ts";
 import type { RecordedCap } from "../domain/ledger/commands.ts";
 import type { AccountSummary, Cap } from "../domain/ledger/state.ts";
@@ -77,6 +77,11 @@ export class MongoProjections implements Projections {
   endOf(transactionId: string): Promise<{ readonly sequence: number } | null> {
     const ended = { _id: transactionId, status: { $in: [...ENDED_UNPAID] } };
     return this.#transactions.findOne(ended, { projection: { sequence: 1 } });
+  }
+
+  textsOf(transactionId: string): Promise<PaymentTexts | null> {
+    const texts = { _id: 0, recipient: 1, purpose: 1 } as const;
+    return this.#transactions.findOne<PaymentTexts>({ _id: transactionId }, { projection: texts });
   }
 
   /** Writes that wait for their turn. */

@@ -81,6 +81,7 @@ function stage({ fails = () => null, revisions = new Revisions() }: Stage = {}) 
   const records: AccountSummary[] = [];
   const flight = { now: 0, most: 0 };
   const ledgers = new Ledgers({
+    wholePayment: () => Promise.reject(new Error("nothing is confirmed here")),
     async submit(_place, commands, known) {
       batches.push(commands);
       knowns.push(known);

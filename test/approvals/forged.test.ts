@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import { COLLECTIONS } from "../../src/store/documents.ts";
+import { COLLECTIONS, type TransactionDocument } from "../../src/store/documents.ts";
 import { CommandsRefused, refusalIn } from "../../src/actors/commands-refused.ts";
 import type { CommandOf, LedgerCommand } from "../../src/domain/ledger/commands.ts";
-import type { Payment, PaymentRequest } from "../../src/domain/ledger/payment.ts";
+import { type Payment, type PaymentRequest, withTexts } from "../../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import {
   type KnownRevisions,
@@ -73,7 +73,12 @@ describe("what is written to Temporal past this service", () => {
     const found = open.find(({ payment }) => payment.request.transactionId === transactionId);
     if (found === undefined) throw new Error("what is on hold is open");
     const { organizationId, projectId } = world.organization;
-    return { profile: { organizationId, projectId, teamId, agentId, name }, payment: found.payment };
+    const recorded = await world.service.db
+      .collection<TransactionDocument>(COLLECTIONS.transactions)
+      .findOne({ _id: transactionId });
+    if (recorded === null) throw new Error("what is on hold is recorded");
+    const profile = { organizationId, projectId, teamId, agentId, name };
+    return { profile, payment: withTexts(found.payment, recorded) };
   }
 
   const decidedBy = async (transactionId: string, action: string) => {

@@ -40,6 +40,7 @@ describe("a budget that was replaced", () => {
         projections: {
           writePayment: (profile, payment) => plain.projections.writePayment(profile, payment),
           endOf: (transactionId) => plain.projections.endOf(transactionId),
+          textsOf: (transactionId) => plain.projections.textsOf(transactionId),
           writeAgent: (summary) => plain.projections.writeAgent(summary),
           writeAccount: (summary) => unlessBroken(() => plain.projections.writeAccount(summary)),
           writeCaps: (projectId, caps) => unlessBroken(() => plain.projections.writeCaps(projectId, caps)),

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import type { Payment } from "../../src/domain/ledger/payment.ts";
 import type { LedgerReply } from "../../src/domain/ledger/commands.ts";
 import type { Permission } from "../../src/domain/ledger/permission.ts";
 import { createPaymentEffects } from "../../src/payments/effects.ts";
@@ -52,7 +53,7 @@ describe("a permit to send", () => {
       const { transactionId } = payment.request;
       if (fence !== undefined) await rail.fence([{ transactionId, fence }]);
       let asked = 0;
-      const submit = (): Promise<LedgerReply> => {
+      const submit = (): Promise<LedgerReply<Payment>> => {
         asked += 1;
         return Promise.resolve({ kind: "permission", permission: says });
       };

@@ -24,6 +24,7 @@ describe("what is given back under caps is there for others before anyone can re
         ...plain,
         projections: {
           endOf: (transactionId) => plain.projections.endOf(transactionId),
+          textsOf: (transactionId) => plain.projections.textsOf(transactionId),
           writeAgent: (summary) => plain.projections.writeAgent(summary),
           writeAccount: (summary) => plain.projections.writeAccount(summary),
           writeCaps: (projectId, caps) => plain.projections.writeCaps(projectId, caps),

@@ -170,7 +170,7 @@ function newStage(client: Client, taskQueue: string): Stage {
     projections,
     workflows: actors,
     publisher: silentPublishing,
-    ledgers: ledgersOver(actors),
+    ledgers: ledgersOver(actors, { projections, proofs: VOUCHED }),
     proofs: VOUCHED,
     clock: () => new Date(),
     monotonicMs: () => performance.now(),

@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import type { UnfinishedPayment } from "../../activities/types.ts";
-import { type Payment, type Rail, type RailOutcome, settle } from "../../src/domain/ledger/payment.ts";
+import { type Rail, type RailOutcome, settle, type StoredPayment } from "../../src/domain/ledger/payment.ts";
 import type { LedgerCommand } from "../../src/domain/ledger/commands.ts";
-import { confirmationOf, type ExecutionResult } from "../../src/messages/ledger.ts";
+import { confirmationOf, type Execution } from "../../src/messages/ledger.ts";
 import { LedgerActor } from "../../workflows/ledger-actor.ts";
 import { TestAccount } from "../domain/support/account.ts";
 import { profile } from "../domain/support/actor.ts";
@@ -76,25 +76,25 @@ class Sweeping {
     return this.tries.filter((each) => each.id === id).map(({ at }) => (at - this.#began) / SECOND);
   }
 
-  #execute(rail: Rail, payments: readonly UnfinishedPayment[]): Promise<readonly ExecutionResult[]> {
+  #execute(rail: Rail, payments: readonly UnfinishedPayment[]): Promise<readonly Execution[]> {
     const { now } = this.account;
     for (const { payment } of payments) this.tries.push({ id: payment.request.transactionId, at: now });
     if (this.hanging.has(rail)) return new Promise(() => undefined);
     return Promise.resolve(
-      payments.map(({ payment }): ExecutionResult => {
+      payments.map(({ payment }): Execution => {
         const { transactionId } = payment.request;
         const isBroken = this.broken.has(rail) || this.broken.has(transactionId);
-        if (isBroken) return { transactionId, revision: 0, outcome: null, payment, hasFailed: true };
+        if (isBroken) return { transactionId, revision: 0, outcome: null, hasFailed: true };
         return done(payment, now);
       }),
     );
   }
 }
 
-function done(decided: Payment, at: number): ExecutionResult {
+function done(decided: StoredPayment, at: number): Execution {
   const payment = settle(decided, SETTLED, at);
   const { transactionId } = payment.request;
-  return { transactionId, revision: payment.revision, outcome: { result: SETTLED, at }, payment };
+  return { transactionId, revision: payment.revision, outcome: { result: SETTLED, at } };
 }
 
 describe("payments that a ledger could not carry out", () => {

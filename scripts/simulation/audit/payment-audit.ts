@@ -1,4 +1,4 @@
-import type { Payment, RailOutcome } from "../../../src/domain/ledger/payment.ts";
+import type { StoredPayment, RailOutcome } from "../../../src/domain/ledger/payment.ts";
 import type { CommandOf, LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import { type AccountModel, type PaymentModel, isClosed, isHeld } from "./account-model.ts";
 import { type WorldModel, expectDenial } from "./books.ts";
@@ -90,7 +90,7 @@ export class PaymentAudit {
     model: AccountModel,
     payment: PaymentModel,
     command: Resolution,
-    shown: Payment,
+    shown: StoredPayment,
     now: number,
   ): void {
     const books = this.#books;
@@ -124,7 +124,7 @@ export class PaymentAudit {
 }
 
 /** What a decision on hold leaves in the approval: who decided, and what. */
-function expectResolved(payment: Payment, { kind }: Resolution, inTime: boolean): void {
+function expectResolved(payment: StoredPayment, { kind }: Resolution, inTime: boolean): void {
   const isExecuting = payment.status === "pending";
   const resolution = isExecuting ? "executing" : payment.status;
   mustEqual(payment.approval?.resolution, resolution, "the approval's resolution");

@@ -1,6 +1,6 @@
 import type { ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";
 import { approvalDocument, transactionDocument } from "../../../src/store/records.ts";
-import { moneyOf } from "../../../src/domain/ledger/payment.ts";
+import { hasTexts, moneyOf, withTexts } from "../../../src/domain/ledger/payment.ts";
 import { profileIn } from "../../../src/domain/ledger/state.ts";
 import type { AccountSnapshot, OpenPaymentSnapshot } from "../../../src/messages/ledger.ts";
 import { compareAccountRecord, compareLifecycle, differing, flat, type Found } from "./agent-records.ts";
@@ -159,14 +159,20 @@ function compareSum(
     }));
 }
 
-/** The records of what the account has open. */
-function compareOpen({ open, profile }: KnownAccount, { approvals, transactions }: AgentSources): Found[] {
+/** The records of what the account has open. Texts that nobody else has any more are compared with nothing. */
+function compareOpen(
+  { open, profile }: KnownAccount,
+  { approvals, texts, transactions }: AgentSources,
+): Found[] {
   const recorded = new Map(transactions.map((transaction) => [transaction._id, transaction]));
   const approvalsById = new Map(approvals.map((approval) => [approval._id, approval]));
   return [...open.values()].flatMap((each) => {
-    const { payment } = each;
+    const { transactionId } = each.payment.request;
+    const record = recorded.get(transactionId) ?? null;
+    const known = hasTexts(each.payment) ? each.payment.request : (texts.get(transactionId) ?? record);
+    if (known === null) return [lostTexts(transactionId)];
+    const payment = withTexts(each.payment, known);
     const expected = transactionDocument(profile, payment);
-    const record = recorded.get(expected._id) ?? null;
     const found = compareRevised("payment", each, expected, record, PAYMENT_FIELDS);
     const approval = approvalDocument(profile, payment);
     // An approval's record is written with its payment's; one that is gone while the payment is not was removed.
@@ -186,6 +192,17 @@ function compareOpen({ open, profile }: KnownAccount, { approvals, transactions 
     );
   });
 }
+
+const lostTexts = (id: string): Found => ({
+  kind: "payment_record_lost",
+  of: "payment",
+  id,
+  what: "the record of an open payment",
+  expected: "one, or a workflow that has the payment's texts",
+  found: "neither",
+  advice: ADVICE.lostPayment,
+  mayBeInFlight: true,
+});
 
 const PAYMENT_FIELDS = [
   "organizationId",

@@ -13,6 +13,9 @@ import {
   type SnapshotQueryInput,
   ledgerWorkflowId,
 } from "../../../src/messages/ledger.ts";
+import { type ApprovalStateView, approvalWorkflowId } from "../../../src/messages/approval.ts";
+import { type SettlementStateView, settlementWorkflowId } from "../../../src/messages/settlement.ts";
+import { hasTexts, type PaymentTexts } from "../../../src/domain/ledger/payment.ts";
 import { type Collections, collectionsOf } from "../../../src/store/collections.ts";
 import type { Connections } from "../../../src/store/connections.ts";
 import { ACTORS_AT_ONCE } from "./actors-at-once.ts";
@@ -166,6 +169,7 @@ export class SourceReader {
       agentId,
       actor,
       account,
+      texts: typeof account === "string" ? new Map() : await this.#texts(account),
       record,
       transactions: own,
       approvals: found,
@@ -175,6 +179,20 @@ export class SourceReader {
 
   async #state(agentId: string): Promise<AgentStateView | "lost" | "silent"> {
     return this.#ask<AgentStateView>(agentWorkflowId(agentId), STATE_QUERY);
+  }
+
+  async #texts({ open }: AccountSnapshot): Promise<ReadonlyMap<string, PaymentTexts>> {
+    const dropped = open.map(({ payment }) => payment).filter((payment) => !hasTexts(payment));
+    const asked = await pLimit(ACTORS_AT_ONCE).map(dropped, async ({ approval, phase, request }) => {
+      const { transactionId } = request;
+      const id =
+        approval === null || phase === "following"
+          ? settlementWorkflowId(transactionId)
+          : approvalWorkflowId(approval.id);
+      const state = await this.#ask<Pick<ApprovalStateView | SettlementStateView, "texts">>(id, STATE_QUERY);
+      return typeof state === "string" ? [] : [[transactionId, state.texts] as const];
+    });
+    return new Map(asked.flat());
   }
 
   async #ask<T>(workflowId: string, query: string, ...args: unknown[]): Promise<T | "lost" | "silent"> {

@@ -5,7 +5,7 @@ import type {
   ContainerDocument,
   TransactionDocument,
 } from "../../../src/store/documents.ts";
-import type { Rail, TransactionStatus } from "../../../src/domain/ledger/payment.ts";
+import type { PaymentTexts, Rail, TransactionStatus } from "../../../src/domain/ledger/payment.ts";
 import type { AgentStateView } from "../../../src/messages/agent.ts";
 import type { AccountSnapshot, LevelSnapshot } from "../../../src/messages/ledger.ts";
 
@@ -48,6 +48,8 @@ export interface AgentSources {
   readonly actor: AgentStateView | "lost" | "silent";
   /** `none`: its project's ledger has none; `unknown`: there is no ledger to ask. */
   readonly account: AccountSnapshot | "none" | "unknown";
+  /** The texts of payments whose ledger has dropped them, by transaction id, as the workflows have them that wait with the payments. */
+  readonly texts: ReadonlyMap<string, PaymentTexts>;
   readonly record: AgentDocument | null;
   readonly transactions: readonly TransactionDocument[];
   readonly approvals: readonly ApprovalDocument[];

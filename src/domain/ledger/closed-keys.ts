@@ -1,4 +1,4 @@
-import type { Payment, TransactionStatus } from "./payment.ts";
+import type { StoredPayment, TransactionStatus } from "./payment.ts";
 import type { Account } from "./state.ts";
 
 /**
@@ -82,7 +82,7 @@ export function dropAgentKeys(closedKeys: ClosedKeys, agentId: string): void {
 export interface SimilarPayment {
   readonly createdAt: number;
   readonly keyHash: string;
-  readonly open: Payment | null;
+  readonly open: StoredPayment | null;
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { FollowedAgent } from "../agent/state.ts";
 import type { Fence, Permission } from "./permission.ts";
-import type { Approval, Payment, PaymentRequest, RailOutcome, Resolver } from "./payment.ts";
+import type { Approval, PaymentRequest, RailOutcome, Resolver, StoredPayment } from "./payment.ts";
 import type { BudgetPolicy, BudgetPolicyPatch, Denial } from "./policy.ts";
 import type { PossibleDuplicate } from "./duplicates.ts";
 import type { PaymentRules } from "../rules/checks.ts";
@@ -124,7 +124,8 @@ export interface RecordedCap {
   readonly cap: Cap;
 }
 
-export type LedgerReply =
+/** `P`: payments as the ledger has them, or whole. */
+export type LedgerReply<P extends StoredPayment = StoredPayment> =
   | {
       readonly kind: "decided";
       readonly decision: PaymentDecision;
@@ -138,7 +139,7 @@ export type LedgerReply =
       readonly kind: "replayed";
       readonly transactionId: string;
       readonly samePayload: boolean;
-      readonly payment: Payment;
+      readonly payment: P;
     }
   /** The key was used before, and its payment's final state is in the records. */
   | { readonly kind: "recorded" }
@@ -159,7 +160,7 @@ export type LedgerReply =
   /** The request's key is not the agent's active key. */
   | { readonly kind: "inactive_key" }
   /** The payment as it is after the command, and whether this command changed it. */
-  | { readonly kind: "payment"; readonly changed: boolean; readonly payment: Payment }
+  | { readonly kind: "payment"; readonly changed: boolean; readonly payment: P }
   /** The payment is not open here: its final state is in the records. */
   | { readonly kind: "not_open" }
   | { readonly kind: "permission"; readonly permission: Permission }

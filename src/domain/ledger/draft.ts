@@ -1,4 +1,4 @@
-import { moneyOf, type Payment } from "./payment.ts";
+import { moneyOf, type StoredPayment, withoutTexts } from "./payment.ts";
 import { countPayment, rollDay, type Usage } from "./usage.ts";
 import { lifecycleEventId, type LifecycleEventType } from "../events.ts";
 import { type Closing, dropAgentKeys, addClosedKey } from "./closed-keys.ts";
@@ -50,7 +50,7 @@ export class Draft {
   }
 
   /** A payment that was decided: held and counted at every level, unless it was denied. `windowsMs`: of the rules in force. */
-  add(account: Account, payment: Payment, windowsMs: readonly number[]): void {
+  add(account: Account, payment: StoredPayment, windowsMs: readonly number[]): void {
     account.sequence = payment.sequence;
     setOpen(account, payment, { changedAt: this.now, confirmedRevision: 0 });
     if (payment.denial !== null) return;
@@ -60,7 +60,7 @@ export class Draft {
   }
 
   /** A payment that has become something else: what it holds or has spent follows from its status alone. */
-  change(account: Account, payment: Payment): void {
+  change(account: Account, payment: StoredPayment): void {
     const open = account.open.get(payment.request.transactionId);
     if (open === undefined) throw new Error("a payment changed that is not open");
     const before = open.payment;
@@ -76,7 +76,10 @@ export class Draft {
     if (isMoved) this.touch(account);
   }
 
-  /** The effects of this revision are done. A payment that changes no more is closed with its last one. */
+  /**
+   * The effects of this revision are done, its record among them: from now on the ledger reads the texts there. A payment that changes no
+   * more is closed with its last one.
+   */
   confirm(account: Account, transactionId: string, revision: number): void {
     const open = account.open.get(transactionId);
     if (open === undefined) return;
@@ -84,10 +87,11 @@ export class Draft {
     const confirmedRevision = Math.max(open.confirmedRevision, Math.min(revision, payment.revision));
     const closes = payment.phase === "done" && confirmedRevision === payment.revision;
     if (closes) this.#close(account, payment);
-    else account.open.set(transactionId, { ...open, confirmedRevision });
+    else if (confirmedRevision === 0) account.open.set(transactionId, { ...open, confirmedRevision });
+    else setOpen(account, withoutTexts(payment), { ...open, confirmedRevision });
   }
 
-  #close(account: Account, { createdAt, request, status }: Payment): void {
+  #close(account: Account, { createdAt, request, status }: StoredPayment): void {
     account.open.delete(request.transactionId);
     account.closed += 1;
     const { keyHash, fingerprint } = request;
@@ -185,7 +189,7 @@ const plus = (totals: Totals, spentCents: number, reservedCents: number): Totals
   reservedCents: totals.reservedCents + reservedCents,
 });
 
-const setOpen = (account: Account, payment: Payment, rest: Omit<OpenPayment, "payment">): void =>
+const setOpen = (account: Account, payment: StoredPayment, rest: Omit<OpenPayment, "payment">): void =>
   void account.open.set(payment.request.transactionId, { ...rest, payment });
 
 /** A copy that shares what is never changed in place. */
@@ -197,7 +201,7 @@ function copyOf(account: Account): Account {
 type Money = ReturnType<typeof moneyOf>;
 
 /** Moves a payment's amount between what is held and what is spent; the day's follows only on the day it counts. */
-function move(usage: Usage, { day, request: { amountCents } }: Payment, from: Money, to: Money): void {
+function move(usage: Usage, { day, request: { amountCents } }: StoredPayment, from: Money, to: Money): void {
   if (from === "reserved") usage.reservedCents -= amountCents;
   if (from === "spent") usage.spentCents -= amountCents;
   if (to === "reserved") usage.reservedCents += amountCents;

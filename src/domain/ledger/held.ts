@@ -1,4 +1,4 @@
-import type { Approval, Payment, Resolver } from "./payment.ts";
+import type { Approval, StoredPayment, Resolver } from "./payment.ts";
 import { next } from "./payment.ts";
 import type { Denial } from "./policy.ts";
 
@@ -17,13 +17,17 @@ interface PersonsDenial {
   readonly proof: string;
 }
 
-export function deny(payment: Payment, { by, feedback, proof }: PersonsDenial, now: number): Payment {
+export function deny(
+  payment: StoredPayment,
+  { by, feedback, proof }: PersonsDenial,
+  now: number,
+): StoredPayment {
   const denial: Denial = { code: "APPROVAL_DENIED", reason: "A person denied the payment.", details: null };
   const approval = { resolvedBy: by, feedback, proof };
   return end(payment, "denied", denial, "denied", now, approval);
 }
 
-export function cancel(payment: Payment, now: number): Payment {
+export function cancel(payment: StoredPayment, now: number): StoredPayment {
   const denial: Denial = {
     code: "CANCELLED_BY_AGENT",
     reason: "The agent cancelled the payment.",
@@ -32,7 +36,7 @@ export function cancel(payment: Payment, now: number): Payment {
   return end(payment, "denied", denial, "denied", now);
 }
 
-export function expire(payment: Payment, now: number): Payment {
+export function expire(payment: StoredPayment, now: number): StoredPayment {
   const denial: Denial = {
     code: "APPROVAL_EXPIRED",
     reason: "No one decided within the approval window.",
@@ -43,13 +47,13 @@ export function expire(payment: Payment, now: number): Payment {
 
 /** Ends what was on hold without a payment; its reservation is released. */
 function end(
-  payment: Payment,
+  payment: StoredPayment,
   status: "denied" | "expired",
   denial: Denial,
   resolution: "denied" | "expired",
   now: number,
   approval: Partial<Approval> = {},
-): Payment {
+): StoredPayment {
   return next(payment, {
     status,
     phase: "done",
@@ -59,11 +63,11 @@ function end(
   });
 }
 
-export const withApproval = (payment: Payment, change: Partial<Approval>): Approval | null =>
+export const withApproval = (payment: StoredPayment, change: Partial<Approval>): Approval | null =>
   payment.approval === null ? null : { ...payment.approval, ...change };
 
 /** The outcome of a payment on hold when its agent is archived: denied, or expired where its window had closed before. */
-export function endByArchive(payment: Payment, now: number): Payment {
+export function endByArchive(payment: StoredPayment, now: number): StoredPayment {
   const isLate = payment.approval !== null && now >= payment.approval.expiresAt;
   return isLate ? expire(payment, now) : end(payment, "denied", AGENT_ARCHIVED, "denied", now);
 }

@@ -1,4 +1,4 @@
-import { next, type Payment } from "./payment.ts";
+import { next, type StoredPayment } from "./payment.ts";
 import { checkLimits, type Denial } from "./policy.ts";
 import { dayCounted } from "./usage.ts";
 import { cancel, deny, endByArchive, expire, withApproval } from "./held.ts";
@@ -28,7 +28,7 @@ export const expireHeld = (draft: Draft, command: CommandOf<"expire">): LedgerRe
 function resolve(
   draft: Draft,
   { agentId, transactionId }: { readonly agentId: string; readonly transactionId: string },
-  resolution: (payment: Payment, account: Account) => Payment,
+  resolution: (payment: StoredPayment, account: Account) => StoredPayment,
 ): LedgerReply {
   const { now } = draft;
   const account = draft.account(agentId);
@@ -46,10 +46,10 @@ function resolve(
 function approved(
   ledger: Ledger,
   account: Account,
-  payment: Payment,
+  payment: StoredPayment,
   { by, proof }: CommandOf<"approve">,
   now: number,
-): Payment {
+): StoredPayment {
   const { amountCents } = payment.request;
   const own = { amountCents, day: payment.day, countedAt: payment.countedAt };
   const denial: Denial | null =

@@ -18,8 +18,15 @@ export const perRail = <T>(make: (rail: Rail) => T): Readonly<Record<Rail, T>> =
 export type TransactionStatus = "approved" | "pending" | "denied" | "failed" | "reversed" | "expired";
 export type ApprovalResolution = "approved" | "executing" | "denied" | "failed" | "expired";
 
+/** The texts of a payment that a client chooses. */
+export interface PaymentTexts {
+  /** The merchant of a card payment, the address of a wallet payment. */
+  readonly recipient: string;
+  readonly purpose: string;
+}
+
 /** The facts of a payment as the server took them in. Ids are made by the server: a workflow's would repeat. */
-export interface PaymentRequest {
+export interface PaymentRequest extends PaymentTexts {
   readonly transactionId: string;
   /** Used only if the payment is held. */
   readonly approvalId: string;
@@ -29,10 +36,7 @@ export interface PaymentRequest {
   readonly rail: Rail;
   readonly amountCents: number;
   readonly currency: "USD";
-  /** The merchant of a card payment, the address of a wallet payment. */
-  readonly recipient: string;
   readonly merchantCategory: string | null;
-  readonly purpose: string;
   /** Hash of rail, recipient as it is compared, and amount; a workflow can't make one. */
   readonly fingerprint: string;
   /** Proof that the service accepted it: only the service can make one. */
@@ -108,6 +112,29 @@ export interface Payment {
   readonly revision: number;
 }
 
+/** A payment as its ledger has it. The ledger keeps its texts only until their record is known to be written: then they are null. */
+export interface StoredPayment extends Omit<Payment, "request"> {
+  readonly request: Omit<PaymentRequest, keyof PaymentTexts> & {
+    readonly [K in keyof PaymentTexts]: PaymentTexts[K] | null;
+  };
+}
+
+export function withoutTexts(payment: StoredPayment): StoredPayment {
+  const { request } = payment;
+  if (request.recipient === null && request.purpose === null) return payment;
+  return { ...payment, request: { ...request, recipient: null, purpose: null } };
+}
+
+/** The payment with the texts of its record; the same object where it has its own. */
+export function withTexts(payment: StoredPayment, recorded: PaymentTexts): Payment {
+  if (hasTexts(payment)) return payment;
+  const { purpose, recipient } = recorded;
+  return { ...payment, request: { ...payment.request, recipient, purpose } };
+}
+
+export const hasTexts = (payment: StoredPayment): payment is Payment =>
+  payment.request.recipient !== null && payment.request.purpose !== null;
+
 /** A payment's trace on a chain; known as soon as its transaction is recorded. */
 export interface OnChain {
   readonly txHash: string;
@@ -141,6 +168,9 @@ export type RailOutcome =
 
 export const AGENT_PAUSED: Denial = { code: "AGENT_PAUSED", reason: "The agent is paused.", details: null };
 
+/** What becomes of a payment changes nothing of what was requested. */
+type Change = Partial<Omit<Payment, "request">>;
+
 /** Where a payment's money is: every level's totals follow from this and from nothing else. */
 export function moneyOf({ status }: Pick<Payment, "status">): "reserved" | "spent" | "none" {
   if (status === "pending") return "reserved";
@@ -151,7 +181,7 @@ export function moneyOf({ status }: Pick<Payment, "status">): "reserved" | "spen
  * The payment after its rail has answered. Pure and idempotent: an outcome that says nothing new, or that comes too
  * late, gives the same object back. A terminal status never changes, but `approved` to `reversed`.
  */
-export function settle(payment: Payment, outcome: RailOutcome, now: number): Payment {
+export function settle<P extends StoredPayment>(payment: P, outcome: RailOutcome, now: number): P {
   if (payment.phase !== "sending" && payment.phase !== "following") return payment;
   switch (outcome.status) {
     case "pending":
@@ -175,7 +205,7 @@ export function settle(payment: Payment, outcome: RailOutcome, now: number): Pay
 }
 
 /** Decided, and never sent: the agent was paused, and its key revoked or the agent archived. */
-const withheld = (payment: Payment, now: number): Payment =>
+const withheld = <P extends StoredPayment>(payment: P, now: number): P =>
   onRail(payment, {
     status: "denied",
     phase: "done",
@@ -188,17 +218,24 @@ const withheld = (payment: Payment, now: number): Payment =>
 export const isWithheld = ({ denial, revision, status }: Payment): boolean =>
   status === "denied" && denial?.code === "AGENT_PAUSED" && revision > 1;
 
-function settled(payment: Payment, outcome: Extract<RailOutcome, { status: "settled" }>): Payment {
+function settled<P extends StoredPayment>(
+  payment: P,
+  outcome: Extract<RailOutcome, { status: "settled" }>,
+): P {
   const phase = outcome.final ? "done" : "following";
   if (payment.status === "approved" && payment.phase === phase) return payment;
   const approval = resolve(payment, "approved");
   return onRail(payment, { status: "approved", phase, approval, ...traceOf(outcome) });
 }
 
-const traceOf = ({ onChain }: { readonly onChain?: OnChain }): Partial<Payment> =>
+const traceOf = ({ onChain }: { readonly onChain?: OnChain }): Change =>
   onChain === undefined ? {} : { onChainTxHash: onChain.txHash, chainCaip2: onChain.chainCaip2 };
 
-function failed(payment: Payment, outcome: Extract<RailOutcome, { status: "failed" }>, now: number): Payment {
+function failed<P extends StoredPayment>(
+  payment: P,
+  outcome: Extract<RailOutcome, { status: "failed" }>,
+  now: number,
+): P {
   return onRail(payment, {
     status: "failed",
     phase: "done",
@@ -214,12 +251,12 @@ function failed(payment: Payment, outcome: Extract<RailOutcome, { status: "faile
  * server, sweep and settlement may each have seen a different outcome first, and what they record under one revision must be the
  * same, with the later outcome under the higher one.
  */
-function onRail(payment: Payment, change: Partial<Payment>): Payment {
+function onRail<P extends StoredPayment>(payment: P, change: Change): P {
   const after = { ...payment, ...change };
   return { ...after, revision: payment.revision - stepsOnRail(payment) + stepsOnRail(after) };
 }
 
-function stepsOnRail({ phase, status }: Payment): number {
+function stepsOnRail({ phase, status }: StoredPayment): number {
   if (phase === "following") return status === "pending" ? 1 : 2;
   return phase === "done" ? 3 : 0;
 }
@@ -227,11 +264,11 @@ function stepsOnRail({ phase, status }: Payment): number {
 /** The revision at which a payment on hold waits for a person. */
 export const HELD_REVISION = 1;
 
-const resolve = (payment: Payment, resolution: ApprovalResolution): Approval | null =>
+const resolve = (payment: StoredPayment, resolution: ApprovalResolution): Approval | null =>
   payment.approval === null ? null : { ...payment.approval, resolution };
 
 /** The same payment, changed, one revision on. */
-export const next = (payment: Payment, change: Partial<Payment>): Payment => ({
+export const next = <P extends StoredPayment>(payment: P, change: Change): P => ({
   ...payment,
   ...change,
   revision: payment.revision + 1,

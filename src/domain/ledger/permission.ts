@@ -1,4 +1,4 @@
-import type { Payment, Rail } from "./payment.ts";
+import type { StoredPayment, Rail } from "./payment.ts";
 
 /**
  * Permits and fences. A permit is the account's revision when the ledger gave it; a fence is the account's revision when the agent
@@ -22,5 +22,5 @@ export interface Fence {
 }
 
 /** Decided and on its way to its end: it may be sent, or sent again, by any server or sweep. */
-export const isInFlight = ({ phase, status }: Payment): boolean =>
+export const isInFlight = ({ phase, status }: StoredPayment): boolean =>
   status === "pending" && (phase === "sending" || phase === "following");

@@ -1,4 +1,4 @@
-import { moneyOf, type Payment } from "./payment.ts";
+import { moneyOf, type Payment, type StoredPayment, withoutTexts } from "./payment.ts";
 import type { BudgetPolicy } from "./policy.ts";
 import { countPayment, emptyUsage, HISTORY_MS, type Usage, utcDate } from "./usage.ts";
 import { judge } from "./judge.ts";
@@ -161,8 +161,8 @@ function restoredAccount(recorded: RecordedAccount, now: number): Account {
   return account;
 }
 
-const unconfirmed = (payment: Payment, now: number): OpenPayment => ({
-  payment,
+const unconfirmed = (payment: StoredPayment, now: number): OpenPayment => ({
+  payment: withoutTexts(payment),
   changedAt: now,
   confirmedRevision: 0,
   dueAt: now,

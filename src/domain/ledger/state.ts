@@ -1,5 +1,5 @@
 import type { LifecycleEvent } from "../events.ts";
-import type { Payment } from "./payment.ts";
+import type { StoredPayment } from "./payment.ts";
 import type { AgentProfile } from "../agent/state.ts";
 import type { BudgetPolicy } from "./policy.ts";
 import { emptyUsage, type Usage } from "./usage.ts";
@@ -50,7 +50,7 @@ export type AccountStatus = "active" | "paused" | "closed";
 
 /** A payment with something left to execute, publish or await. Replaced as a whole, never changed. */
 export interface OpenPayment {
-  readonly payment: Payment;
+  readonly payment: StoredPayment;
   /** When it last changed: what is not confirmed some time after is executed by the ledger's sweep. */
   readonly changedAt: number;
   /** The newest revision whose effects are confirmed; 0: none yet. */

@@ -1,6 +1,6 @@
 import { BitMeter, isCoded } from "./bits.ts";
 import { codeAccount } from "./pack-accounts.ts";
-import type { Payment } from "./payment.ts";
+import type { StoredPayment } from "./payment.ts";
 import type { Account, Ledger } from "./state.ts";
 import { inBuckets } from "./usage.ts";
 
@@ -65,9 +65,9 @@ export function reweigh(ledger: Ledger, now: number): void {
 }
 
 /** A payment is replaced as a whole when it changes, and weighed whenever anything of its account does. */
-const weighed = new WeakMap<Payment, number>();
+const weighed = new WeakMap<StoredPayment, number>();
 
-function paymentBytes(payment: Payment): number {
+function paymentBytes(payment: StoredPayment): number {
   const known = weighed.get(payment);
   if (known !== undefined) return known;
   const { approval, denial, request } = payment;

@@ -4,6 +4,7 @@ import {
   type OnChain,
   type Payment,
   type PaymentRequest,
+  type PaymentTexts,
   type RailOutcome,
   RAIL_FAILURE_CODES,
   RAILS,
@@ -60,6 +61,11 @@ export const isProfile = isRecord<AgentProfile>({
 
 export const isResolver = isRecord<Resolver>({ userId: isId, name: isName });
 
+const texts: Shape<PaymentTexts> = {
+  recipient: isText(RECIPIENT_CHARACTERS_MAX),
+  purpose: isText(PURPOSE_CHARACTERS_MAX),
+};
+
 export const isRequest = isRecord<PaymentRequest>({
   transactionId: isId,
   approvalId: isId,
@@ -68,9 +74,8 @@ export const isRequest = isRecord<PaymentRequest>({
   rail: isRail,
   amountCents: isCents,
   currency: isOneOf(["USD"]),
-  recipient: isText(RECIPIENT_CHARACTERS_MAX),
+  ...texts,
   merchantCategory: orNull(isShort),
-  purpose: isText(PURPOSE_CHARACTERS_MAX),
   fingerprint: isId,
   proof: isProof,
   rulesVersions: optional(isRecord<RulesVersions>({ project: orNull(isCount), team: orNull(isCount) })),
@@ -159,6 +164,7 @@ export const isApprovalInput = isRecord<ApprovalInput>({
   approvalId: isId,
   transactionId: isId,
   amountCents: isCents,
+  texts: isRecord(texts),
   flaggedByRuleTypes: isArrayOf(isShort, FLAGS_MAX),
   expiresAt: isTime,
 });

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { must, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
-import type { Payment, PaymentRequest } from "../../../src/domain/ledger/payment.ts";
+import type { PaymentRequest, StoredPayment } from "../../../src/domain/ledger/payment.ts";
 import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
 import type { PaymentRules } from "../../../src/domain/rules/checks.ts";
 import {
@@ -26,7 +26,7 @@ export interface PaymentModel {
   day: string;
   /** It is not to be sent any more. */
   isWithdrawn: boolean;
-  payment: Payment;
+  payment: StoredPayment;
 }
 
 export interface AccountModel {

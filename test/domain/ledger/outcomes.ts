@@ -1,6 +1,6 @@
 import { must, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
 import { isInFlight } from "../../../src/domain/ledger/permission.ts";
-import { moneyOf, type Payment, type RailOutcome, settle } from "../../../src/domain/ledger/payment.ts";
+import { moneyOf, type StoredPayment, type RailOutcome, settle, withoutTexts } from "../../../src/domain/ledger/payment.ts";
 import { ledgerBytes } from "../../../src/domain/ledger/weight.ts";
 import type { LedgerCommand } from "../../../src/domain/ledger/commands.ts";
 import { human } from "../support/actor.ts";
@@ -18,7 +18,7 @@ const OUTCOMES: Readonly<Record<Fate, RailOutcome>> = {
   withheld: { status: "withheld" },
 };
 
-const isAtItsRail = (payment: Payment): boolean => isInFlight(payment) || payment.phase === "following";
+const isAtItsRail = (payment: StoredPayment): boolean => isInFlight(payment) || payment.phase === "following";
 
 /** The rail says what became of a payment; said too late, or of what was never sent, it changes nothing. */
 export function rail(world: LedgerWorld, { confirms, fate, isAny, pick }: ActionOf<"rail">): void {
@@ -37,12 +37,13 @@ export function rail(world: LedgerWorld, { confirms, fate, isAny, pick }: Action
   booked.payment = world.open(agentId, request.transactionId) ?? settle(before, outcome.result, outcome.at);
   world.note(`rail: ${booked.payment.status}`);
   const { transactionId } = request;
+  if (confirms) booked.payment = withoutTexts(booked.payment);
   mustEqual(booked.payment.status, statusAfter(before, fate), `what ${fate} makes of ${transactionId}`);
   if (moneyOf(before) !== moneyOf(booked.payment)) world.model.counted(agentId, world.now);
 }
 
 /** What a payment's status is once its rail has said so. */
-function statusAfter({ phase, status }: Payment, fate: Fate): Payment["status"] {
+function statusAfter({ phase, status }: StoredPayment, fate: Fate): StoredPayment["status"] {
   if (phase !== "sending" && phase !== "following") return status;
   if (fate === "settled" || fate === "settled_not_final") return "approved";
   if (fate === "reversed") return "reversed";
@@ -56,6 +57,7 @@ export function confirm(world: LedgerWorld, { pick }: ActionOf<"confirm">): void
   const { agentId, payment, request } = booked;
   const { transactionId } = request;
   world.judge({ kind: "confirm", agentId, transactionId, revision: payment.revision, outcome: null });
+  booked.payment = withoutTexts(payment);
   const isOpen = world.open(agentId, transactionId) !== undefined;
   mustEqual(isOpen, payment.phase !== "done", `whether ${transactionId} is open once it is confirmed`);
 }

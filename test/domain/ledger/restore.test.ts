@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect } from "chai";
 import { approvalDocument, paymentIn, transactionDocument } from "../../../src/store/records.ts";
-import type { Payment } from "../../../src/domain/ledger/payment.ts";
+import { type Payment, withoutTexts, withTexts } from "../../../src/domain/ledger/payment.ts";
 import { packLedger, unpackLedger } from "../../../src/domain/ledger/pack.ts";
 import {
   PaymentsOfRecords,
@@ -36,7 +36,7 @@ function recordedPayment(payment: Payment, teamId: string, agentId: string): Pay
 function paymentsOf(world: LedgerWorld, { agentId, teamId }: AccountModel): PaymentsOfRecords {
   const payments = new PaymentsOfRecords();
   for (const booked of world.model.payments.filter((each) => each.agentId === agentId)) {
-    const payment = recordedPayment(booked.payment, teamId, agentId);
+    const payment = recordedPayment(withTexts(booked.payment, booked.request), teamId, agentId);
     const { amountCents } = payment.request;
     payments.add({ ...payment, amountCents, wasHeld: payment.approval !== null });
     if (payment.phase !== "done") payments.open(payment);
@@ -112,6 +112,7 @@ function lose(world: LedgerWorld): void {
   for (const booked of model.payments) {
     const open = world.ledger.accounts.get(booked.agentId)?.open.get(booked.request.transactionId);
     booked.isWithdrawn = open?.isWithdrawn === true;
+    booked.payment = withoutTexts(booked.payment);
   }
   for (const account of world.ledger.accounts.values()) {
     // A day on which money was only given back has left no record, and nothing counts on it.

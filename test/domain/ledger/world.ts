@@ -1,7 +1,7 @@
 import { must } from "../../../scripts/simulation/audit/violation.ts";
 import { mustEqual } from "../../../scripts/simulation/audit/violation.ts";
 import { isInFlight } from "../../../src/domain/ledger/permission.ts";
-import type { Payment } from "../../../src/domain/ledger/payment.ts";
+import type { StoredPayment } from "../../../src/domain/ledger/payment.ts";
 import type { LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import { judge } from "../../../src/domain/ledger/judge.ts";
 import { packLedger, unpackLedger } from "../../../src/domain/ledger/pack.ts";
@@ -87,7 +87,7 @@ export class LedgerWorld {
   }
 
   /** The payment as the ledger has it; undefined: it is not open. */
-  open(agentId: string, transactionId: string): Payment | undefined {
+  open(agentId: string, transactionId: string): StoredPayment | undefined {
     return this.account(agentId)?.open.get(transactionId)?.payment;
   }
 
@@ -98,7 +98,7 @@ export class LedgerWorld {
     );
   }
 
-  pick(place: number, isMeant: (payment: Payment) => boolean = () => true): PaymentModel | undefined {
+  pick(place: number, isMeant: (payment: StoredPayment) => boolean = () => true): PaymentModel | undefined {
     const open = this.openPayments().filter(({ payment }) => isMeant(payment));
     return open[place % Math.max(1, open.length)];
   }

@@ -1,5 +1,11 @@
-import type { Payment, PaymentRequest, RailOutcome } from "../../../src/domain/ledger/payment.ts";
-import { settle } from "../../../src/domain/ledger/payment.ts";
+import type {
+  Payment,
+  PaymentRequest,
+  PaymentTexts,
+  RailOutcome,
+  StoredPayment,
+} from "../../../src/domain/ledger/payment.ts";
+import { settle, withTexts } from "../../../src/domain/ledger/payment.ts";
 import type { BudgetPolicyPatch } from "../../../src/domain/ledger/policy.ts";
 import type { FollowedAgent } from "../../../src/domain/agent/state.ts";
 import type { AccountCommand, LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
@@ -30,6 +36,7 @@ export class TestAccount {
   readonly ledger: Ledger;
   now: number;
   #numbered = 0;
+  readonly #texts = new Map<string, PaymentTexts>();
   #followed = 0;
 
   constructor(policy: BudgetPolicyPatch = {}, now = NOON, bounds: Partial<LedgerBounds> = {}) {
@@ -65,7 +72,7 @@ export class TestAccount {
   request(amountCents: number, change: Partial<PaymentRequest> = {}): PaymentRequest {
     this.#numbered += 1;
     const number = this.#numbered;
-    return {
+    const request: PaymentRequest = {
       transactionId: `txn_${number}`,
       approvalId: `apr_${number}`,
       keyHash: `key-${number}`,
@@ -80,6 +87,8 @@ export class TestAccount {
       fingerprint: `fingerprint-${number}`,
       ...change,
     };
+    this.#texts.set(request.transactionId, request);
+    return request;
   }
 
   payReply(request: PaymentRequest, recordsCheckedThrough = 0, rules?: PaymentRules): LedgerReply {
@@ -98,15 +107,24 @@ export class TestAccount {
   payment(transactionId: string): Payment {
     const open = this.state.open.get(transactionId);
     if (open === undefined) throw new Error(`${transactionId} is not open`);
-    return open.payment;
+    return this.#whole(open.payment);
+  }
+
+  /** With the texts that were requested, as its record has them. */
+  #whole(payment: StoredPayment): Payment {
+    const { transactionId } = payment.request;
+    const texts = this.#texts.get(transactionId);
+    if (texts === undefined) throw new Error(`${transactionId} was never requested`);
+    return withTexts(payment, texts);
   }
 
   isOpen(transactionId: string): boolean {
     return this.state.open.has(transactionId);
   }
 
-  resolve(kind: HeldKind, transactionId: string): Of<"payment"> {
-    return this.as("payment", this.do(heldCommand(kind, transactionId)));
+  resolve(kind: HeldKind, transactionId: string): Of<"payment"> & { readonly payment: Payment } {
+    const reply = this.as("payment", this.do(heldCommand(kind, transactionId)));
+    return { ...reply, payment: this.#whole(reply.payment) };
   }
 
   /** The rail has answered, and the server that asked it tells the ledger. */

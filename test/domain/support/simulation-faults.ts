@@ -265,7 +265,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "a revoked key pays on",
     complaint: "that may pay",
-    seed: 1,
+    seed: 2,
     domain: () =>
       judging((ledger, command, now) =>
         command.kind === "follow_agent" && command.keyId === null && !command.isArchived
@@ -338,7 +338,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "nothing is ever swept",
     complaint: "the record of",
-    seed: 3,
+    seed: 39,
     domain: () =>
       after((ledger) => {
         // As if all were confirmed that was decided.

@@ -110,6 +110,7 @@ export function withLifePoints(plain: EffectDependencies): EffectDependencies {
         await projections.writePayment(of, payment);
       },
       endOf: (transactionId) => projections.endOf(transactionId),
+      textsOf: (transactionId) => projections.textsOf(transactionId),
       async writeAgent(summary) {
         const { agentId, archivedAt, keyId } = summary;
         if (archivedAt !== null) await pass("archive-decided", agentId);

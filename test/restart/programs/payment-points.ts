@@ -60,6 +60,7 @@ export function withPaymentPoints(plain: EffectDependencies): EffectDependencies
         await pass("after-projection", payment);
       },
       endOf: (transactionId) => projections.endOf(transactionId),
+      textsOf: (transactionId) => projections.textsOf(transactionId),
       writeAgent: (summary) => projections.writeAgent(summary),
       async writeAccount(summary) {
         if (await isAnyArmed(["after-replacement", "after-caps-recorded"])) return never();

@@ -9,7 +9,7 @@ import type {
   RailPort,
   SendOutcome,
 } from "../../../src/payments/ports.ts";
-import type { Payment, RailOutcome } from "../../../src/domain/ledger/payment.ts";
+import type { Payment, PaymentTexts, RailOutcome } from "../../../src/domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../../../src/domain/agent/state.ts";
 import type { RecordedCap } from "../../../src/domain/ledger/commands.ts";
 import type { AccountSummary, Cap } from "../../../src/domain/ledger/state.ts";
@@ -114,6 +114,10 @@ export class MemoryProjections implements Projections {
     const payment = this.payments.get(transactionId);
     const isEnded = payment !== undefined && ["denied", "expired", "failed"].includes(payment.status);
     return Promise.resolve(isEnded ? { sequence: payment.sequence } : null);
+  }
+
+  textsOf(transactionId: string): Promise<PaymentTexts | null> {
+    return Promise.resolve(this.payments.get(transactionId)?.request ?? null);
   }
 
   writeAgent(summary: AgentSummary): Promise<void> {

@@ -1,4 +1,5 @@
 import type { WorkflowHandle } from "@temporalio/client";
+import { wholePayment, wholeReply } from "../../../src/actors/whole-payment.ts";
 import type { Payment, PaymentRequest } from "../../../src/domain/ledger/payment.ts";
 import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
 import type { AgentProfile } from "../../../src/domain/agent/state.ts";
@@ -26,6 +27,7 @@ import {
   ledgerWorkflowId,
 } from "../../../src/messages/ledger.ts";
 import { ledgerSearchAttributes } from "../../../src/messages/search-attributes.ts";
+import { VOUCHED } from "./doubles.ts";
 import { agentIdOf, only, projectIdOf, type Stage } from "./stage.ts";
 
 const DAY_SECONDS = 86_400;
@@ -50,7 +52,7 @@ export const human = { userId: "0199aa00-0000-7000-8000-000000000005", name: "Ad
 /** The key that agents pay with. */
 export const KEY = "akey_1";
 
-type Of<K extends LedgerReply["kind"]> = Extract<LedgerReply, { kind: K }>;
+type Of<K extends LedgerReply["kind"]> = Extract<LedgerReply<Payment>, { kind: K }>;
 
 /** The ledger of a scene's project. */
 export class StagedLedger {
@@ -91,8 +93,13 @@ export class StagedLedger {
     return this.stage.actors.submitToLedger(this.place, commands);
   }
 
-  async submit(...commands: readonly LedgerCommand[]): Promise<readonly LedgerReply[]> {
-    return (await this.update(...commands)).replies;
+  async submit(...commands: readonly LedgerCommand[]): Promise<readonly LedgerReply<Payment>[]> {
+    const { replies } = await this.update(...commands);
+    const sources = { projections: this.stage.projections, proofs: VOUCHED };
+    const payer = { organizationId: this.place.organizationId, agentId: "" };
+    return Promise.all(
+      replies.map((reply) => wholeReply(reply, (payment) => wholePayment(sources, payer, payment))),
+    );
   }
 
   async ask<K extends LedgerReply["kind"]>(kind: K, command: LedgerCommand): Promise<Of<K>> {

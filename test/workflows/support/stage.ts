@@ -1,3 +1,4 @@
+import { type TextSources, wholePayment, wholeReply } from "../../../src/actors/whole-payment.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "@temporalio/client";
 import proto from "@temporalio/proto";
@@ -177,7 +178,7 @@ function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptio
     projections,
     workflows: noting(workflowIds, actors),
     publisher: silentPublishing,
-    ledgers: ledgersOver(actors),
+    ledgers: ledgersOver(actors, { projections, proofs: VOUCHED }),
     proofs: VOUCHED,
     clock: () => new Date(),
     monotonicMs: () => performance.now(),
@@ -220,8 +221,15 @@ export const agentsOver = (actors: Pick<TemporalActors, "submit">): AgentGateway
   submit: async (agentId, command) => only((await actors.submit(agentId, [command])).replies),
 });
 
-export const ledgersOver = (actors: Pick<TemporalActors, "submitToLedger">): LedgerGateway => ({
-  submit: async (place, command) => only((await actors.submitToLedger(place, [command])).replies),
+export const ledgersOver = (
+  actors: Pick<TemporalActors, "submitToLedger">,
+  texts: TextSources,
+): LedgerGateway => ({
+  async submit(place, command) {
+    const reply = only((await actors.submitToLedger(place, [command])).replies);
+    const agentId = "agentId" in command ? command.agentId : "";
+    return wholeReply(reply, (payment) => wholePayment(texts, { ...place, agentId }, payment));
+  },
 });
 
 export function only<T>(values: readonly T[]): T {
