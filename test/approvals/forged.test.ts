@@ -247,6 +247,7 @@ describe("what is written to Temporal past this service", () => {
         approvalId: request.approvalId,
         transactionId: request.transactionId,
         amountCents: 1,
+        texts: { recipient: "shop", purpose: "a test" },
         flaggedByRuleTypes: [],
         expiresAt: Date.now() + 60_000,
       };

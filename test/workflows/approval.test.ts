@@ -56,6 +56,7 @@ describe("workflow approval: the timer of a payment on hold", () => {
         state: "expired",
         expiresAt: new Date(expiresAt).toISOString(),
         transactionId: payment.request.transactionId,
+        texts: { recipient: "shop", purpose: "a test" },
       });
       expect(timersOf(events)).to.deep.equal([expiresAt - beganAt(events)]);
       expect(result?.deniedAt ?? 0, "the ledger's own time").to.be.within(expiresAt, expiresAt + LATE_MS);
