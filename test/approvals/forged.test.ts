@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { COLLECTIONS, type TransactionDocument } from "../../src/store/documents.ts";
 import { CommandsRefused, refusalIn } from "../../src/actors/commands-refused.ts";
 import type { CommandOf, LedgerCommand } from "../../src/domain/ledger/commands.ts";
-import { type Payment, type PaymentRequest, withTexts } from "../../src/domain/ledger/payment.ts";
+import { hasTexts, type Payment, type PaymentRequest, withTexts } from "../../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import {
   type KnownRevisions,
@@ -124,6 +124,24 @@ describe("what is written to Temporal past this service", () => {
       expect((await agent.pay()).transaction.status).to.equal("pending");
       const { body } = await send(world.service.baseUrl, "/metrics");
       expect(String(body)).to.match(/^spending_control_forged_total\{what="decision"\} [1-9]/m);
+    },
+
+    "a payment whose record was changed is not paid until the record is repaired": async () => {
+      const agent = await asksAlways();
+      const { payment } = await heldBy(agent);
+      const { approvalId, purpose, transactionId } = payment.request;
+      await until("the ledger has dropped its texts", async () =>
+        (await accountOf(agent)).open.every((open) => !hasTexts(open.payment)) ? true : null,
+      );
+      const records = world.service.db.collection<TransactionDocument>(COLLECTIONS.transactions);
+      await records.updateOne({ _id: transactionId }, { $set: { purpose: "Another" } });
+      const { status } = await world.api.call("approveApproval", { token: world.token, id: approvalId });
+      expect([status, await effectsOn(transactionId)]).to.deep.equal([503, 0]);
+      await records.updateOne({ _id: transactionId }, { $set: { purpose } });
+      await nothingIsOpen(agent);
+      expect((await paymentOf(agent, transactionId)).transaction.status).to.equal("approved");
+      expect(await effectsOn(transactionId)).to.equal(1);
+      await expectBooksAgree(world, agent);
     },
 
     "an approval without a name is refused by the ledger, and a person decides after it": async () => {

@@ -100,6 +100,12 @@ const CASES: readonly Case[] = [
     repairs: true,
   },
   {
+    what: "a payment on hold whose record has another purpose",
+    alter: ({ books, held }) => books.transactions.updateOne({ _id: held }, { $set: { purpose: "Another" } }),
+    found: ["payment_record_differs"],
+    repairs: true,
+  },
+  {
     what: "a payment on hold whose record could not restore its ledger",
     alter: ({ books, held }) =>
       books.transactions.updateOne({ _id: held }, { $set: { "ledgerState.proof": "another" } }),

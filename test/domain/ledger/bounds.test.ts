@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { isDeepStrictEqual } from "node:util";
 import type { LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import { judge } from "../../../src/domain/ledger/judge.ts";
+import { HELD_REVISION } from "../../../src/domain/ledger/payment.ts";
 import { packLedger, unpackLedger } from "../../../src/domain/ledger/pack.ts";
 import { type Account, type Ledger, LEDGER_BOUNDS, newLedger } from "../../../src/domain/ledger/state.ts";
 import { countPayment, emptyUsage } from "../../../src/domain/ledger/usage.ts";
@@ -233,6 +234,21 @@ describe("how much a ledger holds", function () {
     expect(accepted).to.be.within(40, LEDGER_BOUNDS.openOfAgent - 1);
     expect(ledgerBytes(shared.ledger)).to.be.below(LEDGER_BOUNDS.paidBelowBytes / 10);
     expect(shared.pay(other, 1_001, 500).reply.kind).to.equal("decided");
+  });
+
+  it("payments on hold with long texts weigh little once they are recorded", () => {
+    const shared = new Project();
+    for (let account = 0; account < 3; account += 1) shared.open(`Agent ${account}`);
+    const before = ledgerBytes(shared.ledger);
+    for (let payment = 0; payment < 2 * LEDGER_BOUNDS.openOfAgent; payment += 1) {
+      const { agentId } = shared.holder(payment % 2);
+      const { id, reply } = shared.pay(shared.holder(payment % 2), 1_001, 500);
+      expect(reply.kind).to.equal("decided");
+      shared.ask({ kind: "confirm", agentId, transactionId: id, revision: HELD_REVISION, outcome: null });
+    }
+    expect(shared.ledger.openPayments).to.equal(2 * LEDGER_BOUNDS.openOfAgent);
+    expect(ledgerBytes(shared.ledger) - before).to.be.below(2 * LEDGER_BOUNDS.openOfAgent * 500);
+    shared.expectToFit("400 on hold");
   });
 
   it("10,000 agents that each paid 100 times a day for 60 days take less than 1.5 MB and pay on", () => {

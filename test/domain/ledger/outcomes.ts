@@ -1,6 +1,12 @@
 import { must, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
 import { isInFlight } from "../../../src/domain/ledger/permission.ts";
-import { moneyOf, type StoredPayment, type RailOutcome, settle, withoutTexts } from "../../../src/domain/ledger/payment.ts";
+import {
+  moneyOf,
+  type StoredPayment,
+  type RailOutcome,
+  settle,
+  withoutTexts,
+} from "../../../src/domain/ledger/payment.ts";
 import { ledgerBytes } from "../../../src/domain/ledger/weight.ts";
 import type { LedgerCommand } from "../../../src/domain/ledger/commands.ts";
 import { human } from "../support/actor.ts";
