@@ -164,8 +164,10 @@ export class BitReader implements Coder {
   token(_value: string): string {
     const form = FORMS[this.#take(TAG_BITS) - 1];
     if (form === undefined) return this.text("");
-    let digits = "";
-    for (let left = form.digits; left > 0; left -= 1) digits += form.alphabet.charAt(this.#take(form.bits));
+    const { alphabet, bits, groupDigits, groups } = form;
+    let [digits, left] = ["", form.digits];
+    for (; left >= groupDigits; left -= groupDigits) digits += groups[this.#take(groupDigits * bits)] ?? "";
+    for (; left > 0; left -= 1) digits += alphabet.charAt(this.#take(bits));
     return form.token(digits);
   }
 
@@ -222,11 +224,14 @@ function valuesIn(alphabet: string): readonly number[] {
 }
 const SIXTY_FOUR_VALUES = valuesIn(SIXTY_FOUR);
 
+/** All texts of so many digits, in order. */
+const groupsOf = (alphabet: string, digits: number): readonly string[] =>
+  digits === 0
+    ? [""]
+    : groupsOf(alphabet, digits - 1).flatMap((group) => [...alphabet].map((digit) => group + digit));
+
 /** Half a word as text. */
-const HALVES: readonly string[] = Array.from(
-  { length: 4_096 },
-  (_value, half) => SIXTY_FOUR.charAt(half >>> 6) + SIXTY_FOUR.charAt(half & 63),
-);
+const HALVES = groupsOf(SIXTY_FOUR, 2);
 const wordText = (word: number): string => (HALVES[word >>> 12] ?? "") + (HALVES[word & 0xfff] ?? "");
 
 /** A form of ids or hashes: so many digits of an alphabet. */
@@ -240,6 +245,9 @@ interface Form {
   readonly alphabet: string;
   readonly values: readonly number[];
   readonly bits: number;
+  /** Digits that are read at once. */
+  readonly groupDigits: number;
+  readonly groups: readonly string[];
   readonly token: (digits: string) => string;
 }
 
@@ -258,6 +266,8 @@ const FORMS: readonly Form[] = [
     alphabet: HEX,
     values: valuesIn(HEX),
     bits: 4,
+    groupDigits: 3,
+    groups: groupsOf(HEX, 3),
     token: (text) =>
       `${text.slice(0, 8)}-${text.slice(8, 12)}-${text.slice(12, 16)}-${text.slice(16, 20)}-${text.slice(20)}`,
   },
@@ -270,6 +280,8 @@ const FORMS: readonly Form[] = [
     alphabet: CROCKFORD,
     values: valuesIn(CROCKFORD),
     bits: 5,
+    groupDigits: 2,
+    groups: groupsOf(CROCKFORD, 2),
     token: (text) => KEY_PREFIX + text,
   },
   {
@@ -281,6 +293,8 @@ const FORMS: readonly Form[] = [
     alphabet: SIXTY_FOUR,
     values: SIXTY_FOUR_VALUES,
     bits: 6,
+    groupDigits: 2,
+    groups: HALVES,
     token: (text) => text,
   },
 ];

@@ -1,14 +1,8 @@
 import { BitReader, BitWriter } from "./bits.ts";
-import {
-  type CodedAccount,
-  type CodedKey,
-  codeAccount,
-  codeKey,
-  UNREAD_ACCOUNT,
-  UNREAD_KEY,
-} from "./pack-accounts.ts";
+import { type CodedKey, codeAccount, codeKey, UNREAD_KEY } from "./pack-accounts.ts";
+import type { BudgetPolicy } from "./policy.ts";
 import type { OpenPayment, Account, Cap, Ledger, Level, Totals } from "./state.ts";
-import { LEDGER_BOUNDS, type LedgerBounds, NO_CAP, NO_TOTALS } from "./state.ts";
+import { LEDGER_BOUNDS, type LedgerBounds, newAccount, NO_CAP, NO_TOTALS } from "./state.ts";
 import { type LifecycleEvent, lifecycleEventId, type LifecycleEventType } from "../events.ts";
 import type { CachedReply } from "./reply-cache.ts";
 import { type ClosedKey, noClosedKeys } from "./closed-keys.ts";
@@ -74,7 +68,7 @@ export function packLedger(ledger: Ledger, packedAt: number): PackedLedger {
   }
   const accounts = [...teams.keys()].flatMap((teamId) => ofTeams.get(teamId) ?? []);
   const writer = new BitWriter();
-  for (const account of accounts) codeAccount(writer, codedOf(account), packedAt);
+  for (const account of accounts) codeAccount(writer, account, packedAt);
   const keys = keysIn(ledger, accounts);
   for (const key of keys) codeKey(writer, key, (place) => accounts[place]?.closed ?? 0, packedAt);
   return {
@@ -102,8 +96,6 @@ export function packLedger(ledger: Ledger, packedAt: number): PackedLedger {
     droppedAccounts,
   };
 }
-
-const codedOf = (account: Account): CodedAccount => ({ ...account, openCount: account.open.size });
 
 /** In the order of closing, without those of accounts that were dropped. */
 function keysIn({ keys }: Ledger, accounts: readonly Account[]): CodedKey[] {
@@ -148,19 +140,24 @@ export function unpackLedger(packed: PackedLedger, bounds: LedgerBounds = LEDGER
   return ledger;
 }
 
+const UNREAD_POLICY: BudgetPolicy = {
+  budgetCents: 0,
+  autoApprovalThresholdCents: null,
+  perTransactionLimitCents: null,
+  dailySpendLimitCents: null,
+  hourlyVelocityLimit: null,
+  dailyVelocityLimit: null,
+};
+
 function unpackAccounts(reader: BitReader, { more, packedAt, teams }: PackedLedger): Account[] {
   const rests = new Map(more);
   const accounts: Account[] = [];
   for (const { teamId, accounts: count } of teams) {
+    const unread = newAccount({ agentId: "", teamId, name: "", policy: UNREAD_POLICY, keyId: null }, 0);
     for (let left = count; left > 0; left -= 1) {
       const before = reader.bitCount;
-      const { openCount: _openCount, ...coded } = codeAccount(reader, UNREAD_ACCOUNT, packedAt);
-      const account: Account = {
-        ...coded,
-        teamId,
-        ...unpackRest(coded.agentId, rests.get(accounts.length)),
-        weightBytes: 0,
-      };
+      const account = codeAccount(reader, unread, packedAt);
+      unpackRest(account, rests.get(accounts.length));
       account.weightBytes = weightIn(account, reader.bitCount - before);
       accounts.push(account);
     }
@@ -206,14 +203,11 @@ function packRest({ open, outbox, pausedAt }: Account): PackedRest {
   };
 }
 
-const unpackRest = (
-  agentId: string,
-  { open = [], outbox = [], pausedAt }: PackedRest = {},
-): Pick<Account, "open" | "outbox" | "pausedAt"> => ({
-  open: new Map(open.map((each) => [each.payment.request.transactionId, each])),
-  outbox: outbox.map((event) => unpackEvent(agentId, event)),
-  pausedAt: pausedAt ?? null,
-});
+function unpackRest(account: Account, { open = [], outbox = [], pausedAt }: PackedRest = {}): void {
+  account.open = new Map(open.map((each) => [each.payment.request.transactionId, each]));
+  account.outbox = outbox.map((event) => unpackEvent(account.agentId, event));
+  account.pausedAt = pausedAt ?? null;
+}
 
 const unpackEvent = (agentId: string, [type, at, revision]: PackedEvent): LifecycleEvent => ({
   id: lifecycleEventId(agentId, "account", revision),

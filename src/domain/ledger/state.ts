@@ -193,10 +193,14 @@ export interface NewAccount {
   readonly keyId: string | null;
 }
 
-export const newAccount = (opened: NewAccount, now: number): Account => ({
-  ...opened,
+export const newAccount = ({ agentId, keyId, name, policy, teamId }: NewAccount, now: number): Account => ({
+  agentId,
+  teamId,
+  name,
   status: "active",
+  keyId,
   followedRevision: 0,
+  policy,
   policyVersion: 1,
   usage: emptyUsage(),
   sequence: 0,

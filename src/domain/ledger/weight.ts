@@ -31,7 +31,7 @@ const BITS_FACTOR = 1.02 / 8;
 /** An account, as of `now`. */
 export function weightOf(account: Account, now: number): number {
   const meter = new BitMeter();
-  codeAccount(meter, { ...account, openCount: account.open.size }, now);
+  codeAccount(meter, account, now);
   return weightIn(account, meter.bitCount);
 }
 
