@@ -1,0 +1,50 @@
+import { CalendarDays } from "../../src/lib/calendar-days.ts";
+import type { Input } from "../../src/client/types.ts";
+
+/** The audit log's filters, kept in the address bar. */
+export interface AuditSearch {
+  /** Id of the person, key or agent. */
+  readonly actor?: string;
+  readonly resourceType?: string;
+  readonly resource?: string;
+  readonly action?: string;
+  /** First and last day, such as 2026-03-29, in the organization's time zone. */
+  readonly from?: string;
+  readonly to?: string;
+}
+
+/** The new value of each field; null clears it. */
+export type AuditSearchChange = { readonly [K in keyof AuditSearch]?: string | null };
+
+/** Ids and names as the service takes them. */
+const NAME = /^[A-Za-z0-9_-]{1,100}$/;
+const DAY = /^\d{4}-\d\d-\d\d$/;
+
+const named = (value: unknown): string | undefined =>
+  typeof value === "string" && NAME.test(value) ? value : undefined;
+const dayIn = (value: unknown): string | undefined =>
+  typeof value === "string" && DAY.test(value) && !Number.isNaN(Date.parse(value)) ? value : undefined;
+
+export function auditSearchIn(search: Readonly<Record<string, unknown>>): AuditSearch {
+  const found = {
+    actor: named(search["actor"]),
+    resourceType: named(search["resourceType"]),
+    resource: named(search["resource"]),
+    action: named(search["action"]),
+    from: dayIn(search["from"]),
+    to: dayIn(search["to"]),
+  };
+  return Object.fromEntries(Object.entries(found).filter(([, value]) => value !== undefined));
+}
+
+type Query = Omit<NonNullable<Input<"exportAuditLog">["query"]>, "cursor" | "limit">;
+
+/** The filters as the service takes them: days as the times at which they begin and end in a time zone. */
+export function auditQueryOf({ from, to, ...others }: AuditSearch, timezone: string): Query {
+  const days = new CalendarDays(timezone);
+  return {
+    ...others,
+    ...(from === undefined ? {} : { from: days.named(from).from.toISOString() }),
+    ...(to === undefined ? {} : { to: days.named(to).until.toISOString() }),
+  };
+}
