@@ -183,9 +183,8 @@ type Outcomes = Pick<AuditEntry, "after" | "decision" | "from" | "result">;
 
 /** What an entry says was done, or was tried. */
 export function entryLabel(entry: Outcomes & Pick<AuditEntry, "action">): string {
-  const { action, decision } = entry;
-  const isTried =
-    (decision ?? null) === null && ["refused", "failed", "unknown"].includes(outcomeOf(entry).kind);
+  const { action, from } = entry;
+  const isTried = isRequest(from) && ["refused", "failed", "unknown"].includes(outcomeOf(entry).kind);
   return isTried && isAction(action) ? `Tried to ${AUDIT_ACTIONS[action].tried}` : actionLabel(action);
 }
 
@@ -213,11 +212,12 @@ export function outcomeOf({ after, decision, from, result: { code, status } }: O
   if (status !== null && status >= INTERNAL_ERROR)
     return { kind: "failed", word: "Failed", why: "it may have been done" };
   if (code !== null) return { kind: "refused", word: "Refused", why };
-  const isRequest = from?.surface === "rest" || from?.surface === "mcp";
-  if (status === null && isRequest)
+  if (status === null && isRequest(from))
     return { kind: "unknown", word: "Unknown", why: "begun, and it may have been done" };
   return { kind: "done", word: "Done", why: null };
 }
+
+const isRequest = (from: AuditEntry["from"]): boolean => from?.surface === "rest" || from?.surface === "mcp";
 
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
