@@ -167,6 +167,8 @@ export const AUDIT_ACTIONS: Readonly<Record<AuditAction, ActionWords>> = {
 
 const isAction = (action: string): action is AuditAction => Object.hasOwn(AUDIT_ACTIONS, action);
 
+export const isResourceKind = (type: string): type is ResourceKind => Object.hasOwn(RESOURCE_KINDS, type);
+
 /** The actions on a kind of resource; none where there is no such kind. */
 export const actionsOn = (type: string): readonly AuditAction[] =>
   Object.keys(AUDIT_ACTIONS)
@@ -216,6 +218,13 @@ export function outcomeOf({ after, decision, from, result: { code, status } }: O
     return { kind: "unknown", word: "Unknown", why: "begun, and it may have been done" };
   return { kind: "done", word: "Done", why: null };
 }
+
+/** Whether the actor is only the person whose account somebody tried to sign in to, and was refused. */
+export const isUnproved = (entry: Outcomes & Pick<AuditEntry, "actor">): boolean =>
+  entry.actor.type === "user" &&
+  entry.actor.sessionId === undefined &&
+  isRequest(entry.from) &&
+  outcomeOf(entry).kind === "refused";
 
 const isRequest = (from: AuditEntry["from"]): boolean => from?.surface === "rest" || from?.surface === "mcp";
 

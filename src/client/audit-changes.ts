@@ -90,8 +90,8 @@ export function referencesIn(value: unknown, field = "", parent: Fields = {}): r
 }
 
 /**
- * What an entry changed: everything that differs between `before` and `after`. Of what was created all fields, with no old
- * value; of what was removed all fields, with no new one.
+ * What an entry changed: everything that differs between `before` and `after`. What was created has no old values, what was
+ * removed no new ones.
  */
 export const changesOf = (before: unknown, after: unknown): readonly AuditChange[] =>
   fieldChanges(fieldsOf(before), fieldsOf(after), { path: [], of: null });
@@ -246,7 +246,7 @@ function shownOf(field: string, value: unknown, parent: Fields): AuditValue {
   }
   const of = referenceIn(field, value, parent);
   if (of !== null) return { kind: "reference", of };
-  const text = String(value);
+  const text = typeof value === "string" ? value : JSON.stringify(value);
   return INSTANT.test(text) ? { kind: "time", iso: text } : { kind: "text", text };
 }
 

@@ -8,6 +8,7 @@ import {
   AUDIT_ACTIONS,
   type AuditEntry,
   entryLabel,
+  isUnproved,
   outcomeOf,
   RESOURCE_KINDS,
 } from "../../src/client/audit-actions.ts";
@@ -27,6 +28,9 @@ const entry = (fields: Partial<Outcomes>): Outcomes => ({
   result: result(200),
   ...fields,
 });
+
+const by = (sessionId?: string) =>
+  ({ type: "user", id: "u", ...(sessionId === undefined ? {} : { sessionId }) }) as const;
 
 describe("actions of the audit log in words", () => {
   it("every action that leaves an entry has words, and no other", async () => {
@@ -99,5 +103,16 @@ describe("actions of the audit log in words", () => {
       expect([entryLabel(each), why === null ? word : `${word} ${why}`]).to.deep.equal([label, outcome]);
     }
     expect(actionLabel("updateAgentBudgetPolicy")).to.equal("Changed budget policy of agent");
+  });
+
+  it("only a refused request without a session is by somebody who is not proved", () => {
+    const wrong = entry({ action: "signIn", result: result(401, "UNAUTHORIZED") });
+    const decision = { outcome: "denied" };
+    expect(isUnproved({ ...wrong, actor: by() })).to.equal(true);
+    expect(isUnproved({ ...wrong, actor: by("s") })).to.equal(false);
+    expect(isUnproved({ ...wrong, actor: { type: "agent", id: "a" } })).to.equal(false);
+    expect(
+      isUnproved({ ...entry({ action: "resolvePayment", from: null, decision }), actor: by() }),
+    ).to.equal(false);
   });
 });

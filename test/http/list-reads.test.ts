@@ -218,7 +218,7 @@ describe("what a page of a list reads", () => {
     const names = {
       actor: ["one", "two"],
       resource: ["this", "that"],
-      action: ["pauseAgent", "resumeAgent"],
+      action: ["signIn", "signOut"],
     };
     const kinds = choices(names).filter((kind) => Object.keys(kind).length === 3);
     const records = kinds.flatMap(({ action, actor, resource }) =>
@@ -228,11 +228,11 @@ describe("what a page of a list reads", () => {
         at: instant(index).getTime(),
         action: String(action),
         actor: { type: "system", id: String(actor) },
-        resource: { type: "agent", id: String(resource) },
+        resource: { type: "user", id: String(resource) },
         entryKey: `seeded-${String(actor)}-${String(resource)}-${String(action)}-${String(index)}`,
       })),
     );
-    // Newer than all others, so that what is not on an agent would be read on the way to what is.
+    // Newer than all others, so that what is on no user would be read on the way to what is.
     const onTeams = times(200, (index): AuditRecord => ({
       ...recordOf(index),
       organizationId,
@@ -250,19 +250,19 @@ describe("what a page of a list reads", () => {
     const queries = choices({
       actor: ["one"],
       resource: ["this"],
-      action: ["pauseAgent"],
+      action: ["signIn"],
       from: [from],
       to: [to],
     });
     const requests = queries.map((query) => ({ token: world.token, query }));
     expectNoMore(await readsOf(AUDIT_LOG, "listAuditLog", requests), 1);
-    // By the type of the resource: the first key, and record, of each of the two stretches of each action on it.
-    const ofAgents = requests.map(({ query, token }) => ({
+    // By the type that most actions are on: the first key, and record, of each of the two stretches of each action on it.
+    const ofUsers = requests.map(({ query, token }) => ({
       token,
-      query: { ...query, resourceType: "agent" },
+      query: { ...query, resourceType: "user" },
     }));
-    const stretches = 2 * actionsOn("agent").length;
-    expectNoMore(await readsOf(AUDIT_LOG, "listAuditLog", ofAgents), 2 * stretches, stretches);
+    const stretches = 2 * actionsOn("user").length;
+    expectNoMore(await readsOf(AUDIT_LOG, "listAuditLog", ofUsers), 2 * stretches, stretches);
   });
 
   it("of a webhook's deliveries, by any status", async () => {

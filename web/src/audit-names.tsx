@@ -1,6 +1,12 @@
 import { Link } from "@tanstack/react-router";
 import { createContext, type ReactElement, type ReactNode, use } from "react";
-import { RESOURCE_KINDS, systemActor, type AuditEntry } from "../../src/client/audit-actions.ts";
+import {
+  type AuditEntry,
+  isResourceKind,
+  isUnproved,
+  RESOURCE_KINDS,
+  systemActor,
+} from "../../src/client/audit-actions.ts";
 import type { AuditReference } from "../../src/client/audit-changes.ts";
 import type { Output } from "../../src/client/types.ts";
 import { money } from "./format.ts";
@@ -20,9 +26,8 @@ export const namesOf = (pages: readonly { readonly names: readonly Name[] }[]): 
 const Names = createContext<AuditNames>(new Map());
 export const WithNames = Names.Provider;
 
-const isKind = (type: string): type is keyof typeof RESOURCE_KINDS => Object.hasOwn(RESOURCE_KINDS, type);
 /** `Webhook endpoint` of `webhook_endpoint`. */
-export const kindLabel = (type: string): string => (isKind(type) ? RESOURCE_KINDS[type] : type);
+export const kindLabel = (type: string): string => (isResourceKind(type) ? RESOURCE_KINDS[type] : type);
 
 interface RecordProps {
   readonly of: AuditReference;
@@ -84,13 +89,21 @@ function RecordLink({ children, of: { id, type } }: LinkProps): ReactElement {
 }
 
 /** Who did it. */
-export const Actor = ({ actor: { id, name, type } }: Pick<AuditEntry, "actor">): ReactElement =>
-  type === "system" ? <>{systemActor(id)}</> : <NamedRecord of={{ type, id }} once={name} />;
+export function Actor({ entry }: { readonly entry: AuditEntry }): ReactElement {
+  const { id, name, type } = entry.actor;
+  if (type === "system") return <>{systemActor(id)}</>;
+  return (
+    <>
+      <NamedRecord of={{ type, id }} once={name} />
+      {isUnproved(entry) ? <span className="muted"> (not proved)</span> : null}
+    </>
+  );
+}
 
-/** What it was done on. Several actions name none, such as one that is refused before there is any. */
+/** What it was done on; null: nothing came of it that has an id. */
 export function Resource({ entry }: { readonly entry: AuditEntry }): ReactElement | null {
   const { after, before, resource } = entry;
-  if (resource.id === null) return <span className="muted">{kindLabel(resource.type)}</span>;
+  if (resource.id === null) return null;
   const once = textIn(after, "name") ?? textIn(before, "name") ?? textIn(before, "email");
   return <NamedRecord of={{ type: resource.type, id: resource.id }} once={once} />;
 }

@@ -1,3 +1,4 @@
+import { actionsOn, AUDIT_ACTIONS, isResourceKind } from "../../src/client/audit-actions.ts";
 import { CalendarDays } from "../../src/lib/calendar-days.ts";
 import type { Input } from "../../src/client/types.ts";
 
@@ -20,17 +21,23 @@ export type AuditSearchChange = { readonly [K in keyof AuditSearch]?: string | n
 const NAME = /^[A-Za-z0-9_-]{1,100}$/;
 const DAY = /^\d{4}-\d\d-\d\d$/;
 
+const ACTIONS: readonly string[] = Object.keys(AUDIT_ACTIONS);
+
 const named = (value: unknown): string | undefined =>
   typeof value === "string" && NAME.test(value) ? value : undefined;
 const dayIn = (value: unknown): string | undefined =>
   typeof value === "string" && DAY.test(value) && !Number.isNaN(Date.parse(value)) ? value : undefined;
 
+/** Only filters that a picker shows: an action on the chosen kind of object, an object of a chosen kind. */
 export function auditSearchIn(search: Readonly<Record<string, unknown>>): AuditSearch {
+  const [kind, action] = [named(search["resourceType"]), named(search["action"])];
+  const resourceType = kind !== undefined && isResourceKind(kind) ? kind : undefined;
+  const actions = resourceType === undefined ? ACTIONS : actionsOn(resourceType);
   const found = {
     actor: named(search["actor"]),
-    resourceType: named(search["resourceType"]),
-    resource: named(search["resource"]),
-    action: named(search["action"]),
+    resourceType,
+    resource: resourceType === undefined ? undefined : named(search["resource"]),
+    action: actions.find((each) => each === action),
     from: dayIn(search["from"]),
     to: dayIn(search["to"]),
   };

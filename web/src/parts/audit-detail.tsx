@@ -49,7 +49,7 @@ export function AuditDetail({ entry, onClose }: EntryProps & { readonly onClose:
           </Fact>
           <Fact label="By">
             {kind === null ? null : <span className="muted">{kind} </span>}
-            <Actor actor={actor} />
+            <Actor entry={entry} />
           </Fact>
           <Fact label="On">
             <span className="muted">{kindLabel(resource.type)} </span>

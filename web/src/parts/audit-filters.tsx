@@ -75,8 +75,12 @@ const DayInput = ({ name, onChange, value }: DayProps): ReactElement => (
   <TextInput
     type="date"
     aria-label={name}
-    leftSection={<span aria-hidden="true">{name === "First day" ? "From" : "To"}</span>}
-    leftSectionWidth={48}
+    leftSection={
+      <Text size="sm" c="dimmed" aria-hidden="true">
+        {name === "First day" ? "From" : "To"}
+      </Text>
+    }
+    leftSectionWidth={52}
     value={value}
     onChange={({ currentTarget }) => onChange(currentTarget.value === "" ? null : currentTarget.value)}
   />

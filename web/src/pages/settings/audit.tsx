@@ -23,12 +23,17 @@ const PAGE = 50;
 
 /** Every write and every decision, in a chain that can be checked. */
 export function AuditLog(): ReactElement {
+  const { data, isPending } = useOrganization();
+  // Without its time zone, days would be another's.
+  if (isPending) return <Waiting lines={8} />;
+  return <Log timezone={data?.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone} />;
+}
+
+function Log({ timezone }: { readonly timezone: string }): ReactElement {
   const search = useSearch({ from: "/app/settings/audit" });
   const navigate = useNavigate({ from: "/settings/audit" });
   const set = (change: AuditSearchChange): void =>
     void navigate({ search: auditSearchIn({ ...search, ...change }), replace: true });
-  const organization = useOrganization();
-  const timezone = organization.data?.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
   const [settled] = useDebouncedValue(search, TYPED_MS);
   const filters = auditQueryOf(settled, timezone);
   const pages = usePages(["audit", filters], (cursor, options) =>
@@ -107,7 +112,7 @@ const Cells = ({ entry, onOpen }: CellsProps): ReactElement => (
       <button type="button" className="row-link plain covers" onClick={() => onOpen(entry)}>
         {entryLabel(entry)}
       </button>
-      <div className="audit-name">
+      <div className="audit-name clamp">
         <Resource entry={entry} />
       </div>
     </td>
@@ -115,7 +120,7 @@ const Cells = ({ entry, onOpen }: CellsProps): ReactElement => (
       <Result entry={entry} />
     </td>
     <td className="audit-name">
-      <Actor actor={entry.actor} />
+      <Actor entry={entry} />
     </td>
     <td>
       <When iso={entry.at} />
