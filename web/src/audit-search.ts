@@ -1,6 +1,4 @@
 import { actionsOn, AUDIT_ACTIONS, isResourceKind } from "../../src/client/audit-actions.ts";
-import { CalendarDays } from "../../src/lib/calendar-days.ts";
-import type { Input } from "../../src/client/types.ts";
 
 /** The audit log's filters, kept in the address bar. */
 export interface AuditSearch {
@@ -42,16 +40,4 @@ export function auditSearchIn(search: Readonly<Record<string, unknown>>): AuditS
     to: dayIn(search["to"]),
   };
   return Object.fromEntries(Object.entries(found).filter(([, value]) => value !== undefined));
-}
-
-type Query = Omit<NonNullable<Input<"exportAuditLog">["query"]>, "cursor" | "limit">;
-
-/** The filters as the service takes them: days as the times at which they begin and end in a time zone. */
-export function auditQueryOf({ from, to, ...others }: AuditSearch, timezone: string): Query {
-  const days = new CalendarDays(timezone);
-  return {
-    ...others,
-    ...(from === undefined ? {} : { from: days.named(from).from.toISOString() }),
-    ...(to === undefined ? {} : { to: days.named(to).until.toISOString() }),
-  };
 }

@@ -4,9 +4,11 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type ReactElement, useCallback, useMemo, useState } from "react";
 import { addressOfFile } from "../../../../src/client/client.ts";
 import { type AuditEntry, entryLabel } from "../../../../src/client/audit-actions.ts";
+import type { Input } from "../../../../src/client/types.ts";
+import { CalendarDays } from "../../../../src/lib/calendar-days.ts";
 import { api } from "../../api.ts";
 import { Actor, namesOf, Resource, WithNames } from "../../audit-names.tsx";
-import { auditQueryOf, type AuditSearchChange, auditSearchIn } from "../../audit-search.ts";
+import { type AuditSearch, type AuditSearchChange, auditSearchIn } from "../../audit-search.ts";
 import { Icon } from "../../icons.tsx";
 import { useOrganization } from "../../organization.ts";
 import { AuditDetail, Result } from "../../parts/audit-detail.tsx";
@@ -20,6 +22,18 @@ import { Table } from "../../parts/table.tsx";
 
 const TYPED_MS = 300;
 const PAGE = 50;
+
+type Query = Omit<NonNullable<Input<"exportAuditLog">["query"]>, "cursor" | "limit">;
+
+/** The filters as the service takes them: days as the times at which they begin and end in a time zone. */
+function auditQueryOf({ from, to, ...others }: AuditSearch, timezone: string): Query {
+  const days = new CalendarDays(timezone);
+  return {
+    ...others,
+    ...(from === undefined ? {} : { from: days.named(from).from.toISOString() }),
+    ...(to === undefined ? {} : { to: days.named(to).until.toISOString() }),
+  };
+}
 
 /** Every write and every decision, in a chain that can be checked. */
 export function AuditLog(): ReactElement {
