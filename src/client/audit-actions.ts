@@ -183,7 +183,7 @@ export const actionLabel = (action: string): string =>
 
 type Outcomes = Pick<AuditEntry, "after" | "decision" | "from" | "result">;
 
-/** What an entry says was done, or was tried. */
+/** Sentence of an entry: `Paused agent`, or `Tried to pause agent`. */
 export function entryLabel(entry: Outcomes & Pick<AuditEntry, "action">): string {
   const { action, from } = entry;
   const isTried = isRequest(from) && ["refused", "failed", "unknown"].includes(outcomeOf(entry).kind);

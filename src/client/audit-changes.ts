@@ -90,21 +90,22 @@ export function referencesIn(value: unknown, field = "", parent: Fields = {}): r
 }
 
 /**
- * What an entry changed: everything that differs between `before` and `after`. What was created has no old values, what was
+ * Everything that differs between an entry's `before` and `after`. A record that was created has no old values, one that was
  * removed no new ones.
  */
 export const changesOf = (before: unknown, after: unknown): readonly AuditChange[] =>
   fieldChanges(fieldsOf(before), fieldsOf(after), { path: [], of: null });
 
-/** The facts of a decision on a payment. A limit is an amount, unless it counts payments. */
+/** The facts of a decision on a payment, but for nulls. A limit is an amount, unless it counts payments. */
 export function decisionFacts(decision: unknown): readonly AuditChange[] {
-  if (!isFields(decision)) return [];
-  const { details, ...facts } = decision;
-  if (!isFields(details)) return changesOf(null, facts);
+  const { details, ...facts } = fieldsOf(decision);
+  const { limit, remaining, ...others } = fieldsOf(details);
   const unit = String(facts["code"]).includes("VELOCITY") ? "" : "Cents";
-  const { limit, remaining, ...others } = details;
-  const counted = { [`limit${unit}`]: limit, [`remaining${unit}`]: remaining, ...others };
-  return changesOf(null, { ...facts, details: counted });
+  const counted = isFields(details)
+    ? { [`limit${unit}`]: limit, [`remaining${unit}`]: remaining, ...others }
+    : null;
+  const all = changesOf(null, { ...facts, details: counted });
+  return all.filter(({ is }) => is.some(({ kind }) => kind !== "none"));
 }
 
 const fieldsOf = (value: unknown): Fields => (isFields(value) ? value : {});

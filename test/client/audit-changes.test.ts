@@ -151,7 +151,11 @@ describe("the change that an entry of the audit log records", () => {
   }
 
   it("a decision's limit is an amount, unless it counts payments", () => {
-    expect(factsOf("BUDGET_EXCEEDED")).to.deep.include({ "details.limitCents": [[], [money(5)]] });
+    expect(factsOf("BUDGET_EXCEEDED")).to.deep.equal({
+      code: [[], [text("BUDGET_EXCEEDED")]],
+      "details.limitCents": [[], [money(5)]],
+      "details.remainingCents": [[], [money(1)]],
+    });
     expect(factsOf("HOURLY_VELOCITY_EXCEEDED")).to.deep.include({
       "details.limit": [[], [{ kind: "number", value: 5 }]],
     });

@@ -88,7 +88,7 @@ function RecordLink({ children, of: { id, type } }: LinkProps): ReactElement {
   }
 }
 
-/** Who did it. */
+/** The actor of an entry. */
 export function Actor({ entry }: { readonly entry: AuditEntry }): ReactElement {
   const { id, name, type } = entry.actor;
   if (type === "system") return <>{systemActor(id)}</>;
@@ -100,7 +100,7 @@ export function Actor({ entry }: { readonly entry: AuditEntry }): ReactElement {
   );
 }
 
-/** What it was done on; null: nothing came of it that has an id. */
+/** The record that an entry is on; null: the entry names none. */
 export function Resource({ entry }: { readonly entry: AuditEntry }): ReactElement | null {
   const { after, before, resource } = entry;
   if (resource.id === null) return null;

@@ -4,11 +4,12 @@ import type { AuditChange, AuditField, AuditValue } from "../../../src/client/au
 import { NamedRecord } from "../audit-names.tsx";
 import { number, onTheWall, titled } from "../format.ts";
 import { POLICY_FIELDS } from "../policy.ts";
-import { isRule, sentenceOfRule, spanOf } from "../rule-types.tsx";
+import { isRule, sentenceOfRule, shortFlagOf, spanOf } from "../rule-types.tsx";
 import { Fact, Facts, Money, Written } from "./parts.tsx";
 
-/** Elements of a list that are drawn. */
+/** Elements of a list that are drawn, and fields that are. */
 const DRAWN_MAX = 50;
+const ROWS_MAX = 200;
 
 interface FieldWords {
   readonly label: string;
@@ -45,15 +46,16 @@ interface DiffProps {
   readonly isChange: boolean;
 }
 
-/** What changed: of each field what was taken away and what was put there. */
+/** A change field by field: old values, then new ones. */
 export const Diff = ({ changes, isChange }: DiffProps): ReactElement => (
   <Facts>
-    {changes.map(({ is, of, path, was }) => {
+    {changes.slice(0, ROWS_MAX).map(({ is, of, path, was }) => {
       const field = path.at(-1) ?? "";
-      const label = labelOf(path);
+      // The list that a record is in goes without saying.
+      const label = labelOf(of === null ? path : path.slice(1));
       return (
         <Fact
-          key={`${label} ${of?.id ?? ""}`}
+          key={`${path.join(".")} ${of?.id ?? ""}`}
           label={
             of === null ? (
               label
@@ -71,6 +73,9 @@ export const Diff = ({ changes, isChange }: DiffProps): ReactElement => (
         </Fact>
       );
     })}
+    {changes.length > ROWS_MAX ? (
+      <Fact label="More">{number(changes.length - ROWS_MAX)} further fields</Fact>
+    ) : null}
   </Facts>
 );
 
@@ -102,6 +107,23 @@ const Lines = ({ field, side, values }: LinesProps): ReactElement => (
   </>
 );
 
+/** Fields whose values are one of some words, such as `card`. */
+const NAMED: ReadonlySet<string> = new Set([
+  "lifecycle",
+  "outcome",
+  "plan",
+  "rail",
+  "role",
+  "scopeType",
+  "state",
+  "type",
+]);
+
+function textOf(field: string, text: string): string {
+  if (field === "flaggedByRuleTypes") return shortFlagOf(text);
+  return NAMED.has(field) ? titled(text) : text;
+}
+
 function Value({ field, value }: AuditField): ReactElement {
   switch (value.kind) {
     case "none":
@@ -109,7 +131,7 @@ function Value({ field, value }: AuditField): ReactElement {
     case "hidden":
       return <>Not shown</>;
     case "text":
-      return <Written text={value.text} />;
+      return <Written text={textOf(field, value.text)} />;
     case "number":
       return <span className="figure">{number(value.value)}</span>;
     case "flag":

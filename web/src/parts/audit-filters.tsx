@@ -21,7 +21,7 @@ const KINDS = Object.entries(RESOURCE_KINDS)
   .filter(([kind]) => kind !== "key_delivery_folder" && kind !== "wallet_factory")
   .map(([value, label]) => ({ value, label }));
 
-/** Who, on what, which action, on which days. */
+/** Pickers for person, action, object and days. */
 export function AuditFilters({ search, set, timezone }: FilterProps): ReactElement {
   const { action = null, actor = null, from = "", resource = null, resourceType = null, to = "" } = search;
   return (
