@@ -90,8 +90,8 @@ export function referencesIn(value: unknown, field = "", parent: Fields = {}): r
 }
 
 /**
- * Everything that differs between an entry's `before` and `after`. A record that was created has no old values, one that was
- * removed no new ones.
+ * Everything that differs between an entry's `before` and `after`. A record that was created has no old values, and one
+ * that was removed has no new ones.
  */
 export const changesOf = (before: unknown, after: unknown): readonly AuditChange[] =>
   fieldChanges(fieldsOf(before), fieldsOf(after), { path: [], of: null });
