@@ -31,7 +31,7 @@ const BUNDLE = join(DIST, "workflow-bundle.js");
 const BUNDLE_STAMP = join(DIST, ".workflow-bundle-stamp");
 
 /** What the dashboard is made of: its own sources, and of the service's the client and the types that it has. */
-const WEB_SOURCES = ["src/client", "src/contract", "src/domain", "web"];
+const WEB_SOURCES = ["src/client", "src/contract", "src/domain", "src/lib", "web"];
 const WEB_SETTINGS = ["package-lock.json", "scripts/build-web.mjs", "tsconfig.json"];
 const WEB_STAMP = join(DIST, ".web-stamp");
 

@@ -5,7 +5,9 @@ import {
   genuineHeadOf,
   isGenuine,
 } from "../../src/store/audit-documents.ts";
+import { actionsOn } from "../../src/client/audit-actions.ts";
 import { ok } from "../../src/domain/result.ts";
+import { auditNamesIn } from "./audit-names.ts";
 import { EXPORTED_AT_ONCE, exportPieces } from "./export-pieces.ts";
 import { definedFields, type EqualityFilter } from "../../src/store/lists.ts";
 import { auditEntryView } from "../../src/views/views.ts";
@@ -15,6 +17,7 @@ import type { Handlers } from "./types.ts";
 interface Chosen {
   readonly actor?: string | undefined;
   readonly resource?: string | undefined;
+  readonly resourceType?: string | undefined;
   readonly action?: string | undefined;
   readonly from?: string | undefined;
   readonly to?: string | undefined;
@@ -24,11 +27,13 @@ interface Chosen {
 const EPOCH = new Date(0);
 
 /** Reading the audit log (docs/audit-log.md): nothing is shown that was not written by this service, in its place. */
-export function auditLogHandlers({
-  auditSeal,
-  collections: { auditLog },
-  lists,
-}: HandlerDependencies): Pick<Handlers, "listAuditLog" | "exportAuditLog"> {
+export function auditLogHandlers(
+  dependencies: HandlerDependencies,
+): Pick<Handlers, "listAuditLog" | "exportAuditLog"> {
+  const { auditSeal, lists } = dependencies;
+  const { auditLog } = dependencies.collections;
+  const namesIn = auditNamesIn(dependencies);
+
   /**
    * Genuine entries of a chain, from its first to the one that is its last now: later entries must not keep an export
    * from its end. Places in a chain have no gaps, so stretches of it are read one after another, and nothing stays open between.
@@ -59,6 +64,7 @@ export function auditLogHandlers({
         list: "audit-log",
         filters: { organizationId, ...chosen },
         equals: equalsOf(organizationId, chosen),
+        where: ofType(chosen),
         since: from === undefined ? EPOCH : new Date(from),
         until: to === undefined ? null : new Date(to),
         newestBy: "at",
@@ -68,7 +74,8 @@ export function auditLogHandlers({
       if (!page.ok) return page;
       const { items, nextCursor } = page.value;
       const entries = items.filter((entry) => isGenuine(entry, organizationId, auditSeal));
-      return ok({ body: { entries: entries.map(auditEntryView), nextCursor } });
+      const names = await namesIn(organizationId, entries);
+      return ok({ body: { entries: entries.map(auditEntryView), nextCursor, names } });
     },
 
     async exportAuditLog({ query }, { principal: { organizationId } }) {
@@ -80,20 +87,38 @@ export function auditLogHandlers({
   };
 }
 
-/** What entries have in common, in the order of their index. */
-const equalsOf = (organizationId: string, { action, actor, resource }: Chosen): EqualityFilter => ({
-  organizationId,
-  ...definedFields({ "actor.id": actor, "resource.id": resource, action }),
-});
+/**
+ * What entries have in common, in the order of their index; null: there are none. Instead of the resource's type, which no index
+ * has, the actions on that type: their entries are hardly on any other.
+ */
+function equalsOf(
+  organizationId: string,
+  { action, actor, resource, resourceType }: Chosen,
+): EqualityFilter | null {
+  const actions =
+    resourceType === undefined
+      ? action
+      : actionsOn(resourceType).filter((each) => action === undefined || each === action);
+  if (actions?.length === 0) return null;
+  return {
+    organizationId,
+    ...definedFields({ "actor.id": actor, "resource.id": resource, action: actions }),
+  };
+}
+
+const ofType = ({ resourceType }: Chosen): Filter<AuditDocument> =>
+  resourceType === undefined ? {} : { "resource.type": resourceType };
 
 function filterOf(organizationId: string, chosen: Chosen): Filter<AuditDocument> {
-  const { from, to } = chosen;
+  const { action, actor, from, resource, to } = chosen;
   const between = definedFields({
     $gte: from === undefined ? undefined : new Date(from),
     $lt: to === undefined ? undefined : new Date(to),
   });
   return {
-    ...equalsOf(organizationId, chosen),
+    organizationId,
+    ...definedFields({ "actor.id": actor, "resource.id": resource, action }),
+    ...ofType(chosen),
     ...(Object.keys(between).length === 0 ? {} : { at: between }),
   };
 }

@@ -299,6 +299,23 @@ export const auditEntry = z
   })
   .meta({ id: "AuditEntry" });
 
+/** A record that entries of the audit log name, as it is called now. */
+export const auditName = z
+  .strictObject({
+    type: z.string().meta({ description: "The kind of record, as in `resource.type`." }),
+    id: z.string(),
+    name: z
+      .string()
+      .nullable()
+      .meta({
+        description:
+          "Its name; of a payment its recipient, of an invite its e-mail address. Text that others typed. Null: it does " +
+          "not exist any more.",
+      }),
+    amountCents: z.int().nullable().meta({ description: "A payment's amount; null: it is no payment." }),
+  })
+  .meta({ id: "AuditName" });
+
 export const listOf = <K extends string, T extends z.ZodType>(plural: K, item: T) =>
   z.strictObject({ [plural]: z.array(item), nextCursor } as { [Key in K]: z.ZodArray<T> } & {
     nextCursor: typeof nextCursor;

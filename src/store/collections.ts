@@ -14,7 +14,13 @@ import type {
 import { COLLECTIONS } from "./documents.ts";
 import type { ChainTransactionDocument } from "../chain/outbox.ts";
 import type { CardLedgerDocument } from "../rails/card-sandbox.ts";
-import { AUTH_COLLECTIONS, authCollections, type OrganizationDocument } from "./identity-documents.ts";
+import {
+  AUTH_COLLECTIONS,
+  authCollections,
+  type InviteDocument,
+  type OrganizationDocument,
+  type UserDocument,
+} from "./identity-documents.ts";
 import type { LogoDocument } from "../containers/logos.ts";
 import type { DailyCreatesDocument, OrganizationKeyDocument } from "./organization-key-documents.ts";
 import type { Indexes } from "./indexes.ts";
@@ -50,6 +56,8 @@ export interface Collections {
   readonly auditLog: Collection<AuditDocument>;
   readonly logos: Collection<LogoDocument>;
   readonly organizations: Collection<OrganizationDocument>;
+  readonly users: Collection<UserDocument>;
+  readonly invites: Collection<InviteDocument>;
   readonly cardLedger: Collection<CardLedgerDocument>;
   readonly chainTransactions: Collection<ChainTransactionDocument>;
 }
@@ -73,6 +81,8 @@ export const collectionsOf = (db: Db): Collections => ({
   auditLog: auditLogOf(db),
   logos: db.collection("logos"),
   organizations: authCollections(db).organizations,
+  users: authCollections(db).users,
+  invites: authCollections(db).invites,
   cardLedger: db.collection(COLLECTIONS.sandboxCardLedger),
   chainTransactions: db.collection(COLLECTIONS.chainTransactions),
 });

@@ -1,7 +1,17 @@
 import { expect } from "chai";
 import { ChainVerifier } from "../../src/domain/audit/verify.ts";
 import { codeOf } from "../support/contract-api.ts";
-import { demote, newWorld, organizationKey, times, until, type World } from "../support/world.ts";
+import { join } from "../support/people.ts";
+import {
+  demote,
+  elevate,
+  newEndpoint,
+  newWorld,
+  organizationKey,
+  times,
+  until,
+  type World,
+} from "../support/world.ts";
 import { type Entry, LogReader, type Query } from "./log-reader.ts";
 import { testSeal } from "./support.ts";
 
@@ -28,18 +38,22 @@ describe("reading the audit log", () => {
     return { agentId: agent.id, keyId: key.id };
   }
 
-  it("is newest first, page by page, each entry once", async () => {
-    await someHistory();
-    const whole = (await log.list({ limit: "200" })).entries;
+  async function byPages(filters: Query): Promise<readonly Entry[]> {
     const pages: Entry[] = [];
     let cursor: string | null = null;
     do {
-      const query: Query = { limit: "4", ...(cursor === null ? {} : { cursor }) };
+      const query: Query = { ...filters, limit: "4", ...(cursor === null ? {} : { cursor }) };
       const page = await log.list(query);
       pages.push(...page.entries);
       cursor = page.nextCursor;
     } while (cursor !== null);
-    expect(pages).to.deep.equal(whole);
+    return pages;
+  }
+
+  it("is newest first, page by page, each entry once", async () => {
+    await someHistory();
+    const whole = (await log.list({ limit: "200" })).entries;
+    expect(await byPages({})).to.deep.equal(whole);
     expect(whole.map(({ sequence }) => sequence)).to.deep.equal(
       times(whole.length, (index) => whole.length - index),
     );
@@ -72,6 +86,77 @@ describe("reading the audit log", () => {
     const { nextCursor } = await log.list({ limit: "1", actor: keyId });
     const asked = { token: world.token, query: { limit: "1", cursor: nextCursor ?? "" } };
     await world.api.refused("listAuditLog", 400, "BAD_CURSOR", asked);
+  });
+
+  it("is narrowed by the kind of resource, together with anything else", async () => {
+    const { keyId } = await someHistory();
+    const whole = (await log.list({ limit: "200" })).entries;
+    const middle = whole[4]?.at ?? "";
+    const { userId } = world.organization;
+    const cases: readonly (readonly [Query, (entry: Entry) => boolean])[] = [
+      [{ resourceType: "agent" }, ({ resource }) => resource.type === "agent"],
+      [{ resourceType: "agent", action: "pauseAgent" }, ({ action }) => action === "pauseAgent"],
+      [
+        { resourceType: "organization_key", actor: userId, to: middle },
+        ({ actor, at, resource }) =>
+          resource.type === "organization_key" && actor.id === userId && at < middle,
+      ],
+      [{ resourceType: "team", action: "pauseAgent" }, () => false],
+      [{ resourceType: "nothing" }, () => false],
+    ];
+    for (const [query, isMeant] of cases) {
+      const meant = whole.filter(isMeant);
+      expect((await log.list({ limit: "200", ...query })).entries, JSON.stringify(query)).to.deep.equal(
+        meant,
+      );
+      expect(await log.exported(query), JSON.stringify(query)).to.deep.equal(meant.toReversed());
+    }
+    expect(await byPages({ resourceType: "agent" })).to.deep.equal(
+      whole.filter(({ resource }) => resource.type === "agent"),
+    );
+    expect((await log.list({ resourceType: "organization_key" })).entries[0]?.resource.id).to.equal(keyId);
+  });
+
+  it("comes with the names of all records that it names, of the organization's own alone", async () => {
+    const { api, organization, token } = world;
+    const agent = await world.agent({ name: "<b>Buyer</b>", autoApprovalThresholdCents: 0 });
+    const held = await agent.hold({ amountCents: 700, merchant: "Shop" });
+    const member = await join(world, "member");
+    await elevate(world);
+    await api.ok("pauseTeamAgents", 200, { token, id: organization.teamId });
+    await api.ok("removeMember", 204, { token, id: member.id });
+    const { id: webhook } = await newEndpoint(world);
+    await api.ok("updateWebhook", 200, {
+      token,
+      id: webhook,
+      body: { scopeType: "agent", scopeIds: [agent.id] },
+    });
+    const foreign = await (await newWorld(world.service)).agent({ name: "Foreign" });
+    await api.refused("pauseAgent", 404, "NOT_FOUND", { token, id: foreign.id });
+    const names = await until("the payment is in the log", async () => {
+      const page = await log.list({ limit: "200" });
+      return page.entries.some(({ action }) => action === "decidePayment") ? page.names : null;
+    });
+    const nameOf = (type: string, id: string) =>
+      names
+        .filter((each) => each.type === type && each.id === id)
+        .map(({ amountCents, name }) => [name, amountCents]);
+    const { team } = await api.ok("getTeam", 200, { token, id: organization.teamId });
+    const { members } = await api.ok("listMembers", 200, { token });
+    expect(nameOf("agent", agent.id)).to.deep.equal([["<b>Buyer</b>", null]]);
+    expect(nameOf("transaction", held.transactionId)).to.deep.equal([["Shop", 700]]);
+    expect(nameOf("approval", held.approvalId)).to.deep.equal([["Shop", 700]]);
+    expect(nameOf("team", organization.teamId)).to.deep.equal([[team.name, null]]);
+    expect(nameOf("user", organization.userId)).to.deep.equal([[members[0]?.name, null]]);
+    expect(nameOf("webhook_endpoint", webhook)).to.deep.equal([["Endpoint", null]]);
+    expect(nameOf("organization", organization.organizationId).map(([name]) => typeof name)).to.deep.equal([
+      "string",
+    ]);
+    expect(nameOf("user", member.id), "removed").to.deep.equal([[null, null]]);
+    expect(nameOf("agent", foreign.id), "another organization's").to.deep.equal([[null, null]]);
+    // What only a change names has its name as well.
+    const { names: ofStop } = await log.list({ action: "pauseTeamAgents" });
+    expect(ofStop.find(({ id }) => id === agent.id)?.name).to.equal("<b>Buyer</b>");
   });
 
   it("refuses filters that are none", async () => {

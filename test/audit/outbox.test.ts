@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { AuditAppender, AuditLogUnavailable } from "../../src/audit/chain/appender.ts";
+import { actionsOn } from "../../src/client/audit-actions.ts";
 import { TimeoutError } from "../../src/lib/with-timeout.ts";
 import { AUDIT_OUTBOX, AuditOutbox, type AuditOutboxDocument } from "../../src/audit/outbox.ts";
 import { type OperationId, operationList } from "../../src/contract/registry.ts";
@@ -138,6 +139,7 @@ describe("the audit outbox", () => {
         const [entry, ...more] = (await chainOf(organizationId)).filter(isEntry);
         expect(more).to.deep.equal([]);
         expect(entry?.action).to.equal(id.replace(/ByTool$/, ""));
+        expect(actionsOn(entry?.resource.type ?? "")).to.include(entry?.action);
         // Of what an actor decides, it is unknown whether it has.
         expect(entry?.result.code).to.equal(null);
         expect(entry?.result.status === null).to.equal(row.kind === "begun");

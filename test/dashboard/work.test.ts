@@ -1,5 +1,6 @@
 import { EventEmitter, once } from "node:events";
 import { expect } from "chai";
+import { DateTime } from "luxon";
 import type { HTTPRequest } from "puppeteer-core";
 import { mintKey } from "../authorization/scene.ts";
 import { clickOn } from "../support/browser-page.ts";
@@ -425,6 +426,59 @@ describe("the dashboard at work, in a browser", function () {
     await page.sees("whsec_");
     const { webhooks } = await world.api.ok("listWebhooks", 200, { token: world.token });
     expect(webhooks.map(({ scopeIds, scopeType }) => [scopeType, scopeIds])).to.deep.equal([["agent", [id]]]);
+  });
+
+  it("the audit log reads in words and names, shows each change, and is narrowed by pickers", async () => {
+    const { api, token } = world;
+    const row = (words: string) =>
+      clickOn(page.page, `::-p-xpath(//main//tr[contains(., "${words}")]//td//button)`);
+    const { webhooks } = await api.ok("listWebhooks", 200, { token });
+    const removed = webhooks[0]?.id ?? "";
+    await api.ok("deleteWebhook", 204, { token, id: removed });
+    await page.go("/settings/audit");
+    const whole = await page.sees("Stopped all agents of organization");
+    // What is gone by the name that it had, its id, and that it is gone; what is there by its name alone, as a link.
+    expect(whole).to.match(new RegExp(`Deleted webhook endpoint Books ${removed} no longer exists Done`));
+    expect(whole).to.include("Created organization key Backend Done");
+    expect(whole).to.include("$6.00 to <img src=x onerror=alert(1)>[U+202E]WWW");
+    expect(await page.page.$$("main img")).to.deep.equal([]);
+    expect(whole).not.to.match(/[0-9a-f]{8}-[0-9a-f]{4}-7/);
+    await page.page.waitForSelector(`main a[href="/agents/${(await firstAgent()).id}"]`);
+    expect(await page.barriers()).to.deep.equal([]);
+
+    await page.fill("Person", "Backend");
+    await page.page.locator('[role="option"] ::-p-text(Backend)').click();
+    await page.seesNo("Stopped all agents");
+    await page.sees("Tried to create team Refused insufficient scope Backend");
+    expect(page.page.url()).to.include("actor=okey_");
+    await page.go("/settings/audit");
+    await page.fill("Kind of object", "Agent");
+    await page.press("Agent", "option");
+    await page.fill("Object", "Buy");
+    await page.press("Buyer", "option");
+    await page.fill("Action", "budget");
+    await page.press("Changed budget policy of agent", "option");
+    await page.seesNo("Created agent");
+    const today = DateTime.now().setZone("Pacific/Auckland");
+    const days = `from=${today.minus({ days: 1 }).toISODate()}&to=${today.toISODate()}`;
+    await page.go(`${new URL(page.page.url()).pathname}${new URL(page.page.url()).search}&${days}`);
+    await page.sees("Days are those of Pacific/Auckland.");
+    const exported = await page.page.$eval("a[download]", ({ search }) => search);
+    const end = today.plus({ days: 1 }).startOf("day").toUTC().toISO();
+    expect(new URLSearchParams(exported).get("to")).to.equal(end);
+
+    // On a phone: the result without a click, the change by a touch, nothing wider than it.
+    await page.page.setViewport({ width: 360, height: 740 });
+    expect(await page.sees("Changed budget policy of agent")).to.include("Buyer Done");
+    await row("Changed budget policy of agent");
+    const detail = await page.sees("What changed");
+    expect(detail).to.include("Budget − Old: $101.00 + New: $100.99");
+    expect(await page.barriers()).to.deep.equal([]);
+    const over = await page.page.$$eval("html, [role=dialog]", (boxes) =>
+      boxes.map(({ clientWidth, scrollWidth }) => scrollWidth - clientWidth),
+    );
+    expect(over).to.deep.equal([0, 0]);
+    await page.page.setViewport({ width: 1_280, height: 900 });
   });
 
   it("a session that has ended elsewhere leads to the sign-in, and takes what was shown away", async () => {

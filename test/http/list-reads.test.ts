@@ -5,6 +5,7 @@ import { type AuditRecord, linkAll, NO_ENTRY } from "../../src/domain/audit/entr
 import { AUDIT_LOG, auditDocument, auditLogOf } from "../../src/store/audit-documents.ts";
 import { testSeal } from "../audit/support.ts";
 import { recordOf } from "../audit/tampering.ts";
+import { actionsOn } from "../../src/client/audit-actions.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";
 import { WEBHOOK_COLLECTIONS } from "../../src/store/webhook-documents.ts";
 import { collectionsOf } from "../../src/store/collections.ts";
@@ -106,13 +107,14 @@ describe("what a page of a list reads", () => {
   function expectNoMore(
     { asked, reads, shown }: Awaited<ReturnType<typeof readsOf>>,
     furtherKeys: number,
+    furtherRecords = 0,
   ): void {
     expect(shown, "there is something to read").to.be.greaterThan(asked);
     expect(reads.length).to.be.at.least(1);
     for (const each of reads) {
       const said = JSON.stringify(each);
       expect(each.nreturned, said).to.be.at.most(LIMIT + 1);
-      expect(each.docsExamined, said).to.be.at.most(each.nreturned);
+      expect(each.docsExamined, said).to.be.at.most(each.nreturned + furtherRecords);
       expect(each.keysExamined, said).to.be.at.most(each.nreturned + furtherKeys);
       expect(each.hasSortStage ?? false, said).to.equal(false);
       expect(each.cursorid, said).to.equal(undefined);
@@ -216,7 +218,7 @@ describe("what a page of a list reads", () => {
     const names = {
       actor: ["one", "two"],
       resource: ["this", "that"],
-      action: ["pauseAgent", "resumeAgent"],
+      action: ["signIn", "signOut"],
     };
     const kinds = choices(names).filter((kind) => Object.keys(kind).length === 3);
     const records = kinds.flatMap(({ action, actor, resource }) =>
@@ -226,24 +228,41 @@ describe("what a page of a list reads", () => {
         at: instant(index).getTime(),
         action: String(action),
         actor: { type: "system", id: String(actor) },
-        resource: { type: "agent", id: String(resource) },
+        resource: { type: "user", id: String(resource) },
         entryKey: `seeded-${String(actor)}-${String(resource)}-${String(action)}-${String(index)}`,
       })),
     );
+    // Newer than all others, so that what is on no user would be read on the way to what is.
+    const onTeams = times(200, (index): AuditRecord => ({
+      ...recordOf(index),
+      organizationId,
+      at: Date.now(),
+      action: "updateTeam",
+      actor: { type: "system", id: "one" },
+      resource: { type: "team", id: "this" },
+      entryKey: `seeded-team-${String(index)}`,
+    }));
     // Only what the service has sealed is listed.
     const seal = testSeal(String(service.env["MASTER_KEY"]));
-    const entries = linkAll(records, { ...NO_ENTRY, sequence: 1_000_000 }, seal);
+    const entries = linkAll([...records, ...onTeams], { ...NO_ENTRY, sequence: 1_000_000 }, seal);
     await auditLogOf(service.db).insertMany(entries.map(auditDocument));
     const [from, to] = [instant(50).toISOString(), instant(10).toISOString()];
     const queries = choices({
       actor: ["one"],
       resource: ["this"],
-      action: ["pauseAgent"],
+      action: ["signIn"],
       from: [from],
       to: [to],
     });
     const requests = queries.map((query) => ({ token: world.token, query }));
     expectNoMore(await readsOf(AUDIT_LOG, "listAuditLog", requests), 1);
+    // By the type that most actions are on: the first key, and record, of each of the two stretches of each action on it.
+    const ofUsers = requests.map(({ query, token }) => ({
+      token,
+      query: { ...query, resourceType: "user" },
+    }));
+    const stretches = 2 * actionsOn("user").length;
+    expectNoMore(await readsOf(AUDIT_LOG, "listAuditLog", ofUsers), 2 * stretches, stretches);
   });
 
   it("of a webhook's deliveries, by any status", async () => {

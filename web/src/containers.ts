@@ -13,7 +13,8 @@ const PAGE = 200;
 /** Options that a menu draws at once; typing finds the others. */
 export const OPTIONS_MAX = 50;
 
-async function upTo<T>(records: AsyncGenerator<T, void, undefined>): Promise<readonly T[]> {
+/** The first thousand records of a list. */
+export async function firstOf<T>(records: AsyncGenerator<T, void, undefined>): Promise<readonly T[]> {
   const found: T[] = [];
   for await (const record of records) {
     found.push(record);
@@ -25,14 +26,14 @@ async function upTo<T>(records: AsyncGenerator<T, void, undefined>): Promise<rea
 export const useProjects = () =>
   useQuery({
     queryKey: ["projects", "all"],
-    queryFn: ({ signal }) => upTo(api.each("listProjects", { query: { limit: PAGE } }, { signal })),
+    queryFn: ({ signal }) => firstOf(api.each("listProjects", { query: { limit: PAGE } }, { signal })),
     staleTime: 30_000,
   });
 
 export const useTeams = () =>
   useQuery({
     queryKey: ["teams", "all"],
-    queryFn: ({ signal }) => upTo(api.each("listTeams", { query: { limit: PAGE } }, { signal })),
+    queryFn: ({ signal }) => firstOf(api.each("listTeams", { query: { limit: PAGE } }, { signal })),
     staleTime: 30_000,
   });
 

@@ -5,6 +5,7 @@ import {
   lazyRouteComponent,
   Outlet,
 } from "@tanstack/react-router";
+import { auditSearchIn } from "./audit-search.ts";
 import { inboxSearchIn } from "./inbox-search.ts";
 import { Landed } from "./landed.tsx";
 import { NotFound } from "./pages/not-found.tsx";
@@ -113,6 +114,7 @@ const security = createRoute({
 const audit = createRoute({
   getParentRoute: () => settings,
   path: "/audit",
+  validateSearch: auditSearchIn,
   component: lazyRouteComponent(() => import("./pages/settings/audit.tsx"), "AuditLog"),
 });
 /** Any other address, in the frame with the navigation. */

@@ -15,7 +15,7 @@ import { OPTIONS_MAX } from "./containers.ts";
 import { money, number, readAmount, typedOf } from "./format.ts";
 import { AmountInput } from "./parts/amount.tsx";
 import { categoryNamed, categoryOptions } from "./merchant-categories.ts";
-import type { DraftOf, ParamsOf, RuleKind } from "./rules.ts";
+import type { DraftOf, ParamsOf, Rule, RuleKind } from "./rules.ts";
 import { RAIL_LIST } from "./rails.ts";
 
 /** What the dashboard knows of each type of rule. A type that is not in `TYPES` does not compile. */
@@ -49,7 +49,7 @@ const UNITS = [
 ] as const;
 
 /** `24 hours` as `1 day`. */
-function spanOf(seconds: number): string {
+export function spanOf(seconds: number): string {
   const [unit, size] = UNITS.find(([, each]) => seconds % each === 0 && seconds >= each) ?? UNITS[3];
   const count = seconds / size;
   return count === 1 ? (unit === "hour" ? "an hour" : `a ${unit}`) : `${number(count)} ${unit}s`;
@@ -168,6 +168,10 @@ export const newRule = <T extends RuleKind>(type: T, timezone: string | null): D
 /** What a rule does, in a sentence. */
 export const sentenceOfRule = <T extends RuleKind>(rule: DraftOf<T>): string =>
   TYPES[rule.type].sentence(rule.params);
+
+/** Whether the audit log holds a rule of a type that this page knows: its parameters are as the service took them. */
+export const isRule = (value: Readonly<Record<string, unknown>>): value is Rule =>
+  typeof value["type"] === "string" && isKind(value["type"]);
 
 const THRESHOLD = {
   flag: "It is above what the agent may pay without asking.",

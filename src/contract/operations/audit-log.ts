@@ -2,7 +2,7 @@ import { z } from "zod";
 import { person } from "../access.ts";
 import { define } from "../define.ts";
 import { paging, timestamp } from "../primitives.ts";
-import { auditEntry, listOf } from "../records.ts";
+import { auditEntry, auditName, listOf } from "../records.ts";
 
 /** Of what ids and names of actions are made. */
 const named = z.string().regex(/^[A-Za-z0-9_-]{1,100}$/);
@@ -11,6 +11,7 @@ const named = z.string().regex(/^[A-Za-z0-9_-]{1,100}$/);
 const filters = {
   actor: named.optional().meta({ description: "The id of a user, a key or an agent." }),
   resource: named.optional().meta({ description: "The id of the resource." }),
+  resourceType: named.optional().meta({ description: "The kind of the resource, such as `team`." }),
   action: named.optional().meta({ description: "Such as `updateAgentBudgetPolicy`." }),
   from: timestamp.optional().meta({ description: "From this time on, inclusive." }),
   to: timestamp.optional().meta({ description: "Before this time." }),
@@ -22,13 +23,14 @@ export const listAuditLog = define({
     "Every write to the organization, including refused ones, and every decision on a payment, newest first: who did " +
     "what to which resource, from where, and with which result; for policies also the values before and after. " +
     "Only entries that are as the service wrote them are shown, so a page may have fewer than `limit`. Filtering by " +
-    "an unknown id gives an empty list.",
+    "an unknown id gives an empty list. `names` has the present names of the records that the entries of the page are by, " +
+    "on and about, of at most 1,000 records.",
   tag: "Audit log",
   access: person({ role: "admin" }),
   rate: "standard",
   http: { method: "get", path: "/v1/audit-log", successStatus: 200 },
   query: z.strictObject({ ...paging, ...filters }),
-  output: listOf("entries", auditEntry),
+  output: listOf("entries", auditEntry).extend({ names: z.array(auditName) }),
   errors: ["BAD_CURSOR"],
 });
 

@@ -7,7 +7,8 @@ import { api } from "../api.ts";
 import { OPTIONS_MAX } from "../containers.ts";
 import { asWritten } from "../format.ts";
 
-const TYPED_MS = 200;
+/** Pause in typing before the service is asked. */
+export const TYPED_MS = 200;
 const NAMES_FRESH_MS = 60_000;
 
 const nameOf = (id: string) => ({
@@ -23,14 +24,15 @@ export function useAgentNames(ids: readonly string[]): (id: string) => string {
   return (id) => names[ids.indexOf(id)]?.data ?? "";
 }
 
-interface Option {
+export interface Option {
   readonly value: string;
   readonly label: string;
 }
 
 /** Agents whose names hold what was typed, as the service finds them: there may be thousands. */
-function useFoundAgents(typed: string): readonly Option[] {
+export function useFoundAgents(typed: string, enabled = true): readonly Option[] {
   const { data: found = [] } = useQuery({
+    enabled,
     queryKey: ["agents", "found", typed],
     queryFn: async ({ signal }) =>
       valueOf(

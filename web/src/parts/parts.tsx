@@ -240,7 +240,7 @@ export function BudgetBar({
 }
 
 interface FactProps {
-  readonly label: string;
+  readonly label: ReactNode;
   readonly children: ReactNode;
 }
 

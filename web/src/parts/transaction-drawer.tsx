@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { valueOf } from "../../../src/client/client.ts";
+import { entryLabel } from "../../../src/client/audit-actions.ts";
 import type { Output } from "../../../src/client/types.ts";
 import { api } from "../api.ts";
 import { money, number, onTheWall, titled } from "../format.ts";
@@ -196,9 +197,9 @@ function History({ story }: { readonly story: Story }): ReactElement | null {
         <Fact label="Audit log">
           {auditEntries === null || auditEntries.length === 0
             ? "No entries yet"
-            : auditEntries.map(({ action, sequence }) => (
-                <div key={sequence}>
-                  No. {sequence}: {action}
+            : auditEntries.map((entry) => (
+                <div key={entry.sequence}>
+                  No. {entry.sequence}: {entryLabel(entry)}
                 </div>
               ))}
         </Fact>

@@ -8,6 +8,8 @@ export const auditLogNotes: Readonly<Record<string, Note>> = {
   actor: note("Who did it."),
   "audit-log.actor": note("The id of a user, a key or an agent.", EXAMPLE_ID),
   "audit-log.resource": note("The id of the resource.", EXAMPLE_ID),
+  resourceType: note("The kind of the resource.", "team"),
+  names: note("The names of the records that the entries name."),
   "resource.type": note("The kind of resource.", "agent"),
   "payment.plan": note("The subscription's plan.", "pro"),
   "actor.id": note("The actor's id.", EXAMPLE_ID),

@@ -1,247 +1,144 @@
-import { Alert, Button, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
-import { type ReactElement, useCallback, useState } from "react";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { type ReactElement, useCallback, useMemo, useState } from "react";
 import { addressOfFile } from "../../../../src/client/client.ts";
-import type { Item, Output } from "../../../../src/client/types.ts";
-import { useAction } from "../../action.ts";
+import { type AuditEntry, entryLabel } from "../../../../src/client/audit-actions.ts";
+import type { Input } from "../../../../src/client/types.ts";
+import { CalendarDays } from "../../../../src/lib/calendar-days.ts";
 import { api } from "../../api.ts";
-import { number, onTheWall } from "../../format.ts";
+import { Actor, namesOf, Resource, WithNames } from "../../audit-names.tsx";
+import { type AuditSearch, type AuditSearchChange, auditSearchIn } from "../../audit-search.ts";
 import { Icon } from "../../icons.tsx";
+import { useOrganization } from "../../organization.ts";
+import { AuditDetail, Result } from "../../parts/audit-detail.tsx";
+import { AuditFilters } from "../../parts/audit-filters.tsx";
+import { AuditVerification } from "../../parts/audit-verification.tsx";
 import { useOpened } from "../../parts/confirm.tsx";
 import { More, usePages } from "../../parts/list.tsx";
-import { Card, Empty, Fact, Facts, Waiting, When, Written } from "../../parts/parts.tsx";
-import { Failed, Problem } from "../../parts/problem.tsx";
+import { Card, Empty, Waiting, When } from "../../parts/parts.tsx";
+import { Failed } from "../../parts/problem.tsx";
 import { Table } from "../../parts/table.tsx";
-import { Block } from "../../parts/secret.tsx";
 
-type Entry = Item<"listAuditLog">;
+const TYPED_MS = 300;
+const PAGE = 50;
 
-const NAME = /^[A-Za-z0-9_-]{1,100}$/;
+type Query = Omit<NonNullable<Input<"exportAuditLog">["query"]>, "cursor" | "limit">;
 
-/** `Update agent budget policy` of `updateAgentBudgetPolicy`. */
-const actionOf = (action: string): string => {
-  const words = action
-    .replaceAll(/([A-Z])/g, " $1")
-    .replaceAll("_", " ")
-    .toLowerCase()
-    .trim();
-  return words.charAt(0).toUpperCase() + words.slice(1);
-};
-
-const actorOf = ({ actor }: Entry): string =>
-  actor.name ??
-  { user: "A person", organization_key: "An organization key", agent: "An agent", system: "The service" }[
-    actor.type
-  ];
+/** The filters as the service takes them: days as the times at which they begin and end in a time zone. */
+function auditQueryOf({ from, to, ...others }: AuditSearch, timezone: string): Query {
+  const days = new CalendarDays(timezone);
+  return {
+    ...others,
+    ...(from === undefined ? {} : { from: days.named(from).from.toISOString() }),
+    ...(to === undefined ? {} : { to: days.named(to).until.toISOString() }),
+  };
+}
 
 /** Every write and every decision, in a chain that can be checked. */
 export function AuditLog(): ReactElement {
-  const [actor, setActor] = useState("");
-  const [resource, setResource] = useState("");
-  const [action, setAction] = useState("");
-  const [typed] = useDebouncedValue({ actor, resource, action }, 300);
-  const filters = Object.fromEntries(Object.entries(typed).filter(([, value]) => NAME.test(value)));
+  const { data, isPending } = useOrganization();
+  // Without its time zone, days would be another's.
+  if (isPending) return <Waiting lines={8} />;
+  return <Log timezone={data?.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone} />;
+}
+
+function Log({ timezone }: { readonly timezone: string }): ReactElement {
+  const search = useSearch({ from: "/app/settings/audit" });
+  const navigate = useNavigate({ from: "/settings/audit" });
+  const set = (change: AuditSearchChange): void =>
+    void navigate({ search: auditSearchIn({ ...search, ...change }), replace: true });
+  const [settled] = useDebouncedValue(search, TYPED_MS);
+  const filters = auditQueryOf(settled, timezone);
   const pages = usePages(["audit", filters], (cursor, options) =>
-    api.listAuditLog({ query: { ...filters, ...cursor, limit: 50 } }, options),
+    api.listAuditLog({ query: { ...filters, ...cursor, limit: PAGE } }, options),
   );
-  const [opened, open, close] = useOpened<Entry>();
+  const [opened, open, close] = useOpened<AuditEntry>();
   const [isChecking, setChecking] = useState(false);
-  const entries = pages.data?.pages.flatMap((page) => page.entries) ?? [];
-  const cells = useCallback((entry: Entry) => <Cells entry={entry} onOpen={open} />, [open]);
+  const read = pages.data?.pages;
+  const entries = read?.flatMap((page) => page.entries) ?? [];
+  const names = useMemo(() => namesOf(read ?? []), [read]);
+  const cells = useCallback((entry: AuditEntry) => <Cells entry={entry} onOpen={open} />, [open]);
   return (
-    <Card
-      title="Audit log"
-      about="Every write, including refused ones, and every payment decision. Any later change of an entry is detected."
-      actions={
-        <>
-          <Button variant="default" leftSection={<Icon name="shield" />} onClick={() => setChecking(true)}>
-            Verify
-          </Button>
-          <Button
-            component="a"
-            href={addressOfFile("exportAuditLog", filters)}
-            download
-            variant="default"
-            leftSection={<Icon name="download" />}
-          >
-            Export
-          </Button>
-        </>
-      }
-      flush
-    >
-      <div className="filters pad">
-        <Filter label="Action" placeholder="updateAgentBudgetPolicy" value={action} onChange={setAction} />
-        <Filter label="Who (id)" placeholder="Any" value={actor} onChange={setActor} />
-        <Filter label="On what (id)" placeholder="Any" value={resource} onChange={setResource} />
-      </div>
-      {pages.isPending ? <Waiting lines={8} /> : null}
-      {pages.error === null ? null : <Failed error={pages.error} />}
-      {pages.data !== undefined && entries.length === 0 ? (
-        <Empty icon="log" title="No entries match">
-          Nothing fits these filters.
-        </Empty>
-      ) : null}
-      {entries.length === 0 ? null : (
-        <Table
-          items={entries}
-          keyOf={({ sequence }) => sequence}
-          columns={5}
-          cells={cells}
-          head={
-            <>
-              <th>What</th>
-              <th>Who</th>
-              <th>Result</th>
-              <th>When</th>
-              <th className="right">No.</th>
-            </>
-          }
-        />
-      )}
-      <More {...pages} />
-      {opened === null ? null : <Detail entry={opened} onClose={close} />}
-      {isChecking ? <Verification onClose={() => setChecking(false)} /> : null}
-    </Card>
+    <WithNames value={names}>
+      <Card
+        title="Audit log"
+        about="Every write, including refused ones, and every payment decision. Any later change of an entry is detected."
+        actions={
+          <>
+            <Button variant="default" leftSection={<Icon name="shield" />} onClick={() => setChecking(true)}>
+              Verify
+            </Button>
+            <Button
+              component="a"
+              href={addressOfFile("exportAuditLog", filters)}
+              download
+              variant="default"
+              leftSection={<Icon name="download" />}
+            >
+              Export
+            </Button>
+          </>
+        }
+        flush
+      >
+        <AuditFilters search={search} set={set} timezone={timezone} />
+        {pages.isPending ? <Waiting lines={8} /> : null}
+        {pages.error === null ? null : <Failed error={pages.error} />}
+        {read !== undefined && entries.length === 0 ? (
+          <Empty icon="log" title="No entries match">
+            Nothing fits these filters.
+          </Empty>
+        ) : null}
+        {entries.length === 0 ? null : (
+          <Table
+            items={entries}
+            keyOf={({ sequence }) => sequence}
+            columns={5}
+            cells={cells}
+            head={
+              <>
+                <th>Action</th>
+                <th>Result</th>
+                <th>By</th>
+                <th>When</th>
+                <th className="right">No.</th>
+              </>
+            }
+          />
+        )}
+        <More {...pages} />
+        {opened === null ? null : <AuditDetail entry={opened} onClose={close} />}
+        {isChecking ? <AuditVerification onClose={() => setChecking(false)} /> : null}
+      </Card>
+    </WithNames>
   );
 }
 
 interface CellsProps {
-  readonly entry: Entry;
-  readonly onOpen: (entry: Entry) => void;
+  readonly entry: AuditEntry;
+  readonly onOpen: (entry: AuditEntry) => void;
 }
 
 const Cells = ({ entry, onOpen }: CellsProps): ReactElement => (
   <>
-    <td className="main">
-      <button type="button" className="row-link plain" onClick={() => onOpen(entry)}>
-        {actionOf(entry.action)}
+    <td className="main wide">
+      <button type="button" className="row-link plain covers" onClick={() => onOpen(entry)}>
+        {entryLabel(entry)}
       </button>
-      <Text size="xs" c="dimmed" className="mono break">
-        {entry.resource.type} {entry.resource.id}
-      </Text>
+      <div className="audit-name clamp">
+        <Resource entry={entry} />
+      </div>
     </td>
-    <td>
-      <Written text={actorOf(entry)} />
+    <td className="wide">
+      <Result entry={entry} />
     </td>
-    <td className="away">{entry.result.code ?? entry.result.status ?? "Done"}</td>
+    <td className="audit-name">
+      <Actor entry={entry} />
+    </td>
     <td>
       <When iso={entry.at} />
     </td>
     <td className="right figure away">{entry.sequence}</td>
   </>
 );
-
-interface FilterProps {
-  readonly label: string;
-  readonly placeholder: string;
-  readonly value: string;
-  readonly onChange: (value: string) => void;
-}
-
-const Filter = ({ label, onChange, placeholder, value }: FilterProps): ReactElement => (
-  <TextInput
-    label={label}
-    placeholder={placeholder}
-    value={value}
-    error={value === "" || NAME.test(value) ? undefined : "Letters, digits, - and _"}
-    onChange={({ currentTarget }) => onChange(currentTarget.value.trim())}
-  />
-);
-
-function Detail({ entry, onClose }: { readonly entry: Entry; readonly onClose: () => void }): ReactElement {
-  const kept = [
-    ["Before", entry.before],
-    ["After", entry.after],
-    ["Decision", entry.decision],
-  ] as const;
-  return (
-    <Modal opened onClose={onClose} title={actionOf(entry.action)} size="lg">
-      <Stack>
-        <Facts>
-          <Fact label="When">{onTheWall(entry.at)}</Fact>
-          <Fact label="Who">
-            <Written text={actorOf(entry)} /> <span className="mono muted">{entry.actor.id}</span>
-          </Fact>
-          <Fact label="On what">
-            {entry.resource.type} <span className="mono muted">{entry.resource.id}</span>
-          </Fact>
-          <Fact label="From where">
-            {entry.from === null
-              ? "The service"
-              : `${entry.from.via} (${entry.from.address ?? entry.from.surface})`}
-          </Fact>
-          <Fact label="Result">
-            {[entry.result.status, entry.result.code].filter(Boolean).join(" ") || "Done"}
-          </Fact>
-          <Fact label="Hash">
-            <span className="mono">{entry.hash}</span>
-          </Fact>
-        </Facts>
-        {kept.map(([label, value]) =>
-          value === null || value === undefined ? null : (
-            <Block key={label} label={label} text={JSON.stringify(value, null, 2)} />
-          ),
-        )}
-      </Stack>
-    </Modal>
-  );
-}
-
-/** Walks the chain as far as it goes; what the service can't see by itself is checked beside it. */
-function Verification({ onClose }: { readonly onClose: () => void }): ReactElement {
-  const [done, setDone] = useState<Output<"verifyAuditLog"> | null>(null);
-  const walk = useAction((after: number) => api.verifyAuditLog({ query: { after } }));
-  const run = async (): Promise<void> => {
-    let after = 0;
-    for (;;) {
-      const found = await walk.run(after);
-      setDone(found);
-      if (found === null || found.broken !== null || found.verifiedTo >= found.lastSequence) return;
-      after = found.verifiedTo;
-    }
-  };
-  return (
-    <Modal opened onClose={onClose} title="Verify the log" size="lg">
-      <Stack>
-        <Text size="sm">
-          Each entry holds the hash of the one before it, and is sealed with the service’s own key.
-        </Text>
-        <Problem text={walk.problem} />
-        {done === null ? null : <Verdict found={done} />}
-        <Button className="start" loading={walk.isBusy} onClick={() => void run()}>
-          Verify all entries
-        </Button>
-        <Text size="sm" c="dimmed">
-          Whether its end was cut off, only anchors tell, which are kept outside of the database. Whoever
-          operates the service holds the log against them:
-        </Text>
-        <Block label="In a shell, beside the service" text="npm run --silent admin -- verify-audit-log" />
-      </Stack>
-    </Modal>
-  );
-}
-
-function Verdict({ found }: { readonly found: Output<"verifyAuditLog"> }): ReactElement {
-  const { broken, lastSequence, verifiedTo } = found;
-  if (broken !== null) {
-    return (
-      <Alert
-        role="alert"
-        color="red"
-        variant="light"
-        icon={<Icon name="alert" />}
-        title={`Broken at no. ${broken.sequence}`}
-      >
-        {broken.detail}
-      </Alert>
-    );
-  }
-  return (
-    <Alert role="status" color="teal" variant="light" icon={<Icon name="check" />}>
-      {verifiedTo >= lastSequence
-        ? `All ${number(lastSequence)} entries are as they were written.`
-        : `${number(verifiedTo)} of ${number(lastSequence)} entries so far…`}
-    </Alert>
-  );
-}
