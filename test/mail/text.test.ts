@@ -1,5 +1,6 @@
 import { expect } from "chai";
-import { inviteText, shownName } from "../../src/mail/invite-text.ts";
+import { inertText } from "../../src/mail/inert-text.ts";
+import { inviteText } from "../../src/mail/invite-text.ts";
 
 const LINK = "https://spend.example.com/invite#token=AAAA";
 const textOf = (names: { readonly organization?: string; readonly inviter?: string }) =>
@@ -31,7 +32,7 @@ describe("the text of an invite's mail", () => {
     ["more than 100 characters", "\u{1f600}".repeat(150), "\u{1f600}".repeat(100)],
   ] as const) {
     it(`${what} in a name neither start a line nor become a link`, () => {
-      expect(shownName(name)).to.equal(shown);
+      expect(inertText(name)).to.equal(shown);
       const { subject, text } = textOf({ organization: name, inviter: name });
       expect(subject).to.equal(`Invitation to "${shown}"`);
       expect(text.split("\n")).to.have.lengthOf(textOf({}).text.split("\n").length);
