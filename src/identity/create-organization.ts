@@ -122,6 +122,8 @@ async function newRecords(
       email: input.ownerEmail,
       emailVerified: false,
       role: "owner",
+      // Somebody has to hear of the first payments on hold; everybody else chooses.
+      approvalMails: true,
       password: input.ownerPassword,
     },
     now,
