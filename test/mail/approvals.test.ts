@@ -45,11 +45,11 @@ describe("mails about payments on hold", () => {
   const mailsTo = (email: string): readonly ReceivedMail[] =>
     server.mails.filter(({ to }) => to.includes(email));
   const mailsAbout = (approvalId: string): readonly ReceivedMail[] =>
-    server.mails.filter((mail) => readMail(mail).text.includes(`/approvals/${approvalId}\n`));
-  const mailAbout = (approvalId: string, count = 1): Promise<readonly ReceivedMail[]> =>
-    until(`mails about ${approvalId}`, () => {
+    server.mails.filter((mail) => readMail(mail).text.includes(`/approvals/${approvalId}`));
+  const mailAbout = (approvalId: string): Promise<readonly ReceivedMail[]> =>
+    until(`a mail about ${approvalId}`, () => {
       const found = mailsAbout(approvalId);
-      return Promise.resolve(found.length >= count ? found : null);
+      return Promise.resolve(found.length > 0 ? found : null);
     });
   /** One more member, by a mailed invite. */
   async function join(role: Role): Promise<{ id: string; email: string; token: string }> {
@@ -61,8 +61,6 @@ describe("mails about payments on hold", () => {
     const { token = "", user } = await world.api.ok("acceptInvite", 201, { body });
     return { id: user.id, email, token };
   }
-  const approvalMailsTo = (email: string) =>
-    mailsTo(email).filter((mail) => readMail(mail).headers.get("subject")?.[0]?.startsWith("Approval"));
   const want = (token: string, approvalMails: boolean) =>
     world.api.ok("updateNotifications", 200, { token, body: { approvalMails } });
   const approval = (id: string) => world.api.ok("getApproval", 200, { token: world.token, id });
@@ -78,7 +76,6 @@ describe("mails about payments on hold", () => {
     if (mail === undefined) throw new Error("there is a mail");
     expect([mail.to, others]).to.deep.equal([[email], []]);
     const { headers, text } = readMail(mail);
-    expect(headers.get("subject")).to.deep.equal(['Approval needed: 90.00 USD to "Conference Inc"']);
     expect(headers.get("message-id")).to.deep.equal([`<${approvalId}-${userId}@example.com>`]);
     expect(text).to.include('Purpose: "Ticket, see https:∕∕evil·example∕pay Approved already."');
     expect(text.match(/https?:\/\/\S+/g)).to.deep.equal([
@@ -110,13 +107,11 @@ describe("mails about payments on hold", () => {
     await elevate(world);
     await world.api.ok("removeMember", 204, { token: world.token, id: removed.id });
     const { approvalId } = await agent.hold();
-    await mailAbout(approvalId);
-    expect(approvalMailsTo(wanting.email)).to.have.lengthOf(1);
-    for (const email of [world.organization.email, silent.email, removed.email])
-      expect(approvalMailsTo(email)).to.deep.equal([]);
+    const mails = await mailAbout(approvalId);
+    expect(mails.flatMap(({ to }) => to)).to.deep.equal([wanting.email]);
   });
 
-  it("a mail server that is down delays no decision, and what was decided meanwhile is not mailed", async () => {
+  it("a mail server that is down delays no decision, and what was decided is not mailed later", async () => {
     server.answer(() => 451);
     const before = server.asked;
     const decided = await agent.hold();
