@@ -43,7 +43,6 @@ export async function approvalMails({
     if (isHeldPayments(payments)) state = withHeld(state, payments, Date.now());
     else log.warn("a signal without payments was ignored");
   });
-  const isLong = (): boolean => workflowInfo().historyLength > HISTORY_EVENTS_MAX;
   for (;;) {
     const step = nextStep(state, Date.now());
     if (step.kind === "end") return;
@@ -63,6 +62,8 @@ export async function approvalMails({
     }
   }
 }
+
+const isLong = (): boolean => workflowInfo().historyLength > HISTORY_EVENTS_MAX;
 
 async function mailed(input: Parameters<Activities["mailApprovals"]>[0]): Promise<ApprovalMailEnd> {
   const { mailApprovals } = proxyActivities<Activities>({

@@ -22,16 +22,9 @@ export async function noticeHeld(
   { db, tell }: ApprovalNoticeDependencies,
   events: readonly EventDocument[],
 ): Promise<number> {
-  const heldIn = new Map<string, HeldPayment[]>();
-  for (const { data, organizationId, type } of events) {
-    if (type !== "approval.requested" || data.approval === undefined) continue;
-    const { _id: approvalId, createdAt } = data.approval;
-    const held = { approvalId, heldAt: createdAt.getTime() };
-    heldIn.set(organizationId, [...(heldIn.get(organizationId) ?? []), held]);
-  }
   const { users } = mailCollections(db);
   let told = 0;
-  for (const [organizationId, held] of heldIn) {
+  for (const [organizationId, held] of heldByOrganization(events)) {
     const people = await users
       .find({ organizationId, approvalMails: true }, { projection: { _id: 1 } })
       .sort({ _id: 1 })
@@ -41,4 +34,15 @@ export async function noticeHeld(
     told += people.length;
   }
   return told;
+}
+
+function heldByOrganization(events: readonly EventDocument[]): ReadonlyMap<string, readonly HeldPayment[]> {
+  const heldIn = new Map<string, HeldPayment[]>();
+  for (const { data, organizationId, type } of events) {
+    if (type !== "approval.requested" || data.approval === undefined) continue;
+    const { _id: approvalId, createdAt } = data.approval;
+    const held = { approvalId, heldAt: createdAt.getTime() };
+    heldIn.set(organizationId, [...(heldIn.get(organizationId) ?? []), held]);
+  }
+  return heldIn;
 }

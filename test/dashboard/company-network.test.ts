@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { TargetType } from "puppeteer-core";
 import { cookieNames } from "../../src/contract/cookies.ts";
+import { clickOn } from "../support/browser-page.ts";
 import { chromiumOrPending, NETWORK_NAME } from "../support/chromium.ts";
 import { Dashboard } from "../support/dashboard.ts";
 import { startTestService, type TestService } from "../support/service.ts";
@@ -117,7 +118,7 @@ describe("the dashboard on a company's network, in a browser", function () {
   it("a person switches mails about payments on hold off", async () => {
     const person = await newWorld(service);
     await page.visit("/settings/security", person.token);
-    await page.press("Mail me when a payment waits for approval", "switch");
+    await clickOn(page.page, "::-p-text(Mail me when a payment waits for approval)", { ms: 20_000 });
     await until("it is off", async () => {
       const { notifications } = await person.api.ok("getNotifications", 200, { token: person.token });
       return notifications.approvalMails ? null : true;

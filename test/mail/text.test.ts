@@ -47,17 +47,16 @@ describe("the text of an invite's mail", () => {
   }
 });
 
+const approval = (written: string) => ({
+  ...approvalRecord({ _id: "apr_1", expiresAt: new Date("2026-03-14T09:26:53.589Z") }),
+  recipient: written,
+  purpose: written,
+  agentName: written,
+});
+
 describe("the text of a mail about payments on hold", () => {
   const place = { organization: "Acme", baseUrl: "https://spend.example.com" };
-  const page = (id: string) => `https://spend.example.com/approvals/${id}`;
-  const OURS = [page("apr_1"), "https://spend.example.com/settings/security"];
-  const approval = (written: string) => ({
-    ...approvalRecord({ _id: "apr_1", expiresAt: new Date("2026-03-14T09:26:53.589Z") }),
-    recipient: written,
-    purpose: written,
-    agentName: written,
-  });
-
+  const OURS = ["https://spend.example.com/approvals/apr_1", "https://spend.example.com/settings/security"];
   it("says amount, rail, recipient, agent, purpose, rules and deadline, nothing of it cut", () => {
     const [recipient, purpose] = ["r".repeat(200), "p".repeat(500)];
     const { subject, text } = approvalText({ ...approval("Buyer"), recipient, purpose }, place);

@@ -307,17 +307,18 @@ async function recordInviteMail({ client: on, taskQueue }: Stage): Promise<void>
   await write("invite-mail-mailed", handle);
 }
 
+const heldPayments = (count: number) =>
+  Array.from({ length: count }, (_, index) => ({ approvalId: `apr_${count}_${index}`, heldAt: index }));
+
 /** Payments that are mailed one by one, and more than an hour has room for, whose digest waits to be tried again. */
 async function recordApprovalMails({ client: on, taskQueue }: Stage): Promise<void> {
   const person = { organizationId: "organization-recorded", userId: "user-recorded" };
-  const held = (count: number) =>
-    Array.from({ length: count }, (_, index) => ({ approvalId: `apr_${count}_${index}`, heldAt: index }));
   const handle = on.workflow.getHandle(approvalMailsWorkflowId(person));
   for (const [count, activities] of [
     [2, 2],
     [20, 3],
   ] as const) {
-    await signalHeld(new TemporalCalls(on, taskQueue), person, held(count));
+    await signalHeld(new TemporalCalls(on, taskQueue), person, heldPayments(count));
     await afterActivities(handle, activities);
   }
   await write("approval-mails-waiting", handle);

@@ -32,10 +32,10 @@ describe("workflow of a person's mails about payments on hold", () => {
   /** A person's workflow over the real activity; `mails` has what was handed to the mail server, and when. */
   async function scene(plot: (person: Person, on: TimedStage) => Promise<void>): Promise<void> {
     const mails: Mailed[] = [];
-    let now: () => Promise<number> = () => Promise.resolve(0);
+    let stageNow: TimedStage["now"] | null = null;
     const { mailApprovals } = mailActivities({
       db: database.db,
-      mail: { send: async (message) => (mails.push({ ...message, at: await now() }), "sent") },
+      mail: { send: async (message) => (mails.push({ ...message, at: (await stageNow?.()) ?? 0 }), "sent") },
       baseUrl: "https://spend.example.com",
       openLink: (_inviteId, sealed) => sealed,
       auditLog: { append: () => Promise.resolve() },
@@ -45,7 +45,7 @@ describe("workflow of a person's mails about payments on hold", () => {
     });
     await play(
       async (stage) => {
-        now = () => stage.now();
+        stageNow = () => stage.now();
         await plot(await newPerson(stage, mails), stage);
       },
       { activities: { mailApprovals } },
