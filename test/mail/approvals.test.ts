@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { MAILED_PEOPLE_MAX } from "../../src/domain/approval-mails.ts";
 import { approvalMailsWorkflowId } from "../../src/messages/mail.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";
 import { toRecord } from "../replay/histories.ts";
@@ -11,7 +12,7 @@ import {
 } from "../support/mail-server.ts";
 import { newEmail, type Role } from "../support/people.ts";
 import { PASSWORD, sharedService, startTestService, type TestService } from "../support/service.ts";
-import { elevate, newWorld, type TestAgent, until, type World } from "../support/world.ts";
+import { elevate, newWorld, type TestAgent, times, until, type World } from "../support/world.ts";
 
 const PUBLIC_URL = "https://spend.example.com";
 
@@ -121,6 +122,22 @@ describe("mails about payments on hold", () => {
     server.answer(null);
     await mailAbout(undecided.approvalId);
     expect(mailsAbout(decided.approvalId)).to.deep.equal([]);
+  });
+
+  it("no more people of an organization can be mailed than the bound", async () => {
+    const { organizationId } = world.organization;
+    const others = times(MAILED_PEOPLE_MAX, (index) => ({
+      organizationId,
+      emailNormalized: `${String(index)}@example.com`,
+      approvalMails: true,
+    }));
+    await service.db.collection("users").insertMany(others);
+    const { token } = world;
+    await want(token, false);
+    const body = { approvalMails: true };
+    await world.api.refused("updateNotifications", 409, "TOO_MANY_MAILED_PEOPLE", { token, body });
+    await service.db.collection("users").deleteOne({ organizationId, emailNormalized: "0@example.com" });
+    expect((await want(token, true)).notifications.approvalMails).to.equal(true);
   });
 
   it("without a mail server no workflow is started for a payment on hold", async () => {
