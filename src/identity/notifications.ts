@@ -12,7 +12,7 @@ export interface Notifications {
   readonly mailAvailable: boolean;
 }
 
-/** The caller's own. */
+/** Notifications that the caller has chosen. */
 export async function ownNotifications(
   { collections, mailing }: AuthContext,
   { userId }: SessionPrincipal,
@@ -22,7 +22,7 @@ export async function ownNotifications(
   return ok({ approvalMails: user.approvalMails === true, mailAvailable: mailing !== null });
 }
 
-/** Changes the caller's own. `TOO_MANY_MAILED_PEOPLE` where as many others of the organization are mailed as may be. */
+/** Changes the caller's notifications. `TOO_MANY_MAILED_PEOPLE` where as many others of the organization are mailed as may be. */
 export async function changeNotifications(
   { collections: { users }, mailing, transaction }: WritingContext,
   { organizationId, userId }: SessionPrincipal,

@@ -38,8 +38,8 @@ export interface ApprovalMailsInput extends MailedPerson {
 /** Payments were put on hold. */
 export const HELD_SIGNAL = "held";
 
-/** Maximum number of payments in one signal. */
-export const HELD_SIGNALLED_MAX = 200;
+/** Maximum number of payments in one signal: more than one step of the watch of events takes. */
+export const HELD_SIGNALLED_MAX = 1_000;
 
 export const isHeldPayments: Guard<readonly HeldPayment[]> = isArrayOf(
   isRecord<HeldPayment>({ approvalId: isId, heldAt: isTime }),
