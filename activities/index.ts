@@ -4,7 +4,7 @@ import { actorTeller } from "../src/actors/actor-teller.ts";
 import type { AuditLog } from "../src/audit/chain/appender.ts";
 import { provisionOrganization } from "../src/containers/provision.ts";
 import { createPaymentActivities, type PaymentActivityDependencies } from "./payments.ts";
-import type { MailActivities } from "../src/mail/invite-mail.ts";
+import type { MailActivities } from "../src/mail/activities.ts";
 import type {
   AgentGateway,
   DeliveryWindows,

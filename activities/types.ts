@@ -6,7 +6,8 @@ import type { AccountSummary } from "../src/domain/ledger/state.ts";
 import type { ToldActor } from "../src/messages/agent.ts";
 import type { Execution } from "../src/messages/ledger.ts";
 import type { DeliveryEnd, DeliveryInput, ReplayInput, SecretExpiryInput } from "../src/messages/delivery.ts";
-import type { InviteMailEnd, InviteMailInput } from "../src/messages/mail.ts";
+import type { ApprovalMailEnd } from "../src/domain/approval-mails.ts";
+import type { ApprovalMailInput, InviteMailEnd, InviteMailInput } from "../src/messages/mail.ts";
 import type { OrganizationInput } from "../src/messages/organization.ts";
 
 /** A payment of which something is left to be done. */
@@ -68,6 +69,11 @@ export interface Activities {
   deliverWebhook(input: DeliveryInput): Promise<DeliveryEnd>;
   /** Hands an invite's mail to the mail server, unless that was done, or it is of no use any more. Fails where it is to be tried again. */
   mailInvite(input: InviteMailInput): Promise<InviteMailEnd>;
+  /**
+   * Mails a person about payments on hold that are still undecided. `unsent` if the mail server did not take the mail: the workflow
+   * tries again.
+   */
+  mailApprovals(input: ApprovalMailInput): Promise<ApprovalMailEnd>;
   /** Forgets a signing secret that was rotated. */
   eraseWebhookSecret(input: SecretExpiryInput): Promise<void>;
   /** Goes on with the replay of what an endpoint missed; whether that was the last of it. */

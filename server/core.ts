@@ -107,6 +107,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     workflows: new TemporalWebhooks(calls),
     deposits: wallets?.deposits ?? null,
     sweepOthers: () => mail.outbox?.sweep() ?? Promise.resolve(0),
+    noticeHeld: mail.noticeHeld,
   });
   const journal = new EventJournal(db, () => webhooks.nudge(), retention.eventDays);
   const projections = new MongoProjections(db, journal, (payment) => metrics.paymentWritten(payment));

@@ -1,16 +1,21 @@
 import type { Db } from "mongodb";
 import type { AuditLog } from "../src/audit/chain/appender.ts";
-import { type MailActivities, mailActivities } from "../src/mail/invite-mail.ts";
+import { type MailActivities, mailActivities } from "../src/mail/activities.ts";
+import { noticeHeld } from "../src/mail/approval-notices.ts";
 import type { Mail } from "../src/mail/mail.ts";
 import { InviteOutbox } from "../src/mail/outbox.ts";
 import type { TemporalCalls } from "../src/actors/calls.ts";
-import { startInviteMail } from "../src/actors/mails.ts";
+import { signalHeld, startInviteMail } from "../src/actors/mails.ts";
 import { authoritiesIn } from "../src/identity/authorities.ts";
 import type { Logger } from "../src/lib/logger.ts";
+import { isUnavailable } from "../src/lib/unavailable.ts";
 import type { MailSettings } from "../src/mail/settings.ts";
 import type { Metrics } from "../src/metrics/metrics.ts";
 import type { Sealer } from "../src/secrets/sealer.ts";
 import { INVITE_LINK_PURPOSE } from "../src/identity/invite-link.ts";
+import type { MailedPerson } from "../src/messages/mail.ts";
+import type { NoticeHeld } from "../src/webhooks/delivery/ports.ts";
+import type { HeldPayment } from "../src/domain/approval-mails.ts";
 
 export interface MailOptions {
   readonly db: Db;
@@ -29,6 +34,8 @@ export interface MailParts {
   readonly activities: MailActivities;
   /** Null: invites are not mailed; their links are answered. */
   readonly outbox: InviteOutbox | null;
+  /** Null: nobody is mailed about payments on hold. */
+  readonly noticeHeld: NoticeHeld | null;
 }
 
 /** Puts mail together. Throws `ConfigError` where the authorities that are to be trusted can't be read. */
@@ -37,24 +44,34 @@ export async function openMail(options: MailOptions): Promise<MailParts> {
   const activities = mailActivities({
     db,
     mail: settings === null ? null : await mailServer(settings),
+    baseUrl: settings?.baseUrl ?? "",
     openLink: (inviteId, sealed) => sealer.open(INVITE_LINK_PURPOSE, inviteId, sealed),
     auditLog,
     clock,
     onOutcome: (outcome) => metrics.mailed(outcome),
     onWarning: (message, details) => logger.warn(details, message),
   });
-  if (settings === null) return { activities, outbox: null };
+  if (settings === null) return { activities, outbox: null, noticeHeld: null };
   const outbox = new InviteOutbox({
     db,
     start: (input) => startInviteMail(calls, input),
     clock,
     onWarning: (message, err) => logger.warn({ err }, message),
   });
-  return { activities, outbox };
+  const tell = async (person: MailedPerson, held: readonly HeldPayment[]): Promise<void> => {
+    try {
+      await signalHeld(calls, person, held);
+    } catch (err) {
+      // A signal that can never be sent must not hold up the events behind it.
+      if (isUnavailable(err)) throw err;
+      logger.error({ err, userId: person.userId }, "a person can't be mailed about payments on hold");
+    }
+  };
+  return { activities, outbox, noticeHeld: (events) => noticeHeld({ db, tell }, events) };
 }
 
 /** Who mails nothing does not load what does it. */
-async function mailServer({ caFile, ...settings }: MailSettings): Promise<Mail> {
+async function mailServer({ baseUrl: _links, caFile, ...settings }: MailSettings): Promise<Mail> {
   const { smtpMail } = await import("../src/mail/smtp.ts");
   return smtpMail(settings, await authoritiesIn("SMTP_CA_FILE", caFile));
 }

@@ -6,5 +6,6 @@ export { organization } from "./organization.ts";
 export { settlement } from "./settlement.ts";
 export { delivery } from "./delivery.ts";
 export { inviteMail } from "./invite-mail.ts";
+export { approvalMails } from "./approval-mails.ts";
 export { replay, secretExpiry } from "./webhooks.ts";
 export { watch } from "./watch.ts";

@@ -59,6 +59,14 @@ export const ACTIVITY_INPUTS: { readonly [K in keyof Activities]-?: z.ZodType<In
   }),
   replayWebhooks: exactly<Input<"replayWebhooks">>({ organizationId: id, endpointId: id, replayId: id }),
   mailInvite: exactly<Input<"mailInvite">>({ inviteId: id, organizationId: id }),
+  mailApprovals: exactly<Input<"mailApprovals">>({
+    organizationId: id,
+    userId: id,
+    mail: z.discriminatedUnion("kind", [
+      z.strictObject({ kind: z.literal("single"), approvalId: id, heldAt: instant }),
+      z.strictObject({ kind: z.literal("digest"), since: instant, through: instant }),
+    ]),
+  }),
   watchEvents: z.undefined(),
   watchDeposits: z.undefined(),
 };

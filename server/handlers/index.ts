@@ -11,6 +11,7 @@ import { authHandlers } from "./auth.ts";
 import { budgetHandlers } from "./budgets.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { memberHandlers } from "./members.ts";
+import { notificationHandlers } from "./notifications.ts";
 import { organizationHandlers } from "./organization.ts";
 import { organizationKeyHandlers } from "./organization-keys.ts";
 import { passkeyHandlers } from "./passkeys.ts";
@@ -34,6 +35,7 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...auditLogHandlers(dependencies),
   ...auditVerificationHandlers(dependencies),
   ...memberHandlers(dependencies),
+  ...notificationHandlers(dependencies),
   ...organizationHandlers(dependencies),
   ...organizationKeyHandlers(dependencies),
   ...projectHandlers(dependencies),

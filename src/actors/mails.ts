@@ -1,4 +1,14 @@
-import { INVITE_MAIL_WORKFLOW, type InviteMailInput, inviteMailWorkflowId } from "../messages/mail.ts";
+import { WorkflowIdReusePolicy } from "@temporalio/client";
+import type { HeldPayment } from "../domain/approval-mails.ts";
+import {
+  APPROVAL_MAILS_WORKFLOW,
+  approvalMailsWorkflowId,
+  HELD_SIGNAL,
+  INVITE_MAIL_WORKFLOW,
+  type InviteMailInput,
+  inviteMailWorkflowId,
+  type MailedPerson,
+} from "../messages/mail.ts";
 import { organizationSearchAttributes } from "../messages/search-attributes.ts";
 import type { TemporalCalls } from "./calls.ts";
 
@@ -8,3 +18,26 @@ export const startInviteMail = (calls: TemporalCalls, input: InviteMailInput): P
     typedSearchAttributes: organizationSearchAttributes(input.organizationId),
     staticSummary: "Mails an invite",
   });
+
+/**
+ * Tells the workflow that mails a person of payments on hold; starts it where it does not run. Throws `ActorUnavailable`; what waiting
+ * does not mend, as it is.
+ */
+export async function signalHeld(
+  calls: TemporalCalls,
+  person: MailedPerson,
+  held: readonly HeldPayment[],
+): Promise<void> {
+  await calls.bounded(() =>
+    calls.client.workflow.signalWithStart(APPROVAL_MAILS_WORKFLOW, {
+      taskQueue: calls.once.taskQueue,
+      workflowId: approvalMailsWorkflowId(person),
+      workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,
+      args: [person],
+      signal: HELD_SIGNAL,
+      signalArgs: [held],
+      typedSearchAttributes: organizationSearchAttributes(person.organizationId),
+      staticSummary: "Mails a person about payments on hold",
+    }),
+  );
+}

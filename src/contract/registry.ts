@@ -5,6 +5,7 @@ import * as auditLog from "./operations/audit-log.ts";
 import * as budgets from "./operations/budgets.ts";
 import * as auth from "./operations/auth.ts";
 import * as members from "./operations/members.ts";
+import * as notifications from "./operations/notifications.ts";
 import * as organization from "./operations/organization.ts";
 import * as organizationKeys from "./operations/organization-keys.ts";
 import * as passkeys from "./operations/passkeys.ts";
@@ -32,6 +33,7 @@ const { createAgentBody: _createAgentBody, mcpConfigBlock: _mcpConfigBlock, ...a
 export const operations = {
   ...auth,
   ...sessions,
+  ...notifications,
   ...passkeys,
   ...auditLog,
   ...members,

@@ -123,6 +123,11 @@ export const ERRORS = {
     status: 409,
     message: "The maximum number of passkeys is reached; remove one first.",
   },
+  TOO_MANY_MAILED_PEOPLE: {
+    status: 409,
+    message:
+      "As many people of the organization are mailed about approvals as can be; one of them has to switch it off first.",
+  },
   APPROVAL_ALREADY_RESOLVED: { status: 409, message: "The approval request is already resolved." },
   APPROVAL_EXPIRED: { status: 409, message: "The approval request expired without a decision." },
   WEBHOOK_DISABLED: {

@@ -122,6 +122,8 @@ async function newRecords(
       email: input.ownerEmail,
       emailVerified: false,
       role: "owner",
+      // Somebody has to hear of the first payments on hold; everybody else chooses. A trial's address may be nobody's.
+      ...(occasion === "trial" ? {} : { approvalMails: true }),
       password: input.ownerPassword,
     },
     now,

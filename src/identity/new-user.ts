@@ -12,6 +12,7 @@ export interface NewUser {
   /** Whether they have shown that mail to it reaches them. */
   readonly emailVerified: boolean;
   readonly role: Role;
+  readonly approvalMails?: true;
   /** One that `chosenPasswordIssue` has nothing against. */
   readonly password: string;
 }

@@ -27,6 +27,7 @@ import {
   type OrganizationSettings,
   type SettingsChanged,
 } from "./organization-settings.ts";
+import { changeNotifications, type Notifications, ownNotifications } from "./notifications.ts";
 import { endOtherSessions, endOwnSession, ownSessions } from "./own-sessions.ts";
 import { passkeySignInOptions, signInWithPasskey } from "./passkey-sign-in.ts";
 import {
@@ -68,6 +69,7 @@ export interface AuthService {
   authenticateSession(token: string, now?: Date): Promise<Result<SessionPrincipal>>;
   me(principal: SessionPrincipal): Promise<Result<Me>>;
   sessions(principal: SessionPrincipal): Promise<Result<readonly SessionDocument[]>>;
+  notifications(principal: SessionPrincipal): Promise<Result<Notifications>>;
   passkeyOptions(principal: SessionPrincipal): Promise<Result<CreationOptions>>;
   passkeySignInOptions(): Promise<RequestOptions>;
   stepUpOptions(principal: SessionPrincipal): Promise<Result<RequestOptions>>;
@@ -87,6 +89,10 @@ export interface AuthWrites {
   changePassword(principal: SessionPrincipal, input: PasswordChange): Promise<Result<SessionsEnded>>;
   endSession(principal: SessionPrincipal, id: string): Promise<Result<null>>;
   endOtherSessions(principal: SessionPrincipal): Promise<Result<SessionsEnded>>;
+  changeNotifications(
+    principal: SessionPrincipal,
+    notifications: Pick<Notifications, "approvalMails">,
+  ): Promise<Result<Notifications>>;
   changeOrganizationSettings(
     principal: SessionPrincipal,
     settings: OrganizationSettings,
@@ -130,6 +136,7 @@ export async function createAuthService(deps: AuthDeps): Promise<AuthService> {
     authenticateSession: (token, now = context.clock()) => authenticateSession(context, token, now),
     me: (principal) => me(context, principal),
     sessions: (principal) => ownSessions(context, principal),
+    notifications: (principal) => ownNotifications(context, principal),
     passkeyOptions: (principal) => passkeyOptions(context, principal),
     passkeySignInOptions: () => passkeySignInOptions(context),
     stepUpOptions: (principal) => stepUpOptions(context, principal),
@@ -148,6 +155,7 @@ const writesIn = (context: WritingContext): AuthWrites => ({
   changePassword: (principal, input) => changePassword(context, principal, input),
   endSession: (principal, id) => endOwnSession(context, principal, id),
   endOtherSessions: (principal) => endOtherSessions(context, principal),
+  changeNotifications: (principal, notifications) => changeNotifications(context, principal, notifications),
   changeOrganizationSettings: (principal, settings) =>
     changeOrganizationSettings(context, principal, settings),
   enrollTotp: (principal) => enrollTotp(context, principal),

@@ -1,24 +1,12 @@
-import { activityInfo, ApplicationFailure } from "@temporalio/activity";
-import { ApplicationFailureCategory } from "@temporalio/common";
 import type { Db } from "mongodb";
 import { auditValue } from "../domain/audit/canonical.ts";
 import type { AuditRecord } from "../domain/audit/entry.ts";
 import type { InviteMailEnd, InviteMailInput } from "../messages/mail.ts";
 import type { AuditLog } from "../audit/chain/appender.ts";
 import type { Clock } from "../payments/ports.ts";
-import type { Activities } from "../../activities/types.ts";
-import { Gate } from "../lib/gate.ts";
 import { mailCollections, type MailedInvite } from "../store/mail-documents.ts";
 import { inviteText } from "./invite-text.ts";
 import { type Mail, type MailMessage, MailUnsent } from "./mail.ts";
-
-/** Mails on their way to the mail server from one process. */
-const AT_ONCE_MAX = 5;
-/** Those of one organization. */
-const OF_ORGANIZATION_MAX = 3;
-/** A mail over the limit is retried after a growing delay, so that many of them do not keep the worker busy. */
-const BUSY_MS = 1_000;
-const BUSY_MAX_MS = 60_000;
 
 /** What came of a try: `unsent`: it is to be tried again. */
 export type MailOutcome = "sent" | "refused" | "unsent" | "expired";
@@ -34,47 +22,11 @@ export interface InviteMailDependencies {
   readonly onWarning: (message: string, details: Readonly<Record<string, unknown>>) => void;
 }
 
-export type MailActivities = Pick<Activities, "mailInvite">;
-
 /**
- * What the workflow of an invite's mail calls. A mail is sent at least once: a worker that dies between the mail server's answer and writing that down
- * leaves it to be sent again, under the same Message-ID.
+ * Mails an invite. It is sent at least once: a worker that dies between the mail server's answer and writing that down leaves it to be
+ * sent again, under the same Message-ID. Throws `MailUnsent` where it is to be tried again.
  */
-export function mailActivities(dependencies: InviteMailDependencies): MailActivities {
-  const sending = new Gate(AT_ONCE_MAX);
-  return {
-    async mailInvite(input) {
-      const place = sending.enter({ name: input.organizationId, max: OF_ORGANIZATION_MAX });
-      if (place === null) throw later("other mails are being sent", busyMs(activityInfo().attempt));
-      try {
-        return await mailInvite(dependencies, input);
-      } catch (error) {
-        if (!(error instanceof MailUnsent)) throw error;
-        const { onOutcome, onWarning } = dependencies;
-        onOutcome("unsent");
-        onWarning("an invite was not mailed and is tried again", {
-          inviteId: input.inviteId,
-          reason: error.message,
-        });
-        throw later(error.message);
-      } finally {
-        place.release();
-      }
-    },
-  };
-}
-
-const busyMs = (attempt: number): number => Math.min(attempt * BUSY_MS, BUSY_MAX_MS);
-
-/** To be tried again; our own log has said why. */
-const later = (message: string, afterMs?: number): ApplicationFailure =>
-  ApplicationFailure.create({
-    message,
-    category: ApplicationFailureCategory.BENIGN,
-    ...(afterMs === undefined ? {} : { nextRetryDelay: afterMs }),
-  });
-
-async function mailInvite(
+export async function mailInvite(
   dependencies: InviteMailDependencies,
   { inviteId }: InviteMailInput,
 ): Promise<InviteMailEnd> {

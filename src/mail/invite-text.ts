@@ -1,3 +1,4 @@
+import { inertText } from "./inert-text.ts";
 import type { MailMessage } from "./mail.ts";
 
 export interface InviteTextInput {
@@ -13,7 +14,7 @@ export interface InviteTextInput {
  * that a mail program makes a link of, so that the only link is ours.
  */
 export function inviteText(input: InviteTextInput): Pick<MailMessage, "subject" | "text"> {
-  const [organization, inviter] = [shownName(input.organization), shownName(input.inviter)];
+  const [organization, inviter] = [inertText(input.organization), inertText(input.inviter)];
   const until = `${input.expiresAt.toISOString().slice(0, 16).replace("T", " ")} UTC`;
   const article = input.role === "member" ? "a" : "an";
   return {
@@ -30,14 +31,3 @@ export function inviteText(input: InviteTextInput): Pick<MailMessage, "subject" 
     ].join("\n"),
   };
 }
-
-const NAME_CHARACTERS_MAX = 100;
-
-/** Mail programs make links of what looks like a domain or an address; a middle dot reads the same and is part of neither. */
-export const shownName = (name: string): string =>
-  Array.from(name.replace(/[\p{C}\p{Z}]+/gu, " ").trim())
-    .slice(0, NAME_CHARACTERS_MAX)
-    .join("")
-    .replace(/[.\u3002\uff0e\uff61](?=\S)/gu, "·")
-    .replaceAll("/", "∕")
-    .replaceAll('"', "'");

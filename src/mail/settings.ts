@@ -3,10 +3,12 @@ import ipaddr from "ipaddr.js";
 import { z } from "zod";
 import type { SmtpServer, SmtpSettings } from "./smtp.ts";
 
-/** By which server invites are mailed, and from whom. */
+/** The server that takes mail, and its sender. */
 export interface MailSettings extends SmtpSettings {
   /** Certificate authorities that are trusted besides the usual ones. */
   readonly caFile: string | null;
+  /** Address of the dashboard, for links. */
+  readonly baseUrl: string;
 }
 
 /** Whether a host is this very machine. */
@@ -95,5 +97,5 @@ export function mailSettings(read: MailSettingsRead): MailSettings | string | nu
   }
   if (from === undefined) return "SMTP_URL: mail needs a sender: set MAIL_FROM, too.";
   if (BASE_URL === undefined) return "SMTP_URL: links in mail need the service's address: set BASE_URL, too.";
-  return { server, from, caFile: caFile === undefined ? null : resolve(caFile) };
+  return { server, from, caFile: caFile === undefined ? null : resolve(caFile), baseUrl: BASE_URL };
 }

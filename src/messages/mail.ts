@@ -1,4 +1,7 @@
-/** Names and payloads of the workflow that mails an invite. */
+import type { ApprovalMail, ApprovalMailState, HeldPayment } from "../domain/approval-mails.ts";
+import { type Guard, isArrayOf, isId, isRecord, isTime } from "./guards/guards.ts";
+
+/** Names and payloads of the workflows that mail: an invite, or a person about payments on hold. */
 
 export const INVITE_MAIL_WORKFLOW = "inviteMail";
 export const inviteMailWorkflowId = ({ inviteId }: Pick<InviteMailInput, "inviteId">): string =>
@@ -15,3 +18,35 @@ export interface InviteMailInput {
  * invite was accepted, withdrawn or replaced meanwhile.
  */
 export type InviteMailEnd = "mailed" | "refused" | "expired" | "gone";
+
+export const APPROVAL_MAILS_WORKFLOW = "approvalMails";
+
+/** One person of one organization. */
+export interface MailedPerson {
+  readonly organizationId: string;
+  readonly userId: string;
+}
+
+export const approvalMailsWorkflowId = ({ organizationId, userId }: MailedPerson): string =>
+  `approval-mails/${organizationId}/${userId}`;
+
+export interface ApprovalMailsInput extends MailedPerson {
+  /** State of the run before; left out in a first run. */
+  readonly state?: ApprovalMailState;
+}
+
+/** Payments were put on hold. */
+export const HELD_SIGNAL = "held";
+
+/** Maximum number of payments in one signal: more than one step of the watch of events takes. */
+export const HELD_SIGNALLED_MAX = 1_000;
+
+export const isHeldPayments: Guard<readonly HeldPayment[]> = isArrayOf(
+  isRecord<HeldPayment>({ approvalId: isId, heldAt: isTime }),
+  HELD_SIGNALLED_MAX,
+);
+
+/** Ids and times alone: the activity reads the records. */
+export interface ApprovalMailInput extends MailedPerson {
+  readonly mail: ApprovalMail;
+}

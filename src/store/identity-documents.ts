@@ -64,6 +64,8 @@ export interface UserDocument {
   readonly sessionsEpoch?: number;
   /** As their organization has it, where every request finds it. */
   readonly secondFactorRequired?: true;
+  /** They are mailed about payments on hold, where the service mails; missing: they are not. */
+  readonly approvalMails?: true;
 }
 
 /** How a person proved who they are, in the terms of RFC 8176: a passkey is proof of a key, and two factors in one. */

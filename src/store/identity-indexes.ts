@@ -33,6 +33,11 @@ export const AUTH_INDEXES: Indexes = {
     { key: { emailNormalized: 1, emailVerified: -1, createdAt: 1, _id: 1 }, name: "accounts_of_email" },
     { key: { organizationId: 1, _id: 1 }, name: "organization" },
     { key: { organizationId: 1, createdAt: -1, _id: -1 }, name: "members" },
+    {
+      key: { organizationId: 1, approvalMails: 1, _id: 1 },
+      name: "mailed_about_approvals",
+      partialFilterExpression: { approvalMails: true },
+    },
   ],
   [AUTH_COLLECTIONS.sessions]: [{ key: { userId: 1 }, name: "user" }, expiry(EXPIRED_RETENTION_SECONDS)],
   [AUTH_COLLECTIONS.factors]: [

@@ -1,4 +1,5 @@
 import type { Collection, Db } from "mongodb";
+import { type ApprovalDocument, COLLECTIONS } from "./documents.ts";
 
 /** The state of an invite's mail. */
 export interface InviteMail {
@@ -29,10 +30,27 @@ interface Named {
   readonly name: string;
 }
 
+interface Person extends Named {
+  readonly organizationId: string;
+  readonly email: string;
+  readonly approvalMails?: true;
+  readonly secondFactorRequired?: true;
+}
+
+/** A second factor as far as it says whether it is in force. */
+interface Factor {
+  readonly _id: string;
+  readonly userId: string;
+  readonly kind: "totp" | "passkey";
+  readonly confirmed?: object | null;
+}
+
 export interface MailCollections {
   readonly invites: Collection<MailedInvite>;
   readonly organizations: Collection<Named>;
-  readonly users: Collection<Named & { readonly organizationId: string }>;
+  readonly users: Collection<Person>;
+  readonly factors: Collection<Factor>;
+  readonly approvals: Collection<ApprovalDocument>;
 }
 
 export function mailCollections(db: Db): MailCollections {
@@ -41,5 +59,7 @@ export function mailCollections(db: Db): MailCollections {
     invites: db.collection("invites", options),
     organizations: db.collection("organizations", options),
     users: db.collection("users", options),
+    factors: db.collection("factors", options),
+    approvals: db.collection(COLLECTIONS.approvals, options),
   };
 }

@@ -10,6 +10,7 @@ import {
 } from "../store/webhook-documents.ts";
 import { DeliveryOutcomes } from "./delivery/outcomes.ts";
 import { Redeliveries } from "./delivery/replay.ts";
+import type { NoticeHeld } from "./delivery/ports.ts";
 import { DeliverySlots } from "./delivery/slots.ts";
 import { Watching } from "./delivery/watching.ts";
 import { auditValue } from "../domain/audit/canonical.ts";
@@ -41,6 +42,8 @@ export interface WebhooksOptions {
   readonly metrics: Metrics;
   /** What else is begun that another process has left, whenever deliveries are looked for that were; how much that was. */
   readonly sweepOthers: () => Promise<number>;
+  /** Null: nobody is mailed. */
+  readonly noticeHeld: NoticeHeld | null;
 }
 
 /** What a process has for webhooks, whichever of their parts it plays. */
@@ -95,7 +98,11 @@ export async function openWebhooks(options: WebhooksOptions): Promise<Webhooks> 
   const activities = createWebhookActivities({
     webhooks: collections,
     attempts,
-    dispatcher: new EventDispatcher({ ...sharing, load: () => load.current() }),
+    dispatcher: new EventDispatcher({
+      ...sharing,
+      noticeHeld: options.noticeHeld,
+      load: () => load.current(),
+    }),
     redeliveries,
     deposits,
     watching,

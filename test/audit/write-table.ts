@@ -198,6 +198,13 @@ export const WRITES: Readonly<Partial<Record<OperationId, WritingRow | HarmlessR
     const body = { currentPassword: world.organization.password, newPassword: newPassword() };
     return { request: { token: world.token, body }, after: { sessionsEnded: 1 } };
   }),
+  updateNotifications: committed(({ token }) =>
+    Promise.resolve({
+      request: { token, body: { approvalMails: false } },
+      before: { approvalMails: true },
+      after: { approvalMails: false },
+    }),
+  ),
   enrollTotp: alone(({ token }) => Promise.resolve({ request: { token } })),
   confirmTotp: alone(async ({ api, token }) => {
     const { secret } = await api.ok("enrollTotp", 201, { token });

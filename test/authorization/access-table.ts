@@ -86,6 +86,8 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   listSessions: own,
   endSession: own,
   endOtherSessions: own,
+  getNotifications: own,
+  updateNotifications: own,
   stepUp: manage(null),
   stepUpOptions: manage(null),
 

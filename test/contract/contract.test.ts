@@ -57,6 +57,7 @@ const STATUSES: Readonly<Record<number, readonly string[]>> = {
     // Ours: the issue asks that it be refused, and a bound has to be.
     "LAST_FACTOR",
     "TOO_MANY_PASSKEYS",
+    "TOO_MANY_MAILED_PEOPLE",
     "APPROVAL_ALREADY_RESOLVED",
     "APPROVAL_EXPIRED",
     "WEBHOOK_DISABLED",

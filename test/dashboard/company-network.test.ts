@@ -1,12 +1,13 @@
 import { expect } from "chai";
 import { TargetType } from "puppeteer-core";
 import { cookieNames } from "../../src/contract/cookies.ts";
+import { clickOn } from "../support/browser-page.ts";
 import { chromiumOrPending, NETWORK_NAME } from "../support/chromium.ts";
 import { Dashboard } from "../support/dashboard.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { someOrAll } from "../support/soak.ts";
 import { TotpCodes } from "../support/totp.ts";
-import { newWorld, type World } from "../support/world.ts";
+import { newWorld, until, type World } from "../support/world.ts";
 
 interface LocaleCase {
   readonly locale: string;
@@ -57,7 +58,15 @@ describe("the dashboard on a company's network, in a browser", function () {
 
   before(async function () {
     const browser = await chromiumOrPending(this);
-    service = await startTestService({ publicHost: NETWORK_NAME, evmRpcUrl: null });
+    service = await startTestService({
+      publicHost: NETWORK_NAME,
+      evmRpcUrl: null,
+      settings: {
+        SMTP_URL: "smtp://127.0.0.1:1",
+        MAIL_FROM: "spending@example.com",
+        BASE_URL: `http://${NETWORK_NAME}`,
+      },
+    });
     world = await newWorld(service);
     const { port } = new URL(service.baseUrl);
     origin = `http://${NETWORK_NAME}:${port}`;
@@ -104,6 +113,18 @@ describe("the dashboard on a company's network, in a browser", function () {
     const secret = await page.page.$eval("#totp-secret", ({ textContent }) => textContent ?? "");
     await page.code(await new TotpCodes(secret).next());
     await page.sees("Enabled");
+  });
+
+  it("a person switches mails about payments on hold off", async () => {
+    const person = await newWorld(service);
+    await page.visit("/settings/security", person.token);
+    await clickOn(page.page, "::-p-text(Mail me when a payment waits for approval)", { ms: 20_000 });
+    await until("it is off", async () => {
+      const { notifications } = await person.api.ok("getNotifications", 200, { token: person.token });
+      return notifications.approvalMails ? null : true;
+    });
+    expect(await page.barriers()).to.deep.equal([]);
+    await page.visit("/", world.token);
   });
 
   it("two tabs that refresh the session at the same time stay signed in", async () => {

@@ -116,6 +116,7 @@ const BODIES: Partial<Record<OperationId, () => Fields>> = {
     walletOwner: freshRecipient(),
     requireSecondFactor: false,
   }),
+  updateNotifications: () => ({ approvalMails: true }),
   changePassword: () => ({ currentPassword: "a password", newPassword: "another password" }),
   createWebhook: () => ({ ...endpoint(), description: "y" }),
   updateWebhook: () => ({ ...endpoint(), description: "y", isActive: true }),

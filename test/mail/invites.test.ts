@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { AuditAppender } from "../../src/audit/chain/appender.ts";
 import { auditSeal } from "../../src/audit/chain/seal.ts";
-import { mailActivities } from "../../src/mail/invite-mail.ts";
+import { mailActivities } from "../../src/mail/activities.ts";
 import { smtpMail } from "../../src/mail/smtp.ts";
 import { authCollections } from "../../src/store/identity-documents.ts";
 import { MAILED_INVITES_MAX } from "../../src/identity/invite-caps.ts";
@@ -187,6 +187,7 @@ describe("invites by mail", () => {
         { from: FROM, server: { host: "127.0.0.1", port: server.port, tls: "offered", credentials } },
         null,
       ),
+      baseUrl: PUBLIC_URL,
       openLink: (inviteId, sealed) => sealer.open(INVITE_LINK_PURPOSE, inviteId, sealed),
       auditLog: new AuditAppender(service.db, auditSeal(masterKey.deriveKey("audit-log"))),
       clock: () => new Date(Date.now() + clockAheadMs),

@@ -25,6 +25,7 @@ describe("settings of mail", () => {
       },
       from: { name: "Spending", address: "spending@example.com" },
       caFile: null,
+      baseUrl: "https://spend.example.com",
     });
     expect(read({ ...GOOD, MAIL_FROM: "spending@example.com" })?.from).to.deep.equal({
       name: "",

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { AuditLog } from "../../src/audit/chain/appender.ts";
-import { mailActivities } from "../../src/mail/invite-mail.ts";
+import { mailActivities } from "../../src/mail/activities.ts";
 import type { MailMessage, Sent } from "../../src/mail/mail.ts";
 import { mailCollections } from "../../src/store/mail-documents.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
@@ -41,6 +41,7 @@ describe("mails of several organizations at once", () => {
     const { mailInvite } = mailActivities({
       db: database.db,
       mail: { send },
+      baseUrl: "https://spend.example.com",
       openLink: (_inviteId, sealed) => sealed,
       auditLog: NO_LOG,
       clock: () => new Date(),

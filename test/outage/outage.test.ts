@@ -24,6 +24,7 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
   "decideApprovals",
   ...(["signIn", "refreshSession", "signOut", "getMe", "enrollTotp", "confirmTotp", "stepUp"] as const),
   ...(["changePassword", "listSessions", "endSession", "endOtherSessions"] as const),
+  ...(["getNotifications", "updateNotifications"] as const),
   ...(["passkeyOptions", "enrollPasskey", "listPasskeys", "updatePasskey", "removePasskey"] as const),
   ...(["passkeySignInOptions", "signInWithPasskey", "stepUpOptions"] as const),
   ...(["listAgents", "summarizeAgents", "getAgent", "connectAgent"] as const),

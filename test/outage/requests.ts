@@ -96,6 +96,7 @@ export function requestOf(id: OperationId, the: Scene, world: World) {
     setTeamApprovalRules: { token, id: randomUUID(), body: { rules: [], version: 1 } },
     signOut: { token: session },
     changePassword: { token, body: { currentPassword: "x", newPassword: "y" } },
+    updateNotifications: { token, body: { approvalMails: false } },
     endSession: { token, id: randomUUID() },
     confirmTotp: { token, body: { code: "123456" } },
     enrollPasskey: { token, body: { name: "Late", response: madeUpRegistration() } },

@@ -5,7 +5,7 @@ import { Context } from "@temporalio/activity";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { NativeConnection } from "@temporalio/worker";
 import { TemporalCalls } from "../../src/actors/calls.ts";
-import { startInviteMail } from "../../src/actors/mails.ts";
+import { signalHeld, startInviteMail } from "../../src/actors/mails.ts";
 import { TemporalWebhooks } from "../../src/actors/webhooks.ts";
 import { startEngines } from "../../src/engines/start.ts";
 import { approvalWorkflowId } from "../../src/messages/approval.ts";
@@ -16,7 +16,7 @@ import {
   watchWorkflowId,
   WATCHES,
 } from "../../src/messages/delivery.ts";
-import { inviteMailWorkflowId } from "../../src/messages/mail.ts";
+import { approvalMailsWorkflowId, inviteMailWorkflowId } from "../../src/messages/mail.ts";
 import { ORGANIZATION_WORKFLOW, organizationWorkflowId } from "../../src/messages/organization.ts";
 import { settlementWorkflowId } from "../../src/messages/settlement.ts";
 import { dataConverter } from "../../src/lib/payload-compression.ts";
@@ -78,7 +78,12 @@ const RULES = { project: null, team: 2 };
 /** So many records that together they are compressed. */
 const BATCH = 1_200;
 
-const mailed: StageOptions = { activities: { mailInvite: () => Promise.resolve("mailed") } };
+const mailed: StageOptions = {
+  activities: {
+    mailInvite: () => Promise.resolve("mailed"),
+    mailApprovals: ({ mail }) => Promise.resolve(mail.kind === "single" ? "sent" : "unsent"),
+  },
+};
 
 const dataDir = await mkdtemp(join(tmpdir(), "spending-control-record-"));
 const engines = await startEngines({
@@ -116,6 +121,7 @@ async function recordAll(on: Theatre): Promise<void> {
   await on.play("organization", provisioned, recordOrganization);
   await on.play("webhooks", webhooks(), recordWebhooks);
   await on.play("mailed", mailed, recordInviteMail);
+  await on.play("mailed", mailed, recordApprovalMails);
 }
 
 /**
@@ -299,6 +305,24 @@ async function recordInviteMail({ client: on, taskQueue }: Stage): Promise<void>
   const handle = on.workflow.getHandle(inviteMailWorkflowId(input));
   await handle.result();
   await write("invite-mail-mailed", handle);
+}
+
+const heldPayments = (count: number) =>
+  Array.from({ length: count }, (_, index) => ({ approvalId: `apr_${count}_${index}`, heldAt: index }));
+
+/** Payments that are mailed one by one, and more than an hour has room for, whose digest waits to be tried again. */
+async function recordApprovalMails({ client: on, taskQueue }: Stage): Promise<void> {
+  const person = { organizationId: "organization-recorded", userId: "user-recorded" };
+  const handle = on.workflow.getHandle(approvalMailsWorkflowId(person));
+  for (const [count, activities] of [
+    [2, 2],
+    [20, 3],
+  ] as const) {
+    await signalHeld(new TemporalCalls(on, taskQueue), person, heldPayments(count));
+    await afterActivities(handle, activities);
+  }
+  await write("approval-mails-waiting", handle);
+  await handle.terminate("it was recorded");
 }
 
 async function write(name: string, handle: WorkflowHandle): Promise<void> {

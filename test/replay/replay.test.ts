@@ -79,6 +79,8 @@ describe("replay: workflows that run somewhere still run with today's code", () 
     { name: "watch-deposits", what: "the first look is missing", alter: removeActivity },
     { name: "invite-mail-mailed", what: "the mailing is renamed", alter: renameActivity },
     { name: "invite-mail-mailed", what: "the mailing is missing", alter: removeActivity },
+    { name: "approval-mails-waiting", what: "the mailing is renamed", alter: renameActivity },
+    { name: "approval-mails-waiting", what: "the mailing is missing", alter: removeActivity },
     { name: "organization-ready", what: "the provisioning is renamed", alter: renameActivity },
   ] as const;
   let errors: readonly (Error | null)[];

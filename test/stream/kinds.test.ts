@@ -36,6 +36,7 @@ const NOT_TOLD: readonly string[] = [
   "enrollTotp",
   "confirmTotp",
   "changePassword",
+  "updateNotifications",
   "endSession",
   "endOtherSessions",
   "stepUp",

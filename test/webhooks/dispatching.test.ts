@@ -42,6 +42,7 @@ describe("dispatching of events", () => {
         startSecretExpiry: unexpected,
       },
       dataOf: () => ({}),
+      noticeHeld: null,
       retentionDays: 1,
       clock: () => new Date(NOW),
       load: () => load,

@@ -16,7 +16,7 @@ import {
 } from "../../store/webhook-documents.ts";
 import { inputOf, newDelivery } from "./new-delivery.ts";
 import { DeliveryThrottle } from "./throttle.ts";
-import type { EventData, WebhookWorkflows } from "./ports.ts";
+import type { EventData, NoticeHeld, WebhookWorkflows } from "./ports.ts";
 
 /**
  * Events, or deliveries with a pending action, in one step; and deliveries from which on it takes no further event, so that whatever happens meanwhile
@@ -54,6 +54,8 @@ export interface DispatcherDependencies {
   readonly db: Db;
   readonly workflows: WebhookWorkflows;
   readonly dataOf: EventData;
+  /** Null: nobody is mailed. */
+  readonly noticeHeld: NoticeHeld | null;
   readonly retentionDays: number;
   readonly clock: Clock;
   /** How busy the process and its machine are, from 0 to 1. */
@@ -100,7 +102,8 @@ export class EventDispatcher {
     await this.#insert(deliveries);
     await inLines(lines, (delivery) => this.#dependencies.workflows.startDelivery(inputOf(delivery)));
     await this.#allBegun(deliveries);
-    this.#throttle.begun(deliveries.length);
+    const signals = (await this.#dependencies.noticeHeld?.(events)) ?? 0;
+    this.#throttle.begun(deliveries.length + signals);
     const done = events.map(({ _id }) => _id).filter((id) => !this.#undeliverable.has(id));
     await this.#events.updateMany({ _id: { $in: done } }, doneWith(this.#dependencies.clock()));
     const isCut = events.length < pending.length;

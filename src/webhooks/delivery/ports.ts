@@ -27,3 +27,6 @@ export type EventData = (event: EventDocument) => object;
 
 /** Told of an endpoint that was disabled because it failed. Once for each delivery and run. Idempotent. */
 export type OnEndpointDisabled = (endpoint: EndpointDocument) => Promise<void>;
+
+/** Tells the people who want to know of payments that were put on hold; the number of signals sent. May be repeated. */
+export type NoticeHeld = (events: readonly EventDocument[]) => Promise<number>;

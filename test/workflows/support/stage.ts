@@ -197,7 +197,7 @@ function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptio
       windows: { close: () => Promise.resolve("committed") },
       treasuries: { record: () => Promise.resolve() },
       webhooks: NO_WEBHOOKS,
-      mail: { mailInvite: notPlayed },
+      mail: { mailInvite: notPlayed, mailApprovals: notPlayed },
     }),
     ...options.activities,
   };
@@ -275,6 +275,7 @@ const delegatingTo = (cast: () => Activities): Activities => ({
   detachWallet: (input) => cast().detachWallet(input),
   provisionOrganization: (input) => cast().provisionOrganization(input),
   mailInvite: (input) => cast().mailInvite(input),
+  mailApprovals: (input) => cast().mailApprovals(input),
   deliverWebhook: (input) => cast().deliverWebhook(input),
   eraseWebhookSecret: (input) => cast().eraseWebhookSecret(input),
   replayWebhooks: (input) => cast().replayWebhooks(input),

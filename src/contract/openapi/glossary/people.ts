@@ -31,6 +31,9 @@ export const peopleNotes: Readonly<Record<string, Note>> = {
   secondFactorEnrolment: note(
     "`required`: the organization requires a second factor and the person has none, so nothing else is permitted; `recommended`: an owner or admin has none; null: one is enrolled, or none is needed.",
   ),
+  notifications: note("Your notifications."),
+  approvalMails: note("Whether you are mailed about payments that wait for approval.", true),
+  mailAvailable: note("Whether the service sends mail; without it `approvalMails` has no effect.", true),
   requireSecondFactor: note("Whether people must have a second factor.", false),
   keepKeys: note("`true`: the organization keys that the person created stay valid."),
   revokedOrganizationKeys: note("The person's organization keys that were revoked."),

@@ -1,4 +1,4 @@
-import { Alert, Badge, Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { Alert, Badge, Button, Group, Modal, Stack, Switch, Text, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactElement, type SyntheticEvent, useState } from "react";
 import { valueOf } from "../../../../src/client/client.ts";
@@ -14,13 +14,14 @@ import { Failed, Problem } from "../../parts/problem.tsx";
 import { hasPasskeys, NO_PASSKEYS } from "../../passkeys.ts";
 import { ME, useMe } from "../../session.tsx";
 
-/** A person's own account: factors, password, where they are signed in. */
+/** A person's own account: factors, password, mail, where they are signed in. */
 export function Security(): ReactElement {
   return (
     <Stack>
       <Factors />
       <Passkeys />
       <Password />
+      <Notifications />
       <Sessions />
     </Stack>
   );
@@ -238,6 +239,36 @@ function Password(): ReactElement {
           </Button>
         </Stack>
       </form>
+    </Card>
+  );
+}
+
+const NOTIFICATIONS = ["notifications"];
+
+/** Shown once it is known that the service mails. */
+function Notifications(): ReactElement | null {
+  const { data, error } = useQuery({
+    queryKey: NOTIFICATIONS,
+    queryFn: async ({ signal }) => valueOf(await api.getNotifications({}, { signal })).notifications,
+  });
+  const change = useAction((approvalMails: boolean) => api.updateNotifications({ body: { approvalMails } }), {
+    stale: [NOTIFICATIONS],
+  });
+  const { user } = useMe();
+  if (error !== null) return <Failed error={error} />;
+  if (data?.mailAvailable !== true) return null;
+  return (
+    <Card title="Mail">
+      <Stack>
+        <Problem text={change.problem} />
+        <Switch
+          label="Mail me when a payment waits for approval"
+          description={`To ${user.email}. Of many payments in an hour you receive one mail that lists them.`}
+          checked={data.approvalMails}
+          disabled={change.isBusy}
+          onChange={({ currentTarget }) => void change.run(currentTarget.checked)}
+        />
+      </Stack>
     </Card>
   );
 }

@@ -1,0 +1,152 @@
+/**
+ * When a person is mailed about payments on hold. Each is mailed by itself while the hour has room for all that wait; else they are
+ * collected into one digest, which is sent as soon as there is room for one mail. Pure: a workflow keeps the state and sends the mails.
+ */
+
+const HOUR_MS = 3_600_000;
+
+/** Maximum number of mails to one person within any hour. */
+export const MAILS_PER_HOUR_MAX = 10;
+
+/** Maximum number of people of one organization who are mailed: each costs a signal for every batch of payments on hold. */
+export const MAILED_PEOPLE_MAX = 50;
+
+/** Pauses after failed tries; the last one repeats. */
+const RETRY_PAUSES_MS = [5_000, 15_000, 45_000, 135_000, 405_000, 900_000] as const;
+
+/** Maximum number of failed tries in a row before what waits is dropped: about a day. */
+export const MAIL_TRIES_MAX = 100;
+
+export interface HeldPayment {
+  readonly approvalId: string;
+  /** Epoch milliseconds. */
+  readonly heldAt: number;
+}
+
+/** A period of epoch milliseconds, both ends included. */
+export interface Period {
+  readonly since: number;
+  readonly through: number;
+}
+
+/** A mail about one payment, or about all that were put on hold in a period and are undecided when it is sent. */
+export type ApprovalMail =
+  ({ readonly kind: "single" } & HeldPayment) | ({ readonly kind: "digest" } & Period);
+
+/**
+ * `withdrawn`: nothing of it is undecided any more; `refused`: the mail server takes no mail for the address; `unwanted`: the person has
+ * left, may not decide, or has switched mails off; `unsent`: it is tried again.
+ */
+export const APPROVAL_MAIL_ENDS = ["sent", "refused", "withdrawn", "unwanted", "unsent"] as const;
+export type ApprovalMailEnd = (typeof APPROVAL_MAIL_ENDS)[number];
+
+interface CountedMail {
+  readonly at: number;
+  /** Null: a digest. */
+  readonly approvalId: string | null;
+}
+
+export interface ApprovalMailState {
+  /** Payments to be mailed one by one, no more than the hour has room for. */
+  readonly waiting: readonly HeldPayment[];
+  /** Period that the next digest covers; null: none is collected. */
+  readonly digest: Period | null;
+  /** Mails of the last hour, oldest first, the one being sent included. */
+  readonly counted: readonly CountedMail[];
+  /** Failed tries in a row. */
+  readonly failures: number;
+  /** Epoch milliseconds before which nothing is sent. */
+  readonly pausedUntil: number;
+}
+
+export const NOTHING_TO_MAIL: ApprovalMailState = {
+  waiting: [],
+  digest: null,
+  counted: [],
+  failures: 0,
+  pausedUntil: 0,
+};
+
+export type NextStep =
+  | { readonly kind: "send"; readonly mail: ApprovalMail }
+  | { readonly kind: "wait"; readonly until: number }
+  /** Nothing waits, and no mail counts any more. */
+  | { readonly kind: "end" };
+
+/** Adds payments that were put on hold. One that waits, or was mailed within the hour, is not added again. */
+export function withHeld(
+  state: ApprovalMailState,
+  held: readonly HeldPayment[],
+  now: number,
+): ApprovalMailState {
+  const mailed = new Set(recentMails(state, now).map(({ approvalId }) => approvalId));
+  const waiting = new Map([...state.waiting, ...held].map((each) => [each.approvalId, each]));
+  for (const approvalId of waiting.keys()) if (mailed.has(approvalId)) waiting.delete(approvalId);
+  return collected({ ...state, waiting: [...waiting.values()] }, now);
+}
+
+export function nextStep(state: ApprovalMailState, now: number): NextStep {
+  const recent = recentMails(state, now);
+  const mail = nextMail(state);
+  if (mail === null) {
+    const newest = recent.at(-1);
+    return newest === undefined ? { kind: "end" } : { kind: "wait", until: newest.at + HOUR_MS };
+  }
+  const oldest = recent.length < MAILS_PER_HOUR_MAX ? undefined : recent[0];
+  const until = Math.max(state.pausedUntil, oldest === undefined ? 0 : oldest.at + HOUR_MS);
+  return until > now ? { kind: "wait", until } : { kind: "send", mail };
+}
+
+/** The state while a mail is being sent: it counts from now on. */
+export function sending(state: ApprovalMailState, mail: ApprovalMail, now: number): ApprovalMailState {
+  const isSingle = mail.kind === "single";
+  return {
+    ...state,
+    waiting: isSingle ? state.waiting.slice(1) : state.waiting,
+    digest: isSingle ? state.digest : null,
+    counted: [...recentMails(state, now), { at: now, approvalId: isSingle ? mail.approvalId : null }],
+  };
+}
+
+/** The state after the mail that was being sent has ended so. */
+export function ended(
+  state: ApprovalMailState,
+  mail: ApprovalMail,
+  end: ApprovalMailEnd,
+  now: number,
+): ApprovalMailState {
+  const counts = end === "sent" || end === "refused";
+  const counted = counts ? state.counted : state.counted.slice(0, -1);
+  const failures = end === "unsent" ? state.failures + 1 : 0;
+  if (end === "unwanted" || failures === MAIL_TRIES_MAX) return { ...NOTHING_TO_MAIL, counted };
+  if (end !== "unsent") return { ...state, counted, failures, pausedUntil: 0 };
+  const pauseMs = RETRY_PAUSES_MS[Math.min(failures, RETRY_PAUSES_MS.length) - 1] ?? 0;
+  const putBack =
+    mail.kind === "single"
+      ? { waiting: [{ approvalId: mail.approvalId, heldAt: mail.heldAt }, ...state.waiting] }
+      : { digest: spanning([mail, ...(state.digest === null ? [] : [state.digest])]) };
+  return collected({ ...state, ...putBack, counted, failures, pausedUntil: now + pauseMs }, now);
+}
+
+function nextMail({ digest, waiting }: ApprovalMailState): ApprovalMail | null {
+  const [first] = waiting;
+  if (first !== undefined) return { kind: "single", ...first };
+  return digest === null ? null : { kind: "digest", ...digest };
+}
+
+/** Moves what waits into the digest if there is one already, or if the hour has no room for so many mails. */
+function collected(state: ApprovalMailState, now: number): ApprovalMailState {
+  const { digest, waiting } = state;
+  const room = MAILS_PER_HOUR_MAX - recentMails(state, now).length;
+  if (waiting.length === 0 || (digest === null && waiting.length <= room)) return state;
+  const instants = waiting.map(({ heldAt }) => ({ since: heldAt, through: heldAt }));
+  return { ...state, waiting: [], digest: spanning([...instants, ...(digest === null ? [] : [digest])]) };
+}
+
+const spanning = (periods: readonly Period[]): Period => ({
+  since: Math.min(...periods.map(({ since }) => since)),
+  through: Math.max(...periods.map(({ through }) => through)),
+});
+
+const recentMails = ({ counted }: ApprovalMailState, now: number): readonly CountedMail[] =>
+  counted.filter(({ at }) => at > now - HOUR_MS);

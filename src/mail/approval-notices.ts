@@ -1,0 +1,48 @@
+import type { Db } from "mongodb";
+import pLimit from "p-limit";
+import { type HeldPayment, MAILED_PEOPLE_MAX } from "../domain/approval-mails.ts";
+import type { MailedPerson } from "../messages/mail.ts";
+import type { EventDocument } from "../store/documents.ts";
+import { mailCollections } from "../store/mail-documents.ts";
+
+/** Signals in flight. */
+const SIGNALS_MAX = 16;
+
+export interface ApprovalNoticeDependencies {
+  readonly db: Db;
+  /** Tells the person's workflow of payments on hold. May be repeated. */
+  readonly tell: (person: MailedPerson, held: readonly HeldPayment[]) => Promise<void>;
+}
+
+/**
+ * Tells the workflows of all people who want mail of payments that were put on hold, a batch in one signal for each person. Resolves to
+ * the number of signals.
+ */
+export async function noticeHeld(
+  { db, tell }: ApprovalNoticeDependencies,
+  events: readonly EventDocument[],
+): Promise<number> {
+  const { users } = mailCollections(db);
+  let told = 0;
+  for (const [organizationId, held] of heldByOrganization(events)) {
+    const people = await users
+      .find({ organizationId, approvalMails: true }, { projection: { _id: 1 } })
+      .sort({ _id: 1 })
+      .limit(MAILED_PEOPLE_MAX)
+      .toArray();
+    await pLimit(SIGNALS_MAX).map(people, ({ _id }) => tell({ organizationId, userId: _id }, held));
+    told += people.length;
+  }
+  return told;
+}
+
+function heldByOrganization(events: readonly EventDocument[]): ReadonlyMap<string, readonly HeldPayment[]> {
+  const heldIn = new Map<string, HeldPayment[]>();
+  for (const { data, organizationId, type } of events) {
+    if (type !== "approval.requested" || data.approval === undefined) continue;
+    const { _id: approvalId, createdAt } = data.approval;
+    const held = { approvalId, heldAt: createdAt.getTime() };
+    heldIn.set(organizationId, [...(heldIn.get(organizationId) ?? []), held]);
+  }
+  return heldIn;
+}
