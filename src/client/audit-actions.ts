@@ -124,6 +124,7 @@ export const AUDIT_ACTIONS: Readonly<Record<AuditAction, ActionWords>> = {
   acceptInvite: on("invite", "Accepted", "accept", "invite"),
   updateMember: on("user", "Changed", "change", "role of member"),
   removeMember: on("user", "Removed", "remove", "member"),
+  updateNotifications: on("user", "Changed", "change", "notifications of member"),
 
   mintOrganizationKey: on("organization_key", "Created", "create", "organization key"),
   rotateOrganizationKey: on("organization_key", "Rotated", "rotate", "organization key"),
