@@ -7,7 +7,8 @@ import {
 } from "../../src/store/audit-documents.ts";
 import { ok } from "../../src/domain/result.ts";
 import { EXPORTED_AT_ONCE, exportPieces } from "./export-pieces.ts";
-import { definedFields, type EqualityFilter } from "../../src/store/lists.ts";
+import { definedFields } from "../../src/store/lists.ts";
+import type { EqualityFilter } from "../../src/store/newest-reads.ts";
 import { auditEntryView } from "../../src/views/views.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";

@@ -197,6 +197,7 @@ const PAYMENT_FIELDS = [
   "amountCents",
   "recipient",
   "comparedRecipient",
+  "words",
   "rail",
   "purpose",
   "status",
