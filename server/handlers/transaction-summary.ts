@@ -72,7 +72,8 @@ export function transactionSummaryHandlers({
 
   return {
     async summarizeTransactions({ query }, { principal: { organizationId }, target: { bindingFilter } }) {
-      const { before, from, groupBy, projectId, range = "30d", status, teamId, to, type, tz } = query;
+      const { before, from, groupBy, projectId, status, teamId, to, type, tz } = query;
+      const { range = from === undefined ? "30d" : "all" } = query;
       const containers = { projectId, teamId, agentId: agentIn(query) };
       const scope = await mostSpecificScope(collections, organizationId, containers, bindingFilter);
       if (scope === null) return ok({ body: { days: [], nextBefore: null } });

@@ -27,8 +27,9 @@ interface Bookmark extends Position {
 const PURPOSE = "cursor";
 
 /**
- * Pages of records, newest first, by cursors that are sealed, and bound to list and filters: a search may stop at a record that
- * its caller may not see. A record's place never changes, so whatever fits all the while is shown once, whatever is made meanwhile.
+ * Pages of records, newest first. Cursors are bound to list and filters, and sealed, since a search may stop at a record
+ * that its caller may not see. A record's place never changes, so what fits all the while is shown once, whatever is made
+ * meanwhile.
  */
 export class Lists {
   readonly #sealer: Sealer;

@@ -41,8 +41,8 @@ const SUMMARIZED = {
 export const SUMMARY_INDEX = "summary";
 
 /**
- * Indexes by which payments are searched. They end with the time: a search sorts the few records that it reads by their ids
- * itself, since the id in each of a payment's words would triple the index.
+ * Indexes by which payments are searched. They end with the time, and a search sorts the few records that it reads by
+ * their ids itself: the id beside each of a payment's words would triple the index.
  */
 export const WORDS_INDEX = { organizationId: 1, words: 1, createdAt: -1 } as const;
 export const AMOUNT_INDEX = { organizationId: 1, amountCents: 1, createdAt: -1 } as const;

@@ -17,9 +17,9 @@ interface Searched {
   readonly paths: readonly Path[];
 }
 
-/** The longest terms of a search, which tend to be the rarest, are looked up in the index; the others are only compared. */
+/** Terms of a search that are looked up in the index: the longest, which tend to be the rarest. */
 const TERMS_MAX = 3;
-/** Words that begin alike and are read together, newest first. Where there are more, their whole range is read if it is short. */
+/** Words with one beginning that are merged newest first. Of more, the whole range is read if it is short. */
 const WORDS_OF_TERM_MAX = 16;
 const LAST_CHARACTER = "\u{10ffff}";
 

@@ -12,8 +12,8 @@ import {
 } from "./newest-reads.ts";
 
 /**
- * Reads of records that no single index holds by themselves, such as those with two words. Each step takes the index in which the next
- * records reach back furthest, reads a bounded part of it, and passes over what does not fit. So a search costs about as much as
+ * Reads of records that no index holds alone, such as those with two words. Each step takes the index whose next records
+ * reach back furthest, reads a bounded part of it, and passes over what does not fit. So a search costs about as much as
  * its rarest condition, and one that is rare only in combination ends with what it has found so far.
  */
 
@@ -39,7 +39,7 @@ interface Reach {
   readonly until: Date | null;
 }
 
-/** The next records of a selection with `paths`: `limit` of them, or fewer if there are no more or the search has taken its time. */
+/** The next `limit` records of a selection with `paths`; fewer if there are no more, or after `searchMs`. */
 export async function readSearched<T extends Listed>(
   selection: Selection<T>,
   after: Position | null,
@@ -74,12 +74,8 @@ async function shortPaths<T extends Listed>(
   const isShort = async ({ filter, hint, isByTime }: Path): Promise<boolean> => {
     if (isByTime) return true;
     const options = { hint, projection: { _id: 0, organizationId: 1 } };
-    const keys = await collection
-      .find(typed<T>(filter), options)
-      .limit(RANGE_MAX + 1)
-      .batchSize(RANGE_MAX + 2)
-      .toArray();
-    return keys.length <= RANGE_MAX;
+    const beyond = await collection.find(typed<T>(filter), options).skip(RANGE_MAX).limit(1).toArray();
+    return beyond.length === 0;
   };
   const found = await Promise.all(paths.map(isShort));
   return paths.filter((_path, index) => found[index]);
@@ -115,7 +111,7 @@ const furthest = ([first, ...others]: readonly Reach[]): Reach => {
   );
 };
 
-/** The records of a step that fit. It takes the whole of its last millisecond, so that it can end between two of them. */
+/** The records of a step that fit. A step ends between two milliseconds. */
 async function readStep<T extends Listed>(
   selection: Selection<T>,
   { path, until }: Reach,

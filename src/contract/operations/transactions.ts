@@ -46,8 +46,8 @@ export const listTransactions = define({
   summary: "List transactions",
   description:
     "The organization's transactions, newest first. An organization key sees only its binding. Filtering by an " +
-    "unknown agent gives an empty list. A page of a search, by words or amounts, may have fewer than `limit`, or none: " +
-    "continue while there is a `nextCursor`.",
+    "unknown agent gives an empty list. A page of a search, by words or amounts, may have fewer than `limit`, or " +
+    "none: continue while there is a `nextCursor`.",
   tag: "Transactions",
   access: manages("agents:read", "list"),
   rate: "standard",
@@ -109,11 +109,11 @@ export const summarizeTransactions = define({
   summary: "Summarize transactions by day",
   description:
     "The number and the sum of the payments of each day, newest day first, by status, rail, agent, team or project; " +
-    "the filters are those of the list. The figures are exact as of when a day is read. Days without payments are " +
-    "left out. An answer has as many days as can be read in a second and a half, and at least one: continue with " +
-    "`before` = `nextBefore` until that is null. If a day has many agents or teams, it lists the 50 with the largest " +
-    "sums, and `others` has the rest. A server makes one summary at a time; a request that waits too long is refused " +
-    "and can be retried.",
+    "the filters are those of the list, but for `search`. Without `range` and `from`: the last 30 days. The figures " +
+    "are exact as of when a day is read. Days without payments are left out. An answer has as many days as can be " +
+    "read in a second and a half, and at least one: continue with `before` = `nextBefore` until that is null. If a day " +
+    "has many agents or teams, it lists the 50 with the largest sums, and `others` has the rest. A server makes one " +
+    "summary at a time; a request that waits too long is refused and can be retried.",
   tag: "Transactions",
   access: manages("agents:read", "list"),
   rate: "summary",

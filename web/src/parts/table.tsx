@@ -19,7 +19,7 @@ interface TableProps<T> {
   readonly keyOf: (item: T) => string | number;
   /** The cells of its row; the same function as long as they are the same. */
   readonly cells: (item: T) => ReactNode;
-  /** Opens the item of a row that is clicked; the same function as long as it does the same. Its cells have a link for the keyboard. */
+  /** Opens the item of a clicked row; a stable function. One of the row's cells has a link, for the keyboard. */
   readonly onOpen?: (item: T) => void;
   /** The head's cells. */
   readonly head: ReactNode;
@@ -89,7 +89,7 @@ interface RowProps<T> extends Pick<TableProps<T>, "cells" | "onOpen"> {
   readonly measure?: (row: HTMLTableRowElement | null) => void;
 }
 
-/** Whether a click on a row is meant for the row: not for a control in it, and not the end of a selection of its text. */
+/** Whether a click is meant for the row: not for a control in it, nor the end of a selection of its text. */
 const isOfRow = ({ target }: MouseEvent): boolean =>
   target instanceof Element &&
   target.closest("a, button, input") === null &&
