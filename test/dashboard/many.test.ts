@@ -57,6 +57,7 @@ describe("the dashboard with many agents and payments, in a browser", function (
   let page: Dashboard;
 
   before(async function () {
+    this.timeout(shortOrSoak(300_000, 1_800_000));
     const browser = await chromiumOrPending(this);
     world = await newWorld(sharedService());
     await writeRecords(world);
