@@ -131,7 +131,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     logos,
     webhooks: { ...core.webhooks, endpoints },
     reads: new BoundedWork(LONG_READS),
-    lists: new Lists(masterKey.deriveKey("cursor-signing")),
+    lists: new Lists(new Sealer(masterKey.deriveKey("cursor-sealing"))),
     auth,
     organizationKeys,
     auditSeal: trail.seal,

@@ -3,6 +3,7 @@ import type { AgentDocument, TransactionDocument } from "../../src/store/documen
 import { createIndexes } from "../../src/store/indexes.ts";
 import { PROJECTION_INDEXES } from "../../src/store/projections.ts";
 import { collectionsOf } from "../../src/store/collections.ts";
+import { searchWords } from "../../src/domain/search-words.ts";
 import { newId, newUuid } from "../../src/lib/ids.ts";
 import type { DenialCode } from "../../src/domain/ledger/policy.ts";
 import type { TransactionStatus } from "../../src/domain/ledger/payment.ts";
@@ -155,6 +156,9 @@ export function transactionRecord(
     rail === "wallet" ? WALLET_RECIPIENT : `Merchant ${String(Math.floor(random() * 5_000))}, Inc.`;
   const denialCode = CODES[status] ?? null;
   const isFinal = denialCode !== null || status === "reversed";
+  const amountCents = 1 + Math.floor(random() * 50_000);
+  const purpose = `Order ${String(number)}: supplies for "project ${projectId.slice(-4)}", as agreed`;
+  const onChainTxHash = rail === "wallet" && status === "approved" ? `0x${"ab".repeat(32)}` : null;
   return {
     _id: newId("txn"),
     organizationId,
@@ -168,18 +172,19 @@ export function transactionRecord(
     createdAt,
     recipient,
     comparedRecipient: recipient.toLowerCase(),
+    words: searchWords({ amountCents, onChainTxHash, purpose, recipient }),
     merchantCategory: null,
-    amountCents: 1 + Math.floor(random() * 50_000),
+    amountCents,
     currency: "USD",
     rail,
     status,
-    purpose: `Order ${String(number)}: supplies for "project ${projectId.slice(-4)}", as agreed`,
+    purpose,
     denialReason: denialCode === null ? null : "The payment would exceed a limit of the agent's policy.",
     denialCode,
     denialDetails: null,
     deniedAt: isFinal ? createdAt : null,
     feedback: null,
-    onChainTxHash: rail === "wallet" && status === "approved" ? `0x${"ab".repeat(32)}` : null,
+    onChainTxHash,
     chainCaip2: rail === "wallet" ? "eip155:31337" : null,
     approvalId: null,
     revision: 1,

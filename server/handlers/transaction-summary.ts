@@ -5,10 +5,11 @@ import type { summarizeTransactions } from "../../src/contract/operations/transa
 import { agentIn } from "../../src/contract/primitives.ts";
 import { ok } from "../../src/domain/result.ts";
 import { type CalendarDay, CalendarDays } from "../../src/lib/calendar-days.ts";
+import { amountsWithin } from "../../src/store/payment-searches.ts";
 import { definedFields } from "../../src/store/lists.ts";
 import { mostSpecificScope } from "../../src/identity/most-specific-scope.ts";
 import { TooMuchWork } from "../../src/lib/bounded-work.ts";
-import { RANGE_DAYS } from "./transactions.ts";
+import { latest, RANGE_DAYS } from "./transactions.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
@@ -71,27 +72,36 @@ export function transactionSummaryHandlers({
 
   return {
     async summarizeTransactions({ query }, { principal: { organizationId }, target: { bindingFilter } }) {
-      const { before, groupBy, projectId, range = "30d", status, teamId, type, tz } = query;
+      const { before, from, groupBy, projectId, status, teamId, to, type, tz } = query;
+      const { range = from === undefined ? "30d" : "all" } = query;
       const containers = { projectId, teamId, agentId: agentIn(query) };
       const scope = await mostSpecificScope(collections, organizationId, containers, bindingFilter);
       if (scope === null) return ok({ body: { days: [], nextBefore: null } });
-      const match = { organizationId, ...scope, ...definedFields({ status, rail: type }) };
+      const match = {
+        organizationId,
+        ...scope,
+        ...definedFields({ status, rail: type }),
+        ...amountsWithin(query),
+      };
       const calendar = new CalendarDays(tz);
       const now = clock();
       // Whole days, the one at hand included.
-      const since =
+      const whole =
         range === "all"
           ? null
           : calendar.of(new Date(now.getTime() - (RANGE_DAYS[range] - 1) * 86_400_000)).from;
+      const since = latest(whole, from === undefined ? null : new Date(from));
+      const newest = before === undefined ? calendar.of(now).until : calendar.named(before).from;
+      const end = to === undefined || new Date(to) > newest ? newest : new Date(to);
       const next = async (until: Date) => {
         const day = await dayBefore(match, until, since, calendar);
         if (day === null) return null;
-        const groups = await summed({ ...match, createdAt: withinDay(day, since) }, FIELD_OF[groupBy]);
+        const within = { $gte: latest(day.from, since), $lt: until < day.until ? until : day.until };
+        const groups = await summed({ ...match, createdAt: within }, FIELD_OF[groupBy]);
         return { from: day.from, day: dayOf(day, groups) };
       };
-      const first = before === undefined ? calendar.of(now).until : calendar.named(before).from;
       // Each day takes a turn of its own: other organizations' reads come between those of a long history.
-      return ok({ body: await daysBefore(first, (until) => reads.run(() => next(until), organizationId)) });
+      return ok({ body: await daysBefore(end, (until) => reads.run(() => next(until), organizationId)) });
     },
   };
 }
@@ -117,11 +127,6 @@ async function daysBefore(
   }
   return { days, nextBefore: days.at(-1)?.day ?? null };
 }
-
-const withinDay = ({ from, until }: CalendarDay, since: Date | null): Document => ({
-  $gte: since !== null && since > from ? since : from,
-  $lt: until,
-});
 
 function dayOf({ day }: CalendarDay, groups: readonly Group[]): Day {
   const [shown, rest] = [groups.slice(0, NAMED_MAX), groups.slice(NAMED_MAX)];

@@ -1,12 +1,14 @@
 import { SHOWN_TRANSACTION_FIELDS, type TransactionSnapshot } from "../../src/store/documents.ts";
-import { agentIn } from "../../src/contract/primitives.ts";
+import { agentIn, transactionId } from "../../src/contract/primitives.ts";
 import { rail as rails } from "../../src/contract/records.ts";
 import type { InputOf } from "../../src/contract/types.ts";
 import type { operations } from "../../src/contract/registry.ts";
 import { ok } from "../../src/domain/result.ts";
 import { csvRow } from "../../src/lib/csv.ts";
 import { EXPORTED_AT_ONCE, exportPieces } from "./export-pieces.ts";
-import { definedFields, inBatches, type Selection } from "../../src/store/lists.ts";
+import { definedFields, inBatches } from "../../src/store/lists.ts";
+import type { Selection } from "../../src/store/newest-reads.ts";
+import { searchedBy } from "../../src/store/payment-searches.ts";
 import { mostSpecificScope } from "../../src/identity/most-specific-scope.ts";
 import { transactionView } from "../../src/views/views.ts";
 import { zonedTime } from "../../src/lib/zoned-time.ts";
@@ -46,24 +48,43 @@ export function transactionHandlers({
   clock,
   collections,
   lists,
+  reads,
 }: HandlerDependencies): Pick<Handlers, "exportTransactions" | "getTransaction" | "listTransactions"> {
   /** What a list and an export of the same filters are of, for the same caller. */
   async function chosen(
     filters: Filters,
     { principal: { organizationId }, target: { bindingFilter } }: Caller,
   ): Promise<Selection<TransactionSnapshot> & { readonly filters: object }> {
-    const { projectId, range = "all", status, teamId, type } = filters;
+    const { agent_id: _agent, agentId: _same, from, range = "all", to, ...asked } = filters;
+    const { maxAmountCents, minAmountCents, projectId, search, status, teamId, type } = asked;
     const containers = { projectId, teamId, agentId: agentIn(filters) };
     const scope = await mostSpecificScope(collections, organizationId, containers, bindingFilter);
+    // A payment's rail never changes; a list of both is merged from the two.
+    const equals = scope && { ...scope, ...definedFields({ status }), rail: type ?? rails.options };
+    const named = transactionId.safeParse(search?.trim().replace(/^txn_.*$/i, withUpperCase));
+    const wanted = { maxAmountCents, minAmountCents, search: named.success ? undefined : search };
+    const searched = equals && (await searchedBy(collections.shownTransactions, organizationId, wanted));
     return {
       collection: collections.shownTransactions,
       projection: SHOWN_TRANSACTION_FIELDS,
-      // A payment's rail never changes; a list of both is merged from the two.
-      equals: scope && { ...scope, ...definedFields({ status }), rail: type ?? rails.options },
-      since: range === "all" ? null : new Date(clock().getTime() - RANGE_DAYS[range] * DAY_MS),
-      filters: { organizationId, ...containers, range, status, type, bindingFilter },
+      equals:
+        searched === null ? null : equals && { ...equals, ...(named.success ? { _id: named.data } : {}) },
+      ...searched,
+      since: latest(
+        range === "all" ? null : new Date(clock().getTime() - RANGE_DAYS[range] * DAY_MS),
+        from === undefined ? null : new Date(from),
+      ),
+      until: to === undefined ? null : new Date(to),
+      filters: { organizationId, ...asked, ...containers, from, range, to, bindingFilter },
     };
   }
+
+  /** Searches take turns, since one that finds little examines thousands of records. */
+  const inTurn = <T>(
+    selection: Selection<TransactionSnapshot>,
+    { principal }: Caller,
+    work: () => Promise<T>,
+  ) => (selection.paths === undefined ? work() : reads.run(work, principal.organizationId));
 
   return {
     getTransaction: (_input, { target }) =>
@@ -71,7 +92,9 @@ export function transactionHandlers({
 
     async listTransactions({ query: { cursor, limit, ...filters } }, caller) {
       const selection = await chosen(filters, caller);
-      const page = await lists.page({ ...selection, list: "transactions", limit, cursor });
+      const page = await inTurn(selection, caller, () =>
+        lists.page({ ...selection, list: "transactions", limit, cursor }),
+      );
       if (!page.ok) return page;
       const { items, nextCursor } = page.value;
       return ok({ body: { transactions: items.map(transactionView), nextCursor } });
@@ -86,6 +109,12 @@ export function transactionHandlers({
     },
   };
 }
+
+const withUpperCase = (id: string): string => `txn_${id.slice(4).toUpperCase()}`;
+
+/** The later of two beginnings; null: neither is given. */
+export const latest = (one: Date | null, other: Date | null): Date | null =>
+  one === null || (other !== null && other > one) ? other : one;
 
 /** Rows with instants as the clocks of a zone show them. */
 function rowsIn(timezone: string | undefined): (transaction: TransactionSnapshot) => string {

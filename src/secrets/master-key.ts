@@ -7,7 +7,7 @@ export type KeyPurpose =
   | "api-key-pepper"
   | "sealing"
   | "key-delivery"
-  | "cursor-signing"
+  | "cursor-sealing"
   | "logo-links"
   | "refresh-token"
   | "device-token"

@@ -32,6 +32,8 @@ export interface TransactionDocument extends Document {
   recipient: string;
   /** What rules find it by (`comparedName`); `recipient` is as it was sent. */
   comparedRecipient: string;
+  /** Words that a search finds it by (`searchWords`). */
+  words: string[];
   merchantCategory: string | null;
   amountCents: number;
   currency: string;

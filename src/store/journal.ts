@@ -151,6 +151,7 @@ function snapshotOf(profile: AgentProfile, payment: Payment, withApproval: boole
     keyHash: _keyHash,
     payloadHash: _payloadHash,
     comparedRecipient: _comparedRecipient,
+    words: _words,
     ledgerState: _ledgerState,
     ...transaction
   } = transactionDocument(profile, payment);

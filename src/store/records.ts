@@ -2,6 +2,7 @@ import type { Approval, Payment } from "../domain/ledger/payment.ts";
 import type { Denial } from "../domain/ledger/policy.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import { comparedName } from "../domain/rules/compared-name.ts";
+import { searchWords } from "../domain/search-words.ts";
 import type { ApprovalDocument, TransactionDocument } from "./documents.ts";
 
 /** What is written down of a payment. */
@@ -26,6 +27,7 @@ export function transactionDocument(profile: AgentProfile, payment: Payment): Tr
     createdAt: new Date(payment.createdAt),
     recipient: request.recipient,
     comparedRecipient: comparedName(request.recipient),
+    words: searchWords({ ...request, onChainTxHash: payment.onChainTxHash }),
     merchantCategory: request.merchantCategory,
     amountCents: request.amountCents,
     currency: request.currency,

@@ -160,7 +160,7 @@ describe("the tools as a model reads them", () => {
   });
 
   it("input schemas are valid JSON Schema 2020-12, flat, and take no further arguments", () => {
-    const ajv = new Ajv2020({ strict: true, formats: { uuid: true } });
+    const ajv = new Ajv2020({ strict: true, formats: { "date-time": true, uuid: true } });
     for (const { name, tool } of tools) {
       const { inputSchema } = tool.listing;
       expect(ajv.validateSchema(inputSchema), `${name}: ${ajv.errorsText()}`).to.equal(true);

@@ -1,30 +1,16 @@
 import { expect } from "chai";
-import pLimit from "p-limit";
 import type { HTTPRequest } from "puppeteer-core";
 import { z } from "zod";
-import type { TransactionDocument } from "../../src/store/documents.ts";
-import { agentRecord } from "../../bench/lists/seed.ts";
-import { collectionsOf } from "../../src/store/collections.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
 import { Dashboard } from "../support/dashboard.ts";
 import { MACHINE_MS_MAX, waitedForCoreMs } from "../support/in-time.ts";
 import { leastTask, longestTask } from "../support/long-tasks.ts";
 import { pageOrigin } from "../support/passkeys.ts";
-import { approvalOf, type Placed, transactionOf } from "../support/payments-in-place.ts";
 import { sharedService } from "../support/service.ts";
 import { isSoak, shortOrSoak } from "../support/soak.ts";
 import { newWorld, times, until, type World } from "../support/world.ts";
+import { HELD, holdPayments, PAID, REAL, writeRecords } from "./many/records.ts";
 
-const AGENTS = shortOrSoak(600, 10_000);
-const TRANSACTIONS = shortOrSoak(2_000, 1_000_000);
-/** As many as the inbox reads. */
-const HELD = 200;
-const HELD_MS = 3_000_000;
-/** Payments that the ledger holds, and those of them that fit their agent's budget. */
-const REAL = shortOrSoak(50, 200);
-const PAID = REAL - 20;
-const HOLDS_AT_ONCE = 20;
-const AT_ONCE = 5_000;
 /** Rows that are scrolled through. */
 const SCROLLED = shortOrSoak(300, 5_000);
 const STEPS_MAX = 1_000;
@@ -33,7 +19,6 @@ const TOO_MANY = {
   contentType: "application/json",
   body: JSON.stringify({ error: "RATE_LIMITED", message: "later", retry_after_seconds: 60 }),
 };
-const STATUSES = ["approved", "approved", "approved", "denied", "failed"] as const;
 
 /** A user who can't do anything for longer notices it. */
 const BLOCKED_MS = 100;
@@ -72,6 +57,7 @@ describe("the dashboard with many agents and payments, in a browser", function (
   let page: Dashboard;
 
   before(async function () {
+    this.timeout(shortOrSoak(300_000, 1_800_000));
     const browser = await chromiumOrPending(this);
     world = await newWorld(sharedService());
     await writeRecords(world);
@@ -114,6 +100,37 @@ describe("the dashboard with many agents and payments, in a browser", function (
     await page.press("Agent 0", "option");
     await waitFor("location.search.includes('agentId')");
   };
+
+  const seesRows = (condition: string) => waitFor(`${rowsDrawn} ${condition}`);
+  const searchTransactions = async (): Promise<void> => {
+    for (const [search, rows] of [
+      ["supp", ">= 50"],
+      ["supplies 1234", "=== 1"],
+      ["merchant", ">= 50"],
+    ] as const) {
+      await page.fill("Search", search);
+      await waitFor(
+        `location.search.includes(${JSON.stringify(encodeURIComponent(search).replace("%20", "+"))})`,
+      );
+      await seesRows(rows);
+    }
+  };
+  // By the setter of the class: that of the field itself would tell the page nothing new.
+  const dragOver = async (selector: string): Promise<void> => {
+    const { mouse } = page.page;
+    const text = await page.page.$eval(selector, (element) => element.getBoundingClientRect().toJSON());
+    const { left, top } = z.object({ left: z.number(), top: z.number() }).parse(text);
+    await mouse.move(left + 2, top + 8);
+    await mouse.down();
+    await mouse.move(left + 60, top + 8, { steps: 4 });
+    await mouse.up();
+  };
+  const setDay = (name: string, day: string) =>
+    page.page.evaluate(`{
+      const field = document.querySelector('[aria-label="${name}"]');
+      Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(field, "${day}");
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+    }`);
 
   /** The threads that draw and that answer; the page's own and the service's, which runs in this process. */
   const waitedMs = async (): Promise<number> => {
@@ -172,6 +189,60 @@ describe("the dashboard with many agents and payments, in a browser", function (
     await expectUnblocked("choosing a state", chooseState, showTransactions);
     await showTransactions();
     await expectUnblocked("looking for an agent", findAgent, showTransactions);
+    await showTransactions();
+    await expectUnblocked("searching transactions", searchTransactions, showTransactions);
+  });
+
+  it("a search is kept in the address, the export follows it, and the chart that cannot is gone", async () => {
+    await showTransactions();
+    await page.sees("Approved payments of the last 30 days");
+    await page.fill("Search", "SUPPLIES 1234");
+    await seesRows("=== 1");
+    await page.go(z.string().parse(await page.page.evaluate("location.pathname + location.search")));
+    await seesRows("=== 1");
+    const read = await page.sees("Merchant 1234");
+    expect(read).not.to.include("Approved payments");
+    const file = await page.page.$eval("a[download]", ({ href }) => href);
+    expect(new URL(file).searchParams.get("search")).to.equal("SUPPLIES 1234");
+    await page.press("Transactions", "link");
+    await seesRows(">= 50");
+    expect(await page.page.$eval("input[type=search]", ({ value }) => value)).to.equal("");
+  });
+
+  it("amounts and days narrow list and chart; a chart that has nothing of the list is gone", async () => {
+    await showTransactions();
+    await page.fill("Amount from", "1.01");
+    await page.sees("Nothing fits these filters");
+    await page.sees("Nothing was spent in this period");
+    await page.go(`/transactions?minCents=100&maxCents=100&from=${dayFromNow(-2)}`);
+    await seesRows(">= 50");
+    await page.sees("Approved payments of 3 days");
+    await setDay("From day", dayFromNow(1));
+    await page.sees("Nothing fits these filters");
+    await page.go("/transactions?status=denied");
+    await seesRows(">= 50");
+    expect(await page.text()).not.to.include("Approved payments");
+  });
+
+  it("a click anywhere on a row opens its payment, except on a link and after text is selected", async () => {
+    const close = async (): Promise<void> => {
+      await page.page.keyboard.press("Escape");
+      await waitFor("!location.search.includes('open')");
+    };
+    await page.go("/transactions?search=1234");
+    await seesRows("=== 1");
+    await page.page.locator("main tbody td.right").click();
+    await page.sees("Purpose (stated by the agent)");
+    await close();
+    await page.page.focus("main tbody td.main a");
+    await page.page.keyboard.press("Enter");
+    await page.sees("Purpose (stated by the agent)");
+    await close();
+    await dragOver("main tbody td.purpose .clamp");
+    expect(await page.page.evaluate("getSelection().toString()")).to.match(/\w/);
+    await page.page.locator('main tbody a[href^="/agents/"]').click();
+    await waitFor("location.pathname.startsWith('/agents/')");
+    expect(page.page.url()).not.to.include("open");
   });
 
   it("searching and scrolling agents blocks nothing", async () => {
@@ -280,57 +351,11 @@ describe("the dashboard with many agents and payments, in a browser", function (
   };
 });
 
+/** As the browser's clocks have it, which are this machine's. */
+const dayFromNow = (days: number): string => {
+  const date = new Date();
+  date.setDate(date.getDate() + days);
+  return date.toLocaleDateString("sv-SE");
+};
+
 const dollars = (amount: number): string => `$${amount.toFixed(2)}`;
-
-/** Payments on hold in the ledger, of an agent in a team of its own, whose budget is lowered below what they need. */
-async function holdPayments(world: World): Promise<void> {
-  const { api, organization, token } = world;
-  const { projectId } = organization;
-  const body = { name: "Payers", projectId };
-  const { team } = await api.ok("createTeam", 201, { token, body });
-  const fields = { name: "Payer", teamId: team.id, budgetCents: 100_000, autoApprovalThresholdCents: 0 };
-  const payer = await world.agent(fields);
-  const limit = pLimit(HOLDS_AT_ONCE);
-  await Promise.all(times(REAL, () => limit(() => payer.hold({ amountCents: 150 }))));
-  const { version } = await api.ok("getTeamBudget", 200, { token, id: team.id });
-  const agents = [{ agentId: payer.id, budgetCents: 150 * PAID }];
-  await api.ok("setTeamBudget", 200, { token, id: team.id, body: { capCents: null, agents, version } });
-}
-
-/** All in the organization's own team, whose budget is the ledger's. */
-async function writeRecords({ organization, service }: World): Promise<void> {
-  const { organizationId, projectId, teamId } = organization;
-  const { agents, approvals, transactions } = collectionsOf(service.db);
-  const began = Date.now();
-  const place = { organizationId, projectId, teamId };
-  const records = times(AGENTS, (index) => agentRecord(place, index, new Date(began - AGENTS + index)));
-  await agents.insertMany([...records]);
-  const placed: readonly Placed[] = records.map(({ _id }) => ({ agentId: _id, projectId, teamId }));
-  const of = (index: number): Placed => {
-    const found = placed[index % placed.length];
-    if (found === undefined) throw new Error("there are agents");
-    return found;
-  };
-  const payment = (index: number): TransactionDocument =>
-    transactionOf(organizationId, of(index), {
-      agentName: `Agent ${String(index % AGENTS)}`,
-      recipient: `Merchant ${String(index)}`,
-      createdAt: new Date(began - index * 7_000),
-      status: STATUSES[index % STATUSES.length] ?? "approved",
-      purpose: `Order ${String(index)}: supplies, as agreed`,
-    });
-  for (let written = 0; written < TRANSACTIONS; written += AT_ONCE) {
-    const batch = times(Math.min(AT_ONCE, TRANSACTIONS - written), (index) => payment(written + index));
-    await transactions.insertMany([...batch], {
-      ordered: false,
-      writeConcern: { w: 1, journal: false },
-    });
-  }
-  // Below an hour, clocks show seconds.
-  const expiresAt = new Date(began + HELD_MS);
-  await approvals.insertMany(
-    times(HELD, (index) =>
-      approvalOf(organizationId, of(index), { expiresAt, flaggedByRuleTypes: ["new_recipient"] }),
-    ),
-  );
-}

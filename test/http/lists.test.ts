@@ -119,8 +119,9 @@ describe("lists over HTTP", () => {
         const token = operationId === "listPayments" ? agent.key : world.token;
         const cursor = (await read({ limit: "1" })).nextCursor ?? "";
         const decoded = Buffer.from(cursor, "base64url").toString();
-        const tampered = decoded.replace(/\d{13}/, (at) => String(Number(at) + 1));
-        expect(tampered).not.to.equal(decoded);
+        // A search may stop at a record that its caller may not see.
+        expect(decoded).not.to.match(/(txn|apr)_|\d{13}/);
+        const tampered = decoded.replace(/.$/, (last) => (last === "A" ? "Q" : "A"));
         const bad = [
           ...["x", "null", "[]", "{}", "\u0000", "é"].concat("x".repeat(1_000), "x".repeat(1_001)),
           cursor.slice(0, -2),

@@ -182,7 +182,7 @@ describe("The master key", () => {
 
   it("derives another key for each purpose", () => {
     const key = masterKeyOf("k");
-    const purposes = ["api-key-pepper", "sealing", "cursor-signing", "refresh-token", "check-value"] as const;
+    const purposes = ["api-key-pepper", "sealing", "cursor-sealing", "refresh-token", "check-value"] as const;
     const keys = purposes.map((purpose) => key.deriveKey(purpose).export().toString("hex"));
     expect(new Set(keys).size).to.equal(purposes.length);
     for (const each of keys) expect(each).to.have.length(64);

@@ -118,6 +118,40 @@ describe(`lists and rules among ${ROWS.toLocaleString("en")} records of each kin
     expectFew(await pagesOf(COLLECTIONS.transactions, "listTransactions", queries));
   });
 
+  it("searches: those of a rare word or amount read its payments alone, under any binding", async () => {
+    const { transactions } = collectionsOf(service.db);
+    const fields = { purpose: "Zebra shop", amountCents: 4_711, createdAt: madeAt(ROWS) };
+    await transactions.insertOne(transactionOf(world.organization.organizationId, rare, fields));
+    const amount = { minAmountCents: "4711", maxAmountCents: "4711" };
+    const queries = [
+      { search: "zebra" },
+      { search: "shop zeb" },
+      { search: "47.11" },
+      { search: "shop absent" },
+      ...[{}, { status: "approved" }, { search: "shop" }, { maxAmountCents: "5000" }].map((more) => ({
+        ...amount,
+        ...more,
+      })),
+    ];
+    for (const { token } of [{ token: world.token }, ...Object.values(keys)]) {
+      for (const query of queries) {
+        const reads = await profiler.during(COLLECTIONS.transactions, {}, () =>
+          world.api.ok("listTransactions", 200, { token, query: { ...query, limit: String(LIMIT) } }),
+        );
+        const sum = (of: (read: Read) => number): number =>
+          reads.reduce((total, read) => total + of(read), 0);
+        expect(
+          sum(({ docsExamined }) => docsExamined),
+          JSON.stringify(query),
+        ).to.be.at.most(LIMIT);
+        expect(
+          sum(({ keysExamined }) => keysExamined),
+          JSON.stringify(query),
+        ).to.be.at.most(30 * LIMIT);
+      }
+    }
+  });
+
   it("approvals, pending and completed: any place, under any binding", async () => {
     const { organizationId } = world.organization;
     await seed(collectionsOf(service.db).approvals, (index) =>

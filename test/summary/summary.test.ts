@@ -57,6 +57,15 @@ describe("sums of payments by day", () => {
     ]);
     const ofOne = await summary({ agentId: other?.id ?? "", range: "7d", type: "card" });
     expect(ofOne.days.map(({ amountCents }) => amountCents)).to.deep.equal([50, 7]);
+    const narrow = await summary({
+      minAmountCents: "51",
+      maxAmountCents: "300",
+      from: yesterday.toISOString(),
+    });
+    expect(narrow.days.map(({ amountCents }) => amountCents)).to.deep.equal([300]);
+    const [from, to] = [yesterday, new Date(yesterday.getTime() + 1)].map((at) => at.toISOString());
+    const moment = await summary({ from: from ?? "", to: to ?? "" });
+    expect(moment.days.map(({ amountCents }) => amountCents)).to.deep.equal([7]);
     expect((await summary({ type: "wallet" })).days).to.deep.equal([]);
     expect((await summary({ before: now.toISOString().slice(0, 10) })).days).to.have.lengthOf(1);
   });

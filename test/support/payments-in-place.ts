@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { ApprovalDocument, TransactionDocument } from "../../src/store/documents.ts";
+import { searchWords } from "../../src/domain/search-words.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { organizationKey, type Scope, type TestOrganizationKey, type World } from "./world.ts";
 
@@ -56,45 +57,46 @@ export const transactionOf = (
   organizationId: string,
   { agentId, projectId, teamId }: Placed,
   fields: Partial<TransactionDocument> = {},
-): TransactionDocument => ({
-  _id: newId("txn"),
-  organizationId,
-  projectId,
-  teamId,
-  agentId,
-  agentName: "Agent",
-  keyHash: randomUUID(),
-  payloadHash: "payload",
-  sequence: 1,
-  createdAt: new Date(),
-  recipient: "shop",
-  comparedRecipient: "shop",
-  merchantCategory: null,
-  amountCents: 100,
-  currency: "USD",
-  rail: "card",
-  status: "approved",
-  purpose: "a test",
-  denialReason: null,
-  denialCode: null,
-  denialDetails: null,
-  deniedAt: null,
-  feedback: null,
-  onChainTxHash: null,
-  chainCaip2: null,
-  approvalId: null,
-  revision: 1,
-  ledgerState: {
-    phase: "done",
-    day: "2026-01-01",
-    policyVersion: 1,
-    approvalId: newId("apr"),
-    fingerprint: "fingerprint",
-    proof: "proof",
-    rulesVersions: null,
-  },
-  ...fields,
-});
+): TransactionDocument => {
+  const texts = { amountCents: 100, onChainTxHash: null, purpose: "a test", recipient: "shop", ...fields };
+  return {
+    _id: newId("txn"),
+    organizationId,
+    projectId,
+    teamId,
+    agentId,
+    agentName: "Agent",
+    keyHash: randomUUID(),
+    payloadHash: "payload",
+    sequence: 1,
+    createdAt: new Date(),
+    ...texts,
+    comparedRecipient: "shop",
+    words: searchWords(texts),
+    merchantCategory: null,
+    currency: "USD",
+    rail: "card",
+    status: "approved",
+    denialReason: null,
+    denialCode: null,
+    denialDetails: null,
+    deniedAt: null,
+    feedback: null,
+    chainCaip2: null,
+    approvalId: null,
+    revision: 1,
+    ledgerState: {
+      phase: "done",
+      day: "2026-01-01",
+      policyVersion: 1,
+      approvalId: newId("apr"),
+      fingerprint: "fingerprint",
+      proof: "proof",
+      rulesVersions: null,
+    },
+    ...fields,
+  };
+};
 
 /** The same for a request for approval. */
 export const approvalOf = (

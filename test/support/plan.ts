@@ -45,8 +45,8 @@ const QUIET: Beginnings = [
 ];
 
 /**
- * Random disasters, and tests of what tests: these run where they are named, and in `npm run soak`. What they would find in a
- * change, cheaper tests find first.
+ * Random disasters, searches among a million records, and tests of what tests: these run where they are named, and in
+ * `npm run soak`. What they would find in a change, cheaper tests find first.
  */
 const SOAK: Beginnings = [
   "chaos/caps",
@@ -54,6 +54,7 @@ const SOAK: Beginnings = [
   "contracts/wallet-mutants",
   "domain/mutants",
   "domain/simulation-faults",
+  "lists/million",
   "restart/audit-log",
   "restart/stopped-server",
   "restart/two-versions",

@@ -3,23 +3,42 @@ import { RAIL_LIST } from "./rails.ts";
 
 type Query = NonNullable<Input<"listTransactions">["query"]>;
 
-/** What a list of transactions is narrowed by: it stands in the address bar, so that it can be kept and handed on. */
-export type Filters = Pick<Query, "agentId" | "projectId" | "teamId" | "type" | "range" | "status"> & {
+/** Filters of the transactions, kept in the address bar. */
+export interface Filters extends Pick<
+  Query,
+  "agentId" | "projectId" | "teamId" | "type" | "range" | "status"
+> {
+  readonly search?: string;
+  /** The first and the last day, in the reader's time zone, in which the page shows its times. */
+  readonly from?: string;
+  readonly to?: string;
+  readonly minCents?: number;
+  readonly maxCents?: number;
   /** The transaction whose story is open. */
   readonly open?: string;
-};
+}
 
-const RANGE = ["7d", "30d", "90d", "all"] as const;
-const STATUS = ["approved", "pending", "denied", "failed", "reversed", "expired"] as const;
+/** The new value of each filter; null clears it. */
+export type FilterChange = { readonly [K in keyof Filters]?: Filters[K] | null };
+
+export const RANGE = ["7d", "30d", "90d", "all"] as const;
+export const STATUS = ["approved", "pending", "denied", "failed", "reversed", "expired"] as const;
+const DAY = /^\d{4}-\d\d-\d\d$/;
 
 const oneOf = <T extends string>(values: readonly T[], input: unknown): T | undefined =>
   values.find((value) => value === input);
 const text = (input: unknown): string | undefined =>
   typeof input === "string" && input !== "" ? input : undefined;
+const cents = (input: unknown): number | undefined =>
+  typeof input === "number" && Number.isSafeInteger(input) && input >= 0 ? input : undefined;
+const day = (input: unknown): string | undefined =>
+  typeof input === "string" && DAY.test(input) && !Number.isNaN(startOf(input).getTime()) ? input : undefined;
 
 /** What of an address is a filter; anything else in it is none. */
 export function filtersIn(search: Readonly<Record<string, unknown>>): Filters {
   const found = {
+    // An address is read as JSON where it can be: a search for a number is one.
+    search: text(typeof search["search"] === "number" ? String(search["search"]) : search["search"]),
     agentId: text(search["agentId"]),
     projectId: text(search["projectId"]),
     teamId: text(search["teamId"]),
@@ -27,6 +46,38 @@ export function filtersIn(search: Readonly<Record<string, unknown>>): Filters {
     type: RAIL_LIST.find(({ value }) => value === search["type"])?.value,
     range: oneOf(RANGE, search["range"]),
     status: oneOf(STATUS, search["status"]),
+    from: day(search["from"]),
+    to: day(search["to"]),
+    minCents: cents(search["minCents"]),
+    maxCents: cents(search["maxCents"]),
   };
   return Object.fromEntries(Object.entries(found).filter(([, value]) => value !== undefined));
 }
+
+/** The first moment of a day, in the reader's time zone. */
+export const startOf = (iso: string): Date => new Date(`${iso}T00:00:00`);
+
+/** The same days later, or earlier. */
+export function daysAfter(date: Date, days: number): Date {
+  const moved = new Date(date);
+  moved.setDate(moved.getDate() + days);
+  return moved;
+}
+
+/** The filters as the service takes them, but for the search. */
+export function queryOf(filters: Filters): Omit<Query, "search"> {
+  const { from, maxCents, minCents, open: _open, search: _search, to, ...others } = filters;
+  return {
+    ...others,
+    ...(from === undefined ? {} : { from: startOf(from).toISOString() }),
+    ...(to === undefined ? {} : { to: daysAfter(startOf(to), 1).toISOString() }),
+    ...(minCents === undefined ? {} : { minAmountCents: minCents }),
+    ...(maxCents === undefined ? {} : { maxAmountCents: maxCents }),
+  };
+}
+
+/** The same with the search, as the list and the export take it. */
+export const searchOf = (filters: Filters): Query => ({
+  ...queryOf(filters),
+  ...(filters.search === undefined ? {} : { search: filters.search }),
+});

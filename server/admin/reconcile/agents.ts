@@ -214,6 +214,7 @@ const PAYMENT_FIELDS = [
   "amountCents",
   "recipient",
   "comparedRecipient",
+  "words",
   "rail",
   "purpose",
   "status",

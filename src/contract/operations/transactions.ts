@@ -7,6 +7,7 @@ import {
   ONE_AGENT,
   oneAgent,
   paging,
+  text,
   timestamp,
   transactionId,
   uuid,
@@ -16,22 +17,37 @@ import { timezone } from "../timezone.ts";
 import { managementTool } from "../tools.ts";
 import { delivery, eventType } from "./webhooks.ts";
 
-/** What a list and an export can be narrowed by alike. */
+/** Filters of the list, the export and the sums. */
 const filters = {
   ...agentFilter,
   type: rail.optional().meta({ description: "Only payments on this rail." }),
   range: z.enum(["7d", "30d", "90d", "all"]).optional().meta({
     description: "Only the last 7, 30 or 90 days before the first page; `all` (default): no limit.",
   }),
+  from: timestamp.optional().meta({ description: "From this time on, inclusive." }),
+  to: timestamp.optional().meta({ description: "Before this time." }),
+  minAmountCents: cents.optional().meta({ description: "Only amounts from this one on." }),
+  maxAmountCents: cents.optional().meta({ description: "Only amounts up to this one." }),
   projectId: uuid.optional(),
   teamId: uuid.optional(),
+};
+
+const search = {
+  search: text(1, 200)
+    .optional()
+    .meta({
+      description:
+        "Only payments in which each of these words begins a word of the recipient or the purpose, ignoring case and " +
+        "accents. An amount such as `42.50`, a transaction's id and an on-chain hash are found, too.",
+    }),
 };
 
 export const listTransactions = define({
   summary: "List transactions",
   description:
     "The organization's transactions, newest first. An organization key sees only its binding. Filtering by an " +
-    "unknown agent gives an empty list.",
+    "unknown agent gives an empty list. A page of a search, by words or amounts, may have fewer than `limit`, or " +
+    "none: continue while there is a `nextCursor`.",
   tag: "Transactions",
   access: manages("agents:read", "list"),
   rate: "standard",
@@ -41,6 +57,7 @@ export const listTransactions = define({
     .strictObject({
       ...paging,
       ...filters,
+      ...search,
       status: transactionStatus
         .optional()
         .meta({ description: "Only payments with this status now; `pending`: on hold or in flight." }),
@@ -68,6 +85,7 @@ export const exportTransactions = define({
   query: z
     .strictObject({
       ...filters,
+      ...search,
       status: transactionStatus.extract(["approved", "pending", "denied", "failed"]).optional().meta({
         description: "Only payments with this status when they are read; `pending`: on hold or in flight.",
       }),
@@ -91,11 +109,11 @@ export const summarizeTransactions = define({
   summary: "Summarize transactions by day",
   description:
     "The number and the sum of the payments of each day, newest day first, by status, rail, agent, team or project; " +
-    "the filters are those of the list. The figures are exact as of when a day is read. Days without payments are " +
-    "left out. An answer has as many days as can be read in a second and a half, and at least one: continue with " +
-    "`before` = `nextBefore` until that is null. If a day has many agents or teams, it lists the 50 with the largest " +
-    "sums, and `others` has the rest. A server makes one summary at a time; a request that waits too long is refused " +
-    "and can be retried.",
+    "the filters are those of the list, but for `search`. Without `range` and `from`: the last 30 days. The figures " +
+    "are exact as of when a day is read. Days without payments are left out. An answer has as many days as can be " +
+    "read in a second and a half, and at least one: continue with `before` = `nextBefore` until that is null. If a day " +
+    "has many agents or teams, it lists the 50 with the largest sums, and `others` has the rest. A server makes one " +
+    "summary at a time; a request that waits too long is refused and can be retried.",
   tag: "Transactions",
   access: manages("agents:read", "list"),
   rate: "summary",

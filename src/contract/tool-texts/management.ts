@@ -204,8 +204,9 @@ export const MANAGEMENT_TOOL_TEXTS: Readonly<Record<ManagementTool, ToolText>> =
   list_transactions: {
     description:
       "Payments of agents, newest first, each as it is now. Use it to see what an agent, a team or a project " +
-      "paid and what " +
-      `was refused. Its status: ${STATUSES} Sums are in get_agent_budget_policy, get_team_budget and get_project_budget.`,
+      "paid and what was refused, or to find a payment by its words or amount: a page of such a search may have few " +
+      "payments or none, so continue while there is a nextCursor. " +
+      `Its status: ${STATUSES} Sums are in get_agent_budget_policy, get_team_budget and get_project_budget.`,
     arguments: {
       ...PAGING,
       agentId: "Only of this agent.",

@@ -1,12 +1,13 @@
-import { Button, Group, SegmentedControl, Select, Text, TextInput } from "@mantine/core";
+import { Button, Group, SegmentedControl, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { type ReactElement, useCallback, useState } from "react";
 import { api } from "../api.ts";
-import { OPTIONS_MAX, useNames, useTeams } from "../containers.ts";
+import { useNames } from "../containers.ts";
 import { Icon } from "../icons.tsx";
 import { Card, Empty, Money, Page, State, Waiting, When, Written } from "../parts/parts.tsx";
 import { Failed } from "../parts/problem.tsx";
+import { TeamSelect } from "../parts/filters.tsx";
 import { More, usePages } from "../parts/list.tsx";
 import { Table } from "../parts/table.tsx";
 import { AgentMark, Usage } from "../parts/agent.tsx";
@@ -38,7 +39,6 @@ export function Agents(): ReactElement {
     ),
   );
   const agents = pages.data?.pages.flatMap((page) => page.agents) ?? [];
-  const { data: teams = [] } = useTeams();
   const open = (isOpen: boolean) =>
     void navigate({ search: { ...filters, ...(isOpen ? { create: true as const } : {}) }, replace: true });
   const newOne = isAdmin ? (
@@ -74,13 +74,7 @@ export function Agents(): ReactElement {
           value={search}
           onChange={({ currentTarget }) => setSearch(currentTarget.value)}
         />
-        <Select
-          aria-label="Team"
-          placeholder="Any team"
-          clearable
-          searchable
-          limit={OPTIONS_MAX}
-          data={teams.map(({ id, name }) => ({ value: id, label: name }))}
+        <TeamSelect
           value={teamId ?? null}
           onChange={(value) =>
             void navigate({

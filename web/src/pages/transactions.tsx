@@ -2,14 +2,21 @@ import { Button, SegmentedControl, Select } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { addressOfFile } from "../../../src/client/client.ts";
-import { OPTIONS_MAX, useProjects, useTeams } from "../containers.ts";
 import { Icon } from "../icons.tsx";
 import { AgentSelect } from "../parts/agent-select.tsx";
+import { AmountFilter, DayField, ProjectSelect, SearchField, TeamSelect } from "../parts/filters.tsx";
 import { Card, Page } from "../parts/parts.tsx";
 import { SpendChart } from "../parts/spend-chart.tsx";
 import { TransactionDrawer } from "../parts/transaction-drawer.tsx";
 import { TransactionList } from "../parts/transaction-list.tsx";
-import { type Filters, filtersIn } from "../transaction-filters.ts";
+import {
+  type FilterChange,
+  type Filters,
+  filtersIn,
+  RANGE,
+  searchOf,
+  STATUS,
+} from "../transaction-filters.ts";
 import { RAIL_LIST } from "../rails.ts";
 
 const zone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -21,11 +28,11 @@ const EXPORTED = ["approved", "pending", "denied", "failed"] as const;
 export function Transactions(): ReactElement {
   const { open, ...filters } = useSearch({ from: "/app/transactions" });
   const navigate = useNavigate({ from: "/transactions" });
-  const set = (change: Partial<Record<keyof Filters, string | null>>): void =>
+  const set = (change: FilterChange): void =>
     void navigate({ search: filtersIn({ ...filters, ...change }), replace: true });
   const { status, ...others } = filters;
   const exported = {
-    ...others,
+    ...searchOf(others),
     ...(EXPORTED.some((each) => each === status) ? { status } : {}),
     tz: zone(),
     bom: true,
@@ -47,7 +54,7 @@ export function Transactions(): ReactElement {
       }
     >
       <FilterBar filters={filters} set={set} />
-      <SpendChart filters={others} />
+      {hasChart(filters) ? <SpendChart filters={others} /> : null}
       <Card flush>
         <TransactionList filters={filters} />
       </Card>
@@ -56,26 +63,37 @@ export function Transactions(): ReactElement {
   );
 }
 
+/** Whether the chart, which shows what was spent on each day, can show what the list shows. */
+const hasChart = ({ search, status = "approved" }: Filters): boolean =>
+  search === undefined && status === "approved";
+
 interface FilterProps {
   readonly filters: Omit<Filters, "open">;
-  readonly set: (change: Partial<Record<keyof Filters, string | null>>) => void;
+  readonly set: (change: FilterChange) => void;
 }
 
 function FilterBar({ filters, set }: FilterProps): ReactElement {
-  const { data: teams = [] } = useTeams();
-  const { data: projects = [] } = useProjects();
+  const hasDays = filters.from !== undefined || filters.to !== undefined;
   return (
     <div className="filters">
+      <SearchField
+        label="Search"
+        placeholder="Merchant, purpose, amount or id"
+        value={filters.search ?? ""}
+        onChange={(search) => set({ search: search === "" ? null : search })}
+      />
       <SegmentedControl
         aria-label="Time"
-        value={filters.range ?? "all"}
+        value={hasDays ? "" : (filters.range ?? "all")}
         data={[
           { value: "7d", label: "7 days" },
           { value: "30d", label: "30 days" },
           { value: "90d", label: "90 days" },
           { value: "all", label: "All" },
         ]}
-        onChange={(range) => set({ range: range === "all" ? null : range })}
+        onChange={(range) =>
+          set({ range: RANGE.find((each) => each === range) ?? null, from: null, to: null })
+        }
       />
       <Select
         aria-label="State"
@@ -90,7 +108,7 @@ function FilterBar({ filters, set }: FilterProps): ReactElement {
           { value: "expired", label: "Expired" },
         ]}
         value={filters.status ?? null}
-        onChange={(status) => set({ status })}
+        onChange={(status) => set({ status: STATUS.find((each) => each === status) ?? null })}
       />
       <Select
         aria-label="Rail"
@@ -98,29 +116,23 @@ function FilterBar({ filters, set }: FilterProps): ReactElement {
         clearable
         data={RAIL_LIST.map(({ label, value }) => ({ label, value }))}
         value={filters.type ?? null}
-        onChange={(type) => set({ type })}
+        onChange={(type) => set({ type: RAIL_LIST.find(({ value }) => value === type)?.value ?? null })}
       />
       <AgentSelect value={filters.agentId ?? null} onChange={(agentId) => set({ agentId })} />
-      <Select
-        aria-label="Team"
-        placeholder="Any team"
-        clearable
-        searchable
-        limit={OPTIONS_MAX}
-        data={teams.map(({ id, name }) => ({ value: id, label: name }))}
-        value={filters.teamId ?? null}
-        onChange={(teamId) => set({ teamId })}
+      <TeamSelect value={filters.teamId ?? null} onChange={(teamId) => set({ teamId })} />
+      <ProjectSelect value={filters.projectId ?? null} onChange={(projectId) => set({ projectId })} />
+      <AmountFilter name="From" cents={filters.minCents ?? null} onChange={(minCents) => set({ minCents })} />
+      <AmountFilter
+        name="Up to"
+        cents={filters.maxCents ?? null}
+        onChange={(maxCents) => set({ maxCents })}
       />
-      <Select
-        aria-label="Project"
-        placeholder="Any project"
-        clearable
-        searchable
-        limit={OPTIONS_MAX}
-        data={projects.map(({ id, name }) => ({ value: id, label: name }))}
-        value={filters.projectId ?? null}
-        onChange={(projectId) => set({ projectId })}
+      <DayField
+        label="From day"
+        value={filters.from ?? null}
+        onChange={(from) => set({ from, range: null })}
       />
+      <DayField label="To day" value={filters.to ?? null} onChange={(to) => set({ to, range: null })} />
     </div>
   );
 }

@@ -7,7 +7,7 @@ import type { Output } from "../../../src/client/types.ts";
 import { api } from "../api.ts";
 import { useNames } from "../containers.ts";
 import { asWritten, dayOf, money, shortMoney, titled } from "../format.ts";
-import type { Filters } from "../transaction-filters.ts";
+import { daysAfter, type Filters, queryOf, startOf } from "../transaction-filters.ts";
 import { useAgentNames } from "./agent-select.tsx";
 import { Card, Waiting } from "./parts.tsx";
 import { Failed } from "./problem.tsx";
@@ -16,7 +16,8 @@ type Day = Output<"summarizeTransactions">["days"][number];
 const GROUPS = ["agent", "team", "rail"] as const;
 type Group = (typeof GROUPS)[number];
 
-const DAYS = { "7d": 7, "30d": 30, "90d": 90, all: 90 } as const;
+const DAYS = { "7d": 7, "30d": 30, "90d": 90, all: 30 } as const;
+const DAYS_MAX = 90;
 const SERIES_MAX = 5;
 const DAY_MS = 86_400_000;
 /** An answer takes as many days as can be read in its time. */
@@ -30,23 +31,41 @@ const isoDay = (date: Date): string =>
     .map((part) => String(part).padStart(2, "0"))
     .join("-");
 
+/** The days that a chart shows, up to `DAYS_MAX`, and the last of them. */
+function periodOf({ from, range, to }: Filters): { readonly count: number; readonly last: Date } {
+  const today = startOf(isoDay(new Date()));
+  const last = to === undefined || startOf(to) > today ? today : startOf(to);
+  if (from === undefined) return { count: DAYS[range ?? "all"], last };
+  // Days are an hour longer or shorter where the clocks are changed.
+  const count = Math.round((last.getTime() - startOf(from).getTime()) / DAY_MS) + 1;
+  return { count: Math.min(Math.max(count, 1), DAYS_MAX), last };
+}
+
+const periodName = ({ from, to }: Filters, count: number): string => {
+  const days = count === 1 ? "one day" : `${String(count)} days`;
+  return from === undefined && to === undefined ? `the last ${days}` : days;
+};
+
 interface ChartProps {
-  readonly filters: Omit<Filters, "open" | "status">;
+  readonly filters: Omit<Filters, "open" | "search" | "status">;
   readonly height?: number;
 }
 
 /** What was spent on each day, by agent, team or rail. */
 export function SpendChart({ filters, height = 190 }: ChartProps): ReactElement {
   const [group, setGroup] = useState<Group>("agent");
-  const range = filters.range === undefined || filters.range === "all" ? "30d" : filters.range;
+  const { count, last } = periodOf(filters);
+  const first = isoDay(daysAfter(last, 1 - count));
+  const from = filters.from !== undefined && filters.from > first ? filters.from : first;
   const { data, error, isPending } = useQuery({
-    queryKey: ["spend", { ...filters, range }, group],
+    queryKey: ["spend", { ...filters, from }, group],
     queryFn: async ({ client, queryKey, signal }): Promise<Spend> => {
       const days: Day[] = [];
       const isFirst = client.getQueryData(queryKey) === undefined;
       let before: string | undefined;
       for (let answers = 0; answers < ANSWERS_MAX; answers += 1) {
-        const query = { ...filters, range, status: "approved", groupBy: group, tz: zone() } as const;
+        const shown = { ...filters, from, range: "all", status: "approved" } as const;
+        const query = { ...queryOf(shown), groupBy: group, tz: zone() };
         const page = valueOf(
           await api.summarizeTransactions(
             { query: { ...query, ...(before === undefined ? {} : { before }) } },
@@ -76,12 +95,12 @@ export function SpendChart({ filters, height = 190 }: ChartProps): ReactElement 
   return (
     <Card
       title="Spend"
-      about={`Approved payments of the last ${DAYS[range]} days, in your own time zone.`}
+      about={`Approved payments of ${periodName(filters, count)}, in your own time zone.`}
       actions={choose}
     >
       {isPending ? <Waiting lines={1} height={height} /> : null}
       {error === null ? null : <Failed error={error} />}
-      {data === undefined ? null : <Bars {...data} group={group} count={DAYS[range]} height={height} />}
+      {data === undefined ? null : <Bars {...data} group={group} count={count} last={last} height={height} />}
     </Card>
   );
 }
@@ -96,6 +115,7 @@ interface Spend {
 interface BarsProps extends Spend {
   readonly group: Group;
   readonly count: number;
+  readonly last: Date;
   readonly height: number;
 }
 
@@ -122,15 +142,12 @@ function ceilingOf(cents: number): number {
   return [1, 2, 2.5, 5, 10].map((factor) => factor * step).find((each) => each >= cents) ?? cents;
 }
 
-function Bars({ count, days, group, height, isComplete }: BarsProps): ReactElement {
+function Bars({ count, days, group, height, isComplete, last }: BarsProps): ReactElement {
   const series = seriesOf(days);
   const nameOf = useSeriesNames(group, series);
   const total = days.reduce((sum, { amountCents }) => sum + amountCents, 0);
-  const today = new Date();
   const byDay = new Map(days.map((day) => [day.day, day]));
-  const shown = Array.from({ length: count }, (_none, index) =>
-    isoDay(new Date(today.getTime() - (count - 1 - index) * DAY_MS)),
-  );
+  const shown = Array.from({ length: count }, (_none, index) => isoDay(daysAfter(last, index - count + 1)));
   const top = ceilingOf(Math.max(0, ...days.map(({ amountCents }) => amountCents)));
   const { ref, width: measured } = useElementSize();
   const width = measured === 0 ? WIDTH : measured;
@@ -176,7 +193,7 @@ function Bars({ count, days, group, height, isComplete }: BarsProps): ReactEleme
           {dayOf(`${shown[0] ?? ""}T12:00:00`)}
         </text>
         <text className="chart-day" x={width} y={height - 4} textAnchor="end">
-          Today
+          {isoDay(last) === isoDay(new Date()) ? "Today" : dayOf(`${isoDay(last)}T12:00:00`)}
         </text>
       </svg>
       <figcaption>

@@ -1,5 +1,13 @@
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
-import { memo, type ReactElement, type ReactNode, useLayoutEffect, useRef, useState } from "react";
+import {
+  memo,
+  type MouseEvent,
+  type ReactElement,
+  type ReactNode,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from "react";
 
 /** So many rows are simply drawn; of more only those that are seen, and some around them. */
 const DRAWN_MAX = 100;
@@ -11,6 +19,8 @@ interface TableProps<T> {
   readonly keyOf: (item: T) => string | number;
   /** The cells of its row; the same function as long as they are the same. */
   readonly cells: (item: T) => ReactNode;
+  /** Opens the item of a clicked row; a stable function. One of the row's cells has a link, for the keyboard. */
+  readonly onOpen?: (item: T) => void;
   /** The head's cells. */
   readonly head: ReactNode;
   readonly columns: number;
@@ -31,15 +41,15 @@ export function Table<T>({ head, items, ...rows }: TableProps<T>): ReactElement 
 
 type RowsProps<T> = Omit<TableProps<T>, "head">;
 
-const Whole = <T,>({ cells, items, keyOf }: RowsProps<T>): ReactElement => (
+const Whole = <T,>({ items, keyOf, columns: _columns, ...row }: RowsProps<T>): ReactElement => (
   <tbody>
     {items.map((item) => (
-      <Row key={keyOf(item)} item={item} cells={cells} />
+      <Row key={keyOf(item)} item={item} {...row} />
     ))}
   </tbody>
 );
 
-function Windowed<T>({ cells, columns, items, keyOf }: RowsProps<T>): ReactElement {
+function Windowed<T>({ columns, items, keyOf, ...row }: RowsProps<T>): ReactElement {
   const body = useRef<HTMLTableSectionElement>(null);
   const [scrollMargin, setScrollMargin] = useState(0);
   // Whatever is above the rows may grow, such as a chart that has been read by now.
@@ -66,27 +76,36 @@ function Windowed<T>({ cells, columns, items, keyOf }: RowsProps<T>): ReactEleme
       {drawn.map(({ index, key }) => {
         const item = items[index];
         if (item === undefined) return null;
-        return (
-          <Row key={String(key)} item={item} cells={cells} index={index} measure={rows.measureElement} />
-        );
+        return <Row key={String(key)} item={item} {...row} index={index} measure={rows.measureElement} />;
       })}
       <Gap columns={columns} height={below} />
     </tbody>
   );
 }
 
-interface RowProps<T> {
+interface RowProps<T> extends Pick<TableProps<T>, "cells" | "onOpen"> {
   readonly item: T;
-  readonly cells: (item: T) => ReactNode;
   readonly index?: number;
   readonly measure?: (row: HTMLTableRowElement | null) => void;
 }
 
-function PlainRow<T>({ cells, index, item, measure }: RowProps<T>): ReactElement {
+/** Whether a click is meant for the row: not for a control in it, nor the end of a selection of its text. */
+const isOfRow = ({ target }: MouseEvent): boolean =>
+  target instanceof Element &&
+  target.closest("a, button, input") === null &&
+  getSelection()?.type !== "Range";
+
+function PlainRow<T>({ cells, index, item, measure, onOpen }: RowProps<T>): ReactElement {
   // The head is the first row.
   const place = index === undefined ? {} : { "data-index": index, "aria-rowindex": index + 2 };
   return (
-    <tr ref={measure} {...place}>
+    <tr
+      ref={measure}
+      {...place}
+      {...(onOpen === undefined
+        ? {}
+        : { className: "opens", onClick: (event: MouseEvent) => isOfRow(event) && onOpen(item) })}
+    >
       {cells(item)}
     </tr>
   );

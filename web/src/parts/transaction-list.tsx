@@ -1,9 +1,9 @@
 import { Text } from "@mantine/core";
-import { Link } from "@tanstack/react-router";
+import { Link, useNavigate } from "@tanstack/react-router";
 import { type ReactElement, useCallback } from "react";
 import { api } from "../api.ts";
 import { Icon } from "../icons.tsx";
-import type { Filters } from "../transaction-filters.ts";
+import { type Filters, searchOf } from "../transaction-filters.ts";
 import type { Transaction } from "../words.ts";
 import { More, usePages } from "./list.tsx";
 import { Empty, Money, State, Waiting, When, Written } from "./parts.tsx";
@@ -19,11 +19,16 @@ interface ListProps {
 /** Transactions, newest first, as far as they were asked for. */
 export function TransactionList({ filters, hidesAgent = false }: ListProps): ReactElement {
   const pages = usePages(["transactions", "list", filters], (cursor, options) =>
-    api.listTransactions({ query: { ...filters, ...cursor, limit: 50 } }, options),
+    api.listTransactions({ query: { ...searchOf(filters), ...cursor, limit: 50 } }, options),
   );
   const cells = useCallback(
     (each: Transaction) => <Cells transaction={each} filters={filters} hidesAgent={hidesAgent} />,
     [JSON.stringify(filters), hidesAgent],
+  );
+  const navigate = useNavigate();
+  const open = useCallback(
+    ({ id }: Transaction) => void navigate({ to: "/transactions", search: { ...filters, open: id } }),
+    [navigate, JSON.stringify(filters)],
   );
   if (pages.data === undefined)
     return pages.error === null ? (
@@ -33,9 +38,14 @@ export function TransactionList({ filters, hidesAgent = false }: ListProps): Rea
     );
   const transactions = pages.data.pages.flatMap((page) => page.transactions);
   if (transactions.length === 0) {
-    return (
+    return pages.hasNextPage ? (
+      <>
+        <Waiting lines={8} />
+        <More {...pages} />
+      </>
+    ) : (
       <Empty icon="list" title="No transactions here">
-        {Object.keys(filters).length > 1
+        {Object.keys(filters).length > (hidesAgent ? 1 : 0)
           ? "Nothing fits these filters."
           : "Every payment that an agent asks for shows here."}
       </Empty>
@@ -48,6 +58,7 @@ export function TransactionList({ filters, hidesAgent = false }: ListProps): Rea
         keyOf={({ id }) => id}
         columns={hidesAgent ? 5 : 6}
         cells={cells}
+        onOpen={open}
         head={
           <>
             <th>To</th>

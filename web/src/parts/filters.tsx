@@ -1,0 +1,132 @@
+import { Select, TextInput } from "@mantine/core";
+import { type ReactElement, useEffect, useRef, useState } from "react";
+import { OPTIONS_MAX, type Project, type Team, useProjects, useTeams } from "../containers.ts";
+import { asWritten, readAmount, typedOf } from "../format.ts";
+import { AmountInput } from "./amount.tsx";
+
+/** Fields that lists are narrowed by. */
+
+/** Pause in typing after which a list is searched. */
+const TYPED_MS = 300;
+
+interface IdProps {
+  readonly value: string | null;
+  readonly onChange: (id: string | null) => void;
+}
+
+interface ContainerProps extends IdProps {
+  readonly name: "Team" | "Project";
+  readonly containers: readonly (Project | Team)[];
+}
+
+const ContainerSelect = ({ containers, name, ...field }: ContainerProps): ReactElement => (
+  <Select
+    {...field}
+    aria-label={name}
+    placeholder={`Any ${name.toLowerCase()}`}
+    clearable
+    searchable
+    limit={OPTIONS_MAX}
+    data={containers.map((each) => ({ value: each.id, label: asWritten(each.name) }))}
+  />
+);
+
+export function TeamSelect(props: IdProps): ReactElement {
+  const { data = [] } = useTeams();
+  return <ContainerSelect {...props} name="Team" containers={data} />;
+}
+
+export function ProjectSelect(props: IdProps): ReactElement {
+  const { data = [] } = useProjects();
+  return <ContainerSelect {...props} name="Project" containers={data} />;
+}
+
+interface SearchProps {
+  readonly label: string;
+  readonly placeholder: string;
+  readonly value: string;
+  readonly onChange: (search: string) => void;
+}
+
+/** A text that is searched for once its typing pauses. */
+export function SearchField({ label, onChange, placeholder, value }: SearchProps): ReactElement {
+  const [typed, setTyped] = useState(value);
+  const searched = useRef(value);
+  useEffect(() => {
+    if (value === searched.current) return;
+    searched.current = value;
+    setTyped(value);
+  }, [value]);
+  useEffect(() => {
+    const text = typed.trim();
+    if (text === searched.current) return;
+    const timer = setTimeout(() => {
+      searched.current = text;
+      onChange(text);
+    }, TYPED_MS);
+    return () => clearTimeout(timer);
+  });
+  return (
+    <TextInput
+      type="search"
+      className="search"
+      aria-label={label}
+      placeholder={placeholder}
+      maxLength={200}
+      value={typed}
+      onChange={({ currentTarget }) => setTyped(currentTarget.value)}
+    />
+  );
+}
+
+interface AmountProps {
+  readonly name: string;
+  readonly cents: number | null;
+  readonly onChange: (cents: number | null) => void;
+}
+
+const centsIn = (typed: string): ReturnType<typeof readAmount> | null =>
+  typed.trim() === "" ? null : readAmount(typed);
+
+/** A bound of the amount, in force as soon as it reads as one. */
+export function AmountFilter({ cents, name, onChange }: AmountProps): ReactElement {
+  const [typed, setTyped] = useState(() => typedOf(cents));
+  const read = centsIn(typed);
+  useEffect(() => {
+    setTyped((text) => {
+      const now = centsIn(text);
+      const isSame = now === null ? cents === null : now.ok && now.cents === cents;
+      return isSame ? text : typedOf(cents);
+    });
+  }, [cents]);
+  return (
+    <AmountInput
+      label={name}
+      ariaLabel={`Amount ${name.toLowerCase()}`}
+      placeholder={name}
+      value={typed}
+      error={read?.ok === false ? read.problem : undefined}
+      onChange={(text) => {
+        setTyped(text);
+        const now = centsIn(text);
+        if (now === null || now.ok) onChange(now === null ? null : now.cents);
+      }}
+    />
+  );
+}
+
+interface DayProps {
+  readonly label: string;
+  /** Such as 2026-03-29. */
+  readonly value: string | null;
+  readonly onChange: (day: string | null) => void;
+}
+
+export const DayField = ({ label, onChange, value }: DayProps): ReactElement => (
+  <TextInput
+    type="date"
+    aria-label={label}
+    value={value ?? ""}
+    onChange={({ currentTarget }) => onChange(currentTarget.value === "" ? null : currentTarget.value)}
+  />
+);
