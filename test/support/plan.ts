@@ -40,7 +40,6 @@ const QUIET: Beginnings = [
   "containers/large-team",
   "containers/unfinished-budgets",
   "outage/",
-  "restart/engines",
   "restart/roles",
 ];
 
@@ -56,6 +55,8 @@ const SOAK: Beginnings = [
   "domain/simulation-faults",
   "lists/million",
   "restart/audit-log",
+  "restart/engines",
+  "restart/lost-nothing",
   "restart/stopped-server",
   "restart/two-versions",
 ];
