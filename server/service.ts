@@ -19,6 +19,7 @@ import { Limits } from "../src/limits/limits.ts";
 import { Lists } from "../src/store/lists.ts";
 import { registerOpenWork } from "../src/metrics/open-work.ts";
 import { CurrentProtocol } from "./mcp/current-protocol.ts";
+import { Payments } from "../src/payments/payments.ts";
 import { PaymentChanges } from "../src/payments/payment-changes.ts";
 import { WaitingCalls } from "../src/payments/payment-outcome.ts";
 import { openAuditTrail } from "./open-audit-trail.ts";
@@ -112,8 +113,11 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     dataOf: eventDataOf(collections),
     onError: (err) => logger.warn({ err }, "the change stream of records is interrupted"),
   });
+  const approvalWindow = { approvalWindowSeconds: options.approvalWindowSeconds };
   const handlers = createHandlers({
     ...core,
+    ...approvalWindow,
+    payments: new Payments({ ...core, ...approvalWindow, collections, clock, logger }),
     actors,
     ledgers,
     collections,
@@ -144,7 +148,6 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     streams,
     baseUrl,
     mcpUrl,
-    approvalWindowSeconds: options.approvalWindowSeconds,
     keyDeliveryWindowSeconds: options.keyDeliveryWindowSeconds,
   });
   const limits = new Limits({

@@ -10,7 +10,6 @@ import type { Refusal } from "../../src/domain/errors.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
-import { Payments } from "../../src/payments/payments.ts";
 import type { SessionPrincipal } from "../../src/identity/principal.ts";
 import { mostSpecificScope } from "../../src/identity/most-specific-scope.ts";
 import { approvalView } from "../../src/views/views.ts";
@@ -53,8 +52,7 @@ type ListQuery = InputOf<typeof operations.listPendingApprovals>["query"];
 
 /** The approvals queue. */
 export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHandlers {
-  const { actors, collections, lists, ledgers, logger, proofs } = dependencies;
-  const payments = new Payments(dependencies);
+  const { actors, collections, lists, ledgers, logger, payments, proofs } = dependencies;
 
   async function list(
     state: ApprovalDocument["state"],

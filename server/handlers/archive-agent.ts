@@ -8,7 +8,6 @@ import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import { NoSuchActor } from "../../src/actors/no-such-actor.ts";
 import { ActorUnavailable } from "../../src/actors/actor-unavailable.ts";
-import { Payments } from "../../src/payments/payments.ts";
 import type { Deadline } from "../../src/lib/deadline.ts";
 import type { ManagementPrincipal } from "../../src/identity/principals.ts";
 import { agentView, walletView } from "../../src/views/views.ts";
@@ -26,9 +25,8 @@ const BALANCE_MS = 1_000;
  * what follows is done here at once, and by both surely: holds are released, the key is off the record, the wallet is detached.
  */
 export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<"archiveAgent"> {
-  const { agents, collections, ledgers, logger, rails } = dependencies;
+  const { agents, collections, ledgers, logger, payments, rails } = dependencies;
   const current = agentsIn(collections);
-  const payments = new Payments(dependencies);
 
   async function balanceOf(agent: AgentDocument): Promise<MachineArchiver["balance"]> {
     try {

@@ -1,3 +1,4 @@
+import type { Payments } from "../../src/payments/payments.ts";
 import type { PaymentEffects } from "../../src/payments/effects.ts";
 import type { EventJournal } from "../../src/store/journal.ts";
 import type { DeliveryWindows, Rails } from "../../src/payments/ports.ts";
@@ -37,6 +38,7 @@ export interface HandlerDependencies {
   readonly agents: AgentActors;
   readonly ledgers: Ledgers;
   readonly effects: PaymentEffects;
+  readonly payments: Payments;
   readonly proofs: HmacPaymentProofs;
   readonly rails: Rails;
   readonly journal: EventJournal;

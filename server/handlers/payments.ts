@@ -5,7 +5,6 @@ import { SETTLES_ON } from "../../src/domain/ledger/payment.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { Payer, PaymentOrder, RecordedPayment } from "../../src/payments/payments.ts";
-import { Payments } from "../../src/payments/payments.ts";
 import { outcomeOf } from "../../src/payments/payment-outcome.ts";
 import type { Deadline } from "../../src/lib/deadline.ts";
 import type { AgentPrincipal } from "../../src/identity/principals.ts";
@@ -56,8 +55,8 @@ function payerOf({ agent, keyId, cached }: AgentPrincipal): Payer {
 
 /** Payments of agents, by their tools and over REST. */
 export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandlers {
-  const { baseUrl, collections, ledgers, lists, logger, paymentChanges, waitingCalls } = dependencies;
-  const payments = new Payments(dependencies);
+  const { baseUrl, collections, ledgers, lists, logger, paymentChanges, payments, waitingCalls } =
+    dependencies;
   const paymentView = paymentViewAt(baseUrl);
 
   async function pay(principal: AgentPrincipal, order: PaymentOrder, { deadline, waitSeconds }: Waiting) {
