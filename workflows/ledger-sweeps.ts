@@ -123,11 +123,11 @@ export class LedgerSweeps {
   }
 
   #note(account: Account): void {
-    const { agentId, mirroredPolicyVersion, policyVersion, revokedKeyId, status, toldStatus } = account;
+    const { agentId, isStatusTold, mirroredPolicyVersion, policyVersion, revokedKeyId, status } = account;
     const isOpen = status !== "closed";
     const set = (those: Set<string>, isIn: boolean) => (isIn ? those.add(agentId) : those.delete(agentId));
     set(this.#unmirrored, isOpen && mirroredPolicyVersion < policyVersion);
-    set(this.#untold, isOpen && (toldStatus !== status || revokedKeyId !== null));
+    set(this.#untold, isOpen && (!isStatusTold || revokedKeyId !== null));
   }
 
   /** Starts activities for what is due by now. */

@@ -9,6 +9,7 @@ import { profile } from "../domain/support/actor.ts";
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
 const settings = { sweepAfterMs: 10 * SECOND };
 const SETTLED: RailOutcome = { status: "settled", final: true };
 const { agentId } = profile;
@@ -20,6 +21,9 @@ class Sweeping {
   /** What a rail has no answer for, by payment or rail. */
   readonly broken = new Set<string>();
   readonly hanging = new Set<Rail>();
+  /** What the agent's actor has received. */
+  readonly told: { readonly revision: number; readonly status: string }[] = [];
+  onTold: () => Promise<void> = () => Promise.resolve();
   readonly #actor: LedgerActor;
   readonly #began = this.account.now;
 
@@ -29,7 +33,11 @@ class Sweeping {
       activities: {
         executePayments: (rail, { payments }) => this.#execute(rail, payments),
         mirrorLimits: ({ limits }) => Promise.resolve(limits.map((each) => each.agentId)),
-        tellActors: ({ accounts }) => Promise.resolve(accounts.map((each) => each.agentId)),
+        tellActors: async ({ accounts }) => {
+          for (const { revision, status } of accounts) this.told.push({ revision, status });
+          await this.onTold();
+          return accounts.map((each) => each.agentId);
+        },
         writeAccounts: ({ accounts }) => Promise.resolve(accounts.map((each) => each.agentId)),
         writeCaps: () => Promise.resolve(),
       },
@@ -153,5 +161,24 @@ describe("payments that a ledger could not carry out", () => {
     await sweeping.skip(MINUTE);
     expect(sweeping.triedAt(id)).to.deep.equal([30]);
     expect(sweeping.tries.filter((each) => hanging.includes(each.id))).to.have.length(120);
+  });
+});
+
+describe("an agent's actor", () => {
+  it("is told that the agent was resumed, where the answer to what it was told before is lost", async () => {
+    const sweeping = new Sweeping();
+    sweeping.onTold = () => {
+      sweeping.onTold = () => Promise.resolve();
+      sweeping.submit({ kind: "resume", agentId });
+      return Promise.reject(new Error("no answer"));
+    };
+    sweeping.submit({ kind: "pause", agentId });
+    await sweeping.skip(HOUR);
+    expect(sweeping.told.map(({ status }) => status)).to.deep.equal(["paused", "active"]);
+    expect(sweeping.told.map(({ revision }) => revision)).to.deep.equal(
+      sweeping.told.map(({ revision }) => revision).toSorted((one, other) => one - other),
+    );
+    await sweeping.skip(HOUR);
+    expect(sweeping.told, "and not again").to.have.lengthOf(2);
   });
 });

@@ -64,6 +64,7 @@ export function stopAccounts(draft: Draft, { revokeKeys, teamId }: CommandOf<"st
 
 function pause(draft: Draft, account: Account): void {
   account.status = "paused";
+  account.isStatusTold = false;
   account.pausedAt = draft.now;
   // Its key was revoked before: that is the emergency stop, too.
   if (account.keyId === null) withdrawOpen(account, draft.now);
@@ -72,6 +73,7 @@ function pause(draft: Draft, account: Account): void {
 
 function resume(draft: Draft, account: Account): void {
   account.status = "active";
+  account.isStatusTold = false;
   account.pausedAt = null;
   wakeOpen(account, draft.now);
   draft.emit(account, "agent.resumed");

@@ -32,7 +32,7 @@ export function confirmActors(draft: Draft, { actors }: CommandOf<"confirm_actor
   for (const { agentId, revokedKeyId, status } of actors) {
     const account = draft.account(agentId);
     if (account === undefined) continue;
-    account.toldStatus = status;
+    if (account.status === status) account.isStatusTold = true;
     if (account.revokedKeyId === revokedKeyId) account.revokedKeyId = null;
   }
   return CONFIRMED;

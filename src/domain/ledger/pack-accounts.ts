@@ -29,7 +29,7 @@ export function codeAccount(coder: Coder, account: Account, packedAt: number): A
   const agentId = coder.token(account.agentId);
   const name = coder.text(account.name);
   const status = STATUSES[coder.small(STATUSES.indexOf(account.status))] ?? "active";
-  const toldStatus = coder.flag(account.toldStatus === "paused") ? "paused" : "active";
+  const isStatusTold = coder.flag(account.isStatusTold);
   // One whose key is revoked has none that may pay.
   const isRevoked = coder.flag(account.revokedKeyId !== null);
   const eitherId = codeKeyId(coder, account.keyId ?? account.revokedKeyId, agentId);
@@ -45,7 +45,7 @@ export function codeAccount(coder: Coder, account: Account, packedAt: number): A
     teamId: account.teamId,
     name,
     status,
-    toldStatus,
+    isStatusTold,
     keyId: isRevoked ? null : eitherId,
     revokedKeyId: isRevoked ? eitherId : null,
     followedRevision,

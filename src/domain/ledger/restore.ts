@@ -142,6 +142,7 @@ function restoredAccount(recorded: RecordedAccount, now: number): Account {
   const account: Account = {
     ...newAccount({ agentId, teamId, name, policy, keyId }, recorded.updatedAt),
     status,
+    isStatusTold: false,
     // The ledger has yet to follow the archive.
     followedRevision: recorded.agentRevision - (isArchived ? 1 : 0),
     policyVersion,

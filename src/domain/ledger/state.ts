@@ -96,8 +96,8 @@ export interface Account {
   mirroredPolicyVersion: number;
   /** Since when it is paused; null while it is not. */
   pausedAt: number | null;
-  /** The status that the agent's actor is known to have. */
-  toldStatus: "active" | "paused";
+  /** Whether the agent's actor is known to have the status. Not after a change, until it is told: what it was told before may arrive late. */
+  isStatusTold: boolean;
   /** The key that a stop has revoked, until the agent's actor is known to follow; null: none. */
   revokedKeyId: string | null;
   /** Events that are not known to be in the journal. */
@@ -213,7 +213,7 @@ export const newAccount = ({ agentId, keyId, name, policy, teamId }: NewAccount,
   updatedAt: now,
   mirroredPolicyVersion: 1,
   pausedAt: null,
-  toldStatus: "active",
+  isStatusTold: true,
   revokedKeyId: null,
   outbox: [],
   weightBytes: 0,
