@@ -130,9 +130,13 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
   }
 
   /** The outcome of a step of one decision among many: what goes wrong with it is its own result. */
-  async function step<T>({ deadline }: Caller, work: () => Promise<Result<T>>): Promise<Result<T>> {
+  async function step<T>(
+    { deadline }: Caller,
+    boundMs: number,
+    work: () => Promise<Result<T>>,
+  ): Promise<Result<T>> {
     try {
-      return await withTimeout(Math.max(deadline.spareMs, STEP_MIN_MS), work());
+      return await withTimeout(Math.max(boundMs, STEP_MIN_MS), work());
     } catch (err) {
       if (isUnavailable(err)) {
         return refused(refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
@@ -143,13 +147,17 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
   }
 
   /** All are decided before the outcome of any is waited for: each wait may last as long as the call. */
-  async function resolveAll(given: readonly Many[], caller: Caller): Promise<readonly ManyResult[]> {
+  async function resolveAll(
+    given: readonly Many[],
+    caller: Caller,
+    onTaken: (id: string, taken: Taken) => void,
+  ): Promise<readonly ManyResult[]> {
     const limit = pLimit(CONCURRENCY_MAX);
     const { principal } = caller;
     const taken = await Promise.all(
       given.map((each) =>
         limit(() =>
-          step(caller, () =>
+          step(caller, caller.deadline.spareMs, () =>
             decide(each.id, principal, decisionOf(each, principal), () => Promise.resolve()),
           ),
         ),
@@ -158,7 +166,10 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     return Promise.all(
       given.map(async ({ id }, index) => {
         const one = taken[index] ?? refused(refusal("INTERNAL"));
-        const resolved = one.ok ? await step(caller, () => complete(id, caller, one.value)) : one;
+        if (one.ok) onTaken(id, one.value);
+        // A completion itself waits as long as the answer has time to spare, and comes to an end a little later.
+        const { leftMs } = caller.deadline;
+        const resolved = one.ok ? await step(caller, leftMs, () => complete(id, caller, one.value)) : one;
         return resolved.ok
           ? { id, approval: approvalView(resolved.value) }
           : { id, error: errorBodyOf(resolved.refusal, caller.deadline.requestId ?? "") };
@@ -187,9 +198,12 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     async decideApprovals({ body: { decisions } }, caller) {
       const { audit } = caller;
       await audit.begin({ before: null, after: { decisions: decisions.map(wordless) } });
-      const results = await resolveAll(decisions, caller);
-      const isDecided = (_each: Many, index: number): boolean => results[index]?.approval !== undefined;
-      audit.change(null, { decisions: decisions.filter(isDecided).map(wordless) });
+      const decided = new Set<string>();
+      // As the ledgers answered, whatever becomes of the payments until the call ends.
+      const results = await resolveAll(decisions, caller, (id, { reply }) => {
+        if (reply.changed) decided.add(id);
+      });
+      audit.change(null, { decisions: decisions.filter(({ id }) => decided.has(id)).map(wordless) });
       return ok({ body: { results } });
     },
   };
@@ -212,14 +226,10 @@ const alreadyResolved = (approval: Pick<ApprovalDocument, "resolution"> | null):
   refusal(approval?.resolution === "expired" ? "APPROVAL_EXPIRED" : "APPROVAL_ALREADY_RESOLVED");
 
 /** The payment as it was shown to the person who decides: the proof covers exactly that. */
-const orderOf = ({ _id, amountCents, currency, rail, recipient, transactionId }: ApprovalDocument) => ({
-  approvalId: _id,
-  amountCents,
-  currency,
-  rail,
-  recipient,
-  transactionId,
-});
+const orderOf = (approval: ApprovalDocument) => {
+  const { _id: approvalId, amountCents, currency, purpose, rail, recipient, transactionId } = approval;
+  return { approvalId, amountCents, currency, purpose, rail, recipient, transactionId };
+};
 
 function commandOf(
   { agentId, transactionId }: ApprovalDocument,

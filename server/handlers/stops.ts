@@ -129,10 +129,9 @@ export function stopHandlers(dependencies: HandlerDependencies): StopHandlers {
     { audit, deadline }: StopCall,
   ) {
     await audit.begin({ before: null, after: { revokeKeys } });
-    const live = await projects
-      .find({ organizationId, archivedAt: null }, { projection: { _id: 1 } })
-      .toArray();
-    const outcomes = await pLimit(STOPPED_LEDGERS_AT_ONCE).map(live, async ({ _id: projectId }) => {
+    // Archived ones too: what was decided before is still sent.
+    const all = await projects.find({ organizationId }, { projection: { _id: 1 } }).toArray();
+    const outcomes = await pLimit(STOPPED_LEDGERS_AT_ONCE).map(all, async ({ _id: projectId }) => {
       try {
         return await withTimeout(deadline.spareMs, stopIn({ organizationId, projectId }, null, revokeKeys));
       } catch (error) {

@@ -18,6 +18,9 @@ export type ProvenOrder = Pick<
  */
 export type OrderRequest = ProvenOrder & Pick<PaymentRequest, "keyHash" | "merchantCategory" | "purpose">;
 
+/** What a person decides by. */
+export type ShownOrder = ProvenOrder & Pick<PaymentRequest, "purpose">;
+
 /** What a person has made of a payment on hold. */
 export interface PersonsDecision {
   readonly resolution: "approved" | "denied";
@@ -51,8 +54,8 @@ export class HmacPaymentProofs implements PaymentProofs {
   }
 
   /** For a person's decision on a payment as it was shown to them. */
-  ofDecision(payer: Payer, order: ProvenOrder, { by, feedback, resolution }: PersonsDecision): string {
-    return this.#mac(["decision", ...factsOf(payer, order), resolution, by.userId, by.name, feedback]);
+  ofDecision(payer: Payer, order: ShownOrder, { by, feedback, resolution }: PersonsDecision): string {
+    return this.#mac(["decision", ...factsOf(payer, order), order.purpose, resolution, by.userId, by.name, feedback]);
   }
 
   isAccepted(payer: Payer, { request }: Payment): boolean {

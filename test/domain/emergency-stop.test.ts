@@ -12,6 +12,8 @@ const resume: Change = (account) => account.do({ kind: "resume" });
 const revoke: Change = (account) => account.follow({ keyId: null });
 const mint: Change = (account) => account.follow({ keyId: "akey_2" });
 const archive: Change = (account) => account.archive();
+const stop = (account: TestAccount) =>
+  account.as("stopped", account.judge({ kind: "stop_accounts", teamId: null, revokeKeys: false }));
 
 const LATER = { status: "pending" } as const;
 const WITHHELD = { status: "withheld" } as const;
@@ -31,6 +33,8 @@ describe("what the ledger says to who is about to send a payment", () => {
     [[pause, revoke], "withdraw", "paused, then revoked"],
     [[revoke, pause], "withdraw", "revoked, then paused"],
     [[pause, archive], "withdraw", "paused, then archived"],
+    [[archive, stop], "withdraw", "archived, then stopped with its project"],
+    [[stop, archive], "withdraw", "stopped with its project, then archived"],
     [[pause, revoke, mint, resume], "withdraw", "stopped, then taken back"],
     [[pause, resume, revoke], "send", "resumed, then revoked"],
   ];
@@ -63,6 +67,17 @@ const pausedWith = (account: TestAccount, requestId?: string) =>
   );
 
 describe("a pause says what is to be fenced, and above which permits", () => {
+  it("a stop of a project fences what an archived agent had decided, above every permit", () => {
+    const account = new TestAccount();
+    const payment = account.pay(100);
+    archive(account);
+    const permission = permissionOf(account, idOf(payment));
+    const permit = permission.kind === "send" ? permission.permit : Infinity;
+    const { fences, paused } = stop(account);
+    expect([paused, fences.map(({ payments }) => payments.card)]).to.deep.equal([0, [[idOf(payment)]]]);
+    expect(fences[0]?.fence).to.be.greaterThan(permit);
+  });
+
   it("all that was decided and is not over, and nothing on hold", () => {
     const account = new TestAccount({ autoApprovalThresholdCents: 150 });
     account.paid(10);

@@ -92,6 +92,7 @@ describe("proofs of payments and of decisions on them", () => {
       proofOf({ feedback: null }),
       proofOf({}, { ...ORDER, amountCents: 101 }),
       proofOf({}, { ...ORDER, recipient: "shop2" }),
+      proofOf({}, { ...ORDER, purpose: "another" }),
       proofs.ofOrder(PAYER, ORDER),
     ];
     expect(new Set(all).size).to.equal(all.length);

@@ -93,8 +93,13 @@ export class AccountAudit {
     const inFlight: string[] = [];
     const stopped: StoppedModel[] = [];
     for (const model of this.#books.accounts.values()) {
-      if (model.status === "closed" || (teamId !== null && model.teamId !== teamId)) continue;
+      if (teamId !== null && model.teamId !== teamId) continue;
       const { agentId, keyId } = model;
+      if (model.status === "closed") {
+        model.withdraw();
+        inFlight.push(...this.#fenced(model, fences));
+        continue;
+      }
       const revokedKeyId = revokeKeys ? keyId : null;
       if (revokedKeyId !== null) {
         model.stoppedKeys.add(revokedKeyId);
@@ -104,9 +109,7 @@ export class AccountAudit {
         paused += 1;
         this.#setStatus(model, "paused", now);
       } else if (revokedKeyId !== null) model.withdraw();
-      const ids = model.inFlight().map(({ id }) => id);
-      inFlight.push(...ids);
-      for (const fence of new Set(ids.flatMap((id) => fences.get(id) ?? []))) model.fenced(fence);
+      inFlight.push(...this.#fenced(model, fences));
       stopped.push({ agentId, turns: model.turns, revokedKeyId });
     }
     const revoked = stopped.filter(({ revokedKeyId }) => revokedKeyId !== null).length;
@@ -114,6 +117,13 @@ export class AccountAudit {
     mustEqual(inOrder([...fences.keys()]), inOrder(inFlight), "what a stop fences");
     if (revoked > 0) this.#books.count("keys revoked by a stop");
     return stopped;
+  }
+
+  /** What an account has in flight, which its stop fences. */
+  #fenced(model: AccountModel, fences: ReadonlyMap<string, number>): readonly string[] {
+    const ids = model.inFlight().map(({ id }) => id);
+    for (const fence of new Set(ids.flatMap((id) => fences.get(id) ?? []))) model.fenced(fence);
+    return ids;
   }
 
   expectFollowed(command: CommandOf<"follow_agent">, reply: LedgerReply, now: number): void {

@@ -4,7 +4,7 @@ import type { CommandOf, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";
 import { endAllHeld } from "./holds.ts";
 import { fenceOf, wakeOpen, withdrawOpen } from "./sending.ts";
-import type { Fence } from "./permission.ts";
+import { type Fence, isInFlight } from "./permission.ts";
 import { type Account, newAccount } from "./state.ts";
 
 /** Whether an account takes payments, by which key, and under which policy. */
@@ -38,7 +38,12 @@ export function stopAccounts(draft: Draft, { revokeKeys, teamId }: CommandOf<"st
   let [paused, revoked] = [0, 0];
   const fences: Fence[] = [];
   for (const known of draft.ledger.accounts.values()) {
-    if (known.status === "closed" || (teamId !== null && known.teamId !== teamId)) continue;
+    if (teamId !== null && known.teamId !== teamId) continue;
+    if (known.status === "closed") {
+      const fence = stopClosed(draft, known);
+      if (fence !== null) fences.push(fence);
+      continue;
+    }
     const losesKey = revokeKeys && known.keyId !== null;
     const isChanged = known.status === "active" || losesKey;
     const account = isChanged ? draft.account(known.agentId) : known;
@@ -60,6 +65,17 @@ export function stopAccounts(draft: Draft, { revokeKeys, teamId }: CommandOf<"st
     if (fence !== null) fences.push(fence);
   }
   return { kind: "stopped", paused, revoked, fences };
+}
+
+/** What was decided before its agent was archived is still sent, until a stop withdraws it. */
+function stopClosed(draft: Draft, { agentId, open }: Account): Fence | null {
+  if (![...open.values()].some(({ payment }) => isInFlight(payment))) return null;
+  const account = draft.account(agentId);
+  if (account === undefined) return null;
+  withdrawOpen(account, draft.now);
+  // Above every permit that was given before.
+  draft.touch(account);
+  return fenceOf(account);
 }
 
 function pause(draft: Draft, account: Account): void {
