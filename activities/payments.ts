@@ -1,5 +1,6 @@
-import { wholePayment } from "../src/actors/whole-payment.ts";
-import type { Payment, RailOutcome } from "../src/domain/ledger/payment.ts";
+import { TextsLost, wholePayment } from "../src/actors/whole-payment.ts";
+import { FORGED } from "../src/domain/ledger/forged.ts";
+import type { Payment, RailOutcome, StoredPayment } from "../src/domain/ledger/payment.ts";
 import { settle } from "../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 
@@ -61,6 +62,30 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
     }
   }
 
+  /**
+   * What nothing has the texts of can't be paid, and may never have been accepted: it ends unpaid, or as its rail has it. It is not
+   * recorded.
+   */
+  async function endLost(
+    profile: AgentProfile,
+    payment: StoredPayment,
+  ): Promise<Pick<Execution, "outcome" | "revision">> {
+    const { phase, request } = payment;
+    if (phase === "done") return { outcome: null, revision: payment.revision };
+    proofs.onForged("payment", profile, payment);
+    if (phase === "held") {
+      const { agentId } = profile;
+      const cancel = { kind: "cancel", agentId, transactionId: request.transactionId } as const;
+      // Its reply lacks the texts, too.
+      await ledgers.submit(profile, cancel).catch((error: unknown) => {
+        if (!(error instanceof TextsLost)) throw error;
+      });
+      return { outcome: null, revision: 0 };
+    }
+    const result = (await rails[request.rail].query(payment)) ?? FORGED;
+    return { outcome: { result, at: clock().getTime() }, revision: 0 };
+  }
+
   async function sweep({ executor = "server", payment, profile }: UnfinishedPayment): Promise<Execution> {
     const { transactionId } = payment.request;
     try {
@@ -73,6 +98,7 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
     } catch (error) {
       const nothing = { transactionId, revision: 0, outcome: null };
       if (error instanceof Superseded) return nothing;
+      if (error instanceof TextsLost) return { ...nothing, ...(await endLost(profile, payment)) };
       onSweepFailed(transactionId, error);
       return { ...nothing, hasFailed: true };
     }

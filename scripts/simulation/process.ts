@@ -14,7 +14,12 @@ import { Ledgers } from "../../src/actors/ledgers.ts";
 import { wholePayment } from "../../src/actors/whole-payment.ts";
 import type { Timers } from "../../src/lib/timers.ts";
 import type { AgentCommand, AgentReply } from "../../src/domain/agent/commands.ts";
-import { type Payment, type PaymentRequest, perRail } from "../../src/domain/ledger/payment.ts";
+import {
+  type Payment,
+  type PaymentRequest,
+  perRail,
+  type StoredPayment,
+} from "../../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { CommandOf, LedgerReply } from "../../src/domain/ledger/commands.ts";
 import type { PaymentRules } from "../../src/domain/rules/checks.ts";
@@ -75,6 +80,7 @@ export class ServiceProcess {
     const timers = this.#timers();
     // Nothing is forged here.
     const proofs = { isAccepted: () => true, isResolvedAsNamed: () => true, onForged: () => undefined };
+    const workflows = this.#workflows();
     const agents = {
       submit: (agentId: string, command: AgentCommand) => this.agents.submit(agentId, command),
     };
@@ -85,7 +91,7 @@ export class ServiceProcess {
         write: (_projectId, revision) => this.#call(() => surroundings.records.writeLedgerRevision(revision)),
       },
       recordAccount: (summary) => projections.writeAccount(summary),
-      wholePayment: (payer, payment) => wholePayment({ projections, proofs }, payer, payment),
+      wholePayment: (payer, payment) => wholePayment({ projections, proofs, workflows }, payer, payment),
       flushPublished: () => undefined,
       confirmAfterMs: CONFIRM_AFTER_MS,
       onError,
@@ -101,7 +107,7 @@ export class ServiceProcess {
     const dependencies = {
       rails: this.#rails(),
       projections,
-      workflows: this.#workflows(),
+      workflows,
       // Subscribers to payments have no part in what becomes of them.
       publisher: { publish: () => Promise.resolve(), flush: () => undefined },
       proofs,
@@ -355,7 +361,8 @@ export class ServiceProcess {
 
   #rails(): Rails {
     const { processor } = this.#surroundings;
-    const query = (payment: Payment) => this.#call(() => processor.query(payment.request.transactionId));
+    const query = (payment: StoredPayment) =>
+      this.#call(() => processor.query(payment.request.transactionId));
     const rail: RailPort = {
       capabilities: { finality: "instant", reversible: true },
       send: (_profile, payment, permit) => this.#call(() => processor.charge(payment, permit)),
@@ -381,6 +388,7 @@ export class ServiceProcess {
       startApproval: (profile, payment) => sent(() => workflows.startApproval(profile, payment)),
       notifyApproval: (profile, payment) => sent(() => workflows.notifyApproval(profile, payment)),
       startSettlement: (profile, payment) => sent(() => workflows.startSettlement(profile, payment)),
+      textsOf: (payment) => workflows.textsOf(payment),
     };
   }
 }

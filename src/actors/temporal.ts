@@ -9,14 +9,20 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { NoSuchActor } from "./no-such-actor.ts";
 import type { LedgerStarter, PaymentWorkflows } from "../payments/ports.ts";
 import type { AgentCommand } from "../domain/agent/commands.ts";
-import type { Payment } from "../domain/ledger/payment.ts";
+import type { Payment, PaymentTexts, StoredPayment } from "../domain/ledger/payment.ts";
 import type { FirstKey } from "../domain/agent/access.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import type { LedgerCommand } from "../domain/ledger/commands.ts";
 import type { PackedLedger } from "../domain/ledger/pack.ts";
 import type { AgentInput, SubmitResult } from "../messages/agent.ts";
-import { AGENT_SETTINGS, AGENT_WORKFLOW, agentWorkflowId, SUBMIT_UPDATE } from "../messages/agent.ts";
-import type { ApprovalInput, ApprovalResult } from "../messages/approval.ts";
+import {
+  AGENT_SETTINGS,
+  AGENT_WORKFLOW,
+  agentWorkflowId,
+  STATE_QUERY,
+  SUBMIT_UPDATE,
+} from "../messages/agent.ts";
+import type { ApprovalInput, ApprovalResult, ApprovalStateView } from "../messages/approval.ts";
 import { APPROVAL_WORKFLOW, approvalWorkflowId, RESOLVED_SIGNAL } from "../messages/approval.ts";
 import type {
   AccountQueryInput,
@@ -51,8 +57,8 @@ import {
   ledgerSearchAttributes,
   paymentSearchAttributes,
 } from "../messages/search-attributes.ts";
-import type { SettlementInput } from "../messages/settlement.ts";
-import { SETTLEMENT_WORKFLOW, settlementWorkflowId } from "../messages/settlement.ts";
+import type { SettlementInput, SettlementStateView } from "../messages/settlement.ts";
+import { SETTLEMENT_WORKFLOW, settlementWorkflowId, waitingWorkflowId } from "../messages/settlement.ts";
 import { LedgerLost } from "./actor-unavailable.ts";
 import type { StartOptions, TemporalCalls } from "./calls.ts";
 import { refusalIn } from "./commands-refused.ts";
@@ -239,6 +245,17 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
       typedSearchAttributes: paymentSearchAttributes(profile, transactionId, null),
       staticSummary: `Follows ${transactionId} on the ${payment.request.rail} rail`,
     });
+  }
+
+  async textsOf(payment: StoredPayment): Promise<PaymentTexts | null> {
+    const handle = this.#client.workflow.getHandle(waitingWorkflowId(payment));
+    try {
+      const asked = () => handle.query<ApprovalStateView | SettlementStateView>(STATE_QUERY);
+      return (await this.#calls.bounded(asked)).texts;
+    } catch (error) {
+      if (error instanceof WorkflowNotFoundError || error instanceof QueryRejectedError) return null;
+      throw error;
+    }
   }
 
   /**

@@ -1,4 +1,4 @@
-import type { PaymentProofs, Projections } from "../payments/ports.ts";
+import type { PaymentProofs, PaymentWorkflows, Projections } from "../payments/ports.ts";
 import type { LedgerReply } from "../domain/ledger/commands.ts";
 import { hasTexts, type Payment, type StoredPayment, withTexts } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
@@ -7,25 +7,31 @@ import { ActorUnavailable } from "./actor-unavailable.ts";
 export interface TextSources {
   readonly projections: Pick<Projections, "textsOf">;
   readonly proofs: Pick<PaymentProofs, "isAccepted">;
+  readonly workflows: Pick<PaymentWorkflows, "textsOf">;
+}
+
+/** Neither its record nor a workflow has the texts that the payment was accepted with, if it ever was. */
+export class TextsLost extends ActorUnavailable {
+  override readonly name = "TextsLost";
 }
 
 /**
- * The payment with its texts, from its record where its ledger has dropped them. Throws `ActorUnavailable` where the record is lost or
- * has other texts than were accepted: nothing is done with the payment until an operator has repaired its record.
+ * The payment with the texts that it was accepted with: from its record where its ledger has dropped them, and where that was lost
+ * or changed, from the workflow that waits with the payment. Throws `TextsLost`.
  */
 export async function wholePayment(
-  { projections, proofs }: TextSources,
+  { projections, proofs, workflows }: TextSources,
   payer: Pick<AgentProfile, "organizationId" | "agentId">,
   payment: StoredPayment,
 ): Promise<Payment> {
   if (hasTexts(payment)) return payment;
   const { transactionId } = payment.request;
-  const recorded = await projections.textsOf(transactionId);
-  const whole = recorded === null ? null : withTexts(payment, recorded);
-  if (whole !== null && proofs.isAccepted(payer, whole)) return whole;
-  throw new ActorUnavailable(
-    `the record of ${transactionId} is ${whole === null ? "lost" : "changed"}: run "npm run admin -- reconcile --repair"`,
-  );
+  for (const read of [() => projections.textsOf(transactionId), () => workflows.textsOf(payment)]) {
+    const texts = await read();
+    const whole = texts === null ? null : withTexts(payment, texts);
+    if (whole !== null && proofs.isAccepted(payer, whole)) return whole;
+  }
+  throw new TextsLost(`nothing has the texts of ${transactionId} any more`);
 }
 
 /** A ledger's reply with `whole` payments. */

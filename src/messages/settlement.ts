@@ -1,4 +1,5 @@
-import type { Payment, PaymentTexts } from "../domain/ledger/payment.ts";
+import type { Payment, PaymentTexts, StoredPayment } from "../domain/ledger/payment.ts";
+import { approvalWorkflowId } from "./approval.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 
 /** Names and payloads of the workflow that follows a payment on its rail until nothing more can become of it. */
@@ -12,6 +13,12 @@ export interface SettlementInput {
   /** How often the rail was polled already; carried over continue-as-new, sets the interval. */
   readonly polls: number;
 }
+
+/** The workflow that waits with a payment: its approval's until it is executed, then the one that follows it on its rail. */
+export const waitingWorkflowId = ({ approval, phase, request }: StoredPayment): string =>
+  approval === null || phase === "following"
+    ? settlementWorkflowId(request.transactionId)
+    : approvalWorkflowId(approval.id);
 
 export interface SettlementStateView extends Pick<Payment, "status" | "phase"> {
   readonly texts: PaymentTexts;

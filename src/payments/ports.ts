@@ -1,5 +1,5 @@
 import type { AgentCommand, AgentReply } from "../domain/agent/commands.ts";
-import type { Payment, PaymentTexts, Rail, RailOutcome } from "../domain/ledger/payment.ts";
+import type { Payment, PaymentTexts, Rail, RailOutcome, StoredPayment } from "../domain/ledger/payment.ts";
 import type { Permission } from "../domain/ledger/permission.ts";
 import type { BudgetPolicy } from "../domain/ledger/policy.ts";
 import type { AgentProfile, AgentSummary } from "../domain/agent/state.ts";
@@ -54,7 +54,7 @@ export interface RailPort {
    */
   fence(places: readonly FencedPlace[]): Promise<void>;
   /** What has become of a payment that was sent; null when the rail does not know it. Has no effect. */
-  query(payment: Payment): Promise<RailOutcome | null>;
+  query(payment: StoredPayment): Promise<RailOutcome | null>;
   /**
    * Brings a payment that was sent closer to its end, and waits for it so long; null as `query`. Requests permission before it sends
    * again what was reverted on the rail.
@@ -120,7 +120,7 @@ export interface PaymentProofs {
   /** Whether the named person resolved it through this service; true where none is named. */
   isResolvedAsNamed(profile: AgentProfile, payment: Payment): boolean;
   /** Something forged was found, and came to nothing. */
-  onForged(what: ForgedKind, profile: AgentProfile, payment: Payment): void;
+  onForged(what: ForgedKind, profile: AgentProfile, payment: StoredPayment): void;
 }
 
 export type ForgedKind = "payment" | "decision";
@@ -130,6 +130,8 @@ export interface PaymentWorkflows {
   startApproval(profile: AgentProfile, payment: Payment): Promise<void>;
   notifyApproval(profile: AgentProfile, payment: Payment): Promise<void>;
   startSettlement(profile: AgentProfile, payment: Payment): Promise<void>;
+  /** The texts as the workflow has them that waits with the payment; null: none waits. */
+  textsOf(payment: StoredPayment): Promise<PaymentTexts | null>;
 }
 
 /** Keeps the limits of agents' wallets on the chain as their policies are. May be repeated. */

@@ -1,5 +1,5 @@
 import type { Collection, Db, Document } from "mongodb";
-import type { Payment, RailOutcome } from "../domain/ledger/payment.ts";
+import type { Payment, RailOutcome, StoredPayment } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import { BulkWriter } from "../store/bulk-writer.ts";
 import { COLLECTIONS } from "../store/documents.ts";
@@ -93,7 +93,7 @@ export class CardSandbox implements RailPort {
     return this.#outcome(entry);
   }
 
-  async query(payment: Payment): Promise<RailOutcome | null> {
+  async query(payment: StoredPayment): Promise<RailOutcome | null> {
     const { transactionId, amountCents } = payment.request;
     const entry = await this.#ledger.findOne({ _id: captureId(transactionId) });
     if (entry === null || isFence(entry)) return null;

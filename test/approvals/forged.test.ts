@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import { COLLECTIONS, type TransactionDocument } from "../../src/store/documents.ts";
+import { type ApprovalDocument, COLLECTIONS, type TransactionDocument } from "../../src/store/documents.ts";
 import { CommandsRefused, refusalIn } from "../../src/actors/commands-refused.ts";
 import type { CommandOf, LedgerCommand } from "../../src/domain/ledger/commands.ts";
 import { hasTexts, type Payment, type PaymentRequest, withTexts } from "../../src/domain/ledger/payment.ts";
@@ -73,9 +73,7 @@ describe("what is written to Temporal past this service", () => {
     const found = open.find(({ payment }) => payment.request.transactionId === transactionId);
     if (found === undefined) throw new Error("what is on hold is open");
     const { organizationId, projectId } = world.organization;
-    const recorded = await world.service.db
-      .collection<TransactionDocument>(COLLECTIONS.transactions)
-      .findOne({ _id: transactionId });
+    const recorded = await records().findOne({ _id: transactionId });
     if (recorded === null) throw new Error("what is on hold is recorded");
     const profile = { organizationId, projectId, teamId, agentId, name };
     return { profile, payment: withTexts(found.payment, recorded) };
@@ -86,6 +84,12 @@ describe("what is written to Temporal past this service", () => {
     const { entries } = await world.api.ok("listAuditLog", 200, { token: world.token, query });
     return entries.map(({ actor }) => actor);
   };
+
+  const records = () => world.service.db.collection<TransactionDocument>(COLLECTIONS.transactions);
+  const textsAreDropped = (agent: TestAgent) =>
+    until("the ledger has dropped its texts", async () =>
+      (await accountOf(agent)).open.every((open) => !hasTexts(open.payment)) ? true : null,
+    );
 
   /** All are done with, which the ledger sees to by itself. */
   const nothingIsOpen = (agent: TestAgent) =>
@@ -126,22 +130,50 @@ describe("what is written to Temporal past this service", () => {
       expect(String(body)).to.match(/^spending_control_forged_total\{what="decision"\} [1-9]/m);
     },
 
-    "a payment whose record was changed is not paid until the record is repaired": async () => {
+    "a payment whose record was changed is paid as it was accepted, and recorded so":
+      async () => {
+        const agent = await asksAlways();
+        const { payment } = await heldBy(agent);
+        const { approvalId, purpose, transactionId } = payment.request;
+        await textsAreDropped(agent);
+        await records().updateOne({ _id: transactionId }, { $set: { purpose: "Another" } });
+        await world.api.ok("approveApproval", 200, { token: world.token, id: approvalId });
+        await nothingIsOpen(agent);
+        const { transaction } = await paymentOf(agent, transactionId);
+        expect([transaction.status, transaction.purpose]).to.deep.equal(["approved", purpose]);
+        expect(await effectsOn(transactionId)).to.equal(1);
+        await expectBooksAgree(world, agent);
+      },
+
+    "a payment is not paid whose purpose was another one where a person approved it": async () => {
       const agent = await asksAlways();
       const { payment } = await heldBy(agent);
-      const { approvalId, purpose, transactionId } = payment.request;
-      await until("the ledger has dropped its texts", async () =>
-        (await accountOf(agent)).open.every((open) => !hasTexts(open.payment)) ? true : null,
-      );
-      const records = world.service.db.collection<TransactionDocument>(COLLECTIONS.transactions);
-      await records.updateOne({ _id: transactionId }, { $set: { purpose: "Another" } });
-      const { status } = await world.api.call("approveApproval", { token: world.token, id: approvalId });
-      expect([status, await effectsOn(transactionId)]).to.deep.equal([503, 0]);
-      await records.updateOne({ _id: transactionId }, { $set: { purpose } });
+      const { approvalId, transactionId } = payment.request;
+      const approvals = world.service.db.collection<ApprovalDocument>(COLLECTIONS.approvals);
+      await approvals.updateOne({ _id: approvalId }, { $set: { purpose: "Another" } });
+      await world.api.call("approveApproval", { token: world.token, id: approvalId });
       await nothingIsOpen(agent);
-      expect((await paymentOf(agent, transactionId)).transaction.status).to.equal("approved");
-      expect(await effectsOn(transactionId)).to.equal(1);
-      await expectBooksAgree(world, agent);
+      expect((await paymentOf(agent, transactionId)).transaction.status).to.equal("failed");
+      expect(await effectsOn(transactionId)).to.equal(0);
+    },
+
+    "a payment whose texts nothing has any more ends without being paid": async () => {
+      const agent = await asksAlways();
+      const { payment } = await heldBy(agent);
+      const { approvalId, transactionId } = payment.request;
+      await textsAreDropped(agent);
+      await temporal().getHandle(approvalWorkflowId(approvalId)).terminate("forged");
+      await records().deleteOne({ _id: transactionId });
+      await tell({
+        kind: "approve",
+        agentId: agent.id,
+        transactionId,
+        by: owner(),
+        proof: payment.request.proof,
+      });
+      await nothingIsOpen(agent);
+      expect((await accountOf(agent)).reservedCents).to.equal(0);
+      expect(await effectsOn(transactionId)).to.equal(0);
     },
 
     "an approval without a name is refused by the ledger, and a person decides after it": async () => {

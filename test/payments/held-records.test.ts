@@ -110,7 +110,12 @@ describe("a held payment's two records", () => {
           steps.push("recorded");
         },
       }),
-      workflows: { startApproval: nothing, notifyApproval: nothing, startSettlement: nothing },
+      workflows: {
+        startApproval: nothing,
+        notifyApproval: nothing,
+        startSettlement: nothing,
+        textsOf: () => Promise.resolve(null),
+      },
       publisher: { ...silentPublishing, publish: async () => void steps.push("published") },
       proofs: VOUCHED,
       clock: () => new Date(),

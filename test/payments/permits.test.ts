@@ -60,7 +60,12 @@ describe("a permit to send", () => {
       const effects = createPaymentEffects({
         rails: { card: rail, wallet: rail },
         projections: new MemoryProjections(),
-        workflows: { startApproval: nothing, notifyApproval: nothing, startSettlement: nothing },
+        workflows: {
+          startApproval: nothing,
+          notifyApproval: nothing,
+          startSettlement: nothing,
+          textsOf: () => Promise.resolve(null),
+        },
         publisher: silentPublishing,
         proofs: VOUCHED,
         clock: () => new Date(0),

@@ -170,7 +170,7 @@ function newStage(client: Client, taskQueue: string): Stage {
     projections,
     workflows: actors,
     publisher: silentPublishing,
-    ledgers: ledgersOver(actors, { projections, proofs: VOUCHED }),
+    ledgers: ledgersOver(actors, { projections, proofs: VOUCHED, workflows: actors }),
     proofs: VOUCHED,
     clock: () => new Date(),
     monotonicMs: () => performance.now(),

@@ -1,6 +1,13 @@
 import type { ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";
 import { approvalDocument, transactionDocument } from "../../../src/store/records.ts";
-import { hasTexts, moneyOf, withTexts } from "../../../src/domain/ledger/payment.ts";
+import {
+  hasTexts,
+  moneyOf,
+  type Payment,
+  type PaymentTexts,
+  type StoredPayment,
+  withTexts,
+} from "../../../src/domain/ledger/payment.ts";
 import { profileIn } from "../../../src/domain/ledger/state.ts";
 import type { AccountSnapshot, OpenPaymentSnapshot } from "../../../src/messages/ledger.ts";
 import { compareAccountRecord, compareLifecycle, differing, flat, type Found } from "./agent-records.ts";
@@ -48,7 +55,7 @@ function compareMoney(sources: AgentSources, proofs: RecordProofs | null): Found
     ...(record === null ? [] : compareAccountRecord(account, record)),
     ...compareSequence(agentId, known, transactions),
     ...compareSum(known, transactions),
-    ...compareOpen(known, sources),
+    ...compareOpen(known, sources, proofs),
     ...compareClosed(known, sources, proofs),
   ];
 }
@@ -159,19 +166,31 @@ function compareSum(
     }));
 }
 
-/** The records of what the account has open. Texts that nobody else has any more are compared with nothing. */
+/** With the first texts that it was accepted with; without proofs, with the first there are. Null: there are none. */
+function wholeOf(
+  payment: StoredPayment,
+  known: readonly (PaymentTexts | null | undefined)[],
+  profile: ReturnType<typeof profileIn>,
+  proofs: RecordProofs | null,
+): Payment | null {
+  if (hasTexts(payment)) return payment;
+  const wholes = known.flatMap((texts) => (texts ? [withTexts(payment, texts)] : []));
+  return wholes.find((whole) => proofs === null || proofs.isAccepted(profile, whole)) ?? null;
+}
+
+/** The records of what the account has open. */
 function compareOpen(
   { open, profile }: KnownAccount,
   { approvals, texts, transactions }: AgentSources,
+  proofs: RecordProofs | null,
 ): Found[] {
   const recorded = new Map(transactions.map((transaction) => [transaction._id, transaction]));
   const approvalsById = new Map(approvals.map((approval) => [approval._id, approval]));
   return [...open.values()].flatMap((each) => {
     const { transactionId } = each.payment.request;
     const record = recorded.get(transactionId) ?? null;
-    const known = hasTexts(each.payment) ? each.payment.request : (texts.get(transactionId) ?? record);
-    if (known === null) return [lostTexts(transactionId)];
-    const payment = withTexts(each.payment, known);
+    const payment = wholeOf(each.payment, [record, texts.get(transactionId)], profile, proofs);
+    if (payment === null) return [lostTexts(transactionId)];
     const expected = transactionDocument(profile, payment);
     const found = compareRevised("payment", each, expected, record, PAYMENT_FIELDS);
     const approval = approvalDocument(profile, payment);
@@ -198,7 +217,7 @@ const lostTexts = (id: string): Found => ({
   of: "payment",
   id,
   what: "the record of an open payment",
-  expected: "one, or a workflow that has the payment's texts",
+  expected: "one, or a workflow, with the texts that the payment was accepted with",
   found: "neither",
   advice: ADVICE.lostPayment,
   mayBeInFlight: true,

@@ -1,4 +1,6 @@
 import { AgentProofs } from "../../../src/agents/agent-proofs.ts";
+import type { AgentProfile } from "../../../src/domain/agent/state.ts";
+import type { Payment } from "../../../src/domain/ledger/payment.ts";
 import { FORGED } from "../../../src/domain/ledger/forged.ts";
 import { HmacPaymentProofs } from "../../../src/payments/payment-proofs.ts";
 import type { MasterKey } from "../../../src/secrets/master-key.ts";
@@ -34,6 +36,10 @@ export class RecordProofs {
       ...(isChanged ? [{ ...found, what: "the agent's organization, team, scopes, wallet or creator" }] : []),
       ...(isOtherKey ? [{ ...found, what: "the hash of the agent's key" }] : []),
     ];
+  }
+
+  isAccepted(payer: Pick<AgentProfile, "organizationId" | "agentId">, payment: Payment): boolean {
+    return this.#payments.isAccepted(payer, payment);
   }
 
   /** Checks the request of a payment, with its idempotency key and purpose, and the person who decided on it. */

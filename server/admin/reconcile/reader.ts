@@ -13,8 +13,8 @@ import {
   type SnapshotQueryInput,
   ledgerWorkflowId,
 } from "../../../src/messages/ledger.ts";
-import { type ApprovalStateView, approvalWorkflowId } from "../../../src/messages/approval.ts";
-import { type SettlementStateView, settlementWorkflowId } from "../../../src/messages/settlement.ts";
+import type { ApprovalStateView } from "../../../src/messages/approval.ts";
+import { type SettlementStateView, waitingWorkflowId } from "../../../src/messages/settlement.ts";
 import { hasTexts, type PaymentTexts } from "../../../src/domain/ledger/payment.ts";
 import { type Collections, collectionsOf } from "../../../src/store/collections.ts";
 import type { Connections } from "../../../src/store/connections.ts";
@@ -183,14 +183,10 @@ export class SourceReader {
 
   async #texts({ open }: AccountSnapshot): Promise<ReadonlyMap<string, PaymentTexts>> {
     const dropped = open.map(({ payment }) => payment).filter((payment) => !hasTexts(payment));
-    const asked = await pLimit(ACTORS_AT_ONCE).map(dropped, async ({ approval, phase, request }) => {
-      const { transactionId } = request;
-      const id =
-        approval === null || phase === "following"
-          ? settlementWorkflowId(transactionId)
-          : approvalWorkflowId(approval.id);
+    const asked = await pLimit(ACTORS_AT_ONCE).map(dropped, async (payment) => {
+      const id = waitingWorkflowId(payment);
       const state = await this.#ask<Pick<ApprovalStateView | SettlementStateView, "texts">>(id, STATE_QUERY);
-      return typeof state === "string" ? [] : [[transactionId, state.texts] as const];
+      return typeof state === "string" ? [] : [[payment.request.transactionId, state.texts] as const];
     });
     return new Map(asked.flat());
   }

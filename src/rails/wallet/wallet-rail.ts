@@ -1,5 +1,5 @@
 import { getAddress, type Hash, parseTransaction } from "viem";
-import type { OnChain, Payment, RailOutcome } from "../../domain/ledger/payment.ts";
+import type { OnChain, Payment, RailOutcome, StoredPayment } from "../../domain/ledger/payment.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
 import { caip2Of } from "../../chain/config.ts";
 import { agentWalletAbi, detachData, GAS, paymentIdOf, showsPayment } from "../../chain/contracts.ts";
@@ -81,7 +81,7 @@ export class WalletRail implements RailPort {
     return (await this.settle(profile, payment, CONFIRMATION_WAIT_MS, permitted)) ?? { status: "pending" };
   }
 
-  async query({ request }: Payment): Promise<RailOutcome | null> {
+  async query({ request }: StoredPayment): Promise<RailOutcome | null> {
     const { transactionId } = request;
     return this.#outcomeOf(
       transactionId,

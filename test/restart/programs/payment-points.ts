@@ -83,6 +83,7 @@ export function withPaymentPoints(plain: EffectDependencies): EffectDependencies
         await workflows.notifyApproval(profile, payment);
       },
       startSettlement: (profile, payment) => workflows.startSettlement(profile, payment),
+      textsOf: (payment) => workflows.textsOf(payment),
     },
   };
 }

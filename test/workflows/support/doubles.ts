@@ -9,13 +9,18 @@ import type {
   RailPort,
   SendOutcome,
 } from "../../../src/payments/ports.ts";
-import type { Payment, PaymentTexts, RailOutcome } from "../../../src/domain/ledger/payment.ts";
+import type {
+  Payment,
+  PaymentTexts,
+  RailOutcome,
+  StoredPayment,
+} from "../../../src/domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../../../src/domain/agent/state.ts";
 import type { RecordedCap } from "../../../src/domain/ledger/commands.ts";
 import type { AccountSummary, Cap } from "../../../src/domain/ledger/state.ts";
 
 /** How a rail answers a payment at its n-th call, from 1. */
-export type RailScript = (payment: Payment, call: number) => RailOutcome | Promise<RailOutcome>;
+export type RailScript = (payment: StoredPayment, call: number) => RailOutcome | Promise<RailOutcome>;
 
 export const SETTLED: RailOutcome = { status: "settled", final: true };
 
@@ -52,7 +57,7 @@ export class MemoryRail implements RailPort {
     return Promise.resolve();
   }
 
-  async query(payment: Payment): Promise<RailOutcome | null> {
+  async query(payment: StoredPayment): Promise<RailOutcome | null> {
     const { transactionId } = payment.request;
     this.queried.push(transactionId);
     if (this.withheld.has(transactionId)) return { status: "withheld" };
@@ -87,7 +92,7 @@ export class MemoryRail implements RailPort {
     await once(this.#calls, "call");
   }
 
-  async #answer(payment: Payment): Promise<RailOutcome> {
+  async #answer(payment: StoredPayment): Promise<RailOutcome> {
     const { transactionId } = payment.request;
     const call = (this.#callsOf.get(transactionId) ?? 0) + 1;
     this.#callsOf.set(transactionId, call);

@@ -95,7 +95,8 @@ export class StagedLedger {
 
   async submit(...commands: readonly LedgerCommand[]): Promise<readonly LedgerReply<Payment>[]> {
     const { replies } = await this.update(...commands);
-    const sources = { projections: this.stage.projections, proofs: VOUCHED };
+    const { actors, projections } = this.stage;
+    const sources = { projections, proofs: VOUCHED, workflows: actors };
     const payer = { organizationId: this.place.organizationId, agentId: "" };
     return Promise.all(
       replies.map((reply) => wholeReply(reply, (payment) => wholePayment(sources, payer, payment))),

@@ -178,7 +178,7 @@ function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptio
     projections,
     workflows: noting(workflowIds, actors),
     publisher: silentPublishing,
-    ledgers: ledgersOver(actors, { projections, proofs: VOUCHED }),
+    ledgers: ledgersOver(actors, { projections, proofs: VOUCHED, workflows: actors }),
     proofs: VOUCHED,
     clock: () => new Date(),
     monotonicMs: () => performance.now(),
@@ -257,6 +257,7 @@ function noting(workflowIds: Set<string>, workflows: PaymentWorkflows): PaymentW
       note(payment);
       return workflows.startSettlement(profile, payment);
     },
+    textsOf: (payment) => workflows.textsOf(payment),
   };
 }
 
