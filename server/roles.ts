@@ -25,7 +25,9 @@ import { Sealer } from "../src/secrets/sealer.ts";
 import type { MasterKey } from "../src/secrets/master-key.ts";
 import { verifyMasterKey } from "../src/secrets/verify-master-key.ts";
 import type { Backends } from "./service-options.ts";
-import type { WorkerOptions } from "./worker.ts";
+import { checkNamespace } from "./temporal-namespace.ts";
+import { TemporalRenewal } from "./temporal-renewal.ts";
+import type { RunningWorker, WorkerOptions } from "./worker.ts";
 
 /** What a process is to be: both, or one of them beside others of its kind. */
 export interface Roles {
@@ -81,6 +83,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     embeddedDataDir: embedded ? config.dataDir : null,
   });
   const connections = await connect(addresses);
+  if (connections.temporalSecurity !== null) await checkNamespace(connections);
   await verifyMasterKey(connections.db, masterKey, clock());
   await ensureIndexes(addresses.mongodbUri, config.retention, logger);
   const { decorateEffects, ledgerSettings } = options;
@@ -115,6 +118,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   const { probesHttp = null } = options;
   let isStopping = false;
   if (probesHttp !== null) await serveProbes(options, probesHttp, connections, core, () => isStopping);
+  const renewal = renewTemporal(connections, worker, logger);
   const anchoring = roles.server ? openAnchoring(options, connections, wallets, seal) : null;
   return {
     connections,
@@ -124,6 +128,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     cachedWorkflows: () => worker?.cachedWorkflows() ?? 0,
     async stop() {
       isStopping = true;
+      await renewal?.stop();
       core.webhooks.stopWatching();
       await service?.drain();
       await worker?.stop();
@@ -135,6 +140,20 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
       await connections.close();
     },
   };
+}
+
+/** Takes up renewed certificates and keys from now on; null: an embedded Temporal has none. */
+function renewTemporal(
+  { addresses, renewTemporal: renewClient, temporalSecurity: current }: Connections,
+  worker: RunningWorker | null,
+  logger: Logger,
+): TemporalRenewal | null {
+  const { readTemporalSecurity: read } = addresses;
+  if (read === null || current === null) return null;
+  const renewals = [renewClient, ...(worker === null ? [] : [worker.renew])];
+  const renewal = new TemporalRenewal({ current, read, renewals, logger });
+  renewal.start();
+  return renewal;
 }
 
 /** Anchors the audit log from now on. */
