@@ -73,6 +73,8 @@ export interface RunningRoles {
   setUpLink(): Promise<string | null>;
   /** Workflows that this process holds in memory. */
   cachedWorkflows(): number;
+  /** Takes up renewed certificates and keys of Temporal now. */
+  renewTemporal(): Promise<void>;
 }
 
 /** Starts what this process is to be, on engines that run. */
@@ -126,6 +128,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     failed: worker?.failed ?? new Promise<never>(() => undefined),
     setUpLink: async () => (await service?.setUpLink()) ?? null,
     cachedWorkflows: () => worker?.cachedWorkflows() ?? 0,
+    renewTemporal: async () => renewal?.look(),
     async stop() {
       isStopping = true;
       await renewal?.stop();

@@ -19,8 +19,8 @@ const ROUND_ROBIN = JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] 
 /** A connection that is there for its channel. */
 class ChannelConnection extends Connection {
   static open(options: ConnectionOptions): ChannelConnection {
-    const opened = this.lazy({ ...options, channelArgs: { "grpc.service_config": ROUND_ROBIN } });
-    if (opened instanceof ChannelConnection) return opened;
+    const made = this.lazy({ ...options, channelArgs: { "grpc.service_config": ROUND_ROBIN } });
+    if (made instanceof ChannelConnection) return made;
     throw new Error("the Temporal SDK made a connection of another class");
   }
 
