@@ -9,7 +9,7 @@ import { relyingPartyOf } from "../src/identity/relying-party.ts";
 import type { Wallets } from "../src/rails/wallet/index.ts";
 import type { AuditSeal } from "../src/domain/audit/entry.ts";
 import type { Config } from "./config.ts";
-import { type Addresses, connect, type Connections } from "../src/store/connections.ts";
+import { type Addresses, connect, type Connections, withRights } from "../src/store/connections.ts";
 import { type Core, createCore } from "./core.ts";
 import { ensureIndexes } from "./indexes.ts";
 import type { HttpServer } from "./http/server.ts";
@@ -86,8 +86,10 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   });
   const connections = await connect(addresses);
   if (connections.temporalSecurity !== null) await checkNamespace(connections);
-  await verifyMasterKey(connections.db, masterKey, clock());
-  await ensureIndexes(addresses.mongodbUri, config.retention, logger);
+  await withRights(connections.db, async () => {
+    await verifyMasterKey(connections.db, masterKey, clock());
+    await ensureIndexes(addresses.mongodbUri, config.retention, logger);
+  });
   const { decorateEffects, ledgerSettings } = options;
   const { db } = connections;
   const deliveryKeys = await openDeliveryKeys(db, config.keyDeliveryDir, clock(), { isAlone: embedded });

@@ -1,5 +1,11 @@
 import { Client } from "@temporalio/client";
-import { type Db, MongoClient, type MongoClientOptions, MongoServerSelectionError } from "mongodb";
+import {
+  type Db,
+  MongoClient,
+  type MongoClientOptions,
+  MongoServerError,
+  MongoServerSelectionError,
+} from "mongodb";
 import { dataConverter } from "../lib/payload-compression.ts";
 import { firstLineOf } from "../lib/plain-error.ts";
 import { EngineUnreachable } from "./engine-unreachable.ts";
@@ -30,6 +36,7 @@ export interface Connections {
 }
 
 const DATABASE = "agent-spending-control";
+const UNAUTHORIZED = 13;
 
 /** Bounds on one operation, so that a client is answered within 5 s whatever is down. */
 const MONGODB_TIMEOUT_MS = 3_000;
@@ -101,6 +108,19 @@ async function refuseStandalone(db: Db): Promise<void> {
   throw new EngineUnreachable(
     `MONGODB_URI: a standalone MongoDB has no transactions; start mongod with \`--replSet rs0\`. ${INITIATE}`,
   );
+}
+
+/** Does what needs the rights of the service's user; throws `EngineUnreachable` where it lacks them. */
+export async function withRights<T>({ databaseName }: Db, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof MongoServerError && error.code === UNAUTHORIZED)) throw error;
+    throw new EngineUnreachable(
+      `MONGODB_URI: its user lacks rights on ${databaseName}; run \`db.grantRolesToUser("<user>", [{ role: "readWrite", db: "${databaseName}" }])\` in mongosh.`,
+      { cause: error },
+    );
+  }
 }
 
 /** Members that wait for `rs.initiate()` are no server that can be selected. */
