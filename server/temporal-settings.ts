@@ -26,6 +26,8 @@ const SECURITY = /^TEMPORAL_(TLS($|_)|API_KEY$|PROFILE$|CONFIG_FILE$|GRPC_META_)
 /** Values of a header, which a key becomes. */
 const HEADER_VALUE = /^[\x21-\x7e]+$/;
 
+const HOST_NAME = /^[a-z0-9.-]+$/i;
+
 /** Whether the environment names a Temporal of the operator's own, so that none is started. */
 export const isTemporalNamed = (env: NodeJS.ProcessEnv): boolean => NAMING.some((name) => isSet(env, name));
 
@@ -106,9 +108,14 @@ function refuseUnusable(env: NodeJS.ProcessEnv): void {
 }
 
 function checkTls(env: NodeJS.ProcessEnv, tls: ClientConfigTLS): void {
-  const ca = readPart(env, "TEMPORAL_TLS_SERVER_CA_CERT", tls.serverCACert);
-  const cert = readPart(env, "TEMPORAL_TLS_CLIENT_CERT", tls.clientCert);
-  const key = readPart(env, "TEMPORAL_TLS_CLIENT_KEY", tls.clientKey);
+  if (tls.serverName !== undefined && !HOST_NAME.test(tls.serverName)) {
+    throw new ConfigError(
+      `${sourceOf(env, "TEMPORAL_TLS_SERVER_NAME")}: must be a host name without a port.`,
+    );
+  }
+  const ca = readPart(env, "TEMPORAL_TLS_SERVER_CA_CERT_PATH", tls.serverCACert);
+  const cert = readPart(env, "TEMPORAL_TLS_CLIENT_CERT_PATH", tls.clientCert);
+  const key = readPart(env, "TEMPORAL_TLS_CLIENT_KEY_PATH", tls.clientKey);
   for (const { data, name } of [ca, cert]) if (data !== null) checkCertificate(name, data);
   if ((cert.data === null) !== (key.data === null)) {
     throw new ConfigError(
@@ -130,8 +137,8 @@ interface Part {
   readonly data: Buffer | null;
 }
 
-function readPart(env: NodeJS.ProcessEnv, prefix: string, source: ConfigDataSource | undefined): Part {
-  const name = sourceOf(env, `${prefix}_PATH`, `${prefix}_DATA`);
+function readPart(env: NodeJS.ProcessEnv, setting: string, source: ConfigDataSource | undefined): Part {
+  const name = sourceOf(env, setting, setting.replace(/_PATH$/, "_DATA"));
   try {
     const data = loadConfigData(source);
     return { name, data: data === undefined ? null : Buffer.from(data) };

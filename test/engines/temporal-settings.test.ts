@@ -77,6 +77,7 @@ describe("settings of a Temporal of the operator's own", () => {
       [pair(oldCert, oldKey), /CLIENT_CERT_PATH: the certificate expired/],
       [{ TEMPORAL_TLS_SERVER_CA_CERT_PATH: text }, /SERVER_CA_CERT_PATH: not a certificate/],
       [{ TEMPORAL_TLS_SERVER_CA_CERT_PATH: "/nowhere.pem" }, /SERVER_CA_CERT_PATH: ENOENT.*nowhere\.pem/],
+      [{ TEMPORAL_TLS_SERVER_NAME: "t.test:7233" }, /TEMPORAL_TLS_SERVER_NAME: .*without a port/],
       [{ TEMPORAL_TLS: "yes" }, /TEMPORAL_TLS: must be true or false/],
       [{ TEMPORAL_TLS_DISABLE_HOST_VERIFICATION: "true" }, /DISABLE_HOST_VERIFICATION: .*always verified/],
       [{ TEMPORAL_API_KEY: "two words" }, /TEMPORAL_API_KEY: /],
