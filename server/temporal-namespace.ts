@@ -10,8 +10,8 @@ const CHECK_TIMEOUT_MS = 5_000;
 const [INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, UNAUTHENTICATED] = [3, 5, 7, 16];
 
 /**
- * Refuses a namespace that isn't there, that the credentials may not use, or that lacks search attributes. Asks by a query, which
- * every role in a namespace may, Temporal Cloud's too. Throws `ConfigError`.
+ * Refuses a namespace that isn't there, that the credentials may not use, or that lacks search attributes. Asks by a
+ * query, which every role in a namespace may, Temporal Cloud's too. Throws `ConfigError`.
  */
 export async function checkNamespace({ addresses, temporal, temporalSecurity }: Connections): Promise<void> {
   const { searchAttributes } = await loadTemporalDevConfig();

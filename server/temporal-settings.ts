@@ -33,7 +33,7 @@ export const isTemporalNamed = (env: NodeJS.ProcessEnv): boolean => NAMING.some(
 
 const isSet = (env: NodeJS.ProcessEnv, name: string): boolean => (env[name] ?? "") !== "";
 
-/** For what looks at the variables alone: has `TEMPORAL_ADDRESS` and `TEMPORAL_NAMESPACE` of the profile that the environment names. */
+/** The environment with `TEMPORAL_ADDRESS` and `TEMPORAL_NAMESPACE` of the profile that it names. */
 export function withProfile(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   if (!isTemporalNamed(env)) return env;
   const { address, namespace } = readTemporal(env);

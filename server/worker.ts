@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { isIP } from "node:net";
+import { isGrpcServiceError } from "@temporalio/client";
 import type { LogEntry, WorkerOptions as SdkOptions } from "@temporalio/worker";
 import { DefaultLogger, NativeConnection, Runtime, Worker } from "@temporalio/worker";
 import type { Activities } from "../activities/types.ts";
@@ -63,7 +64,7 @@ export interface RunningWorker {
   /** Ends after the tasks at hand; throws what made the worker fail. */
   stop(): Promise<void>;
   readonly failed: Promise<never>;
-  /** Connects anew and goes on there. Throws `EngineUnreachable`, and nothing has changed. */
+  /** Connects anew, then works there. Throws `EngineUnreachable` and changes nothing. */
   readonly renew: (security: TemporalSecurity) => Promise<void>;
   /** Workflows that are held in memory. */
   cachedWorkflows(): number;
@@ -154,6 +155,22 @@ async function connectNative(address: string, security: TemporalSecurity | null)
   }
 }
 
+const PROBE_MS = 2_000;
+
+/** A worker that TLS or a key has ended throws any error; a call on the connection says whether that is why. */
+export async function failureOf(
+  { addresses, temporal, temporalSecurity }: Connections,
+  error: unknown,
+): Promise<unknown> {
+  try {
+    await temporal.withDeadline(Date.now() + PROBE_MS, () => temporal.workflowService.getSystemInfo({}));
+    return error;
+  } catch (refusal) {
+    const reason = isGrpcServiceError(refusal) ? refusal.details : firstLineOf(refusal);
+    return unreachable(addresses.temporalAddress, temporalSecurity, reason, error);
+  }
+}
+
 /** Runs a worker with all workflows and activities until it is stopped. */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const { connections, core } = options;
@@ -192,7 +209,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   if (core.wallets !== null) await core.webhooks.workflows.startWatch("deposits");
   const failed = run.then(
     () => new Promise<never>(() => undefined),
-    (error: unknown) => Promise.reject(error),
+    async (error: unknown) => Promise.reject(await failureOf(connections, error)),
   );
   failed.catch(() => undefined);
   return {

@@ -16,7 +16,7 @@ export interface Addresses {
   readonly mongodbUri: string;
   readonly temporalAddress: string;
   readonly temporalNamespace: string;
-  /** Reads TLS and credentials as they are now, since certificates are renewed; null: an embedded Temporal, in plain. */
+  /** Reads TLS and credentials as they are now, since certificates are renewed; null: an embedded Temporal. */
   readonly readTemporalSecurity: (() => TemporalSecurity) | null;
   /** Services that share a namespace keep apart by it. */
   readonly taskQueue: string;

@@ -66,7 +66,7 @@ class RenewableChannel implements Channel {
 
 export interface TemporalConnection {
   readonly connection: Connection;
-  /** Connects anew and, once that has succeeded, moves all further calls there. Throws `EngineUnreachable`, and nothing has changed. */
+  /** Connects anew, then moves all further calls there. Throws `EngineUnreachable` and changes nothing. */
   readonly renew: (security: TemporalSecurity) => Promise<void>;
   close(): Promise<void>;
 }

@@ -6,6 +6,7 @@ import { type Authority, type Identity, newAuthority } from "../../scripts/certi
 import { createOrganization } from "../../server/admin/create-organization.ts";
 import { readAddresses } from "../../server/config.ts";
 import { checkNamespace } from "../../server/temporal-namespace.ts";
+import { failureOf } from "../../server/worker.ts";
 import { connect } from "../../src/store/connections.ts";
 import { connectTemporal } from "../../src/store/temporal-connection.ts";
 import { startServiceOn } from "../support/own-service.ts";
@@ -80,6 +81,17 @@ describe("a Temporal that demands TLS, client certificates and an API key", () =
     return "connected";
   };
 
+  const saidOf = async (namespace: string): Promise<string> => {
+    const connections = await connect(readAddresses({ ...env, TEMPORAL_NAMESPACE: namespace }));
+    try {
+      return await checkNamespace(connections).then(String, (error: unknown) =>
+        error instanceof Error ? error.message : String(error),
+      );
+    } finally {
+      await connections.close();
+    }
+  };
+
   it("all roles work on it, also after the clients' certificates were renewed", async () => {
     const service = await startServiceOn({ env });
     try {
@@ -92,7 +104,7 @@ describe("a Temporal that demands TLS, client certificates and an API key", () =
       await service.renewTemporal();
       expect(await ready(service.baseUrl)).to.equal(200);
       await write("client.key", key);
-      gateway.demand(renewed.caPem);
+      gateway.demand({ clientCa: renewed.caPem });
       await service.renewTemporal();
       const before = gateway.methods.length;
       expect(await createOrganization(env, organization())).to.have.property("organizationId");
@@ -128,22 +140,28 @@ describe("a Temporal that demands TLS, client certificates and an API key", () =
     }
   });
 
+  it("a worker that a revoked key has ended fails with the settings in force", async () => {
+    const connections = await connect(readAddresses(env));
+    const error = new Error("of the SDK");
+    try {
+      expect(await failureOf(connections, error)).to.equal(error);
+      gateway.demand({ apiKey: "a-newer-key" });
+      const failure = await failureOf(connections, error);
+      expect(failure)
+        .to.have.property("message")
+        .that.matches(/^Temporal .*TEMPORAL_API_KEY.*: [^\n]+$/);
+    } finally {
+      gateway.demand({ apiKey: API_KEY });
+      await connections.close();
+    }
+  });
+
   it("a namespace that is missing or lacks search attributes is named with the remedy", async () => {
-    const said = async (namespace: string): Promise<string> => {
-      const connections = await connect(readAddresses({ ...env, TEMPORAL_NAMESPACE: namespace }));
-      try {
-        return await checkNamespace(connections).then(String, (error: unknown) =>
-          error instanceof Error ? error.message : String(error),
-        );
-      } finally {
-        await connections.close();
-      }
-    };
-    expect(await said("nowhere")).to.match(
+    expect(await saidOf("nowhere")).to.match(
       /^TEMPORAL_NAMESPACE: nowhere .*namespace create --namespace nowhere/,
     );
     // Every Temporal has this one, for itself.
-    expect(await said("temporal-system")).to.match(
+    expect(await saidOf("temporal-system")).to.match(
       /^TEMPORAL_NAMESPACE: .*search-attribute create --namespace temporal-system .*--name AgentId --type Keyword/,
     );
   });

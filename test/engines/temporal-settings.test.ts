@@ -15,6 +15,11 @@ const refusal = (env: NodeJS.ProcessEnv): string => {
   }
 };
 
+const pair = (certFile: string, keyFile: string) => ({
+  TEMPORAL_TLS_CLIENT_CERT_PATH: certFile,
+  TEMPORAL_TLS_CLIENT_KEY_PATH: keyFile,
+});
+
 describe("settings of a Temporal of the operator's own", () => {
   let folder: string;
   const authority = newAuthority();
@@ -66,10 +71,6 @@ describe("settings of a Temporal of the operator's own", () => {
       write("text.pem", "no certificate"),
       write("profiles.toml", '[profile.default]\naddres = "misspelt"\n'),
     ]);
-    const pair = (certFile: string, keyFile: string) => ({
-      TEMPORAL_TLS_CLIENT_CERT_PATH: certFile,
-      TEMPORAL_TLS_CLIENT_KEY_PATH: keyFile,
-    });
     const CASES: readonly (readonly [NodeJS.ProcessEnv, RegExp])[] = [
       [pair(cert, key), /^taken$/],
       [pair(cert, otherKey), /CLIENT_CERT_PATH, TEMPORAL_TLS_CLIENT_KEY_PATH: not a certificate and its key/],

@@ -53,7 +53,17 @@ export async function startServiceOn({
   const setUpLink = () => running.setUpLink();
   const stop = () => running.stop();
   const renewTemporal = () => running.renewTemporal();
-  return { baseUrl, connections, db: connections.db, env, api, organization, setUpLink, stop, renewTemporal };
+  return {
+    baseUrl,
+    connections,
+    db: connections.db,
+    env,
+    api,
+    organization,
+    setUpLink,
+    stop,
+    renewTemporal,
+  };
 }
 
 /** Another server process, but for the process, beside one that runs. Each signs sessions as their own address. */

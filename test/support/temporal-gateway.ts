@@ -24,8 +24,8 @@ export interface TemporalGateway {
   readonly port: number;
   /** Names of the methods that were passed on. */
   readonly methods: readonly string[];
-  /** From now on clients need a certificate of that authority; connections that are open end. */
-  demand(clientCa: string): void;
+  /** Demands something else of clients from now on; connections that are open end. */
+  demand(changes: Partial<Pick<GatewayOptions, "apiKey" | "clientCa">>): void;
   close(): Promise<void>;
 }
 
@@ -33,15 +33,16 @@ const UNAUTHENTICATED = "16";
 
 export async function startTemporalGateway(
   address: string,
-  { apiKey, clientCa, identity }: GatewayOptions,
+  options: GatewayOptions,
 ): Promise<TemporalGateway> {
   const methods: string[] = [];
   const upstream = connect(`http://${address}`);
-  const tls = (ca: string | null) => ({
+  let demanded = options;
+  const tls = ({ clientCa: ca, identity }: GatewayOptions) => ({
     ...identity,
     ...(ca === null ? {} : { ca, requestCert: true, rejectUnauthorized: true }),
   });
-  const server = createSecureServer(tls(clientCa));
+  const server = createSecureServer(tls(options));
   const sockets = new Set<TLSSocket>();
   server.on("secureConnection", (socket: TLSSocket) => {
     sockets.add(socket);
@@ -50,6 +51,7 @@ export async function startTemporalGateway(
   server.on("sessionError", () => undefined);
   server.on("stream", (stream, headers) => {
     stream.on("error", () => undefined);
+    const { apiKey } = demanded;
     if (apiKey !== null && headers.authorization !== `Bearer ${apiKey}`) return refuse(stream);
     methods.push(String(headers[":path"]).split("/").at(-1) ?? "");
     passOn(stream, headers, upstream);
@@ -61,8 +63,9 @@ export async function startTemporalGateway(
   return {
     port: listening.port,
     methods,
-    demand(ca) {
-      server.setSecureContext(tls(ca));
+    demand(changes) {
+      demanded = { ...demanded, ...changes };
+      server.setSecureContext(tls(demanded));
       for (const socket of sockets) socket.destroy();
     },
     async close() {
