@@ -11,6 +11,7 @@ import type { Addresses } from "../src/store/connections.ts";
 import { isLoopback, mailFrom, type MailSettings, mailSettings, smtpUrl } from "../src/mail/settings.ts";
 import { MasterKey } from "../src/secrets/master-key.ts";
 import { ConfigError } from "../src/lib/config-error.ts";
+import { readTemporal } from "./temporal-settings.ts";
 
 /** Trusted proxies, as in Express's `trust proxy`: these addresses, or so many hops; false: none. */
 export type TrustedProxies = readonly string[] | number | false;
@@ -319,12 +320,6 @@ export function refuseExposure({ host }: Pick<Config, "host">, env: NodeJS.Proce
   );
 }
 
-const engineAddresses = z.object({
-  MONGODB_URI: z.string().min(1),
-  TEMPORAL_ADDRESS: z.string().min(1),
-  TEMPORAL_NAMESPACE: z.string().min(1),
-});
-
 /** The chain of the wallet rail; null: it is not set up. */
 export function readEvmRpcUrl(env: NodeJS.ProcessEnv): string | null {
   const value = env["EVM_RPC_URL"] ?? "";
@@ -339,16 +334,20 @@ export const readTaskQueue = (env: NodeJS.ProcessEnv): string =>
 
 /** The addresses of external engines: a separate server or worker starts none. */
 export function readAddresses(env: NodeJS.ProcessEnv): Addresses {
-  const parsed = engineAddresses.safeParse(env);
-  if (!parsed.success) {
-    const missing = parsed.error.issues.map((issue) => issue.path.join(".")).join(", ");
-    throw new ConfigError(`Set ${missing}: this role connects to existing engines and starts none.`);
+  const { address, namespace, readSecurity } = readTemporal(env);
+  const mongodbUri = env["MONGODB_URI"] ?? "";
+  const needed = { MONGODB_URI: mongodbUri, TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace };
+  const missing = Object.entries(needed).flatMap(([name, value]) => (value === "" ? [name] : []));
+  if (missing.length > 0) {
+    throw new ConfigError(
+      `Set ${missing.join(", ")}: this role connects to existing engines and starts none.`,
+    );
   }
-  const { MONGODB_URI, TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE } = parsed.data;
   return {
-    mongodbUri: MONGODB_URI,
-    temporalAddress: TEMPORAL_ADDRESS,
-    temporalNamespace: TEMPORAL_NAMESPACE,
+    mongodbUri,
+    temporalAddress: address,
+    temporalNamespace: namespace,
+    readTemporalSecurity: readSecurity,
     taskQueue: readTaskQueue(env),
     evmRpcUrl: readEvmRpcUrl(env),
   };

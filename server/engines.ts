@@ -6,6 +6,7 @@ import { loadTemporalDevConfig } from "../src/engines/temporal-config.ts";
 import { type Config, readAddresses, readTaskQueue } from "./config.ts";
 import type { Addresses } from "../src/store/connections.ts";
 import type { Logger } from "../src/lib/logger.ts";
+import { readTemporal } from "./temporal-settings.ts";
 
 export interface EnginesOptions {
   readonly config: Config;
@@ -92,6 +93,7 @@ export async function embeddedEngines(options: EnginesOptions): Promise<EnginesI
       mongodbUri: engines.mongodb.uri,
       temporalAddress: engines.temporal.address,
       temporalNamespace: engines.temporal.namespace,
+      readTemporalSecurity: engines.temporal.pid === null ? readTemporal(env).readSecurity : null,
       taskQueue: readTaskQueue(env),
       evmRpcUrl: engines.chain.directUrl,
     },

@@ -9,7 +9,7 @@ import { relyingPartyOf } from "../src/identity/relying-party.ts";
 import type { Wallets } from "../src/rails/wallet/index.ts";
 import type { AuditSeal } from "../src/domain/audit/entry.ts";
 import type { Config } from "./config.ts";
-import { type Addresses, connect, type Connections } from "../src/store/connections.ts";
+import { type Addresses, connect, type Connections, withRights } from "../src/store/connections.ts";
 import { type Core, createCore } from "./core.ts";
 import { ensureIndexes } from "./indexes.ts";
 import type { HttpServer } from "./http/server.ts";
@@ -25,7 +25,9 @@ import { Sealer } from "../src/secrets/sealer.ts";
 import type { MasterKey } from "../src/secrets/master-key.ts";
 import { verifyMasterKey } from "../src/secrets/verify-master-key.ts";
 import type { Backends } from "./service-options.ts";
-import type { WorkerOptions } from "./worker.ts";
+import { checkNamespace } from "./temporal-namespace.ts";
+import { TemporalRenewal } from "./temporal-renewal.ts";
+import type { RunningWorker, WorkerOptions } from "./worker.ts";
 
 /** What a process is to be: both, or one of them beside others of its kind. */
 export interface Roles {
@@ -71,6 +73,8 @@ export interface RunningRoles {
   setUpLink(): Promise<string | null>;
   /** Workflows that this process holds in memory. */
   cachedWorkflows(): number;
+  /** Takes up renewed certificates and keys of Temporal now. */
+  renewTemporal(): Promise<void>;
 }
 
 /** Starts what this process is to be, on engines that run. */
@@ -81,8 +85,11 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     embeddedDataDir: embedded ? config.dataDir : null,
   });
   const connections = await connect(addresses);
-  await verifyMasterKey(connections.db, masterKey, clock());
-  await ensureIndexes(addresses.mongodbUri, config.retention, logger);
+  if (connections.temporalSecurity !== null) await checkNamespace(connections);
+  await withRights(connections.db, async () => {
+    await verifyMasterKey(connections.db, masterKey, clock());
+    await ensureIndexes(addresses.mongodbUri, config.retention, logger);
+  });
   const { decorateEffects, ledgerSettings } = options;
   const { db } = connections;
   const deliveryKeys = await openDeliveryKeys(db, config.keyDeliveryDir, clock(), { isAlone: embedded });
@@ -115,6 +122,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   const { probesHttp = null } = options;
   let isStopping = false;
   if (probesHttp !== null) await serveProbes(options, probesHttp, connections, core, () => isStopping);
+  const renewal = renewTemporal(connections, worker, logger);
   const anchoring = roles.server ? openAnchoring(options, connections, wallets, seal) : null;
   return {
     connections,
@@ -122,8 +130,10 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     failed: worker?.failed ?? new Promise<never>(() => undefined),
     setUpLink: async () => (await service?.setUpLink()) ?? null,
     cachedWorkflows: () => worker?.cachedWorkflows() ?? 0,
+    renewTemporal: async () => renewal?.look(),
     async stop() {
       isStopping = true;
+      await renewal?.stop();
       core.webhooks.stopWatching();
       await service?.drain();
       await worker?.stop();
@@ -135,6 +145,20 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
       await connections.close();
     },
   };
+}
+
+/** Takes up renewed certificates and keys from now on; null: an embedded Temporal has none. */
+function renewTemporal(
+  { addresses, renewTemporal: renewClient, temporalSecurity: current }: Connections,
+  worker: RunningWorker | null,
+  logger: Logger,
+): TemporalRenewal | null {
+  const { readTemporalSecurity: read } = addresses;
+  if (read === null || current === null) return null;
+  const renewals = [renewClient, ...(worker === null ? [] : [worker.renew])];
+  const renewal = new TemporalRenewal({ current, read, renewals, logger });
+  renewal.start();
+  return renewal;
 }
 
 /** Anchors the audit log from now on. */

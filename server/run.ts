@@ -12,6 +12,7 @@ import { createLogger, endLog, type Logger } from "../src/lib/logger.ts";
 import type { Roles, RunningRoles } from "./roles.ts";
 import type { Backends } from "./service-options.ts";
 import { heedSignals, type Stopping } from "./stopping.ts";
+import { withProfile } from "./temporal-settings.ts";
 
 const ROLES: Readonly<Record<string, Roles>> = {
   start: { server: true, worker: true },
@@ -49,8 +50,9 @@ export async function main(
       throw new ConfigError(`"${role}" is no role; use ${Object.keys(ROLES).join(", ")} or admin.`);
     const embedded = role === "start";
     const config = readConfig(env, embedded ? "localhost" : "0.0.0.0");
-    if (embedded) refuseExposure(config, env);
-    await run({ role, roles, embedded, config, env, overrides, stopping });
+    const named = withProfile(env);
+    if (embedded) refuseExposure(config, named);
+    await run({ role, roles, embedded, config, env: named, overrides, stopping });
     process.exit(0);
   } catch (error) {
     process.stderr.write(`error: ${shownOf(error)}\n`);

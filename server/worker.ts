@@ -1,4 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
+import { isIP } from "node:net";
+import { isGrpcServiceError } from "@temporalio/client";
 import type { LogEntry, WorkerOptions as SdkOptions } from "@temporalio/worker";
 import { DefaultLogger, NativeConnection, Runtime, Worker } from "@temporalio/worker";
 import type { Activities } from "../activities/types.ts";
@@ -8,7 +10,9 @@ import { judgedInputs } from "../activities/inputs/interceptor.ts";
 import { perRail } from "../src/domain/ledger/payment.ts";
 import { dataConverter } from "../src/lib/payload-compression.ts";
 import { sideTaskQueue, SIDE_QUEUES, type SideQueue } from "../src/messages/task-queues.ts";
+import { firstLineOf } from "../src/lib/plain-error.ts";
 import type { Connections } from "../src/store/connections.ts";
+import { type TemporalSecurity, unreachable } from "../src/store/temporal-connection.ts";
 import type { Core } from "./core.ts";
 import type { Logger } from "../src/lib/logger.ts";
 import { observedActivities } from "../src/metrics/observed.ts";
@@ -60,6 +64,8 @@ export interface RunningWorker {
   /** Ends after the tasks at hand; throws what made the worker fail. */
   stop(): Promise<void>;
   readonly failed: Promise<never>;
+  /** Connects anew, then works there. Throws `EngineUnreachable` and changes nothing. */
+  readonly renew: (security: TemporalSecurity) => Promise<void>;
   /** Workflows that are held in memory. */
   cachedWorkflows(): number;
 }
@@ -131,11 +137,45 @@ function endCallContext(closed: NativeConnection): void {
   if (storage instanceof AsyncLocalStorage) storage.disable();
 }
 
+/** Re-reads the addresses of a name that several frontends have, so that calls are spread over those that are there. */
+const RESOLUTION_INTERVAL = "30 seconds";
+
+const isAddress = (address: string): boolean =>
+  isIP(address.replace(/:\d+$/, "").replaceAll(/[[\]]/g, "")) !== 0;
+
+async function connectNative(address: string, security: TemporalSecurity | null): Promise<NativeConnection> {
+  try {
+    return await NativeConnection.connect({
+      address,
+      ...security?.options,
+      ...(isAddress(address) ? {} : { dnsLoadBalancingConfig: { resolutionInterval: RESOLUTION_INTERVAL } }),
+    });
+  } catch (error) {
+    throw unreachable(address, security, firstLineOf(error), error);
+  }
+}
+
+const PROBE_MS = 2_000;
+
+/** A worker that TLS or a key has ended throws any error; a call on the connection says whether that is why. */
+export async function failureOf(
+  { addresses, temporal, temporalSecurity }: Connections,
+  error: unknown,
+): Promise<unknown> {
+  try {
+    await temporal.withDeadline(Date.now() + PROBE_MS, () => temporal.workflowService.getSystemInfo({}));
+    return error;
+  } catch (refusal) {
+    const reason = isGrpcServiceError(refusal) ? refusal.details : firstLineOf(refusal);
+    return unreachable(addresses.temporalAddress, temporalSecurity, reason, error);
+  }
+}
+
 /** Runs a worker with all workflows and activities until it is stopped. */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const { connections, core } = options;
   const { taskQueue, temporalAddress: address, temporalNamespace: namespace } = connections.addresses;
-  const native = await NativeConnection.connect({ address });
+  let native = await connectNative(address, connections.temporalSecurity);
   const interceptors = { activity: [judgedInputs(new AgentScopes(connections.db), core.onInputRefused)] };
   const common = {
     ...versionOf(options),
@@ -169,11 +209,19 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   if (core.wallets !== null) await core.webhooks.workflows.startWatch("deposits");
   const failed = run.then(
     () => new Promise<never>(() => undefined),
-    (error: unknown) => Promise.reject(error),
+    async (error: unknown) => Promise.reject(await failureOf(connections, error)),
   );
   failed.catch(() => undefined);
   return {
     failed,
+    renew: async (security) => {
+      const renewed = await connectNative(address, security);
+      const previous = native;
+      native = renewed;
+      for (const each of workers) each.connection = renewed;
+      await previous.close();
+      endCallContext(previous);
+    },
     cachedWorkflows: () => worker.getStatus().numCachedWorkflows,
     async stop() {
       core.webhooks.stopWatching();

@@ -3,6 +3,7 @@ import { readLiveRuntimeFile, type RuntimeFile } from "../../src/engines/runtime
 import { readAddresses, readConfig, readEvmRpcUrl, readTaskQueue } from "../config.ts";
 import { type Addresses, connect, type Connections, reachMongodb } from "../../src/store/connections.ts";
 import { PlainError } from "../../src/lib/plain-error.ts";
+import { isTemporalNamed, readTemporal } from "../temporal-settings.ts";
 
 /** Why an admin command did nothing, in a line for the operator. */
 export class AdminError extends PlainError {
@@ -50,12 +51,15 @@ async function runningService(env: NodeJS.ProcessEnv): Promise<RuntimeFile> {
 
 /** The service that runs on the DATA_DIR, or the engines that the environment names. */
 async function addressesOf(env: NodeJS.ProcessEnv): Promise<Addresses> {
-  if (env["MONGODB_URI"] !== undefined && env["TEMPORAL_ADDRESS"] !== undefined) return readAddresses(env);
+  if (!isEmbedded(env) && isTemporalNamed(env)) return readAddresses(env);
   const running = await runningService(env);
+  const external = isTemporalNamed(env) ? readTemporal(env) : null;
+  const { address, namespace } = external ?? running.temporal;
   return {
     mongodbUri: running.mongodb.uri,
-    temporalAddress: running.temporal.address,
-    temporalNamespace: running.temporal.namespace,
+    temporalAddress: address,
+    temporalNamespace: namespace,
+    readTemporalSecurity: external?.readSecurity ?? null,
     taskQueue: readTaskQueue(env),
     evmRpcUrl: running.chain.rpcUrl ?? readEvmRpcUrl(env),
   };

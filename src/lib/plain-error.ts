@@ -8,3 +8,7 @@ export function shownOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error instanceof PlainError ? error.message : (error.stack ?? error.message);
 }
+
+/** The first line of an error's message. */
+export const firstLineOf = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).split("\n")[0] ?? "";

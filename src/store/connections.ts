@@ -1,14 +1,23 @@
-import { Client, Connection } from "@temporalio/client";
-import { type Db, MongoClient, type MongoClientOptions } from "mongodb";
-import { GrpcRetries } from "../lib/grpc-retries.ts";
+import { Client } from "@temporalio/client";
+import {
+  type Db,
+  MongoClient,
+  type MongoClientOptions,
+  MongoServerError,
+  MongoServerSelectionError,
+} from "mongodb";
 import { dataConverter } from "../lib/payload-compression.ts";
-import { PlainError } from "../lib/plain-error.ts";
+import { firstLineOf } from "../lib/plain-error.ts";
+import { EngineUnreachable } from "./engine-unreachable.ts";
+import { connectTemporal, type TemporalConnection, type TemporalSecurity } from "./temporal-connection.ts";
 
 /** Where the engines are. */
 export interface Addresses {
   readonly mongodbUri: string;
   readonly temporalAddress: string;
   readonly temporalNamespace: string;
+  /** Reads TLS and credentials as they are now, since certificates are renewed; null: an embedded Temporal. */
+  readonly readTemporalSecurity: (() => TemporalSecurity) | null;
   /** Services that share a namespace keep apart by it. */
   readonly taskQueue: string;
   /** The chain's JSON-RPC endpoint; null: the wallet rail is not set up. */
@@ -19,11 +28,15 @@ export interface Connections {
   readonly db: Db;
   readonly mongo: MongoClient;
   readonly temporal: Client;
+  /** Of the connection at the start; null: an embedded Temporal. */
+  readonly temporalSecurity: TemporalSecurity | null;
+  readonly renewTemporal: TemporalConnection["renew"];
   readonly addresses: Addresses;
   close(): Promise<void>;
 }
 
 const DATABASE = "agent-spending-control";
+const UNAUTHORIZED = 13;
 
 /** Bounds on one operation, so that a client is answered within 5 s whatever is down. */
 const MONGODB_TIMEOUT_MS = 3_000;
@@ -62,35 +75,68 @@ async function connected(uri: string, limits: MongoClientOptions): Promise<{ mon
     ignoreUndefined: false,
   });
   await mongo.connect();
-  const named = new URL(uri.replace(/^mongodb(\+srv)?:/, "http:")).pathname.slice(1);
-  return { mongo, db: mongo.db(named === "" ? DATABASE : named) };
+  return { mongo, db: mongo.db(databaseIn(uri, mongo)) };
 }
 
-/** An engine is not there; the message is one line for a person, without the address's credentials. */
-export class EngineUnreachable extends PlainError {
-  override readonly name = "EngineUnreachable";
-}
+/** The driver calls a database that the URI does not name `test`. */
+const databaseIn = (uri: string, mongo: MongoClient): string =>
+  /^[a-z+]+:\/\/[^/?]*\/[^?]/.test(uri) ? mongo.options.dbName : DATABASE;
 
-async function reach<T>(engine: string, variable: string, connecting: Promise<T>): Promise<T> {
+/** As `connectMongo`; throws `EngineUnreachable`, also for a MongoDB that the service can't work on. */
+export async function reachMongodb(uri: string): ReturnType<typeof connectMongo> {
+  let connection: Awaited<ReturnType<typeof connectMongo>> | null = null;
   try {
-    return await connecting;
+    connection = await connectMongo(uri);
+    await refuseStandalone(connection.db);
+    return connection;
   } catch (error) {
-    const reason = error instanceof Error ? error.message.split("\n")[0] : String(error);
-    throw new EngineUnreachable(`${engine} is not reachable (${variable}): ${reason}`, { cause: error });
+    await connection?.mongo.close();
+    if (error instanceof EngineUnreachable) throw error;
+    const reason = isUninitiated(error)
+      ? `its replica set has no members yet. ${INITIATE}`
+      : firstLineOf(error);
+    throw new EngineUnreachable(`MongoDB is not reachable (MONGODB_URI): ${reason}`, { cause: error });
   }
 }
 
-/** As `connectMongo`; throws `EngineUnreachable`. */
-export const reachMongodb = (uri: string): ReturnType<typeof connectMongo> =>
-  reach("MongoDB", "MONGODB_URI", connectMongo(uri));
+const INITIATE = "Run `rs.initiate()` in mongosh on one member.";
+
+/** Transactions, change streams and majority writes take a replica set. */
+async function refuseStandalone(db: Db): Promise<void> {
+  const { msg, setName } = await db.command({ hello: 1 });
+  if (setName !== undefined || msg === "isdbgrid") return;
+  throw new EngineUnreachable(
+    `MONGODB_URI: a standalone MongoDB has no transactions; start mongod with \`--replSet rs0\`. ${INITIATE}`,
+  );
+}
+
+/** Does what needs the rights of the service's user; throws `EngineUnreachable` where it lacks them. */
+export async function withRights<T>({ databaseName }: Db, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof MongoServerError && error.code === UNAUTHORIZED)) throw error;
+    throw new EngineUnreachable(
+      `MONGODB_URI: its user lacks rights on ${databaseName}; run \`db.grantRolesToUser("<user>", [{ role: "readWrite", db: "${databaseName}" }])\` in mongosh.`,
+      { cause: error },
+    );
+  }
+}
+
+/** Members that wait for `rs.initiate()` are no server that can be selected. */
+const isUninitiated = (error: unknown): boolean =>
+  error instanceof MongoServerSelectionError &&
+  [...(error.reason?.servers.values() ?? [])].some(({ type }) => type === "RSGhost");
 
 export async function connect(addresses: Addresses): Promise<Connections> {
   const { mongo, db } = await reachMongodb(addresses.mongodbUri);
-  const retries = new GrpcRetries();
-  const options = { address: addresses.temporalAddress, interceptors: [retries.interceptor] };
-  const connection = await reach("Temporal", "TEMPORAL_ADDRESS", Connection.connect(options));
+  const security = addresses.readTemporalSecurity?.() ?? null;
+  const link = await connectTemporal(addresses.temporalAddress, security).catch(async (error: unknown) => {
+    await mongo.close();
+    throw error;
+  });
   const temporal = new Client({
-    connection,
+    connection: link.connection,
     namespace: addresses.temporalNamespace,
     dataConverter,
     // An actor that has ended would answer as it was then.
@@ -100,10 +146,11 @@ export async function connect(addresses: Addresses): Promise<Connections> {
     db,
     mongo,
     temporal,
+    temporalSecurity: security,
+    renewTemporal: link.renew,
     addresses,
     async close() {
-      await retries.end();
-      await connection.close();
+      await link.close();
       await mongo.close();
     },
   };

@@ -28,6 +28,7 @@ const DAY_MS = 86_400_000;
 const NAMESPACE_NOT_FOUND = 26;
 const INDEX_NOT_FOUND = 27;
 const INDEX_OPTIONS_CONFLICT = 85;
+const UNAUTHORIZED = 13;
 
 /** Has MongoDB remove what was kept for long enough. Idempotent; another retention also applies to what is there already. */
 export async function ensureRetention(db: Db, retention: Retention): Promise<void> {
@@ -38,11 +39,19 @@ async function setRetention(db: Db, name: string, field: string, days: number): 
   if (days === 0) return await dropRetention(db, name);
   const expireAfterSeconds = days * DAY_SECONDS;
   const options = { name: RETENTION_INDEX, expireAfterSeconds };
+  const create = () => db.collection(name).createIndex({ [field]: 1 }, options);
   try {
-    await db.collection(name).createIndex({ [field]: 1 }, options);
+    await create();
   } catch (error) {
     if (!isOf(error, INDEX_OPTIONS_CONFLICT)) throw error;
-    await db.command({ collMod: name, index: options });
+    try {
+      await db.command({ collMod: name, index: options });
+    } catch (refusal) {
+      // The role `readWrite` may build indexes and not change them.
+      if (!isOf(refusal, UNAUTHORIZED)) throw refusal;
+      await dropRetention(db, name);
+      await create();
+    }
   }
 }
 

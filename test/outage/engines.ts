@@ -64,7 +64,7 @@ export interface OwnEngines {
   stop(): Promise<void>;
 }
 
-async function binaryOf<A>(engine: EngineKind<A>): Promise<string> {
+export async function binaryOf<A>(engine: EngineKind<A>): Promise<string> {
   const { MONGODB_URI: _mongodb, TEMPORAL_ADDRESS: _temporal, ...env } = process.env;
   const found = await resolveEngine(
     engine,

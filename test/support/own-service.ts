@@ -3,7 +3,7 @@ import { readAddresses, readConfig } from "../../server/config.ts";
 import { listen } from "../../server/http/server.ts";
 import type { Counts } from "../../src/limits/counts.ts";
 import type { Logger } from "../../src/lib/logger.ts";
-import { startRoles } from "../../server/roles.ts";
+import { type RunningRoles, startRoles } from "../../server/roles.ts";
 import { Api } from "./api.ts";
 import {
   organizationByCommand,
@@ -29,7 +29,7 @@ export async function startServiceOn({
   env: engines,
   logger,
   worker = true,
-}: ServiceOn): Promise<TestService> {
+}: ServiceOn): Promise<TestService & Pick<RunningRoles, "renewTemporal">> {
   // The tests are their own proxy: each request says where it comes from.
   const env = { TRUSTED_PROXIES: "loopback", ...REACHES_LOOPBACK, ...engines };
   const http = await listen("127.0.0.1", 0);
@@ -52,7 +52,18 @@ export async function startServiceOn({
   const organization = (limits?: OrganizationLimits) => organizationByCommand({ api, connections }, limits);
   const setUpLink = () => running.setUpLink();
   const stop = () => running.stop();
-  return { baseUrl, connections, db: connections.db, env, api, organization, setUpLink, stop };
+  const renewTemporal = () => running.renewTemporal();
+  return {
+    baseUrl,
+    connections,
+    db: connections.db,
+    env,
+    api,
+    organization,
+    setUpLink,
+    stop,
+    renewTemporal,
+  };
 }
 
 /** Another server process, but for the process, beside one that runs. Each signs sessions as their own address. */

@@ -108,6 +108,7 @@ async function start(options: TestServiceOptions): Promise<TestService> {
     mongodbUri: uri.toString(),
     temporalAddress: required("TEST_TEMPORAL_ADDRESS"),
     temporalNamespace: required("TEST_TEMPORAL_NAMESPACE"),
+    readTemporalSecurity: null,
     taskQueue: id,
     evmRpcUrl,
   };

@@ -1,0 +1,75 @@
+import { type Client, isGrpcServiceError } from "@temporalio/client";
+import { loadTemporalDevConfig } from "../src/engines/temporal-config.ts";
+import { ConfigError } from "../src/lib/config-error.ts";
+import { firstLineOf } from "../src/lib/plain-error.ts";
+import type { Addresses, Connections } from "../src/store/connections.ts";
+
+const CHECK_TIMEOUT_MS = 5_000;
+
+/** Numbers of gRPC. */
+const [INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, UNAUTHENTICATED] = [3, 5, 7, 16];
+
+/**
+ * Refuses a namespace that isn't there, that the credentials may not use, or that lacks search attributes. Asks by a
+ * query, which every role in a namespace may, Temporal Cloud's too. Throws `ConfigError`.
+ */
+export async function checkNamespace({ addresses, temporal, temporalSecurity }: Connections): Promise<void> {
+  const { searchAttributes } = await loadTemporalDevConfig();
+  const names = Object.keys(searchAttributes);
+  const refused = await refusalOf(temporal, addresses, names);
+  if (refused === null) return;
+  const { temporalNamespace: namespace } = addresses;
+  if (refused.code === NOT_FOUND) {
+    throw new ConfigError(
+      `TEMPORAL_NAMESPACE: ${namespace} is no namespace of that Temporal; \`temporal operator namespace create --namespace ${namespace}\` makes it.`,
+    );
+  }
+  if (refused.code !== INVALID_ARGUMENT) {
+    const settings = ["TEMPORAL_NAMESPACE", ...(temporalSecurity?.settings ?? [])].join(", ");
+    throw new ConfigError(`${settings}: Temporal refuses access to ${namespace}: ${refused.reason}`);
+  }
+  const missing = await missingOf(temporal, addresses, names);
+  // The query as a whole was refused for another reason, which the service's own queries do not meet.
+  if (missing.length === 0) return;
+  const named = missing.map((name) => `--name ${name} --type ${searchAttributes[name] ?? ""}`).join(" ");
+  throw new ConfigError(
+    `TEMPORAL_NAMESPACE: ${namespace} lacks search attributes; \`temporal operator search-attribute create --namespace ${namespace} ${named}\` registers them.`,
+  );
+}
+
+async function missingOf(
+  temporal: Client,
+  addresses: Addresses,
+  names: readonly string[],
+): Promise<string[]> {
+  const found = await Promise.all(
+    names.map(async (name) => ((await refusalOf(temporal, addresses, [name])) === null ? null : name)),
+  );
+  return found.filter((name) => name !== null);
+}
+
+interface Refusal {
+  readonly code: number;
+  readonly reason: string;
+}
+
+/** Null: the query was answered, or its failure says nothing about settings. */
+async function refusalOf(
+  temporal: Client,
+  { temporalNamespace: namespace }: Addresses,
+  names: readonly string[],
+): Promise<Refusal | null> {
+  const query = names.map((name) => `${name} = 'none'`).join(" AND ");
+  try {
+    await temporal.withDeadline(Date.now() + CHECK_TIMEOUT_MS, () =>
+      temporal.workflowService.countWorkflowExecutions({ namespace, query }),
+    );
+  } catch (error) {
+    if (!isGrpcServiceError(error)) throw error;
+    const { code, details } = error;
+    if ([INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, UNAUTHENTICATED].includes(code)) {
+      return { code, reason: firstLineOf(details) };
+    }
+  }
+  return null;
+}
