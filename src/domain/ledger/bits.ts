@@ -228,7 +228,7 @@ const SIXTY_FOUR_VALUES = valuesIn(SIXTY_FOUR);
 const groupsOf = (alphabet: string, digits: number): readonly string[] =>
   digits === 0
     ? [""]
-    : groupsOf(alphabet, digits - 1).flatMap((group) => [...alphabet].map((digit) => group + digit));
+    : groupsOf(alphabet, digits - 1).flatMap((group) => alphabet.split("").map((digit) => group + digit));
 
 /** Half a word as text. */
 const HALVES = groupsOf(SIXTY_FOUR, 2);
