@@ -55,7 +55,15 @@ export class HmacPaymentProofs implements PaymentProofs {
 
   /** For a person's decision on a payment as it was shown to them. */
   ofDecision(payer: Payer, order: ShownOrder, { by, feedback, resolution }: PersonsDecision): string {
-    return this.#mac(["decision", ...factsOf(payer, order), order.purpose, resolution, by.userId, by.name, feedback]);
+    return this.#mac([
+      "decision",
+      ...factsOf(payer, order),
+      order.purpose,
+      resolution,
+      by.userId,
+      by.name,
+      feedback,
+    ]);
   }
 
   isAccepted(payer: Payer, { request }: Payment): boolean {

@@ -130,20 +130,19 @@ describe("what is written to Temporal past this service", () => {
       expect(String(body)).to.match(/^spending_control_forged_total\{what="decision"\} [1-9]/m);
     },
 
-    "a payment whose record was changed is paid as it was accepted, and recorded so":
-      async () => {
-        const agent = await asksAlways();
-        const { payment } = await heldBy(agent);
-        const { approvalId, purpose, transactionId } = payment.request;
-        await textsAreDropped(agent);
-        await records().updateOne({ _id: transactionId }, { $set: { purpose: "Another" } });
-        await world.api.ok("approveApproval", 200, { token: world.token, id: approvalId });
-        await nothingIsOpen(agent);
-        const { transaction } = await paymentOf(agent, transactionId);
-        expect([transaction.status, transaction.purpose]).to.deep.equal(["approved", purpose]);
-        expect(await effectsOn(transactionId)).to.equal(1);
-        await expectBooksAgree(world, agent);
-      },
+    "a payment whose record was changed is paid as it was accepted, and recorded so": async () => {
+      const agent = await asksAlways();
+      const { payment } = await heldBy(agent);
+      const { approvalId, purpose, transactionId } = payment.request;
+      await textsAreDropped(agent);
+      await records().updateOne({ _id: transactionId }, { $set: { purpose: "Another" } });
+      await world.api.ok("approveApproval", 200, { token: world.token, id: approvalId });
+      await nothingIsOpen(agent);
+      const { transaction } = await paymentOf(agent, transactionId);
+      expect([transaction.status, transaction.purpose]).to.deep.equal(["approved", purpose]);
+      expect(await effectsOn(transactionId)).to.equal(1);
+      await expectBooksAgree(world, agent);
+    },
 
     "a payment is not paid whose purpose was another one where a person approved it": async () => {
       const agent = await asksAlways();
