@@ -2,39 +2,44 @@ import { Button, SegmentedControl, Select } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { addressOfFile } from "../../../src/client/client.ts";
+import { useTimezone } from "../days.ts";
 import { Icon } from "../icons.tsx";
 import { AgentSelect } from "../parts/agent-select.tsx";
-import { AmountFilter, DayField, ProjectSelect, SearchField, TeamSelect } from "../parts/filters.tsx";
-import { Card, Page } from "../parts/parts.tsx";
+import {
+  AmountFilter,
+  DayFields,
+  DaysNote,
+  ProjectSelect,
+  SearchField,
+  TeamSelect,
+} from "../parts/filters.tsx";
+import { Card, Page, Waiting } from "../parts/parts.tsx";
 import { SpendChart } from "../parts/spend-chart.tsx";
 import { TransactionDrawer } from "../parts/transaction-drawer.tsx";
 import { TransactionList } from "../parts/transaction-list.tsx";
-import {
-  type FilterChange,
-  type Filters,
-  filtersIn,
-  RANGE,
-  searchOf,
-  STATUS,
-} from "../transaction-filters.ts";
+import { type FilterChange, type Filters, filtersIn, RANGE, STATUS } from "../transaction-filters.ts";
+import { searchOf } from "../transaction-query.ts";
 import { RAIL_LIST } from "../rails.ts";
-
-const zone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** Statuses that an export can be narrowed by; with another one it has all. */
 const EXPORTED = ["approved", "pending", "denied", "failed"] as const;
 
 /** All payments, narrowed by what stands in the address bar. */
 export function Transactions(): ReactElement {
+  const timezone = useTimezone();
+  return timezone === null ? <Waiting lines={8} /> : <Narrowed timezone={timezone} />;
+}
+
+function Narrowed({ timezone }: { readonly timezone: string }): ReactElement {
   const { open, ...filters } = useSearch({ from: "/app/transactions" });
   const navigate = useNavigate({ from: "/transactions" });
   const set = (change: FilterChange): void =>
     void navigate({ search: filtersIn({ ...filters, ...change }), replace: true });
   const { status, ...others } = filters;
   const exported = {
-    ...searchOf(others),
+    ...searchOf(others, timezone),
     ...(EXPORTED.some((each) => each === status) ? { status } : {}),
-    tz: zone(),
+    tz: timezone,
     bom: true,
   };
   return (
@@ -54,9 +59,9 @@ export function Transactions(): ReactElement {
       }
     >
       <FilterBar filters={filters} set={set} />
-      {hasChart(filters) ? <SpendChart filters={others} /> : null}
+      {hasChart(filters) ? <SpendChart filters={others} /> : <DaysNote timezone={timezone} />}
       <Card flush>
-        <TransactionList filters={filters} />
+        <TransactionList filters={filters} query={searchOf(filters, timezone)} />
       </Card>
       {open === undefined ? null : <TransactionDrawer id={open} onClose={() => set({ open: null })} />}
     </Page>
@@ -127,12 +132,11 @@ function FilterBar({ filters, set }: FilterProps): ReactElement {
         cents={filters.maxCents ?? null}
         onChange={(maxCents) => set({ maxCents })}
       />
-      <DayField
-        label="From day"
-        value={filters.from ?? null}
-        onChange={(from) => set({ from, range: null })}
+      <DayFields
+        from={filters.from ?? null}
+        to={filters.to ?? null}
+        onChange={(days) => set({ ...days, range: null })}
       />
-      <DayField label="To day" value={filters.to ?? null} onChange={(to) => set({ to, range: null })} />
     </div>
   );
 }

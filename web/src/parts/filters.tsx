@@ -1,4 +1,4 @@
-import { Select, TextInput } from "@mantine/core";
+import { Select, Text, TextInput, type TextProps } from "@mantine/core";
 import { type ReactElement, useEffect, useRef, useState } from "react";
 import { OPTIONS_MAX, type Project, type Team, useProjects, useTeams } from "../containers.ts";
 import { asWritten, readAmount, typedOf } from "../format.ts";
@@ -115,18 +115,47 @@ export function AmountFilter({ cents, name, onChange }: AmountProps): ReactEleme
   );
 }
 
-interface DayProps {
-  readonly label: string;
+interface DaysProps {
   /** Such as 2026-03-29. */
+  readonly from: string | null;
+  readonly to: string | null;
+  readonly onChange: (change: { readonly from?: string | null; readonly to?: string | null }) => void;
+}
+
+/** The first and the last day of a list. */
+export const DayFields = ({ from, onChange, to }: DaysProps): ReactElement => (
+  <>
+    <DayField name="First day" shown="From" value={from} onChange={(day) => onChange({ from: day })} />
+    <DayField name="Last day" shown="To" value={to} onChange={(day) => onChange({ to: day })} />
+  </>
+);
+
+interface DayProps {
+  readonly name: string;
+  readonly shown: string;
   readonly value: string | null;
   readonly onChange: (day: string | null) => void;
 }
 
-export const DayField = ({ label, onChange, value }: DayProps): ReactElement => (
+const DayField = ({ name, onChange, shown, value }: DayProps): ReactElement => (
   <TextInput
     type="date"
-    aria-label={label}
+    aria-label={name}
+    leftSection={
+      <Text size="sm" c="dimmed" aria-hidden="true">
+        {shown}
+      </Text>
+    }
+    leftSectionWidth={52}
     value={value ?? ""}
     onChange={({ currentTarget }) => onChange(currentTarget.value === "" ? null : currentTarget.value)}
   />
+);
+
+type NoteProps = { readonly timezone: string } & Pick<TextProps, "px" | "pb">;
+
+export const DaysNote = ({ timezone, ...space }: NoteProps): ReactElement => (
+  <Text size="xs" c="dimmed" {...space}>
+    Days are those of {timezone}.
+  </Text>
 );
