@@ -9,6 +9,7 @@ import {
   AmountFilter,
   DayFields,
   DaysNote,
+  FilterBar,
   ProjectSelect,
   SearchField,
   TeamSelect,
@@ -58,7 +59,7 @@ function Narrowed({ timezone }: { readonly timezone: string }): ReactElement {
         </Button>
       }
     >
-      <FilterBar filters={filters} set={set} />
+      <Narrow filters={filters} set={set} />
       {hasChart(filters) ? <SpendChart filters={others} /> : <DaysNote timezone={timezone} />}
       <Card flush>
         <TransactionList filters={filters} query={searchOf(filters, timezone)} />
@@ -77,16 +78,20 @@ interface FilterProps {
   readonly set: (change: FilterChange) => void;
 }
 
-function FilterBar({ filters, set }: FilterProps): ReactElement {
+function Narrow({ filters, set }: FilterProps): ReactElement {
   const hasDays = filters.from !== undefined || filters.to !== undefined;
   return (
-    <div className="filters">
-      <SearchField
-        label="Search"
-        placeholder="Merchant, purpose, amount or id"
-        value={filters.search ?? ""}
-        onChange={(search) => set({ search: search === "" ? null : search })}
-      />
+    <FilterBar
+      count={Object.keys(filters).filter((name) => name !== "search").length}
+      search={
+        <SearchField
+          label="Search"
+          placeholder="Merchant, purpose, amount or id"
+          value={filters.search ?? ""}
+          onChange={(search) => set({ search: search === "" ? null : search })}
+        />
+      }
+    >
       <SegmentedControl
         aria-label="Time"
         value={hasDays ? "" : (filters.range ?? "all")}
@@ -137,6 +142,6 @@ function FilterBar({ filters, set }: FilterProps): ReactElement {
         to={filters.to ?? null}
         onChange={(days) => set({ ...days, range: null })}
       />
-    </div>
+    </FilterBar>
   );
 }

@@ -73,7 +73,7 @@ export function AuditDetail({ entry, onClose }: EntryProps & { readonly onClose:
           </Fact>
         </Facts>
         <details>
-          <summary>As it is kept</summary>
+          <summary>As stored</summary>
           <Block label="JSON" text={JSON.stringify(entry, null, 2)} />
         </details>
       </Stack>

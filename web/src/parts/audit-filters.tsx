@@ -9,7 +9,7 @@ import type { AuditSearch, AuditSearchChange } from "../audit-search.ts";
 import { firstOf, OPTIONS_MAX, useProjects, useTeams } from "../containers.ts";
 import { asWritten } from "../format.ts";
 import { type Option, TYPED_MS, useAgentNames, useFoundAgents } from "./agent-select.tsx";
-import { DayFields, DaysNote } from "./filters.tsx";
+import { DayFields, DaysNote, FilterBar } from "./filters.tsx";
 
 interface FilterProps {
   readonly search: AuditSearch;
@@ -34,7 +34,7 @@ export function AuditFilters({ search, set, timezone }: FilterProps): ReactEleme
   } = search;
   return (
     <>
-      <div className="filters pad">
+      <FilterBar isPadded count={Object.keys(search).length}>
         <PersonSelect value={actor} onChange={(id) => set({ actor: id })} />
         <Select
           aria-label="Action"
@@ -64,7 +64,7 @@ export function AuditFilters({ search, set, timezone }: FilterProps): ReactEleme
           />
         )}
         <DayFields from={from} to={to} onChange={set} />
-      </div>
+      </FilterBar>
       <DaysNote timezone={timezone} px="lg" pb="xs" />
     </>
   );

@@ -1,5 +1,6 @@
-import { Select, Text, TextInput, type TextProps } from "@mantine/core";
-import { type ReactElement, useEffect, useRef, useState } from "react";
+import { Button, Select, Text, TextInput, type TextProps } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { type ReactElement, type ReactNode, useEffect, useRef, useState } from "react";
 import { OPTIONS_MAX, type Project, type Team, useProjects, useTeams } from "../containers.ts";
 import { asWritten, readAmount, typedOf } from "../format.ts";
 import { AmountInput } from "./amount.tsx";
@@ -112,6 +113,28 @@ export function AmountFilter({ cents, name, onChange }: AmountProps): ReactEleme
         if (now === null || now.ok) onChange(now === null ? null : now.cents);
       }}
     />
+  );
+}
+
+interface BarProps {
+  readonly search?: ReactNode;
+  /** Number of filters in force behind the button. */
+  readonly count: number;
+  readonly children: ReactNode;
+  readonly isPadded?: boolean;
+}
+
+/** Filters in a row; on a phone all but the search are behind a button. */
+export function FilterBar({ children, count, isPadded = false, search }: BarProps): ReactElement {
+  const [isOpen, { toggle }] = useDisclosure(false);
+  return (
+    <div className={isPadded ? "filters pad" : "filters"} data-folded={isOpen ? undefined : true}>
+      {search}
+      <Button variant="default" className="filters-toggle" aria-expanded={isOpen} onClick={toggle}>
+        {count === 0 ? "Filters" : `Filters (${String(count)})`}
+      </Button>
+      {children}
+    </div>
   );
 }
 
