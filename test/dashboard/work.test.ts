@@ -486,6 +486,8 @@ describe("the dashboard at work, in a browser", function () {
       boxes.map(({ clientWidth, scrollWidth }) => scrollWidth - clientWidth),
     );
     expect(over).to.deep.equal([0, 0]);
+    await page.page.keyboard.press("Escape");
+    await page.page.waitForFunction("document.activeElement.innerText === 'Changed budget policy of agent'");
     await page.page.setViewport({ width: 1_280, height: 900 });
   });
 
