@@ -40,8 +40,8 @@ async function setUpLink(): Promise<{ readonly origin: string; readonly token: s
   while (!late.aborted) {
     const [chunk]: unknown[] = await once(service.stdout, "data", { signal: late });
     said += String(chunk);
-    const [, port, token] = /Set up: http:\/\/127\.0\.0\.1:(\d+)\/setup#token=(\S+)/.exec(said) ?? [];
-    if (port !== undefined && token !== undefined) return { origin: `http://localhost:${port}`, token };
+    const [, origin, token] = /Set up: (http:\/\/localhost:\d+)\/setup#token=(\S+)/.exec(said) ?? [];
+    if (origin !== undefined && token !== undefined) return { origin, token };
   }
   throw new Error("the service has not started");
 }

@@ -29,6 +29,7 @@ const shotsOf = ({ agentId, approvalId, projectId, teamId, transactionId }: Stag
   { name: "overview", path: "/" },
   { name: "approvals", path: "/approvals" },
   { name: "approval", path: `/approvals/${approvalId}` },
+  { name: "approvals-compact", path: "/approvals?view=compact" },
   { name: "deny", path: "/approvals", press: ["button:Deny…"] },
   { name: "agents", path: "/agents" },
   { name: "agent", path: `/agents/${agentId}` },
@@ -36,6 +37,7 @@ const shotsOf = ({ agentId, approvalId, projectId, teamId, transactionId }: Stag
   { name: "connect", path: `/agents/${agentId}`, press: ["tab:Connect"] },
   { name: "new-agent", path: "/agents?create=true" },
   { name: "transactions", path: "/transactions" },
+  { name: "transactions-search", path: "/transactions?search=cloud" },
   { name: "transaction", path: `/transactions?open=${transactionId}` },
   { name: "projects", path: "/projects" },
   { name: "project", path: `/projects/${projectId}` },
@@ -46,6 +48,7 @@ const shotsOf = ({ agentId, approvalId, projectId, teamId, transactionId }: Stag
   { name: "webhooks", path: "/settings/webhooks" },
   { name: "security", path: "/settings/security" },
   { name: "audit", path: "/settings/audit" },
+  { name: "audit-change", path: "/settings/audit", press: ["button:Changed budget of project"] },
 ];
 
 /** Takes all pictures. */
@@ -93,8 +96,8 @@ async function signIn(page: Page, { origin, stage }: Session): Promise<void> {
   await page.locator("#sign-in button[type=submit]").click();
   // The code before this one may be used up already.
   const epoch = Date.now() / 1_000 + 30;
-  await page.locator("#code").fill(await generate({ secret: stage.totpSecret, epoch }));
-  await page.locator("#sign-in button[type=submit]").click();
+  await page.locator('::-p-aria([name="Digit 1"])').click();
+  await page.keyboard.type(await generate({ secret: stage.totpSecret, epoch }));
   await page.waitForSelector(".frame");
 }
 

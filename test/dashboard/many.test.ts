@@ -217,7 +217,7 @@ describe("the dashboard with many agents and payments, in a browser", function (
     await page.go(`/transactions?minCents=100&maxCents=100&from=${dayFromNow(-2)}`);
     await seesRows(">= 50");
     await page.sees("Approved payments of 3 days");
-    await setDay("From day", dayFromNow(1));
+    await setDay("First day", dayFromNow(1));
     await page.sees("Nothing fits these filters");
     await page.go("/transactions?status=denied");
     await seesRows(">= 50");

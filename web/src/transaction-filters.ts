@@ -1,7 +1,7 @@
 import type { Input } from "../../src/client/types.ts";
 import { RAIL_LIST } from "./rails.ts";
 
-type Query = NonNullable<Input<"listTransactions">["query"]>;
+export type Query = NonNullable<Input<"listTransactions">["query"]>;
 
 /** Filters of the transactions, kept in the address bar. */
 export interface Filters extends Pick<
@@ -9,7 +9,7 @@ export interface Filters extends Pick<
   "agentId" | "projectId" | "teamId" | "type" | "range" | "status"
 > {
   readonly search?: string;
-  /** The first and the last day, in the reader's time zone, in which the page shows its times. */
+  /** First and last day, such as 2026-03-29, in the organization's time zone. */
   readonly from?: string;
   readonly to?: string;
   readonly minCents?: number;
@@ -32,7 +32,7 @@ const text = (input: unknown): string | undefined =>
 const cents = (input: unknown): number | undefined =>
   typeof input === "number" && Number.isSafeInteger(input) && input >= 0 ? input : undefined;
 const day = (input: unknown): string | undefined =>
-  typeof input === "string" && DAY.test(input) && !Number.isNaN(startOf(input).getTime()) ? input : undefined;
+  typeof input === "string" && DAY.test(input) && !Number.isNaN(Date.parse(input)) ? input : undefined;
 
 /** What of an address is a filter; anything else in it is none. */
 export function filtersIn(search: Readonly<Record<string, unknown>>): Filters {
@@ -53,31 +53,3 @@ export function filtersIn(search: Readonly<Record<string, unknown>>): Filters {
   };
   return Object.fromEntries(Object.entries(found).filter(([, value]) => value !== undefined));
 }
-
-/** The first moment of a day, in the reader's time zone. */
-export const startOf = (iso: string): Date => new Date(`${iso}T00:00:00`);
-
-/** The same days later, or earlier. */
-export function daysAfter(date: Date, days: number): Date {
-  const moved = new Date(date);
-  moved.setDate(moved.getDate() + days);
-  return moved;
-}
-
-/** The filters as the service takes them, but for the search. */
-export function queryOf(filters: Filters): Omit<Query, "search"> {
-  const { from, maxCents, minCents, open: _open, search: _search, to, ...others } = filters;
-  return {
-    ...others,
-    ...(from === undefined ? {} : { from: startOf(from).toISOString() }),
-    ...(to === undefined ? {} : { to: daysAfter(startOf(to), 1).toISOString() }),
-    ...(minCents === undefined ? {} : { minAmountCents: minCents }),
-    ...(maxCents === undefined ? {} : { maxAmountCents: maxCents }),
-  };
-}
-
-/** The same with the search, as the list and the export take it. */
-export const searchOf = (filters: Filters): Query => ({
-  ...queryOf(filters),
-  ...(filters.search === undefined ? {} : { search: filters.search }),
-});

@@ -141,7 +141,7 @@ class OrganizationRun {
     const sources = await this.#reader.sources(this.#organizationId, null, () => {
       asked += 1;
       if (asked % AGENTS_PER_PROGRESS === 0 || asked === total)
-        this.#say(`${String(asked)} of ${String(total)}agents read`);
+        this.#say(`${String(asked)} of ${String(total)} agents read`);
     });
     refuseSilence(sources.agents);
     const differences = await this.certain(differencesIn(sources, this.#proofs));

@@ -109,7 +109,7 @@ function Known({ agent }: { readonly agent: Agent }): ReactElement {
         </Tabs.Panel>
         <Tabs.Panel value="payments" pt="md">
           <Card flush>
-            <TransactionList filters={{ agentId: agent.id }} hidesAgent />
+            <TransactionList filters={{ agentId: agent.id }} query={{ agentId: agent.id }} hidesAgent />
           </Card>
         </Tabs.Panel>
         <Tabs.Panel value="connect" pt="md">

@@ -2,7 +2,6 @@ import {
   Alert,
   Button,
   Collapse,
-  Drawer,
   Group,
   MultiSelect,
   Radio,
@@ -14,6 +13,7 @@ import {
 import { useDisclosure } from "@mantine/hooks";
 import { useNavigate } from "@tanstack/react-router";
 import { type ReactElement, type SyntheticEvent, useRef, useState } from "react";
+import { Drawer } from "../parts/dialog.tsx";
 import { newUuid } from "../../../src/client/uuid.ts";
 import type { Output } from "../../../src/client/types.ts";
 import { useAction } from "../action.ts";

@@ -1,5 +1,6 @@
-import { Button, Group, Modal, Stack, TextInput } from "@mantine/core";
+import { Button, Group, Stack, TextInput } from "@mantine/core";
 import { type ReactElement, type SyntheticEvent, useState } from "react";
+import { Modal } from "../parts/dialog.tsx";
 import { changesOf, useAction } from "../action.ts";
 import { api } from "../api.ts";
 import { LABEL_FIELDS, LabelFields, sentLabelsOf, typedLabelsOf } from "../parts/agent-labels.tsx";

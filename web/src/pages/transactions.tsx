@@ -2,39 +2,45 @@ import { Button, SegmentedControl, Select } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { addressOfFile } from "../../../src/client/client.ts";
+import { useTimezone } from "../days.ts";
 import { Icon } from "../icons.tsx";
 import { AgentSelect } from "../parts/agent-select.tsx";
-import { AmountFilter, DayField, ProjectSelect, SearchField, TeamSelect } from "../parts/filters.tsx";
-import { Card, Page } from "../parts/parts.tsx";
+import {
+  AmountFilter,
+  DayFields,
+  DaysNote,
+  FilterBar,
+  ProjectSelect,
+  SearchField,
+  TeamSelect,
+} from "../parts/filters.tsx";
+import { Card, Page, Waiting } from "../parts/parts.tsx";
 import { SpendChart } from "../parts/spend-chart.tsx";
 import { TransactionDrawer } from "../parts/transaction-drawer.tsx";
 import { TransactionList } from "../parts/transaction-list.tsx";
-import {
-  type FilterChange,
-  type Filters,
-  filtersIn,
-  RANGE,
-  searchOf,
-  STATUS,
-} from "../transaction-filters.ts";
+import { type FilterChange, type Filters, filtersIn, RANGE, STATUS } from "../transaction-filters.ts";
+import { searchOf } from "../transaction-query.ts";
 import { RAIL_LIST } from "../rails.ts";
-
-const zone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** Statuses that an export can be narrowed by; with another one it has all. */
 const EXPORTED = ["approved", "pending", "denied", "failed"] as const;
 
 /** All payments, narrowed by what stands in the address bar. */
 export function Transactions(): ReactElement {
+  const timezone = useTimezone();
+  return timezone === null ? <Waiting lines={8} /> : <Narrowed timezone={timezone} />;
+}
+
+function Narrowed({ timezone }: { readonly timezone: string }): ReactElement {
   const { open, ...filters } = useSearch({ from: "/app/transactions" });
   const navigate = useNavigate({ from: "/transactions" });
   const set = (change: FilterChange): void =>
     void navigate({ search: filtersIn({ ...filters, ...change }), replace: true });
   const { status, ...others } = filters;
   const exported = {
-    ...searchOf(others),
+    ...searchOf(others, timezone),
     ...(EXPORTED.some((each) => each === status) ? { status } : {}),
-    tz: zone(),
+    tz: timezone,
     bom: true,
   };
   return (
@@ -53,10 +59,10 @@ export function Transactions(): ReactElement {
         </Button>
       }
     >
-      <FilterBar filters={filters} set={set} />
-      {hasChart(filters) ? <SpendChart filters={others} /> : null}
+      <Narrow filters={filters} set={set} />
+      {hasChart(filters) ? <SpendChart filters={others} /> : <DaysNote timezone={timezone} />}
       <Card flush>
-        <TransactionList filters={filters} />
+        <TransactionList filters={filters} query={searchOf(filters, timezone)} />
       </Card>
       {open === undefined ? null : <TransactionDrawer id={open} onClose={() => set({ open: null })} />}
     </Page>
@@ -72,16 +78,20 @@ interface FilterProps {
   readonly set: (change: FilterChange) => void;
 }
 
-function FilterBar({ filters, set }: FilterProps): ReactElement {
+function Narrow({ filters, set }: FilterProps): ReactElement {
   const hasDays = filters.from !== undefined || filters.to !== undefined;
   return (
-    <div className="filters">
-      <SearchField
-        label="Search"
-        placeholder="Merchant, purpose, amount or id"
-        value={filters.search ?? ""}
-        onChange={(search) => set({ search: search === "" ? null : search })}
-      />
+    <FilterBar
+      count={Object.keys(filters).filter((name) => name !== "search").length}
+      search={
+        <SearchField
+          label="Search"
+          placeholder="Merchant, purpose, amount or id"
+          value={filters.search ?? ""}
+          onChange={(search) => set({ search: search === "" ? null : search })}
+        />
+      }
+    >
       <SegmentedControl
         aria-label="Time"
         value={hasDays ? "" : (filters.range ?? "all")}
@@ -127,12 +137,11 @@ function FilterBar({ filters, set }: FilterProps): ReactElement {
         cents={filters.maxCents ?? null}
         onChange={(maxCents) => set({ maxCents })}
       />
-      <DayField
-        label="From day"
-        value={filters.from ?? null}
-        onChange={(from) => set({ from, range: null })}
+      <DayFields
+        from={filters.from ?? null}
+        to={filters.to ?? null}
+        onChange={(days) => set({ ...days, range: null })}
       />
-      <DayField label="To day" value={filters.to ?? null} onChange={(to) => set({ to, range: null })} />
-    </div>
+    </FilterBar>
   );
 }

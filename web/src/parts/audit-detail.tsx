@@ -1,5 +1,6 @@
-import { Badge, Modal, Stack, Text, Title } from "@mantine/core";
+import { Badge, Stack, Text, Title } from "@mantine/core";
 import type { ReactElement } from "react";
+import { Modal } from "./dialog.tsx";
 import { type AuditEntry, entryLabel, outcomeOf } from "../../../src/client/audit-actions.ts";
 import { changesOf, decisionFacts } from "../../../src/client/audit-changes.ts";
 import { Actor, kindLabel, Resource } from "../audit-names.tsx";
@@ -73,7 +74,7 @@ export function AuditDetail({ entry, onClose }: EntryProps & { readonly onClose:
           </Fact>
         </Facts>
         <details>
-          <summary>As it is kept</summary>
+          <summary>As stored</summary>
           <Block label="JSON" text={JSON.stringify(entry, null, 2)} />
         </details>
       </Stack>

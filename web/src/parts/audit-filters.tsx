@@ -1,4 +1,4 @@
-import { Select, Text, TextInput } from "@mantine/core";
+import { Select, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactElement, useState } from "react";
@@ -9,6 +9,7 @@ import type { AuditSearch, AuditSearchChange } from "../audit-search.ts";
 import { firstOf, OPTIONS_MAX, useProjects, useTeams } from "../containers.ts";
 import { asWritten } from "../format.ts";
 import { type Option, TYPED_MS, useAgentNames, useFoundAgents } from "./agent-select.tsx";
+import { DayFields, DaysNote, FilterBar } from "./filters.tsx";
 
 interface FilterProps {
   readonly search: AuditSearch;
@@ -23,10 +24,17 @@ const KINDS = Object.entries(RESOURCE_KINDS)
 
 /** Pickers for person, action, object and days. */
 export function AuditFilters({ search, set, timezone }: FilterProps): ReactElement {
-  const { action = null, actor = null, from = "", resource = null, resourceType = null, to = "" } = search;
+  const {
+    action = null,
+    actor = null,
+    from = null,
+    resource = null,
+    resourceType = null,
+    to = null,
+  } = search;
   return (
     <>
-      <div className="filters pad">
+      <FilterBar isPadded count={Object.keys(search).length}>
         <PersonSelect value={actor} onChange={(id) => set({ actor: id })} />
         <Select
           aria-label="Action"
@@ -55,36 +63,12 @@ export function AuditFilters({ search, set, timezone }: FilterProps): ReactEleme
             onChange={(id) => set({ resource: id })}
           />
         )}
-        <DayInput name="First day" value={from} onChange={(day) => set({ from: day })} />
-        <DayInput name="Last day" value={to} onChange={(day) => set({ to: day })} />
-      </div>
-      <Text size="xs" c="dimmed" px="lg" pb="xs">
-        Days are those of {timezone}.
-      </Text>
+        <DayFields from={from} to={to} onChange={set} />
+      </FilterBar>
+      <DaysNote timezone={timezone} px="lg" pb="xs" />
     </>
   );
 }
-
-interface DayProps {
-  readonly name: string;
-  readonly value: string;
-  readonly onChange: (day: string | null) => void;
-}
-
-const DayInput = ({ name, onChange, value }: DayProps): ReactElement => (
-  <TextInput
-    type="date"
-    aria-label={name}
-    leftSection={
-      <Text size="sm" c="dimmed" aria-hidden="true">
-        {name === "First day" ? "From" : "To"}
-      </Text>
-    }
-    leftSectionWidth={52}
-    value={value}
-    onChange={({ currentTarget }) => onChange(currentTarget.value === "" ? null : currentTarget.value)}
-  />
-);
 
 /** Actions in words, by the kind of what they are on. */
 function actionOptions(kind: string | null) {

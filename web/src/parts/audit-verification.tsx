@@ -1,5 +1,6 @@
-import { Alert, Button, Modal, Stack, Text } from "@mantine/core";
+import { Alert, Button, Stack, Text } from "@mantine/core";
 import { type ReactElement, useState } from "react";
+import { Modal } from "./dialog.tsx";
 import type { Output } from "../../../src/client/types.ts";
 import { useAction } from "../action.ts";
 import { api } from "../api.ts";

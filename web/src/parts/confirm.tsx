@@ -1,5 +1,6 @@
-import { Button, Group, Modal, Stack, Text } from "@mantine/core";
+import { Button, Group, Stack, Text } from "@mantine/core";
 import { type ReactElement, type ReactNode, useState } from "react";
+import { Modal } from "./dialog.tsx";
 import { Problem } from "./problem.tsx";
 
 interface ConfirmProps {

@@ -1,6 +1,7 @@
-import { Button, ColorInput, Group, Modal, Stack, Textarea, TextInput } from "@mantine/core";
+import { Button, ColorInput, Group, Stack, Textarea, TextInput } from "@mantine/core";
 import { useNavigate } from "@tanstack/react-router";
 import { type ReactElement, type SyntheticEvent, useState } from "react";
+import { Modal } from "./dialog.tsx";
 import { newUuid } from "../../../src/client/uuid.ts";
 import { changesOf, useAction } from "../action.ts";
 import { api } from "../api.ts";

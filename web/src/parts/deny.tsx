@@ -1,5 +1,6 @@
-import { Button, Group, Modal, Stack, Text, Textarea } from "@mantine/core";
+import { Button, Group, Stack, Text, Textarea } from "@mantine/core";
 import { type KeyboardEvent, type ReactElement, type SyntheticEvent, useState } from "react";
+import { Modal } from "./dialog.tsx";
 import { number } from "../format.ts";
 import { REASONS } from "../words.ts";
 

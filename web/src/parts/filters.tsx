@@ -1,5 +1,6 @@
-import { Select, TextInput } from "@mantine/core";
-import { type ReactElement, useEffect, useRef, useState } from "react";
+import { Button, Select, Text, TextInput, type TextProps } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { type ReactElement, type ReactNode, useEffect, useRef, useState } from "react";
 import { OPTIONS_MAX, type Project, type Team, useProjects, useTeams } from "../containers.ts";
 import { asWritten, readAmount, typedOf } from "../format.ts";
 import { AmountInput } from "./amount.tsx";
@@ -115,18 +116,69 @@ export function AmountFilter({ cents, name, onChange }: AmountProps): ReactEleme
   );
 }
 
-interface DayProps {
-  readonly label: string;
+interface BarProps {
+  readonly search?: ReactNode;
+  /** Number of filters in force behind the button. */
+  readonly count: number;
+  readonly children: ReactNode;
+  readonly isPadded?: boolean;
+}
+
+/** Filters in a row; on a phone all but the search are behind a button. */
+export function FilterBar({ children, count, isPadded = false, search }: BarProps): ReactElement {
+  const [isOpen, { toggle }] = useDisclosure(false);
+  return (
+    <div className={isPadded ? "filters pad" : "filters"} data-folded={isOpen ? undefined : true}>
+      {search}
+      <Button variant="default" className="filters-toggle" aria-expanded={isOpen} onClick={toggle}>
+        {count === 0 ? "Filters" : `Filters (${String(count)})`}
+      </Button>
+      {children}
+    </div>
+  );
+}
+
+interface DaysProps {
   /** Such as 2026-03-29. */
+  readonly from: string | null;
+  readonly to: string | null;
+  readonly onChange: (change: { readonly from?: string | null; readonly to?: string | null }) => void;
+}
+
+/** The first and the last day of a list. */
+export const DayFields = ({ from, onChange, to }: DaysProps): ReactElement => (
+  <>
+    <DayField name="First day" shown="From" value={from} onChange={(day) => onChange({ from: day })} />
+    <DayField name="Last day" shown="To" value={to} onChange={(day) => onChange({ to: day })} />
+  </>
+);
+
+interface DayProps {
+  readonly name: string;
+  readonly shown: string;
   readonly value: string | null;
   readonly onChange: (day: string | null) => void;
 }
 
-export const DayField = ({ label, onChange, value }: DayProps): ReactElement => (
+const DayField = ({ name, onChange, shown, value }: DayProps): ReactElement => (
   <TextInput
     type="date"
-    aria-label={label}
+    aria-label={name}
+    leftSection={
+      <Text size="sm" c="dimmed" aria-hidden="true">
+        {shown}
+      </Text>
+    }
+    leftSectionWidth={52}
     value={value ?? ""}
     onChange={({ currentTarget }) => onChange(currentTarget.value === "" ? null : currentTarget.value)}
   />
+);
+
+type NoteProps = { readonly timezone: string } & Pick<TextProps, "px" | "pb">;
+
+export const DaysNote = ({ timezone, ...space }: NoteProps): ReactElement => (
+  <Text size="xs" c="dimmed" {...space}>
+    Days are those of {timezone}.
+  </Text>
 );

@@ -1,5 +1,6 @@
-import { Button, Group, Modal, Stack } from "@mantine/core";
+import { Button, Group, Stack } from "@mantine/core";
 import { type ReactElement, type SyntheticEvent, useState } from "react";
+import { Modal } from "./dialog.tsx";
 import { useAction } from "../action.ts";
 import { api } from "../api.ts";
 import { readAmount } from "../format.ts";

@@ -4,7 +4,7 @@ import type { InboxChange, InboxSearch } from "../inbox-search.ts";
 import { shortFlagOf } from "../rule-types.tsx";
 import type { Approval } from "../words.ts";
 import { AgentSelect } from "./agent-select.tsx";
-import { AmountFilter, TeamSelect } from "./filters.tsx";
+import { AmountFilter, FilterBar, TeamSelect } from "./filters.tsx";
 
 interface FilterProps {
   readonly search: InboxSearch;
@@ -18,7 +18,7 @@ export function InboxFilters({ approvals, search, set }: FilterProps): ReactElem
   const reasons = new Set(approvals.flatMap(({ flaggedByRuleTypes }) => flaggedByRuleTypes));
   if (reason !== null) reasons.add(reason);
   return (
-    <div className="filters">
+    <FilterBar count={Object.keys(search).filter((name) => name !== "view" && name !== "sort").length}>
       <AgentSelect value={agentId} onChange={(id) => set({ agentId: id })} />
       <TeamSelect value={teamId} onChange={(id) => set({ teamId: id })} />
       <Select
@@ -51,6 +51,6 @@ export function InboxFilters({ approvals, search, set }: FilterProps): ReactElem
         ]}
         onChange={(value) => set({ view: value === "compact" ? value : null })}
       />
-    </div>
+    </FilterBar>
   );
 }

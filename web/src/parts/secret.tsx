@@ -1,5 +1,6 @@
-import { ActionIcon, Alert, Button, Group, Modal, Stack, Text, Tooltip } from "@mantine/core";
+import { ActionIcon, Alert, Button, Group, Stack, Text, Tooltip } from "@mantine/core";
 import type { ReactElement, ReactNode } from "react";
+import { Modal } from "./dialog.tsx";
 import { copyLabel, useCopy } from "../clipboard.ts";
 import { Icon } from "../icons.tsx";
 

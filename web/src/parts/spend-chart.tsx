@@ -6,8 +6,10 @@ import { valueOf } from "../../../src/client/client.ts";
 import type { Output } from "../../../src/client/types.ts";
 import { api } from "../api.ts";
 import { useNames } from "../containers.ts";
+import { countOfDays, daysAfter, todayIn, useTimezone } from "../days.ts";
 import { asWritten, dayOf, money, shortMoney, titled } from "../format.ts";
-import { daysAfter, type Filters, queryOf, startOf } from "../transaction-filters.ts";
+import type { Filters } from "../transaction-filters.ts";
+import { queryOf } from "../transaction-query.ts";
 import { useAgentNames } from "./agent-select.tsx";
 import { Card, Waiting } from "./parts.tsx";
 import { Failed } from "./problem.tsx";
@@ -19,26 +21,17 @@ type Group = (typeof GROUPS)[number];
 const DAYS = { "7d": 7, "30d": 30, "90d": 90, all: 30 } as const;
 const DAYS_MAX = 90;
 const SERIES_MAX = 5;
-const DAY_MS = 86_400_000;
 /** An answer takes as many days as can be read in its time. */
 const ANSWERS_MAX = 8;
 
-const zone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone;
-
-/** `2026-11-24` of a day on the reader's own calendar. */
-const isoDay = (date: Date): string =>
-  [date.getFullYear(), date.getMonth() + 1, date.getDate()]
-    .map((part) => String(part).padStart(2, "0"))
-    .join("-");
-
 /** The days that a chart shows, up to `DAYS_MAX`, and the last of them. */
-function periodOf({ from, range, to }: Filters): { readonly count: number; readonly last: Date } {
-  const today = startOf(isoDay(new Date()));
-  const last = to === undefined || startOf(to) > today ? today : startOf(to);
+function periodOf(
+  { from, range, to }: Filters,
+  today: string,
+): { readonly count: number; readonly last: string } {
+  const last = to === undefined || to > today ? today : to;
   if (from === undefined) return { count: DAYS[range ?? "all"], last };
-  // Days are an hour longer or shorter where the clocks are changed.
-  const count = Math.round((last.getTime() - startOf(from).getTime()) / DAY_MS) + 1;
-  return { count: Math.min(Math.max(count, 1), DAYS_MAX), last };
+  return { count: Math.min(Math.max(countOfDays(from, last), 1), DAYS_MAX), last };
 }
 
 const periodName = ({ from, to }: Filters, count: number): string => {
@@ -52,20 +45,30 @@ interface ChartProps {
 }
 
 /** What was spent on each day, by agent, team or rail. */
-export function SpendChart({ filters, height = 190 }: ChartProps): ReactElement {
+export function SpendChart({ height = 190, ...props }: ChartProps): ReactElement {
+  const timezone = useTimezone();
+  if (timezone === null) return <Waiting lines={1} height={height} />;
+  return <Chart {...props} height={height} timezone={timezone} />;
+}
+
+function Chart({
+  filters,
+  height,
+  timezone,
+}: Required<ChartProps> & { readonly timezone: string }): ReactElement {
   const [group, setGroup] = useState<Group>("agent");
-  const { count, last } = periodOf(filters);
-  const first = isoDay(daysAfter(last, 1 - count));
+  const { count, last } = periodOf(filters, todayIn(timezone));
+  const first = daysAfter(last, 1 - count);
   const from = filters.from !== undefined && filters.from > first ? filters.from : first;
   const { data, error, isPending } = useQuery({
-    queryKey: ["spend", { ...filters, from }, group],
+    queryKey: ["spend", { ...filters, from }, timezone, group],
     queryFn: async ({ client, queryKey, signal }): Promise<Spend> => {
       const days: Day[] = [];
       const isFirst = client.getQueryData(queryKey) === undefined;
       let before: string | undefined;
       for (let answers = 0; answers < ANSWERS_MAX; answers += 1) {
         const shown = { ...filters, from, range: "all", status: "approved" } as const;
-        const query = { ...queryOf(shown), groupBy: group, tz: zone() };
+        const query = { ...queryOf(shown, timezone), groupBy: group, tz: timezone };
         const page = valueOf(
           await api.summarizeTransactions(
             { query: { ...query, ...(before === undefined ? {} : { before }) } },
@@ -95,12 +98,14 @@ export function SpendChart({ filters, height = 190 }: ChartProps): ReactElement 
   return (
     <Card
       title="Spend"
-      about={`Approved payments of ${periodName(filters, count)}, in your own time zone.`}
+      about={`Approved payments of ${periodName(filters, count)}. Days are those of ${timezone}.`}
       actions={choose}
     >
       {isPending ? <Waiting lines={1} height={height} /> : null}
       {error === null ? null : <Failed error={error} />}
-      {data === undefined ? null : <Bars {...data} group={group} count={count} last={last} height={height} />}
+      {data === undefined ? null : (
+        <Bars {...data} group={group} count={count} last={last} timezone={timezone} height={height} />
+      )}
     </Card>
   );
 }
@@ -115,7 +120,8 @@ interface Spend {
 interface BarsProps extends Spend {
   readonly group: Group;
   readonly count: number;
-  readonly last: Date;
+  readonly last: string;
+  readonly timezone: string;
   readonly height: number;
 }
 
@@ -142,12 +148,12 @@ function ceilingOf(cents: number): number {
   return [1, 2, 2.5, 5, 10].map((factor) => factor * step).find((each) => each >= cents) ?? cents;
 }
 
-function Bars({ count, days, group, height, isComplete, last }: BarsProps): ReactElement {
+function Bars({ count, days, group, height, isComplete, last, timezone }: BarsProps): ReactElement {
   const series = seriesOf(days);
   const nameOf = useSeriesNames(group, series);
   const total = days.reduce((sum, { amountCents }) => sum + amountCents, 0);
   const byDay = new Map(days.map((day) => [day.day, day]));
-  const shown = Array.from({ length: count }, (_none, index) => isoDay(daysAfter(last, index - count + 1)));
+  const shown = Array.from({ length: count }, (_none, index) => daysAfter(last, index - count + 1));
   const top = ceilingOf(Math.max(0, ...days.map(({ amountCents }) => amountCents)));
   const { ref, width: measured } = useElementSize();
   const width = measured === 0 ? WIDTH : measured;
@@ -193,7 +199,7 @@ function Bars({ count, days, group, height, isComplete, last }: BarsProps): Reac
           {dayOf(`${shown[0] ?? ""}T12:00:00`)}
         </text>
         <text className="chart-day" x={width} y={height - 4} textAnchor="end">
-          {isoDay(last) === isoDay(new Date()) ? "Today" : dayOf(`${isoDay(last)}T12:00:00`)}
+          {last === todayIn(timezone) ? "Today" : dayOf(`${last}T12:00:00`)}
         </text>
       </svg>
       <figcaption>

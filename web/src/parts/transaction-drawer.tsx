@@ -1,7 +1,8 @@
-import { Drawer, Group, Stack, Text, Timeline, Title } from "@mantine/core";
+import { Group, Stack, Text, Timeline, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactElement } from "react";
+import { Drawer } from "./dialog.tsx";
 import { valueOf } from "../../../src/client/client.ts";
 import { entryLabel } from "../../../src/client/audit-actions.ts";
 import type { Output } from "../../../src/client/types.ts";

@@ -3,7 +3,7 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { type ReactElement, useCallback } from "react";
 import { api } from "../api.ts";
 import { Icon } from "../icons.tsx";
-import { type Filters, searchOf } from "../transaction-filters.ts";
+import type { Filters, Query } from "../transaction-filters.ts";
 import type { Transaction } from "../words.ts";
 import { More, usePages } from "./list.tsx";
 import { Empty, Money, State, Waiting, When, Written } from "./parts.tsx";
@@ -13,13 +13,15 @@ import { RAILS } from "../rails.ts";
 
 interface ListProps {
   readonly filters: Omit<Filters, "open">;
+  /** The filters as the service takes them. */
+  readonly query: Query;
   readonly hidesAgent?: boolean;
 }
 
 /** Transactions, newest first, as far as they were asked for. */
-export function TransactionList({ filters, hidesAgent = false }: ListProps): ReactElement {
-  const pages = usePages(["transactions", "list", filters], (cursor, options) =>
-    api.listTransactions({ query: { ...searchOf(filters), ...cursor, limit: 50 } }, options),
+export function TransactionList({ filters, hidesAgent = false, query }: ListProps): ReactElement {
+  const pages = usePages(["transactions", "list", query], (cursor, options) =>
+    api.listTransactions({ query: { ...query, ...cursor, limit: 50 } }, options),
   );
   const cells = useCallback(
     (each: Transaction) => <Cells transaction={each} filters={filters} hidesAgent={hidesAgent} />,
@@ -75,7 +77,7 @@ export function TransactionList({ filters, hidesAgent = false }: ListProps): Rea
   );
 }
 
-interface CellsProps extends ListProps {
+interface CellsProps extends Omit<ListProps, "query"> {
   readonly transaction: Transaction;
 }
 

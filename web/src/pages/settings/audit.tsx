@@ -5,12 +5,11 @@ import { type ReactElement, useCallback, useMemo, useState } from "react";
 import { addressOfFile } from "../../../../src/client/client.ts";
 import { type AuditEntry, entryLabel } from "../../../../src/client/audit-actions.ts";
 import type { Input } from "../../../../src/client/types.ts";
-import { CalendarDays } from "../../../../src/lib/calendar-days.ts";
 import { api } from "../../api.ts";
 import { Actor, namesOf, Resource, WithNames } from "../../audit-names.tsx";
 import { type AuditSearch, type AuditSearchChange, auditSearchIn } from "../../audit-search.ts";
+import { instantsOf, useTimezone } from "../../days.ts";
 import { Icon } from "../../icons.tsx";
-import { useOrganization } from "../../organization.ts";
 import { AuditDetail, Result } from "../../parts/audit-detail.tsx";
 import { AuditFilters } from "../../parts/audit-filters.tsx";
 import { AuditVerification } from "../../parts/audit-verification.tsx";
@@ -25,22 +24,16 @@ const PAGE = 50;
 
 type Query = Omit<NonNullable<Input<"exportAuditLog">["query"]>, "cursor" | "limit">;
 
-/** The filters as the service takes them: days as the times at which they begin and end in a time zone. */
-function auditQueryOf({ from, to, ...others }: AuditSearch, timezone: string): Query {
-  const days = new CalendarDays(timezone);
-  return {
-    ...others,
-    ...(from === undefined ? {} : { from: days.named(from).from.toISOString() }),
-    ...(to === undefined ? {} : { to: days.named(to).until.toISOString() }),
-  };
-}
+/** The filters as the service takes them. */
+const auditQueryOf = ({ from, to, ...others }: AuditSearch, timezone: string): Query => ({
+  ...others,
+  ...instantsOf({ from, to }, timezone),
+});
 
 /** Every write and every decision, in a chain that can be checked. */
 export function AuditLog(): ReactElement {
-  const { data, isPending } = useOrganization();
-  // Without its time zone, days would be another's.
-  if (isPending) return <Waiting lines={8} />;
-  return <Log timezone={data?.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone} />;
+  const timezone = useTimezone();
+  return timezone === null ? <Waiting lines={8} /> : <Log timezone={timezone} />;
 }
 
 function Log({ timezone }: { readonly timezone: string }): ReactElement {

@@ -2,7 +2,6 @@ import {
   Button,
   Checkbox,
   Group,
-  Modal,
   NumberInput,
   Select,
   SegmentedControl,
@@ -10,6 +9,7 @@ import {
   TextInput,
 } from "@mantine/core";
 import { type ReactElement, type SyntheticEvent, useState } from "react";
+import { Modal } from "../../parts/dialog.tsx";
 import type { Input } from "../../../../src/client/types.ts";
 import { useAction } from "../../action.ts";
 import { api } from "../../api.ts";

@@ -1,6 +1,7 @@
-import { Button, Drawer, Select, Stack, Text } from "@mantine/core";
+import { Button, Select, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactElement, useCallback, useState } from "react";
+import { Drawer } from "../../parts/dialog.tsx";
 import { valueOf } from "../../../../src/client/client.ts";
 import type { Item } from "../../../../src/client/types.ts";
 import { useAction } from "../../action.ts";

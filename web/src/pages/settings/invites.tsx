@@ -1,5 +1,6 @@
-import { Alert, Button, Group, Modal, Radio, Stack, Text, TextInput } from "@mantine/core";
+import { Alert, Button, Group, Radio, Stack, Text, TextInput } from "@mantine/core";
 import { type ReactElement, type SyntheticEvent, useCallback, useState } from "react";
+import { Modal } from "../../parts/dialog.tsx";
 import { newUuid } from "../../../../src/client/uuid.ts";
 import type { Item, Output } from "../../../../src/client/types.ts";
 import { useAction } from "../../action.ts";

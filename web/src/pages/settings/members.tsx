@@ -65,7 +65,10 @@ export function Members(): ReactElement {
   );
 }
 
-const FACTORS: Readonly<Record<string, string>> = { totp: "App", passkey: "Passkey" };
+const FACTORS: Readonly<Record<string, string>> = {
+  totp: "Authenticator app",
+  passkey: "Passkey",
+};
 
 interface CellsProps {
   readonly member: Member;

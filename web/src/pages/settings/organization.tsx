@@ -54,8 +54,8 @@ function Name({ organization }: { readonly organization: Settings }): ReactEleme
           />
           <Select
             label="Time zone"
-            description="New rules on the time of day start with it."
-            placeholder="That of the person who makes the rule"
+            description="Days in lists and charts are those of this time zone, and new rules on the time of day start with it."
+            placeholder="Each person’s own"
             searchable
             clearable
             limit={OPTIONS_MAX}

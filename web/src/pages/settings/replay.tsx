@@ -1,6 +1,7 @@
-import { Button, Group, Modal, Select, Stack, Text } from "@mantine/core";
+import { Button, Group, Select, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactElement, useState } from "react";
+import { Modal } from "../../parts/dialog.tsx";
 import { valueOf } from "../../../../src/client/client.ts";
 import { useAction } from "../../action.ts";
 import { api } from "../../api.ts";

@@ -1,6 +1,7 @@
-import { Alert, Badge, Button, Group, Modal, Stack, Switch, Text, TextInput } from "@mantine/core";
+import { Alert, Badge, Button, Group, Stack, Switch, Text, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { type ReactElement, type SyntheticEvent, useState } from "react";
+import { Modal } from "../../parts/dialog.tsx";
 import { valueOf } from "../../../../src/client/client.ts";
 import type { Item } from "../../../../src/client/types.ts";
 import { useAction } from "../../action.ts";

@@ -1,5 +1,6 @@
-import { Button, Group, Modal, MultiSelect, SegmentedControl, Stack, TextInput } from "@mantine/core";
+import { Button, Group, MultiSelect, SegmentedControl, Stack, TextInput } from "@mantine/core";
 import { type ReactElement, type SyntheticEvent, useState } from "react";
+import { Modal } from "../../parts/dialog.tsx";
 import type { Input, Item } from "../../../../src/client/types.ts";
 import { changesOf, useAction } from "../../action.ts";
 import { api } from "../../api.ts";

@@ -1,0 +1,19 @@
+import { instantsOf } from "./days.ts";
+import type { Filters, Query } from "./transaction-filters.ts";
+
+/** The filters as the service takes them, but for the search. */
+export function queryOf(filters: Filters, timezone: string): Omit<Query, "search"> {
+  const { from, maxCents, minCents, open: _open, search: _search, to, ...others } = filters;
+  return {
+    ...others,
+    ...instantsOf({ from, to }, timezone),
+    ...(minCents === undefined ? {} : { minAmountCents: minCents }),
+    ...(maxCents === undefined ? {} : { maxAmountCents: maxCents }),
+  };
+}
+
+/** The same with the search, as the list and the export take it. */
+export const searchOf = (filters: Filters, timezone: string): Query => ({
+  ...queryOf(filters, timezone),
+  ...(filters.search === undefined ? {} : { search: filters.search }),
+});
