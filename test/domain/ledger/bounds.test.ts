@@ -78,7 +78,7 @@ class Project {
   }
 
   /** The agents take turns until all are refused: the payments of each on hold, and its refusal. */
-  fill(greedy: readonly Holder[]): { openOf: number[]; refusals: LedgerReply[] } {
+  exhaust(greedy: readonly Holder[]): { openOf: number[]; refusals: LedgerReply[] } {
     const refusals = new Map<Holder, LedgerReply>();
     while (refusals.size < greedy.length) {
       for (const each of greedy) {
@@ -243,7 +243,7 @@ describe("how much a ledger holds", function () {
     if (early === undefined || other === undefined) throw new Error("there are twelve");
     expect(shared.pay(early, 1_001, 10, 60).reply.kind).to.equal("decided");
     const endsBy = shared.now + 60 * SECOND;
-    const { openOf, refusals } = shared.fill(greedy);
+    const { openOf, refusals } = shared.exhaust(greedy);
     for (const open of openOf) expect(open).to.be.within(142, 143);
     for (const refusal of refusals) {
       expect(refusal).to.deep.equal({
@@ -261,7 +261,7 @@ describe("how much a ledger holds", function () {
     for (let account = 0; account < 101; account += 1) shared.open(`Agent ${account}`);
     const [other, ...greedy] = shared.holders;
     if (other === undefined) throw new Error("there are more");
-    for (const each of greedy) shared.fill([each]);
+    for (const each of greedy) shared.exhaust([each]);
     const { openPayments } = shared.ledger;
     expect(openPayments).to.be.within(0.9 * LEDGER_BOUNDS.openOfProject, 0.95 * LEDGER_BOUNDS.openOfProject);
     expect(shared.pay(other, 1_001).reply.kind).to.equal("decided");
@@ -273,7 +273,7 @@ describe("how much a ledger holds", function () {
     const [other, ...rest] = large.holders;
     if (other === undefined) throw new Error("there are more");
     for (const each of rest.slice(0, 10)) {
-      const { refusals } = large.fill([each]);
+      const { refusals } = large.exhaust([each]);
       expect(refusals[0]).to.include({ kind: "too_many_open", of: "agent" });
     }
     expect(large.pay(other, 1_001, 10).reply.kind).to.equal("decided");
