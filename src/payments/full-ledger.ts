@@ -4,11 +4,11 @@ import type { ProjectFull, TooManyOpen } from "../domain/ledger/capacity.ts";
 /** What a caller is told where its project's ledger has no room: which bound was met, and what frees it. */
 
 const FREED_BY_ENDS =
-  "Room is freed when one of them ends: payments in flight by themselves, those on hold when a person decides, the agent cancels or their approval expires.";
+  "Room is freed when payments end: those in flight by themselves, those on hold when a person decides, the agent cancels or their approval expires.";
 
 const TOO_MANY: Readonly<Record<`${TooManyOpen["of"]} ${TooManyOpen["bound"]}`, string>> = {
-  "agent payments": `This agent has the maximum number of payments in flight or on hold. ${FREED_BY_ENDS}`,
-  "agent bytes": `This agent's payments in flight or on hold take all the room that one agent may have in its project's ledger; long texts take most. ${FREED_BY_ENDS}`,
+  "agent payments": `This agent has its share of the payments that its project may have in flight or on hold; the share shrinks as the project's bound fills. ${FREED_BY_ENDS}`,
+  "agent bytes": `This agent's payments in flight or on hold take its share of its project's ledger; long texts take most, and the share shrinks as the ledger fills. ${FREED_BY_ENDS}`,
   "project payments": `The agent's project has the maximum number of payments in flight or on hold. ${FREED_BY_ENDS}`,
   "project bytes": `The payments in flight or on hold in the agent's project, and its agents, take all the room of its ledger. ${FREED_BY_ENDS}`,
 };

@@ -19,7 +19,7 @@ const newAccount = (policy = {}): TestAccount =>
   new TestAccount({ budgetCents: 1_000_000, ...policy }, NOON, {
     closedKeys: KEYS_MAX,
     openOfAgent: OPEN_MAX,
-    openOfProject: 2 * OPEN_MAX,
+    openOfProject: 5 * OPEN_MAX,
   });
 
 const paid = (account: TestAccount, count: number): PaymentRequest[] =>
@@ -193,12 +193,12 @@ describe("open payments", () => {
       approvalWindowSeconds: 60,
       recordsCheckedThrough: 0,
     } as const;
-    for (let open = 0; open < OPEN_MAX; open += 1) {
-      account.pay(1);
-      account.judge({ ...pay, agentId: "agent-2", request: account.request(1) });
+    for (let open = 0; open < 5 * OPEN_MAX; open += 1) {
+      account.open(`agent-${open}`, profile.teamId);
+      account.judge({ ...pay, agentId: `agent-${open}`, request: account.request(1) });
     }
-    account.open("agent-3", profile.teamId);
-    const reply = account.judge({ ...pay, agentId: "agent-3", request: account.request(1) });
+    account.open("one more", profile.teamId);
+    const reply = account.judge({ ...pay, agentId: "one more", request: account.request(1) });
     expect(reply).to.include({ kind: "too_many_open", of: "project", bound: "payments" });
   });
 

@@ -37,9 +37,10 @@ export class DecisionAudit {
       this.#books.count("stale rules");
       return mustEqual(reply.kind, "stale_rules", "a payment that was judged by old rules");
     }
-    const isFullAgent = model.open().length >= bounds.openOfAgent;
-    if (isFullAgent || this.#books.openCount() >= bounds.openOfProject) {
-      const of = isFullAgent ? "agent" : "project";
+    const own = model.open().length;
+    const left = bounds.openOfProject - this.#books.openCount();
+    if (own >= bounds.openOfAgent || own >= left / bounds.partsOfRest) {
+      const of = own > 0 ? "agent" : "project";
       this.#books.count(`too many open of the ${of}`);
       must(reply.kind === "too_many_open", `a payment too many was answered ${reply.kind}`);
       must(

@@ -13,17 +13,26 @@ const REWEIGH_INTERVAL_MS = 60_000;
 /** A payment in flight ends within this, most of the time. */
 const IN_FLIGHT_MS = 30_000;
 
-/** Null: one more payment of the account has room. An agent at its own part of a bound is refused alone. */
+/** The part of a project's open payments that only agents without an open payment may take. */
+const KEPT_FOR_FIRST = 1 / 10;
+
+/**
+ * Null: one more payment of the account has room. An agent's share shrinks as its project's bounds fill, so that greedy agents leave
+ * room for others: a first payment is refused only once nothing is left. A refusal is of the agent where ends of its own payments
+ * make room, and else of the project.
+ */
 export function paymentRefused(ledger: Ledger, account: Account, now: number): TooManyOpen | null {
-  const { bounds } = ledger;
-  const ofAgent = (bound: TooManyOpen["bound"]): TooManyOpen =>
-    tooMany("agent", bound, freesAt([account], now));
-  if (account.open.size >= bounds.openOfAgent) return ofAgent("payments");
-  if (account.weightBytes >= bounds.paidBelowBytesOfAgent) return ofAgent("bytes");
-  const ofProject = (bound: TooManyOpen["bound"]): TooManyOpen =>
-    tooMany("project", bound, freesAt(ledger.accounts.values(), now));
-  if (ledger.openPayments >= bounds.openOfProject) return ofProject("payments");
-  return isHeavy(ledger, bounds.paidBelowBytes, now) ? ofProject("bytes") : null;
+  const { accounts, bounds, openPayments } = ledger;
+  const { open, weightBytes } = account;
+  const isFirst = open.size === 0;
+  const refused = (bound: TooManyOpen["bound"], among: Iterable<Account>): TooManyOpen =>
+    tooMany(isFirst ? "project" : "agent", bound, freesAt(among, now));
+  if (open.size >= bounds.openOfAgent) return refused("payments", [account]);
+  if (!isFirst && weightBytes >= bounds.paidBelowBytesOfAgent) return refused("bytes", [account]);
+  const kept = isFirst ? 0 : Math.max(bounds.partsOfRest * open.size, KEPT_FOR_FIRST * bounds.openOfProject);
+  if (openPayments + kept >= bounds.openOfProject) return refused("payments", accounts.values());
+  const keptBytes = isFirst ? 0 : bounds.partsOfRest * weightBytes;
+  return isHeavy(ledger, bounds.paidBelowBytes - keptBytes, now) ? refused("bytes", accounts.values()) : null;
 }
 
 /** Null: one more account has room. */

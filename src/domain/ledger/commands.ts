@@ -149,12 +149,12 @@ export type LedgerReply<P extends StoredPayment = StoredPayment> =
   | { readonly kind: "stale_agent" }
   /** The payment was judged by rules that were replaced since: read them, then submit again. */
   | { readonly kind: "stale_rules" }
-  /** The open payments of the agent, or of the project, are as many as may be, or take as many bytes. */
+  /** The open payments of the agent (where it has any), or of the project, are as many as may be, or take as many bytes. */
   | {
       readonly kind: "too_many_open";
       readonly of: "agent" | "project";
       readonly bound: "payments" | "bytes";
-      /** When the first of them ends by itself; null: none is open. */
+      /** When the first payment that can make room ends by itself; null: none is open. */
       readonly freesAt: number | null;
     }
   /** The request's key is not the agent's active key. */

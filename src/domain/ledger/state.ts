@@ -110,7 +110,7 @@ export interface Account {
 export interface LedgerBounds {
   /** Live accounts. */
   readonly accounts: number;
-  /** Payments of one agent that are under way or on hold at once, and of all agents of the project. */
+  /** Payments of one agent that are under way or on hold at once, at most, and of all agents of the project. */
   readonly openOfAgent: number;
   readonly openOfProject: number;
   /** Idempotency keys of closed payments in the ledger, over all agents; older ones are evicted, and checked in the records. */
@@ -119,8 +119,10 @@ export interface LedgerBounds {
   readonly openedBelowBytes: number;
   readonly paidBelowBytes: number;
   readonly resolvedBelowBytes: number;
-  /** A payment is accepted only while its agent's account is below this: no agent takes the room of the others. */
+  /** A payment of an agent that has others open is accepted only while its account is below this. */
   readonly paidBelowBytesOfAgent: number;
+  /** And only while it has less open than one of so many parts of what is left of the project's payments and bytes. */
+  readonly partsOfRest: number;
 }
 
 export const LEDGER_BOUNDS: LedgerBounds = {
@@ -133,6 +135,7 @@ export const LEDGER_BOUNDS: LedgerBounds = {
   paidBelowBytes: 1_720_000,
   resolvedBelowBytes: 1_780_000,
   paidBelowBytesOfAgent: 120_000,
+  partsOfRest: 4,
 };
 
 /** All the money of a project: one decider for every limit of its agents, its teams and its own. */

@@ -65,11 +65,30 @@ class Project {
   }
 
   /** Above 1,000 cents it is held. */
-  pay({ agentId, keyId }: Holder, amountCents: number, characters = 10): { id: string; reply: LedgerReply } {
+  pay(
+    { agentId, keyId }: Holder,
+    amountCents: number,
+    characters = 10,
+    approvalWindowSeconds = 86_400,
+  ): { id: string; reply: LedgerReply } {
     const texts = { purpose: this.some.text(characters), recipient: this.some.text(characters, "letters") };
     const request = this.some.request(amountCents, texts);
-    const pay = { kind: "pay", approvalWindowSeconds: 86_400, recordsCheckedThrough: 1e9 } as const;
+    const pay = { kind: "pay", approvalWindowSeconds, recordsCheckedThrough: 1e9 } as const;
     return { id: request.transactionId, reply: this.ask({ ...pay, agentId, keyId, request }) };
+  }
+
+  /** The agents take turns until all are refused: the payments of each on hold, and its refusal. */
+  exhaust(greedy: readonly Holder[]): { openOf: number[]; refusals: LedgerReply[] } {
+    const refusals = new Map<Holder, LedgerReply>();
+    while (refusals.size < greedy.length) {
+      for (const each of greedy) {
+        const { reply } = this.pay(each, 1_001);
+        if (reply.kind === "decided") refusals.delete(each);
+        else refusals.set(each, reply);
+      }
+    }
+    const openOf = greedy.map(({ agentId }) => this.ledger.accounts.get(agentId)?.open.size ?? 0);
+    return { openOf, refusals: [...refusals.values()] };
   }
 
   settle({ agentId }: Holder, transactionId: string): void {
@@ -207,13 +226,57 @@ describe("how much a ledger holds", function () {
 
   it("2,000 payments with ordinary texts are open at once, and the next one is refused", () => {
     const young = new Project();
-    for (let account = 0; account < 100; account += 1) young.open(`Agent ${account}`);
+    for (let account = 0; account <= LEDGER_BOUNDS.openOfProject; account += 1)
+      young.open(`Agent ${account}`);
     for (let open = 0; open < LEDGER_BOUNDS.openOfProject; open += 1) {
       expect(young.pay(young.holder(open), 1_001, 20).reply.kind).to.equal("decided");
     }
-    const { reply } = young.pay(young.holder(0), 1_001, 20);
+    const { reply } = young.pay(young.holder(LEDGER_BOUNDS.openOfProject), 1_001, 20);
     expect(reply).to.include({ kind: "too_many_open", of: "project", bound: "payments" });
     young.expectToFit("2,000 open");
+  });
+
+  it("ten greedy agents leave room for others, and are told of the first end in the project", () => {
+    const shared = new Project();
+    for (let account = 0; account < 12; account += 1) shared.open(`Agent ${account}`);
+    const [early, other, ...greedy] = shared.holders;
+    if (early === undefined || other === undefined) throw new Error("there are twelve");
+    expect(shared.pay(early, 1_001, 10, 60).reply.kind).to.equal("decided");
+    const endsBy = shared.now + 60 * SECOND;
+    const { openOf, refusals } = shared.exhaust(greedy);
+    for (const open of openOf) expect(open).to.be.within(142, 143);
+    for (const refusal of refusals) {
+      expect(refusal).to.deep.equal({
+        kind: "too_many_open",
+        of: "agent",
+        bound: "payments",
+        freesAt: endsBy,
+      });
+    }
+    expect(shared.pay(other, 1_001).reply.kind).to.equal("decided");
+  });
+
+  it("a hundred agents that fill up one after another leave a tenth for others", () => {
+    const shared = new Project();
+    for (let account = 0; account < 101; account += 1) shared.open(`Agent ${account}`);
+    const [other, ...greedy] = shared.holders;
+    if (other === undefined) throw new Error("there are more");
+    for (const each of greedy) shared.exhaust([each]);
+    const { openPayments } = shared.ledger;
+    expect(openPayments).to.be.within(0.9 * LEDGER_BOUNDS.openOfProject, 0.95 * LEDGER_BOUNDS.openOfProject);
+    expect(shared.pay(other, 1_001).reply.kind).to.equal("decided");
+  });
+
+  it("in a project of many agents ten greedy ones leave others bytes for their payments", () => {
+    const large = new Project();
+    while (large.open("x".repeat(100)).kind === "opened");
+    const [other, ...rest] = large.holders;
+    if (other === undefined) throw new Error("there are more");
+    for (const each of rest.slice(0, 10)) {
+      const { refusals } = large.exhaust([each]);
+      expect(refusals[0]).to.include({ kind: "too_many_open", of: "agent" });
+    }
+    expect(large.pay(other, 1_001, 10).reply.kind).to.equal("decided");
   });
 
   it("an agent whose payments have long texts is refused alone, and told what frees it", () => {

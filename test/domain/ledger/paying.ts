@@ -3,7 +3,7 @@ import type { PaymentRequest } from "../../../src/domain/ledger/payment.ts";
 import type { CommandOf, LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import type { TooManyOpen } from "../../../src/domain/ledger/capacity.ts";
 import { decidedPayment } from "../../../src/domain/ledger/pay.ts";
-import { ledgerBytes } from "../../../src/domain/ledger/weight.ts";
+import { ledgerBytes, weightOf } from "../../../src/domain/ledger/weight.ts";
 import type { PaymentRules } from "../../../src/domain/rules/checks.ts";
 import { APPROVAL_WINDOW_SECONDS } from "../support/actor.ts";
 import type { ActionOf } from "./actions.ts";
@@ -17,6 +17,15 @@ interface Asked {
   readonly keyId: string;
   readonly known: PaymentModel | undefined;
   readonly request: PaymentRequest;
+  readonly taken: Taken;
+}
+
+/** The payments open before one more is asked for, and the bytes, which weighing anew can only lower. */
+interface Taken {
+  readonly ofAgent: number;
+  readonly ofProject: number;
+  readonly agentBytes: { readonly least: number; readonly most: number };
+  readonly projectLeastBytes: number;
 }
 
 /** An agent pays, as a server asks for it: where the ledger wants a look-up it looks, and asks again. */
@@ -26,12 +35,36 @@ export function pay(world: LedgerWorld, action: ActionOf<"pay">): void {
   const request = requestFor(world, agent, action);
   const keyId = action.key === "own" ? (agent.keyId ?? "none") : "key-of-somebody";
   const known = world.model.under(agent.agentId, request.keyHash);
-  const asked = { action, agent, keyId, known, request };
-  const weight = leastBytes(world);
+  const asked = { action, agent, keyId, known, request, taken: takenIn(world, agent) };
   let reply = world.judge(payCommand(asked, 0));
   if (reply.kind === "records_check_required") reply = lookUp(world, asked, reply.closed);
-  if (reply.kind === "decided") must(weight < BOUNDS.paidBelowBytes, "a payment beyond the ledger's weight");
+  if (reply.kind === "decided") expectRoom(asked.taken);
   expectPaymentReply(world, asked, reply);
+}
+
+function takenIn(world: LedgerWorld, { agentId }: AccountModel): Taken {
+  const account = world.account(agentId);
+  const most = account?.weightBytes ?? 0;
+  const least = account === undefined ? 0 : Math.min(most, weightOf(account, world.now));
+  return {
+    ofAgent: account?.open.size ?? 0,
+    ofProject: world.openPayments().length,
+    agentBytes: { least, most },
+    projectLeastBytes: leastBytes(world),
+  };
+}
+
+/** What an agent has open is less than its part of what its project has left. */
+function expectRoom({ agentBytes, ofAgent, ofProject, projectLeastBytes }: Taken): void {
+  const left = BOUNDS.openOfProject - ofProject;
+  const leftBytes = BOUNDS.paidBelowBytes - projectLeastBytes;
+  must(leftBytes > 0, "a payment beyond the ledger's weight");
+  if (ofAgent === 0) return;
+  must(left <= 0 || ofAgent < left / BOUNDS.partsOfRest, "a payment beyond the agent's share of its project");
+  must(
+    agentBytes.least < leftBytes / BOUNDS.partsOfRest,
+    "a payment beyond the agent's share of the ledger's weight",
+  );
 }
 
 function payCommand(
@@ -112,7 +145,7 @@ function expectPaymentReply(world: LedgerWorld, asked: Asked, reply: LedgerReply
     world.note("stale rules");
     return mustEqual(reply, { kind: "stale_rules" }, "a payment by old rules");
   }
-  if (reply.kind === "too_many_open") return expectFull(world, agent, reply);
+  if (reply.kind === "too_many_open") return expectFull(world, asked, reply);
   must(reply.kind === "decided", () => `a payment was answered ${JSON.stringify(reply)}`);
   decided(world, asked, reply);
 }
@@ -153,24 +186,23 @@ function expectReplay(
 
 function expectFull(
   world: LedgerWorld,
-  { agentId }: AccountModel,
+  { taken: { agentBytes, ofAgent, ofProject } }: Asked,
   { bound, freesAt, of }: TooManyOpen,
 ): void {
-  const account = world.account(agentId);
-  const [ofAgent, ofProject] = [account?.open.size ?? 0, world.openPayments().length];
-  const isFull: Record<`${TooManyOpen["of"]} ${TooManyOpen["bound"]}`, boolean> = {
-    "agent payments": ofAgent >= BOUNDS.openOfAgent,
-    "agent bytes": (account?.weightBytes ?? 0) >= BOUNDS.paidBelowBytesOfAgent,
-    "project payments": ofProject >= BOUNDS.openOfProject,
-    "project bytes": ledgerBytes(world.ledger) >= BOUNDS.paidBelowBytes,
+  const left = BOUNDS.openOfProject - ofProject;
+  const leftBytes = BOUNDS.paidBelowBytes - ledgerBytes(world.ledger);
+  const isFull: Record<TooManyOpen["bound"], boolean> = {
+    payments: ofAgent >= BOUNDS.openOfAgent || ofAgent >= left / BOUNDS.partsOfRest,
+    bytes:
+      leftBytes <= 0 ||
+      (ofAgent > 0 &&
+        (agentBytes.most >= BOUNDS.paidBelowBytesOfAgent ||
+          agentBytes.most >= leftBytes / BOUNDS.partsOfRest)),
   };
   world.note(bound === "bytes" && of === "project" ? "too heavy to pay" : `too many open of the ${of}`);
-  must(isFull[`${of} ${bound}`], `the ${of} is not full`);
-  mustEqual(
-    freesAt === null,
-    (of === "agent" ? ofAgent : ofProject) === 0,
-    "whether room is freed by itself",
-  );
+  must(isFull[bound], `there is room for ${bound} of the ${of}`);
+  mustEqual(of, ofAgent > 0 ? "agent" : "project", "whose ends make room");
+  mustEqual(freesAt === null, ofProject === 0, "whether room is freed by itself");
 }
 
 function decided(

@@ -13,13 +13,14 @@ import { type AccountModel, type PaymentModel, LedgerModel } from "./book.ts";
 /** Low, so that short runs come to them. */
 export const BOUNDS: LedgerBounds = {
   accounts: 8,
-  openOfAgent: 3,
-  openOfProject: 6,
+  openOfAgent: 2,
+  openOfProject: 5,
   closedKeys: 5,
-  openedBelowBytes: 4_900,
-  paidBelowBytes: 5_900,
-  resolvedBelowBytes: 6_100,
-  paidBelowBytesOfAgent: 1_700,
+  openedBelowBytes: 4_600,
+  paidBelowBytes: 5_100,
+  resolvedBelowBytes: 5_300,
+  paidBelowBytesOfAgent: 2_200,
+  partsOfRest: 1,
 };
 
 /** What a run drives: the domain, or a faulty one. */

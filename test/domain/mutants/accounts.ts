@@ -1,5 +1,7 @@
 import { lifecycleEventId } from "../../../src/domain/events.ts";
+import type { LedgerCommand } from "../../../src/domain/ledger/commands.ts";
 import { judge } from "../../../src/domain/ledger/judge.ts";
+import type { Ledger } from "../../../src/domain/ledger/state.ts";
 import type { LedgerDomain } from "../ledger/world.ts";
 import {
   replyingOtherwise,
@@ -256,6 +258,9 @@ const records: readonly LedgerMutant[] = [
   },
 ];
 
+const isFirst = (ledger: Ledger, command: LedgerCommand): boolean =>
+  accountOf(ledger, command)?.open.size === 0;
+
 const bounds: readonly LedgerMutant[] = [
   {
     fault: "more accounts are opened than there may be",
@@ -271,7 +276,12 @@ const bounds: readonly LedgerMutant[] = [
     fault: "payments are accepted whatever the ledger weighs",
     complaint: "a payment beyond the ledger's weight",
     seed: 3,
-    domain: () => unbounded({ paidBelowBytes: 1_000_000 }),
+    domain: () => unbounded({ paidBelowBytes: 1_000_000 }, isFirst),
+  },
+  {
+    fault: "an agent takes all that is left of the ledger's weight",
+    complaint: "share of the ledger's weight",
+    domain: () => unbounded({ paidBelowBytes: 1_000_000 }, (...asked) => !isFirst(...asked)),
   },
   {
     fault: "people resolve whatever the ledger weighs",
@@ -286,7 +296,12 @@ const bounds: readonly LedgerMutant[] = [
   {
     fault: "more payments of a project are open than may be",
     complaint: "more payments are open",
-    domain: () => unbounded({ openOfProject: 1_000 }),
+    domain: () => unbounded({ openOfProject: 1_000 }, isFirst),
+  },
+  {
+    fault: "an agent takes all that is left of its project's payments",
+    complaint: "share of its project",
+    domain: () => unbounded({ partsOfRest: 0 }),
   },
   {
     fault: "keys are remembered without end",

@@ -187,9 +187,13 @@ export const losingOfLevels = (lose: (level: Level) => Partial<Level>): LedgerDo
     teams: new Map([...teams].map(([id, team]) => [id, { ...team, ...lose(team) }])),
   }));
 
-/** Judged as if the ledger had other bounds, or another weight. */
-export const unbounded = (bounds: Partial<LedgerBounds>): LedgerDomain =>
+/** Commands to which it applies are judged as if the ledger had other bounds. */
+export const unbounded = (
+  bounds: Partial<LedgerBounds>,
+  applies: (ledger: Ledger, command: LedgerCommand) => boolean = () => true,
+): LedgerDomain =>
   judging((ledger, command, now) => {
+    if (!applies(ledger, command)) return judge(ledger, command, now);
     const loose = { ...ledger.bounds, ...bounds };
     const seen = new Proxy(ledger, {
       get: (target, name): unknown => (name === "bounds" ? loose : Reflect.get(target, name)),
