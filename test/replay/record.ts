@@ -307,8 +307,12 @@ async function recordInviteMail({ client: on, taskQueue }: Stage): Promise<void>
   await write("invite-mail-mailed", handle);
 }
 
-const heldPayments = (count: number) =>
-  Array.from({ length: count }, (_, index) => ({ approvalId: `apr_${count}_${index}`, heldAt: index }));
+function heldPayments(count: number) {
+  return Array.from({ length: count }, (_, index) => ({
+    approvalId: `apr_${count}_${index}`,
+    heldAt: index,
+  }));
+}
 
 /** Payments that are mailed one by one, and more than an hour has room for, whose digest waits to be tried again. */
 async function recordApprovalMails({ client: on, taskQueue }: Stage): Promise<void> {

@@ -195,7 +195,19 @@ export class Reader {
       $or: accounts.map(({ agentId, revision }) => ({ _id: agentId, accountRevision: { $lt: revision } })),
     });
     if (behind > 0) return `${String(behind)} agents' records are behind their accounts`;
-    const ending = (await this.#actors(agents)).filter(isEnding);
+    const levels = (
+      await pLimit(ACTORS_AT_ONCE).map(projectIds, (projectId) => this.#levels(projectId))
+    ).flat();
+    const unrecorded = levels.filter(({ cap, recordedCap }) => recordedCap.version < cap.version);
+    if (unrecorded.length > 0) return `${String(unrecorded.length)} budgets' records are behind their ledger`;
+    const actors = await this.#actors(agents);
+    const statusOf = new Map(accounts.map(({ agentId, status }) => [agentId, status]));
+    const untold = actors
+      .map(actorEntry)
+      .filter(({ agentId, state }) => state !== "archived" && state !== (statusOf.get(agentId) ?? state));
+    if (untold.length > 0)
+      return `${String(untold.length)} agents' actors are to be told of a change of status`;
+    const ending = actors.filter(isEnding);
     if (ending.length > 0) return `${String(ending.length)} archived agents' actors have not ended`;
     const undispatched = await this.#db.collection("events").countDocuments({ ...of, isPending: true });
     if (undispatched > 0) return `${String(undispatched)} events have no deliveries yet`;
