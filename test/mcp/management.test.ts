@@ -147,7 +147,8 @@ describe("the management toolset", () => {
       ["list_transactions", "listTransactions", listTransactions.output],
     ] as const) {
       const page = await mcp.ok<z.ZodType>(output, tool, args);
-      expect(page, tool).to.deep.equal(await world.api.ok(id_, 200, { token: key, query }));
+      const twin = await world.api.ok(id_, 200, { token: key, query });
+      expect(withoutCursor(page), tool).to.deep.equal(withoutCursor(twin));
     }
   });
 
@@ -184,3 +185,6 @@ describe("the management toolset", () => {
     await caller.close();
   });
 });
+
+/** Each cursor is sealed anew. */
+const withoutCursor = (page: unknown) => ({ ...z.looseObject({}).parse(page), nextCursor: null });
