@@ -63,7 +63,7 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
   }
 
   /**
-   * What nothing has the texts of can't be paid, and may never have been accepted: it ends unpaid, or as its rail has it. It is not
+   * A payment whose texts are lost can't be paid, and may never have been accepted: it ends unpaid, or as its rail has it. It is not
    * recorded.
    */
   async function endLost(

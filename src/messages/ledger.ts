@@ -184,7 +184,7 @@ export interface SnapshotPage {
   readonly hasMore: boolean;
 }
 
-/** What executing a payment once has done. */
+/** The result of executing a payment once. */
 export interface Execution {
   readonly transactionId: string;
   /** All effects of this revision are done; 0: not all of them are, so the payment is executed again. */

@@ -18,7 +18,7 @@ export type ProvenOrder = Pick<
  */
 export type OrderRequest = ProvenOrder & Pick<PaymentRequest, "keyHash" | "merchantCategory" | "purpose">;
 
-/** What a person decides by. */
+/** The facts that a person decides by. */
 export type ShownOrder = ProvenOrder & Pick<PaymentRequest, "purpose">;
 
 /** What a person has made of a payment on hold. */

@@ -119,7 +119,7 @@ export class AccountAudit {
     return stopped;
   }
 
-  /** What an account has in flight, which its stop fences. */
+  /** Payments that an account has in flight, which its stop fences. */
   #fenced(model: AccountModel, fences: ReadonlyMap<string, number>): readonly string[] {
     const ids = model.inFlight().map(({ id }) => id);
     for (const fence of new Set(ids.flatMap((id) => fences.get(id) ?? []))) model.fenced(fence);

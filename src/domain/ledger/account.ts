@@ -67,7 +67,7 @@ export function stopAccounts(draft: Draft, { revokeKeys, teamId }: CommandOf<"st
   return { kind: "stopped", paused, revoked, fences };
 }
 
-/** What was decided before its agent was archived is still sent, until a stop withdraws it. */
+/** Payments that were decided before their agent was archived are still sent, until a stop withdraws them. */
 function stopClosed(draft: Draft, { agentId, open }: Account): Fence | null {
   if (![...open.values()].some(({ payment }) => isInFlight(payment))) return null;
   const account = draft.account(agentId);

@@ -168,7 +168,7 @@ export type RailOutcome =
 
 export const AGENT_PAUSED: Denial = { code: "AGENT_PAUSED", reason: "The agent is paused.", details: null };
 
-/** What becomes of a payment changes nothing of what was requested. */
+/** A change of a payment, which leaves its request as it is. */
 type Change = Partial<Omit<Payment, "request">>;
 
 /** Where a payment's money is: every level's totals follow from this and from nothing else. */
