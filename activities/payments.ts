@@ -82,7 +82,10 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
       });
       return { outcome: null, revision: 0 };
     }
-    const result = (await rails[request.rail].query(payment)) ?? FORGED;
+    const rail = rails[request.rail];
+    // Whoever still has the texts and a permit sends nothing after this.
+    await rail.fence([{ transactionId: request.transactionId, fence: Number.MAX_SAFE_INTEGER }]);
+    const result = (await rail.query(payment)) ?? FORGED;
     return { outcome: { result, at: clock().getTime() }, revision: 0 };
   }
 

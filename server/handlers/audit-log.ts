@@ -89,7 +89,7 @@ export function auditLogHandlers(
 }
 
 /**
- * What entries have in common, in the order of their index; null: there are none. Instead of the resource's type, which no index
+ * The filter that entries have in common, in the order of their index; null: there are none. Instead of the resource's type, which no index
  * has, the actions on that type: their entries are hardly on any other.
  */
 function equalsOf(

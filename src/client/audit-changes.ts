@@ -224,7 +224,7 @@ function without(list: readonly unknown[], other: readonly unknown[]): readonly 
   });
 }
 
-/** The same text for equal values, in whatever order their fields are. Nothing is not null. */
+/** One text for equal values, in whatever order their fields are. Nothing is not null. */
 const textOf = (value: unknown): string =>
   value === undefined
     ? ""

@@ -56,7 +56,7 @@ const pairsOf = (characters: readonly string[]): readonly string[] =>
     ? characters
     : characters.slice(1).map((character, index) => `${characters[index] ?? ""}${character}`);
 
-/** The same with the last character, so that a search for any one of them finds it as the beginning of a word. */
+/** Pairs of characters, and the last character alone, so that a search for any one of them finds it as the beginning of a word. */
 const withLast = (characters: readonly string[]): readonly string[] => [
   ...pairsOf(characters),
   ...characters.slice(-1),

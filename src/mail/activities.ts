@@ -8,7 +8,7 @@ import { MailUnsent } from "./mail.ts";
 
 /** Mails on their way to the mail server from one process. */
 const AT_ONCE_MAX = 5;
-/** Those of one organization. */
+/** Mails of one organization at once. */
 const OF_ORGANIZATION_MAX = 3;
 /** A mail over the limit is retried after a growing delay, so that many of them do not keep the worker busy. */
 const BUSY_MS = 1_000;

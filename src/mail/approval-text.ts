@@ -45,7 +45,7 @@ export function approvalText(approval: MailedApproval, { baseUrl, organization }
   };
 }
 
-/** The same for several payments: those that are listed, and the number of all. */
+/** A mail about several payments: those that are listed, and the number of all. */
 export function digestText(
   listed: readonly MailedApproval[],
   count: number,

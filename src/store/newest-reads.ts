@@ -22,7 +22,7 @@ export interface Path {
 export interface Selection<T extends Listed> {
   readonly collection: Collection<T>;
   /**
-   * What they have in common, in the order of the index that holds them (`newestFirst`), so that no other record is read.
+   * The filter that they have in common, in the order of the index that holds them (`newestFirst`), so that no other record is read.
    * With an `_id` it is that record, if it has the rest as well. Null: there are none.
    */
   readonly equals: EqualityFilter | null;
@@ -38,7 +38,7 @@ export interface Selection<T extends Listed> {
   readonly until?: Date | null;
   /** Fields that the index holds behind all others, so that `where` is judged by them without a record being read. */
   readonly indexed?: readonly string[];
-  /** What of the records is read; everything, where it does not say. */
+  /** Fields of the records to read; left out: all. */
   readonly projection?: Readonly<Record<string, 0 | 1>>;
 }
 

@@ -260,7 +260,7 @@ function Nothing({ isFiltered, isSending }: NothingProps): ReactElement | null {
 
 interface SeveralProps {
   readonly selected: readonly Approval[];
-  /** Those that the filters let through, of so many in all. */
+  /** Approvals that the filters let through, of so many in all. */
   readonly shown: readonly Approval[];
   readonly total: number;
   /** Where more wait than were read. */
