@@ -23,7 +23,7 @@ describe("a payment that its wallet's limit undoes, of an agent that is stopped 
     const payment = newPayment(400);
     const { transactionId } = payment.request;
     const { outbox, rail } = instance;
-    const settle = (permit: number) => rail.settle(agent.profile, payment, 1_000, permitted(permit));
+    const settle = (permit: number) => rail.settle(agent.profile, payment, 30_000, permitted(permit));
     const expectOneAttempt = async () => {
       const attempts = await outbox.under(attemptsPrefix(transactionId));
       expect(attempts.map(({ kind }) => kind)).to.deep.equal(["transaction"]);
