@@ -9,7 +9,7 @@ import { pageOrigin } from "../support/passkeys.ts";
 import { sharedService } from "../support/service.ts";
 import { isSoak, shortOrSoak } from "../support/soak.ts";
 import { newWorld, times, until, type World } from "../support/world.ts";
-import { HELD, holdPayments, PAID, REAL, writeRecords } from "./many/records.ts";
+import { HELD, holdPayments, OLDEST, PAID, REAL, writeRecords } from "./many/records.ts";
 
 /** Rows that are scrolled through. */
 const SCROLLED = shortOrSoak(300, 5_000);
@@ -105,7 +105,7 @@ describe("the dashboard with many agents and payments, in a browser", function (
   const searchTransactions = async (): Promise<void> => {
     for (const [search, rows] of [
       ["supp", ">= 50"],
-      ["supplies 1234", "=== 1"],
+      [`supplies ${OLDEST}`, "=== 1"],
       ["merchant", ">= 50"],
     ] as const) {
       await page.fill("Search", search);
@@ -196,14 +196,14 @@ describe("the dashboard with many agents and payments, in a browser", function (
   it("a search is kept in the address, the export follows it, and the chart that cannot is gone", async () => {
     await showTransactions();
     await page.sees("Approved payments of the last 30 days");
-    await page.fill("Search", "SUPPLIES 1234");
+    await page.fill("Search", `SUPPLIES ${OLDEST}`);
     await seesRows("=== 1");
     await page.go(z.string().parse(await page.page.evaluate("location.pathname + location.search")));
     await seesRows("=== 1");
-    const read = await page.sees("Merchant 1234");
+    const read = await page.sees(`Merchant ${OLDEST}`);
     expect(read).not.to.include("Approved payments");
     const file = await page.page.$eval("a[download]", ({ href }) => href);
-    expect(new URL(file).searchParams.get("search")).to.equal("SUPPLIES 1234");
+    expect(new URL(file).searchParams.get("search")).to.equal(`SUPPLIES ${OLDEST}`);
     await page.press("Transactions", "link");
     await seesRows(">= 50");
     expect(await page.page.$eval("input[type=search]", ({ value }) => value)).to.equal("");
@@ -229,7 +229,7 @@ describe("the dashboard with many agents and payments, in a browser", function (
       await page.page.keyboard.press("Escape");
       await waitFor("!location.search.includes('open')");
     };
-    await page.go("/transactions?search=1234");
+    await page.go(`/transactions?search=${OLDEST}`);
     await seesRows("=== 1");
     await page.page.locator("main tbody td.right").click();
     await page.sees("Purpose (stated by the agent)");

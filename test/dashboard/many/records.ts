@@ -10,6 +10,8 @@ import { times, type World } from "../../support/world.ts";
 
 const AGENTS = shortOrSoak(600, 10_000);
 const TRANSACTIONS = shortOrSoak(2_000, 1_000_000);
+/** The number in the texts of the oldest payment, which begins no other payment's number. */
+export const OLDEST = String(TRANSACTIONS - 1);
 /** As many as the inbox reads. */
 export const HELD = 200;
 const HELD_MS = 3_000_000;
