@@ -22,6 +22,8 @@ export interface Config {
   readonly port: number;
   /** Where metrics and health are answered apart; null: by a server on its own port, by a worker without one nowhere. */
   readonly metricsPort: number | null;
+  /** Where this server takes commands that other servers forward, on a port of its own; null: it takes and forwards none. */
+  readonly internalUrl: URL | null;
   /** Null: derived from the port. */
   readonly baseUrl: string | null;
   readonly mcpUrl: string | null;
@@ -61,6 +63,16 @@ const rootUrl = url.refine((value) => {
   const { hash, password, pathname, search, username } = new URL(value);
   return pathname === "/" && [hash, password, search, username].every((part) => part === "");
 }, "must have no path, since the service is served at the root: give it a host name or a port of its own");
+
+/** Another port than that of the public API, for other servers alone. What passes there is sealed, so it needs no TLS. */
+const internalUrl = z
+  .url({ protocol: /^http$/ })
+  .transform((value) => new URL(value))
+  .refine(
+    ({ hash, password, pathname, search, username }) =>
+      pathname === "/" && [hash, password, search, username].every((part) => part === ""),
+    "must be this server's own address and port in the network of the servers, such as http://10.0.0.5:8081.",
+  );
 
 const NAMED_NETWORKS: readonly string[] = ["loopback", "linklocal", "uniquelocal"];
 const HOPS_MAX = 32;
@@ -172,6 +184,7 @@ const environment = z.object({
     .transform(() => null)
     .or(whole(0, 65_535))
     .optional(),
+  INTERNAL_URL: internalUrl.optional(),
   BASE_URL: rootUrl.optional(),
   MCP_URL: url.optional(),
   DATA_DIR: z.string().min(1).default(".data"),
@@ -220,6 +233,7 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     host: value.HOST ?? defaultHost,
     port: value.PORT,
     metricsPort: value.METRICS_PORT ?? null,
+    internalUrl: value.INTERNAL_URL ?? null,
     baseUrl: value.BASE_URL ?? null,
     mcpUrl: value.MCP_URL ?? null,
     dataDir: resolve(value.DATA_DIR),

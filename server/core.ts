@@ -18,6 +18,7 @@ import type { DeliveryWindows, LimitMirror, Rails } from "../src/payments/ports.
 import { AgentActors } from "../src/actors/agent-actors.ts";
 import { LEDGER_SETTINGS, type LedgerSettings } from "../src/messages/ledger.ts";
 import { TemporalCalls } from "../src/actors/calls.ts";
+import type { LedgerRoute } from "../src/actors/ledger-peers.ts";
 import { Ledgers } from "../src/actors/ledgers.ts";
 import { wholePayment } from "../src/actors/whole-payment.ts";
 import { TemporalActors } from "../src/actors/temporal.ts";
@@ -72,6 +73,8 @@ export interface CoreOptions {
   readonly retention: Retention;
   /** False only in the one half of a comparison: what do payments cost without their entries in the audit log? */
   readonly auditsPaymentDecisions?: boolean;
+  /** The way to ledgers through other servers; null: this process is the only server. */
+  readonly route: LedgerRoute | null;
   /** Of ledgers that begin from now on; tests have them sweep sooner. */
   readonly ledgerSettings?: LedgerSettings;
   /** Stands between the server and its effects; crash tests break them at a chosen point. */
@@ -147,6 +150,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   });
   const ledgers = new Ledgers({
     submit: (project, commands, known) => actors.submitToLedger(project, commands, known),
+    ...(options.route === null ? {} : { route: options.route }),
     revisions: new MongoLedgerRevisions(db),
     recordAccount: (summary) => records.writeAccount(summary),
     wholePayment: (payer, payment) => wholePayment(effectDependencies, payer, payment),

@@ -19,6 +19,7 @@ import { MongoCounts } from "../src/limits/mongo-counts.ts";
 import type { Logger } from "../src/lib/logger.ts";
 import { Metrics } from "../src/metrics/metrics.ts";
 import { openWallets } from "./chain.ts";
+import { openPeers } from "./open-peers.ts";
 import { openDeliveryKeys } from "../src/agents/key-deliveries/folder.ts";
 import { loadMasterKey } from "../src/secrets/load-master-key.ts";
 import { Sealer } from "../src/secrets/sealer.ts";
@@ -98,10 +99,14 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   const wallets = openWallets({ rpcUrl, env: options.env, masterKey, db, clock, logger, metrics });
   await wallets?.start();
   const seal = auditSeal(masterKey.deriveKey("audit-log"));
+  // An embedded service is the only server, and a worker forwards to those that there are.
+  const isOneOfSeveral = !embedded && (config.internalUrl !== null || !roles.server);
+  const peers = isOneOfSeveral ? openPeers({ config, connections, masterKey, metrics, clock, logger }) : null;
   const core = await createCore({
     connections,
     logger,
     clock,
+    route: peers?.route ?? null,
     wallets,
     deliveryKeys,
     auditSeal: seal,
@@ -119,6 +124,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   const buildId = embedded ? null : config.workerBuildId;
   const worker = roles.worker ? await runWorker({ connections, core, logger, buildId }) : null;
   const service = roles.server ? await runService(options, connections, core, masterKey) : null;
+  if (roles.server) await peers?.serve(core.ledgers);
   const { probesHttp = null } = options;
   let isStopping = false;
   if (probesHttp !== null) await serveProbes(options, probesHttp, connections, core, () => isStopping);
@@ -135,8 +141,10 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
       isStopping = true;
       await renewal?.stop();
       core.webhooks.stopWatching();
+      await peers?.leave();
       await service?.drain();
       await worker?.stop();
+      await peers?.close();
       await probesHttp?.drain();
       await core.auditLog.flush();
       await anchoring?.stop();

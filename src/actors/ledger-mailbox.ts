@@ -7,6 +7,8 @@ import { LEDGER_BATCH_MAX, LEDGER_CONFIRMATIONS_MAX, LEDGER_SUMMARIES_MAX } from
 import { AccountRecords } from "./account-records.ts";
 import { ActorUnavailable } from "./actor-unavailable.ts";
 import { BatchCapacity } from "./batch.ts";
+import { failureOf, type Forwarded } from "./forwarding.ts";
+import { type LedgerPeer, type LedgerRoute, NotForwarded } from "./ledger-peers.ts";
 import { CommandsRefused } from "./commands-refused.ts";
 import { FairQueue, type Urgency } from "../lib/fair-queue.ts";
 import { BatchLinger, type Release } from "./batch-linger.ts";
@@ -18,12 +20,17 @@ const WAITING_OF_AGENT_MAX = 1_000;
 const WAITING_MAX = 5_000;
 const WAITING_STOPS_MAX = 100;
 
+/** How long commands are collected before they are forwarded, and requests with forwarded commands in flight. */
+const FORWARD_LINGER_MS = 1;
+const FORWARDS_MAX = 16;
+
 /** How long a read waits until executed payments are published, so that they can be confirmed. */
 const PUBLISHED_MS = 1_000;
 
 export interface LedgerMailboxDependencies {
   /** Sends one update to the project's ledger and waits for its result, to a bound. */
   readonly submit: (project: ProjectRef, commands: readonly LedgerCommand[]) => Promise<Submitted>;
+  readonly route: LedgerRoute;
   readonly recordAccount: Projections["writeAccount"];
   /** Writes at once what is being published about payments, instead of waiting for a larger batch. */
   readonly flushPublished: () => void;
@@ -44,20 +51,31 @@ export interface LedgerAnswer<P extends StoredPayment = StoredPayment> {
   readonly revisionRecorded: Promise<void>;
 }
 
+/** The answer to one command of another server, and the answer to the whole update that it was in. */
+export interface AcceptedAnswer extends LedgerAnswer {
+  readonly update: Pick<Forwarded, "accounts" | "closed" | "fill">;
+}
+
 interface Waiting {
+  /** Whose turn it takes. */
   readonly sender: string;
   readonly command: LedgerCommand;
-  readonly resolve: (answered: LedgerAnswer) => void;
+  /** Of another server, which writes the records that it changes. */
+  readonly isAccepted: boolean;
+  readonly resolve: (answered: AcceptedAnswer) => void;
   readonly reject: (error: unknown) => void;
 }
+
+/** The answer to an update, from the ledger or through another server. */
+type Exchanged = (Submitted | Forwarded) & Partial<Pick<Submitted, "revisionRecorded">>;
 
 type Confirmation = CommandOf<"confirm">;
 
 /**
  * This process's mailbox for one project's ledger. At most one update is in flight; commands that arrive meanwhile are batched
- * into the next, round robin over the agents, so that a busy project costs one workflow task for each batch and the engine's
- * bound on updates in flight is never met. Confirmations ride along, or are sent alone after a short while; losing them costs the
- * ledger a sweep.
+ * into the next, round robin over the agents, so that a busy project costs one workflow task for each batch. Where another server
+ * batches the ledger's commands, they are forwarded to it as they come; what it can't answer is sent to the ledger from here.
+ * Confirmations ride along, or are sent alone after a short while; losing them costs the ledger a sweep.
  */
 export class LedgerMailbox {
   readonly #project: ProjectRef;
@@ -68,7 +86,12 @@ export class LedgerMailbox {
   #confirmations: Confirmation[] = [];
   /** Confirmations of payments that are still being published, by agent. None of them ever rejects. */
   readonly #unpublished = new Map<Promise<void>, string>();
-  #inFlight: Promise<void> | null = null;
+  readonly #inFlight = new Set<Promise<void>>();
+  /** Whether one of them is an update, and whether one of them confirms records. */
+  #isUpdating = false;
+  #isConfirming = false;
+  /** Commands of other servers that wait: they are not forwarded again. */
+  #accepted = 0;
   readonly #timers: Timers;
   #cancelTimer: (() => void) | null = null;
   readonly #linger: BatchLinger;
@@ -94,7 +117,16 @@ export class LedgerMailbox {
   }
 
   submit(command: LedgerCommand): Promise<LedgerAnswer> {
+    return this.#put(command, senderOf(command), false);
+  }
+
+  /** A command that another server has forwarded. Its confirmations take no turns of the agent's commands. */
+  accept(command: LedgerCommand): Promise<AcceptedAnswer> {
     const sender = senderOf(command);
+    return this.#put(command, isConfirmation(command) ? `confirm ${sender}` : sender, true);
+  }
+
+  #put(command: LedgerCommand, sender: string, isAccepted: boolean): Promise<AcceptedAnswer> {
     const spare = urgencyOf(command) === "stop" ? WAITING_STOPS_MAX : 0;
     const isFull =
       this.#waiting.size >= WAITING_MAX + spare ||
@@ -102,7 +134,8 @@ export class LedgerMailbox {
     if (isFull) return Promise.reject(new ActorUnavailable("too many requests wait for this ledger"));
     return new Promise((resolve, reject) => {
       if (this.#waiting.size === 0) this.#waitingSinceMs = this.#timers.monotonicMs();
-      this.#waiting.add(sender, { sender, command, resolve, reject });
+      this.#waiting.add(sender, { sender, command, isAccepted, resolve, reject });
+      if (isAccepted) this.#accepted += 1;
       this.#pump();
     });
   }
@@ -146,11 +179,11 @@ export class LedgerMailbox {
       left > 0;
       left -= 1
     ) {
-      await this.#inFlight;
+      await Promise.all(this.#inFlight);
       if (!isUnfinished()) break;
-      if (this.#inFlight === null) this.#send();
+      if (this.#inFlight.size === 0) this.#send();
     }
-    await this.#inFlight;
+    await Promise.all(this.#inFlight);
     await this.#records.write(agentId);
   }
 
@@ -167,7 +200,7 @@ export class LedgerMailbox {
   /** Whether this process may know more of an agent than its record shows. */
   isBehind(agentId: string): boolean {
     return (
-      this.#inFlight !== null ||
+      this.#inFlight.size > 0 ||
       this.#waiting.sizeOf(agentId) > 0 ||
       this.#records.isBehind(agentId) ||
       this.#confirmations.some((each) => each.agentId === agentId) ||
@@ -181,18 +214,24 @@ export class LedgerMailbox {
 
   #confirmNow(): void {
     this.#clearTimer();
-    if (this.#inFlight === null && this.#hasToConfirm()) this.#send();
+    if (this.#inFlight.size === 0 && this.#hasToConfirm()) this.#send();
+  }
+
+  #peer(): LedgerPeer | null {
+    return this.#accepted > 0 ? null : this.#dependencies.route.peerFor(this.#project);
   }
 
   /** Sends the next batch, a moment later where more is about to come. */
   #pump(): void {
-    if (this.#inFlight !== null || this.#waiting.size === 0) return;
+    const { size } = this.#waiting;
+    if (size === 0) return;
+    const peer = this.#peer();
+    if (peer === null ? this.#isUpdating : this.#inFlight.size >= FORWARDS_MAX) return;
     this.#cancelLinger?.();
     this.#cancelLinger = null;
-    const { size } = this.#waiting;
     const canWait = size < LEDGER_BATCH_MAX && !this.#waiting.hasStop;
-    const leftMs = canWait ? this.#linger.leftMs(size, this.#waitingSinceMs) : 0;
-    if (leftMs <= 0) this.#send();
+    const leftMs = canWait ? this.#lingerMs(peer) : 0;
+    if (leftMs <= 0) this.#send(peer);
     else
       this.#cancelLinger = this.#timers.after(leftMs, () => {
         this.#cancelLinger = null;
@@ -200,70 +239,108 @@ export class LedgerMailbox {
       });
   }
 
-  #send(): void {
+  #lingerMs(peer: LedgerPeer | null): number {
+    if (peer === null) return this.#linger.leftMs(this.#waiting.size, this.#waitingSinceMs);
+    return this.#waitingSinceMs + FORWARD_LINGER_MS - this.#timers.monotonicMs();
+  }
+
+  #send(peer = this.#peer()): void {
     this.#clearTimer();
     this.#cancelLinger?.();
     this.#cancelLinger = null;
-    this.#linger.sent(this.#waiting.size);
+    const isUpdate = peer === null;
+    if (isUpdate) {
+      this.#isUpdating = true;
+      this.#linger.sent(this.#waiting.size);
+    }
     const sentMs = this.#timers.monotonicMs();
-    this.#inFlight = this.#exchange().finally(() => {
-      this.#inFlight = null;
-      this.#linger.updated(this.#timers.monotonicMs() - sentMs);
+    const exchange = this.#exchange(peer).finally(() => {
+      this.#inFlight.delete(exchange);
+      if (isUpdate) {
+        this.#isUpdating = false;
+        this.#linger.updated(this.#timers.monotonicMs() - sentMs);
+      }
       this.#pump();
       this.#rest();
     });
+    this.#inFlight.add(exchange);
   }
 
   /** Nothing is in flight: confirmations that are left are sent shortly; an empty mailbox is retired. */
   #rest(): void {
-    if (this.#inFlight !== null || this.#waiting.size > 0) return;
+    if (this.#inFlight.size > 0 || this.#waiting.size > 0) return;
     if (this.#hasToConfirm())
       this.#cancelTimer ??= this.#timers.after(this.#dependencies.confirmAfterMs, () => this.#confirmNow());
     else if (this.#unpublished.size === 0 && this.#linger.isEmpty && !this.#records.hasToWrite)
       this.#retire();
   }
 
-  async #exchange(): Promise<void> {
-    const written = this.#records.confirmation();
-    const confirmations = new BatchCapacity(LEDGER_CONFIRMATIONS_MAX - 1).take(this.#confirmations);
+  async #exchange(peer: LedgerPeer | null): Promise<void> {
+    const { confirmations, written, batch } = this.#nextBatch();
     const before: LedgerCommand[] = written === null ? confirmations : [written, ...confirmations];
-    const capacity = new BatchCapacity(LEDGER_BATCH_MAX);
-    const batch = this.#waiting.take(({ command }, isFirst) =>
-      capacity.tryReserve(command, repliedBytesOf(command), isFirst),
-    );
     const requestedMs = this.#timers.monotonicMs();
     try {
       const commands = [...before, ...batch.map(({ command }) => command)];
-      const result = await this.#dependencies.submit(this.#project, commands);
+      const exchanged: Exchanged = await (peer === null
+        ? this.#dependencies.submit(this.#project, commands)
+        : peer.submit(commands));
       if (written !== null) this.#records.confirmed(written);
-      this.#answer(batch, result, { requestedMs, skipped: before.length });
+      this.#answer(batch, exchanged, { requestedMs, skipped: before.length });
     } catch (error) {
-      if (error instanceof CommandsRefused && error.indexes.size > 0) {
+      if (error instanceof NotForwarded || (error instanceof CommandsRefused && error.indexes.size > 0))
         return this.#requeueUnrefused(error, { written, confirmations, batch });
-      }
       if (batch.length === 0) this.#dependencies.onError("confirmations were lost; the ledger sweeps", error);
       for (const { reject } of batch) reject(error);
+    } finally {
+      if (written !== null) this.#isConfirming = false;
     }
+  }
+
+  #nextBatch(): Sent {
+    const written = this.#isConfirming ? null : this.#records.confirmation();
+    if (written !== null) this.#isConfirming = true;
+    const confirming = new BatchCapacity(LEDGER_CONFIRMATIONS_MAX - 1);
+    const confirmations = confirming.take(this.#confirmations);
+    const capacity = new BatchCapacity(LEDGER_BATCH_MAX);
+    const batch = this.#waiting.take(({ command }, isFirst) =>
+      isConfirmation(command)
+        ? confirming.tryReserve(command)
+        : capacity.tryReserve(command, repliedBytesOf(command), isFirst),
+    );
+    this.#accepted -= batch.filter(({ isAccepted }) => isAccepted).length;
+    if (this.#waiting.size > 0) this.#waitingSinceMs = this.#timers.monotonicMs();
+    return { written, confirmations, batch };
   }
 
   #answer(
     batch: readonly Waiting[],
-    { accounts, replies, revisionRecorded }: Submitted,
+    exchanged: Exchanged,
     { requestedMs, skipped }: { readonly requestedMs: number; readonly skipped: number },
   ): void {
+    const { accounts, closed, fill, replies, revisionRecorded = Promise.resolve() } = exchanged;
     const revisions = new Map(accounts.map(({ agentId, revision }) => [agentId, revision]));
-    this.#records.add(accounts);
+    const own = new Set(batch.flatMap(({ isAccepted, sender }) => (isAccepted ? [] : sender)));
+    const others = new Set(batch.flatMap(({ isAccepted, command }) => (isAccepted ? senderOf(command) : [])));
+    this.#records.add(accounts.filter(({ agentId }) => own.has(agentId) || !others.has(agentId)));
     batch.forEach(({ reject, resolve, sender }, index) => {
       const reply = replies[skipped + index];
       if (reply === undefined) reject(new Error("the ledger returned fewer replies than commands"));
+      else if ("failure" in reply) reject(failureOf(reply));
       else if (reply.kind === "failed") reject(new Error(`the ledger could not judge: ${reply.message}`));
-      else resolve({ reply, revision: revisions.get(sender) ?? 0, requestedMs, revisionRecorded });
+      else
+        resolve({
+          reply,
+          revision: revisions.get(sender) ?? 0,
+          requestedMs,
+          revisionRecorded,
+          update: { accounts, closed, fill },
+        });
     });
   }
 
-  /** Nothing of the batch was decided: the commands that were not refused go to the front of the next. */
-  #requeueUnrefused(refused: CommandsRefused, { batch, confirmations, written }: Sent): void {
-    const { indexes } = refused;
+  /** Nothing of the batch was decided, or nothing is known of it: the commands that were not refused go to the front of the next. */
+  #requeueUnrefused(refused: CommandsRefused | NotForwarded, { batch, confirmations, written }: Sent): void {
+    const indexes: ReadonlySet<number> = refused instanceof CommandsRefused ? refused.indexes : new Set();
     const first = written === null ? 0 : 1;
     if (written !== null && indexes.has(0)) this.#records.confirmed(written);
     const retained = confirmations.filter((_command, index) => !indexes.has(first + index));
@@ -273,7 +350,9 @@ export class LedgerMailbox {
     const waitingFrom = first + confirmations.length;
     const isRefused = (index: number): boolean => indexes.has(waitingFrom + index);
     for (const [index, waiting] of [...batch.entries()].toReversed()) {
-      if (!isRefused(index)) this.#waiting.requeue(waiting.sender, [waiting]);
+      if (isRefused(index)) continue;
+      this.#waiting.requeue(waiting.sender, [waiting]);
+      if (waiting.isAccepted) this.#accepted += 1;
     }
     batch.forEach(({ reject }, index) => isRefused(index) && reject(refused));
   }
@@ -286,9 +365,12 @@ export class LedgerMailbox {
 
 interface Sent {
   readonly written: CommandOf<"confirm_records"> | null;
-  readonly confirmations: readonly Confirmation[];
+  readonly confirmations: Confirmation[];
   readonly batch: readonly Waiting[];
 }
+
+/** Confirms what was done; nothing waits for it but a flush. */
+const isConfirmation = ({ kind }: LedgerCommand): boolean => kind === "confirm" || kind === "confirm_records";
 
 /** Commands about a project or a team count as one sender. */
 const senderOf = (command: LedgerCommand): string => ("agentId" in command ? command.agentId : "");

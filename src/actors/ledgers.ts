@@ -2,12 +2,15 @@ import { LRUCache } from "lru-cache";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import type { LedgerGateway } from "../payments/ports.ts";
 import type { Fill } from "../domain/ledger/capacity.ts";
+import type { AccountSummary } from "../domain/ledger/state.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../domain/ledger/commands.ts";
 import type { Payment, StoredPayment } from "../domain/ledger/payment.ts";
 import type { ProjectRef } from "../messages/ledger.ts";
 import type { LedgerRevisionRecords } from "../store/ledger-revisions.ts";
 import type { Release } from "./batch-linger.ts";
-import { type LedgerAnswer, LedgerMailbox, type LedgerMailboxDependencies } from "./ledger-mailbox.ts";
+import { failureFor, type Forwarded, type ForwardedCommands } from "./forwarding.ts";
+import { ALONE, type LedgerRoute } from "./ledger-peers.ts";
+import { type AcceptedAnswer, type LedgerAnswer, LedgerMailbox, type LedgerMailboxDependencies } from "./ledger-mailbox.ts";
 import { LedgerRevisions, type SubmitWithRevisions } from "./ledger-revisions.ts";
 import { wholeReply } from "./whole-payment.ts";
 import { realTimers } from "../lib/timers.ts";
@@ -18,8 +21,10 @@ const KNOWN_CLOSED_MAX = 10_000;
 /** Projects whose fill is known. */
 const KNOWN_FILLS_MAX = 10_000;
 
-export interface LedgersDependencies extends Omit<LedgerMailboxDependencies, "submit"> {
+export interface LedgersDependencies extends Omit<LedgerMailboxDependencies, "route" | "submit"> {
   readonly submit: SubmitWithRevisions;
+  /** By default this process sends all commands to the ledgers itself. */
+  readonly route?: LedgerRoute;
   readonly revisions: LedgerRevisionRecords;
   /** A payment with its texts (see `wholePayment`). */
   readonly wholePayment: (
@@ -37,18 +42,27 @@ export class Ledgers implements LedgerGateway {
   readonly #fills = new LRUCache<string, Fill>({ max: KNOWN_FILLS_MAX });
 
   constructor(dependencies: LedgersDependencies) {
-    const { revisions: records, submit, timers = realTimers } = dependencies;
+    const { revisions: records, route = ALONE, submit, timers = realTimers } = dependencies;
     const revisions = new LedgerRevisions(records, submit, timers);
     this.#wholePayment = dependencies.wholePayment;
     this.#dependencies = {
       ...dependencies,
-      submit: async (project, commands) => {
-        const result = await revisions.submit(project, commands);
-        this.#fills.set(project.projectId, result.fill);
-        for (const [agentId, closed] of Object.entries(result.closed)) this.#closed.set(agentId, closed);
-        return result;
+      submit: async (project, commands) => this.#learn(project, await revisions.submit(project, commands)),
+      route: {
+        peerFor: (project) => {
+          const peer = route.peerFor(project);
+          if (peer === null) return null;
+          return { submit: async (commands) => this.#learn(project, await peer.submit(commands)) };
+        },
       },
     };
+  }
+
+  #learn<T extends Pick<Forwarded, "closed" | "fill">>({ projectId }: ProjectRef, answered: T): T {
+    const { closed, fill } = answered;
+    if (fill !== null) this.#fills.set(projectId, fill);
+    for (const [agentId, count] of Object.entries(closed)) this.#closed.set(agentId, count);
+    return answered;
   }
 
   /** Commands that wait for their turn, of all projects. */
@@ -81,6 +95,36 @@ export class Ledgers implements LedgerGateway {
     const agentId = "agentId" in command ? command.agentId : "";
     const payer = { organizationId: project.organizationId, agentId };
     return { ...answered, reply: await wholeReply(reply, (payment) => this.#wholePayment(payer, payment)) };
+  }
+
+  /** Puts commands that another server has forwarded to a project's ledger, and answers once its revision is recorded. */
+  async accept({ commands, project }: ForwardedCommands): Promise<Forwarded> {
+    const mailbox = this.#of(project);
+    const answered = await Promise.allSettled(
+      commands.map(async (command) => {
+        const answer = await mailbox.accept(command);
+        await answer.revisionRecorded;
+        return { command, answer };
+      }),
+    );
+    const accounts = new Map<string, AccountSummary>();
+    const closed: Record<string, number> = {};
+    let fill: Fill | null = null;
+    for (const each of answered) {
+      if (each.status === "rejected") continue;
+      const { answer, command } = each.value;
+      ({ fill } = answer.update);
+      for (const account of changedBy(command, answer)) {
+        const { agentId, revision } = account;
+        if ((accounts.get(agentId)?.revision ?? 0) < revision) accounts.set(agentId, account);
+        const count = answer.update.closed[agentId];
+        if (count !== undefined) closed[agentId] = Math.max(closed[agentId] ?? 0, count);
+      }
+    }
+    const replies = answered.map((each) =>
+      each.status === "fulfilled" ? each.value.answer.reply : failureFor(each.reason),
+    );
+    return { replies, accounts: [...accounts.values()], closed, fill };
   }
 
   /** A request is about to ask (see `LedgerMailbox.expect`). */
@@ -132,4 +176,10 @@ export class Ledgers implements LedgerGateway {
     this.#mailboxes.set(projectId, mailbox);
     return mailbox;
   }
+}
+
+/** The accounts of an update that a command of it may have changed so that their records are to follow. */
+function changedBy(command: LedgerCommand, { update: { accounts } }: AcceptedAnswer): readonly AccountSummary[] {
+  if ("agentId" in command) return accounts.filter(({ agentId }) => agentId === command.agentId);
+  return command.kind.startsWith("confirm") ? [] : accounts;
 }

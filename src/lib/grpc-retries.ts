@@ -10,16 +10,27 @@ const RESOURCE_EXHAUSTED = 8;
 /** What Temporal says of an update that comes while its actor goes on in a new run: that takes milliseconds, with a large state more. */
 const ROLLING_OVER = /workflow is closing/i;
 const ROLLING_OVER_RETRY_MS = 5;
-/** Together as long as a call to the engine may take. */
-const ROLLING_OVER_RETRIES_MAX = 800;
+/** More than fit into the deadline of a call to the engine, which ends them. */
+const SHORT_RETRIES_MAX = 1_000;
+
+/** Temporal's refusal of an update beyond those that one workflow may have in flight (10 by default). A slot is free within milliseconds. */
+const TOO_MANY_IN_FLIGHT = /concurrent in-flight updates/i;
+/** Bounds of the jitter, so that servers that were refused together do not return together. */
+const IN_FLIGHT_RETRY_MIN_MS = 3;
+const IN_FLIGHT_RETRY_MAX_MS = 25;
 
 interface Status {
   readonly code: number;
   readonly details: string;
 }
 
-const isRollingOver = ({ code, details }: Status): boolean =>
-  code === RESOURCE_EXHAUSTED && ROLLING_OVER.test(details);
+/** Delay before a refusal that is over within milliseconds is retried; null: the client's own backoff applies. */
+function shortDelayMs({ code, details }: Status): number | null {
+  if (code !== RESOURCE_EXHAUSTED) return null;
+  if (ROLLING_OVER.test(details)) return ROLLING_OVER_RETRY_MS;
+  if (!TOO_MANY_IN_FLIGHT.test(details)) return null;
+  return IN_FLIGHT_RETRY_MIN_MS + Math.random() * (IN_FLIGHT_RETRY_MAX_MS - IN_FLIGHT_RETRY_MIN_MS);
+}
 
 /**
  * The Temporal client's own retries, and a way to end them: a retry that falls due on a closed connection throws past
@@ -34,9 +45,9 @@ export class GrpcRetries {
     return makeGrpcRetryInterceptor({
       retryableDecider: (attempt, status) =>
         !this.#ending &&
-        (isRollingOver(status) ? attempt < ROLLING_OVER_RETRIES_MAX : retryableDecider(attempt, status)),
+        (shortDelayMs(status) === null ? retryableDecider(attempt, status) : attempt < SHORT_RETRIES_MAX),
       delayFunction: (attempt, status) => {
-        const delayMs = isRollingOver(status) ? ROLLING_OVER_RETRY_MS : delayFunction(attempt, status);
+        const delayMs = shortDelayMs(status) ?? delayFunction(attempt, status);
         this.#lastDueAt = Math.max(this.#lastDueAt, performance.now() + delayMs);
         return delayMs;
       },

@@ -92,6 +92,11 @@ export class Metrics {
     "what",
     "result",
   ]);
+  readonly #forwards = this.#counter(
+    "ledger_forwards_total",
+    "Batches of ledger commands forwarded to another server, by result",
+    ["result"],
+  );
   readonly #mails = this.#counter("mails_total", "Attempts to send mail, by outcome", ["outcome"]);
   readonly #forged = this.#counter(
     "forged_total",
@@ -241,6 +246,10 @@ export class Metrics {
   /** Something that came through Temporal was not of this service's making, and came to nothing. */
   forged(what: "payment" | "decision" | "activity"): void {
     this.#forged.inc({ what });
+  }
+
+  forwarded(result: "answered" | "failed"): void {
+    this.#forwards.inc({ result });
   }
 
   /** `unsent`: the mail server did not take it, and it is tried again. */

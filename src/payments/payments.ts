@@ -161,7 +161,7 @@ export class Payments {
       case "replayed":
         if (!reply.samePayload) return refused(keyReused(reply.transactionId));
         await this.#execute(profile, reply.payment, {}, bound);
-        return ok(await this.#repeated(await this.#recorded(reply.transactionId)));
+        return ok(await this.#repeated(await this.#recorded(reply.transactionId), request));
       case "recorded":
         return this.#closed(profile.agentId, request);
       case "too_many_open":
@@ -185,13 +185,13 @@ export class Payments {
     const earlier = await this.#earlier.load({ agentId, keyHash: request.keyHash });
     if (earlier === null) throw new ActorUnavailable("the records do not show what the ledger has closed");
     if (earlier.payloadHash !== request.payloadHash) return refused(keyReused(earlier._id));
-    return ok(await this.#repeated(await this.#recorded(earlier._id)));
+    return ok(await this.#repeated(await this.#recorded(earlier._id), request));
   }
 
-  /** The answer to a replay. */
-  async #repeated(paid: RecordedPayment): Promise<MadePayment> {
+  /** The answer to a replay; no replay is a request whose command reached the ledger twice. */
+  async #repeated(paid: RecordedPayment, { transactionId }: PaymentRequest): Promise<MadePayment> {
     const possibleDuplicateOf = await this.#duplicates.before(paid.transaction);
-    return { ...paid, replayed: true, possibleDuplicateOf };
+    return { ...paid, replayed: paid.transaction._id !== transactionId, possibleDuplicateOf };
   }
 
   /**

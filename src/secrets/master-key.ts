@@ -17,6 +17,7 @@ export type KeyPurpose =
   | "audit-log"
   | "payment-proofs"
   | "agent-proofs"
+  | "server-calls"
   | "check-value";
 
 const SALT = "agent-spending-control/1";

@@ -16,6 +16,8 @@ const BOUNDS: Readonly<Record<string, string>> = {
   "src/actors/agent-actors.ts #mailboxes": "agents with something under way",
   "src/lib/fair-queue.ts #bySender": "senders with something waiting",
   "src/lib/fair-queue.ts #stopped": "senders with a stop waiting",
+  "src/actors/ledger-mailbox.ts #inFlight": "FORWARDS_MAX, and one update",
+  "src/actors/ledger-peers.ts #down": "servers that are live",
   "src/actors/ledger-mailbox.ts #unpublished": "publications under way",
   "src/actors/ledgers.ts #mailboxes": "projects with something under way",
   "src/audit/outbox.ts #removing": "removals under way",

@@ -39,7 +39,7 @@ describe("temporal-dev.yaml", () => {
     expect(temporalArguments(config, { port: 1, ui: null, databaseFile: "t" })).to.include("--headless");
     expect(valueOf("--db-filename")).to.equal("/d/t.db");
     expect(flags).to.include("AgentId=Keyword");
-    expect(flags).to.include("history.maxInFlightUpdates=1000");
+    expect(flags.join(" "), "a limit that a cluster does not have").to.not.match(/maxInFlight|RPS=\d{5}|\.rps=/);
     expect(flags).to.include('history.timerProcessorMaxTimeShift="10ms"');
   });
 
@@ -53,12 +53,12 @@ describe("temporal-dev.yaml", () => {
     ].join("\n");
     const rest = (databaseFile: string, setting: string): string =>
       `${good}\ndatabaseFile: ${databaseFile}\ndynamicConfig: { ${setting}: 1 }\n`;
-    await loadTemporalDevConfig(await written(rest("t/t.db", "history.rps")));
+    await loadTemporalDevConfig(await written(rest("t/t.db", "matching.numTaskqueueReadPartitions")));
     for (const [text, why] of [
-      [`${rest("t.db", "history.rps")}surprise: 1\n`, "surprise"],
-      [rest("t.db", "history.rsp"), "dynamicConfig"],
-      [rest("../t.db", "history.rps"), "databaseFile"],
-      [rest("/t.db", "history.rps"), "databaseFile"],
+      [`${rest("t.db", "matching.numTaskqueueReadPartitions")}surprise: 1\n`, "surprise"],
+      [rest("t.db", "matching.numTaskqueueReedPartitions"), "dynamicConfig"],
+      [rest("../t.db", "matching.numTaskqueueReadPartitions"), "databaseFile"],
+      [rest("/t.db", "matching.numTaskqueueReadPartitions"), "databaseFile"],
       ["{", "cannot be read"],
     ] as const) {
       const error = await engineErrorOf(loadTemporalDevConfig(await written(text)), "CONFIG");

@@ -15,6 +15,7 @@ export function roleEnvironment(): NodeJS.ProcessEnv & { readonly MONGODB_URI: s
     AUDIT_ANCHOR_FILE: join(requiredSetting("TEST_KEY_DELIVERY_DIR"), "audit-anchors", `${id}.jsonl`),
     HOST: "127.0.0.1",
     PORT: "0",
+    INTERNAL_URL: "http://127.0.0.1:0",
     LOG_LEVEL: "error",
   };
 }

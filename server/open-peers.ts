@@ -1,0 +1,81 @@
+import { ForwardSeals } from "../src/actors/forwarding.ts";
+import { LedgerPeers, type LedgerRoute } from "../src/actors/ledger-peers.ts";
+import type { Ledgers } from "../src/actors/ledgers.ts";
+import { newUuid } from "../src/lib/ids.ts";
+import type { Logger } from "../src/lib/logger.ts";
+import { packageVersion } from "../src/lib/package-root.ts";
+import type { Metrics } from "../src/metrics/metrics.ts";
+import type { MasterKey } from "../src/secrets/master-key.ts";
+import { Sealer } from "../src/secrets/sealer.ts";
+import type { Connections } from "../src/store/connections.ts";
+import { MongoServers } from "../src/store/servers.ts";
+import { forwardedCommands } from "./http/forwarded-commands.ts";
+import { type HttpServer, listen } from "./http/server.ts";
+import type { Config } from "./config.ts";
+
+/** A third of the time after which a silent server is no longer forwarded to. */
+const HEARTBEAT_MS = 2_000;
+
+export interface PeersOptions {
+  readonly config: Pick<Config, "host" | "internalUrl">;
+  readonly connections: Pick<Connections, "db">;
+  readonly masterKey: MasterKey;
+  readonly metrics: Metrics;
+  readonly clock: () => Date;
+  readonly logger: Logger;
+}
+
+/** This process among the servers of its database. */
+export interface Peers {
+  readonly route: LedgerRoute;
+  /** Takes commands from other servers from now on, where this process has an internal address. */
+  serve(ledgers: Ledgers): Promise<void>;
+  /** Other servers are to forward nothing more; what they do forward is still answered. */
+  leave(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export function openPeers(options: PeersOptions): Peers {
+  const { clock, config, connections, logger, masterKey, metrics } = options;
+  const serverId = newUuid();
+  const servers = new MongoServers(connections.db, packageVersion());
+  const seals = new ForwardSeals(new Sealer(masterKey.deriveKey("server-calls")), () => clock().getTime());
+  const route = new LedgerPeers({
+    ownId: serverId,
+    live: () => servers.live(),
+    seals,
+    onForwarded: (result) => metrics.forwarded(result),
+    onError: (message, err) => logger.warn({ err }, message),
+  });
+  let http: HttpServer | null = null;
+  let heartbeat: NodeJS.Timeout | undefined;
+  let announcing: Promise<void> = Promise.resolve();
+  return {
+    route,
+    async serve(ledgers) {
+      if (config.internalUrl === null) return;
+      const url = new URL(config.internalUrl);
+      http = await listen(config.host, Number(url.port === "" ? 80 : url.port), "INTERNAL_URL");
+      http.serve(forwardedCommands({ ledgers, seals, serverId, logger }));
+      url.port = String(http.port);
+      const announce = async (): Promise<void> => servers.announce({ id: serverId, url: url.origin });
+      await announce();
+      await route.refresh();
+      heartbeat = setInterval(() => {
+        announcing = announce().catch((err: unknown) =>
+          logger.warn({ err }, "this server could not be announced to the others"),
+        );
+      }, HEARTBEAT_MS);
+    },
+    async leave() {
+      clearInterval(heartbeat);
+      await announcing;
+      if (http === null) return;
+      await servers.remove(serverId).catch((err: unknown) => logger.warn({ err }, "this server is still listed"));
+    },
+    async close() {
+      await http?.drain();
+      route.close();
+    },
+  };
+}

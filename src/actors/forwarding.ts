@@ -1,0 +1,132 @@
+import { randomUUID } from "node:crypto";
+import { LRUCache } from "lru-cache";
+import type { Fill } from "../domain/ledger/capacity.ts";
+import type { LedgerCommand, LedgerReply } from "../domain/ledger/commands.ts";
+import type { AccountSummary } from "../domain/ledger/state.ts";
+import { isArrayOf, isFields, isId } from "../messages/guards/guards.ts";
+import { isLedgerCommand } from "../messages/guards/ledger-commands.ts";
+import { ActorUnavailable, LedgerLost, StaleLedger, StaleRecords } from "./actor-unavailable.ts";
+import { isUnavailable } from "../lib/unavailable.ts";
+import { LEDGER_BATCH_MAX, LEDGER_CONFIRMATIONS_MAX, type ProjectRef } from "../messages/ledger.ts";
+import type { Sealer } from "../secrets/sealer.ts";
+
+/** Forwarded commands are refused beyond this difference of the servers' clocks, and remembered for twice as long. */
+const MAX_AGE_MS = 30_000;
+const REMEMBERED_MAX = 200_000;
+
+const COMMANDS = "forwarded-commands";
+const ANSWER = "forwarded-answer";
+
+/** A command that the ledger did not answer. */
+export interface ForwardedFailure {
+  readonly failure: {
+    readonly name: string;
+    readonly message: string;
+    /** Whether it may be asked again. */
+    readonly isUnavailable: boolean;
+  };
+}
+
+const UNAVAILABLE = [ActorUnavailable, LedgerLost, StaleLedger, StaleRecords] as const;
+
+/** For the server that forwarded the command. */
+export const failureFor = (error: unknown): ForwardedFailure => ({
+  failure: {
+    name: error instanceof Error ? error.name : "Error",
+    message: error instanceof Error ? error.message : String(error),
+    isUnavailable: isUnavailable(error),
+  },
+});
+
+/** What the caller of a forwarded command gets. */
+export function failureOf({ failure: { isUnavailable: canRetry, message, name } }: ForwardedFailure): Error {
+  if (!canRetry) return new Error(message);
+  const Known = UNAVAILABLE.find((each) => each.name === name) ?? ActorUnavailable;
+  return new Known(message);
+}
+
+/** The answer of the server that commands were forwarded to. */
+export interface Forwarded {
+  /** One for each command, in order. */
+  readonly replies: readonly (LedgerReply | ForwardedFailure)[];
+  /** Accounts that the commands have changed; the forwarding server writes their records. */
+  readonly accounts: readonly AccountSummary[];
+  /** As in the ledger's answer. */
+  readonly closed: Readonly<Record<string, number>>;
+  /** Null: the ledger has answered none of the commands. */
+  readonly fill: Fill | null;
+}
+
+export interface ForwardedCommands {
+  readonly project: ProjectRef;
+  readonly commands: readonly LedgerCommand[];
+}
+
+/** Commands as they arrived, and the id that their answer is bound to. */
+export interface OpenedCommands extends ForwardedCommands {
+  readonly nonce: string;
+}
+
+/** A call that did not come from a server of this service just now, or came twice. */
+export class ForgedCall extends Error {
+  override readonly name = "ForgedCall";
+}
+
+const isCommands = isArrayOf(isLedgerCommand, LEDGER_BATCH_MAX + LEDGER_CONFIRMATIONS_MAX);
+
+/** Sealed by a server of this version, so its parts are what they were there. */
+const isForwarded = (value: unknown, commands: number): value is Forwarded =>
+  isFields(value) &&
+  Array.isArray(value["replies"]) &&
+  value["replies"].length === commands &&
+  value["replies"].every(isFields) &&
+  Array.isArray(value["accounts"]) &&
+  isFields(value["closed"]);
+
+/**
+ * Seals commands from one server to another, and their answers. Both are encrypted and authenticated under a key from the master key:
+ * commands for one server, for some seconds and once; an answer for the commands that it answers.
+ */
+export class ForwardSeals {
+  readonly #sealer: Pick<Sealer, "open" | "seal">;
+  readonly #now: () => number;
+  readonly #seen = new LRUCache<string, true>({ max: REMEMBERED_MAX, ttl: 2 * MAX_AGE_MS });
+
+  constructor(sealer: Pick<Sealer, "open" | "seal">, now: () => number) {
+    this.#sealer = sealer;
+    this.#now = now;
+  }
+
+  sealCommands(serverId: string, forwarded: ForwardedCommands): { sealed: string; nonce: string } {
+    const nonce = randomUUID();
+    const text = JSON.stringify({ ...forwarded, nonce, sentAt: this.#now() });
+    return { sealed: this.#sealer.seal(COMMANDS, serverId, text), nonce };
+  }
+
+  /** Throws `ForgedCall`, or the sealer's error. */
+  openCommands(serverId: string, sealed: string): OpenedCommands {
+    const opened: unknown = JSON.parse(this.#sealer.open(COMMANDS, serverId, sealed));
+    if (!isFields(opened)) throw new ForgedCall("not a message of this version");
+    const { commands, nonce, project, sentAt } = opened;
+    if (typeof sentAt !== "number" || Math.abs(this.#now() - sentAt) > MAX_AGE_MS)
+      throw new ForgedCall("sent too long ago, or the servers' clocks differ");
+    if (!isId(nonce) || this.#seen.has(nonce)) throw new ForgedCall("received before");
+    this.#seen.set(nonce, true);
+    if (!isFields(project) || !isId(project["organizationId"]) || !isId(project["projectId"]))
+      throw new ForgedCall("names no project");
+    if (!isCommands(commands)) throw new ForgedCall("has commands that are not of this version");
+    const { organizationId, projectId } = project;
+    return { nonce, project: { organizationId, projectId }, commands };
+  }
+
+  sealAnswer(nonce: string, answer: Forwarded): string {
+    return this.#sealer.seal(ANSWER, nonce, JSON.stringify(answer));
+  }
+
+  /** Throws where the answer is not that of `commands` commands. */
+  openAnswer(nonce: string, sealed: string, commands: number): Forwarded {
+    const opened: unknown = JSON.parse(this.#sealer.open(ANSWER, nonce, sealed));
+    if (!isForwarded(opened, commands)) throw new ForgedCall("not an answer of this version");
+    return opened;
+  }
+}

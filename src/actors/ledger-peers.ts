@@ -1,0 +1,177 @@
+import { createHash } from "node:crypto";
+import { Agent, request } from "node:http";
+import type { LedgerCommand } from "../domain/ledger/commands.ts";
+import type { ProjectRef } from "../messages/ledger.ts";
+import type { LiveServer } from "../store/servers.ts";
+import { ActorUnavailable } from "./actor-unavailable.ts";
+import type { Forwarded, ForwardSeals } from "./forwarding.ts";
+
+/** Path of forwarded commands on a server's internal port. */
+export const FORWARD_PATH = "/ledger-commands";
+
+/** Interval at which a server that works on forwarded commands says so, and the silence after which it counts as hung. */
+export const BEAT_MS = 250;
+const MAX_SILENCE_MS = 1_000;
+
+/** Commands that have no answer by then have none in time: their callers were answered 503 before. */
+const FORWARD_TIMEOUT_MS = 5_000;
+
+/** A ledger's answer to an update, sealed. */
+const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
+
+const LIVE_REFRESH_MS = 1_000;
+/** A list that could not be renewed for so long is not used. */
+const LIVE_EXPIRY_MS = 6_000;
+
+/** Pause before a server that did not answer is tried again, doubled with each failure. */
+const DOWN_MS = 2_000;
+const DOWN_DOUBLINGS_MAX = 5;
+
+/** Nothing usable came back: the commands may have been decided, or not. */
+export class NotForwarded extends Error {
+  override readonly name = "NotForwarded";
+}
+
+/** Another server, which batches the commands of all servers to a ledger. */
+export interface LedgerPeer {
+  /** Throws `NotForwarded`, and `ActorUnavailable` when it is too late to send them another way. */
+  submit(commands: readonly LedgerCommand[]): Promise<Forwarded>;
+}
+
+/** Says through which server a project's commands go; null: this process sends them to the ledger itself. */
+export interface LedgerRoute {
+  peerFor(project: ProjectRef): LedgerPeer | null;
+}
+
+/** Of a process that is the only server. */
+export const ALONE: LedgerRoute = { peerFor: () => null };
+
+export interface LedgerPeersDependencies {
+  /** The id under which this process takes forwarded commands; it may take none. */
+  readonly ownId: string;
+  readonly live: () => Promise<readonly LiveServer[]>;
+  readonly seals: ForwardSeals;
+  readonly onForwarded: (outcome: "answered" | "failed") => void;
+  readonly onError: (message: string, error: unknown) => void;
+}
+
+/**
+ * Sends the commands of a ledger through one of the live servers, the same from every server (rendezvous hashing), so that they share
+ * its updates. Nothing depends on it: servers that disagree about who is live, or can't reach that server, send to the ledger themselves,
+ * which judges a command that reaches it twice by its id.
+ */
+export class LedgerPeers implements LedgerRoute {
+  readonly #dependencies: LedgerPeersDependencies;
+  readonly #agent = new Agent({ keepAlive: true });
+  #live: readonly LiveServer[] = [];
+  #liveSinceMs = -Infinity;
+  #askedAtMs = -Infinity;
+  readonly #down = new Map<string, { readonly failures: number; readonly untilMs: number }>();
+
+  constructor(dependencies: LedgerPeersDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  peerFor(project: ProjectRef): LedgerPeer | null {
+    const now = performance.now();
+    if (now - this.#askedAtMs >= LIVE_REFRESH_MS) void this.refresh();
+    if (now - this.#liveSinceMs > LIVE_EXPIRY_MS) return null;
+    const usable = this.#live.filter(({ id }) => (this.#down.get(id)?.untilMs ?? 0) <= now);
+    const owner = ownerOf(project.projectId, usable);
+    if (owner === null || owner.id === this.#dependencies.ownId) return null;
+    return { submit: (commands) => this.#forward(owner, project, commands) };
+  }
+
+  /** Reads who is live; what can't be read now is read with a later command. */
+  async refresh(): Promise<void> {
+    this.#askedAtMs = performance.now();
+    try {
+      const live = await this.#dependencies.live();
+      this.#live = live;
+      this.#liveSinceMs = performance.now();
+      for (const id of this.#down.keys()) if (!live.some((server) => server.id === id)) this.#down.delete(id);
+    } catch (error) {
+      this.#dependencies.onError("the list of servers could not be read", error);
+    }
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  async #forward(
+    server: LiveServer,
+    project: ProjectRef,
+    commands: readonly LedgerCommand[],
+  ): Promise<Forwarded> {
+    const { onError, onForwarded, seals } = this.#dependencies;
+    try {
+      const { nonce, sealed } = seals.sealCommands(server.id, { project, commands });
+      const answer = seals.openAnswer(nonce, await this.#post(server.url, sealed), commands.length);
+      onForwarded("answered");
+      if (isCutOff(answer)) this.#pause(server);
+      else this.#down.delete(server.id);
+      return answer;
+    } catch (cause) {
+      onForwarded("failed");
+      onError(`commands were not forwarded to ${server.url}`, cause);
+      if (cause instanceof ActorUnavailable) throw cause;
+      this.#pause(server);
+      throw new NotForwarded("the server that commands were forwarded to did not answer", { cause });
+    }
+  }
+
+  #pause({ id }: LiveServer): void {
+    const failures = this.#down.get(id)?.failures ?? 0;
+    const pauseMs = DOWN_MS * 2 ** Math.min(failures, DOWN_DOUBLINGS_MAX);
+    this.#down.set(id, { failures: failures + 1, untilMs: performance.now() + pauseMs });
+  }
+
+  #post(url: string, body: string): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const headers = { "content-type": "text/plain", "content-length": Buffer.byteLength(body) };
+      const sent = request(new URL(FORWARD_PATH, url), { method: "POST", agent: this.#agent, headers });
+      const tooLate = new ActorUnavailable("the server that commands were forwarded to takes too long");
+      const whole = setTimeout(() => sent.destroy(tooLate), FORWARD_TIMEOUT_MS);
+      const silence = setTimeout(() => sent.destroy(new Error("silent")), MAX_SILENCE_MS);
+      sent.on("close", () => {
+        clearTimeout(whole);
+        clearTimeout(silence);
+        reject(new Error("closed without an answer"));
+      });
+      sent.on("error", reject);
+      sent.on("response", (response) => {
+        let text = "";
+        response.setEncoding("utf8").on("data", (part: string) => {
+          silence.refresh();
+          text = (text + part).trimStart();
+          if (text.length > MAX_ANSWER_BYTES) sent.destroy(new Error("too long an answer"));
+        });
+        response.on("error", reject);
+        response.on("end", () => {
+          if (response.statusCode === 200 && response.complete) resolve(text);
+          else reject(new Error(`status ${String(response.statusCode)}`));
+        });
+      });
+      sent.end(body);
+    });
+  }
+}
+
+/** Whether the server itself can't reach the ledger, or has too much to do. */
+const isCutOff = ({ replies }: Forwarded): boolean =>
+  replies.length > 0 &&
+  replies.every((reply) => "failure" in reply && reply.failure.name === "ActorUnavailable");
+
+/** The server with the highest hash for the project; null: there is none. One that comes or goes moves its own projects alone. */
+function ownerOf(projectId: string, servers: readonly LiveServer[]): LiveServer | null {
+  let owner: LiveServer | null = null;
+  let highest = "";
+  for (const server of servers) {
+    const hash = createHash("sha256").update(`${server.id} ${projectId}`).digest("hex");
+    if (hash <= highest) continue;
+    highest = hash;
+    owner = server;
+  }
+  return owner;
+}

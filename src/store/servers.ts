@@ -1,0 +1,57 @@
+import type { Collection, Db, Document } from "mongodb";
+
+/** A server that takes commands which other servers forward. */
+export interface LiveServer {
+  readonly id: string;
+  readonly url: string;
+}
+
+interface ServerDocument extends Document {
+  /** New with each start. */
+  _id: string;
+  url: string;
+  version: string;
+  startedAt: Date;
+  seenAt: Date;
+}
+
+/** A server that was not seen for so long is no longer forwarded to: three heartbeats. */
+const LIVE_MS = 6_000;
+
+/** Age at which the record of a server that did not remove it is removed. */
+const DEAD_MS = 600_000;
+
+/** A lost heartbeat costs nothing, so none waits for a journal. */
+const LOOSE = { writeConcern: { w: 1, journal: false } } as const;
+
+/** Ages are by MongoDB's clock: those of servers may differ. */
+const seen = (operator: "$gt" | "$lt", agoMs: number): Document => ({
+  $expr: { [operator]: ["$seenAt", { $subtract: ["$$NOW", agoMs] }] },
+});
+
+/** The servers of this database that can be forwarded to, in MongoDB. */
+export class MongoServers {
+  readonly #servers: Collection<ServerDocument>;
+  readonly #version: string;
+
+  /** `version`: of the program; servers of another one may understand other commands. */
+  constructor(db: Db, version: string) {
+    this.#servers = db.collection<ServerDocument>("servers");
+    this.#version = version;
+  }
+
+  async announce({ id, url }: LiveServer): Promise<void> {
+    const named = { url: { $literal: url }, version: { $literal: this.#version } };
+    const times = { startedAt: { $ifNull: ["$startedAt", "$$NOW"] }, seenAt: "$$NOW" };
+    await this.#servers.updateOne({ _id: id }, [{ $set: { ...named, ...times } }], { upsert: true, ...LOOSE });
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.#servers.deleteMany({ $or: [{ _id: id }, seen("$lt", DEAD_MS)] }, LOOSE);
+  }
+
+  async live(): Promise<readonly LiveServer[]> {
+    const found = await this.#servers.find({ version: this.#version, ...seen("$gt", LIVE_MS) }).toArray();
+    return found.map(({ _id: id, url }) => ({ id, url }));
+  }
+}

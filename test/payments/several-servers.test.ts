@@ -1,0 +1,70 @@
+import { expect } from "chai";
+import { FORWARD_PATH } from "../../src/actors/ledger-peers.ts";
+import { ContractApi } from "../support/contract-api.ts";
+import { secondService } from "../support/own-service.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+import { cardPayment, newWorld, type TestAgent, times, type World } from "../support/world.ts";
+
+describe("Several servers on one database", () => {
+  const services: TestService[] = [];
+  let world: World;
+  let agent: TestAgent;
+
+  before(async () => {
+    const first = await startTestService({ settings: { INTERNAL_URL: "http://127.0.0.1:0" } });
+    services.push(first, await secondService(first), await secondService(first));
+    world = await newWorld(first);
+    agent = await world.agent({ budgetCents: 1_000_000 });
+  });
+  after(() => Promise.all(services.map((service) => service.stop())));
+
+  const forwards = async ({ baseUrl }: TestService, result: string): Promise<number> => {
+    const text = await (await fetch(`${baseUrl}/metrics`)).text();
+    const found = new RegExp(`ledger_forwards_total\\{result="${result}"\\} (\\d+)`).exec(text);
+    return Number(found?.[1] ?? 0);
+  };
+
+  it("payments through any of them go to the ledger through one, which each sees at once", async () => {
+    const paid = await Promise.all(
+      services.flatMap((service) => {
+        const api = new ContractApi(service.baseUrl);
+        return times(10, () => api.ok("createPayment", 201, { token: agent.key, body: cardPayment() }));
+      }),
+    );
+    expect(new Set(paid.map(({ transaction }) => transaction.id)).size).to.equal(30);
+    const answered = await Promise.all(services.map((service) => forwards(service, "answered")));
+    expect(answered.filter((count) => count === 0), "servers that forward nothing").to.have.length(1);
+    let heldCents = 3_000;
+    for (const service of services) {
+      const api = new ContractApi(service.baseUrl);
+      await api.ok("createPayment", 201, { token: agent.key, body: cardPayment() });
+      heldCents += 100;
+      const token = await service.api.signIn(world.organization.email, world.organization.password);
+      const { agent: shown } = await api.ok("getAgent", 200, { token, id: agent.id });
+      expect(shown.spentCents + shown.reservedCents).to.equal(heldCents);
+    }
+  });
+
+  it("the public port knows nothing of what servers forward", async () => {
+    for (const { baseUrl } of services) {
+      const { status } = await fetch(`${baseUrl}${FORWARD_PATH}`, { method: "POST", body: "x" });
+      expect(status).to.equal(404);
+    }
+  });
+
+  it("one that stops is left out, and those that remain pay on", async () => {
+    const [first, , third] = services;
+    if (first === undefined || third === undefined) throw new Error("three run");
+    await services.splice(1, 1)[0]?.stop();
+    const apis = services.map(({ baseUrl }) => new ContractApi(baseUrl));
+    const paid = await Promise.all(
+      times(20, (number) =>
+        (apis[number % 2] ?? new ContractApi(first.baseUrl)).ok("createPayment", 201, {
+          token: agent.key,
+          body: cardPayment(),
+        }),
+      ),
+    );
+    expect(paid).to.have.length(20);
+  });
+});
