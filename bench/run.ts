@@ -62,7 +62,7 @@ const START: Readonly<Record<SystemName, (site: Site) => Promise<System>>> = {
 };
 
 /** What is to be undone at the end, the last first. */
-class Undo {
+export class Undo {
   readonly #steps: (() => Promise<unknown>)[] = [];
 
   add(step: () => Promise<unknown>): void {
@@ -187,7 +187,11 @@ async function listed(
   return measureLists({ ...options, onProgress: say, undo: (step) => undo.add(step) });
 }
 
-async function prepareSite(options: BenchOptions, undo: Undo, say: Say): Promise<Site> {
+export async function prepareSite(
+  options: Pick<BenchOptions, "profileDir">,
+  undo: Undo,
+  say: Say,
+): Promise<Site> {
   const dataDir = await mkdtemp(join(tmpdir(), "spending-control-bench-"));
   undo.add(() => rm(dataDir, { recursive: true, force: true }));
   const engines = await startEngines({

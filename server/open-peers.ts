@@ -71,7 +71,9 @@ export function openPeers(options: PeersOptions): Peers {
       clearInterval(heartbeat);
       await announcing;
       if (http === null) return;
-      await servers.remove(serverId).catch((err: unknown) => logger.warn({ err }, "this server is still listed"));
+      await servers
+        .remove(serverId)
+        .catch((err: unknown) => logger.warn({ err }, "this server is still listed"));
     },
     async close() {
       await http?.drain();

@@ -10,7 +10,12 @@ import type { LedgerRevisionRecords } from "../store/ledger-revisions.ts";
 import type { Release } from "./batch-linger.ts";
 import { failureFor, type Forwarded, type ForwardedCommands } from "./forwarding.ts";
 import { ALONE, type LedgerRoute } from "./ledger-peers.ts";
-import { type AcceptedAnswer, type LedgerAnswer, LedgerMailbox, type LedgerMailboxDependencies } from "./ledger-mailbox.ts";
+import {
+  type AcceptedAnswer,
+  type LedgerAnswer,
+  LedgerMailbox,
+  type LedgerMailboxDependencies,
+} from "./ledger-mailbox.ts";
 import { LedgerRevisions, type SubmitWithRevisions } from "./ledger-revisions.ts";
 import { wholeReply } from "./whole-payment.ts";
 import { realTimers } from "../lib/timers.ts";
@@ -179,7 +184,10 @@ export class Ledgers implements LedgerGateway {
 }
 
 /** The accounts of an update that a command of it may have changed so that their records are to follow. */
-function changedBy(command: LedgerCommand, { update: { accounts } }: AcceptedAnswer): readonly AccountSummary[] {
+function changedBy(
+  command: LedgerCommand,
+  { update: { accounts } }: AcceptedAnswer,
+): readonly AccountSummary[] {
   if ("agentId" in command) return accounts.filter(({ agentId }) => agentId === command.agentId);
   return command.kind.startsWith("confirm") ? [] : accounts;
 }

@@ -43,7 +43,10 @@ export class MongoServers {
   async announce({ id, url }: LiveServer): Promise<void> {
     const named = { url: { $literal: url }, version: { $literal: this.#version } };
     const times = { startedAt: { $ifNull: ["$startedAt", "$$NOW"] }, seenAt: "$$NOW" };
-    await this.#servers.updateOne({ _id: id }, [{ $set: { ...named, ...times } }], { upsert: true, ...LOOSE });
+    await this.#servers.updateOne({ _id: id }, [{ $set: { ...named, ...times } }], {
+      upsert: true,
+      ...LOOSE,
+    });
   }
 
   async remove(id: string): Promise<void> {

@@ -85,7 +85,9 @@ describe("servers that share ledgers", () => {
     const { all, ledger, owner, others } = await servers(3);
     const paid = all.map(({ pay }) => times(20, () => pay("one")));
     const replies = await Promise.all(
-      all.flatMap(({ ledgers }, index) => (paid[index] ?? []).map((command) => ledgers.submit(place, command))),
+      all.flatMap(({ ledgers }, index) =>
+        (paid[index] ?? []).map((command) => ledgers.submit(place, command)),
+      ),
     );
     expect(decided(replies)).to.have.length(60);
     expect(ledger.accounts.get("one")?.open.size).to.equal(60);
@@ -97,7 +99,9 @@ describe("servers that share ledgers", () => {
     if (command === undefined) throw new Error("it has paid");
     sender.ledgers.confirmLater(place, confirm(command), Promise.resolve());
     await sender.ledgers.flush(place, "one");
-    expect(ledger.accounts.get("one")?.open.get(command.request.transactionId)?.confirmedRevision).to.equal(1);
+    expect(ledger.accounts.get("one")?.open.get(command.request.transactionId)?.confirmedRevision).to.equal(
+      1,
+    );
     const account = () => ledger.accounts.get("one");
     expect(sender.records.at(-1)?.revision).to.equal(account()?.revision);
     await sender.ledgers.submit(place, sender.pay("two"));
@@ -113,9 +117,12 @@ describe("servers that share ledgers", () => {
       sender.ledgers.submit(place, sender.pay("one")),
       sender.ledgers.submit(place, sender.pay("nobody")),
       sender.ledgers.submit(place, { kind: "pause", agentId: "two" }),
+      sender.ledgers.submit(place, sender.pay("three", { purpose: "x".repeat(501) })),
     ]);
     const kinds = ends.map((end) => (end.status === "fulfilled" ? end.value.kind : String(end.reason)));
-    expect(kinds).to.deep.equal(["decided", "no_account", "account_status"]);
+    expect(kinds.slice(0, 3)).to.deep.equal(["decided", "no_account", "account_status"]);
+    expect(kinds[3]).to.match(/^ActorUnavailable: the actor refused a command/);
+    expect(sender.forwards).to.not.include("failed");
   });
 
   for (const [title, listener] of [
@@ -209,7 +216,12 @@ describe("servers that share ledgers", () => {
       const old = sealsUnder(KEY).sealCommands("server", forwarded()).sealed;
       now += 31_000;
       expect(await send(url, old), "too late").to.equal(403);
-      const answer = sealsUnder(KEY).sealAnswer("server", { replies: [], accounts: [], closed: {}, fill: null });
+      const answer = sealsUnder(KEY).sealAnswer("server", {
+        replies: [],
+        accounts: [],
+        closed: {},
+        fill: null,
+      });
       expect(await send(url, answer), "an answer").to.equal(403);
       expect(await send(url, "x".repeat(3_000_000)), "too long").to.equal(413);
       expect(await send(url, "", "/v1/agents", "GET"), "the public API").to.equal(404);

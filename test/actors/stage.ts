@@ -160,4 +160,3 @@ export function stage({
   };
   return { batches, errors, flight, knowns, ledger, ledgers, pay, records };
 }
-

@@ -33,7 +33,10 @@ describe("Several servers on one database", () => {
     );
     expect(new Set(paid.map(({ transaction }) => transaction.id)).size).to.equal(30);
     const answered = await Promise.all(services.map((service) => forwards(service, "answered")));
-    expect(answered.filter((count) => count === 0), "servers that forward nothing").to.have.length(1);
+    expect(
+      answered.filter((count) => count === 0),
+      "servers that forward nothing",
+    ).to.have.length(1);
     let heldCents = 3_000;
     for (const service of services) {
       const api = new ContractApi(service.baseUrl);
