@@ -81,8 +81,11 @@ export interface CoreOptions {
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
 }
 
-/** A confirmation waits to ride along with another update for this part of the time after which the ledger sweeps. */
-const CONFIRM_AFTER_SWEEPS = 0.5;
+/**
+ * A confirmation waits to ride along with another update for this part of the time after which the ledger sweeps. A payment's own, and
+ * then that of the record which follows it, are both there before the ledger's timer for the payment fires.
+ */
+const CONFIRM_AFTER_SWEEPS = 0.3;
 
 export async function createCore(options: CoreOptions): Promise<Core> {
   const {

@@ -15,11 +15,13 @@ export class LedgerActor {
   readonly sweeps: LedgerSweeps;
   readonly #settings: SweepSettings;
   readonly #judge: SweepPorts["judge"];
+  readonly #now: SweepPorts["now"];
 
   constructor(ledger: Ledger, settings: SweepSettings, ports: SweepPorts) {
     this.ledger = ledger;
     this.#settings = settings;
     this.#judge = ports.judge;
+    this.#now = ports.now;
     this.sweeps = new LedgerSweeps(ledger, settings, ports);
   }
 
@@ -53,6 +55,7 @@ export class LedgerActor {
     sweeps.recordAtOnce(touched.filter((account) => !isShared(account)));
     const shared = touched.filter(isShared);
     if (replies.some(({ kind }) => kind === "replaced")) sweeps.recheck();
+    sweeps.rest(this.#now());
     return {
       revision: ledger.revision,
       replies,

@@ -122,6 +122,18 @@ export class LedgerSweeps {
     this.nextAt = 0;
   }
 
+  /** Forgets when it was to look where nothing is due any more, so that no timer runs for what was confirmed. */
+  rest(now: number): void {
+    const { openPayments } = this.#ledger;
+    const isOwed = [this.#unmirrored, this.#untold, this.#unshared, this.#backoffs, this.#sweeping].some(
+      ({ size }) => size > 0,
+    );
+    // A busy ledger is not looked through with each update.
+    if (openPayments > 0 || isOwed) return;
+    const { due, nextAt } = dueNow(this.#ledger, this.#settings, now);
+    if (due.length === 0 && nextAt === Infinity) this.nextAt = Infinity;
+  }
+
   #note(account: Account): void {
     const { agentId, isStatusTold, mirroredPolicyVersion, policyVersion, revokedKeyId, status } = account;
     const isOpen = status !== "closed";

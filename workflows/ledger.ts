@@ -165,7 +165,9 @@ async function sweepUntilDone({ sweeps }: LedgerActor, settings: LedgerSettings)
     const waitMs = waitUntil - Date.now();
     if (waitMs <= 0) return false;
     const isSooner = () => rollOver() || sweeps.nextAt < waitUntil;
-    if (waitMs !== Infinity) return !(await condition(isSooner, waitMs));
+    // A timer that is cancelled costs nothing; each one that is started does.
+    const isOver = () => isSooner() || sweeps.nextAt === Infinity;
+    if (waitMs !== Infinity) return !(await condition(isOver, waitMs));
     await condition(isSooner);
     return false;
   };
@@ -175,6 +177,7 @@ async function sweepUntilDone({ sweeps }: LedgerActor, settings: LedgerSettings)
     await condition(allHandlersFinished);
     if (rollOver()) return;
     sweeps.sweep(Date.now());
-    if (isTimeUp) sweeps.emitCommand();
+    // The next timer is a command, too.
+    if (isTimeUp && sweeps.nextAt === Infinity) sweeps.emitCommand();
   }
 }

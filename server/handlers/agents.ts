@@ -76,9 +76,9 @@ export function agentHandlers(dependencies: HandlerDependencies): AgentHandlers 
         collection: collections.agents,
         list: "agents",
         filters: { organizationId, ...containers, state, name, bindingFilter },
-        ...(name === undefined
-          ? { equals: scope && { ...scope, ...definedFields({ lifecycle: state }) } }
-          : { equals: scope, where: named(name, state), indexed: ["name"] }),
+        ...(name === undefined && state !== undefined
+          ? { equals: scope && { ...scope, lifecycle: state } }
+          : { equals: scope, where: name === undefined ? {} : named(name, state), indexed: ["name"] }),
         limit,
         cursor,
       };

@@ -63,7 +63,7 @@ const lists = (keys: readonly (readonly string[])[]): readonly IndexDescription[
 export const LIST_INDEXES: Indexes = {
   [COLLECTIONS.agents]: [
     ...AGENT_SCOPES.map((scope) => ({ key: newestFirst([scope], "createdAt", ["name"]) })),
-    ...lists(AGENT_SCOPES.flatMap((scope) => [[scope], [scope, "lifecycle"]])),
+    ...lists(AGENT_SCOPES.map((scope) => [scope, "lifecycle"])),
   ],
   [COLLECTIONS.transactions]: [
     { key: SUMMARIZED, name: SUMMARY_INDEX },

@@ -298,7 +298,6 @@ const LOOKUP_INDEXES: Indexes = {
     { key: { transactionId: 1 } },
   ],
   [COLLECTIONS.agents]: [
-    { key: { projectId: 1, teamId: 1 } },
     {
       key: { "key.hash": 1 },
       unique: true,

@@ -105,7 +105,7 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
     await ledger.handle.terminate("the scene is over");
   });
 
-  it("the same after a timer that found nothing to do, since all was confirmed in time", async () => {
+  it("the same after a timer that was cancelled, since all was confirmed in time", async () => {
     const stage = newStage(client, taskQueue);
     const { account, ledger } = await withColdWorker(async () => {
       const staged = await withAccount(stage, {}, { sweepAfterSeconds: 1 });
@@ -149,8 +149,9 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
   });
 });
 
-/** By the events of a workflow: a timer has fired, and its task is done. */
+/** By the events of a workflow: its timer was cancelled, or has fired and its task is done. */
 const isTimeOver: Parameters<typeof eventsUntil>[1] = (events) => {
+  if (events.some((event) => event.timerCanceledEventAttributes)) return true;
   const fired = events.findIndex((event) => event.timerFiredEventAttributes);
   return fired >= 0 && events.slice(fired).some((event) => event.workflowTaskCompletedEventAttributes);
 };

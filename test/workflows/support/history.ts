@@ -28,6 +28,17 @@ export const activitiesOf = (events: readonly HistoryEvent[]): readonly string[]
     scheduled === null || scheduled === undefined ? [] : [scheduled.activityType?.name ?? ""],
   );
 
+/** What a history has of that for which Temporal's cloud charges. */
+export function actionsOf(events: readonly HistoryEvent[]) {
+  const count = (kind: keyof HistoryEvent): number => events.filter((event) => event[kind]).length;
+  return {
+    updates: count("workflowExecutionUpdateAcceptedEventAttributes"),
+    timers: count("timerStartedEventAttributes"),
+    searchAttributes: count("upsertWorkflowSearchAttributesEventAttributes"),
+    activities: count("activityTaskScheduledEventAttributes"),
+  };
+}
+
 /** Names of the activities that have completed, in the order in which they did. */
 export function completedOf(events: readonly HistoryEvent[]): readonly string[] {
   const names = new Map<string, string>();
