@@ -24,6 +24,11 @@ const KEY = "a-master-key-of-servers-that-forward";
 const logger = createLogger({ level: "silent", file: null });
 let now = 1_000_000;
 
+const decided = (replies: readonly LedgerReply[]) => kindsIn(replies).filter((kind) => kind === "decided");
+
+const send = async (url: string, body: string, path = FORWARD_PATH, method = "POST") =>
+  (await fetch(`${url}${path}`, { method, ...(method === "GET" ? {} : { body }) })).status;
+
 describe("servers that share ledgers", () => {
   const closing: (() => void)[] = [];
   afterEach(() => closing.splice(0).forEach((close) => close()));
@@ -78,8 +83,6 @@ describe("servers that share ledgers", () => {
     await server.route.refresh();
     return { ...server, ledger };
   }
-
-  const decided = (replies: readonly LedgerReply[]) => kindsIn(replies).filter((kind) => kind === "decided");
 
   it("a ledger's commands go through one server; each writes the records of its own", async () => {
     const { all, ledger, owner, others } = await servers(3);
@@ -196,9 +199,6 @@ describe("servers that share ledgers", () => {
   });
 
   describe("the internal port", () => {
-    const send = async (url: string, body: string, path = FORWARD_PATH, method = "POST") =>
-      (await fetch(`${url}${path}`, { method, ...(method === "GET" ? {} : { body }) })).status;
-
     it("takes sealed commands once, for this server, for some seconds, and nothing else", async () => {
       const { ledger, pay, url } = await serverOn("server");
       const forwarded = () => ({ project: place, commands: [pay("one")] });

@@ -89,6 +89,33 @@ export function stagedLedger(): Ledger {
 
 let numbered = 0;
 
+const pay = (agentId: string, change: object = {}): CommandOf<"pay"> => {
+  numbered += 1;
+  const request = {
+    transactionId: `txn_${String(numbered)}`,
+    approvalId: `apr_${String(numbered)}`,
+    keyHash: `key-${String(numbered)}`,
+    payloadHash: "payload",
+    fingerprint: "like",
+    proof: "",
+    rail: "card",
+    amountCents: 1,
+    currency: "USD",
+    recipient: "shop",
+    merchantCategory: null,
+    purpose: "a test",
+    ...change,
+  } as const;
+  return {
+    kind: "pay",
+    agentId,
+    keyId: "akey_1",
+    request,
+    approvalWindowSeconds: 60,
+    recordsCheckedThrough: 0,
+  };
+};
+
 /** A ledger behind its guard, without an engine: each update is answered in a turn of its own. */
 export function stage({
   fails = () => null,
@@ -132,31 +159,5 @@ export function stage({
     confirmAfterMs: 1,
     onError: (message) => void errors.push(message),
   });
-  const pay = (agentId: string, change: object = {}): CommandOf<"pay"> => {
-    numbered += 1;
-    const request = {
-      transactionId: `txn_${String(numbered)}`,
-      approvalId: `apr_${String(numbered)}`,
-      keyHash: `key-${String(numbered)}`,
-      payloadHash: "payload",
-      fingerprint: "like",
-      proof: "",
-      rail: "card",
-      amountCents: 1,
-      currency: "USD",
-      recipient: "shop",
-      merchantCategory: null,
-      purpose: "a test",
-      ...change,
-    } as const;
-    return {
-      kind: "pay",
-      agentId,
-      keyId: "akey_1",
-      request,
-      approvalWindowSeconds: 60,
-      recordsCheckedThrough: 0,
-    };
-  };
   return { batches, errors, flight, knowns, ledger, ledgers, pay, records };
 }

@@ -10,6 +10,8 @@ const REFUSALS = 5;
 /** The client's own backoff waits longer before the first retry alone. */
 const RETRIED_WITHIN_MS = 1_000;
 
+const bytes = (value: Buffer) => value;
+
 describe("an update that Temporal has no slot for", () => {
   let server: Http2Server;
   let client: Client;
@@ -43,7 +45,6 @@ describe("an update that Temporal has no slot for", () => {
 
   const call = (withinMs: number) =>
     new Promise<ServiceError | null>((resolve) => {
-      const bytes = (value: Buffer) => value;
       const options = { deadline: Date.now() + withinMs };
       client.makeUnaryRequest("/update", bytes, bytes, Buffer.alloc(0), options, (error) => resolve(error));
     });

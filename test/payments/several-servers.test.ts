@@ -5,6 +5,12 @@ import { secondService } from "../support/own-service.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { cardPayment, newWorld, type TestAgent, times, type World } from "../support/world.ts";
 
+const forwards = async ({ baseUrl }: TestService, result: string): Promise<number> => {
+  const text = await (await fetch(`${baseUrl}/metrics`)).text();
+  const found = new RegExp(`ledger_forwards_total\\{result="${result}"\\} (\\d+)`).exec(text);
+  return Number(found?.[1] ?? 0);
+};
+
 describe("Several servers on one database", () => {
   const services: TestService[] = [];
   let world: World;
@@ -17,12 +23,6 @@ describe("Several servers on one database", () => {
     agent = await world.agent({ budgetCents: 1_000_000 });
   });
   after(() => Promise.all(services.map((service) => service.stop())));
-
-  const forwards = async ({ baseUrl }: TestService, result: string): Promise<number> => {
-    const text = await (await fetch(`${baseUrl}/metrics`)).text();
-    const found = new RegExp(`ledger_forwards_total\\{result="${result}"\\} (\\d+)`).exec(text);
-    return Number(found?.[1] ?? 0);
-  };
 
   it("payments through any of them go to the ledger through one, which each sees at once", async () => {
     const paid = await Promise.all(
