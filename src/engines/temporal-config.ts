@@ -12,13 +12,25 @@ import { LOOPBACK } from "./ports.ts";
  * word, so a misspelt one would do nothing in silence: here it is refused.
  */
 const DYNAMIC_CONFIG_KEYS = [
+  "frontend.enableExecuteMultiOperation",
+  "frontend.enableUpdateWorkflowExecution",
+  "frontend.enableUpdateWorkflowExecutionAsyncAccepted",
   "frontend.httpAllowedHosts",
+  "frontend.namespaceCount",
+  "frontend.namespaceRPS",
+  "frontend.namespaceRPS.visibility",
+  "frontend.persistenceMaxQPS",
+  "frontend.rps",
+  "history.persistenceMaxQPS",
+  "history.rps",
   "history.timerProcessorMaxPollRPS",
   "history.timerProcessorMaxTimeShift",
   "history.transferProcessorMaxPollRPS",
   "history.visibilityProcessorMaxPollRPS",
   "matching.numTaskqueueReadPartitions",
   "matching.numTaskqueueWritePartitions",
+  "matching.persistenceMaxQPS",
+  "matching.rps",
   "system.enableActivityEagerExecution",
 ] as const;
 

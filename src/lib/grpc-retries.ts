@@ -15,9 +15,10 @@ const SHORT_RETRIES_MAX = 1_000;
 
 /** Temporal's refusal of an update beyond those that one workflow may have in flight (10 by default). A slot is free within milliseconds. */
 const TOO_MANY_IN_FLIGHT = /concurrent in-flight updates/i;
-/** Bounds of the jitter, so that servers that were refused together do not return together. */
+/** Bounds of the first jitter, so that servers that were refused together do not return together; it doubles up to 8 times that. */
 const IN_FLIGHT_RETRY_MIN_MS = 3;
 const IN_FLIGHT_RETRY_MAX_MS = 25;
+const IN_FLIGHT_DOUBLINGS_MAX = 3;
 
 interface Status {
   readonly code: number;
@@ -25,11 +26,12 @@ interface Status {
 }
 
 /** Delay before a refusal that is over within milliseconds is retried; null: the client's own backoff applies. */
-function shortDelayMs({ code, details }: Status): number | null {
+function shortDelayMs({ code, details }: Status, attempt: number): number | null {
   if (code !== RESOURCE_EXHAUSTED) return null;
   if (ROLLING_OVER.test(details)) return ROLLING_OVER_RETRY_MS;
   if (!TOO_MANY_IN_FLIGHT.test(details)) return null;
-  return IN_FLIGHT_RETRY_MIN_MS + Math.random() * (IN_FLIGHT_RETRY_MAX_MS - IN_FLIGHT_RETRY_MIN_MS);
+  const jitterMs = Math.random() * (IN_FLIGHT_RETRY_MAX_MS - IN_FLIGHT_RETRY_MIN_MS);
+  return IN_FLIGHT_RETRY_MIN_MS + jitterMs * 2 ** Math.min(attempt - 1, IN_FLIGHT_DOUBLINGS_MAX);
 }
 
 /**
@@ -45,9 +47,11 @@ export class GrpcRetries {
     return makeGrpcRetryInterceptor({
       retryableDecider: (attempt, status) =>
         !this.#ending &&
-        (shortDelayMs(status) === null ? retryableDecider(attempt, status) : attempt < SHORT_RETRIES_MAX),
+        (shortDelayMs(status, attempt) === null
+          ? retryableDecider(attempt, status)
+          : attempt < SHORT_RETRIES_MAX),
       delayFunction: (attempt, status) => {
-        const delayMs = shortDelayMs(status) ?? delayFunction(attempt, status);
+        const delayMs = shortDelayMs(status, attempt) ?? delayFunction(attempt, status);
         this.#lastDueAt = Math.max(this.#lastDueAt, performance.now() + delayMs);
         return delayMs;
       },

@@ -1,3 +1,4 @@
+import pLimit from "p-limit";
 import { type TextSources, wholePayment, wholeReply } from "../../../src/actors/whole-payment.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "@temporalio/client";
@@ -221,16 +222,23 @@ export const agentsOver = (actors: Pick<TemporalActors, "submit">): AgentGateway
   submit: async (agentId, command) => only((await actors.submit(agentId, [command])).replies),
 });
 
+/** A scene has no mailboxes, whose batches keep to the updates that Temporal takes at once of one workflow. */
+const UPDATES_AT_ONCE = 8;
+
 export const ledgersOver = (
   actors: Pick<TemporalActors, "submitToLedger">,
   texts: TextSources,
-): LedgerGateway => ({
-  async submit(place, command) {
-    const reply = only((await actors.submitToLedger(place, [command])).replies);
-    const agentId = "agentId" in command ? command.agentId : "";
-    return wholeReply(reply, (payment) => wholePayment(texts, { ...place, agentId }, payment));
-  },
-});
+): LedgerGateway => {
+  const slots = pLimit(UPDATES_AT_ONCE);
+  return {
+    async submit(place, command) {
+      const { replies } = await slots(() => actors.submitToLedger(place, [command]));
+      const reply = only(replies);
+      const agentId = "agentId" in command ? command.agentId : "";
+      return wholeReply(reply, (payment) => wholePayment(texts, { ...place, agentId }, payment));
+    },
+  };
+};
 
 export function only<T>(values: readonly T[]): T {
   const [value] = values;
