@@ -88,7 +88,8 @@ export function countWithin({ counts }: Pick<Usage, "counts">, windowMs: number,
 /** The same of the last 3,600 s; `ownAt`: without the payment that is checked again. */
 export function countWithinHour(usage: Usage, now: number, ownAt: number | null = null): number {
   const count = countWithin(usage, HOUR_MS, now);
-  if (ownAt === null) return count;
+  // One that is older than the history is in none of the counts.
+  if (ownAt === null || ownAt <= now - HISTORY_MS) return count;
   const [own = ownAt] = usage.counts.find(([at]) => at >= ownAt) ?? [];
   return own > now - HOUR_MS ? Math.max(0, count - 1) : count;
 }
