@@ -6,7 +6,7 @@ import { message, rpc } from "../limits/support.ts";
 import { type Answer, FOR_NOW, isForNow, onceReachable } from "../support/api.ts";
 import { shortOrSoak } from "../support/soak.ts";
 import { startTestService, type TestService } from "../support/service.ts";
-import { Random } from "../../scripts/random.ts";
+import { Random } from "../../lab/random.ts";
 import { booksOnceAgreed } from "../support/books.ts";
 import { codeOf } from "../support/contract-api.ts";
 import {

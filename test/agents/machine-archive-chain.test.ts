@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { parseAbi, zeroAddress } from "viem";
-import { type ChainProxy, startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
+import { type ChainProxy, startChainProxy } from "../../lab/chaos/chain-proxy.ts";
 import { disturbed } from "../support/disturbed.ts";
 import { inTime } from "../support/in-time.ts";
 import { startTestService, type TestService } from "../support/service.ts";

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { numberToHex } from "viem";
 import { DepositWatch } from "../../src/chain/deposits.ts";
 import { EventJournal } from "../../src/store/journal.ts";
-import { startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
+import { startChainProxy } from "../../lab/chaos/chain-proxy.ts";
 import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
 import { times } from "../support/world.ts";
 import { randomAddress, randomFrom } from "./support.ts";

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { randomInt } from "node:crypto";
 import type { RailOutcome } from "../../src/domain/ledger/payment.ts";
-import { type ChainProxy, type Mishap, startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
+import { type ChainProxy, type Mishap, startChainProxy } from "../../lab/chaos/chain-proxy.ts";
 import { inTime } from "../support/in-time.ts";
 import {
   ended,

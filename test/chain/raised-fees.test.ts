@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { type Hex, keccak256, numberToHex } from "viem";
 import { z } from "zod";
 import { recordedRoots } from "../../src/chain/audit-roots.ts";
-import { type ChainProxy, startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
+import { type ChainProxy, startChainProxy } from "../../lab/chaos/chain-proxy.ts";
 import { rootsOnChain } from "../../server/admin/roots-on-chain.ts";
 import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
 import { openOwner } from "./owner.ts";

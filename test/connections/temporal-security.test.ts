@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { type Authority, type Identity, newAuthority } from "../../scripts/certificates/authority.ts";
+import { type Authority, type Identity, newAuthority } from "../support/certificates/authority.ts";
 import { createOrganization } from "../../server/admin/create-organization.ts";
 import { readAddresses } from "../../server/config.ts";
 import { checkNamespace } from "../../server/temporal-namespace.ts";

@@ -9,7 +9,7 @@ import { ChainSnapshots } from "../../src/engines/chain-snapshots.ts";
 import { newestState } from "../../src/engines/chain-state.ts";
 import { isAlive } from "../../src/engines/processes.ts";
 import { type EngineOptions, type RunningEngines, startEngines } from "../../src/engines/start.ts";
-import { startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
+import { startChainProxy } from "../../lab/chaos/chain-proxy.ts";
 import { shortOrSoak } from "../support/soak.ts";
 import { engineEnvironment } from "./support/binaries.ts";
 import { ChainClient, savedBlock } from "./support/chain.ts";

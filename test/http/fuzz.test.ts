@@ -2,9 +2,9 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { type Caller, CALLERS } from "../../scripts/fuzz/credentials.ts";
-import { fuzz } from "../../scripts/fuzz/run.ts";
-import { ensureSchemathesis } from "../../scripts/fuzz/schemathesis.ts";
+import { type Caller, CALLERS } from "../../lab/fuzz/credentials.ts";
+import { fuzz } from "../../lab/fuzz/run.ts";
+import { ensureSchemathesis } from "../../lab/fuzz/schemathesis.ts";
 import { sharedService, type TestService } from "../support/service.ts";
 import { someOrAll } from "../support/soak.ts";
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { z } from "zod";
-import { Random } from "../../scripts/random.ts";
+import { Random } from "../../lab/random.ts";
 import { searchTerms } from "../../src/domain/search-words.ts";
 import { collectionsOf } from "../../src/store/collections.ts";
 import type { TransactionDocument, TransactionSnapshot } from "../../src/store/documents.ts";

@@ -51,7 +51,6 @@ const SOAK: Beginnings = [
   "chaos/caps",
   "chaos/chaos",
   "contracts/wallet-mutants",
-  "domain/mutants",
   "domain/simulation-faults",
   "lists/million",
   "restart/audit-log",

@@ -8,7 +8,7 @@ import {
   type ServerHttp2Stream,
 } from "node:http2";
 import type { TLSSocket } from "node:tls";
-import type { Identity } from "../../scripts/certificates/authority.ts";
+import type { Identity } from "./certificates/authority.ts";
 
 export interface GatewayOptions {
   /** Of the gateway itself. */

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { z } from "zod";
 import { operations } from "../../src/contract/registry.ts";
 import { McpCaller } from "../mcp/support.ts";
-import { type ChainProxy, type Mishap, startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
+import { type ChainProxy, type Mishap, startChainProxy } from "../../lab/chaos/chain-proxy.ts";
 import { disturbed } from "../support/disturbed.ts";
 import { inTime, PAYMENT_ANSWER_MS } from "../support/in-time.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";

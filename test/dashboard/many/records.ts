@@ -1,5 +1,5 @@
 import pLimit from "p-limit";
-import { agentRecord } from "../../../bench/lists/seed.ts";
+import { agentRecord } from "../../../lab/bench/lists/seed.ts";
 import { collectionsOf } from "../../../src/store/collections.ts";
 import type { TransactionDocument } from "../../../src/store/documents.ts";
 import { approvalOf, type Placed, transactionOf } from "../../support/payments-in-place.ts";
