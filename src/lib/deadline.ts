@@ -27,7 +27,7 @@ export class Arrival {
 
 /**
  * When a request is answered at the latest, counted from its arrival: one for the whole request, so that bounds of its
- * parts do not add up beyond what callers are promised (docs/crashes.md). What takes longer goes on.
+ * parts do not add up beyond what callers are promised (docs/payments.md). What takes longer goes on.
  */
 export class Deadline {
   readonly #arrival: Pick<Arrival, "elapsedMs">;
