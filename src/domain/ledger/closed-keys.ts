@@ -35,7 +35,7 @@ export interface Closing {
   readonly key: ClosedKey;
 }
 
-/** * Adds the key of a closed payment; beyond `max` the oldest are evicted, and returned by agent and closing number. */
+/** Adds the key of a closed payment. Beyond `max` the oldest are evicted, and returned by agent and closing number. */
 export function addClosedKey(
   closedKeys: ClosedKeys,
   { agentId, key, keyHash }: Closing,
