@@ -8,8 +8,8 @@ export interface FoundEntry {
 }
 
 /**
- * What can be wrong with a chain: an entry was `changed`; entries were `removed`; one was `inserted`, or `moved` to
- * another's place; what was anchored was `rewritten`; the end was cut off before what was anchored (`cut_tail`).
+ * Defects of a chain: an entry was `changed`, `removed`, `inserted` or `moved` to another's place; an anchored entry
+ * was `rewritten`; the end was cut off before an anchored entry (`cut_tail`).
  */
 export type ChainProblem = "changed" | "removed" | "inserted" | "moved" | "rewritten" | "cut_tail";
 
@@ -20,7 +20,7 @@ export interface ChainBreak {
   readonly detail: string;
 }
 
-/** What anchors say: the hashes that were the head's, by sequence. One that was anchored twice has two. */
+/** Anchored hashes of heads, by sequence. A head that was anchored twice with different hashes has two. */
 export type AnchoredHashes = ReadonlyMap<number, readonly string[]>;
 
 /** The last entry that was anchored. In a loop: in the course of years there are more than a call takes arguments. */
@@ -33,7 +33,7 @@ export function lastAnchored(anchors: AnchoredHashes): number {
 /** Stands for an entry's number in its canonical form; no text that people write. */
 const ANY_SEQUENCE = "\u0000sequence";
 
-/** So many entries that were taken out before one are searched for at the most, to distinguish that from a change. */
+/** Maximum number of removed entries to search for, to tell a removal from a change. */
 const RENUMBERED_MAX = 1_000;
 
 /**
@@ -75,7 +75,7 @@ export class ChainVerifier {
     return this.#broken;
   }
 
-  /** There are no more entries: what is wrong with the chain, or null. */
+  /** Ends the walk, and returns the defect or null. */
   end(): ChainBreak | null {
     if (this.#pending !== null) this.#judge(this.#pending, null);
     this.#pending = null;
@@ -122,7 +122,7 @@ export class ChainVerifier {
     this.#hash = hash;
   }
 
-  /** What happened to an entry that is not as it was written, as far as its neighbours show. */
+  /** Names the defect of an entry that is not as it was written, as far as its neighbours show. */
   #explain(fields: FoundEntry["fields"], next: FoundEntry | null): void {
     const expected = this.#sequence + 1;
     const original = this.#originalSequence(fields);
