@@ -71,7 +71,7 @@ const on = (
   rest: string,
 ): ActionWords => ({ on: [kinds].flat(), done: `${past} ${rest}`, tried: `${present} ${rest}` });
 
-/** Every action. An audited operation without words does not compile. */
+/** Words for every action. An audited operation without words does not compile. */
 export const AUDIT_ACTIONS: Readonly<Record<AuditAction, ActionWords>> = {
   createAgent: on("agent", "Created", "create", "agent"),
   updateAgent: on("agent", "Changed", "change", "agent’s details"),

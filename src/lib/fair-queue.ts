@@ -1,7 +1,7 @@
 /** The share of one sender in a batch while others send as well. */
 const SHARE_MAX = 8;
 
-/** So many batches after one that had several senders, the others may send again at any moment, and a large batch delays them. */
+/** Batches after a shared one during which other senders may return, and a large batch would delay them. */
 const SHARED_BATCHES = 8;
 
 /** Whether a command stops its sender, or starts it again; others may be overtaken by a stop. */
@@ -14,12 +14,12 @@ export type Urgency = "stop" | "start" | "none";
  */
 export class FairQueue<T> {
   readonly #urgencyOf: (item: T) => Urgency;
-  /** By sender, in the order of their turns. */
+  /** Queues by sender, in the order of their turns. */
   readonly #bySender = new Map<string, T[]>();
   /** Senders that have a stop waiting. */
   readonly #stopped = new Set<string>();
   #size = 0;
-  /** How many of the next batches are shared, though only one sender waits. */
+  /** Number of further batches that are shared though only one sender waits. */
   #sharedBatches = 0;
 
   constructor(urgencyOf: (item: T) => Urgency) {

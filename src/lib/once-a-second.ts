@@ -1,4 +1,4 @@
-/** How old a cached value may be. */
+/** Maximum age of a cached value. */
 const MAX_AGE_MS = 1_000;
 
 /**

@@ -18,7 +18,7 @@ export const compression: PayloadCodec = {
   decode: (payloads) => Promise.resolve(payloads.map(expanded)),
 };
 
-/** For every client and worker of the service, since each reads what another has written. */
+/** Converter of every client and worker of the service, since each reads what another has written. */
 export const dataConverter: DataConverter = { payloadCodecs: [compression] };
 
 function compressed(payload: Payload): Payload {

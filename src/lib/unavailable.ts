@@ -22,7 +22,7 @@ const SOCKET_CODES: ReadonlySet<unknown> = new Set([
   "ERR_STREAM_WRITE_AFTER_END",
 ]);
 
-/** How Temporal says that a workflow ended between an update's arrival and its answer. */
+/** Temporal's failure for a workflow that ended between an update's arrival and its answer. */
 const ENDED_MEANWHILE = "AcceptedUpdateCompletedWorkflow";
 
 /** An actor that is not there any more, by an operator's hand perhaps: nothing was decided, and one may bring it back. */

@@ -21,7 +21,7 @@ export type InviteMailEnd = "mailed" | "refused" | "expired" | "gone";
 
 export const APPROVAL_MAILS_WORKFLOW = "approvalMails";
 
-/** One person of one organization. */
+/** A person of an organization. */
 export interface MailedPerson {
   readonly organizationId: string;
   readonly userId: string;

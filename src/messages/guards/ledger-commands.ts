@@ -34,7 +34,7 @@ import { isRules } from "./payment-rules.ts";
 
 /** Guards for the commands of a project's ledger, as they may arrive through Temporal. */
 
-/** As in the settings, a year. */
+/** Maximum of the setting: a year. */
 const APPROVAL_WINDOW_SECONDS_MAX = 31_536_000;
 /** A project holds 10,000 live agents. */
 const CHILDREN_MAX = 20_000;
