@@ -9,18 +9,18 @@ import type { LimitName } from "../limits/limits.ts";
 import type { Surface } from "../limits/plans.ts";
 import { processMetrics } from "./process-metrics.ts";
 
-/** What a payment waits for, one after the other, before its caller is answered. */
+/** Steps that a payment's caller waits for, in order. */
 export type PaymentPhase = "lookup" | "decision" | "rail" | "record";
 
 /** A limit that a caller was over: one per minute, a key's creates of a day, or an organization's mails. */
 type HitLimit = LimitName | "daily_creates" | "mailed_invites";
 
-/** Where work waits for its turn in this process. */
+/** Queues of work in this process. */
 export type QueueName = "ledger_commands" | "agent_commands" | "audit_entries" | "records" | "events";
 
 /**
- * What sweeps execute since it was not confirmed in time: by ledgers a payment executed, an account or a cap recorded; by agents'
- * actors a record written, the ledger notified; by servers an entry put into the audit log that another had left.
+ * Effects that sweeps execute because they were not confirmed in time: by ledgers payments, account and cap records;
+ * by agents' actors records and the ledger's notification; by servers audit entries that another server left.
  */
 export type SweepName =
   "payment" | "account_records" | "cap_records" | "agent_record" | "ledger" | "audit_entry";
@@ -30,7 +30,7 @@ export type RailCall = "send" | "query" | "settle" | "withhold" | "fence" | "rev
 /** A request as it ended. */
 export interface EndedRequest {
   readonly surface: Surface | null;
-  /** Of a batch over MCP all of them; empty: none was reached. */
+  /** All operations of a batch over MCP; empty if none was reached. */
   readonly operations: readonly OperationId[];
   /** Null: the line was cut before the answer was whole. */
   readonly status: number | null;
@@ -46,15 +46,15 @@ const highestOf = ({ accounts, bytes, openPayments }: Fill): number =>
 
 export const PREFIX = "spending_control_";
 
-/** From a millisecond to the 5 s in which everybody is answered. */
+/** Buckets from a millisecond to the 5 s within which everybody is answered. */
 const SECONDS = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-/** Of receivers, which have 15 s. */
+/** Buckets for receivers, which have 15 s. */
 const ATTEMPT_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15];
 
 /**
- * What one process counts and times of its own work, in the format of Prometheus. Names and labels are an interface:
- * docs/metrics.md lists all of them, and no label holds what a caller has chosen.
+ * Counters and timers of one process in the format of Prometheus. Names and labels are an interface that
+ * docs/metrics.md lists; no label holds a value that a caller chose.
  */
 export class Metrics {
   readonly registry = new Registry();
@@ -126,7 +126,7 @@ export class Metrics {
     this.registry.registerMetric(lengths);
   }
 
-  /** How many calls wait for a payment to be decided. */
+  /** Registers the number of calls that wait for a decision. */
   waitingCalls(count: () => number): void {
     const gauge = new Gauge({
       name: `${PREFIX}waiting_calls`,
@@ -139,7 +139,7 @@ export class Metrics {
     this.registry.registerMetric(gauge);
   }
 
-  /** How many streams of changes are open. */
+  /** Registers the number of open streams. */
   openStreams(count: () => number): void {
     const gauge = new Gauge({
       name: `${PREFIX}open_streams`,
@@ -152,7 +152,7 @@ export class Metrics {
     this.registry.registerMetric(gauge);
   }
 
-  /** How full the ledgers of projects are, those of the fullest: a label for each of them would have no bound. */
+  /** Registers the fill of the fullest ledgers; a label for each ledger would be unbounded. */
   ledgerFills(fills: () => Iterable<readonly [projectId: string, fill: Fill]>): void {
     const gauge = new Gauge({
       name: `${PREFIX}ledger_fill_ratio`,
@@ -172,7 +172,7 @@ export class Metrics {
     this.registry.registerMetric(gauge);
   }
 
-  /** Since when the chain lacks a transaction that was recorded, as this process has last seen it; null: it has all. */
+  /** Registers since when the chain lacks a recorded transaction, as this process last saw it; null if it has all. */
   missingOnChainSince(since: () => Date | null, clock: () => Date): void {
     const gauge = new Gauge({
       name: `${PREFIX}oldest_unmined_transaction_age_seconds`,
