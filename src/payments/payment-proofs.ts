@@ -6,29 +6,29 @@ import type { PaymentProofs } from "./ports.ts";
 /** The owner of a payment. */
 export type Payer = Pick<AgentProfile, "organizationId" | "agentId">;
 
-/** What of a payment is proven: what moves money, under the ids that nothing moves it twice under. */
+/** Proven fields of a payment: those that move money, with the ids that make it happen once. */
 export type ProvenOrder = Pick<
   PaymentRequest,
   "transactionId" | "approvalId" | "rail" | "amountCents" | "recipient"
 > & { readonly currency: string };
 
 /**
- * The same as requested: with the idempotency key by which its ledger recognizes it, so that a denied payment can't be
- * submitted to the ledger again as another one; and with what a person decides by besides.
+ * Proven fields of a request: also the idempotency key, so that a denied payment can't be submitted again as another
+ * one, and the fields that a person decides by.
  */
 export type OrderRequest = ProvenOrder & Pick<PaymentRequest, "keyHash" | "merchantCategory" | "purpose">;
 
 /** The facts that a person decides by. */
 export type ShownOrder = ProvenOrder & Pick<PaymentRequest, "purpose">;
 
-/** What a person has made of a payment on hold. */
+/** A person's decision on a payment. */
 export interface PersonsDecision {
   readonly resolution: "approved" | "denied";
   readonly by: Resolver;
   readonly feedback: string | null;
 }
 
-/** Of what it finds forged, for log and metrics. */
+/** Called for each forgery, for log and metrics. */
 export type OnForged = PaymentProofs["onForged"];
 
 /**
@@ -47,13 +47,13 @@ export class HmacPaymentProofs implements PaymentProofs {
     this.onForged = onForged;
   }
 
-  /** For a payment that its agent asks for. */
+  /** Proves a payment that its agent requested. */
   ofOrder(payer: Payer, order: OrderRequest): string {
     const { keyHash, merchantCategory, purpose } = order;
     return this.#mac(["order", ...factsOf(payer, order), keyHash, merchantCategory, purpose]);
   }
 
-  /** For a person's decision on a payment as it was shown to them. */
+  /** Proves a person's decision on a payment as it was shown. */
   ofDecision(payer: Payer, order: ShownOrder, { by, feedback, resolution }: PersonsDecision): string {
     return this.#mac([
       "decision",
@@ -80,7 +80,8 @@ export class HmacPaymentProofs implements PaymentProofs {
     const { feedback, proof = "", resolution } = approval;
     // A history from outside may lack even that.
     const by: Resolver | null | undefined = approval.resolvedBy;
-    // Its window's end and its agent end it without a person. What was to be paid, a person has approved, whatever came of it.
+    // Expiry and archive end a payment without a person. A payment that was to be paid was approved by a person,
+    // whatever came of it.
     if (by === null || by === undefined)
       return resolution === null || resolution === "denied" || resolution === "expired";
     const decision = { resolution: resolution === "denied" ? "denied" : "approved", by, feedback } as const;
@@ -98,7 +99,7 @@ const factsOf = ({ agentId, organizationId }: Payer, order: ProvenOrder) => {
   return [organizationId, agentId, transactionId, approvalId, rail, amountCents, currency, recipient];
 };
 
-/** In constant time. What a history from outside holds may be anything. */
+/** Compares in constant time. A history from outside may hold any value. */
 function isSame(given: unknown, made: string): boolean {
   const [left, right] = [Buffer.from(String(given)), Buffer.from(made)];
   return left.length === right.length && timingSafeEqual(left, right);

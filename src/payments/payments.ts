@@ -27,7 +27,7 @@ import { fingerprint, PaymentRulings } from "./rules/payment-rules.ts";
 import { type PaymentsByKey, paymentsByKey } from "./payments-by-key.ts";
 import { PossibleDuplicates } from "./possible-duplicates.ts";
 
-/** What a client asks to be paid, parsed. */
+/** A parsed request for a payment. */
 export interface PaymentOrder {
   readonly rail: Rail;
   readonly recipient: string;
@@ -38,7 +38,7 @@ export interface PaymentOrder {
   readonly idempotencyKey: string;
 }
 
-/** Who pays: the agent, by the key that it came with. */
+/** The paying agent, with the key of its request. */
 export interface Payer {
   readonly profile: AgentProfile;
   readonly keyId: string;
@@ -81,16 +81,16 @@ export interface PaymentDependencies {
   readonly metrics: Metrics;
 }
 
-/** How much later its record must have been read; else it is answered as it was before. */
+/** Time after the wait within which the record must be read; otherwise the earlier answer stands. */
 const RECORD_READ_MS = 200;
 
-/** How often one payment is submitted to its ledger again: after a check of the records for an evicted key, or since its rules were replaced. */
+/** Maximum number of submissions of one payment: after a look-up of an evicted key, or with newer rules. */
 const DECISION_ATTEMPTS_MAX = 6;
 
 /** The time that a request has left, and its id for the log. */
 type RequestTime = Pick<Deadline, "leftMs" | "requestId" | "spareMs">;
 
-/** Until when effects are waited for, by `performance.now()`. */
+/** End of the wait for effects, by `performance.now()`. */
 interface Bound {
   readonly requestId: string | null;
   readonly until: number;
@@ -173,7 +173,7 @@ export class Payments {
       }
       case "no_account":
       case "inactive_key":
-        // Its key was good a moment ago; what archived the agent or revoked the key has made it no one's.
+        // The key was valid at authentication; the agent was archived or the key revoked since.
         return refused(refusal("UNAUTHORIZED"));
       default:
         throw new Error(`a ledger answered ${reply.kind} to a payment`);
@@ -266,7 +266,7 @@ export class Payments {
   async assessed(profile: AgentProfile, order: CheckedOrder): Promise<AssessedPayment> {
     const payment = { ...order, merchantCategory: order.merchantCategory ?? null };
     const { amountCents, rail, recipient } = payment;
-    // No ledger compares what a dry run is judged by.
+    // A dry run's rules are not compared by any ledger.
     this.#rulings.forget(profile);
     const { rules: ruled } = await this.#rulings.of(profile, payment);
     const rules = await this.#rulings.withSimilarPayment(ruled, profile.agentId, payment);
@@ -300,7 +300,7 @@ export class Payments {
       const isHeld = payment.phase === "held";
       return (await (isHeld ? done : withTimeout(until - performance.now(), done))).payment;
     } catch (error) {
-      // It was executed elsewhere meanwhile, and the ledger knows.
+      // Another process executed it, and the ledger knows.
       if (error instanceof Superseded) return "superseded";
       const { transactionId } = payment.request;
       logger.warn(
@@ -331,12 +331,12 @@ export class Payments {
   }
 }
 
-/** What a ledger said to a payment. */
+/** A ledger's decision on a payment. */
 interface Decided extends ExecutionHints {
   readonly reply: LedgerReply<Payment>;
   /** The request as it was submitted to the ledger. */
   readonly request: PaymentRequest;
-  /** No response is sent before. */
+  /** Resolves before any response may be sent. */
   readonly revisionRecorded: Promise<void>;
 }
 

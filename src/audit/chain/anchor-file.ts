@@ -51,7 +51,7 @@ export class AnchorFile {
     this.path = path;
   }
 
-  /** One line after another. */
+  /** Appends one line after another. */
   append(entry: AnchorLine): Promise<void> {
     return this.#serial(() => this.#append(entry));
   }
@@ -103,7 +103,7 @@ function parsed(text: string): ReadLine["line"] {
   }
 }
 
-/** What a crash leaves of a line: a beginning, so its first brace is never closed. */
+/** Whether a line is the beginning that a crash leaves: its first brace is never closed. */
 function isTruncated(text: string): boolean {
   let depth = 0;
   // Texts with what is escaped in them are looked over as one; the last may be open.

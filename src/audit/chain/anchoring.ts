@@ -27,9 +27,9 @@ const HEADS_PER_LINE_MAX = 1_000;
 const WAITING_ROOTS_MAX = 1_000;
 /** Lines without a successor that a writer's first one names; each server that ever wrote leaves one. */
 const FOLLOWS_MAX = 1_000;
-/** How soon what was never anchored is: who has just set the service up must not wait for the first interval's end. */
+/** Delay of the first anchor, so that a new service does not wait for a whole interval. */
 const FIRST_ANCHOR_SECONDS = 60;
-/** How long the last anchor may keep a service from ending, and a root an anchoring. */
+/** Maximum delay of a service's end by its last anchor, and of an anchoring by a root. */
 const LAST_ANCHOR_MS = 5_000;
 const ROOT_MS = 10_000;
 
@@ -41,7 +41,7 @@ export class AuditAnchoring {
   readonly #dependencies: AnchoringDependencies;
   readonly #log: Collection<AuditDocument>;
   readonly #writer = randomUUID();
-  /** What the file said at first, and what was written since; null: not read yet. */
+  /** The file's state at first and since; null if it was not read yet. */
   #known: Known | null = null;
   #waitingRoots: readonly string[] = [];
   #timer: NodeJS.Timeout | null = null;
@@ -80,7 +80,7 @@ export class AuditAnchoring {
     ).catch((error: unknown) => this.#dependencies.onWarning("the last anchor was not written", error));
   }
 
-  /** One anchoring after another; never rejects. */
+  /** Runs one anchoring after another; never rejects. */
   #serially(work: () => Promise<void>): Promise<void> {
     return this.#serial(work).catch((error: unknown) =>
       this.#dependencies.onWarning("the audit log was not anchored", error),
@@ -137,9 +137,9 @@ export class AuditAnchoring {
   }
 
   /**
-   * So that a service that starts again does not write down what has not changed, and goes on where the lines ended. Lines
-   * that are not this service's say nothing. A root that no line names and no transaction carries was on its way to the
-   * chain when its writer ended; one that a later line names is in that line's root.
+   * Reads the file, so that a restarted service does not repeat unchanged heads and continues the lines. Lines of
+   * another service count for nothing. A root that no line names and no transaction carries was on its way to the
+   * chain when its writer ended; a root that a later line names is covered by that line's root.
    */
   async #read(): Promise<Known> {
     const { file, seal } = this.#dependencies;
@@ -154,10 +154,10 @@ export class AuditAnchoring {
   }
 }
 
-/** What a writer knows of the file. */
+/** A writer's knowledge of the file. */
 interface Known {
-  /** What was anchored last of each chain. */
+  /** Last anchored sequence of each chain. */
   readonly anchored: Map<string, number>;
-  /** What the next line names, so that it can't be taken out without a trace. */
+  /** Roots that the next line names, so that no line can be removed without a trace. */
   follows: readonly string[];
 }

@@ -20,7 +20,7 @@ import {
   strayOf,
 } from "../../store/audit-documents.ts";
 
-/** What was found of one chain. */
+/** Findings of one chain. */
 export interface ChainReport {
   readonly organizationId: string;
   /** Entries that are as they were written, up to the first break. */
@@ -29,7 +29,7 @@ export interface ChainReport {
   readonly broken: ChainBreak | null;
 }
 
-/** What the anchors' file says, once it is known to be ours. */
+/** Contents of the anchors' file, once it is known to be this service's. */
 export interface AnchorsRead {
   readonly byOrganization: ReadonlyMap<string, AnchoredHashes>;
   readonly roots: ReadonlySet<string>;
@@ -83,7 +83,7 @@ export interface WalkOptions {
   readonly db: Db;
   readonly seal: AuditSeal;
   readonly anchors: AnchorsRead["byOrganization"];
-  /** Only this chain; null: all of them. */
+  /** Limits the verification to one chain; null for all. */
   readonly organizationId: string | null;
   readonly onEntry: () => void;
 }
