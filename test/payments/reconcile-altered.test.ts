@@ -266,6 +266,8 @@ async function copyCapture(books: Collections, paid: string, change: Partial<Car
   await books.cardLedger.insertOne({ ...capture, _id: `${capture._id}/again`, ...change });
 }
 
+const classOf = ({ found, repairs }: Case) => `${found.join()} ${String(repairs)}`;
+
 /** Those that are about a scene. */
 const of = ({ agent, paid }: Scene, differences: readonly Difference[]): readonly Difference[] =>
   differences.filter(({ agentId, id }) => agentId?.startsWith(agent.id) === true || id === paid);
@@ -302,7 +304,6 @@ describe("npm run admin -- reconcile, of books that were altered by hand", () =>
       }),
     );
 
-  const classOf = ({ found, repairs }: Case) => `${found.join()} ${String(repairs)}`;
   const classes = [...new Set(CASES.map(classOf))].map((name) =>
     CASES.filter((each) => classOf(each) === name),
   );

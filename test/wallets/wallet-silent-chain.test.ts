@@ -241,9 +241,8 @@ describe("a chain that does not answer", () => {
             await finalPayment(world, agent, first.transaction.id, SETTLED_MS);
             return async () => {
               const id = await expectPending(agent);
-              const manage = { token: world.token, id: agent.id };
               const body = { version: 1, budgetCents: 50 };
-              const lowering = world.api.okAtOnce("updateAgentBudgetPolicy", 200, { ...manage, body });
+              const lowering = world.api.okAtOnce("updateAgentBudgetPolicy", 200, { ...manage(agent), body });
               await inTime("the policy", lowering);
               return async () => {
                 const paid = await finalPayment(world, agent, id, SETTLED_MS);

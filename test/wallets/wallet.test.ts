@@ -43,6 +43,16 @@ describe("wallet payments", () => {
       body: { version: 1, budgetCents },
     });
 
+  const asking = (cents: number) => fundedAgent(world, cents, { autoApprovalThresholdCents: 0 });
+
+  async function hold(agent: TestAgent) {
+    const { approval, transaction } = await payFromWallet(world, agent, walletPayment(freshRecipient()));
+    expect([transaction.status, transaction.onChainTxHash]).to.deep.equal(["pending", null]);
+    return { approvalId: approval?.id ?? "", transactionId: transaction.id };
+  }
+
+  const approve = (id: string) => world.api.ok("approveApproval", 200, { token: world.token, id });
+
   it("an undeployed wallet is funded; a payment deploys it, and is one transfer under its id", async () => {
     const agent = await world.agent();
     const { wallet } = (await world.api.ok("getAgent", 200, { token: world.token, id: agent.id })).agent;
@@ -86,16 +96,6 @@ describe("wallet payments", () => {
   });
 
   describe("that wait for a person", () => {
-    const asking = (cents: number) => fundedAgent(world, cents, { autoApprovalThresholdCents: 0 });
-
-    async function hold(agent: TestAgent) {
-      const { approval, transaction } = await payFromWallet(world, agent, walletPayment(freshRecipient()));
-      expect([transaction.status, transaction.onChainTxHash]).to.deep.equal(["pending", null]);
-      return { approvalId: approval?.id ?? "", transactionId: transaction.id };
-    }
-
-    const approve = (id: string) => world.api.ok("approveApproval", 200, { token: world.token, id });
-
     it("approve sends it at once: executing or approved, then approved, and on chain once", async () => {
       const agent = await asking(100);
       const { approvalId, transactionId } = await hold(agent);
