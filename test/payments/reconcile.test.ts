@@ -142,9 +142,10 @@ describe("npm run admin -- reconcile", () => {
       await capTeam(world);
       const agents = await Promise.all(times(3, () => world.agent({ autoApprovalThresholdCents: 450 })));
       const load = { isStopped: false };
+      const payments = shortOrSoak(20, 1_000);
       const merchants = ["shop", "sandbox-decline", "sandbox-reverse", "sandbox-slow", "sandbox-flaky"];
       const clients = agents.map(async (agent, client) => {
-        for (let number = 1; !load.isStopped && number <= shortOrSoak(20, 1_000); number += 1) {
+        for (let number = 1; number <= 5 || (!load.isStopped && number <= payments); number += 1) {
           const merchant = merchants[(client + number) % merchants.length] ?? "shop";
           const { approval } = await agent.pay({ amountCents: 1 + ((number * 97) % 500), merchant });
           if (approval === null || number % 2 === 0) continue;
