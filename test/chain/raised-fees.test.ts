@@ -33,23 +33,27 @@ describe("a base fee that has risen since a payment was signed", () => {
   /** Signs for what the chain asks for; its keeper does not run. */
   let instance: Instance;
   let sent: Hex[];
-  beforeEach(async () => {
+  before(async () => {
     anvil = await startOwnAnvil("--block-base-fee-per-gas", String(BASE_FEE));
     scene = await openScene(anvil.url);
     proxy = await startChainProxy(anvil.url);
-    sent = [];
     proxy.behave((body) => {
       sent.push(...sentIn(body));
       return "pass";
     });
     instance = scene.open({ feesUpTo: UP_TO, rpcUrl: proxy.url });
+  });
+  beforeEach(async () => {
+    sent = [];
+    await anvil.call("evm_setAutomine", [true]);
+    await setBaseFee(BASE_FEE);
     agent = await scene.funded(2_000);
     expect(await scene.open().wallets.rail.send(agent.profile, newPayment(100))).to.include({
       status: "settled",
     });
     await setBaseFee(BASE_FEE);
   });
-  afterEach(async () => {
+  after(async () => {
     await scene.close();
     await proxy.close();
     await anvil.kill();
