@@ -230,7 +230,7 @@ describe("places of a day's creates", () => {
     const lineageId = randomUUID();
     const key = { lineageId, dailyCreateLimit } as OrganizationKeyPrincipal;
     return {
-      async take(id: string, at = NOON) {
+      take: async (id: string, at = NOON) => {
         const taken = await new DailyCreates(collection()).take(key, id, new Date(at));
         return taken.ok ? "taken" : taken.refusal;
       },

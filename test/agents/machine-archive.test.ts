@@ -231,8 +231,8 @@ describe("an organization's key archives an agent", () => {
         const agent = await made(world, by);
         statuses.push(await ask(keyOf(agent), agent.id));
         const refusal = { token: by.token, id: agent.id };
-        const { message } = await world.api.refused("archiveAgent", 403, "MACHINE_ARCHIVE_DENIED", refusal);
-        expect(message, what).to.be.a("string");
+        const denied = await world.api.refused("archiveAgent", 403, "MACHINE_ARCHIVE_DENIED", refusal);
+        expect(denied.message, what).to.be.a("string");
       }
       expect(statuses).to.deep.equal([403, 404, 400, 200, 403]);
     });

@@ -180,8 +180,8 @@ describe(`a key acts only inside its binding (TEST_SEED=${seed})`, () => {
           return { inside, key, where, place };
         }),
       );
-      for (const isInside of [true, false]) {
-        const alike = random.shuffled(cells.filter(({ inside }) => inside === isInside));
+      for (const side of [true, false]) {
+        const alike = random.shuffled(cells.filter(({ inside }) => inside === side));
         for (const { inside, key, place, where } of someOrAll(alike, 1)) {
           const answer = await world.api.call(id, { token: key.token, ...request(place) });
           const expected = inside ? success : [403, "OUTSIDE_BINDING"];
@@ -257,7 +257,7 @@ describe(`a key acts only inside its binding (TEST_SEED=${seed})`, () => {
     for (const id of lists) {
       const everything = await listed(id, world.token);
       expect(everything.length, id).to.be.greaterThan(2);
-      for (const key of keys) {
+      for (const key of someOrAll(keys, 2)) {
         const expected = everything.filter((item) => isInside(id, item, key));
         expect((await listed(id, key.token)).map(idOf), `${id} by ${key.name}`).to.deep.equal(
           expected.map(idOf),

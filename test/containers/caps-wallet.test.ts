@@ -12,18 +12,14 @@ import { newWorld, type TestAgent, type World } from "../support/world.ts";
 
 const CAP = 300;
 
-describe("caps over wallet payments", () => {
-  async function payWallet(world: World, agent: TestAgent, amountCents: number): Promise<string> {
-    const { transaction } = await payFromWallet(
-      world,
-      agent,
-      walletPayment(freshRecipient(), { amountCents }),
-    );
-    if (transaction.status !== "pending") return transaction.denialCode ?? transaction.status;
-    const final = (await finalPayment(world, agent, transaction.id)).transaction;
-    return final.denialCode ?? final.status;
-  }
+async function payWallet(world: World, agent: TestAgent, amountCents: number): Promise<string> {
+  const { transaction } = await payFromWallet(world, agent, walletPayment(freshRecipient(), { amountCents }));
+  if (transaction.status !== "pending") return transaction.denialCode ?? transaction.status;
+  const final = (await finalPayment(world, agent, transaction.id)).transaction;
+  return final.denialCode ?? final.status;
+}
 
+describe("caps over wallet payments", () => {
   it("both rails draw on the same cap, to the cent, and what it refuses never reaches the chain", async () => {
     const world = await newWorld();
     const budgets = new TestBudgets(world);
