@@ -37,19 +37,20 @@ const ONE_AT_A_TIME: Beginnings = ["chaos/", "restart/", "build/"];
 /** What is promised to be answered within a time runs when everything else has ended. */
 const QUIET: Beginnings = [
   "agents/machine-archive-chain",
-  "containers/large-team",
   "containers/unfinished-budgets",
   "outage/",
   "restart/roles",
 ];
 
 /**
- * Random disasters, searches among a million records, and tests of what tests: these run where they are named, and in
+ * Random disasters, searches among a million records, stops of thousands of agents, and tests of what tests: these run where they are named, and in
  * `npm run soak`. What they would find in a change, cheaper tests find first.
  */
 const SOAK: Beginnings = [
   "chaos/caps",
   "chaos/chaos",
+  "containers/large-team",
+  "containers/many-stops",
   "contracts/wallet-mutants",
   "domain/simulation-faults",
   "lists/million",
