@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { TransactionDocument } from "../../src/store/documents.ts";
-import { Random } from "../../scripts/random.ts";
+import { Random } from "../../lab/random.ts";
 import { message, rpc } from "../limits/support.ts";
 import { type Answer, FOR_NOW, onceReachable } from "../support/api.ts";
 import { codeOf } from "../support/contract-api.ts";

@@ -7,7 +7,7 @@ import type { Output } from "../../src/client/types.ts";
 import { ORGANIZATION_SCOPES, type ResourceKind } from "../../src/contract/types.ts";
 import type { ErrorCode } from "../../src/domain/errors.ts";
 import { McpCaller } from "../mcp/support.ts";
-import { Random } from "../../scripts/random.ts";
+import { Random } from "../../lab/random.ts";
 import { codeOf } from "../support/contract-api.ts";
 import { seed } from "../support/seed.ts";
 import { someOrAll } from "../support/soak.ts";

@@ -5,7 +5,7 @@ import { toolsetOf } from "../../src/contract/tool-names.ts";
 import { errorBody } from "../../src/contract/records.ts";
 import type { ErrorCode } from "../../src/domain/errors.ts";
 import { ERRORS } from "../../src/domain/errors.ts";
-import { Random } from "../../scripts/random.ts";
+import { Random } from "../../lab/random.ts";
 import { authorize, authorizeBody } from "../../src/identity/authorize.ts";
 import type { SessionPrincipal } from "../../src/identity/principal.ts";
 import type { AgentPrincipal, OrganizationKeyPrincipal, Principal } from "../../src/identity/principals.ts";
