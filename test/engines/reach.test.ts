@@ -62,6 +62,21 @@ const inserted = async (uri: string): Promise<string> => {
   }
 };
 
+/** What a browser keeps that enters the UI of a namespace with this in its storage. */
+const entered = (stored: string | null): unknown => {
+  const kept: string[] = [];
+  const places: string[] = [];
+  const localStorage = {
+    getItem: () => stored,
+    setItem: (_key: string, value: string) => void kept.push(value),
+  };
+  const location = { replace: (place: string) => void places.push(place) };
+  const [, script = ""] = /<script>([^]*)<\/script>/.exec(uiEntrance("ns")) ?? [];
+  runInNewContext(script, { localStorage, location });
+  expect(places).to.deep.equal(["/namespaces/ns/workflows"]);
+  return JSON.parse(kept[0] ?? "");
+};
+
 describe("Who can reach the embedded engines", () => {
   let scratch: string;
   let env: NodeJS.ProcessEnv;
@@ -261,21 +276,8 @@ describe("Who can reach the embedded engines", () => {
   });
 
   it("the UI's entrance gives a browser the service's columns, unless it has chosen its own", () => {
-    const enter = (stored: string | null): unknown => {
-      const kept: string[] = [];
-      const places: string[] = [];
-      const localStorage = {
-        getItem: () => stored,
-        setItem: (_key: string, value: string) => void kept.push(value),
-      };
-      const location = { replace: (place: string) => void places.push(place) };
-      const [, script = ""] = /<script>([^]*)<\/script>/.exec(uiEntrance("ns")) ?? [];
-      runInNewContext(script, { localStorage, location });
-      expect(places).to.deep.equal(["/namespaces/ns/workflows"]);
-      return JSON.parse(kept[0] ?? "");
-    };
-    expect(JSON.stringify(enter(null))).to.include('{"label":"OrganizationId"},{"label":"AgentId"}');
+    expect(JSON.stringify(entered(null))).to.include('{"label":"OrganizationId"},{"label":"AgentId"}');
     const own = { ns: [{ label: "Status" }], other: [] };
-    expect(enter(JSON.stringify(own))).to.deep.equal(own);
+    expect(entered(JSON.stringify(own))).to.deep.equal(own);
   });
 });

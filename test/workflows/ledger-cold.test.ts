@@ -28,6 +28,17 @@ const tell = (
 const tellLedger = (handle: WorkflowHandle, command: unknown): Promise<unknown> =>
   tell(handle, command, NOTHING_KNOWN);
 
+/** Lets updates wait together until a worker is there. */
+async function* answeredTogether(handle: WorkflowHandle, update: () => Promise<unknown>) {
+  const before = (await accepted(handle)).length;
+  const waiting = Promise.all(times(UPDATES, update));
+  yield () => waiting;
+  const together = (await accepted(handle)).slice(before);
+  expect([together.length, new Set(together).size], "all in one task, else this shows nothing").to.deep.equal(
+    [UPDATES, 1],
+  );
+}
+
 describe("workflows ledger and agent: met anew by a worker that knows nothing of them", () => {
   let connection: Connection;
   let native: NativeConnection;
@@ -71,18 +82,6 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
       if (works.length === 0) return;
       await withColdWorker(() => Promise.all(works.map((work) => work())));
     }
-  }
-
-  /** Lets updates wait together until a worker is there. */
-  async function* answeredTogether(handle: WorkflowHandle, update: () => Promise<unknown>) {
-    const before = (await accepted(handle)).length;
-    const waiting = Promise.all(times(UPDATES, update));
-    yield () => waiting;
-    const together = (await accepted(handle)).slice(before);
-    expect(
-      [together.length, new Set(together).size],
-      "all in one task, else this shows nothing",
-    ).to.deep.equal([UPDATES, 1]);
   }
 
   async function* ledgerWithAnAccount() {

@@ -63,9 +63,7 @@ describe("workflow ledger: roll-over by continue-as-new", () => {
         times(CALLERS * EACH, (index) => index + 1),
       );
       const { open, reserved, spent } = await account.totals();
-      expect([reserved + spent, open], "what is denied stays open until it is told").to.deep.equal([
-        60, 80,
-      ]);
+      expect([reserved + spent, open], "what is denied stays open until it is told").to.deep.equal([60, 80]);
       const runs = await runsOf(stage.client, ledger.handle.workflowId);
       expect(runs.length).to.be.at.least(4);
       const taken = runs.flat().filter((event) => event.workflowExecutionUpdateAcceptedEventAttributes);
