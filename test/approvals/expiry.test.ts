@@ -42,6 +42,13 @@ describe("undecided approvals", () => {
     const completed = await world.api.ok("listCompletedApprovals", 200, { token: world.token, query });
     expect(completed.approvals.map(({ resolution }) => resolution)).to.deep.equal(["expired"]);
     expect(await booksOnceAgreed(world, agent)).to.deep.include({ entries: 0, reservedCents: 0 });
+
+    const audited = { token: world.token, query: { resource: transactionId } };
+    const { entries } = await world.api.ok("listAuditLog", 200, audited);
+    expect(entries.map(({ action, actor, result }) => [action, actor.type, result.code])).to.deep.equal([
+      ["resolvePayment", "system", "APPROVAL_EXPIRED"],
+      ["decidePayment", "agent", null],
+    ]);
   });
 
   describe("on their page, in a browser", () => {

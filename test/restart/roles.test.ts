@@ -3,7 +3,7 @@ import { ContractApi } from "../support/contract-api.ts";
 import { Api, onceReachable } from "../support/api.ts";
 import { timed } from "../support/in-time.ts";
 import { type Child, until } from "../support/process.ts";
-import { isSoak, someOrAll } from "../support/soak.ts";
+import { isSoak, shortOrSoak, someOrAll } from "../support/soak.ts";
 import { Load, pay, replay } from "./support/load.ts";
 import { roleEnvironment, Roles } from "./support/roles.ts";
 import { Tenant } from "./support/tenant.ts";
@@ -13,6 +13,8 @@ const ANSWERED_MS = 5_500;
 /** What is promised is 3 s; the rest is for the payments by which it is noticed. */
 const GOES_ON_MS = 3_250;
 const AGENTS = 20;
+/** Before a kill, and after it. */
+const PAID = shortOrSoak(15, 40);
 
 describe("Servers and workers as processes of their own", () => {
   const env = roleEnvironment();
@@ -124,10 +126,10 @@ describe("Servers and workers as processes of their own", () => {
     const agents = await Promise.all([tenant.createAgent({ budgetCents: 100_000 }), tenant.createAgent()]);
     const apiKeys = agents.map(({ apiKey }) => apiKey);
     const load = new Load({ apiKeys, apis, clients: 6, name: "worker" });
-    await load.untilPaid(40);
+    await load.untilPaid(PAID);
     await worker.end("SIGKILL");
     worker = await roles.startWorker();
-    await load.untilPaid(40);
+    await load.untilPaid(PAID);
     const sent = await load.stop();
     const odd = sent.filter(({ ms, status }) => (status !== 201 && status !== 503) || ms > ANSWERED_MS);
     expect(odd).to.deep.equal([]);
