@@ -67,11 +67,11 @@ describe("request bodies", () => {
   const notJson = [415, "UNSUPPORTED_MEDIA_TYPE"] as const;
 
   describe("that are refused", () => {
-    let before: Awaited<ReturnType<typeof counts>>;
+    let held: Awaited<ReturnType<typeof counts>>;
     beforeEach(async () => {
-      before = await counts(world);
+      held = await counts(world);
     });
-    afterEach("nothing was written", async () => expect(await counts(world)).to.deep.equal(before));
+    afterEach("nothing was written", async () => expect(await counts(world)).to.deep.equal(held));
 
     it("malformed JSON, and JSON that is no object, is 400", async () => {
       const malformed = [

@@ -20,6 +20,20 @@ type Read = (query: Query) => Promise<Page>;
 const newestFirst = (items: readonly Listed[]): Listed[] =>
   items.toSorted((a, b) => (a.createdAt + a.id < b.createdAt + b.id ? 1 : -1));
 
+/** Tampered with and malformed ones, made of a good one. */
+function badCursors(cursor: string): readonly string[] {
+  const decoded = Buffer.from(cursor, "base64url").toString();
+  // A search may stop at a record that its caller may not see.
+  expect(decoded).not.to.match(/(txn|apr)_|\d{13}/);
+  const tampered = decoded.replace(/.$/, (last) => (last === "A" ? "Q" : "A"));
+  return [
+    `${cursor.slice(0, 8)}${cursor[8] === "A" ? "B" : "A"}${cursor.slice(9)}`,
+    ...["x", "null", "[]", "{}", "\u0000", "é"].concat("x".repeat(1_000), "x".repeat(1_001)),
+    cursor.slice(0, -2),
+    ...[tampered, '[["$gt",""],"x"]', "[1]"].map((text) => Buffer.from(text).toString("base64url")),
+  ];
+}
+
 describe("lists over HTTP", () => {
   const COUNT = 9;
   let world: World;
@@ -136,20 +150,6 @@ describe("lists over HTTP", () => {
     for (const limit of ["1", "200"])
       await world.api.ok("listTransactions", 200, { ...own(), query: { limit } });
   });
-
-  /** Tampered with and malformed ones, made of a good one. */
-  function badCursors(cursor: string): readonly string[] {
-    const decoded = Buffer.from(cursor, "base64url").toString();
-    // A search may stop at a record that its caller may not see.
-    expect(decoded).not.to.match(/(txn|apr)_|\d{13}/);
-    const tampered = decoded.replace(/.$/, (last) => (last === "A" ? "Q" : "A"));
-    return [
-      `${cursor.slice(0, 8)}${cursor[8] === "A" ? "B" : "A"}${cursor.slice(9)}`,
-      ...["x", "null", "[]", "{}", "\u0000", "é"].concat("x".repeat(1_000), "x".repeat(1_001)),
-      cursor.slice(0, -2),
-      ...[tampered, '[["$gt",""],"x"]', "[1]"].map((text) => Buffer.from(text).toString("base64url")),
-    ];
-  }
 
   it("whatever is made up as a cursor is 400 BAD_CURSOR, and so is a good one sent twice", async () => {
     const { nextCursor } = await world.api.ok("listTransactions", 200, { ...own(), query: { limit: "1" } });

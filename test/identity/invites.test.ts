@@ -244,13 +244,13 @@ describe("invites", () => {
   it("an invite is good for 7 days, then it is 404, not listed, and not in the way of a new one", async () => {
     const { db } = world.service;
     const [early, late] = [await invite(world, "member"), await invite(world, "member")];
-    const aged = async ({ id }: { readonly id: string }, ageMs: number) => {
+    const age = async ({ id }: { readonly id: string }, ageMs: number) => {
       const createdAt = new Date(Date.now() - ageMs);
-      const times = { createdAt, expiresAt: new Date(createdAt.getTime() + WEEK_MS) };
-      await db.collection<{ _id: string }>("invites").updateOne({ _id: id }, { $set: times });
+      const aged = { createdAt, expiresAt: new Date(createdAt.getTime() + WEEK_MS) };
+      await db.collection<{ _id: string }>("invites").updateOne({ _id: id }, { $set: aged });
     };
-    await aged(early.invite, WEEK_MS - 60_000);
-    await aged(late.invite, WEEK_MS + 1_000);
+    await age(early.invite, WEEK_MS - 60_000);
+    await age(late.invite, WEEK_MS + 1_000);
     await world.api.ok("acceptInvite", 201, accepting(early.token));
     await world.api.refused("acceptInvite", 404, "NOT_FOUND", accepting(late.token));
     expect(await open()).to.deep.equal([]);
