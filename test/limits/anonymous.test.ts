@@ -155,13 +155,14 @@ describe("limits of anonymous callers, by address", () => {
     expect(statuses(answers)).to.deep.equal({ 401: 2, 429: 2 });
   });
 
+  const raw = (...fields: string[]) =>
+    wire(
+      service.baseUrl,
+      ["GET /v1/agents HTTP/1.1", "Host: x", "Connection: close", ...fields, "", ""].join("\r\n"),
+    );
+
   it("headers sent twice are no way round: the last hop counts, and two credentials are none", async () => {
     const address = freshAddress();
-    const raw = (...fields: string[]) =>
-      wire(
-        service.baseUrl,
-        ["GET /v1/agents HTTP/1.1", "Host: x", "Connection: close", ...fields, "", ""].join("\r\n"),
-      );
     const forwarded = [`X-Forwarded-For: ${freshAddress()}`, `x-forwarded-for: ${address}`];
     for (const remaining of [99, 98]) {
       const answer = await raw(...forwarded);

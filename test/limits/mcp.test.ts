@@ -41,6 +41,12 @@ describe("limits over MCP", () => {
 
   const pause = (key: string, agentId: string = NOBODY) => callTool(service, key, "pause_agent", { agentId });
   const create = (key: string, args: object) => callTool(service, key, "create_agent", args);
+  const batch = (count: number) =>
+    rpc(
+      service,
+      agentKey,
+      times(count, (id) => ({ ...message("ping"), id })),
+    );
   const list = (key: string) => rpc(service, key, message("tools/list"));
 
   describe("per minute", () => {
@@ -71,12 +77,6 @@ describe("limits over MCP", () => {
     });
 
     it("a batch counts as its messages: packing calls together gets no caller more", async () => {
-      const batch = (count: number) =>
-        rpc(
-          service,
-          agentKey,
-          times(count, (id) => ({ ...message("ping"), id })),
-        );
       expect(shown(await batch(25)).remaining).to.equal(35);
       expect(shown(await batch(35)).remaining).to.equal(0);
       expectLimited(await batch(2));

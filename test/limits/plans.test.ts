@@ -189,8 +189,9 @@ describe("limits per minute of a plan", () => {
     expect((await list(agent.key)).status).to.equal(403);
   });
 
+  const limit = async (token: string, path: string) => shown(await api.call("GET", path, { token })).limit;
+
   it("a plan that changes is everybody's limit within 10 s", async () => {
-    const limit = async (token: string, path: string) => shown(await api.call("GET", path, { token })).limit;
     const agent = await world.agent();
     expect(await limit(agent.key, "/v1/payments")).to.equal(100);
     const _id: string = world.organization.organizationId;

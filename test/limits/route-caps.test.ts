@@ -26,6 +26,9 @@ import {
   statuses,
 } from "./support.ts";
 
+/** So many days after 1970 began. */
+const days = (count: number) => new Date(count * 86_400_000);
+
 describe("caps of single routes", () => {
   let clock: FixedClock;
   let counts: SpentCounts;
@@ -243,7 +246,6 @@ describe("caps of single routes", () => {
       const devices = new DeviceTokens(MasterKey.parse(TEST_MASTER_KEY, "a test"), randomBytes);
       const userId = randomUUID();
       const token = devices.issue(userId, new Date(0));
-      const days = (count: number) => new Date(count * 86_400_000);
       expect(devices.read(token, days(89))).to.include({ userId });
       for (const wrong of [
         `${token.slice(0, -1)}${token.endsWith("A") ? "E" : "A"}`,
@@ -306,8 +308,9 @@ describe("caps of single routes", () => {
 
     it("10 a minute and account for step-up's options", async () => {
       counts.leave(2, 10);
-      const begin = () => api.call("POST", "/v1/auth/step-up/options", { token: world.token });
-      expect(statuses(await atOnce(3, begin))).to.deep.equal({ 403: 2, 429: 1 });
+      const { token } = world;
+      const answers = await atOnce(3, () => api.call("POST", "/v1/auth/step-up/options", { token }));
+      expect(statuses(answers)).to.deep.equal({ 403: 2, 429: 1 });
     });
   });
 
