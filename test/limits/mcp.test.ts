@@ -140,9 +140,9 @@ describe("limits over MCP", () => {
 
     it("calls packed into one batch count one by one", async () => {
       const params = { name: "pause_agent", arguments: { agentId: NOBODY } };
-      const batch = times(5, (id) => ({ ...message("tools/call", params), id }));
+      const calls = times(5, (id) => ({ ...message("tools/call", params), id }));
       counts.leave(3, 20);
-      const { body, status } = await rpc(service, keys[0], batch);
+      const { body, status } = await rpc(service, keys[0], calls);
       expect(status).to.equal(200);
       expect(JSON.stringify(body).split('"structuredContent":{"error":"RATE_LIMITED"')).to.have.lengthOf(3);
     });
