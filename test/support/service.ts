@@ -99,6 +99,13 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   return service;
 }
 
+/** A service that a lane's files share; see `sharedService`. */
+export async function startLastingService(options: TestServiceOptions): Promise<TestService> {
+  const service = await start(options);
+  atEnd(() => service.stop());
+  return service;
+}
+
 async function start(options: TestServiceOptions): Promise<TestService> {
   const id = `test_${randomBytes(8).toString("hex")}`;
   const uri = new URL(required("TEST_MONGODB_URI"));
@@ -221,6 +228,4 @@ async function signedIn(
 let shared: Promise<TestService> | null = null;
 
 /** The service that tests share which change nothing of it but their own organizations. */
-export const sharedService = (): Promise<TestService> => (shared ??= start({}));
-
-atEnd(async () => (await shared)?.stop());
+export const sharedService = (): Promise<TestService> => (shared ??= startLastingService({}));
