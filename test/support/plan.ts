@@ -89,7 +89,8 @@ const fits = (file: string, beginnings: Beginnings): boolean =>
 export const needsEngines = (file: string): boolean => !fits(file, WITHOUT_ENGINES);
 
 /** Whether it starts time-skipping servers. */
-export const needsTestServer = (file: string): boolean => fits(file, ["workflows/"]);
+export const needsTestServer = (file: string): boolean =>
+  fits(file, ["webhooks/delivery-workflow", "workflows/"]);
 
 export async function allFiles(): Promise<readonly string[]> {
   const found = await readdir("test", { recursive: true });

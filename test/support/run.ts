@@ -122,9 +122,9 @@ async function bundle(): Promise<void> {
 }
 
 async function testServerSettings(): Promise<Readonly<Record<string, string>>> {
+  if (!files.some(needsTestServer)) return {};
   const testServer = await resolveTestServer(process.env, say);
-  const archived = files.some(needsTestServer) ? await withClassArchive(testServer, folder) : {};
-  return { TEST_TIME_SKIPPING_SERVER: testServer, ...archived };
+  return { TEST_TIME_SKIPPING_SERVER: testServer, ...(await withClassArchive(testServer, folder)) };
 }
 
 function total(count: (result: FileResult) => number): number {
