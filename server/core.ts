@@ -156,6 +156,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   });
   metrics.queue("ledger_commands", () => ledgers.waiting);
   metrics.ledgerFills(() => ledgers.fills);
+  metrics.blockedProjects(() => ledgers.blockedProjects());
   metrics.queue("agent_commands", () => agents.waiting);
   metrics.queue("audit_entries", () => auditLog.waiting);
   metrics.queue("records", () => projections.waiting);

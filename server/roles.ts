@@ -1,4 +1,3 @@
-import { onceASecond } from "../src/lib/once-a-second.ts";
 import type { LedgerSettings } from "../src/messages/ledger.ts";
 import { AnchorFile } from "../src/audit/chain/anchor-file.ts";
 import { AuditAnchoring } from "../src/audit/chain/anchoring.ts";
@@ -10,7 +9,7 @@ import type { Wallets } from "../src/rails/wallet/index.ts";
 import type { AuditSeal } from "../src/domain/audit/entry.ts";
 import type { Config } from "./config.ts";
 import { type Addresses, connect, type Connections, withRights } from "../src/store/connections.ts";
-import { type Core, createCore } from "./core.ts";
+import { createCore } from "./core.ts";
 import { ensureIndexes } from "./indexes.ts";
 import type { HttpServer } from "./http/server.ts";
 import type { Counts } from "../src/limits/counts.ts";
@@ -22,9 +21,9 @@ import { openWallets } from "./chain.ts";
 import { openDeliveryKeys } from "../src/agents/key-deliveries/folder.ts";
 import { loadMasterKey } from "../src/secrets/load-master-key.ts";
 import { Sealer } from "../src/secrets/sealer.ts";
-import type { MasterKey } from "../src/secrets/master-key.ts";
 import { verifyMasterKey } from "../src/secrets/verify-master-key.ts";
-import type { Backends } from "./service-options.ts";
+import type { Backends, ServiceOptions } from "./service-options.ts";
+import { EngineWatch, enginesOf } from "./readiness.ts";
 import { checkNamespace } from "./temporal-namespace.ts";
 import { TemporalRenewal } from "./temporal-renewal.ts";
 import type { RunningWorker, WorkerOptions } from "./worker.ts";
@@ -115,13 +114,16 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     ...(decorateEffects === undefined ? {} : { decorateEffects }),
     ...(ledgerSettings === undefined ? {} : { ledgerSettings }),
   });
+  const engines = new EngineWatch(enginesOf(connections, wallets));
+  metrics.engines(() => engines.states());
   // With engines of its own this is the only worker: no operator would set the current version in the engine.
   const buildId = embedded ? null : config.workerBuildId;
   const worker = roles.worker ? await runWorker({ connections, core, logger, buildId }) : null;
-  const service = roles.server ? await runService(options, connections, core, masterKey) : null;
+  const service = roles.server ? await runService(options, { connections, core, engines, masterKey }) : null;
   const { probesHttp = null } = options;
   let isStopping = false;
-  if (probesHttp !== null) await serveProbes(options, probesHttp, connections, core, () => isStopping);
+  if (probesHttp !== null)
+    await serveProbes(options, probesHttp, { core, engines, draining: () => isStopping });
   const renewal = renewTemporal(connections, worker, logger);
   const anchoring = roles.server ? openAnchoring(options, connections, wallets, seal) : null;
   return {
@@ -189,28 +191,27 @@ async function runWorker(options: WorkerOptions) {
 async function serveProbes(
   { baseUrl, logger }: RoleOptions,
   http: HttpServer,
-  connections: Connections,
-  { metrics, wallets }: Core,
-  draining: () => boolean,
+  { core, draining, engines }: Pick<Opened, "core" | "engines"> & { readonly draining: () => boolean },
 ): Promise<void> {
   const { createProbesApp } = await import("./http/probes-app.ts");
-  const { missingParts } = await import("./readiness.ts");
-  const missing = onceASecond(() => missingParts(connections, wallets));
-  http.serve(createProbesApp({ baseUrl, logger, metrics, missing, draining }));
+  const { ledgers, metrics } = core;
+  const blockedProjects = () => ledgers.blockedProjects();
+  http.serve(createProbesApp({ baseUrl, logger, metrics, engines, blockedProjects, draining }));
 }
 
+/** What a server is made of. */
+type Opened = Pick<ServiceOptions, "connections" | "core" | "engines" | "masterKey">;
+
 /** A process without a server does not load what answers requests. */
-async function runService(options: RoleOptions, connections: Connections, core: Core, masterKey: MasterKey) {
+async function runService(options: RoleOptions, opened: Opened) {
   const { baseUrl, clock, config, counts, decorateBackends, http, logger, mcpUrl, roles } = options;
   if (http === null) throw new Error("a server needs its port");
   const { startService } = await import("./service.ts");
   const { allowedHosts, approvalWindowSeconds, connectionsPerAddress } = config;
   const { keyDeliveryWindowSeconds, trustedProxies, webauthn } = config;
   return startService({
+    ...opened,
     http,
-    connections,
-    core,
-    masterKey,
     baseUrl,
     mcpUrl,
     relyingParty: relyingPartyOf(baseUrl, webauthn),
@@ -221,7 +222,7 @@ async function runService(options: RoleOptions, connections: Connections, core: 
     connectionsPerAddress,
     allowedHosts,
     // A server without a worker of its own is one of several.
-    counts: counts ?? (roles.worker ? new MemoryCounts() : await MongoCounts.on(connections.db)),
+    counts: counts ?? (roles.worker ? new MemoryCounts() : await MongoCounts.on(opened.connections.db)),
     clock,
     logger,
     showsMetrics: (options.probesHttp ?? null) === null,

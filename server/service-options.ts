@@ -12,6 +12,7 @@ import type { Core } from "./core.ts";
 import type { HttpServer } from "./http/server.ts";
 import type { Counts } from "../src/limits/counts.ts";
 import type { Logger } from "../src/lib/logger.ts";
+import type { EngineWatch } from "./readiness.ts";
 import type { MasterKey } from "../src/secrets/master-key.ts";
 import type { Transaction } from "../src/store/transactions.ts";
 
@@ -19,6 +20,7 @@ export interface ServiceOptions {
   readonly http: HttpServer;
   readonly connections: Connections;
   readonly core: Core;
+  readonly engines: EngineWatch;
   readonly masterKey: MasterKey;
   readonly baseUrl: string;
   readonly mcpUrl: string;

@@ -25,8 +25,6 @@ import { WaitingCalls } from "../src/payments/payment-outcome.ts";
 import { openAuditTrail } from "./open-audit-trail.ts";
 import { openIdentity } from "./open-identity.ts";
 import { Pipeline } from "./pipeline/pipeline.ts";
-import { missingParts } from "./readiness.ts";
-import { onceASecond } from "../src/lib/once-a-second.ts";
 import { Sealer } from "../src/secrets/sealer.ts";
 import { transactionsOf } from "../src/store/transactions.ts";
 import { WebhookEndpoints } from "../src/webhooks/endpoints.ts";
@@ -177,7 +175,8 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     logger,
     metrics,
     showsMetrics: options.showsMetrics,
-    missing: onceASecond(() => missingParts(connections, core.wallets)),
+    engines: options.engines,
+    blockedProjects: () => core.ledgers.blockedProjects(),
     draining: () => draining,
   });
   http.serve(app, {

@@ -6,9 +6,19 @@ import { TimeoutError } from "./with-timeout.ts";
  */
 export const RESPONSE_MARGIN_MS = 700;
 
-/** How long a request has been here. */
+/** How long a request has been here, and whether its caller still waits. */
 export class Arrival {
   #at = performance.now();
+  readonly #hasLeft: () => boolean;
+
+  /** `hasLeft`: whether the caller's connection is closed. */
+  constructor(hasLeft: () => boolean = () => false) {
+    this.#hasLeft = hasLeft;
+  }
+
+  get isAbandoned(): boolean {
+    return this.#hasLeft();
+  }
 
   get elapsedMs(): number {
     return performance.now() - this.#at;
@@ -25,17 +35,19 @@ export class Arrival {
   }
 }
 
+type Arrived = Pick<Arrival, "elapsedMs"> & Partial<Pick<Arrival, "isAbandoned">>;
+
 /**
  * When a request is answered at the latest, counted from its arrival: one for the whole request, so that bounds of its
  * parts do not add up beyond what callers are promised (docs/crashes.md). What takes longer goes on.
  */
 export class Deadline {
-  readonly #arrival: Pick<Arrival, "elapsedMs">;
+  readonly #arrival: Arrived;
   #boundMs: number;
   /** Of the request, for its log lines; null: of none. */
   readonly requestId: string | null;
 
-  constructor(boundMs: number, arrival: Pick<Arrival, "elapsedMs">, requestId: string | null = null) {
+  constructor(boundMs: number, arrival: Arrived, requestId: string | null = null) {
     this.requestId = requestId;
     this.#arrival = arrival;
     this.#boundMs = boundMs;
@@ -58,6 +70,11 @@ export class Deadline {
   /** Once true, true for good, unless it is moved: the caller has been answered. */
   get isOver(): boolean {
     return this.leftMs <= 0;
+  }
+
+  /** Whether the caller can still get the answer. */
+  get isAwaited(): boolean {
+    return !this.isOver && this.#arrival.isAbandoned !== true;
   }
 
   /** For who learns that the answer waits for something longer, before it is over. Never an earlier one. */

@@ -1,0 +1,86 @@
+import type { ChainRepair } from "../chain/repairs.ts";
+import { denialCode } from "../contract/records.ts";
+import { RAIL_FAILURE_CODES } from "../domain/ledger/payment.ts";
+import type { LimitName } from "../limits/limits.ts";
+import type { MailOutcome } from "../mail/invite-mail.ts";
+
+export const SURFACES = ["rest", "mcp"] as const;
+
+/** What a payment waits for, one after the other, before its caller is answered. */
+export type PaymentPhase = (typeof PHASES)[number];
+export const PHASES = ["lookup", "decision", "rail", "record"] as const;
+
+/**
+ * What sweeps execute since it was not confirmed in time: by ledgers a payment executed, an account or a cap recorded; by agents'
+ * actors a record written, the ledger notified; by servers an entry put into the audit log that another had left.
+ */
+export type SweepName = (typeof SWEEPS)[number];
+export const SWEEPS = [
+  "payment",
+  "account_records",
+  "cap_records",
+  "agent_record",
+  "ledger",
+  "audit_entry",
+] as const;
+
+export type RailCall = (typeof RAIL_CALLS)[number];
+export const RAIL_CALLS = [
+  "send",
+  "query",
+  "settle",
+  "withhold",
+  "fence",
+  "reverse",
+  "balance",
+  "detach",
+] as const;
+
+/** What came through Temporal and was not of this service's making. */
+export type Forged = (typeof FORGED)[number];
+export const FORGED = ["payment", "decision", "activity"] as const;
+
+/** Why a payment was not put to its ledger. */
+export type ShedReason = (typeof SHED)[number];
+export const SHED = ["overload", "caller_gone"] as const;
+
+/** A limit that a caller was over: one per minute, a key's creates of a day, or an organization's mails. */
+export type HitLimit = LimitName | "daily_creates" | "mailed_invites";
+
+/** The keys of a record that the compiler holds to be complete. */
+const keysOf = <K extends string>(values: Readonly<Record<K, true>>): string[] => Object.keys(values);
+
+export const LIMITS = keysOf<HitLimit>({
+  rest: true,
+  mcp: true,
+  dashboard: true,
+  address: true,
+  logos: true,
+  operation: true,
+  management_writes: true,
+  daily_creates: true,
+  mailed_invites: true,
+});
+
+export const MAIL_OUTCOMES = keysOf<MailOutcome>({ sent: true, refused: true, unsent: true, expired: true });
+
+export const CHAIN_REPAIRS = keysOf<ChainRepair>({
+  sent_again: true,
+  fee_raised: true,
+  fee_bounded: true,
+  foreign_nonce: true,
+  nonce_unexplained: true,
+  nonce_filled: true,
+});
+
+const RAIL_FAILURES: readonly string[] = RAIL_FAILURE_CODES;
+
+/** The denial codes that go with each status of a payment that is counted. */
+export const DENIAL_CODES_OF: Readonly<Record<string, readonly string[]>> = {
+  held: ["none"],
+  approved: ["none"],
+  reversed: ["none"],
+  expired: ["APPROVAL_EXPIRED"],
+  failed: RAIL_FAILURES,
+  denied: denialCode.options.filter((code) => !RAIL_FAILURES.includes(code)),
+};

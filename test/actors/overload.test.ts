@@ -1,0 +1,104 @@
+import { expect } from "chai";
+import { CallerGone } from "../../src/actors/actor-unavailable.ts";
+import { Ledgers } from "../../src/actors/ledgers.ts";
+import type { LedgerCommand } from "../../src/domain/ledger/commands.ts";
+import type { LedgerSubmitResult } from "../../src/messages/ledger.ts";
+import { times } from "../support/world.ts";
+import { place, turn } from "./support.ts";
+
+/** A ledger that answers when the test says so, on a clock that the test moves. */
+function stage() {
+  let nowMs = 0;
+  const updates: { readonly commands: readonly LedgerCommand[]; readonly answer: () => void }[] = [];
+  const ledgers = new Ledgers({
+    wholePayment: () => Promise.reject(new Error("no payment is answered here")),
+    submit: (_project, commands) =>
+      new Promise<LedgerSubmitResult>((resolve) => {
+        const replies = commands.map(() => ({ kind: "inactive_key" }) as const);
+        const fill = { accounts: 0, bytes: 0, openPayments: 0 };
+        const answer = () => resolve({ revision: 1, replies, fill, accounts: [], closed: {} });
+        updates.push({ commands, answer });
+      }),
+    revisions: { read: () => Promise.resolve(0), write: () => Promise.resolve() },
+    recordAccount: () => Promise.resolve(),
+    flushPublished: () => undefined,
+    confirmAfterMs: 1_000,
+    timers: { after: () => () => undefined, monotonicMs: () => nowMs },
+    onError: () => undefined,
+  });
+  const ask = (agentId: string, isAwaited?: () => boolean) => {
+    const command = { kind: "resume", agentId } as const;
+    const answered = ledgers.submitUnrecorded(place, command, isAwaited);
+    answered.catch(() => undefined);
+    return answered;
+  };
+  return {
+    ledgers,
+    ask,
+    isOverloaded: (agentId: string) => ledgers.isOverloaded(place, agentId),
+    /** Answers the update in flight after so long, and has the next one sent. */
+    async updateTakes(ms: number): Promise<readonly LedgerCommand[]> {
+      await turn();
+      nowMs += ms;
+      const update = updates.shift();
+      update?.answer();
+      for (const _turn of times(3, () => null)) await turn();
+      return update?.commands ?? [];
+    },
+    async passes(ms: number): Promise<void> {
+      await turn();
+      nowMs += ms;
+    },
+  };
+}
+
+describe("a ledger whose decisions take long", () => {
+  it("is overloaded once its update is a second old, and no longer when it is answered", async () => {
+    const { ask, isOverloaded, passes, updateTakes } = stage();
+    expect(isOverloaded("one")).to.equal(false);
+    void ask("one");
+    await passes(1_000);
+    expect(isOverloaded("two")).to.equal(false);
+    await passes(1);
+    expect(isOverloaded("two")).to.equal(true);
+    await updateTakes(0);
+    expect(isOverloaded("two")).to.equal(false);
+  });
+
+  it("with more agents than its updates have room for is overloaded by the turn that is due", async () => {
+    const { ask, isOverloaded, updateTakes } = stage();
+    void ask("first");
+    for (const agentId of times(1_000, (index) => `agent ${String(index)}`)) void ask(agentId);
+    await updateTakes(400);
+    await updateTakes(400);
+    expect(isOverloaded("late")).to.equal(false);
+    await updateTakes(400);
+    expect(isOverloaded("late")).to.equal(true);
+  });
+
+  it("by one agent that sends without end is overloaded for that agent alone", async () => {
+    const { ask, isOverloaded, updateTakes } = stage();
+    void ask("quiet");
+    for (const _command of times(200, () => null)) void ask("loud");
+    for (const _update of times(6, () => null)) {
+      void ask("quiet");
+      await updateTakes(200);
+    }
+    expect(isOverloaded("quiet")).to.equal(false);
+    expect(isOverloaded("loud")).to.equal(true);
+  });
+
+  it("is not sent what nobody waits for any more; what was sent goes on", async () => {
+    const { ask, updateTakes } = stage();
+    let isHere = true;
+    const sent = ask("one", () => isHere);
+    await turn();
+    const waiting = ask("two", () => isHere);
+    void ask("three");
+    isHere = false;
+    await updateTakes(10);
+    expect((await sent).reply.kind).to.equal("inactive_key");
+    expect(await waiting.catch((error: unknown) => error)).to.be.instanceOf(CallerGone);
+    expect(await updateTakes(10)).to.deep.equal([{ kind: "resume", agentId: "three" }]);
+  });
+});
