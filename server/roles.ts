@@ -1,5 +1,5 @@
 import type { LedgerSettings } from "../src/messages/ledger.ts";
-import { AnchorFile } from "../src/audit/chain/anchor-file.ts";
+import { AnchorFile, AnchorLog } from "../src/audit/chain/anchor-file.ts";
 import { AuditAnchoring } from "../src/audit/chain/anchoring.ts";
 import { auditSeal } from "../src/audit/chain/seal.ts";
 import type { EffectDependencies } from "../src/payments/effects.ts";
@@ -27,6 +27,10 @@ import { EngineWatch, enginesOf } from "./readiness.ts";
 import { checkNamespace } from "./temporal-namespace.ts";
 import { TemporalRenewal } from "./temporal-renewal.ts";
 import type { RunningWorker, WorkerOptions } from "./worker.ts";
+
+/** Parts of the time that a stop has: for requests under way, and for activities. */
+const REQUESTS_PART = 0.4;
+const ACTIVITIES_PART = 0.2;
 
 /** What a process is to be: both, or one of them beside others of its kind. */
 export interface Roles {
@@ -68,6 +72,8 @@ export interface RunningRoles {
   readonly failed: Promise<never>;
   /** Requests finish, the worker ends its tasks, connections close. */
   stop(): Promise<void>;
+  /** The part that is being stopped, or would be next; null: all have stopped. */
+  unfinished(): string | null;
   /** Where the first organization is made; null once there is one, and where no server runs. */
   setUpLink(): Promise<string | null>;
   /** Workflows that this process holds in memory. */
@@ -118,7 +124,8 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   metrics.engines(() => engines.states());
   // With engines of its own this is the only worker: no operator would set the current version in the engine.
   const buildId = embedded ? null : config.workerBuildId;
-  const worker = roles.worker ? await runWorker({ connections, core, logger, buildId }) : null;
+  const graceMs = ACTIVITIES_PART * config.drainSeconds * 1_000;
+  const worker = roles.worker ? await runWorker({ connections, core, logger, buildId, graceMs }) : null;
   const service = roles.server ? await runService(options, { connections, core, engines, masterKey }) : null;
   const { probesHttp = null } = options;
   let isStopping = false;
@@ -126,6 +133,18 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     await serveProbes(options, probesHttp, { core, engines, draining: () => isStopping });
   const renewal = renewTemporal(connections, worker, logger);
   const anchoring = roles.server ? openAnchoring(options, connections, wallets, seal) : null;
+  /** In their order, with their names for the log. */
+  const stops: [part: string, stop: () => unknown][] = [
+    ["renewal of certificates", () => renewal?.stop()],
+    ["requests", () => service?.drain()],
+    ["worker", () => worker?.stop()],
+    ["probes", () => probesHttp?.drain()],
+    ["audit log", () => core.auditLog.flush()],
+    ["anchors", () => anchoring?.stop()],
+    ["chain", () => wallets?.stop()],
+    ["webhooks", () => core.webhooks.close()],
+    ["connections", () => connections.close()],
+  ];
   return {
     connections,
     journal: core.journal,
@@ -133,18 +152,14 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     setUpLink: async () => (await service?.setUpLink()) ?? null,
     cachedWorkflows: () => worker?.cachedWorkflows() ?? 0,
     renewTemporal: async () => renewal?.look(),
+    unfinished: () => stops[0]?.[0] ?? null,
     async stop() {
       isStopping = true;
-      await renewal?.stop();
       core.webhooks.stopWatching();
-      await service?.drain();
-      await worker?.stop();
-      await probesHttp?.drain();
-      await core.auditLog.flush();
-      await anchoring?.stop();
-      await wallets?.stop();
-      core.webhooks.close();
-      await connections.close();
+      for (let next = stops[0]; next !== undefined; next = stops[0]) {
+        await next[1]();
+        stops.shift();
+      }
     },
   };
 }
@@ -173,7 +188,7 @@ function openAnchoring(
   const anchoring = new AuditAnchoring({
     db,
     seal,
-    file: new AnchorFile(config.auditAnchorFile),
+    sink: config.auditAnchorFile === null ? new AnchorLog(logger) : new AnchorFile(config.auditAnchorFile),
     clock,
     recordRoot: wallets === null ? null : (root) => wallets.recordRoot(root),
     onWarning: (message, err) => logger.warn({ err }, message),
@@ -223,6 +238,7 @@ async function runService(options: RoleOptions, opened: Opened) {
     allowedHosts,
     // A server without a worker of its own is one of several.
     counts: counts ?? (roles.worker ? new MemoryCounts() : await MongoCounts.on(opened.connections.db)),
+    drainTimeoutMs: REQUESTS_PART * config.drainSeconds * 1_000,
     clock,
     logger,
     showsMetrics: (options.probesHttp ?? null) === null,

@@ -36,6 +36,8 @@ export interface ServiceOptions {
   /** Names that requests to MCP, to the pages and with cookies may be for, besides those in the service's URLs. */
   readonly allowedHosts: readonly string[];
   readonly counts: Counts;
+  /** Maximum time for requests under way when the service drains. */
+  readonly drainTimeoutMs: number;
   readonly clock: () => Date;
   readonly logger: Logger;
   /** Whether `/metrics` is on this port; false where it has one of its own. */

@@ -39,8 +39,8 @@ export interface RunningService {
   setUpLink(): Promise<string | null>;
 }
 
-/** By then every request that was at hand has been answered, and what is still open are streams that end with nothing. */
-const ANSWERED_MS = 6_000;
+/** Part of a drain in which requests are answered; what is still open then are streams over MCP, which end with nothing. */
+const ANSWERED_PART = 0.6;
 
 /** As long as callers wait for their response: what has not begun by then has been answered 503. */
 const LOCK_WAIT_MS = 4_000;
@@ -192,9 +192,11 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     async drain() {
       draining = true;
       // Calls that wait for a decision are answered with the current state.
-      const ofProtocol = setTimeout(() => void currentProtocol.end(), ANSWERED_MS);
-      await Promise.all([paymentChanges.end(), streams.end(), http.drain()]);
+      const { drainTimeoutMs: withinMs } = options;
+      const ofProtocol = setTimeout(() => void currentProtocol.end(), ANSWERED_PART * withinMs);
+      const [cut] = await Promise.all([http.drain(withinMs), paymentChanges.end(), streams.end()]);
       clearTimeout(ofProtocol);
+      if (cut > 0) logger.warn({ requests: cut }, "requests were cut off: they outlasted the drain");
       await currentProtocol.end();
       await trail.end();
       await core.ledgers.flushAll();

@@ -35,7 +35,6 @@ export function installRuntime(logger: Logger): void {
   });
 }
 
-const SHUTDOWN_GRACE = "5 seconds";
 interface Share {
   /** Activities of one process that wait for the same thing at once. */
   readonly maxConcurrentActivityTaskExecutions: number;
@@ -74,6 +73,8 @@ export interface WorkerOptions {
   readonly connections: Connections;
   readonly core: Core;
   readonly logger: Logger;
+  /** How long activities may go on when the worker stops. */
+  readonly graceMs: number;
   /** Of this worker's code; null: the engine gives any worker any task. */
   readonly buildId: string | null;
 }
@@ -184,7 +185,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     dataConverter,
     activities: activitiesOf(options),
     interceptors,
-    shutdownGraceTime: SHUTDOWN_GRACE,
+    shutdownGraceTime: options.graceMs,
   };
   const worker = await Worker.create({
     ...common,

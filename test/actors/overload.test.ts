@@ -37,7 +37,7 @@ function stage() {
     ask,
     isOverloaded: (agentId: string) => ledgers.isOverloaded(place, agentId),
     /** Answers the update in flight after so long, and has the next one sent. */
-    async updateTakes(ms: number): Promise<readonly LedgerCommand[]> {
+    updateTakes: async (ms: number): Promise<readonly LedgerCommand[]> => {
       await turn();
       nowMs += ms;
       const update = updates.shift();
@@ -45,7 +45,7 @@ function stage() {
       for (const _turn of times(3, () => null)) await turn();
       return update?.commands ?? [];
     },
-    async passes(ms: number): Promise<void> {
+    passes: async (ms: number): Promise<void> => {
       await turn();
       nowMs += ms;
     },
