@@ -22,7 +22,7 @@ export interface Config {
   readonly port: number;
   /** Where metrics and health are answered apart; null: by a server on its own port, by a worker without one nowhere. */
   readonly metricsPort: number | null;
-  /** How long a connection may be idle between two requests. */
+  /** Maximum idle time of a connection between two requests. */
   readonly keepAliveSeconds: number;
   /** Maximum time from SIGTERM to the end of the process. */
   readonly drainSeconds: number;

@@ -3,7 +3,7 @@ import type { Wallets } from "../src/rails/wallet/index.ts";
 import type { Connections } from "../src/store/connections.ts";
 import { withTimeout } from "../src/lib/with-timeout.ts";
 
-/** How long a look at an engine may take before the engine counts as unusable. */
+/** Maximum duration of a look at an engine that can be used. */
 const LOOK_TIMEOUT_MS = 2_000;
 
 /** Minimum time between two looks at an engine, so that frequent probes cost it nothing. */
@@ -62,7 +62,7 @@ async function pollers({ addresses, temporal: client }: Connections): Promise<nu
   return described.pollers.length;
 }
 
-/** What this process knows of the engines. Asking is cheap and quick, whatever the engines do. */
+/** Newest known states of the engines. Asking is cheap and quick, whatever the engines do. */
 export class EngineWatch {
   readonly #watched: readonly WatchedEngine[];
 

@@ -214,7 +214,7 @@ async function serveProbes(
   http.serve(createProbesApp({ baseUrl, logger, metrics, engines, blockedProjects, draining }));
 }
 
-/** What a server is made of. */
+/** Parts that a process has opened for its server. */
 type Opened = Pick<ServiceOptions, "connections" | "core" | "engines" | "masterKey">;
 
 /** A process without a server does not load what answers requests. */

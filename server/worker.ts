@@ -73,7 +73,7 @@ export interface WorkerOptions {
   readonly connections: Connections;
   readonly core: Core;
   readonly logger: Logger;
-  /** How long activities may go on when the worker stops. */
+  /** Time that activities have left when the worker stops. */
   readonly graceMs: number;
   /** Of this worker's code; null: the engine gives any worker any task. */
   readonly buildId: string | null;

@@ -26,7 +26,7 @@ const NOT_ALLOWED: readonly (number | null)[] = [PERMISSION_DENIED, UNIMPLEMENTE
 
 const codeOf = (error: unknown): number | null => (isGrpcServiceError(error) ? error.code : null);
 
-/** What was missing and is there now. */
+/** Parts that were missing and are there now. */
 export interface Prepared {
   readonly namespace: string;
   readonly namespaceCreated: boolean;

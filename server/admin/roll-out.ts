@@ -8,7 +8,7 @@ export interface RollOutOptions {
   readonly buildId: string;
   /** Part of the workflows that go to the version while another one stays current; null: it becomes current. */
   readonly percentage: number | null;
-  /** How long workers of the version may take to poll. */
+  /** Maximum wait for workers of the version to poll. */
   readonly patienceMs: number;
   readonly onProgress: (line: string) => void;
 }

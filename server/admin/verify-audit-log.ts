@@ -57,7 +57,7 @@ export interface AuditVerdict {
 
 const PROGRESS_ENTRIES = 10_000;
 
-/** Where the lines come from that were collected out of logs. */
+/** Source of the lines that were collected out of logs. */
 const STANDARD_INPUT = "/dev/stdin";
 
 /**

@@ -80,7 +80,7 @@ const starting: RequestListener = (request, response) => {
 };
 
 export interface ListenOptions {
-  /** How long a connection may be idle between two requests; Node.js' default is 5. */
+  /** Maximum idle time of a connection between two requests; Node.js' default is 5. */
   readonly keepAliveSeconds?: number;
   /** The setting that names the port. */
   readonly variable?: string;

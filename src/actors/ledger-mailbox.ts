@@ -71,7 +71,7 @@ export class LedgerMailbox {
   /** Confirmations of payments that are still being published, by agent. None of them ever rejects. */
   readonly #unpublished = new Map<Promise<void>, string>();
   #inFlight: Promise<void> | null = null;
-  /** When the update in flight was sent. */
+  /** Start of the update in flight. */
   #sentMs = 0;
   readonly #timers: Timers;
   #cancelTimer: (() => void) | null = null;

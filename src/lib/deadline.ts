@@ -6,7 +6,7 @@ import { TimeoutError } from "./with-timeout.ts";
  */
 export const RESPONSE_MARGIN_MS = 700;
 
-/** How long a request has been here, and whether its caller still waits. */
+/** A request's age, and whether its caller still waits. */
 export class Arrival {
   #at = performance.now();
   readonly #hasLeft: () => boolean;

@@ -16,7 +16,7 @@ export class FairQueue<T> {
   readonly #urgencyOf: (item: T) => Urgency;
   /** By sender, in the order of their turns. */
   readonly #bySender = new Map<string, T[]>();
-  /** When each sender's turn began to be due. */
+  /** Start of each sender's wait for its turn. */
   readonly #dueSinceMs = new Map<string, number>();
   readonly #now: () => number;
   /** Senders that have a stop waiting. */
@@ -44,13 +44,13 @@ export class FairQueue<T> {
     return this.#bySender.get(sender)?.length ?? 0;
   }
 
-  /** When the turn of the sender that is next began to be due; null: nothing waits. */
+  /** Start of the wait of the sender that is next; null: nothing waits. */
   get dueSinceMs(): number | null {
     const [next] = this.#bySender.keys();
     return next === undefined ? null : (this.#dueSinceMs.get(next) ?? null);
   }
 
-  /** What a sender is served with next, but for stops. */
+  /** The sender's next item, unless a stop goes first. */
   nextOf(sender: string): T | undefined {
     return this.#bySender.get(sender)?.[0];
   }

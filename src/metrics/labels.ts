@@ -6,12 +6,12 @@ import type { MailOutcome } from "../mail/invite-mail.ts";
 
 export const SURFACES = ["rest", "mcp"] as const;
 
-/** What a payment waits for, one after the other, before its caller is answered. */
+/** Steps of a payment, one after the other, before its caller is answered. */
 export type PaymentPhase = (typeof PHASES)[number];
 export const PHASES = ["lookup", "decision", "rail", "record"] as const;
 
 /**
- * What sweeps execute since it was not confirmed in time: by ledgers a payment executed, an account or a cap recorded; by agents'
+ * Work that sweeps execute since it was not confirmed in time: by ledgers a payment executed, an account or a cap recorded; by agents'
  * actors a record written, the ledger notified; by servers an entry put into the audit log that another had left.
  */
 export type SweepName = (typeof SWEEPS)[number];
@@ -36,7 +36,7 @@ export const RAIL_CALLS = [
   "detach",
 ] as const;
 
-/** What came through Temporal and was not of this service's making. */
+/** Kinds of forged messages that came through Temporal. */
 export type Forged = (typeof FORGED)[number];
 export const FORGED = ["payment", "decision", "activity"] as const;
 

@@ -189,7 +189,7 @@ export class Metrics {
     this.registry.registerMetric(gauge);
   }
 
-  /** How many projects wait for an operator, as this process has last seen them. */
+  /** Number of projects that wait for an operator, as this process has last seen them. */
   blockedProjects(blocked: () => readonly BlockedProject[]): void {
     const gauge = new Gauge({
       name: `${PREFIX}blocked_projects`,

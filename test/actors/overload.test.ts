@@ -1,31 +1,18 @@
 import { expect } from "chai";
 import { CallerGone } from "../../src/actors/actor-unavailable.ts";
-import { Ledgers } from "../../src/actors/ledgers.ts";
 import type { LedgerCommand } from "../../src/domain/ledger/commands.ts";
-import type { LedgerSubmitResult } from "../../src/messages/ledger.ts";
 import { times } from "../support/world.ts";
-import { place, turn } from "./support.ts";
+import { ledgersOn, place, refusing, turn } from "./support.ts";
 
 /** A ledger that answers when the test says so, on a clock that the test moves. */
 function stage() {
   let nowMs = 0;
   const updates: { readonly commands: readonly LedgerCommand[]; readonly answer: () => void }[] = [];
-  const ledgers = new Ledgers({
-    wholePayment: () => Promise.reject(new Error("no payment is answered here")),
-    submit: (_project, commands) =>
-      new Promise<LedgerSubmitResult>((resolve) => {
-        const replies = commands.map(() => ({ kind: "inactive_key" }) as const);
-        const fill = { accounts: 0, bytes: 0, openPayments: 0 };
-        const answer = () => resolve({ revision: 1, replies, fill, accounts: [], closed: {} });
-        updates.push({ commands, answer });
-      }),
-    revisions: { read: () => Promise.resolve(0), write: () => Promise.resolve() },
-    recordAccount: () => Promise.resolve(),
-    flushPublished: () => undefined,
-    confirmAfterMs: 1_000,
-    timers: { after: () => () => undefined, monotonicMs: () => nowMs },
-    onError: () => undefined,
-  });
+  const ledgers = ledgersOn(
+    (commands) =>
+      new Promise((resolve) => updates.push({ commands, answer: () => resolve(refusing(commands)) })),
+    () => nowMs,
+  );
   const ask = (agentId: string, isAwaited?: () => boolean) => {
     const command = { kind: "resume", agentId } as const;
     const answered = ledgers.submitUnrecorded(place, command, isAwaited);
@@ -33,7 +20,6 @@ function stage() {
     return answered;
   };
   return {
-    ledgers,
     ask,
     isOverloaded: (agentId: string) => ledgers.isOverloaded(place, agentId),
     /** Answers the update in flight after so long, and has the next one sent. */

@@ -112,7 +112,7 @@ describe("an engine that is gone or hung", () => {
   const untilReady = () =>
     until("the engines can be used again", async () => (isWhole(await ready()) ? true : null), RECOVERY_MS);
 
-  /** What is known may be some seconds old. */
+  /** The known states may be some seconds old. */
   const unready = (missing: readonly string[]) =>
     until(
       `/readyz names ${missing.join(", ")}`,

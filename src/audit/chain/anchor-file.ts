@@ -40,7 +40,7 @@ export interface ReadLine {
   readonly line: AnchorLine | "torn" | "unreadable";
 }
 
-/** Where anchors are written down outside the database. */
+/** Place for anchors outside the database. */
 export interface AnchorSink {
   /** Heads of chains in one line. */
   readonly headsPerLineMax: number;
