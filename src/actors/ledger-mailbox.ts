@@ -18,6 +18,12 @@ const WAITING_OF_AGENT_MAX = 1_000;
 const WAITING_MAX = 5_000;
 const WAITING_STOPS_MAX = 100;
 
+/** Age of a decision from which payments are shed. A request is answered within 3.5 s, and a decision may wait for one before it. */
+const OVERLOAD_MS = 1_000;
+
+/** Commands that may wait even then: they are decided as soon as a stalled engine goes on, and cost it nothing until then. */
+const PROBES_MAX = 8;
+
 /** How long a read waits until executed payments are published, so that they can be confirmed. */
 const PUBLISHED_MS = 1_000;
 
@@ -102,16 +108,18 @@ export class LedgerMailbox {
   }
 
   /**
-   * How long decisions take at the moment: the age of the update in flight, of the turn that is due next, and of the agent's own
-   * oldest command, whichever is the oldest. An agent that sends more than its share delays only itself.
+   * Whether one more payment of the agent would only come too late: the update in flight, the turn that is due next or the agent's
+   * own oldest command is over a second old, and some commands wait already, by which the end of that shows. An agent that sends
+   * more than its share delays only itself.
    */
-  delayMs(agentId: string): number {
+  isOverloaded(agentId: string): boolean {
+    if (this.#waiting.size < PROBES_MAX) return false;
     const since = [
       this.#inFlight === null ? null : this.#sentMs,
       this.#waiting.dueSinceMs,
       this.#waiting.nextOf(agentId)?.sinceMs ?? null,
     ].filter((ms) => ms !== null);
-    return since.length === 0 ? 0 : this.#timers.monotonicMs() - Math.min(...since);
+    return this.#timers.monotonicMs() - Math.min(...since) > OVERLOAD_MS;
   }
 
   /** Rejects with `CallerGone` where the command is not awaited any more when its turn comes. */

@@ -19,9 +19,6 @@ const KNOWN_CLOSED_MAX = 10_000;
 /** Projects whose fill is known. */
 const KNOWN_FILLS_MAX = 10_000;
 
-/** Delay of decisions from which payments are shed. A request is answered within 3.5 s, of which a decision may wait twice this. */
-const OVERLOAD_MS = 1_000;
-
 export interface LedgersDependencies extends Omit<LedgerMailboxDependencies, "submit"> {
   readonly submit: SubmitWithRevisions;
   readonly revisions: LedgerRevisionRecords;
@@ -105,9 +102,9 @@ export class Ledgers implements LedgerGateway {
     return { ...answered, reply: await wholeReply(reply, (payment) => this.#wholePayment(payer, payment)) };
   }
 
-  /** Whether the project's decisions take so long that one more payment of the agent would only come too late. */
+  /** Whether the project's decisions take too long for one more payment (see `LedgerMailbox.isOverloaded`). */
   isOverloaded({ projectId }: ProjectRef, agentId: string): boolean {
-    return (this.#mailboxes.get(projectId)?.delayMs(agentId) ?? 0) > OVERLOAD_MS;
+    return this.#mailboxes.get(projectId)?.isOverloaded(agentId) ?? false;
   }
 
   /** A request is about to ask (see `LedgerMailbox.expect`). */

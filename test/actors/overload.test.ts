@@ -39,16 +39,23 @@ function stage() {
 }
 
 describe("a ledger whose decisions take long", () => {
-  it("is overloaded once its update is a second old, and no longer when it is answered", async () => {
+  it("is overloaded once its update is a second old and eight wait, and not once it is answered", async () => {
     const { ask, isOverloaded, passes, updateTakes } = stage();
-    expect(isOverloaded("one")).to.equal(false);
     void ask("one");
-    await passes(1_000);
-    expect(isOverloaded("two")).to.equal(false);
-    await passes(1);
-    expect(isOverloaded("two")).to.equal(true);
+    for (const agentId of times(7, (index) => `agent ${String(index)}`)) void ask(agentId);
+    await passes(1_001);
+    expect(isOverloaded("late"), "seven wait").to.equal(false);
+    void ask("eighth");
+    expect(isOverloaded("late"), "eight wait").to.equal(true);
     await updateTakes(0);
-    expect(isOverloaded("two")).to.equal(false);
+    expect(isOverloaded("late"), "all are on their way").to.equal(false);
+  });
+
+  it("is not overloaded while its update is less than a second old", async () => {
+    const { ask, isOverloaded, passes } = stage();
+    for (const agentId of times(9, (index) => `agent ${String(index)}`)) void ask(agentId);
+    await passes(1_000);
+    expect(isOverloaded("late")).to.equal(false);
   });
 
   it("with more agents than its updates have room for is overloaded by the turn that is due", async () => {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { inTime } from "../support/in-time.ts";
 import { startTestService, type TestService } from "../support/service.ts";
-import { cardPayment, newWorld, type TestAgent, until, type World } from "../support/world.ts";
+import { cardPayment, newWorld, type TestAgent, times, until, type World } from "../support/world.ts";
 
 /** Longer than decisions may take before payments are shed. */
 const OVERLOAD_MS = 1_100;
@@ -55,6 +55,11 @@ describe("payments while Temporal decides slowly", () => {
     const isHeld = hold();
     const inFlight = paying(slow);
     await isHeld;
+    // Some may wait all the same, to be decided as soon as it goes on.
+    const waiting = times(8, () => paying(slow));
+    await until("they wait", async () =>
+      (await read('queue_length{queue="ledger_commands"}')) === waiting.length ? true : null,
+    );
     await sleep(OVERLOAD_MS);
     const body = cardPayment();
     const shed = await inTime("what is shed", paying(other, body), 500);
@@ -62,7 +67,7 @@ describe("payments while Temporal decides slowly", () => {
     expect(await read('shed_payments_total{reason="overload"}')).to.equal(1);
     const pausing = world.api.okAtOnce("pauseAgent", 200, { token: world.token, id: slow?.id ?? "" });
     release();
-    await Promise.all([inFlight, pausing]);
+    await Promise.all([inFlight, pausing, ...waiting]);
     // 201: the shed request had begun nothing.
     expect((await paying(other, body)).status).to.equal(201);
   });
