@@ -8,6 +8,7 @@ import { Containers } from "../src/containers/containers.ts";
 import { Logos } from "../src/containers/logos.ts";
 import { Creates } from "../src/agents/creates/creates.ts";
 import { DailyCreates } from "../src/agents/creates/daily-creates.ts";
+import { flushActors } from "./core.ts";
 import { createHandlers } from "./handlers/index.ts";
 import { Admission } from "./http/admission.ts";
 import { BrowserSessions } from "./http/browser-sessions.ts";
@@ -41,6 +42,9 @@ export interface RunningService {
 
 /** Part of a drain in which requests are answered; what is still open then are streams over MCP, which end with nothing. */
 const ANSWERED_PART = 0.6;
+
+/** Maximum duration of the last confirmations, as a part of the time that requests have. */
+const FLUSH_PART = 0.5;
 
 /** As long as callers wait for their response: what has not begun by then has been answered 503. */
 const LOCK_WAIT_MS = 4_000;
@@ -199,8 +203,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       if (cut > 0) logger.warn({ requests: cut }, "requests were cut off: they outlasted the drain");
       await currentProtocol.end();
       await trail.end();
-      await core.ledgers.flushAll();
-      await core.agents.flushAll();
+      await flushActors(core, FLUSH_PART * withinMs, logger);
       await identity.flush();
     },
   };

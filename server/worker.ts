@@ -13,7 +13,7 @@ import { sideTaskQueue, SIDE_QUEUES, type SideQueue } from "../src/messages/task
 import { firstLineOf } from "../src/lib/plain-error.ts";
 import type { Connections } from "../src/store/connections.ts";
 import { type TemporalSecurity, unreachable } from "../src/store/temporal-connection.ts";
-import type { Core } from "./core.ts";
+import { type Core, flushActors } from "./core.ts";
 import type { Logger } from "../src/lib/logger.ts";
 import { observedActivities } from "../src/metrics/observed.ts";
 import { WORKFLOW_BUNDLE } from "./workflow-bundle.ts";
@@ -228,8 +228,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
       core.webhooks.stopWatching();
       for (const each of workers) if (each.getState() === "RUNNING") each.shutdown();
       await run;
-      await core.ledgers.flushAll();
-      await core.agents.flushAll();
+      await flushActors(core, options.graceMs, options.logger);
       await native.close();
       endCallContext(native);
     },

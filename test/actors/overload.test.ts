@@ -42,8 +42,8 @@ describe("a ledger whose decisions take long", () => {
   it("is overloaded once its update is a second old and eight wait, and not once it is answered", async () => {
     const { ask, isOverloaded, passes, updateTakes } = stage();
     void ask("one");
-    for (const agentId of times(7, (index) => `agent ${String(index)}`)) void ask(agentId);
     await passes(1_001);
+    for (const agentId of times(7, (index) => `agent ${String(index)}`)) void ask(agentId);
     expect(isOverloaded("late"), "seven wait").to.equal(false);
     void ask("eighth");
     expect(isOverloaded("late"), "eight wait").to.equal(true);
