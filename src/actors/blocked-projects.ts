@@ -3,8 +3,7 @@ import type { ProjectRef } from "../messages/ledger.ts";
 import { LedgerLost, StaleLedger, StaleRecords } from "./actor-unavailable.ts";
 
 /** Why a project decides nothing until an operator acts. */
-export type BlockReason = (typeof BLOCK_REASONS)[number];
-export const BLOCK_REASONS = ["ledger_lost", "stale_ledger", "stale_records"] as const;
+export type BlockReason = "ledger_lost" | "stale_ledger" | "stale_records";
 
 export interface BlockedProject {
   readonly projectId: string;

@@ -1,6 +1,7 @@
 import type { ChainRepair } from "../chain/repairs.ts";
-import { denialCode } from "../contract/records.ts";
-import { RAIL_FAILURE_CODES } from "../domain/ledger/payment.ts";
+import type { BlockReason } from "../actors/blocked-projects.ts";
+import { RAIL_FAILURE_CODES, type RailFailureCode } from "../domain/ledger/payment.ts";
+import type { DenialCode } from "../domain/ledger/policy.ts";
 import type { LimitName } from "../limits/limits.ts";
 import type { MailOutcome } from "../mail/invite-mail.ts";
 
@@ -73,7 +74,11 @@ export const CHAIN_REPAIRS = keysOf<ChainRepair>({
   nonce_filled: true,
 });
 
-const RAIL_FAILURES: readonly string[] = RAIL_FAILURE_CODES;
+export const BLOCK_REASONS = keysOf<BlockReason>({
+  ledger_lost: true,
+  stale_ledger: true,
+  stale_records: true,
+});
 
 /** The denial codes that go with each status of a payment that is counted. */
 export const DENIAL_CODES_OF: Readonly<Record<string, readonly string[]>> = {
@@ -81,6 +86,19 @@ export const DENIAL_CODES_OF: Readonly<Record<string, readonly string[]>> = {
   approved: ["none"],
   reversed: ["none"],
   expired: ["APPROVAL_EXPIRED"],
-  failed: RAIL_FAILURES,
-  denied: denialCode.options.filter((code) => !RAIL_FAILURES.includes(code)),
+  failed: RAIL_FAILURE_CODES,
+  denied: keysOf<Exclude<DenialCode, RailFailureCode>>({
+    AGENT_PAUSED: true,
+    AGENT_ARCHIVED: true,
+    PER_TRANSACTION_LIMIT_EXCEEDED: true,
+    BUDGET_EXCEEDED: true,
+    DAILY_SPEND_LIMIT_EXCEEDED: true,
+    HOURLY_VELOCITY_EXCEEDED: true,
+    DAILY_VELOCITY_EXCEEDED: true,
+    TEAM_CAP_EXCEEDED: true,
+    PROJECT_CAP_EXCEEDED: true,
+    APPROVAL_DENIED: true,
+    APPROVAL_EXPIRED: true,
+    CANCELLED_BY_AGENT: true,
+  }),
 };

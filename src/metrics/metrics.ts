@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import { BLOCK_REASONS, type BlockedProject } from "../actors/blocked-projects.ts";
+import type { BlockedProject } from "../actors/blocked-projects.ts";
 import type { ChainRepair } from "../chain/repairs.ts";
 import type { MailOutcome } from "../mail/invite-mail.ts";
 import type { OperationId } from "../contract/registry.ts";
@@ -8,6 +8,7 @@ import { HELD_REVISION, type Payment, type Rail, RAILS } from "../domain/ledger/
 import { type ErrorCode, ERRORS } from "../domain/errors.ts";
 import type { Surface } from "../limits/plans.ts";
 import {
+  BLOCK_REASONS,
   CHAIN_REPAIRS,
   DENIAL_CODES_OF,
   FORGED,

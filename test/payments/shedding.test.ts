@@ -12,8 +12,8 @@ describe("payments while Temporal decides slowly", () => {
   let world: World;
   let [slow, other]: TestAgent[] = [];
   let held: Promise<void> = Promise.resolve();
-  let release = (): void => undefined;
-  let onHeld = (): void => undefined;
+  let release: (() => void) | null = null;
+  let onHeld: (() => void) | null = null;
 
   before(async () => {
     service = await startTestService();
@@ -24,7 +24,7 @@ describe("payments while Temporal decides slowly", () => {
     const plain = temporal.withDeadline.bind(temporal);
     // Every call to Temporal waits while the test holds them.
     temporal.withDeadline = async (deadline, call) => {
-      onHeld();
+      onHeld?.();
       await held;
       return plain(deadline, call);
     };
@@ -36,7 +36,7 @@ describe("payments while Temporal decides slowly", () => {
     held = new Promise((resolve) => (release = resolve));
     return new Promise((resolve) => (onHeld = resolve));
   };
-  afterEach(() => release());
+  afterEach(() => release?.());
 
   const read = async (sample: string): Promise<number> => {
     const text = await (await fetch(`${service.baseUrl}/metrics`)).text();
@@ -66,7 +66,7 @@ describe("payments while Temporal decides slowly", () => {
     expect([shed.status, shed.headers.get("retry-after")]).to.deep.equal([503, "1"]);
     expect(await read('shed_payments_total{reason="overload"}')).to.equal(1);
     const pausing = world.api.okAtOnce("pauseAgent", 200, { token: world.token, id: slow?.id ?? "" });
-    release();
+    release?.();
     await Promise.all([inFlight, pausing, ...waiting]);
     // 201: the shed request had begun nothing.
     expect((await paying(other, body)).status).to.equal(201);
@@ -90,7 +90,7 @@ describe("payments while Temporal decides slowly", () => {
         ? true
         : null;
     });
-    release();
+    release?.();
     expect((await inFlight).status).to.equal(201);
     await until("it is dropped", async () =>
       (await read('shed_payments_total{reason="caller_gone"}')) === 1 ? true : null,
