@@ -22,6 +22,10 @@ export interface Config {
   readonly port: number;
   /** Where metrics and health are answered apart; null: by a server on its own port, by a worker without one nowhere. */
   readonly metricsPort: number | null;
+  /** Maximum idle time of a connection between two requests. */
+  readonly keepAliveSeconds: number;
+  /** Maximum time from SIGTERM to the end of the process. */
+  readonly drainSeconds: number;
   /** Null: derived from the port. */
   readonly baseUrl: string | null;
   readonly mcpUrl: string | null;
@@ -36,7 +40,8 @@ export interface Config {
   readonly keyDeliveryDir: string;
   /** How often the heads of the audit log's chains are written to the anchor file outside of the database; 0: only when a server ends. */
   readonly auditAnchorSeconds: number;
-  readonly auditAnchorFile: string;
+  /** Null: the log. */
+  readonly auditAnchorFile: string | null;
   readonly logLevel: string;
   readonly trustedProxies: TrustedProxies;
   /** Connections that one address may have, a trusted proxy apart; null: a quarter of all. */
@@ -154,6 +159,12 @@ const numbers = (min: number, max: number, countMax: number) =>
     .transform(listed)
     .pipe(z.array(whole(min, max)).max(countMax));
 
+/** Above the 60 s for which proxies keep an idle connection, so that the proxy closes it and no request meets a closed one. */
+const KEEP_ALIVE_DEFAULT_SECONDS = 75;
+
+/** Under the 30 s that Kubernetes leaves a process after SIGTERM. */
+const DRAIN_DEFAULT_SECONDS = 25;
+
 const BACKOFFS_MAX = 10;
 const PORTS_MAX = 100;
 
@@ -172,6 +183,8 @@ const environment = z.object({
     .transform(() => null)
     .or(whole(0, 65_535))
     .optional(),
+  KEEP_ALIVE_SECONDS: whole(1, 3_600).default(KEEP_ALIVE_DEFAULT_SECONDS),
+  DRAIN_SECONDS: whole(1, 3_600).default(DRAIN_DEFAULT_SECONDS),
   BASE_URL: rootUrl.optional(),
   MCP_URL: url.optional(),
   DATA_DIR: z.string().min(1).default(".data"),
@@ -220,6 +233,8 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     host: value.HOST ?? defaultHost,
     port: value.PORT,
     metricsPort: value.METRICS_PORT ?? null,
+    keepAliveSeconds: value.KEEP_ALIVE_SECONDS,
+    drainSeconds: value.DRAIN_SECONDS,
     baseUrl: value.BASE_URL ?? null,
     mcpUrl: value.MCP_URL ?? null,
     dataDir: resolve(value.DATA_DIR),
@@ -229,7 +244,10 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     keyDeliveryWindowSeconds: value.KEY_DELIVERY_WINDOW_SECONDS,
     keyDeliveryDir: resolve(value.KEY_DELIVERY_DIR ?? join(value.DATA_DIR, "key-delivery")),
     auditAnchorSeconds: value.AUDIT_ANCHOR_SECONDS,
-    auditAnchorFile: resolve(value.AUDIT_ANCHOR_FILE ?? join(value.DATA_DIR, "audit-anchors.jsonl")),
+    auditAnchorFile:
+      value.AUDIT_ANCHOR_FILE === "-"
+        ? null
+        : resolve(value.AUDIT_ANCHOR_FILE ?? join(value.DATA_DIR, "audit-anchors.jsonl")),
     logLevel: value.LOG_LEVEL,
     trustedProxies: value.TRUSTED_PROXIES,
     connectionsPerAddress: value.CONNECTIONS_PER_ADDRESS ?? null,

@@ -29,6 +29,7 @@ import { openWebhooks, type Webhooks } from "../src/webhooks/webhooks.ts";
 import type { Logger } from "../src/lib/logger.ts";
 import type { MailSettings } from "../src/mail/settings.ts";
 import { type MailParts, openMail } from "./open-mail.ts";
+import { withTimeout } from "../src/lib/with-timeout.ts";
 import type { Metrics } from "../src/metrics/metrics.ts";
 import { observedProjections, observedRails } from "../src/metrics/observed.ts";
 
@@ -76,6 +77,26 @@ export interface CoreOptions {
   readonly ledgerSettings?: LedgerSettings;
   /** Stands between the server and its effects; crash tests break them at a chosen point. */
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
+}
+
+/**
+ * Sends ledgers and agents' actors what they have to be told of, for the last time. Not for long: a worker that could answer may be
+ * stopping, too, and what is not confirmed is swept.
+ */
+export async function flushActors(
+  { agents, ledgers }: Pick<Core, "agents" | "ledgers">,
+  withinMs: number,
+  logger: Logger,
+): Promise<void> {
+  const flush = async (): Promise<void> => {
+    await ledgers.flushAll();
+    await agents.flushAll();
+  };
+  try {
+    await withTimeout(withinMs, flush());
+  } catch (err) {
+    logger.warn({ err }, "not all confirmations were sent; they are left to sweeps");
+  }
 }
 
 /** A confirmation waits to ride along with another update for this part of the time after which the ledger sweeps. */
@@ -156,6 +177,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   });
   metrics.queue("ledger_commands", () => ledgers.waiting);
   metrics.ledgerFills(() => ledgers.fills);
+  metrics.blockedProjects(() => ledgers.blockedProjects());
   metrics.queue("agent_commands", () => agents.waiting);
   metrics.queue("audit_entries", () => auditLog.waiting);
   metrics.queue("records", () => projections.waiting);

@@ -1,6 +1,5 @@
-import { onceASecond } from "../src/lib/once-a-second.ts";
 import type { LedgerSettings } from "../src/messages/ledger.ts";
-import { AnchorFile } from "../src/audit/chain/anchor-file.ts";
+import { AnchorFile, AnchorLog } from "../src/audit/chain/anchor-file.ts";
 import { AuditAnchoring } from "../src/audit/chain/anchoring.ts";
 import { auditSeal } from "../src/audit/chain/seal.ts";
 import type { EffectDependencies } from "../src/payments/effects.ts";
@@ -10,7 +9,7 @@ import type { Wallets } from "../src/rails/wallet/index.ts";
 import type { AuditSeal } from "../src/domain/audit/entry.ts";
 import type { Config } from "./config.ts";
 import { type Addresses, connect, type Connections, withRights } from "../src/store/connections.ts";
-import { type Core, createCore } from "./core.ts";
+import { createCore } from "./core.ts";
 import { ensureIndexes } from "./indexes.ts";
 import type { HttpServer } from "./http/server.ts";
 import type { Counts } from "../src/limits/counts.ts";
@@ -22,12 +21,16 @@ import { openWallets } from "./chain.ts";
 import { openDeliveryKeys } from "../src/agents/key-deliveries/folder.ts";
 import { loadMasterKey } from "../src/secrets/load-master-key.ts";
 import { Sealer } from "../src/secrets/sealer.ts";
-import type { MasterKey } from "../src/secrets/master-key.ts";
 import { verifyMasterKey } from "../src/secrets/verify-master-key.ts";
-import type { Backends } from "./service-options.ts";
+import type { Backends, ServiceOptions } from "./service-options.ts";
+import { EngineWatch, enginesOf } from "./readiness.ts";
 import { checkNamespace } from "./temporal-namespace.ts";
 import { TemporalRenewal } from "./temporal-renewal.ts";
 import type { RunningWorker, WorkerOptions } from "./worker.ts";
+
+/** Parts of the time that a stop has: for requests under way, and for activities. */
+const REQUESTS_PART = 0.4;
+const ACTIVITIES_PART = 0.2;
 
 /** What a process is to be: both, or one of them beside others of its kind. */
 export interface Roles {
@@ -69,6 +72,8 @@ export interface RunningRoles {
   readonly failed: Promise<never>;
   /** Requests finish, the worker ends its tasks, connections close. */
   stop(): Promise<void>;
+  /** The part that is being stopped, or would be next; null: all have stopped. */
+  unfinished(): string | null;
   /** Where the first organization is made; null once there is one, and where no server runs. */
   setUpLink(): Promise<string | null>;
   /** Workflows that this process holds in memory. */
@@ -115,15 +120,31 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     ...(decorateEffects === undefined ? {} : { decorateEffects }),
     ...(ledgerSettings === undefined ? {} : { ledgerSettings }),
   });
+  const engines = new EngineWatch(enginesOf(connections, wallets));
+  metrics.engines(() => engines.states());
   // With engines of its own this is the only worker: no operator would set the current version in the engine.
   const buildId = embedded ? null : config.workerBuildId;
-  const worker = roles.worker ? await runWorker({ connections, core, logger, buildId }) : null;
-  const service = roles.server ? await runService(options, connections, core, masterKey) : null;
+  const graceMs = ACTIVITIES_PART * config.drainSeconds * 1_000;
+  const worker = roles.worker ? await runWorker({ connections, core, logger, buildId, graceMs }) : null;
+  const service = roles.server ? await runService(options, { connections, core, engines, masterKey }) : null;
   const { probesHttp = null } = options;
   let isStopping = false;
-  if (probesHttp !== null) await serveProbes(options, probesHttp, connections, core, () => isStopping);
+  if (probesHttp !== null)
+    await serveProbes(options, probesHttp, { core, engines, draining: () => isStopping });
   const renewal = renewTemporal(connections, worker, logger);
   const anchoring = roles.server ? openAnchoring(options, connections, wallets, seal) : null;
+  /** In their order, with their names for the log. */
+  const stops: [part: string, stop: () => unknown][] = [
+    ["renewal of certificates", () => renewal?.stop()],
+    ["requests", () => service?.drain()],
+    ["worker", () => worker?.stop()],
+    ["probes", () => probesHttp?.drain()],
+    ["audit log", () => core.auditLog.flush()],
+    ["anchors", () => anchoring?.stop()],
+    ["chain", () => wallets?.stop()],
+    ["webhooks", () => core.webhooks.close()],
+    ["connections", () => connections.close()],
+  ];
   return {
     connections,
     journal: core.journal,
@@ -131,18 +152,14 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     setUpLink: async () => (await service?.setUpLink()) ?? null,
     cachedWorkflows: () => worker?.cachedWorkflows() ?? 0,
     renewTemporal: async () => renewal?.look(),
+    unfinished: () => stops[0]?.[0] ?? null,
     async stop() {
       isStopping = true;
-      await renewal?.stop();
       core.webhooks.stopWatching();
-      await service?.drain();
-      await worker?.stop();
-      await probesHttp?.drain();
-      await core.auditLog.flush();
-      await anchoring?.stop();
-      await wallets?.stop();
-      core.webhooks.close();
-      await connections.close();
+      for (let next = stops[0]; next !== undefined; next = stops[0]) {
+        await next[1]();
+        stops.shift();
+      }
     },
   };
 }
@@ -171,7 +188,7 @@ function openAnchoring(
   const anchoring = new AuditAnchoring({
     db,
     seal,
-    file: new AnchorFile(config.auditAnchorFile),
+    sink: config.auditAnchorFile === null ? new AnchorLog(logger) : new AnchorFile(config.auditAnchorFile),
     clock,
     recordRoot: wallets === null ? null : (root) => wallets.recordRoot(root),
     onWarning: (message, err) => logger.warn({ err }, message),
@@ -189,28 +206,27 @@ async function runWorker(options: WorkerOptions) {
 async function serveProbes(
   { baseUrl, logger }: RoleOptions,
   http: HttpServer,
-  connections: Connections,
-  { metrics, wallets }: Core,
-  draining: () => boolean,
+  { core, draining, engines }: Pick<Opened, "core" | "engines"> & { readonly draining: () => boolean },
 ): Promise<void> {
   const { createProbesApp } = await import("./http/probes-app.ts");
-  const { missingParts } = await import("./readiness.ts");
-  const missing = onceASecond(() => missingParts(connections, wallets));
-  http.serve(createProbesApp({ baseUrl, logger, metrics, missing, draining }));
+  const { ledgers, metrics } = core;
+  const blockedProjects = () => ledgers.blockedProjects();
+  http.serve(createProbesApp({ baseUrl, logger, metrics, engines, blockedProjects, draining }));
 }
 
+/** Parts that a process has opened for its server. */
+type Opened = Pick<ServiceOptions, "connections" | "core" | "engines" | "masterKey">;
+
 /** A process without a server does not load what answers requests. */
-async function runService(options: RoleOptions, connections: Connections, core: Core, masterKey: MasterKey) {
+async function runService(options: RoleOptions, opened: Opened) {
   const { baseUrl, clock, config, counts, decorateBackends, http, logger, mcpUrl, roles } = options;
   if (http === null) throw new Error("a server needs its port");
   const { startService } = await import("./service.ts");
   const { allowedHosts, approvalWindowSeconds, connectionsPerAddress } = config;
   const { keyDeliveryWindowSeconds, trustedProxies, webauthn } = config;
   return startService({
+    ...opened,
     http,
-    connections,
-    core,
-    masterKey,
     baseUrl,
     mcpUrl,
     relyingParty: relyingPartyOf(baseUrl, webauthn),
@@ -221,7 +237,8 @@ async function runService(options: RoleOptions, connections: Connections, core: 
     connectionsPerAddress,
     allowedHosts,
     // A server without a worker of its own is one of several.
-    counts: counts ?? (roles.worker ? new MemoryCounts() : await MongoCounts.on(connections.db)),
+    counts: counts ?? (roles.worker ? new MemoryCounts() : await MongoCounts.on(opened.connections.db)),
+    drainTimeoutMs: REQUESTS_PART * config.drainSeconds * 1_000,
     clock,
     logger,
     showsMetrics: (options.probesHttp ?? null) === null,

@@ -12,6 +12,7 @@ import type { Core } from "./core.ts";
 import type { HttpServer } from "./http/server.ts";
 import type { Counts } from "../src/limits/counts.ts";
 import type { Logger } from "../src/lib/logger.ts";
+import type { EngineWatch } from "./readiness.ts";
 import type { MasterKey } from "../src/secrets/master-key.ts";
 import type { Transaction } from "../src/store/transactions.ts";
 
@@ -19,6 +20,7 @@ export interface ServiceOptions {
   readonly http: HttpServer;
   readonly connections: Connections;
   readonly core: Core;
+  readonly engines: EngineWatch;
   readonly masterKey: MasterKey;
   readonly baseUrl: string;
   readonly mcpUrl: string;
@@ -34,6 +36,8 @@ export interface ServiceOptions {
   /** Names that requests to MCP, to the pages and with cookies may be for, besides those in the service's URLs. */
   readonly allowedHosts: readonly string[];
   readonly counts: Counts;
+  /** Maximum time for requests under way when the service drains. */
+  readonly drainTimeoutMs: number;
   readonly clock: () => Date;
   readonly logger: Logger;
   /** Whether `/metrics` is on this port; false where it has one of its own. */

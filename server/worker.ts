@@ -13,7 +13,7 @@ import { sideTaskQueue, SIDE_QUEUES, type SideQueue } from "../src/messages/task
 import { firstLineOf } from "../src/lib/plain-error.ts";
 import type { Connections } from "../src/store/connections.ts";
 import { type TemporalSecurity, unreachable } from "../src/store/temporal-connection.ts";
-import type { Core } from "./core.ts";
+import { type Core, flushActors } from "./core.ts";
 import type { Logger } from "../src/lib/logger.ts";
 import { observedActivities } from "../src/metrics/observed.ts";
 import { WORKFLOW_BUNDLE } from "./workflow-bundle.ts";
@@ -35,7 +35,6 @@ export function installRuntime(logger: Logger): void {
   });
 }
 
-const SHUTDOWN_GRACE = "5 seconds";
 interface Share {
   /** Activities of one process that wait for the same thing at once. */
   readonly maxConcurrentActivityTaskExecutions: number;
@@ -74,6 +73,8 @@ export interface WorkerOptions {
   readonly connections: Connections;
   readonly core: Core;
   readonly logger: Logger;
+  /** Time that activities have left when the worker stops. */
+  readonly graceMs: number;
   /** Of this worker's code; null: the engine gives any worker any task. */
   readonly buildId: string | null;
 }
@@ -184,7 +185,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     dataConverter,
     activities: activitiesOf(options),
     interceptors,
-    shutdownGraceTime: SHUTDOWN_GRACE,
+    shutdownGraceTime: options.graceMs,
   };
   const worker = await Worker.create({
     ...common,
@@ -227,8 +228,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
       core.webhooks.stopWatching();
       for (const each of workers) if (each.getState() === "RUNNING") each.shutdown();
       await run;
-      await core.ledgers.flushAll();
-      await core.agents.flushAll();
+      await flushActors(core, options.graceMs, options.logger);
       await native.close();
       endCallContext(native);
     },

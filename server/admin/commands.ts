@@ -12,12 +12,50 @@ const positive = (value: string): number => {
   return Number(value);
 };
 
+const percent = (value: string): number => {
+  const number = positive(value);
+  if (number > 100) throw new InvalidArgumentError("must be 1 to 100");
+  return number;
+};
+
+/** Time in which a new build's workers start. */
+const WORKERS_SECONDS = 120;
+
 const sayEntries = (entries: number): void => void process.stderr.write(`${entries} entries …\n`);
 
 /** Every command with its options. */
 export const program = new Command("admin").description(
   "Administers a running service. Run it on the machine of `npm start` (with the same DATA_DIR), or with MONGODB_URI, TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE set.",
 );
+
+program
+  .command("prepare")
+  .description(
+    "Makes Temporal and MongoDB ready for a start: creates the namespace, search attributes and indexes that are missing; prints what it did as JSON.",
+  )
+  .action(async () => {
+    const { prepare } = await import("./prepare.ts");
+    process.stdout.write(`${JSON.stringify(await prepare(process.env))}\n`);
+  });
+
+program
+  .command("roll-out")
+  .description(
+    "Makes a build of the workers the current version once they poll, or gives it a part of the workflows; prints the version as JSON.",
+  )
+  .requiredOption("--build-id <id>", "the WORKER_BUILD_ID of its workers")
+  .option("--percentage <n>", "the part of the workflows; without it all of them", percent)
+  .option("--patience <seconds>", `how long its workers may take (${String(WORKERS_SECONDS)})`, positive)
+  .action(async ({ buildId, patience, percentage }: RollOutFlags) => {
+    const { rollOut } = await import("./roll-out.ts");
+    const rolledOut = await rollOut(process.env, {
+      buildId,
+      percentage: percentage ?? null,
+      patienceMs: (patience ?? WORKERS_SECONDS) * 1_000,
+      onProgress: (line) => void process.stderr.write(`${line}\n`),
+    });
+    process.stdout.write(`${JSON.stringify(rolledOut)}\n`);
+  });
 
 program
   .command("create-organization")
@@ -196,6 +234,12 @@ interface ReconcileFlags {
   readonly organization?: string;
   readonly repair: boolean;
   readonly json: boolean;
+  readonly patience?: number;
+}
+
+interface RollOutFlags {
+  readonly buildId: string;
+  readonly percentage?: number;
   readonly patience?: number;
 }
 

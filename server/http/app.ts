@@ -34,7 +34,7 @@ export interface AppDependencies extends McpDependencies, RestDependencies, Prob
 
 /** The service over HTTP: REST, MCP, the dashboard, the OpenAPI document and its page, health and metrics. */
 export function createApp(dependencies: AppDependencies): Express {
-  const { admission, baseUrl, callers, draining, logger, logos, metrics, trustedProxies } = dependencies;
+  const { admission, baseUrl, callers, logger, logos, metrics, trustedProxies } = dependencies;
   const app = express();
   app.disable("etag");
   app.set("query parser", "simple");
@@ -43,10 +43,6 @@ export function createApp(dependencies: AppDependencies): Express {
   app.enable("case sensitive routing");
   app.use(requestNotes(logger, metrics));
   app.use(securityHeaders(baseUrl));
-  app.use((_request, response, next) => {
-    if (draining()) response.setHeader("Connection", "close");
-    next();
-  });
 
   for (const { http, render } of DOCUMENTS) {
     // Built on first use: it takes a tenth of a start. As bytes, which all answers share: a text is copied for each.

@@ -5,7 +5,7 @@ import type { StoredPayment } from "../domain/ledger/payment.ts";
 import type { ProjectRef } from "../messages/ledger.ts";
 import { LEDGER_BATCH_MAX, LEDGER_CONFIRMATIONS_MAX, LEDGER_SUMMARIES_MAX } from "../messages/ledger.ts";
 import { AccountRecords } from "./account-records.ts";
-import { ActorUnavailable } from "./actor-unavailable.ts";
+import { ActorUnavailable, CallerGone } from "./actor-unavailable.ts";
 import { BatchCapacity } from "./batch.ts";
 import { CommandsRefused } from "./commands-refused.ts";
 import { FairQueue, type Urgency } from "../lib/fair-queue.ts";
@@ -17,6 +17,12 @@ import { realTimers, type Timers } from "../lib/timers.ts";
 const WAITING_OF_AGENT_MAX = 1_000;
 const WAITING_MAX = 5_000;
 const WAITING_STOPS_MAX = 100;
+
+/** Age of a decision from which payments are shed. A request is answered within 3.5 s, and a decision may wait for one before it. */
+const OVERLOAD_MS = 1_000;
+
+/** Commands that may wait even then: they are decided as soon as a stalled engine goes on, and cost it nothing until then. */
+const PROBES_MAX = 8;
 
 /** How long a read waits until executed payments are published, so that they can be confirmed. */
 const PUBLISHED_MS = 1_000;
@@ -47,6 +53,8 @@ export interface LedgerAnswer<P extends StoredPayment = StoredPayment> {
 interface Waiting {
   readonly sender: string;
   readonly command: LedgerCommand;
+  readonly isAwaited: () => boolean;
+  readonly sinceMs: number;
   readonly resolve: (answered: LedgerAnswer) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -63,12 +71,14 @@ export class LedgerMailbox {
   readonly #project: ProjectRef;
   readonly #dependencies: LedgerMailboxDependencies;
   readonly #retire: () => void;
-  readonly #waiting = new FairQueue<Waiting>(({ command }) => urgencyOf(command));
+  readonly #waiting: FairQueue<Waiting>;
   readonly #records: AccountRecords;
   #confirmations: Confirmation[] = [];
   /** Confirmations of payments that are still being published, by agent. None of them ever rejects. */
   readonly #unpublished = new Map<Promise<void>, string>();
   #inFlight: Promise<void> | null = null;
+  /** Start of the update in flight. */
+  #sentMs = 0;
   readonly #timers: Timers;
   #cancelTimer: (() => void) | null = null;
   readonly #linger: BatchLinger;
@@ -81,6 +91,10 @@ export class LedgerMailbox {
     this.#dependencies = dependencies;
     this.#retire = retire;
     this.#timers = dependencies.timers ?? realTimers;
+    this.#waiting = new FairQueue(
+      ({ command }) => urgencyOf(command),
+      () => this.#timers.monotonicMs(),
+    );
     this.#linger = new BatchLinger(this.#timers, () => {
       this.#pump();
       this.#rest();
@@ -93,7 +107,23 @@ export class LedgerMailbox {
     return this.#waiting.size;
   }
 
-  submit(command: LedgerCommand): Promise<LedgerAnswer> {
+  /**
+   * Whether one more payment of the agent would only come too late: the update in flight, the turn that is due next or the agent's
+   * own oldest command is over a second old, and some commands wait already, by which the end of that shows. An agent that sends
+   * more than its share delays only itself.
+   */
+  isOverloaded(agentId: string): boolean {
+    if (this.#waiting.size < PROBES_MAX) return false;
+    const since = [
+      this.#inFlight === null ? null : this.#sentMs,
+      this.#waiting.dueSinceMs,
+      this.#waiting.nextOf(agentId)?.sinceMs ?? null,
+    ].filter((ms) => ms !== null);
+    return this.#timers.monotonicMs() - Math.min(...since) > OVERLOAD_MS;
+  }
+
+  /** Rejects with `CallerGone` where the command is not awaited any more when its turn comes. */
+  submit(command: LedgerCommand, isAwaited = () => true): Promise<LedgerAnswer> {
     const sender = senderOf(command);
     const spare = urgencyOf(command) === "stop" ? WAITING_STOPS_MAX : 0;
     const isFull =
@@ -101,8 +131,9 @@ export class LedgerMailbox {
       this.#waiting.sizeOf(sender) >= WAITING_OF_AGENT_MAX + spare;
     if (isFull) return Promise.reject(new ActorUnavailable("too many requests wait for this ledger"));
     return new Promise((resolve, reject) => {
-      if (this.#waiting.size === 0) this.#waitingSinceMs = this.#timers.monotonicMs();
-      this.#waiting.add(sender, { sender, command, resolve, reject });
+      const sinceMs = this.#timers.monotonicMs();
+      if (this.#waiting.size === 0) this.#waitingSinceMs = sinceMs;
+      this.#waiting.add(sender, { sender, command, isAwaited, sinceMs, resolve, reject });
       this.#pump();
     });
   }
@@ -205,10 +236,10 @@ export class LedgerMailbox {
     this.#cancelLinger?.();
     this.#cancelLinger = null;
     this.#linger.sent(this.#waiting.size);
-    const sentMs = this.#timers.monotonicMs();
+    this.#sentMs = this.#timers.monotonicMs();
     this.#inFlight = this.#exchange().finally(() => {
       this.#inFlight = null;
-      this.#linger.updated(this.#timers.monotonicMs() - sentMs);
+      this.#linger.updated(this.#timers.monotonicMs() - this.#sentMs);
       this.#pump();
       this.#rest();
     });
@@ -227,10 +258,13 @@ export class LedgerMailbox {
     const written = this.#records.confirmation();
     const confirmations = new BatchCapacity(LEDGER_CONFIRMATIONS_MAX - 1).take(this.#confirmations);
     const before: LedgerCommand[] = written === null ? confirmations : [written, ...confirmations];
+    for (const { reject } of this.#waiting.remove(({ isAwaited }) => !isAwaited()))
+      reject(new CallerGone("the caller left before the command was sent"));
     const capacity = new BatchCapacity(LEDGER_BATCH_MAX);
     const batch = this.#waiting.take(({ command }, isFirst) =>
       capacity.tryReserve(command, repliedBytesOf(command), isFirst),
     );
+    if (before.length + batch.length === 0) return;
     const requestedMs = this.#timers.monotonicMs();
     try {
       const commands = [...before, ...batch.map(({ command }) => command)];

@@ -7,6 +7,7 @@ import type { Payment, StoredPayment } from "../domain/ledger/payment.ts";
 import type { ProjectRef } from "../messages/ledger.ts";
 import type { LedgerRevisionRecords } from "../store/ledger-revisions.ts";
 import type { Release } from "./batch-linger.ts";
+import { type BlockedProject, BlockedProjects } from "./blocked-projects.ts";
 import { type LedgerAnswer, LedgerMailbox, type LedgerMailboxDependencies } from "./ledger-mailbox.ts";
 import { LedgerRevisions, type SubmitWithRevisions } from "./ledger-revisions.ts";
 import { wholeReply } from "./whole-payment.ts";
@@ -35,20 +36,34 @@ export class Ledgers implements LedgerGateway {
   readonly #wholePayment: LedgersDependencies["wholePayment"];
   readonly #closed = new LRUCache<string, number>({ max: KNOWN_CLOSED_MAX });
   readonly #fills = new LRUCache<string, Fill>({ max: KNOWN_FILLS_MAX });
+  readonly #blocked: BlockedProjects;
 
   constructor(dependencies: LedgersDependencies) {
     const { revisions: records, submit, timers = realTimers } = dependencies;
     const revisions = new LedgerRevisions(records, submit, timers);
     this.#wholePayment = dependencies.wholePayment;
-    this.#dependencies = {
-      ...dependencies,
-      submit: async (project, commands) => {
+    const submitNoted: LedgerMailboxDependencies["submit"] = async (project, commands) => {
+      try {
         const result = await revisions.submit(project, commands);
+        this.#blocked.answered(project);
         this.#fills.set(project.projectId, result.fill);
         for (const [agentId, closed] of Object.entries(result.closed)) this.#closed.set(agentId, closed);
         return result;
-      },
+      } catch (error) {
+        this.#blocked.failed(project, error);
+        throw error;
+      }
     };
+    this.#dependencies = { ...dependencies, submit: submitNoted };
+    this.#blocked = new BlockedProjects(
+      (project) => submitNoted(project, []),
+      () => timers.monotonicMs(),
+    );
+  }
+
+  /** Projects that decide nothing until an operator acts, as this process has last seen them. */
+  blockedProjects(): readonly BlockedProject[] {
+    return this.#blocked.list();
   }
 
   /** Commands that wait for their turn, of all projects. */
@@ -76,11 +91,20 @@ export class Ledgers implements LedgerGateway {
   }
 
   /** The same, for a caller that does other work first, and awaits `revisionRecorded` before it responds. */
-  async submitUnrecorded(project: ProjectRef, command: LedgerCommand): Promise<LedgerAnswer<Payment>> {
-    const { reply, ...answered } = await this.#of(project).submit(command);
+  async submitUnrecorded(
+    project: ProjectRef,
+    command: LedgerCommand,
+    isAwaited?: () => boolean,
+  ): Promise<LedgerAnswer<Payment>> {
+    const { reply, ...answered } = await this.#of(project).submit(command, isAwaited);
     const agentId = "agentId" in command ? command.agentId : "";
     const payer = { organizationId: project.organizationId, agentId };
     return { ...answered, reply: await wholeReply(reply, (payment) => this.#wholePayment(payer, payment)) };
+  }
+
+  /** Whether the project's decisions take too long for one more payment (see `LedgerMailbox.isOverloaded`). */
+  isOverloaded({ projectId }: ProjectRef, agentId: string): boolean {
+    return this.#mailboxes.get(projectId)?.isOverloaded(agentId) ?? false;
   }
 
   /** A request is about to ask (see `LedgerMailbox.expect`). */

@@ -3,9 +3,19 @@ import { TimeoutError } from "./with-timeout.ts";
 /** Time that an answer takes after its handler's last wait, audit entry included, on a busy machine. */
 export const RESPONSE_MARGIN_MS = 700;
 
-/** Time since a request's arrival. */
+/** Age of a request, and whether its caller still waits. */
 export class Arrival {
   #at = performance.now();
+  readonly #hasLeft: () => boolean;
+
+  /** `hasLeft`: whether the caller's connection is closed. */
+  constructor(hasLeft: () => boolean = () => false) {
+    this.#hasLeft = hasLeft;
+  }
+
+  get isAbandoned(): boolean {
+    return this.#hasLeft();
+  }
 
   get elapsedMs(): number {
     return performance.now() - this.#at;
@@ -22,17 +32,19 @@ export class Arrival {
   }
 }
 
+type Arrived = Pick<Arrival, "elapsedMs"> & Partial<Pick<Arrival, "isAbandoned">>;
+
 /**
  * Latest time of a request's answer, counted from its arrival: one for the whole request, so that the bounds of its
  * parts do not add up (docs/payments.md). Work that takes longer goes on.
  */
 export class Deadline {
-  readonly #arrival: Pick<Arrival, "elapsedMs">;
+  readonly #arrival: Arrived;
   #boundMs: number;
   /** Id of the request, for its log lines; null without one. */
   readonly requestId: string | null;
 
-  constructor(boundMs: number, arrival: Pick<Arrival, "elapsedMs">, requestId: string | null = null) {
+  constructor(boundMs: number, arrival: Arrived, requestId: string | null = null) {
     this.requestId = requestId;
     this.#arrival = arrival;
     this.#boundMs = boundMs;
@@ -55,6 +67,11 @@ export class Deadline {
   /** Whether the caller has been answered. Stays true unless the deadline is moved. */
   get isOver(): boolean {
     return this.leftMs <= 0;
+  }
+
+  /** Whether the caller can still get the answer. */
+  get isAwaited(): boolean {
+    return !this.isOver && this.#arrival.isAbandoned !== true;
   }
 
   /** Moves the deadline later, for an answer that turns out to wait for something longer. Never earlier. */

@@ -14,7 +14,7 @@ import { type AssessedPayment, decidedPayment } from "../domain/ledger/pay.ts";
 import { confirmationOf, type ExecutionResult } from "../messages/ledger.ts";
 import type { Result } from "../domain/result.ts";
 import { ok, refused } from "../domain/result.ts";
-import { ActorUnavailable } from "../actors/actor-unavailable.ts";
+import { ActorUnavailable, CallerGone } from "../actors/actor-unavailable.ts";
 import type { Ledgers } from "../actors/ledgers.ts";
 import type { TemporalActors } from "../actors/temporal.ts";
 import type { Collections } from "../store/collections.ts";
@@ -81,19 +81,32 @@ export interface PaymentDependencies {
   readonly metrics: Metrics;
 }
 
+const OVERLOADED = refusal(
+  "SERVICE_UNAVAILABLE",
+  "Decisions take too long at the moment, and this request began nothing; repeat it with the same idempotencyKey.",
+  { retryAfterSeconds: 1 },
+);
+
 /** Time after the wait within which the record must be read; otherwise the earlier answer stands. */
 const RECORD_READ_MS = 200;
 
 /** Maximum number of submissions of one payment: after a look-up of an evicted key, or with newer rules. */
 const DECISION_ATTEMPTS_MAX = 6;
 
-/** The time that a request has left, and its id for the log. */
-type RequestTime = Pick<Deadline, "leftMs" | "requestId" | "spareMs">;
+/** The time that a request has left, whether its caller still waits, and its id for the log. */
+type RequestTime = Pick<Deadline, "isAwaited" | "leftMs" | "requestId" | "spareMs">;
 
 /** End of the wait for effects, by `performance.now()`. */
 interface Bound {
   readonly requestId: string | null;
   readonly until: number;
+}
+
+/** A request to pay. */
+interface Asked {
+  readonly order: PaymentOrder;
+  readonly bound: Bound;
+  readonly isAwaited: () => boolean;
 }
 
 /** Decide durably, then act, then record: how the server makes an agent's payments. */
@@ -120,7 +133,7 @@ export class Payments {
     const { finality } = this.#dependencies.rails[order.rail].capabilities;
     const withinMs = finality === "instant" ? time.leftMs : time.spareMs;
     const bound = { requestId: time.requestId, until: performance.now() + withinMs };
-    const paid = await this.#pay(payer, order, bound);
+    const paid = await this.#payOrShed(payer, { order, bound, isAwaited: () => time.isAwaited });
     return paid.ok && finality === "eventual" ? ok(await this.#onceFinal(paid.value, bound.until)) : paid;
   }
 
@@ -138,9 +151,27 @@ export class Payments {
     }
   }
 
-  async #pay(payer: Payer, order: PaymentOrder, bound: Bound): Promise<Result<MadePayment>> {
+  /** Begins nothing while decisions come too late, or for a caller that has left. */
+  async #payOrShed(payer: Payer, asked: Asked): Promise<Result<MadePayment>> {
+    const { ledgers, metrics } = this.#dependencies;
+    const { profile } = payer;
+    if (ledgers.isOverloaded(profile, profile.agentId)) {
+      metrics.paymentShed("overload");
+      return refused(OVERLOADED);
+    }
+    try {
+      return await this.#pay(payer, asked);
+    } catch (error) {
+      if (!(error instanceof CallerGone)) throw error;
+      metrics.paymentShed("caller_gone");
+      return refused(OVERLOADED);
+    }
+  }
+
+  async #pay(payer: Payer, asked: Asked): Promise<Result<MadePayment>> {
     const { profile, cached } = payer;
-    const decided = await this.#decide(payer, this.#requestOf(profile, order));
+    const { bound, isAwaited, order } = asked;
+    const decided = await this.#decide(payer, this.#requestOf(profile, order), isAwaited);
     const { revisionRecorded, reply, request } = decided;
     switch (reply.kind) {
       case "decided": {
@@ -169,7 +200,7 @@ export class Payments {
       case "stale_agent": {
         if (cached === undefined) throw new Error("a ledger refused an agent that was just read as stale");
         const verified = await cached.verify();
-        return verified.ok ? this.#pay(verified.value, order, bound) : verified;
+        return verified.ok ? this.#pay(verified.value, asked) : verified;
       }
       case "no_account":
       case "inactive_key":
@@ -212,7 +243,11 @@ export class Payments {
   }
 
   /** Asks the ledger, and looks the key up in the records when the ledger has forgotten it. */
-  async #decide({ keyId, profile, cached }: Payer, requested: PaymentRequest): Promise<Decided> {
+  async #decide(
+    { keyId, profile, cached }: Payer,
+    requested: PaymentRequest,
+    isAwaited: () => boolean,
+  ): Promise<Decided> {
     const { agentId } = profile;
     const { approvalWindowSeconds, ledgers, metrics } = this.#dependencies;
     const { rail } = requested;
@@ -245,7 +280,9 @@ export class Payments {
           ...(cached === undefined ? {} : { cachedAgentRevision: cached.revision }),
           ...(rules === undefined ? {} : { rules }),
         } as const;
-        const submitting = metrics.timed(rail, "decision", () => ledgers.submitUnrecorded(profile, command));
+        const submitting = metrics.timed(rail, "decision", () =>
+          ledgers.submitUnrecorded(profile, command, isAwaited),
+        );
         release();
         const { requestedMs, revisionRecorded, reply } = await submitting;
         if (reply.kind === "records_check_required") recordsCheckedThrough = reply.closed;

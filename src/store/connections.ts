@@ -1,4 +1,4 @@
-import { Client } from "@temporalio/client";
+import { Client, type OperatorService } from "@temporalio/client";
 import {
   type Db,
   MongoClient,
@@ -28,6 +28,7 @@ export interface Connections {
   readonly db: Db;
   readonly mongo: MongoClient;
   readonly temporal: Client;
+  readonly temporalOperator: OperatorService;
   /** Of the connection at the start; null: an embedded Temporal. */
   readonly temporalSecurity: TemporalSecurity | null;
   readonly renewTemporal: TemporalConnection["renew"];
@@ -146,6 +147,7 @@ export async function connect(addresses: Addresses): Promise<Connections> {
     db,
     mongo,
     temporal,
+    temporalOperator: link.connection.operatorService,
     temporalSecurity: security,
     renewTemporal: link.renew,
     addresses,

@@ -15,6 +15,7 @@ const BOUNDS: Readonly<Record<string, string>> = {
   "src/actors/account-records.ts #writing": "writes under way",
   "src/actors/agent-actors.ts #mailboxes": "agents with something under way",
   "src/lib/fair-queue.ts #bySender": "senders with something waiting",
+  "src/lib/fair-queue.ts #dueSinceMs": "senders with something waiting",
   "src/lib/fair-queue.ts #stopped": "senders with a stop waiting",
   "src/actors/ledger-mailbox.ts #unpublished": "publications under way",
   "src/actors/ledgers.ts #mailboxes": "projects with something under way",

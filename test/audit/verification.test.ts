@@ -64,7 +64,7 @@ describe("npm run admin -- verify-audit-log", () => {
     new AuditAnchoring({
       db,
       seal,
-      file: new AnchorFile(anchorsPath),
+      sink: new AnchorFile(anchorsPath),
       clock: () => new Date(),
       recordRoot: null,
       onWarning: (message, error) => expect.fail(`${message}: ${String(error)}`),

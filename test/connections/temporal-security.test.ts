@@ -1,14 +1,17 @@
+import { randomUUID } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { type Authority, type Identity, newAuthority } from "../support/certificates/authority.ts";
 import { createOrganization } from "../../server/admin/create-organization.ts";
+import { prepare } from "../../server/admin/prepare.ts";
 import { readAddresses } from "../../server/config.ts";
 import { checkNamespace } from "../../server/temporal-namespace.ts";
 import { failureOf } from "../../server/worker.ts";
 import { connect } from "../../src/store/connections.ts";
 import { connectTemporal } from "../../src/store/temporal-connection.ts";
+import { dropAfterFile } from "../support/finished-databases.ts";
 import { startServiceOn } from "../support/own-service.ts";
 import { requiredSetting, sharedEngines } from "../support/shared-engines.ts";
 import { startTemporalGateway, type TemporalGateway } from "../support/temporal-gateway.ts";
@@ -157,12 +160,41 @@ describe("a Temporal that demands TLS, client certificates and an API key", () =
   });
 
   it("a namespace that is missing or lacks search attributes is named with the remedy", async () => {
-    expect(await saidOf("nowhere")).to.match(
-      /^TEMPORAL_NAMESPACE: nowhere .*namespace create --namespace nowhere/,
-    );
+    expect(await saidOf("nowhere")).to.match(/^TEMPORAL_NAMESPACE: nowhere .*`npm run admin -- prepare`/);
     // Every Temporal has this one, for itself.
     expect(await saidOf("temporal-system")).to.match(
-      /^TEMPORAL_NAMESPACE: .*search-attribute create --namespace temporal-system .*--name AgentId --type Keyword/,
+      /^TEMPORAL_NAMESPACE: temporal-system .*\bAgentId\b.*`npm run admin -- prepare`/,
     );
+  });
+
+  it("prepare makes what a start needs, and nothing the second time", async () => {
+    const namespace = `prepared-${randomUUID()}`;
+    const uri = new URL(requiredSetting("TEST_MONGODB_URI"));
+    uri.pathname = `/prepared_${randomUUID().slice(0, 8)}`;
+    dropAfterFile(uri.toString());
+    const own = { ...env, TEMPORAL_NAMESPACE: namespace, MONGODB_URI: uri.toString() };
+    gateway.demand({ forbidden: ["RegisterNamespace", "AddSearchAttributes"] });
+    try {
+      const refused = await prepare(own).catch(String);
+      expect(refused).to.match(
+        /TEMPORAL_NAMESPACE: .*may not create it \([^\n]*forbidden[^\n]*namespace create/,
+      );
+      gateway.demand({ forbidden: ["AddSearchAttributes"] });
+      expect(await prepare(own).catch(String)).to.match(
+        /TEMPORAL_NAMESPACE: .*may not register .*search-attribute create .*--name AgentId --type Keyword/,
+      );
+    } finally {
+      gateway.demand({ forbidden: [] });
+    }
+    const { indexesCreated, searchAttributesAdded } = await prepare(own);
+    expect(searchAttributesAdded).to.include("AgentId");
+    expect(indexesCreated).to.be.greaterThan(50);
+    expect(await saidOf(namespace)).to.equal("undefined");
+    expect(await prepare(own)).to.deep.equal({
+      namespace,
+      namespaceCreated: false,
+      searchAttributesAdded: [],
+      indexesCreated: 0,
+    });
   });
 });

@@ -1,3 +1,4 @@
+import { connect } from "node:net";
 import { expect } from "chai";
 import { ContractApi } from "../support/contract-api.ts";
 import { Api, onceReachable } from "../support/api.ts";
@@ -18,7 +19,7 @@ const PAID = shortOrSoak(15, 40);
 
 describe("Servers and workers as processes of their own", () => {
   const env = roleEnvironment();
-  const roles = new Roles({ ...env, METRICS_PORT: "0" });
+  const roles = new Roles({ ...env, METRICS_PORT: "0", DRAIN_SECONDS: "10", LOG_LEVEL: "warn" });
   let worker: Child;
   let apis: readonly Api[];
   let baseUrls: readonly string[];
@@ -183,8 +184,15 @@ describe("Servers and workers as processes of their own", () => {
     const { answered } = await waitingAtSecond();
     // The server has it once it has answered what came after it.
     await onceReachable(() => new Api(baseUrls[1] ?? "").call("GET", "/v1/openapi.json"));
+    const [first = ""] = baseUrls;
+    const unfinished = connect(Number(new URL(first).port), "127.0.0.1").on("error", () => undefined);
+    unfinished.write("POST /v1/auth/sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n");
+    unfinished.write("Content-Type: application/json\r\n\r\n{");
+    await onceReachable(() => new Api(first).call("GET", "/v1/openapi.json"));
     const exits = await Promise.all(running.map((child) => child.end("SIGTERM")));
     expect(exits).to.deep.equal(running.map(() => ({ code: 0, signal: null })));
     expect((await answered).transaction.status).to.equal("pending");
+    const cut = roles.children.filter(({ stdout }) => /"requests":1,.*requests were cut off/.test(stdout));
+    expect(cut, "what outlasts the drain is told of").to.have.lengthOf(1);
   });
 });

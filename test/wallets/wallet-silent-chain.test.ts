@@ -30,7 +30,7 @@ const MISHAPS: readonly Mishap[] = ["silence", "too-many", "garbage", "nonsense"
 const MONEY = 10_000;
 
 const { getWallet } = operations;
-const readiness = z.strictObject({ ready: z.boolean(), missing: z.array(z.string()) });
+const readiness = z.looseObject({ ready: z.boolean(), missing: z.array(z.string()) });
 
 describe("a chain that does not answer", () => {
   const rpcUrl = process.env["TEST_EVM_RPC_URL"] ?? "";
@@ -139,10 +139,10 @@ describe("a chain that does not answer", () => {
           await inTime("get_budget", mcp.call("get_budget"));
         };
         await Promise.all([payment(), balance(), expectNewAgent()]);
-        expect(await inTime("readyz", ready())).to.deep.equal({
-          status: 503,
-          ready: false,
-          missing: ["the chain"],
+        await until("/readyz names the chain", async () => {
+          const { missing, status } = await inTime("readyz", ready());
+          expect(status, "the process takes requests").to.equal(200);
+          return missing.includes("the chain") ? true : null;
         });
         await mcp.close();
       });
@@ -152,7 +152,7 @@ describe("a chain that does not answer", () => {
       expect(ids).to.have.lengthOf(mishaps.length);
       proxy.behave(() => "pass");
       await expectSettledOnce(agent, ids);
-      await until("the service is ready", async () => ((await ready()).status === 200 ? true : null));
+      await until("the chain is there", async () => ((await ready()).missing.length === 0 ? true : null));
       const mcp = await McpCaller.connect(service.baseUrl, agent.key);
       const { balanceCents } = await mcp.ok(getWallet.output, "get_wallet");
       expect(balanceCents).to.equal(MONEY - mishaps.length * 100);

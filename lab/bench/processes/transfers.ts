@@ -69,6 +69,8 @@ await runRole(async (config): Promise<Role> => {
       const read = { ...token, functionName: "balanceOf", args: [TRANSFER.recipient] } as const;
       return Number((await reader.readContract(read)) / UNITS_PER_CENT) / TRANSFER.amountCents;
     },
-    stop: () => server.drain(),
+    async stop() {
+      await server.drain();
+    },
   };
 });

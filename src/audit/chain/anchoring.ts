@@ -7,22 +7,20 @@ import { lastAnchored } from "../../domain/audit/verify.ts";
 import type { RootTransaction } from "../../chain/audit-roots.ts";
 import type { Clock } from "../../payments/ports.ts";
 import { withTimeout } from "../../lib/with-timeout.ts";
-import type { AnchorFile } from "./anchor-file.ts";
+import type { AnchorSink } from "./anchor-file.ts";
 import { type AuditDocument, auditLogOf, chainsIn, genuineHeadOf } from "../../store/audit-documents.ts";
 import { readAnchors } from "./verification.ts";
 
 export interface AnchoringDependencies {
   readonly db: Db;
   readonly seal: AuditSeal;
-  readonly file: AnchorFile;
+  readonly sink: AnchorSink;
   readonly clock: Clock;
   /** Puts a root on the chain; null where none is set up. */
   readonly recordRoot: ((root: string) => Promise<RootTransaction>) | null;
   readonly onWarning: (message: string, error: unknown) => void;
 }
 
-/** Heads in one line of the file. */
-const HEADS_PER_LINE_MAX = 1_000;
 /** Roots that wait for a chain that is away; older ones have only the file. */
 const WAITING_ROOTS_MAX = 1_000;
 /** Lines without a successor that a writer's first one names; each server that ever wrote leaves one. */
@@ -101,14 +99,14 @@ export class AuditAnchoring {
   }
 
   async #anchor(): Promise<void> {
-    const { clock, file, seal } = this.#dependencies;
+    const { clock, seal, sink } = this.#dependencies;
     const known = (this.#known ??= await this.#read());
     let heads: AnchoredHead[] = [];
     const write = async (): Promise<void> => {
       if (heads.length === 0) return;
       const { follows } = known;
       const anchor = anchorOf({ heads, at: clock(), writer: this.#writer, follows }, seal);
-      await file.append(anchor);
+      await sink.append(anchor);
       known.follows = [anchor.root];
       for (const { organizationId, sequence } of heads) known.anchored.set(organizationId, sequence);
       this.#waitingRoots = [...this.#waitingRoots, anchor.root].slice(-WAITING_ROOTS_MAX);
@@ -118,20 +116,20 @@ export class AuditAnchoring {
       const { hash, sequence } = await genuineHeadOf(this.#log, organizationId, seal);
       if (sequence === (known.anchored.get(organizationId) ?? 0)) continue;
       heads.push({ organizationId, sequence, hash });
-      if (heads.length >= HEADS_PER_LINE_MAX) await write();
+      if (heads.length >= sink.headsPerLineMax) await write();
     }
     await write();
   }
 
   async #recordRoots(): Promise<void> {
-    const { clock, file, recordRoot, seal } = this.#dependencies;
+    const { clock, recordRoot, seal, sink } = this.#dependencies;
     if (recordRoot === null) return void (this.#waitingRoots = []);
     for (const root of this.#waitingRoots) {
       if (this.#isStopped) return;
       const transaction = await withTimeout(ROOT_MS, recordRoot(root));
       // The next service on this file finds it on the chain: after its end a service writes nothing.
       if (this.#isStopped) return;
-      await file.append(transactionOf({ at: clock(), root, ...transaction }, seal));
+      await sink.append(transactionOf({ at: clock(), root, ...transaction }, seal));
       this.#waitingRoots = this.#waitingRoots.filter((each) => each !== root);
     }
   }
@@ -142,8 +140,8 @@ export class AuditAnchoring {
    * chain when its writer ended; a root that a later line names is covered by that line's root.
    */
   async #read(): Promise<Known> {
-    const { file, seal } = this.#dependencies;
-    const { byOrganization, transactions, unnamed } = await readAnchors(file, seal);
+    const { seal, sink } = this.#dependencies;
+    const { byOrganization, transactions, unnamed } = await readAnchors(sink, seal);
     const anchored = new Map<string, number>();
     for (const [organizationId, hashes] of byOrganization) {
       anchored.set(organizationId, lastAnchored(hashes));

@@ -9,7 +9,7 @@ import {
 } from "../../domain/audit/anchor.ts";
 import type { AuditSeal } from "../../domain/audit/entry.ts";
 import { type AnchoredHashes, type ChainBreak, ChainVerifier } from "../../domain/audit/verify.ts";
-import type { AnchorFile } from "./anchor-file.ts";
+import type { AnchorSink } from "./anchor-file.ts";
 import {
   type AuditDocument,
   auditLogOf,
@@ -47,7 +47,7 @@ export interface AnchorsRead {
 }
 
 /** Reads every anchor. Before the chains are walked: an anchor is never ahead of what is there when it is written. */
-export async function readAnchors(file: AnchorFile, seal: AuditSeal): Promise<AnchorsRead> {
+export async function readAnchors(file: Pick<AnchorSink, "lines">, seal: AuditSeal): Promise<AnchorsRead> {
   const byOrganization = new Map<string, Map<number, string[]>>();
   const [roots, named] = [new Set<string>(), new Set<string>()];
   const transactions: AnchorTransaction[] = [];
