@@ -95,7 +95,7 @@ export class Metrics {
   readonly #mails = this.#counter("mails_total", "Attempts to send mail, by outcome", ["outcome"]);
   readonly #forged = this.#counter(
     "forged_total",
-    "Payments, decisions and activities without a valid proof",
+    "Payments and decisions without a valid proof, and payloads that did not come from this service",
     ["what"],
   );
   readonly #chainRepairs = this.#counter(
@@ -239,7 +239,7 @@ export class Metrics {
   }
 
   /** Something that came through Temporal was not of this service's making, and came to nothing. */
-  forged(what: "payment" | "decision" | "activity"): void {
+  forged(what: "payment" | "decision" | "payload"): void {
     this.#forged.inc({ what });
   }
 

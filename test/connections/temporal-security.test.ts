@@ -12,6 +12,7 @@ import { connectTemporal } from "../../src/store/temporal-connection.ts";
 import { startServiceOn } from "../support/own-service.ts";
 import { requiredSetting, sharedEngines } from "../support/shared-engines.ts";
 import { startTemporalGateway, type TemporalGateway } from "../support/temporal-gateway.ts";
+import { testPayloads } from "../support/payloads.ts";
 
 const API_KEY = "a-key-of-temporal-cloud";
 /** A name in the gateway's certificate, which is not where it listens. */
@@ -82,7 +83,7 @@ describe("a Temporal that demands TLS, client certificates and an API key", () =
   };
 
   const saidOf = async (namespace: string): Promise<string> => {
-    const connections = await connect(readAddresses({ ...env, TEMPORAL_NAMESPACE: namespace }));
+    const connections = await connect(readAddresses({ ...env, TEMPORAL_NAMESPACE: namespace }), testPayloads());
     try {
       return await checkNamespace(connections).then(String, (error: unknown) =>
         error instanceof Error ? error.message : String(error),
@@ -141,7 +142,7 @@ describe("a Temporal that demands TLS, client certificates and an API key", () =
   });
 
   it("a worker that a revoked key has ended fails with the settings in force", async () => {
-    const connections = await connect(readAddresses(env));
+    const connections = await connect(readAddresses(env), testPayloads());
     const error = new Error("of the SDK");
     try {
       expect(await failureOf(connections, error)).to.equal(error);

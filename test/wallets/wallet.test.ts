@@ -18,7 +18,7 @@ import {
   recordOnce,
   walletPayment,
 } from "../support/chain.ts";
-import { TEST_MASTER_KEY } from "../support/service.ts";
+import { TEST_MASTER_KEY } from "../support/payloads.ts";
 import { elevate, newWorld, paymentOf, type World } from "../support/world.ts";
 
 const masterKey = MasterKey.parse(TEST_MASTER_KEY, "a test");
