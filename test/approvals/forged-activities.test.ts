@@ -38,7 +38,7 @@ describe("activities that are scheduled past this service", () => {
     world = await newWorld();
   });
 
-  it("every one of them, of both workers, refuses what this service did not seal, and is not tried again", async () => {
+  it("every one refuses what this service did not seal, and is not tried again", async () => {
     const agent = await world.agent();
     const good = { agentId: agent.id };
     const { taskQueue } = world.service.connections.addresses;

@@ -147,7 +147,7 @@ describe("replay: workflows that run somewhere still run with today's code", () 
     for (const { history, name, text } of await recordings()) {
       const payloads = payloadsOf(history);
       expect(payloads, name).not.to.deep.equal([]);
-      const plain = `${text}\n${payloads.join("\n")}`;
+      const plain = `${text.replaceAll(/"(data|mac)":"[^"]*"/g, "")}\n${payloads.join("\n")}`;
       for (const word of forbidden) expect(plain.includes(word), `${name}: ${word}`).to.equal(false);
     }
   });
