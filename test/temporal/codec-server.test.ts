@@ -40,7 +40,7 @@ describe("payloads that are encrypted in Temporal", () => {
     });
     world = await newWorld(service);
     await newEndpoint(world, { name: "Endpoint", eventTypes: ["*"] });
-    const agent = await world.agent({ name: NAME, budgetCents: 100_000_000, autoApprovalThresholdCents: 0 });
+    const agent = await world.agent({ name: NAME, budgetCents: 300_000_000, autoApprovalThresholdCents: 0 });
     const order = { merchant: MERCHANT, purpose: PURPOSE, amountCents: HELD_CENTS };
     const denied = await agent.hold(order);
     ({ approvalId } = await agent.hold(order));
