@@ -2,7 +2,7 @@ import { z } from "zod";
 import { testPayloads } from "../support/payloads.ts";
 import {
   fromBase64,
-  payloads,
+  sealedPayloads,
   type RecordedEvent,
   type RecordedHistory,
   toBase64,
@@ -129,7 +129,7 @@ function withPayload(
     if (isAltered || event.eventType !== `EVENT_TYPE_WORKFLOW_EXECUTION_${type}`) return event;
     return replacedEvent(event, (key, inner) => {
       if (isAltered || key !== "payloads") return inner;
-      return payloads.parse(inner).map((sealed) => {
+      return sealedPayloads.parse(inner).map((sealed) => {
         const opened = codec.open(fromBase64(sealed), place);
         if (!opened.ok || isAltered) return sealed;
         const altered = alter(JSON.parse(Buffer.from(opened.payload.data ?? []).toString()));

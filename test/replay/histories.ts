@@ -58,7 +58,7 @@ const startOf = ({ events }: RecordedHistory) =>
 export const workflowIdOf = (recorded: RecordedHistory): string => startOf(recorded).workflowId;
 
 export const payload = z.looseObject({ data: z.string(), metadata: z.record(z.string(), z.string()) });
-export const payloads = z.array(payload).min(1);
+export const sealedPayloads = z.array(payload).min(1);
 
 export const fromBase64 = ({ data, metadata }: z.output<typeof payload>): Payload => ({
   data: Buffer.from(data, "base64"),

@@ -3,14 +3,14 @@ import { Worker } from "@temporalio/worker";
 import { z } from "zod";
 import { WORKFLOW_BUNDLE } from "../../server/workflow-bundle.ts";
 import { testPayloads } from "../support/payloads.ts";
-import { fromBase64, fromRecord, payloads, type RecordedHistory, workflowIdOf } from "./histories.ts";
+import { fromBase64, fromRecord, type RecordedHistory, sealedPayloads, workflowIdOf } from "./histories.ts";
 
 /**
  * What updates were answered, and what today's code answers them. A replay compares commands alone, and an answer is none: code that decides
  * otherwise, but begins the same timers and activities, replays without an error.
  */
 const completed = z.looseObject({
-  outcome: z.looseObject({ success: z.looseObject({ payloads }) }),
+  outcome: z.looseObject({ success: z.looseObject({ payloads: sealedPayloads }) }),
 });
 
 /** Every answer of an actor has one. */

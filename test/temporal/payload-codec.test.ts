@@ -1,7 +1,7 @@
 import { defaultPayloadConverter, type Payload, type SerializationContext } from "@temporalio/common";
 import proto from "@temporalio/proto";
 import { expect } from "chai";
-import fc from "fast-check";
+import { assert, asyncProperty, jsonValue, string } from "fast-check";
 import type { PayloadRefusal } from "../../src/messages/envelope.ts";
 import { MasterKey } from "../../src/secrets/master-key.ts";
 import { SealingCodec } from "../../src/temporal/payload-codec.ts";
@@ -63,8 +63,8 @@ for (const [name, isEncrypted] of [
 ] as const) {
   describe(`payloads in Temporal, ${name}`, () => {
     it(`whatever is sealed opens as it was (seed ${String(seed)})`, () =>
-      fc.assert(
-        fc.asyncProperty(fc.jsonValue(), fc.string(), async (value, workflowId) => {
+      assert(
+        asyncProperty(jsonValue(), string(), async (value, workflowId) => {
           const context = workflow(workflowId);
           const payload = await sealed(value, isEncrypted, context);
           const asRead = JSON.parse(JSON.stringify(value)) as unknown;

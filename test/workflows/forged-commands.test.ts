@@ -148,7 +148,7 @@ describe("workflows: what this service never made is refused in bounded time, an
       await account.finish(held);
       const before = [await ledger.state(), await ledger.books()];
       const examples = ledgerExamples(account.agentId, held.request.transactionId);
-      const faults: Arguments[] = [...faultsOf(examples).map(([batch]): Arguments => [batch, NOTHING_KNOWN])];
+      const faults = faultsOf(examples).map(([batch]): Arguments => [batch, NOTHING_KNOWN]);
       expect(faults.length).to.be.above(100);
       await expectAllRefused(ledger.handle, LEDGER_SUBMIT_UPDATE, faults);
       expect([await ledger.state(), await ledger.books()]).to.deep.equal(before);
