@@ -11,7 +11,7 @@ import {
 import { MasterKey } from "../../src/secrets/master-key.ts";
 import { answerIn } from "../../src/actors/temporal.ts";
 import { newId, newUuid } from "../../src/lib/ids.ts";
-import { forUpdate } from "../../src/messages/envelope.ts";
+import { forUpdate, openAnswer } from "../../src/messages/envelope.ts";
 import { MASTER_KEY, ORDER } from "../systems/system.ts";
 import { APPROVAL_WINDOW_SECONDS } from "./service.ts";
 
@@ -60,7 +60,9 @@ export async function payAndDie(temporal: Client, payer: PayerOf): Promise<strin
       args: [[command], NOTHING_KNOWN],
       updateId,
     })
-    .then((answer) => answerIn<LedgerSubmitResult>(forUpdate(LEDGER_SUBMIT_UPDATE, updateId), answer))
+    .then((answer) =>
+      answerIn(openAnswer<LedgerSubmitResult>(forUpdate(LEDGER_SUBMIT_UPDATE, updateId), answer)),
+    )
     .catch((error: unknown) => {
       if (!(error instanceof ServiceError)) throw error;
       // It has met a roll-over, and was not decided.

@@ -7,7 +7,7 @@ import {
 } from "@temporalio/client";
 import { setTimeout as sleep } from "node:timers/promises";
 import { newUuid } from "../lib/ids.ts";
-import { forUpdate, openAnswer } from "../messages/envelope.ts";
+import { forUpdate, openAnswer, type Opened } from "../messages/envelope.ts";
 import { ActorUnavailable } from "./actor-unavailable.ts";
 import { NoSuchActor } from "./no-such-actor.ts";
 import type { LedgerStarter, PaymentWorkflows } from "../payments/ports.ts";
@@ -122,7 +122,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
         const answer = await this.#calls.bounded(() =>
           handle.executeUpdate<unknown, [unknown, ...unknown[]]>(update, { args: [...args], updateId }),
         );
-        return answerIn<R>(forUpdate(update, updateId), answer);
+        return answerIn(openAnswer<R>(forUpdate(update, updateId), answer));
       } catch (error) {
         if (!(error instanceof WorkflowNotFoundError)) throw refusalIn(error);
         // Said of an actor that is going on as new just now, too. A missing ledger is a permanent error, so this must be certain.
@@ -305,8 +305,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
 }
 
 /** Throws `ActorUnavailable` for what is no answer of this service to this very update. */
-export function answerIn<R>(purpose: string, answer: unknown): R {
-  const opened = openAnswer<R>(purpose, answer);
+export function answerIn<R>(opened: Opened<R>): R {
   if (opened.ok) return opened.value;
   throw new ActorUnavailable(`the actor's answer is not of this service: ${opened.refused}`);
 }

@@ -103,7 +103,9 @@ describe("payloads that are encrypted in Temporal", () => {
     const show = async (...options: readonly string[]): Promise<string> => {
       const place = ["--address", temporalAddress, "--namespace", temporalNamespace];
       const workflow = ["workflow", "show", "--workflow-id", approvalWorkflowId(approvalId)];
-      return (await run(cli, [...workflow, ...place, "--output", "json", ...options])).stdout;
+      const { stdout } = await run(cli, [...workflow, ...place, "--output", "json", ...options]);
+      const data = [...stdout.matchAll(/"data": *"([^"]*)"/g)].map(([, text = ""]) => atob(text));
+      return [stdout, ...data].join("\n");
     };
     expect(await show())
       .to.include(btoa("binary/encrypted"))
