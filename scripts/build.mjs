@@ -112,6 +112,8 @@ async function bundleWorkflows() {
   const { bundleWorkflowCode, DefaultLogger } = await import("@temporalio/worker");
   const { code } = await bundleWorkflowCode({
     workflowsPath: join(DIST, "workflows", "index.js"),
+    workflowInterceptorModules: [join(DIST, "workflows", "interceptors.js")],
+    failureConverterPath: join(DIST, "src", "messages", "failure-converter.js"),
     logger: new DefaultLogger("WARN", ({ level, message }) => process.stderr.write(`${level} ${message}\n`)),
   });
   writeFileSync(BUNDLE, code);

@@ -31,6 +31,12 @@ export interface Config {
   readonly mcpUrl: string | null;
   readonly dataDir: string;
   readonly masterKey: string | undefined;
+  /** Whether payloads are encrypted in Temporal; null: unless it is embedded. */
+  readonly payloadEncryption: boolean | null;
+  /** The token that the codec server decodes payloads for; null: it has none. */
+  readonly codecToken: string | null;
+  /** Origins of Temporal UIs that may use the codec server; null: the embedded one's. */
+  readonly codecOrigins: readonly string[] | null;
   /** Plan of the organization that the set-up link makes; null: `enterprise` with embedded engines, else `free`. */
   readonly defaultPlan: Plan | null;
   readonly approvalWindowSeconds: number;
@@ -189,6 +195,23 @@ const environment = z.object({
   MCP_URL: url.optional(),
   DATA_DIR: z.string().min(1).default(".data"),
   MASTER_KEY: z.string().optional(),
+  TEMPORAL_PAYLOAD_ENCRYPTION: z
+    .enum(["true", "false", ""], "must be true or false")
+    .transform((text) => (text === "" ? null : text === "true"))
+    .default(null),
+  TEMPORAL_CODEC_TOKEN: z
+    .string()
+    .regex(/^([\x21-\x7e]{32,1024})?$/, "must be 32 to 1,024 printable characters without spaces")
+    .default(""),
+  TEMPORAL_CODEC_ORIGINS: z
+    .string()
+    .transform(listed)
+    .refine(
+      (all) =>
+        all.every((each) => URL.canParse(each) && /^https?:/.test(each) && new URL(each).origin === each),
+      "Name the origins of Temporal UIs, such as `https://temporal.example.com`.",
+    )
+    .optional(),
   DEFAULT_PLAN: z.enum(PLANS).optional(),
   APPROVAL_WINDOW_SECONDS: whole(1, 31_536_000).default(86_400),
   KEY_DELIVERY_WINDOW_SECONDS: whole(1, 86_400).default(1_800),
@@ -239,6 +262,9 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     mcpUrl: value.MCP_URL ?? null,
     dataDir: resolve(value.DATA_DIR),
     masterKey: checkedMasterKey(value.MASTER_KEY),
+    payloadEncryption: value.TEMPORAL_PAYLOAD_ENCRYPTION,
+    codecToken: value.TEMPORAL_CODEC_TOKEN === "" ? null : value.TEMPORAL_CODEC_TOKEN,
+    codecOrigins: value.TEMPORAL_CODEC_ORIGINS ?? null,
     defaultPlan: value.DEFAULT_PLAN ?? null,
     approvalWindowSeconds: value.APPROVAL_WINDOW_SECONDS,
     keyDeliveryWindowSeconds: value.KEY_DELIVERY_WINDOW_SECONDS,
@@ -345,6 +371,12 @@ export function readEvmRpcUrl(env: NodeJS.ProcessEnv): string | null {
   if (z.url({ protocol: /^https?$/ }).safeParse(value).success) return value;
   throw new ConfigError("EVM_RPC_URL: Invalid URL");
 }
+
+/** Whether payloads are encrypted in this Temporal. */
+export const encryptsPayloads = (
+  { payloadEncryption }: Pick<Config, "payloadEncryption">,
+  { readTemporalSecurity }: Pick<Addresses, "readTemporalSecurity">,
+): boolean => payloadEncryption ?? readTemporalSecurity !== null;
 
 /** `TEMPORAL_TASK_QUEUE`, for services that share a namespace. */
 export const readTaskQueue = (env: NodeJS.ProcessEnv): string =>

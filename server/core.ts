@@ -4,7 +4,6 @@ import type { AuditSeal } from "../src/domain/audit/entry.ts";
 import type { EffectDependencies, PaymentEffects } from "../src/payments/effects.ts";
 import { createPaymentEffects } from "../src/payments/effects.ts";
 import { EventJournal } from "../src/store/journal.ts";
-import type { OnInputRefused } from "../activities/inputs/interceptor.ts";
 import { HmacPaymentProofs } from "../src/payments/payment-proofs.ts";
 import { MongoProjections } from "../src/store/projections.ts";
 import type { Retention } from "../src/store/retention.ts";
@@ -48,8 +47,6 @@ export interface Core {
   readonly windows: DeliveryWindows;
   readonly auditLog: AuditAppender;
   readonly proofs: HmacPaymentProofs;
-  /** Hears of activities that did not run. */
-  readonly onInputRefused: OnInputRefused;
   readonly metrics: Metrics;
   readonly webhooks: Webhooks;
   readonly mail: MailParts;
@@ -140,13 +137,6 @@ export async function createCore(options: CoreOptions): Promise<Core> {
       "forged: a command did not come from this service and was rejected",
     );
   });
-  const onInputRefused: OnInputRefused = (activity, reason) => {
-    metrics.forged("activity");
-    logger.error(
-      { activity, reason },
-      "forged: an activity was not requested by this service and was not run",
-    );
-  };
   const decisionLog = options.auditsPaymentDecisions === false ? null : auditLog;
   const effectDependencies = decorateEffects({
     rails: observedRails(railsOf({ db, clock, walletRail: wallets?.rail ?? null }), metrics),
@@ -199,7 +189,6 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     windows,
     auditLog,
     proofs,
-    onInputRefused,
     metrics,
     webhooks,
     mail,

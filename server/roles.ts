@@ -7,16 +7,20 @@ import type { EventJournal } from "../src/store/journal.ts";
 import { relyingPartyOf } from "../src/identity/relying-party.ts";
 import type { Wallets } from "../src/rails/wallet/index.ts";
 import type { AuditSeal } from "../src/domain/audit/entry.ts";
-import type { Config } from "./config.ts";
+import { type Config, encryptsPayloads } from "./config.ts";
 import { type Addresses, connect, type Connections, withRights } from "../src/store/connections.ts";
 import { createCore } from "./core.ts";
 import { ensureIndexes } from "./indexes.ts";
+import { originsOf } from "./http/callers.ts";
 import type { HttpServer } from "./http/server.ts";
 import type { Counts } from "../src/limits/counts.ts";
 import { MemoryCounts } from "../src/limits/memory-counts.ts";
 import { MongoCounts } from "../src/limits/mongo-counts.ts";
 import type { Logger } from "../src/lib/logger.ts";
 import { Metrics } from "../src/metrics/metrics.ts";
+import { openPayloads } from "../src/temporal/temporal-payloads.ts";
+import { payloadKeysOf } from "../src/temporal/payload-keys.ts";
+import { refusalsLog } from "../src/temporal/refusals-log.ts";
 import { openWallets } from "./chain.ts";
 import { openDeliveryKeys } from "../src/agents/key-deliveries/folder.ts";
 import { loadMasterKey } from "../src/secrets/load-master-key.ts";
@@ -50,6 +54,8 @@ export interface RoleOptions {
   readonly probesHttp?: HttpServer | null;
   readonly baseUrl: string;
   readonly mcpUrl: string;
+  /** The embedded Temporal UI. */
+  readonly temporalUiUrl?: string | null;
   readonly logger: Logger;
   readonly clock: () => Date;
   /** For what only some set-ups need, such as a chain's settings. */
@@ -89,7 +95,13 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     fromEnvironment: config.masterKey,
     embeddedDataDir: embedded ? config.dataDir : null,
   });
-  const connections = await connect(addresses);
+  const metrics = new Metrics();
+  const payloads = openPayloads({
+    keys: payloadKeysOf(masterKey),
+    isEncrypted: encryptsPayloads(config, addresses),
+    onRefused: refusalsLog(logger, metrics),
+  });
+  const connections = await connect(addresses, payloads);
   if (connections.temporalSecurity !== null) await checkNamespace(connections);
   await withRights(connections.db, async () => {
     await verifyMasterKey(connections.db, masterKey, clock());
@@ -99,7 +111,6 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   const { db } = connections;
   const deliveryKeys = await openDeliveryKeys(db, config.keyDeliveryDir, clock(), { isAlone: embedded });
   const { evmRpcUrl: rpcUrl } = addresses;
-  const metrics = new Metrics();
   const wallets = openWallets({ rpcUrl, env: options.env, masterKey, db, clock, logger, metrics });
   await wallets?.start();
   const seal = auditSeal(masterKey.deriveKey("audit-log"));
@@ -224,6 +235,8 @@ async function runService(options: RoleOptions, opened: Opened) {
   const { startService } = await import("./service.ts");
   const { allowedHosts, approvalWindowSeconds, connectionsPerAddress } = config;
   const { keyDeliveryWindowSeconds, trustedProxies, webauthn } = config;
+  const { temporalUiUrl = null } = options;
+  const uiOrigins = temporalUiUrl === null ? [] : originsOf(temporalUiUrl);
   return startService({
     ...opened,
     http,
@@ -233,6 +246,7 @@ async function runService(options: RoleOptions, opened: Opened) {
     defaultPlan: config.defaultPlan ?? (options.embedded ? "enterprise" : "free"),
     approvalWindowSeconds,
     keyDeliveryWindowSeconds,
+    payloadReaders: { token: config.codecToken, origins: config.codecOrigins ?? uiOrigins },
     trustedProxies,
     connectionsPerAddress,
     allowedHosts,

@@ -152,6 +152,7 @@ async function startWith(
     config,
     addresses: engines.addresses,
     embedded: engines.ownMongodb,
+    temporalUiUrl: engines.temporalUiUrl,
     http,
     probesHttp,
     ...urls,

@@ -6,6 +6,7 @@ import type { Mailing } from "../src/identity/context.ts";
 import type { RelyingParty } from "../src/identity/relying-party.ts";
 import type { Collections } from "../src/store/collections.ts";
 import type { TrustedProxies } from "./config.ts";
+import type { PayloadReaders } from "./http/codec.ts";
 import type { Plan } from "../src/store/identity-documents.ts";
 import type { Connections } from "../src/store/connections.ts";
 import type { Core } from "./core.ts";
@@ -30,6 +31,7 @@ export interface ServiceOptions {
   readonly defaultPlan: Plan;
   readonly approvalWindowSeconds: number;
   readonly keyDeliveryWindowSeconds: number;
+  readonly payloadReaders: PayloadReaders;
   readonly trustedProxies: TrustedProxies;
   /** Connections that one address may have; null: a quarter of all. */
   readonly connectionsPerAddress: number | null;

@@ -176,6 +176,11 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     trustedProxies: options.trustedProxies,
     baseUrl,
     logos,
+    codec: {
+      ...options.payloadReaders,
+      decode: (payloads) => connections.payloads.codec.decode(payloads),
+      isOnlyOrganization: async () => (await collections.organizations.countDocuments({}, { limit: 2 })) < 2,
+    },
     logger,
     metrics,
     showsMetrics: options.showsMetrics,

@@ -5,10 +5,7 @@ import type { LogEntry, WorkerOptions as SdkOptions } from "@temporalio/worker";
 import { DefaultLogger, NativeConnection, Runtime, Worker } from "@temporalio/worker";
 import type { Activities } from "../activities/types.ts";
 import { createActivities } from "../activities/index.ts";
-import { AgentScopes } from "../activities/inputs/agent-scopes.ts";
-import { judgedInputs } from "../activities/inputs/interceptor.ts";
 import { perRail } from "../src/domain/ledger/payment.ts";
-import { dataConverter } from "../src/lib/payload-compression.ts";
 import { sideTaskQueue, SIDE_QUEUES, type SideQueue } from "../src/messages/task-queues.ts";
 import { firstLineOf } from "../src/lib/plain-error.ts";
 import type { Connections } from "../src/store/connections.ts";
@@ -177,14 +174,12 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const { connections, core } = options;
   const { taskQueue, temporalAddress: address, temporalNamespace: namespace } = connections.addresses;
   let native = await connectNative(address, connections.temporalSecurity);
-  const interceptors = { activity: [judgedInputs(new AgentScopes(connections.db), core.onInputRefused)] };
   const common = {
     ...versionOf(options),
     connection: native,
     namespace,
-    dataConverter,
+    ...connections.payloads.worker,
     activities: activitiesOf(options),
-    interceptors,
     shutdownGraceTime: options.graceMs,
   };
   const worker = await Worker.create({

@@ -2,7 +2,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, Connection } from "@temporalio/client";
-import { dataConverter } from "../../src/lib/payload-compression.ts";
+import { MasterKey } from "../../src/secrets/master-key.ts";
+import { payloadKeysOf } from "../../src/temporal/payload-keys.ts";
+import { openPayloads } from "../../src/temporal/temporal-payloads.ts";
 import { type RunningEngines, startEngines } from "../../src/engines/start.ts";
 import { ALL_CASES, type SystemName } from "./cases.ts";
 import { Child } from "./child.ts";
@@ -30,7 +32,7 @@ import {
 import { startPlain, startPlainLevels } from "./systems/plain.ts";
 import { startBareRead, startKeyRead, startSessionRead } from "./systems/reads.ts";
 import { startTransfers } from "./systems/transfers.ts";
-import type { Site, System } from "./systems/system.ts";
+import { MASTER_KEY, type Site, type System } from "./systems/system.ts";
 import { judge, judgeIdle, judgeLists, judgePending } from "./targets.ts";
 
 type Say = (line: string) => void;
@@ -191,8 +193,11 @@ function ownEngines(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 async function connectTemporal({ temporal }: RunningEngines, undo: Undo): Promise<Client> {
   const connection = await Connection.connect({ address: temporal.address });
   undo.add(() => connection.close());
-  // What is large is compressed, as the service has it.
-  return new Client({ connection, namespace: temporal.namespace, dataConverter });
+  const payloads = openPayloads({
+    keys: payloadKeysOf(MasterKey.parse(MASTER_KEY, "the bench")),
+    isEncrypted: true,
+  });
+  return new Client({ connection, namespace: temporal.namespace, ...payloads.client });
 }
 
 async function startSystems(options: BenchOptions, site: Site, undo: Undo, say: Say): Promise<Systems> {

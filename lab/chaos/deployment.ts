@@ -1,6 +1,9 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { choosePorts } from "../../src/engines/ports.ts";
+import { MasterKey } from "../../src/secrets/master-key.ts";
+import { payloadKeysOf } from "../../src/temporal/payload-keys.ts";
+import { openPayloads } from "../../src/temporal/temporal-payloads.ts";
 import { RETENTION_SETTINGS } from "./aging.ts";
 import { type ChainProxy, startChainProxy } from "./chain-proxy.ts";
 import { cleanEnvironment, Engines } from "./engines.ts";
@@ -9,6 +12,12 @@ import { type Role, RoleProcess } from "./role-process.ts";
 
 /** What a deployment's roles run with; its own, so that nothing of this machine's is met. */
 const MASTER_KEY = "a-master-key-for-chaos-long-enough-to-be-one";
+
+/** How a deployment's payloads in Temporal are read. */
+export const CHAOS_PAYLOADS = openPayloads({
+  keys: payloadKeysOf(MasterKey.parse(MASTER_KEY, "chaos")),
+  isEncrypted: true,
+});
 const DATABASE = "chaos";
 /** Some undecided holds expire within a round. */
 const APPROVAL_WINDOW_SECONDS = 6;

@@ -39,7 +39,7 @@ export const RAIL_CALLS = [
 
 /** Kinds of forged messages that came through Temporal. */
 export type Forged = (typeof FORGED)[number];
-export const FORGED = ["payment", "decision", "activity"] as const;
+export const FORGED = ["payment", "decision", "payload"] as const;
 
 /** Why a payment was not put to its ledger. */
 export type ShedReason = (typeof SHED)[number];

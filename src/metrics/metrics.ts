@@ -104,10 +104,8 @@ export class Metrics {
   });
   readonly #forged = this.#zeroed(
     "forged_total",
-    "Payments, decisions and activities without a valid proof",
-    {
-      what: FORGED,
-    },
+    "Payments and decisions without a valid proof, and payloads that did not come from this service",
+    { what: FORGED },
   );
   readonly #shed = this.#zeroed(
     "shed_payments_total",

@@ -17,6 +17,8 @@ export type KeyPurpose =
   | "audit-log"
   | "payment-proofs"
   | "agent-proofs"
+  | "payload-sealing"
+  | "payload-authentication"
   | "check-value";
 
 const SALT = "agent-spending-control/1";

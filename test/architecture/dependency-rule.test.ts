@@ -33,6 +33,7 @@ const MAY_IMPORT: readonly Rule[] = [
   service("secrets"),
   service("metrics"),
   service("store"),
+  service("temporal", "messages", "secrets"),
   service("actors", "messages"),
   service("audit", "contract", "store"),
   service("mail", "store"),

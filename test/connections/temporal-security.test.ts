@@ -15,6 +15,7 @@ import { dropAfterFile } from "../support/finished-databases.ts";
 import { startServiceOn } from "../support/own-service.ts";
 import { requiredSetting, sharedEngines } from "../support/shared-engines.ts";
 import { startTemporalGateway, type TemporalGateway } from "../support/temporal-gateway.ts";
+import { testPayloads } from "../support/payloads.ts";
 
 const API_KEY = "a-key-of-temporal-cloud";
 /** A name in the gateway's certificate, which is not where it listens. */
@@ -85,7 +86,7 @@ describe("a Temporal that demands TLS, client certificates and an API key", () =
   };
 
   const saidOf = async (namespace: string): Promise<string> => {
-    const connections = await connect(readAddresses({ ...env, TEMPORAL_NAMESPACE: namespace }));
+    const connections = await connect(readAddresses({ ...env, TEMPORAL_NAMESPACE: namespace }), testPayloads());
     try {
       return await checkNamespace(connections).then(String, (error: unknown) =>
         error instanceof Error ? error.message : String(error),
@@ -144,7 +145,7 @@ describe("a Temporal that demands TLS, client certificates and an API key", () =
   });
 
   it("a worker that a revoked key has ended fails with the settings in force", async () => {
-    const connections = await connect(readAddresses(env));
+    const connections = await connect(readAddresses(env), testPayloads());
     const error = new Error("of the SDK");
     try {
       expect(await failureOf(connections, error)).to.equal(error);

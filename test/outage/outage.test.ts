@@ -12,6 +12,7 @@ import { codeOf, expectError } from "../support/contract-api.ts";
 import { startServiceOn } from "../support/own-service.ts";
 import { send } from "../support/wire.ts";
 import { cardPayment, newWorld, type TestAgent, times, until, type World } from "../support/world.ts";
+import { testPayloads } from "../support/payloads.ts";
 import { ownEngines, type OwnEngines } from "./engines.ts";
 import { newScene, requestOf, type Scene } from "./requests.ts";
 
@@ -297,7 +298,7 @@ describe("an engine that is gone or hung", () => {
     );
 
   it("a service stopped while Temporal is gone leaves no retry that would end the process", async () => {
-    const connections = await connect(readAddresses(engines.env));
+    const connections = await connect(readAddresses(engines.env), testPayloads());
     await engines.temporal.kill();
     let settled = false;
     const call = connections.temporal.withDeadline(Date.now() + ANSWER_MS, () =>

@@ -1,7 +1,6 @@
 import { Client, Connection } from "@temporalio/client";
 import type { temporal } from "@temporalio/proto";
 import { expect } from "chai";
-import { dataConverter } from "../../src/lib/payload-compression.ts";
 import { agentWorkflowId } from "../../src/messages/agent.ts";
 import { ledgerWorkflowId } from "../../src/messages/ledger.ts";
 import { rollOut } from "../../server/admin/roll-out.ts";
@@ -29,7 +28,7 @@ describe("Two versions of the workers at once", () => {
 
   before(async () => {
     connection = await Connection.connect({ address: requiredSetting("TEST_TEMPORAL_ADDRESS") });
-    client = new Client({ connection, namespace, dataConverter });
+    client = new Client({ connection, namespace });
   });
   after(async () => {
     await roles.stop();

@@ -21,6 +21,7 @@ const WITHOUT_ENGINES: Beginnings = [
   "mail/smtp",
   "mail/text",
   "replay/",
+  "temporal/payload-codec",
   "webhooks/pace",
   "webhooks/settings",
   "webhooks/signature",

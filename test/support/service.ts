@@ -20,8 +20,7 @@ import { LEDGER_SETTINGS } from "../../src/messages/ledger.ts";
 import { Api } from "./api.ts";
 import { atEnd } from "./at-end.ts";
 import { dropAfterFile } from "./finished-databases.ts";
-
-export const TEST_MASTER_KEY = "a-master-key-for-tests-long-enough-to-be-one";
+import { TEST_MASTER_KEY } from "./payloads.ts";
 
 /** A whole service in this process, on the run's real engines, with a database and a task queue of its own. */
 export interface TestService {

@@ -19,7 +19,7 @@ import {
   recordOnce,
   walletPayment,
 } from "../support/chain.ts";
-import { TEST_MASTER_KEY } from "../support/service.ts";
+import { TEST_MASTER_KEY } from "../support/payloads.ts";
 import { shortOrSoak } from "../support/soak.ts";
 import { elevate, newWorld, paymentOf, tally, type TestAgent, times, type World } from "../support/world.ts";
 

@@ -8,7 +8,7 @@ import { WORKFLOW_BUNDLE } from "../../server/workflow-bundle.ts";
 import { createPaymentEffects } from "../../src/payments/effects.ts";
 import { SUBMIT_UPDATE } from "../../src/messages/agent.ts";
 import { type KnownRevisions, NOTHING_KNOWN } from "../../src/messages/ledger.ts";
-import { dataConverter } from "../../src/lib/payload-compression.ts";
+import { testPayloads } from "../support/payloads.ts";
 import { times } from "../support/world.ts";
 import { StagedAgent } from "./support/agent.ts";
 import { MemoryProjections, MemoryRail, silentPublishing, SETTLED, VOUCHED } from "./support/doubles.ts";
@@ -50,7 +50,7 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
     const namespace = process.env["TEST_TEMPORAL_NAMESPACE"] ?? "";
     connection = await Connection.connect({ address });
     native = await NativeConnection.connect({ address });
-    client = new Client({ connection, namespace, dataConverter });
+    client = new Client({ connection, namespace, ...testPayloads().client });
   });
   after(async () => {
     await connection.close();
@@ -64,7 +64,7 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
       connection: native,
       namespace,
       taskQueue,
-      dataConverter,
+      ...testPayloads().worker,
       workflowBundle: WORKFLOW_BUNDLE,
       maxCachedWorkflows: 0,
       activities: {},
@@ -192,5 +192,5 @@ function newStage(client: Client, taskQueue: string): Stage {
     clock: () => new Date(),
     monotonicMs: () => performance.now(),
   });
-  return { client, taskQueue, scene: randomUUID(), rail, projections, actors, effects, notSwept: [] };
+  return { client, intruder: client, taskQueue, scene: randomUUID(), rail, projections, actors, effects, notSwept: [] };
 }

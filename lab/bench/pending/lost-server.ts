@@ -9,7 +9,9 @@ import {
   NOTHING_KNOWN,
 } from "../../../src/messages/ledger.ts";
 import { MasterKey } from "../../../src/secrets/master-key.ts";
-import { newId } from "../../../src/lib/ids.ts";
+import { answerIn } from "../../../src/actors/temporal.ts";
+import { newId, newUuid } from "../../../src/lib/ids.ts";
+import { forUpdate, openAnswer } from "../../../src/messages/envelope.ts";
 import { MASTER_KEY, ORDER } from "../systems/system.ts";
 import { APPROVAL_WINDOW_SECONDS } from "./service.ts";
 
@@ -52,10 +54,15 @@ export async function payAndDie(temporal: Client, payer: PayerOf): Promise<strin
     recordsCheckedThrough: 0,
   };
   const ledger = temporal.workflow.getHandle(ledgerWorkflowId(projectId));
+  const updateId = newUuid();
   const { replies } = await ledger
-    .executeUpdate<LedgerSubmitResult, [readonly LedgerCommand[], KnownRevisions]>(LEDGER_SUBMIT_UPDATE, {
+    .executeUpdate<unknown, [readonly LedgerCommand[], KnownRevisions]>(LEDGER_SUBMIT_UPDATE, {
       args: [[command], NOTHING_KNOWN],
+      updateId,
     })
+    .then((answer) =>
+      answerIn(openAnswer<LedgerSubmitResult>(forUpdate(LEDGER_SUBMIT_UPDATE, updateId), answer)),
+    )
     .catch((error: unknown) => {
       if (!(error instanceof ServiceError)) throw error;
       // It has met a roll-over, and was not decided.

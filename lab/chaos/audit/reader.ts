@@ -34,7 +34,7 @@ import {
 import { ACTORS_AT_ONCE } from "../../../server/admin/reconcile/actors-at-once.ts";
 import type { Letterbox, Letters } from "../letterbox.ts";
 import { RECIPIENTS } from "../orders.ts";
-import type { Deployment } from "../deployment.ts";
+import { CHAOS_PAYLOADS, type Deployment } from "../deployment.ts";
 import type { Stopped } from "../changes.ts";
 import type { ForeignTransaction } from "../foreign.ts";
 import type { PayingAgent } from "../tenant.ts";
@@ -107,7 +107,7 @@ export class Reader {
     this.#mongo = mongo;
     this.#db = mongo.db();
     this.#connection = connection;
-    this.#temporal = new Client({ connection, namespace: temporalNamespace });
+    this.#temporal = new Client({ connection, namespace: temporalNamespace, ...CHAOS_PAYLOADS.client });
     const transport = http(rpcUrl, { batch: { batchSize: BATCH }, retryCount: 0, timeout: CALL_MS });
     this.#chain = createPublicClient({ transport, cacheTime: 0 });
   }
