@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { onceASecond } from "../src/lib/once-a-second.ts";
 import type { LedgerSettings } from "../src/messages/ledger.ts";
 import { AnchorFile } from "../src/audit/chain/anchor-file.ts";
@@ -19,7 +20,9 @@ import { MongoCounts } from "../src/limits/mongo-counts.ts";
 import type { Logger } from "../src/lib/logger.ts";
 import { Metrics } from "../src/metrics/metrics.ts";
 import { openWallets } from "./chain.ts";
-import { openDeliveryKeys } from "../src/agents/key-deliveries/folder.ts";
+import { TemporalCalls } from "../src/actors/calls.ts";
+import { DeliveryKeyFiles } from "../src/agents/key-deliveries/delivery-keys.ts";
+import { TemporalDeliveryKeys } from "../src/actors/delivery-keys.ts";
 import { loadMasterKey } from "../src/secrets/load-master-key.ts";
 import { Sealer } from "../src/secrets/sealer.ts";
 import type { MasterKey } from "../src/secrets/master-key.ts";
@@ -28,6 +31,9 @@ import type { Backends } from "./service-options.ts";
 import { checkNamespace } from "./temporal-namespace.ts";
 import { TemporalRenewal } from "./temporal-renewal.ts";
 import type { RunningWorker, WorkerOptions } from "./worker.ts";
+
+/** In DATA_DIR. */
+const KEY_DELIVERY_FOLDER = "key-delivery";
 
 /** What a process is to be: both, or one of them beside others of its kind. */
 export interface Roles {
@@ -81,7 +87,7 @@ export interface RunningRoles {
 export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   const { addresses, clock, config, embedded, logger, roles } = options;
   const masterKey = await loadMasterKey({
-    fromEnvironment: config.masterKey,
+    setting: config.masterKey,
     embeddedDataDir: embedded ? config.dataDir : null,
   });
   const connections = await connect(addresses);
@@ -92,12 +98,15 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   });
   const { decorateEffects, ledgerSettings } = options;
   const { db } = connections;
-  const deliveryKeys = await openDeliveryKeys(db, config.keyDeliveryDir, clock(), { isAlone: embedded });
+  // A process that is alone overwrites what it deletes; several share no disk.
+  const deliveryKeys = embedded
+    ? await DeliveryKeyFiles.in(join(config.dataDir, KEY_DELIVERY_FOLDER))
+    : new TemporalDeliveryKeys(new TemporalCalls(connections.temporal, addresses.taskQueue));
   const { evmRpcUrl: rpcUrl } = addresses;
   const metrics = new Metrics();
   const wallets = openWallets({ rpcUrl, env: options.env, masterKey, db, clock, logger, metrics });
   await wallets?.start();
-  const seal = auditSeal(masterKey.deriveKey("audit-log"));
+  const seal = auditSeal(masterKey.deriveKeys("audit-log"));
   const core = await createCore({
     connections,
     logger,
@@ -105,7 +114,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     wallets,
     deliveryKeys,
     auditSeal: seal,
-    proofKey: masterKey.deriveKey("payment-proofs"),
+    paymentMacs: masterKey.macs("payment-proofs"),
     metrics,
     sealer: new Sealer(masterKey),
     webhookSettings: config.webhooks,

@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { promisify } from "node:util";
-import { MASTER_KEY_FILE } from "../../src/secrets/load-master-key.ts";
+import { MASTER_KEY_FILE_NAME } from "../../src/secrets/load-master-key.ts";
 import { builtFile, PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { readLiveRuntimeFile, type RuntimeFile } from "../../src/engines/runtime-file.ts";
 
@@ -98,7 +98,6 @@ export class Stage {
       ...settings,
       MONGODB_URI: uri.toString(),
       TEMPORAL_TASK_QUEUE: name,
-      KEY_DELIVERY_DIR: join(folder, "key-delivery"),
       AUDIT_ANCHOR_FILE: join(folder, "audit-anchors.jsonl"),
       AUDIT_ANCHOR_SECONDS: "0",
     };
@@ -109,7 +108,7 @@ export class Stage {
   async #engines(settings: NodeJS.ProcessEnv): Promise<NodeJS.ProcessEnv> {
     const { mongodb, temporal } = this.runtime;
     const masterKey =
-      this.#env["MASTER_KEY"] ?? (await readFile(join(this.#dataDir, MASTER_KEY_FILE), "utf8"));
+      this.#env["MASTER_KEY"] ?? (await readFile(join(this.#dataDir, MASTER_KEY_FILE_NAME), "utf8"));
     return {
       ...this.#env,
       DATA_DIR: this.#dataDir,

@@ -189,7 +189,7 @@ describe("invites by mail", () => {
       ),
       baseUrl: PUBLIC_URL,
       openLink: (inviteId, sealed) => sealer.open(INVITE_LINK_PURPOSE, inviteId, sealed),
-      auditLog: new AuditAppender(service.db, auditSeal(masterKey.deriveKey("audit-log"))),
+      auditLog: new AuditAppender(service.db, auditSeal(masterKey.deriveKeys("audit-log"))),
       clock: () => new Date(Date.now() + clockAheadMs),
       onOutcome: () => undefined,
       onWarning: () => undefined,

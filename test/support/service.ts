@@ -119,8 +119,7 @@ async function start(options: TestServiceOptions): Promise<TestService> {
     TEMPORAL_TASK_QUEUE: id,
     ...(evmRpcUrl === null ? {} : { EVM_RPC_URL: evmRpcUrl }),
     MASTER_KEY: TEST_MASTER_KEY,
-    KEY_DELIVERY_DIR: join(required("TEST_KEY_DELIVERY_DIR"), id),
-    AUDIT_ANCHOR_FILE: join(required("TEST_KEY_DELIVERY_DIR"), "audit-anchors", `${id}.jsonl`),
+    AUDIT_ANCHOR_FILE: join(required("TEST_DATA_DIR"), "audit-anchors", `${id}.jsonl`),
     ...(options.keyDeliveryWindowSeconds === undefined
       ? {}
       : { KEY_DELIVERY_WINDOW_SECONDS: String(options.keyDeliveryWindowSeconds) }),
