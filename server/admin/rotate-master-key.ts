@@ -6,7 +6,8 @@ import type { MasterKey } from "../../src/secrets/master-key.ts";
 import { AGENT_PROOFS, namesOf, type Needs, needsOf } from "../../src/secrets/places.ts";
 import { Sealer } from "../../src/secrets/sealer.ts";
 import { verifyMasterKey } from "../../src/secrets/verify-master-key.ts";
-import { type Renewing,
+import {
+  type Renewing,
   renewAll,
   resealAll,
   retireKey,
@@ -44,7 +45,7 @@ export interface RotationReport {
 export const rotateMasterKey = (env: NodeJS.ProcessEnv, options: RotateOptions): Promise<RotationReport> =>
   connectedToMongo(env, async ({ db }) => {
     const masterKey = await requireMasterKey(env);
-    await verifyMasterKey(db, masterKey);
+    await verifyMasterKey(db, masterKey, new Date(), { remembers: !options.isCheck });
     const { retire } = options;
     if (retire !== null && (retire === masterKey.newestId || !masterKey.ids.includes(retire))) {
       throw new AdminError(`--retire: ${retire} is no older key of ${masterKey.source}.`);
@@ -53,7 +54,9 @@ export const rotateMasterKey = (env: NodeJS.ProcessEnv, options: RotateOptions):
     const unreadable = sumsOf(results, (each) => each.unreadable);
     const before = await reportsOn(db, masterKey, unreadable);
     if (options.isCheck) return { keys: before, rotated: 0, unreadable };
-    const given = before.filter(({ id, neededBy, state }) => state === "older" && (isFree(neededBy) || id === retire));
+    const given = before.filter(
+      ({ id, neededBy, state }) => state === "older" && (isFree(neededBy) || id === retire),
+    );
     for (const { id } of given) await retireKey(db, masterKey, id, new Date());
     if (options.newSessionKey) await replaceSigningKey(db, new Sealer(masterKey), new Date());
     const keys = given.length === 0 ? before : await reportsOn(db, masterKey, unreadable);

@@ -1,4 +1,8 @@
-import { isGrpcServiceError, WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from "@temporalio/client";
+import {
+  isGrpcServiceError,
+  WorkflowExecutionAlreadyStartedError,
+  WorkflowNotFoundError,
+} from "@temporalio/client";
 import { randomBytes } from "node:crypto";
 import type { DeliveryKeys } from "../agents/key-deliveries/delivery-keys.ts";
 import { ActorUnavailable } from "./actor-unavailable.ts";

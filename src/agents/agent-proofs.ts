@@ -37,11 +37,11 @@ export class AgentProofs {
     return this.#macs.make(keyFacts(agentId, key));
   }
 
-  isAgentGenuine(agent: AgentDocument): boolean {
+  isAgentGenuine(agent: FixedAgent & Pick<AgentDocument, "proof">): boolean {
     return this.#macs.isMac(agentFacts(agent), agent.proof);
   }
 
-  isKeyGenuine(agentId: string, key: AgentKeyRecord): boolean {
+  isKeyGenuine(agentId: string, key: ProvenKey & Pick<AgentKeyRecord, "proof">): boolean {
     return this.#macs.isMac(keyFacts(agentId, key), key.proof);
   }
 

@@ -57,7 +57,7 @@ export class HmacPaymentProofs implements PaymentProofs {
     return this.#macs.make(decisionFacts(payer, order, decision));
   }
 
-  isAccepted(payer: Payer, { request }: Payment): boolean {
+  isAccepted(payer: Payer, { request }: Pick<Payment, "request">): boolean {
     const { agentId, organizationId } = payer;
     const whose = `${organizationId} ${agentId}`;
     if (this.#accepted.get(request) === whose) return true;

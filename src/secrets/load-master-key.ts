@@ -46,7 +46,8 @@ export function masterKeySetting(env: Readonly<Record<string, unknown>>): Master
 /** Refuses a key that no start can use before an engine is started for it. Files and commands are read later. */
 export function checkedMasterKeySetting(env: Readonly<Record<string, unknown>>): MasterKeySetting | null {
   const setting = masterKeySetting(env);
-  if (setting?.name === "MASTER_KEY" || setting?.name === "MASTER_KEYS") parse(setting.value, setting.name, setting.name);
+  if (setting?.name === "MASTER_KEY" || setting?.name === "MASTER_KEYS")
+    parse(setting.value, setting.name, setting.name);
   return setting;
 }
 
@@ -113,13 +114,18 @@ export async function outputOf(command: string, timeoutMs = COMMAND_TIMEOUT_MS):
   }, timeoutMs);
   const exit = new Promise<string>((resolve) => {
     child.once("error", (error) => resolve(errnoOf(error)));
-    child.once("close", (code, signal) => resolve(code === null ? String(signal) : `exit code ${String(code)}`));
+    child.once("close", (code, signal) =>
+      resolve(code === null ? String(signal) : `exit code ${String(code)}`),
+    );
   });
   const [output, said, ended] = await Promise.all([textOf(child.stdout), textOf(child.stderr), exit]);
   clearTimeout(timer);
   if (ended === "exit code 0") return output;
   const reason = isLate ? `no end within ${String(timeoutMs / 1_000)} s` : ended;
-  const shown = said.replaceAll(/[^\x20-\x7e]+/g, " ").trim().slice(0, SHOWN_MAX);
+  const shown = said
+    .replaceAll(/[^\x20-\x7e]+/g, " ")
+    .trim()
+    .slice(0, SHOWN_MAX);
   throw new MasterKeyError(
     "MASTER_KEY_UNREADABLE",
     `MASTER_KEYS_COMMAND failed (${reason})${shown === "" ? "." : `: ${shown}`}`,

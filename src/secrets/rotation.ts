@@ -79,21 +79,32 @@ export async function renewAll<T extends { readonly _id: string }>(
 
 /** Seals everything that is stored anew under the newest master key. */
 export async function resealAll(db: Db, masterKey: MasterKey, options: RotationOptions): Promise<Rotated[]> {
-  const sealer = new Sealer(masterKey);
   const results: Rotated[] = [];
   for (const place of SEALED_PLACES) {
-    const collection = db.collection<{ _id: string }>(place.collection, { readPreference: "primary" });
-    const renewing: Renewing<{ _id: string }> = {
-      places: [place],
-      find: (filter) => collection.find(filter),
-      renew: (document) => resealed(sealer, place, document),
-    };
-    results.push(await renewAll(db, masterKey, renewing, options));
+    results.push(await renewAll(db, masterKey, resealing(db, masterKey, place), options));
   }
   return results;
 }
 
-function resealed(sealer: Sealer, { boundTo, path, purpose }: SealedPlace, document: unknown): Renewal | null {
+export function resealing(
+  db: Db,
+  masterKey: MasterKey,
+  place: SealedPlace,
+): Renewing<{ readonly _id: string }> {
+  const collection = db.collection<{ _id: string }>(place.collection, { readPreference: "primary" });
+  const sealer = new Sealer(masterKey);
+  return {
+    places: [place],
+    find: (filter) => collection.find(filter),
+    renew: (document) => resealed(sealer, place, document),
+  };
+}
+
+function resealed(
+  sealer: Sealer,
+  { boundTo, path, purpose }: SealedPlace,
+  document: unknown,
+): Renewal | null {
   const recordId = boundTo.map((each) => String(valueAt(document, each))).join("/");
   const sealed = String(valueAt(document, path));
   try {

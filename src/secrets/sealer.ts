@@ -12,12 +12,7 @@ const FORMAT = /^([0-9a-f]{8})\.([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{22,})$/;
 
 /** What is sealed and stored: `rotate-master-key` seals each of them anew. */
 export type StoredPurpose =
-  | "session-signing-key"
-  | "totp-secret"
-  | "webhook-secret"
-  | "invite-link"
-  | "invite-answer"
-  | "kept-keys";
+  "session-signing-key" | "totp-secret" | "webhook-secret" | "invite-link" | "invite-answer" | "kept-keys";
 
 export type SealPurpose = StoredPurpose | "cursor" | "first-agent-key";
 

@@ -3,7 +3,13 @@ import type { Db } from "mongodb";
 import { z } from "zod";
 import { isDuplicateKey } from "../lib/duplicate-key.ts";
 import { knownKeys, type MasterKeyDocument } from "./known-keys.ts";
-import { KEPT_PURPOSES, type KeptKeys, MasterKeyError, type MasterKey, type RetiredKey } from "./master-key.ts";
+import {
+  KEPT_PURPOSES,
+  type KeptKeys,
+  MasterKeyError,
+  type MasterKey,
+  type RetiredKey,
+} from "./master-key.ts";
 import { namesOf, needsOf } from "./places.ts";
 import { Sealer } from "./sealer.ts";
 import { readOrCreateSetting } from "./settings.ts";
@@ -12,9 +18,14 @@ const FIRST_KEY_SETTING = "first-master-key";
 
 /**
  * Compares the master key with those that the database was used with, and takes up what verifies under retired ones. Call it
- * before anything is sealed or opened. Throws `MasterKeyError`, which names what needs a key that is missing.
+ * before anything is sealed or opened. Remembers the newest, which other processes then can't do without. Throws `MasterKeyError`, which names what needs a key that is missing.
  */
-export async function verifyMasterKey(db: Db, masterKey: MasterKey, now = new Date()): Promise<void> {
+export async function verifyMasterKey(
+  db: Db,
+  masterKey: MasterKey,
+  now = new Date(),
+  { remembers = true }: { readonly remembers?: boolean } = {},
+): Promise<void> {
   const { newestId, source } = masterKey;
   // Of two processes with different keys that start at once on an empty database, one is first.
   const first = await readOrCreateSetting(db, FIRST_KEY_SETTING, () => ({ value: newestId, createdAt: now }));
@@ -31,9 +42,11 @@ export async function verifyMasterKey(db: Db, masterKey: MasterKey, now = new Da
   const [missingId] = missing;
   if (missingId !== undefined) throw mismatch(await lackOf(db, masterKey, missingId, now));
   if (found.some(({ _id, retiredAt }) => _id === newestId && retiredAt !== null)) {
-    throw mismatch(`${source} begins with the master key ${newestId}, which is retired; begin with another one.`);
+    throw mismatch(
+      `${source} begins with the master key ${newestId}, which is retired; begin with another one.`,
+    );
   }
-  if (!isKnown(newestId)) await rememberKey(db, newestId, now);
+  if (remembers && !isKnown(newestId)) await rememberKey(db, newestId, now);
   masterKey.take(first.value, retiredIn(found, masterKey));
 }
 

@@ -104,7 +104,7 @@ describe("An API key's value", () => {
 
   it("is stored as a hash that is the same for one pepper, and another for another", () => {
     const hash = apiKeyHashes(masterKeyOf("a")).make(AGENT_KEY);
-    expect(hash).to.match(/^[A-Za-z0-9_-]{43}$/);
+    expect(hash).to.match(/^[0-9a-f]{8}\.[A-Za-z0-9_-]{43}$/);
     expect(hash).to.equal(apiKeyHashes(masterKeyOf("a")).make(AGENT_KEY));
     expect(hash).not.to.equal(apiKeyHashes(masterKeyOf("b")).make(AGENT_KEY));
     expect(hash).not.to.equal(apiKeyHashes(masterKeyOf("a")).make(ORGANIZATION_KEY));

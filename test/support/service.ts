@@ -65,6 +65,8 @@ export interface TestServiceOptions {
   readonly publicHost?: string;
   /** Another chain than the run's, or a way to it that a test can disturb; null: the wallet rail is not set up. */
   readonly evmRpcUrl?: string | null;
+  /** A service that has stopped, whose database and task queue this one continues. */
+  readonly continues?: Pick<TestService, "env">;
   /** Further settings, as the environment names them. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -100,7 +102,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
 }
 
 async function start(options: TestServiceOptions): Promise<TestService> {
-  const id = `test_${randomBytes(8).toString("hex")}`;
+  const id = options.continues?.env["TEMPORAL_TASK_QUEUE"] ?? `test_${randomBytes(8).toString("hex")}`;
   const uri = new URL(required("TEST_MONGODB_URI"));
   uri.pathname = `/${id}`;
   const { evmRpcUrl = required("TEST_EVM_RPC_URL") } = options;
