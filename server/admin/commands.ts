@@ -70,7 +70,11 @@ program
   )
   .option("--check", "changes nothing", false)
   .option("--retire <id>", "retires this key even where something needs it, which is lost then")
-  .option("--new-session-key", "also replaces the key that signs sessions' tokens; restart all servers then", false)
+  .option(
+    "--new-session-key",
+    "also replaces the key that signs sessions' tokens; restart all servers then",
+    false,
+  )
   .action(async ({ check, newSessionKey, retire }: RotateFlags) => {
     const { rotateMasterKey } = await import("./rotate-master-key.ts");
     const result = await rotateMasterKey(process.env, {

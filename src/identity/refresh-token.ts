@@ -41,7 +41,10 @@ export class RefreshTokens {
    * The token that follows one of ours: always the same, so that it can be answered again and need not be stored. Behind it
    * what a server answers whose newest master key is another one, while a rotation is rolled out.
    */
-  successors({ sessionId, token }: PresentedRefreshToken): readonly [IssuedRefreshToken, ...IssuedRefreshToken[]] {
+  successors({
+    sessionId,
+    token,
+  }: PresentedRefreshToken): readonly [IssuedRefreshToken, ...IssuedRefreshToken[]] {
     const [newest, ...older] = this.#macs;
     const under = (macs: KeyedMacs) =>
       issued(macs, sessionId, macs.make(`next:${token}`).slice(-SECRET_CHARACTERS));

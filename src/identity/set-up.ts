@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { refusal, type Refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
-import type { MasterKey } from "../secrets/master-key.ts";
+import { isSameText } from "../lib/same-text.ts";
+import { hmacSha256 } from "../secrets/keyed-macs.ts";
 import { readOrCreateSetting } from "../secrets/settings.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
 import { createOrganizationWithOwner, isSetUpOpen } from "./create-organization.ts";
@@ -29,13 +30,13 @@ export interface SetUpInput {
  */
 export async function setUpToken(context: AuthContext): Promise<string | null> {
   const nonce = await openNonce(context);
-  return nonce === null ? null : macsOf(context).make(nonce);
+  return nonce === null ? null : (tokensOf(context, nonce)[0] ?? null);
 }
 
 /** Whether it is the token of the set-up link, and that still good. */
 export async function isSetUpToken(context: AuthContext, token: string): Promise<boolean> {
   const nonce = await openNonce(context);
-  return nonce !== null && macsOf(context).isMac(nonce, token);
+  return nonce !== null && tokensOf(context, nonce).some((each) => isSameText(each, token));
 }
 
 /**
@@ -69,7 +70,9 @@ export async function setUp(context: WritingContext, input: SetUpInput): Promise
   return ok(await openSession(context, { user, organization }, ["pwd"], clock(), input.userAgent));
 }
 
-const macsOf = ({ masterKey }: { readonly masterKey: MasterKey }) => masterKey.macs("set-up-token");
+/** One for each master key in use, the newest first. */
+const tokensOf = ({ masterKey }: Pick<AuthContext, "masterKey">, nonce: string): readonly string[] =>
+  masterKey.deriveKeys("set-up-token").map(({ key }) => hmacSha256(key, nonce));
 
 /** What the token is made of; null once the service is set up. */
 async function openNonce({ clock, db }: Pick<AuthContext, "clock" | "db">): Promise<string | null> {

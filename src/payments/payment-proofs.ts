@@ -89,7 +89,11 @@ function orderFacts(payer: Payer, order: OrderRequest): string {
   return asText(["order", ...factsOf(payer, order), keyHash, merchantCategory, purpose]);
 }
 
-function decisionFacts(payer: Payer, order: ShownOrder, { by, feedback, resolution }: PersonsDecision): string {
+function decisionFacts(
+  payer: Payer,
+  order: ShownOrder,
+  { by, feedback, resolution }: PersonsDecision,
+): string {
   const facts = factsOf(payer, order);
   return asText(["decision", ...facts, order.purpose, resolution, by.userId, by.name, feedback]);
 }

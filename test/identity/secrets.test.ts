@@ -47,7 +47,10 @@ describe("The master key", () => {
   afterEach(() => rm(directory, { recursive: true }));
 
   it("comes from MASTER_KEY before anything else, and then leaves no file", async () => {
-    const key = await loadMasterKey({ setting: { name: "MASTER_KEY", value: RAW }, embeddedDataDir: directory });
+    const key = await loadMasterKey({
+      setting: { name: "MASTER_KEY", value: RAW },
+      embeddedDataDir: directory,
+    });
     expect(key.source).to.equal("MASTER_KEY");
     expect(await readdir(directory)).to.deep.equal([]);
   });
@@ -60,15 +63,13 @@ describe("The master key", () => {
     expect(await readdir(join(directory, "new"))).to.deep.equal(["master.key"]);
     expect(derived(await loadMasterKey(source))).to.equal(derived(first));
     const text = await readFile(path, "utf8");
-    expect(derived(await loadMasterKey({ setting: { name: "MASTER_KEY", value: text }, embeddedDataDir: null }))).to.equal(
-      derived(first),
-    );
+    expect(
+      derived(await loadMasterKey({ setting: { name: "MASTER_KEY", value: text }, embeddedDataDir: null })),
+    ).to.equal(derived(first));
   });
 
   it("is one key when ten starts make it at once", async () => {
-    const keys = await atOnce(10, () =>
-      loadMasterKey({ setting: null, embeddedDataDir: directory }),
-    );
+    const keys = await atOnce(10, () => loadMasterKey({ setting: null, embeddedDataDir: directory }));
     expect(new Set(keys.map(derived)).size).to.equal(1);
     expect(await readdir(directory)).to.deep.equal(["master.key"]);
   });
@@ -142,7 +143,9 @@ describe("The master key", () => {
 
   it("is refused, without being repeated, when it is too short, too long or not plain text", async () => {
     for (const bad of ["short-secret", `${RAW} ${RAW}`, `${RAW}é`, RAW.repeat(30)]) {
-      const error = await errorOf(loadMasterKey({ setting: { name: "MASTER_KEY", value: bad }, embeddedDataDir: null }));
+      const error = await errorOf(
+        loadMasterKey({ setting: { name: "MASTER_KEY", value: bad }, embeddedDataDir: null }),
+      );
       expect(error.code).to.equal("MASTER_KEY_MALFORMED");
       expect(error.message).not.to.include(bad);
     }
@@ -153,7 +156,9 @@ describe("The master key", () => {
 
   it("is refused, in words, when it has too few different characters to be a random one", async () => {
     for (const bad of ["a".repeat(32), "abc123".repeat(20), "password-".repeat(9)]) {
-      const error = await errorOf(loadMasterKey({ setting: { name: "MASTER_KEY", value: bad }, embeddedDataDir: null }));
+      const error = await errorOf(
+        loadMasterKey({ setting: { name: "MASTER_KEY", value: bad }, embeddedDataDir: null }),
+      );
       expect([error.code, error.message.includes(bad)]).to.deep.equal(["MASTER_KEY_MALFORMED", false]);
       expect(error.message).to.include("fewer than 10 different characters");
     }
@@ -162,9 +167,7 @@ describe("The master key", () => {
 
   it("says in one line that its file can't be read", async () => {
     await writeFile(join(directory, "file"), "");
-    const error = await errorOf(
-      loadMasterKey({ setting: null, embeddedDataDir: join(directory, "file") }),
-    );
+    const error = await errorOf(loadMasterKey({ setting: null, embeddedDataDir: join(directory, "file") }));
     expect(error.code).to.equal("MASTER_KEY_UNREADABLE");
   });
 
@@ -236,11 +239,19 @@ describe("A sealed value", () => {
     ["with another master key", () => new Sealer(masterKeyOf("b")).open("totp-secret", "record-1", sealed)],
     ["with one character altered", () => sealer.open("totp-secret", "record-1", altered)],
     ["cut short", () => sealer.open("totp-secret", "record-1", sealed.slice(0, -4))],
-    ["of a key that is not there", () => sealer.open("totp-secret", "record-1", `00000000${sealed.slice(8)}`)],
+    [
+      "of a key that is not there",
+      () => sealer.open("totp-secret", "record-1", `00000000${sealed.slice(8)}`),
+    ],
     ["that is no sealed value", () => sealer.open("totp-secret", "record-1", "the secret")],
     [
       "of random bytes",
-      () => sealer.open("cursor", "r", `${sealed.slice(0, 8)}.${randomBytes(12).toString("base64url")}.${"A".repeat(40)}`),
+      () =>
+        sealer.open(
+          "cursor",
+          "r",
+          `${sealed.slice(0, 8)}.${randomBytes(12).toString("base64url")}.${"A".repeat(40)}`,
+        ),
     ],
   ];
   for (const [why, open] of attempts) {

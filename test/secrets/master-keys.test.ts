@@ -119,11 +119,6 @@ const KINDS: readonly Kind[] = [
     isKnown: (by, made) => new DeviceTokens(by, randomBytes).read(made, NOW) !== null,
   },
   {
-    what: "the set-up link",
-    make: (by) => by.macs("set-up-token").make("nonce"),
-    isKnown: (by, made) => by.macs("set-up-token").isMac("nonce", made),
-  },
-  {
     what: "the seal of an audit entry",
     make: (by) => auditSeal(by.deriveKeys("audit-log")).mac("hash"),
     isKnown: (by, made) => auditSeal(by.deriveKeys("audit-log")).sealingOf("hash", made) !== null,

@@ -24,6 +24,8 @@ const NEW_KEY = "the-newest-master-key-of-this-test-0123456789";
 const OLD_ID = MasterKey.parse(TEST_MASTER_KEY, "a test").newestId;
 const NEW_ID = MasterKey.parse(NEW_KEY, "a test").newestId;
 const BOTH = { MASTER_KEY: "", MASTER_KEYS: `${NEW_KEY} ${TEST_MASTER_KEY}` };
+/** A restart takes another port; sessions are bound to the public address. */
+const URL = "https://service.example";
 const PLAIN = { isCheck: false, retire: null, newSessionKey: false, onProgress: () => undefined };
 
 /** One service on one database, under the old master key, under both, and under the new one alone. */
@@ -53,12 +55,12 @@ describe("A service whose master key is rotated", () => {
 
   async function continueUnder(settings: Readonly<Record<string, string>>): Promise<void> {
     await service.stop();
-    service = await startTestService({ continues: service, settings });
+    service = await startTestService({ continues: service, settings, publicUrl: URL });
     world = worldOf(service, world.organization);
   }
 
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ publicUrl: URL });
     world = await newWorld(service);
     [used, idle] = [await world.agent({ autoApprovalThresholdCents: 1_000 }), await world.agent()];
     await used.pay();

@@ -155,7 +155,8 @@ export class ChainVerifier {
     const expected = this.#sequence + 1;
     const parts = hashedText({ ...fields, sequence: ANY_SEQUENCE }).split(JSON.stringify(ANY_SEQUENCE));
     const [before = "", after = ""] = parts;
-    if (parts.length !== 2 || !isMac(this.#seal, String(fields["hash"]), fields["mac"], fields["at"])) return null;
+    if (parts.length !== 2 || !isMac(this.#seal, String(fields["hash"]), fields["mac"], fields["at"]))
+      return null;
     for (let more = 1; more <= RENUMBERED_MAX; more += 1) {
       const hash = this.#seal.hash(`${before}${expected + more}${after}`);
       if (fields["hash"] === hash) return expected + more;
