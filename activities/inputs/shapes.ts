@@ -39,6 +39,8 @@ export function exactly(shape: z.ZodRawShape): z.ZodType {
 
 /** Ids of all kinds, and hashes: one plain word, never an operator of a query. */
 export const id = z.string().regex(/^[\w-]{1,200}$/);
+/** A MAC behind the id of its master key. */
+const proof = z.string().regex(/^[\w.-]{1,200}$/);
 
 const TEXT_MAX = 4_000;
 const LATEST_MS = 8_640_000_000_000_000;
@@ -83,7 +85,7 @@ const requestFacts = {
   currency: z.literal("USD"),
   merchantCategory: text.nullable(),
   fingerprint: id,
-  proof: id,
+  proof,
   rulesVersions: exactly<RulesVersions>({
     project: version.nullable(),
     team: version.nullable(),
@@ -136,7 +138,7 @@ const approval = exactly<Approval>({
   resolvedAt: instant.nullable(),
   resolvedBy: exactly<Resolver>({ userId: id, name: text }).nullable(),
   feedback: text.nullable(),
-  proof: id.exactOptional(),
+  proof: proof.exactOptional(),
   isForged: z.literal(true).exactOptional(),
   policyVersion: version.exactOptional(),
 });

@@ -1,9 +1,11 @@
-import { WorkflowNotFoundError } from "@temporalio/client";
+import { isGrpcServiceError } from "@temporalio/client";
 import { expect } from "chai";
 import { newUuid } from "../../src/lib/ids.ts";
 import { deliveryKeysOf } from "../support/life.ts";
 import { sharedService, type TestService } from "../support/service.ts";
 import { times, until } from "../support/world.ts";
+
+const NOT_FOUND = 5;
 
 /** Keys that servers and workers share without a volume. */
 describe("an agent's delivery key in Temporal", () => {
@@ -38,7 +40,7 @@ describe("an agent's delivery key in Temporal", () => {
     await until("its history is deleted", () =>
       historyOf(agentId).then(
         () => null,
-        (error: unknown) => (error instanceof WorkflowNotFoundError ? true : null),
+        (error: unknown) => (isGrpcServiceError(error) && Number(error.code) === NOT_FOUND ? true : null),
       ),
     );
     await keys.destroy(agentId);
