@@ -81,7 +81,7 @@ export async function openIdentity(
     authenticator,
     organizations,
     organizationKeys,
-    hashApiKey: hashes.make,
+    hashApiKey: (value: string) => hashes.make(value),
     /** Writes what is not written yet of last uses. */
     flush: () => Promise.all([agentKeyUse.flush(), organizationKeyUse.flush(), sessionUse.flush()]),
   };

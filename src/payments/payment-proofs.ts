@@ -61,7 +61,7 @@ export class HmacPaymentProofs implements PaymentProofs {
     const { agentId, organizationId } = payer;
     const whose = `${organizationId} ${agentId}`;
     if (this.#accepted.get(request) === whose) return true;
-    const isAccepted = this.#macs.isMac(orderFacts(payer, request), String(request.proof));
+    const isAccepted = this.#macs.isMac(orderFacts(payer, request), request.proof);
     if (isAccepted) this.#accepted.set(request, whose);
     return isAccepted;
   }
@@ -75,7 +75,7 @@ export class HmacPaymentProofs implements PaymentProofs {
     if (by === null || by === undefined)
       return resolution === null || resolution === "denied" || resolution === "expired";
     const decision = { resolution: resolution === "denied" ? "denied" : "approved", by, feedback } as const;
-    return this.#macs.isMac(decisionFacts(payer, request, decision), String(proof));
+    return this.#macs.isMac(decisionFacts(payer, request, decision), proof);
   }
 }
 

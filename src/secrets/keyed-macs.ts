@@ -36,8 +36,9 @@ export class KeyedMacs {
     return this.#keys.map((key) => macOf(key, text));
   }
 
-  isMac(text: string, given: string): boolean {
-    return this.remake(text, given) !== null;
+  /** What a history from outside holds may be anything. */
+  isMac(text: string, given: unknown): boolean {
+    return typeof given === "string" && this.remake(text, given) !== null;
   }
 
   /** The MAC under the newest key where the given one is genuine; null where it is not. */

@@ -28,10 +28,14 @@ export interface MasterKeySetting {
   readonly value: string;
 }
 
+type MasterKeyEnvironment = Readonly<
+  Partial<Record<(typeof MASTER_KEY_SETTINGS)[number], string | undefined>>
+>;
+
 /** The setting of the environment that names the master key; null: none does. Throws `MasterKeyError` for several. */
-export function masterKeySetting(env: Readonly<Record<string, unknown>>): MasterKeySetting | null {
+export function masterKeySetting(env: MasterKeyEnvironment): MasterKeySetting | null {
   const [found, other] = MASTER_KEY_SETTINGS.flatMap((name) => {
-    const value = String(env[name] ?? "").trim();
+    const value = env[name]?.trim() ?? "";
     return value === "" ? [] : [{ name, value }];
   });
   if (other !== undefined) {
@@ -44,7 +48,7 @@ export function masterKeySetting(env: Readonly<Record<string, unknown>>): Master
 }
 
 /** Refuses a key that no start can use before an engine is started for it. Files and commands are read later. */
-export function checkedMasterKeySetting(env: Readonly<Record<string, unknown>>): MasterKeySetting | null {
+export function checkedMasterKeySetting(env: MasterKeyEnvironment): MasterKeySetting | null {
   const setting = masterKeySetting(env);
   if (setting?.name === "MASTER_KEY" || setting?.name === "MASTER_KEYS")
     parse(setting.value, setting.name, setting.name);

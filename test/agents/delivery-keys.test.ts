@@ -5,7 +5,7 @@ import { deliveryKeysOf } from "../support/life.ts";
 import { sharedService, type TestService } from "../support/service.ts";
 import { times, until } from "../support/world.ts";
 
-const NOT_FOUND = 5;
+const NOT_FOUND = "5";
 
 /** Keys that servers and workers share without a volume. */
 describe("an agent's delivery key in Temporal", () => {
@@ -40,7 +40,7 @@ describe("an agent's delivery key in Temporal", () => {
     await until("its history is deleted", () =>
       historyOf(agentId).then(
         () => null,
-        (error: unknown) => (isGrpcServiceError(error) && Number(error.code) === NOT_FOUND ? true : null),
+        (error: unknown) => (isGrpcServiceError(error) && String(error.code) === NOT_FOUND ? true : null),
       ),
     );
     await keys.destroy(agentId);

@@ -137,7 +137,7 @@ describe("During a rotation of the master key", () => {
   it("a refresh token has one successor on servers of either order", () => {
     const [first, second] = [both, keys(OLD, NEW)].map((by) => new RefreshTokens(by, randomBytes));
     const presented = first?.read(new RefreshTokens(old, randomBytes).issue(randomUUID()).token);
-    if (presented == null) throw new Error("the token is good");
+    if (presented === null || presented === undefined) throw new Error("the token is good");
     const tokens = [first, second].map((each) => each?.successors(presented).map(({ token }) => token));
     expect(tokens[0]).to.deep.equal(tokens[1]?.toReversed());
   });

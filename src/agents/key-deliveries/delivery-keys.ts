@@ -44,8 +44,7 @@ export class DeliveryKeyFiles implements DeliveryKeys {
   }
 
   obtain(agentId: string): Promise<Buffer> {
-    const make = () => randomBytes(SIZE_BYTES);
-    return reaching(() => obtainFile(this.#folder, nameOf(agentId), make));
+    return reaching(() => obtainFile(this.#folder, nameOf(agentId), newKey));
   }
 
   read(agentId: string): Promise<Buffer | null> {
@@ -60,6 +59,8 @@ export class DeliveryKeyFiles implements DeliveryKeys {
     });
   }
 }
+
+const newKey = (): Buffer => randomBytes(SIZE_BYTES);
 
 async function reaching<T>(work: () => Promise<T>): Promise<T> {
   try {

@@ -112,7 +112,8 @@ export class ChainVerifier {
       );
     }
     const sealing = this.#seal.sealingOf(String(fields["hash"]), String(fields["mac"]));
-    if (sealing?.retiredAt != null && this.#latestAt > sealing.retiredAt) {
+    const retiredAt = sealing?.retiredAt ?? null;
+    if (retiredAt !== null && this.#latestAt > retiredAt) {
       return this.#break("inserted", "it was sealed with a master key that was retired before", expected);
     }
     const at = String(fields["at"]);
