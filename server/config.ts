@@ -9,7 +9,7 @@ import { foreignOrigins, type RelyingPartySettings, relyingPartyOf } from "../sr
 import { type Plan, PLANS } from "../src/store/identity-documents.ts";
 import type { Addresses } from "../src/store/connections.ts";
 import { isLoopback, mailFrom, type MailSettings, mailSettings, smtpUrl } from "../src/mail/settings.ts";
-import { MasterKey } from "../src/secrets/master-key.ts";
+import { checkedMasterKeySetting, type MasterKeySetting } from "../src/secrets/load-master-key.ts";
 import { ConfigError } from "../src/lib/config-error.ts";
 import { readTemporal } from "./temporal-settings.ts";
 
@@ -30,7 +30,8 @@ export interface Config {
   readonly baseUrl: string | null;
   readonly mcpUrl: string | null;
   readonly dataDir: string;
-  readonly masterKey: string | undefined;
+  /** Null: none is named. */
+  readonly masterKey: MasterKeySetting | null;
   /** Whether payloads are encrypted in Temporal; null: unless it is embedded. */
   readonly payloadEncryption: boolean | null;
   /** The token that the codec server decodes payloads for; null: it has none. */
@@ -42,8 +43,6 @@ export interface Config {
   readonly approvalWindowSeconds: number;
   /** How long the replay of a machine's create delivers the agent's first key again. */
   readonly keyDeliveryWindowSeconds: number;
-  /** Where the keys are stored that seal those keys; servers and workers of one database share it. */
-  readonly keyDeliveryDir: string;
   /** How often the heads of the audit log's chains are written to the anchor file outside of the database; 0: only when a server ends. */
   readonly auditAnchorSeconds: number;
   /** Null: the log. */
@@ -195,6 +194,10 @@ const environment = z.object({
   MCP_URL: url.optional(),
   DATA_DIR: z.string().min(1).default(".data"),
   MASTER_KEY: z.string().optional(),
+  MASTER_KEY_FILE: z.string().optional(),
+  MASTER_KEYS: z.string().optional(),
+  MASTER_KEYS_FILE: z.string().optional(),
+  MASTER_KEYS_COMMAND: z.string().optional(),
   TEMPORAL_PAYLOAD_ENCRYPTION: z
     .enum(["true", "false", ""], "must be true or false")
     .transform((text) => (text === "" ? null : text === "true"))
@@ -215,7 +218,6 @@ const environment = z.object({
   DEFAULT_PLAN: z.enum(PLANS).optional(),
   APPROVAL_WINDOW_SECONDS: whole(1, 31_536_000).default(86_400),
   KEY_DELIVERY_WINDOW_SECONDS: whole(1, 86_400).default(1_800),
-  KEY_DELIVERY_DIR: z.string().min(1).optional(),
   AUDIT_ANCHOR_SECONDS: whole(0, 86_400).default(3_600),
   AUDIT_ANCHOR_FILE: z.string().min(1).optional(),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
@@ -261,14 +263,13 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     baseUrl: value.BASE_URL ?? null,
     mcpUrl: value.MCP_URL ?? null,
     dataDir: resolve(value.DATA_DIR),
-    masterKey: checkedMasterKey(value.MASTER_KEY),
+    masterKey: checkedMasterKeySetting(value),
     payloadEncryption: value.TEMPORAL_PAYLOAD_ENCRYPTION,
     codecToken: value.TEMPORAL_CODEC_TOKEN === "" ? null : value.TEMPORAL_CODEC_TOKEN,
     codecOrigins: value.TEMPORAL_CODEC_ORIGINS ?? null,
     defaultPlan: value.DEFAULT_PLAN ?? null,
     approvalWindowSeconds: value.APPROVAL_WINDOW_SECONDS,
     keyDeliveryWindowSeconds: value.KEY_DELIVERY_WINDOW_SECONDS,
-    keyDeliveryDir: resolve(value.KEY_DELIVERY_DIR ?? join(value.DATA_DIR, "key-delivery")),
     auditAnchorSeconds: value.AUDIT_ANCHOR_SECONDS,
     auditAnchorFile:
       value.AUDIT_ANCHOR_FILE === "-"
@@ -328,12 +329,6 @@ function retentionOf(value: z.output<typeof environment>): Retention {
 }
 
 const DAY_SECONDS = 86_400;
-
-/** Refuses a master key that no start can use before an engine is started for it. */
-function checkedMasterKey(masterKey: string | undefined): string | undefined {
-  if (masterKey !== undefined && masterKey.trim() !== "") MasterKey.parse(masterKey, "MASTER_KEY");
-  return masterKey;
-}
 
 /** Refuses what could only lead to passkeys that every browser refuses; what is not set follows from the base URL. */
 function webauthnOf(value: z.output<typeof environment>, host: string): RelyingPartySettings {

@@ -1,4 +1,3 @@
-import type { KeyObject } from "node:crypto";
 import { AuditAppender } from "../src/audit/chain/appender.ts";
 import type { AuditSeal } from "../src/domain/audit/entry.ts";
 import type { EffectDependencies, PaymentEffects } from "../src/payments/effects.ts";
@@ -23,6 +22,7 @@ import { TemporalActors } from "../src/actors/temporal.ts";
 import { TemporalWebhooks } from "../src/actors/webhooks.ts";
 import type { WebhookSettings } from "../src/webhooks/settings.ts";
 import type { Connections } from "../src/store/connections.ts";
+import type { KeyedMacs } from "../src/secrets/keyed-macs.ts";
 import type { Sealer } from "../src/secrets/sealer.ts";
 import { openWebhooks, type Webhooks } from "../src/webhooks/webhooks.ts";
 import type { Logger } from "../src/lib/logger.ts";
@@ -61,7 +61,7 @@ export interface CoreOptions {
   readonly deliveryKeys: DeliveryKeys;
   readonly auditSeal: AuditSeal;
   /** Under which proofs of payments and of decisions on them are made. */
-  readonly proofKey: KeyObject;
+  readonly paymentMacs: KeyedMacs;
   readonly metrics: Metrics;
   readonly sealer: Sealer;
   readonly webhookSettings: WebhookSettings;
@@ -129,7 +129,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   });
   const journal = new EventJournal(db, () => webhooks.nudge(), retention.eventDays);
   const projections = new MongoProjections(db, journal, (payment) => metrics.paymentWritten(payment));
-  const proofs = new HmacPaymentProofs(options.proofKey, (what, { agentId }, { request }) => {
+  const proofs = new HmacPaymentProofs(options.paymentMacs, (what, { agentId }, { request }) => {
     metrics.forged(what);
     const { transactionId } = request;
     logger.error(

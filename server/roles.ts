@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type { LedgerSettings } from "../src/messages/ledger.ts";
 import { AnchorFile, AnchorLog } from "../src/audit/chain/anchor-file.ts";
 import { AuditAnchoring } from "../src/audit/chain/anchoring.ts";
@@ -22,7 +23,9 @@ import { openPayloads } from "../src/temporal/temporal-payloads.ts";
 import { payloadKeysOf } from "../src/temporal/payload-keys.ts";
 import { refusalsLog } from "../src/temporal/refusals-log.ts";
 import { openWallets } from "./chain.ts";
-import { openDeliveryKeys } from "../src/agents/key-deliveries/folder.ts";
+import { TemporalCalls } from "../src/actors/calls.ts";
+import { DeliveryKeyFiles } from "../src/agents/key-deliveries/delivery-keys.ts";
+import { TemporalDeliveryKeys } from "../src/actors/delivery-keys.ts";
 import { loadMasterKey } from "../src/secrets/load-master-key.ts";
 import { Sealer } from "../src/secrets/sealer.ts";
 import { verifyMasterKey } from "../src/secrets/verify-master-key.ts";
@@ -35,6 +38,9 @@ import type { RunningWorker, WorkerOptions } from "./worker.ts";
 /** Parts of the time that a stop has: for requests under way, and for activities. */
 const REQUESTS_PART = 0.4;
 const ACTIVITIES_PART = 0.2;
+
+/** In DATA_DIR. */
+const KEY_DELIVERY_FOLDER = "key-delivery";
 
 /** What a process is to be: both, or one of them beside others of its kind. */
 export interface Roles {
@@ -92,7 +98,7 @@ export interface RunningRoles {
 export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   const { addresses, clock, config, embedded, logger, roles } = options;
   const masterKey = await loadMasterKey({
-    fromEnvironment: config.masterKey,
+    setting: config.masterKey,
     embeddedDataDir: embedded ? config.dataDir : null,
   });
   const metrics = new Metrics();
@@ -109,11 +115,14 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   });
   const { decorateEffects, ledgerSettings } = options;
   const { db } = connections;
-  const deliveryKeys = await openDeliveryKeys(db, config.keyDeliveryDir, clock(), { isAlone: embedded });
+  // A process that is alone overwrites what it deletes; several share no disk.
+  const deliveryKeys = embedded
+    ? await DeliveryKeyFiles.in(join(config.dataDir, KEY_DELIVERY_FOLDER))
+    : new TemporalDeliveryKeys(new TemporalCalls(connections.temporal, addresses.taskQueue));
   const { evmRpcUrl: rpcUrl } = addresses;
   const wallets = openWallets({ rpcUrl, env: options.env, masterKey, db, clock, logger, metrics });
   await wallets?.start();
-  const seal = auditSeal(masterKey.deriveKey("audit-log"));
+  const seal = auditSeal(masterKey.deriveKeys("audit-log"));
   const core = await createCore({
     connections,
     logger,
@@ -121,7 +130,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     wallets,
     deliveryKeys,
     auditSeal: seal,
-    proofKey: masterKey.deriveKey("payment-proofs"),
+    paymentMacs: masterKey.macs("payment-proofs"),
     metrics,
     sealer: new Sealer(masterKey),
     webhookSettings: config.webhooks,

@@ -137,7 +137,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     logos,
     webhooks: { ...core.webhooks, endpoints },
     reads: new BoundedWork(LONG_READS),
-    lists: new Lists(new Sealer(masterKey.deriveKey("cursor-sealing"))),
+    lists: new Lists(new Sealer(masterKey.deriveKeys("cursor-sealing"))),
     auth,
     organizationKeys,
     auditSeal: trail.seal,

@@ -76,7 +76,6 @@ export class Deployment {
       TEMPORAL_NAMESPACE: temporal.namespace,
       EVM_RPC_URL: line.url,
       MASTER_KEY,
-      KEY_DELIVERY_DIR: join(logDir, "..", "key-delivery"),
       AUDIT_ANCHOR_FILE: join(logDir, "..", "audit-anchors.jsonl"),
       HOST: "127.0.0.1",
       // Sessions of one server hold at the other.

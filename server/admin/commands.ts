@@ -102,13 +102,26 @@ program
   });
 
 program
-  .command("adopt-key-delivery-folder")
+  .command("rotate-master-key")
   .description(
-    "Makes KEY_DELIVERY_DIR the folder for key delivery, after the previous one was lost; prints it as JSON.",
+    "Seals everything anew under the first key of MASTER_KEYS while the service runs, and retires older keys that nothing needs any more; prints what still needs each key as JSON. May be stopped and run again.",
   )
-  .action(async () => {
-    const { adoptKeyDeliveryFolder } = await import("./adopt-key-delivery-folder.ts");
-    process.stdout.write(`${JSON.stringify(await adoptKeyDeliveryFolder(process.env))}\n`);
+  .option("--check", "changes nothing", false)
+  .option("--retire <id>", "retires this key even where something needs it, which is lost then")
+  .option(
+    "--new-session-key",
+    "also replaces the key that signs sessions' tokens; restart all servers then",
+    false,
+  )
+  .action(async ({ check, newSessionKey, retire }: RotateFlags) => {
+    const { rotateMasterKey } = await import("./rotate-master-key.ts");
+    const result = await rotateMasterKey(process.env, {
+      isCheck: check,
+      retire: retire ?? null,
+      newSessionKey,
+      onProgress: (line) => void process.stderr.write(`${line}\n`),
+    });
+    process.stdout.write(`${JSON.stringify(result)}\n`);
   });
 
 program
@@ -217,6 +230,12 @@ program
     process.stdout.write(`${lines.join("\n")}\n`);
     process.exitCode = verdict.unbroken ? 0 : 1;
   });
+
+interface RotateFlags {
+  readonly check: boolean;
+  readonly newSessionKey: boolean;
+  readonly retire?: string;
+}
 
 interface VerifyFlags {
   readonly organization?: string;

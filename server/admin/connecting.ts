@@ -21,7 +21,7 @@ export async function connected<T>(
   const addresses = await addressesOf(env);
   const config = readConfig(env, "127.0.0.1");
   const masterKey = await loadMasterKey({
-    fromEnvironment: config.masterKey,
+    setting: config.masterKey,
     embeddedDataDir: isEmbedded(env) ? config.dataDir : null,
   });
   const payloads = openPayloads({

@@ -71,9 +71,9 @@ export async function verifyAuditLog(
   return connectedToMongo(env, async ({ db, evmRpcUrl }) => {
     const auditAnchorFile = readConfig(env, "127.0.0.1").auditAnchorFile ?? STANDARD_INPUT;
     const masterKey =
-      (await findMasterKey(env)) ?? (await loadMasterKey({ fromEnvironment: "", embeddedDataDir: null }));
+      (await findMasterKey(env)) ?? (await loadMasterKey({ setting: null, embeddedDataDir: null }));
     await verifyMasterKey(db, masterKey);
-    const seal = auditSeal(masterKey.deriveKey("audit-log"));
+    const seal = auditSeal(masterKey.deriveKeys("audit-log"));
     // First: what is recorded for the chain by now is in the file by now.
     const recorded = await recordedRoots(db);
     const anchors = await readAnchors(new AnchorFile(auditAnchorFile), seal);

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { AuditLog } from "./chain/appender.ts";
 import { BulkWriter } from "../store/bulk-writer.ts";
 import { canonicalJson } from "../domain/audit/canonical.ts";
-import type { AuditRecord, AuditSeal } from "../domain/audit/entry.ts";
+import { type AuditRecord, type AuditSeal, isMac } from "../domain/audit/entry.ts";
 import type { Indexes } from "../store/indexes.ts";
 
 /**
@@ -164,20 +164,24 @@ export class AuditOutbox {
   #documentOf(record: AuditRecord, kind: OutboxKind): AuditOutboxDocument {
     const content = canonicalJson(record);
     const insertedAt = this.#options.clock();
-    const _id = record.entryKey;
-    return { _id, kind, insertedAt, content, mac: this.#macOf({ _id, kind, insertedAt, content }) };
+    const { seal } = this.#options;
+    const unsealed = { _id: record.entryKey, kind, insertedAt, content };
+    return { ...unsealed, mac: seal.mac(this.#hashOf(unsealed)) };
   }
 
-  #macOf({ _id, content, insertedAt, kind }: Omit<AuditOutboxDocument, "mac">): string {
-    const { seal } = this.#options;
-    // Differs from an entry's form, so this MAC is worth nothing in a chain.
-    return seal.mac(
-      seal.hash(canonicalJson({ auditOutbox: [_id, kind, insertedAt.toISOString(), content] })),
-    );
+  /** Differs from an entry's form, so this hash is worth nothing in a chain. */
+  #hashOf({ _id, content, insertedAt, kind }: Omit<AuditOutboxDocument, "mac">): string {
+    const insertedIso = insertedAt.toISOString();
+    return this.#options.seal.hash(canonicalJson({ auditOutbox: [_id, kind, insertedIso, content] }));
+  }
+
+  #isSealed(document: AuditOutboxDocument): boolean {
+    const { insertedAt, mac } = document;
+    return isMac(this.#options.seal, this.#hashOf(document), mac, insertedAt.toISOString());
   }
 
   #recordIn(document: AuditOutboxDocument): AuditRecord {
-    const isOurs = isStored(document) && this.#macOf(document) === document.mac;
+    const isOurs = isStored(document) && this.#isSealed(document);
     const record: unknown = isOurs ? JSON.parse(document.content) : null;
     if (!isRecord(record) || record.entryKey !== document._id) {
       throw new Error(`${document._id} was not put there by this service`);

@@ -33,7 +33,7 @@ const isMissing = (error: unknown): boolean =>
     error.cause.type === ENDED_MEANWHILE);
 
 /**
- * Whether it says that MongoDB, Temporal, the chain or the folder for key deliveries could not be reached, or not in time, or that
+ * Whether it says that MongoDB, Temporal, the chain or the folder for delivery keys could not be reached, or not in time, or that
  * there was too much to do, or that a worker is older than this process: 503, and worth a replay.
  */
 export const isUnavailable = (error: unknown): boolean =>

@@ -1,6 +1,6 @@
-import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
 import type { Payment, PaymentRequest, Resolver } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
+import type { KeyedMacs } from "../secrets/keyed-macs.ts";
 import type { PaymentProofs } from "./ports.ts";
 
 /** The owner of a payment. */
@@ -37,40 +37,31 @@ export type OnForged = PaymentProofs["onForged"];
  * through Temporal, whose state can be written by every client with access to it.
  */
 export class HmacPaymentProofs implements PaymentProofs {
-  readonly #key: KeyObject;
+  readonly #macs: KeyedMacs;
   /** Requests whose proof was checked, with whose they are: each is checked before every effect, and none ever changes. */
   readonly #accepted = new WeakMap<PaymentRequest, string>();
   readonly onForged: OnForged;
 
-  constructor(key: KeyObject, onForged: OnForged) {
-    this.#key = key;
+  constructor(macs: KeyedMacs, onForged: OnForged) {
+    this.#macs = macs;
     this.onForged = onForged;
   }
 
   /** Proves a payment that its agent requested. */
   ofOrder(payer: Payer, order: OrderRequest): string {
-    const { keyHash, merchantCategory, purpose } = order;
-    return this.#mac(["order", ...factsOf(payer, order), keyHash, merchantCategory, purpose]);
+    return this.#macs.make(orderFacts(payer, order));
   }
 
   /** Proves a person's decision on a payment as it was shown. */
-  ofDecision(payer: Payer, order: ShownOrder, { by, feedback, resolution }: PersonsDecision): string {
-    return this.#mac([
-      "decision",
-      ...factsOf(payer, order),
-      order.purpose,
-      resolution,
-      by.userId,
-      by.name,
-      feedback,
-    ]);
+  ofDecision(payer: Payer, order: ShownOrder, decision: PersonsDecision): string {
+    return this.#macs.make(decisionFacts(payer, order, decision));
   }
 
-  isAccepted(payer: Payer, { request }: Payment): boolean {
+  isAccepted(payer: Payer, { request }: Pick<Payment, "request">): boolean {
     const { agentId, organizationId } = payer;
     const whose = `${organizationId} ${agentId}`;
     if (this.#accepted.get(request) === whose) return true;
-    const isAccepted = isSame(request.proof, this.ofOrder(payer, request));
+    const isAccepted = this.#macs.isMac(orderFacts(payer, request), request.proof);
     if (isAccepted) this.#accepted.set(request, whose);
     return isAccepted;
   }
@@ -85,12 +76,7 @@ export class HmacPaymentProofs implements PaymentProofs {
     if (by === null || by === undefined)
       return resolution === null || resolution === "denied" || resolution === "expired";
     const decision = { resolution: resolution === "denied" ? "denied" : "approved", by, feedback } as const;
-    return isSame(proof, this.ofDecision(payer, request, decision));
-  }
-
-  /** JSON keeps the parts apart. */
-  #mac(parts: readonly (string | number | null)[]): string {
-    return createHmac("sha256", this.#key).update(JSON.stringify(parts), "utf8").digest("base64url");
+    return this.#macs.isMac(decisionFacts(payer, request, decision), proof);
   }
 }
 
@@ -99,8 +85,19 @@ const factsOf = ({ agentId, organizationId }: Payer, order: ProvenOrder) => {
   return [organizationId, agentId, transactionId, approvalId, rail, amountCents, currency, recipient];
 };
 
-/** Compares in constant time. A history from outside may hold any value. */
-function isSame(given: unknown, made: string): boolean {
-  const [left, right] = [Buffer.from(String(given)), Buffer.from(made)];
-  return left.length === right.length && timingSafeEqual(left, right);
+function orderFacts(payer: Payer, order: OrderRequest): string {
+  const { keyHash, merchantCategory, purpose } = order;
+  return asText(["order", ...factsOf(payer, order), keyHash, merchantCategory, purpose]);
 }
+
+function decisionFacts(
+  payer: Payer,
+  order: ShownOrder,
+  { by, feedback, resolution }: PersonsDecision,
+): string {
+  const facts = factsOf(payer, order);
+  return asText(["decision", ...facts, order.purpose, resolution, by.userId, by.name, feedback]);
+}
+
+/** JSON keeps the parts apart. */
+const asText = (parts: readonly (string | number | null)[]): string => JSON.stringify(parts);

@@ -1,33 +1,36 @@
 import type { KeyObject } from "node:crypto";
-import { hmacSha256, type MasterKey } from "../secrets/master-key.ts";
+import type { MasterKey } from "../secrets/master-key.ts";
 
-/** The keys of one master key for payloads. */
+/** The payload keys of one master key. */
 export interface PayloadKey {
-  /** Stored with each payload; says nothing about the key. */
+  /** Id of the master key, stored with each payload. */
   readonly id: string;
   readonly sealing: KeyObject;
   readonly authenticating: KeyObject;
 }
 
-/** `current` seals; whatever `keyFor` knows opens, so that payloads survive a rotation of the master key. */
+/** `current` seals; every key that `keyFor` knows opens, so that payloads survive a rotation of the master key. */
 export interface PayloadKeys {
   readonly current: PayloadKey;
   keyFor(id: string): PayloadKey | null;
 }
 
-const ID_CHARACTERS = 12;
-
-export function payloadKeysOf(current: MasterKey, ...earlier: readonly MasterKey[]): PayloadKeys {
-  const first = payloadKeyOf(current);
-  const byId = new Map([first, ...earlier.map(payloadKeyOf)].map((key) => [key.id, key]));
-  return { current: first, keyFor: (id) => byId.get(id) ?? null };
+/** Includes retired keys once the database has told them, since workflows may run for years. */
+export function payloadKeysOf(masterKey: MasterKey): PayloadKeys {
+  const byId = new Map<string, PayloadKey>();
+  const keyFor = (id: string): PayloadKey | null => {
+    const known = byId.get(id) ?? derived(masterKey, id);
+    if (known !== null) byId.set(id, known);
+    return known;
+  };
+  const current = keyFor(masterKey.newestId);
+  if (current === null) throw new Error("a master key derives its own sub-keys");
+  return { current, keyFor };
 }
 
-function payloadKeyOf(masterKey: MasterKey): PayloadKey {
-  const authenticating = masterKey.deriveKey("payload-authentication");
-  return {
-    id: hmacSha256(authenticating, "key id").slice(0, ID_CHARACTERS),
-    sealing: masterKey.deriveKey("payload-sealing"),
-    authenticating,
-  };
+function derived(masterKey: MasterKey, id: string): PayloadKey | null {
+  const keyOf = (purpose: "payload-authentication" | "payload-sealing"): KeyObject | undefined =>
+    masterKey.deriveKeys(purpose).find((each) => each.id === id)?.key;
+  const [sealing, authenticating] = [keyOf("payload-sealing"), keyOf("payload-authentication")];
+  return sealing === undefined || authenticating === undefined ? null : { id, sealing, authenticating };
 }

@@ -260,7 +260,7 @@ describe("a create that outlives its window before it is committed", () => {
     const discarded = await until("the create is given up", () =>
       deliveries(world).findOne({ state: "discarded" }),
     );
-    expect(hasDeliveryKey(world, discarded._id)).to.equal(false);
+    expect(await hasDeliveryKey(world, discarded._id)).to.equal(false);
     await held.release();
     await first;
     const made = await until("the replay is answered", async () => {

@@ -30,7 +30,7 @@ const MAY_IMPORT: readonly Rule[] = [
   { room: "src/engines/", own: rooms("lib") },
   { room: "src/webhooks/verify-webhook.ts", own: [] },
   { room: "src/webhooks/signature.ts", own: ["src/webhooks/verify-webhook.ts"] },
-  service("secrets"),
+  service("secrets", "store"),
   service("metrics"),
   service("store"),
   service("temporal", "messages", "secrets"),

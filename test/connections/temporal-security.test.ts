@@ -61,7 +61,6 @@ describe("a Temporal that demands TLS, client certificates and an API key", () =
     });
     env = {
       ...sharedEngines(),
-      KEY_DELIVERY_DIR: join(folder, "key-delivery"),
       AUDIT_ANCHOR_FILE: join(folder, "anchors.jsonl"),
       TEMPORAL_ADDRESS: `localhost:${String(gateway.port)}`,
       TEMPORAL_API_KEY: API_KEY,

@@ -49,8 +49,6 @@ describe("A service's process, on the run's engines", () => {
     await rm(scratch, { recursive: true, force: true });
   });
 
-  const another = () => join(scratch, "key-delivery");
-
   it("plays the demo to its end, and leaves its set-up link as it is: printed once, never logged", async () => {
     const [, token = ""] = await running.child.printed(/^Set up: \S+#token=([\w-]{43})$/m, DEMO_MS);
     const demo = Child.node("scripts/demo.ts", [], running.env);
@@ -151,24 +149,10 @@ describe("A service's process, on the run's engines", () => {
       expect(await other.processes()).to.deep.equal([]);
     });
 
-    it("KEY_DELIVERY_DIR is another: a role refuses until an admin adopts it", async () => {
-      expect((await running.child.end("SIGTERM")).code).to.equal(0);
-      const env = { ...running.env, KEY_DELIVERY_DIR: another() };
-      expect(await reasonOf(env, { role: "worker" }))
-        .to.include(another())
-        .and.include("KEY_DELIVERY_DIR")
-        .and.include("npm run admin -- adopt-key-delivery-folder");
-      const admin = Child.node("server/main.ts", ["admin", "adopt-key-delivery-folder"], env);
-      expect(await admin.exit(QUICK_MS), admin.stderr).to.deep.equal({ code: 0, signal: null });
-      expect(JSON.parse(admin.stdout)).to.deep.equal({ folder: another() });
-      const worker = Child.node("server/main.ts", ["worker"], env);
-      await worker.printed(/The worker is running/, QUICK_MS);
-      expect((await worker.end("SIGTERM")).code).to.equal(0);
-    });
-
     it("MASTER_KEY is not the one of the first start", async () => {
+      expect((await running.child.end("SIGTERM")).code).to.equal(0);
       const masterKey = "another-master-key-that-is-long-enough-to-be-one";
-      const env = { ...running.env, KEY_DELIVERY_DIR: another(), MASTER_KEY: masterKey };
+      const env = { ...running.env, MASTER_KEY: masterKey };
       expect(await reasonOf(env))
         .to.include("MASTER_KEY")
         .and.not.include(masterKey);

@@ -98,7 +98,7 @@ async function settings(
   up: Promise<RunningEngines> | null,
   found: Promise<EngineBinaries> | null,
 ): Promise<Readonly<Record<string, string>>> {
-  const folders = { TEST_LOG_DIR: logDir, TEST_KEY_DELIVERY_DIR: join(dataDir, "key-delivery") };
+  const folders = { TEST_LOG_DIR: logDir, TEST_DATA_DIR: join(dataDir, "services") };
   if (up === null) return folders;
   const [{ chain, mongodb, temporal }, testServer] = await Promise.all([up, testServerSettings(), bundle()]);
   return {

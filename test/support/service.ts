@@ -64,6 +64,8 @@ export interface TestServiceOptions {
   readonly publicHost?: string;
   /** Another chain than the run's, or a way to it that a test can disturb; null: the wallet rail is not set up. */
   readonly evmRpcUrl?: string | null;
+  /** A service that has stopped, whose database and task queue this one continues. */
+  readonly continues?: Pick<TestService, "env">;
   /** Further settings, as the environment names them. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -106,7 +108,7 @@ export async function startLastingService(options: TestServiceOptions): Promise<
 }
 
 async function start(options: TestServiceOptions): Promise<TestService> {
-  const id = `test_${randomBytes(8).toString("hex")}`;
+  const id = options.continues?.env["TEMPORAL_TASK_QUEUE"] ?? `test_${randomBytes(8).toString("hex")}`;
   const uri = new URL(required("TEST_MONGODB_URI"));
   uri.pathname = `/${id}`;
   const { evmRpcUrl = required("TEST_EVM_RPC_URL") } = options;
@@ -125,8 +127,7 @@ async function start(options: TestServiceOptions): Promise<TestService> {
     TEMPORAL_TASK_QUEUE: id,
     ...(evmRpcUrl === null ? {} : { EVM_RPC_URL: evmRpcUrl }),
     MASTER_KEY: TEST_MASTER_KEY,
-    KEY_DELIVERY_DIR: join(required("TEST_KEY_DELIVERY_DIR"), id),
-    AUDIT_ANCHOR_FILE: join(required("TEST_KEY_DELIVERY_DIR"), "audit-anchors", `${id}.jsonl`),
+    AUDIT_ANCHOR_FILE: join(required("TEST_DATA_DIR"), "audit-anchors", `${id}.jsonl`),
     ...(options.keyDeliveryWindowSeconds === undefined
       ? {}
       : { KEY_DELIVERY_WINDOW_SECONDS: String(options.keyDeliveryWindowSeconds) }),

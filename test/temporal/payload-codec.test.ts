@@ -10,7 +10,9 @@ import { TEST_MASTER_KEY } from "../support/payloads.ts";
 import { seed } from "../support/seed.ts";
 
 const first = MasterKey.parse(TEST_MASTER_KEY, "a test");
-const second = MasterKey.parse("another-master-key-of-these-tests-1234567890", "a test");
+const SECOND = "another-master-key-of-these-tests-1234567890";
+const second = MasterKey.parse(SECOND, "a test");
+const rotated = MasterKey.parseAll(`${SECOND} ${TEST_MASTER_KEY}`, "a test");
 
 const workflow = (workflowId: string): SerializationContext => ({
   type: "workflow",
@@ -123,9 +125,9 @@ for (const [name, isEncrypted] of [
 
     it("a rotated master key still opens what it sealed, and seals nothing", async () => {
       const payload = await sealed(SECRET, isEncrypted);
-      expect((await read(payload, { keys: payloadKeysOf(second, first) })).value).to.equal(SECRET);
+      expect((await read(payload, { keys: payloadKeysOf(rotated) })).value).to.equal(SECRET);
       await expectRefused(payload, "unknown_key", { keys: payloadKeysOf(second) });
-      const [renewed] = await codecOf(isEncrypted, payloadKeysOf(second, first)).codec.encode(
+      const [renewed] = await codecOf(isEncrypted, payloadKeysOf(rotated)).codec.encode(
         [payloadOf(SECRET)],
         HERE,
       );

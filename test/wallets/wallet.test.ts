@@ -210,7 +210,7 @@ describe("wallet payments", () => {
     const record = await agents.findOne({ _id: agent.id });
     if (record === null) throw new Error("the agent's record is gone");
     // As if it had been created on that chain.
-    const proof = new AgentProofs(masterKey.deriveKey("agent-proofs")).ofAgent(record);
+    const proof = new AgentProofs(masterKey.macs("agent-proofs")).ofAgent(record);
     await agents.updateOne({ _id: agent.id }, { $set: { proof } });
     const mcp = await McpCaller.connect(world.service.baseUrl, agent.key);
     await mcp.refused("get_wallet", "SERVICE_UNAVAILABLE");

@@ -23,7 +23,7 @@ export interface PayerOf {
 }
 
 const proofs = new HmacPaymentProofs(
-  MasterKey.parse(MASTER_KEY, "MASTER_KEY").deriveKey("payment-proofs"),
+  MasterKey.parse(MASTER_KEY, "MASTER_KEY").macs("payment-proofs"),
   () => undefined,
 );
 

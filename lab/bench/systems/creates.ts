@@ -7,7 +7,7 @@ import { createOrganization } from "../../../server/admin/create-organization.ts
 import { collectionsOf } from "../../../src/store/collections.ts";
 import { connectMongo } from "../../../src/store/connections.ts";
 import { newId } from "../../../src/lib/ids.ts";
-import { hashApiKey } from "../../../src/secrets/api-key-hash.ts";
+import { apiKeyHashes } from "../../../src/secrets/api-key-hash.ts";
 import { MasterKey } from "../../../src/secrets/master-key.ts";
 import { formatApiKey, last4 } from "../../../src/domain/api-key.ts";
 import { Child } from "../child.ts";
@@ -83,7 +83,7 @@ async function mintKeys(db: Db, organizationId: string): Promise<readonly string
         scopes: ["agents:write"],
         binding: { type: "organization" },
         dailyCreateLimit: DAILY_CREATE_LIMIT,
-        hash: hashApiKey(masterKey, value),
+        hash: apiKeyHashes(masterKey).make(value),
         last4: last4(value),
         lineageId: _id,
         createdBy: { type: "user", id: "bench" },

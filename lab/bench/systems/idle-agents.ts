@@ -10,7 +10,7 @@ import { collectionsOf } from "../../../src/store/collections.ts";
 import { profileOf } from "../../../server/handlers/dependencies.ts";
 import { newUuid } from "../../../src/lib/ids.ts";
 import { isUnavailable } from "../../../src/lib/unavailable.ts";
-import { hashApiKey } from "../../../src/secrets/api-key-hash.ts";
+import { apiKeyHashes } from "../../../src/secrets/api-key-hash.ts";
 import { MasterKey } from "../../../src/secrets/master-key.ts";
 import { firstKeyId, formatApiKey, last4 } from "../../../src/domain/api-key.ts";
 import type { LedgerCommand } from "../../../src/messages/ledger.ts";
@@ -79,10 +79,10 @@ interface NewAgent {
 
 function newAgents(place: AgentScope, from: number, count: number): NewAgent[] {
   const masterKey = MasterKey.parse(MASTER_KEY, "the bench");
-  const proofs = new AgentProofs(masterKey.deriveKey("agent-proofs"));
+  const proofs = new AgentProofs(masterKey.macs("agent-proofs"));
   return Array.from({ length: count }, (_none, index) => {
     const apiKey = formatApiKey("agent", randomBytes);
-    const hash = hashApiKey(masterKey, apiKey);
+    const hash = apiKeyHashes(masterKey).make(apiKey);
     return { record: recordOf(place, from + index + 1, { apiKey, hash, proofs }), apiKey };
   });
 }

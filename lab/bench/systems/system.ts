@@ -81,7 +81,6 @@ export const serviceEnvironment = (site: Site, name: string): NodeJS.ProcessEnv 
   EVM_RPC_URL: site.evmRpcUrl,
   TEMPORAL_TASK_QUEUE: name.replaceAll("_", "-"),
   MASTER_KEY,
-  KEY_DELIVERY_DIR: join(site.dataDir, "key-delivery"),
   AUDIT_ANCHOR_FILE: join(site.dataDir, `${name}-anchors.jsonl`),
   PORT: "0",
 });

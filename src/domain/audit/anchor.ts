@@ -1,5 +1,5 @@
 import { canonicalJson } from "./canonical.ts";
-import type { AuditHead, AuditSeal } from "./entry.ts";
+import { type AuditHead, type AuditSeal, isMac } from "./entry.ts";
 
 /** An anchor: the heads of chains, written where a writer of the database has no access. */
 
@@ -76,7 +76,7 @@ export function anchorOf({ at, follows, heads, writer }: NewAnchor, seal: AuditS
 
 /** Whether an anchor is as it was written with the service's key. */
 export function isGenuineAnchor({ mac, root, ...content }: Anchor, seal: AuditSeal): boolean {
-  return seal.hash(canonicalJson(content)) === root && seal.mac(root) === mac;
+  return seal.hash(canonicalJson(content)) === root && isMac(seal, root, mac, content.at);
 }
 
 export const followedBy = (anchor: Anchor): readonly string[] => (anchor.version === 2 ? anchor.follows : []);
@@ -103,5 +103,5 @@ export function transactionOf(
 export function isGenuineTransaction(line: AnchorTransaction, seal: AuditSeal): boolean {
   if (line.version === 1) return true;
   const { mac, ...content } = line;
-  return seal.mac(seal.hash(canonicalJson(content))) === mac;
+  return isMac(seal, seal.hash(canonicalJson(content)), mac, content.at);
 }

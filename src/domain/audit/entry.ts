@@ -69,10 +69,24 @@ export interface AuditHead {
 /** The head of an empty chain. */
 export const NO_ENTRY: AuditHead = { sequence: 0, hash: "0".repeat(64) };
 
-/** The two functions that make a chain: hex SHA-256 of a text, and hex HMAC-SHA-256 of a hash under the service's key. */
+/** Key that something was sealed under. */
+export interface Sealing {
+  /** Instant in ISO 8601 from which on the key seals nothing more; null: it is in use. */
+  readonly retiredAt: string | null;
+}
+
+/** The functions that make a chain: hex SHA-256 of a text, and hex HMAC-SHA-256 of a hash under the service's key. */
 export interface AuditSeal {
   hash(text: string): string;
   mac(hash: string): string;
+  /** Finds the key of a MAC, since it may be an older one; null: it is none of the service's. */
+  sealingOf(hash: string, mac: string): Sealing | null;
+}
+
+/** Whether a MAC is the service's, under a key that was not retired at the instant (ISO 8601) that the sealed content names. */
+export function isMac(seal: AuditSeal, hash: string, mac: unknown, at: unknown): boolean {
+  const sealing = typeof mac === "string" ? seal.sealingOf(hash, mac) : null;
+  return sealing !== null && (sealing.retiredAt === null || String(at) <= sealing.retiredAt);
 }
 
 /** Returns the text that an entry's hash covers, from its stored fields, with `at` as ISO text. */
@@ -84,7 +98,7 @@ export function hashedText(fields: Readonly<Record<string, unknown>>): string {
 /** Whether an entry was written with the service's key, and is unchanged since. */
 export function isSealed(fields: Readonly<Record<string, unknown>>, seal: AuditSeal): boolean {
   const hash = seal.hash(hashedText(fields));
-  return fields["hash"] === hash && fields["mac"] === seal.mac(hash);
+  return fields["hash"] === hash && isMac(seal, hash, fields["mac"], fields["at"]);
 }
 
 /** The fields that an entry's hash covers. */

@@ -1,4 +1,4 @@
-import { type AuditHead, type AuditSeal, hashedText, isSealed, NO_ENTRY } from "./entry.ts";
+import { type AuditHead, type AuditSeal, hashedText, isMac, isSealed, NO_ENTRY } from "./entry.ts";
 
 /** An entry as it is found: by its place in the store, with whatever fields it has, `at` as an ISO text. */
 export interface FoundEntry {
@@ -48,6 +48,8 @@ export class ChainVerifier {
   #hash: string;
   #broken: ChainBreak | null = null;
   #anchorsMet = 0;
+  /** Latest instant of an accepted entry. */
+  #latestAt = "";
 
   /** `behind`: the entry that the walk begins behind, which was verified before. */
   constructor(seal: AuditSeal, anchors: AnchoredHashes = new Map(), behind: AuditHead = NO_ENTRY) {
@@ -109,6 +111,13 @@ export class ChainVerifier {
         expected,
       );
     }
+    const sealing = this.#seal.sealingOf(String(fields["hash"]), String(fields["mac"]));
+    const retiredAt = sealing?.retiredAt ?? null;
+    if (retiredAt !== null && this.#latestAt > retiredAt) {
+      return this.#break("inserted", "it was sealed with a master key that was retired before", expected);
+    }
+    const at = String(fields["at"]);
+    if (at > this.#latestAt) this.#latestAt = at;
     this.#accept(expected, String(fields["hash"]));
   }
 
@@ -147,7 +156,8 @@ export class ChainVerifier {
     const expected = this.#sequence + 1;
     const parts = hashedText({ ...fields, sequence: ANY_SEQUENCE }).split(JSON.stringify(ANY_SEQUENCE));
     const [before = "", after = ""] = parts;
-    if (parts.length !== 2 || fields["mac"] !== this.#seal.mac(String(fields["hash"]))) return null;
+    if (parts.length !== 2 || !isMac(this.#seal, String(fields["hash"]), fields["mac"], fields["at"]))
+      return null;
     for (let more = 1; more <= RENUMBERED_MAX; more += 1) {
       const hash = this.#seal.hash(`${before}${expected + more}${after}`);
       if (fields["hash"] === hash) return expected + more;

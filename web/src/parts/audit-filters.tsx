@@ -19,7 +19,7 @@ interface FilterProps {
 
 /** Kinds of an organization's own records. */
 const KINDS = Object.entries(RESOURCE_KINDS)
-  .filter(([kind]) => kind !== "key_delivery_folder" && kind !== "wallet_factory")
+  .filter(([kind]) => kind !== "master_key" && kind !== "wallet_factory")
   .map(([value, label]) => ({ value, label }));
 
 /** Pickers for person, action, object and days. */
