@@ -85,7 +85,10 @@ describe("a Temporal that demands TLS, client certificates and an API key", () =
   };
 
   const saidOf = async (namespace: string): Promise<string> => {
-    const connections = await connect(readAddresses({ ...env, TEMPORAL_NAMESPACE: namespace }), testPayloads());
+    const connections = await connect(
+      readAddresses({ ...env, TEMPORAL_NAMESPACE: namespace }),
+      testPayloads(),
+    );
     try {
       return await checkNamespace(connections).then(String, (error: unknown) =>
         error instanceof Error ? error.message : String(error),

@@ -192,5 +192,15 @@ function newStage(client: Client, taskQueue: string): Stage {
     clock: () => new Date(),
     monotonicMs: () => performance.now(),
   });
-  return { client, intruder: client, taskQueue, scene: randomUUID(), rail, projections, actors, effects, notSwept: [] };
+  return {
+    client,
+    intruder: client,
+    taskQueue,
+    scene: randomUUID(),
+    rail,
+    projections,
+    actors,
+    effects,
+    notSwept: [],
+  };
 }
