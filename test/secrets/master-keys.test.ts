@@ -125,6 +125,11 @@ const KINDS: readonly Kind[] = [
   },
 ];
 
+const load = (env: NodeJS.ProcessEnv) =>
+  loadMasterKey({ setting: readConfig(env, "localhost").masterKey, embeddedDataDir: null });
+
+const sandbox = (by: MasterKey) => by.deriveFirst("chain-spender").export();
+
 describe("During a rotation of the master key", () => {
   for (const { isKnown, make, what } of KINDS) {
     it(`${what} stays good under both keys; a new one needs the newest`, () => {
@@ -157,9 +162,6 @@ describe("The settings of the master key", () => {
     await writeFile(join(folder, "two"), `${String(NEW)}\n${String(OLD)}\n`);
   });
   after(() => rm(folder, { recursive: true }));
-
-  const load = (env: NodeJS.ProcessEnv) =>
-    loadMasterKey({ setting: readConfig(env, "localhost").masterKey, embeddedDataDir: null });
 
   it("name one key or several, as text, as a file or as a command's output, the newest first", async () => {
     const settings: readonly (readonly [NodeJS.ProcessEnv, MasterKey])[] = [
@@ -354,7 +356,6 @@ describe("The rotation of what is stored", () => {
     expect(breakIn([first, link(recordOf(2), first, underOld)]), "too late").to.equal("changed");
     const backdated = link({ ...recordOf(3), at: first.at }, second, underOld);
     expect(breakIn([first, second, backdated]), "dated back").to.equal("inserted");
-    const sandbox = (by: MasterKey) => by.deriveFirst("chain-spender").export();
     expect(sandbox(successor).equals(sandbox(old)), "the sandbox's key").to.equal(true);
   });
 });

@@ -121,16 +121,16 @@ describe("A service whose master key is rotated", () => {
 
   it("is sealed anew while it is used, and the command names what still needs the old key", async () => {
     expect(await neededBy()).to.include.keys("webhook secrets", "session signing keys", "agents' records");
-    let isRotating = true;
+    const rotating = new AbortController();
     const use = async () => {
-      while (isRotating) {
+      while (!rotating.signal.aborted) {
         await elevate(world);
         await world.api.ok("rotateWebhookSecret", 201, { token: world.token, id: endpoint.id });
         await world.api.ok("createPayment", 201, { token: used.key, body: cardPayment() });
       }
     };
     const using = use();
-    const { rotated } = await rotate().finally(() => (isRotating = false));
+    const { rotated } = await rotate().finally(() => rotating.abort());
     await using;
     expect(rotated).to.be.greaterThan(0);
     await testDelivery(world, endpoint);
