@@ -20,7 +20,7 @@ export type PaymentActivities = Pick<
   "executePayments" | "expireApproval" | "executeApproved" | "followPayment"
 >;
 
-/** * How long one execution of a payment waits for its end on the rail. Well below the activity's own bound; the workflow looks again. */
+/** Longest wait of one execution for a payment's end on its rail, well below the activity's own timeout. */
 const SETTLE_MS = 8_000;
 
 /** How long one payment of a sweep may take, so that it holds up none of those beside it. Well below the activity's own bound. */

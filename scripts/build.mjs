@@ -12,7 +12,7 @@ import { gzipSync } from "node:zlib";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const DIST = join(ROOT, "dist");
 /** Every top-level folder with TypeScript in it. */
-const ROOMS = ["activities", "bench", "contracts", "scripts", "server", "src", "test", "workflows"];
+const ROOMS = ["activities", "contracts", "lab", "scripts", "server", "src", "test", "workflows"];
 /** What else changes what is built. */
 const SETTINGS = [
   "package-lock.json",
@@ -112,6 +112,8 @@ async function bundleWorkflows() {
   const { bundleWorkflowCode, DefaultLogger } = await import("@temporalio/worker");
   const { code } = await bundleWorkflowCode({
     workflowsPath: join(DIST, "workflows", "index.js"),
+    workflowInterceptorModules: [join(DIST, "workflows", "interceptors.js")],
+    failureConverterPath: join(DIST, "src", "messages", "failure-converter.js"),
     logger: new DefaultLogger("WARN", ({ level, message }) => process.stderr.write(`${level} ${message}\n`)),
   });
   writeFileSync(BUNDLE, code);

@@ -102,7 +102,7 @@ export function readChain(
 
 /** One for each database: two services that share a chain must not share a key, since each counts its nonces itself. */
 const sandboxKey = (masterKey: MasterKey, db: Db): Hex =>
-  toHex(createHmac("sha256", masterKey.deriveKey("chain-spender")).update(db.databaseName).digest());
+  toHex(createHmac("sha256", masterKey.deriveFirst("chain-spender")).update(db.databaseName).digest());
 
 export interface ChainOptions {
   /** Null: the wallet rail is not set up. */

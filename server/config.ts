@@ -9,7 +9,7 @@ import { foreignOrigins, type RelyingPartySettings, relyingPartyOf } from "../sr
 import { type Plan, PLANS } from "../src/store/identity-documents.ts";
 import type { Addresses } from "../src/store/connections.ts";
 import { isLoopback, mailFrom, type MailSettings, mailSettings, smtpUrl } from "../src/mail/settings.ts";
-import { MasterKey } from "../src/secrets/master-key.ts";
+import { checkedMasterKeySetting, type MasterKeySetting } from "../src/secrets/load-master-key.ts";
 import { ConfigError } from "../src/lib/config-error.ts";
 import { readTemporal } from "./temporal-settings.ts";
 
@@ -22,23 +22,33 @@ export interface Config {
   readonly port: number;
   /** Where metrics and health are answered apart; null: by a server on its own port, by a worker without one nowhere. */
   readonly metricsPort: number | null;
+  /** Maximum idle time of a connection between two requests. */
+  readonly keepAliveSeconds: number;
+  /** Maximum time from SIGTERM to the end of the process. */
+  readonly drainSeconds: number;
   /** Where this server takes commands that other servers forward, on a port of its own; null: it takes and forwards none. */
   readonly internalUrl: URL | null;
   /** Null: derived from the port. */
   readonly baseUrl: string | null;
   readonly mcpUrl: string | null;
   readonly dataDir: string;
-  readonly masterKey: string | undefined;
+  /** Null: none is named. */
+  readonly masterKey: MasterKeySetting | null;
+  /** Whether payloads are encrypted in Temporal; null: unless it is embedded. */
+  readonly payloadEncryption: boolean | null;
+  /** The token that the codec server decodes payloads for; null: it has none. */
+  readonly codecToken: string | null;
+  /** Origins of Temporal UIs that may use the codec server; null: the embedded one's. */
+  readonly codecOrigins: readonly string[] | null;
   /** Plan of the organization that the set-up link makes; null: `enterprise` with embedded engines, else `free`. */
   readonly defaultPlan: Plan | null;
   readonly approvalWindowSeconds: number;
   /** How long the replay of a machine's create delivers the agent's first key again. */
   readonly keyDeliveryWindowSeconds: number;
-  /** Where the keys are stored that seal those keys; servers and workers of one database share it. */
-  readonly keyDeliveryDir: string;
   /** How often the heads of the audit log's chains are written to the anchor file outside of the database; 0: only when a server ends. */
   readonly auditAnchorSeconds: number;
-  readonly auditAnchorFile: string;
+  /** Null: the log. */
+  readonly auditAnchorFile: string | null;
   readonly logLevel: string;
   readonly trustedProxies: TrustedProxies;
   /** Connections that one address may have, a trusted proxy apart; null: a quarter of all. */
@@ -166,6 +176,12 @@ const numbers = (min: number, max: number, countMax: number) =>
     .transform(listed)
     .pipe(z.array(whole(min, max)).max(countMax));
 
+/** Above the 60 s for which proxies keep an idle connection, so that the proxy closes it and no request meets a closed one. */
+const KEEP_ALIVE_DEFAULT_SECONDS = 75;
+
+/** Under the 30 s that Kubernetes leaves a process after SIGTERM. */
+const DRAIN_DEFAULT_SECONDS = 25;
+
 const BACKOFFS_MAX = 10;
 const PORTS_MAX = 100;
 
@@ -184,15 +200,37 @@ const environment = z.object({
     .transform(() => null)
     .or(whole(0, 65_535))
     .optional(),
+  KEEP_ALIVE_SECONDS: whole(1, 3_600).default(KEEP_ALIVE_DEFAULT_SECONDS),
+  DRAIN_SECONDS: whole(1, 3_600).default(DRAIN_DEFAULT_SECONDS),
   INTERNAL_URL: internalUrl.optional(),
   BASE_URL: rootUrl.optional(),
   MCP_URL: url.optional(),
   DATA_DIR: z.string().min(1).default(".data"),
   MASTER_KEY: z.string().optional(),
+  MASTER_KEY_FILE: z.string().optional(),
+  MASTER_KEYS: z.string().optional(),
+  MASTER_KEYS_FILE: z.string().optional(),
+  MASTER_KEYS_COMMAND: z.string().optional(),
+  TEMPORAL_PAYLOAD_ENCRYPTION: z
+    .enum(["true", "false", ""], "must be true or false")
+    .transform((text) => (text === "" ? null : text === "true"))
+    .default(null),
+  TEMPORAL_CODEC_TOKEN: z
+    .string()
+    .regex(/^([\x21-\x7e]{32,1024})?$/, "must be 32 to 1,024 printable characters without spaces")
+    .default(""),
+  TEMPORAL_CODEC_ORIGINS: z
+    .string()
+    .transform(listed)
+    .refine(
+      (all) =>
+        all.every((each) => URL.canParse(each) && /^https?:/.test(each) && new URL(each).origin === each),
+      "Name the origins of Temporal UIs, such as `https://temporal.example.com`.",
+    )
+    .optional(),
   DEFAULT_PLAN: z.enum(PLANS).optional(),
   APPROVAL_WINDOW_SECONDS: whole(1, 31_536_000).default(86_400),
   KEY_DELIVERY_WINDOW_SECONDS: whole(1, 86_400).default(1_800),
-  KEY_DELIVERY_DIR: z.string().min(1).optional(),
   AUDIT_ANCHOR_SECONDS: whole(0, 86_400).default(3_600),
   AUDIT_ANCHOR_FILE: z.string().min(1).optional(),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
@@ -233,17 +271,24 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     host: value.HOST ?? defaultHost,
     port: value.PORT,
     metricsPort: value.METRICS_PORT ?? null,
+    keepAliveSeconds: value.KEEP_ALIVE_SECONDS,
+    drainSeconds: value.DRAIN_SECONDS,
     internalUrl: value.INTERNAL_URL ?? null,
     baseUrl: value.BASE_URL ?? null,
     mcpUrl: value.MCP_URL ?? null,
     dataDir: resolve(value.DATA_DIR),
-    masterKey: checkedMasterKey(value.MASTER_KEY),
+    masterKey: checkedMasterKeySetting(value),
+    payloadEncryption: value.TEMPORAL_PAYLOAD_ENCRYPTION,
+    codecToken: value.TEMPORAL_CODEC_TOKEN === "" ? null : value.TEMPORAL_CODEC_TOKEN,
+    codecOrigins: value.TEMPORAL_CODEC_ORIGINS ?? null,
     defaultPlan: value.DEFAULT_PLAN ?? null,
     approvalWindowSeconds: value.APPROVAL_WINDOW_SECONDS,
     keyDeliveryWindowSeconds: value.KEY_DELIVERY_WINDOW_SECONDS,
-    keyDeliveryDir: resolve(value.KEY_DELIVERY_DIR ?? join(value.DATA_DIR, "key-delivery")),
     auditAnchorSeconds: value.AUDIT_ANCHOR_SECONDS,
-    auditAnchorFile: resolve(value.AUDIT_ANCHOR_FILE ?? join(value.DATA_DIR, "audit-anchors.jsonl")),
+    auditAnchorFile:
+      value.AUDIT_ANCHOR_FILE === "-"
+        ? null
+        : resolve(value.AUDIT_ANCHOR_FILE ?? join(value.DATA_DIR, "audit-anchors.jsonl")),
     logLevel: value.LOG_LEVEL,
     trustedProxies: value.TRUSTED_PROXIES,
     connectionsPerAddress: value.CONNECTIONS_PER_ADDRESS ?? null,
@@ -299,12 +344,6 @@ function retentionOf(value: z.output<typeof environment>): Retention {
 
 const DAY_SECONDS = 86_400;
 
-/** Refuses a master key that no start can use before an engine is started for it. */
-function checkedMasterKey(masterKey: string | undefined): string | undefined {
-  if (masterKey !== undefined && masterKey.trim() !== "") MasterKey.parse(masterKey, "MASTER_KEY");
-  return masterKey;
-}
-
 /** Refuses what could only lead to passkeys that every browser refuses; what is not set follows from the base URL. */
 function webauthnOf(value: z.output<typeof environment>, host: string): RelyingPartySettings {
   const settings = { rpId: value.WEBAUTHN_RP_ID ?? null, origins: value.WEBAUTHN_ORIGINS ?? null };
@@ -341,6 +380,12 @@ export function readEvmRpcUrl(env: NodeJS.ProcessEnv): string | null {
   if (z.url({ protocol: /^https?$/ }).safeParse(value).success) return value;
   throw new ConfigError("EVM_RPC_URL: Invalid URL");
 }
+
+/** Whether payloads are encrypted in this Temporal. */
+export const encryptsPayloads = (
+  { payloadEncryption }: Pick<Config, "payloadEncryption">,
+  { readTemporalSecurity }: Pick<Addresses, "readTemporalSecurity">,
+): boolean => payloadEncryption ?? readTemporalSecurity !== null;
 
 /** `TEMPORAL_TASK_QUEUE`, for services that share a namespace. */
 export const readTaskQueue = (env: NodeJS.ProcessEnv): string =>

@@ -1,10 +1,8 @@
-import type { KeyObject } from "node:crypto";
 import { AuditAppender } from "../src/audit/chain/appender.ts";
 import type { AuditSeal } from "../src/domain/audit/entry.ts";
 import type { EffectDependencies, PaymentEffects } from "../src/payments/effects.ts";
 import { createPaymentEffects } from "../src/payments/effects.ts";
 import { EventJournal } from "../src/store/journal.ts";
-import type { OnInputRefused } from "../activities/inputs/interceptor.ts";
 import { HmacPaymentProofs } from "../src/payments/payment-proofs.ts";
 import { MongoProjections } from "../src/store/projections.ts";
 import type { Retention } from "../src/store/retention.ts";
@@ -25,11 +23,13 @@ import { TemporalActors } from "../src/actors/temporal.ts";
 import { TemporalWebhooks } from "../src/actors/webhooks.ts";
 import type { WebhookSettings } from "../src/webhooks/settings.ts";
 import type { Connections } from "../src/store/connections.ts";
+import type { KeyedMacs } from "../src/secrets/keyed-macs.ts";
 import type { Sealer } from "../src/secrets/sealer.ts";
 import { openWebhooks, type Webhooks } from "../src/webhooks/webhooks.ts";
 import type { Logger } from "../src/lib/logger.ts";
 import type { MailSettings } from "../src/mail/settings.ts";
 import { type MailParts, openMail } from "./open-mail.ts";
+import { withTimeout } from "../src/lib/with-timeout.ts";
 import type { Metrics } from "../src/metrics/metrics.ts";
 import { observedProjections, observedRails } from "../src/metrics/observed.ts";
 
@@ -48,8 +48,6 @@ export interface Core {
   readonly windows: DeliveryWindows;
   readonly auditLog: AuditAppender;
   readonly proofs: HmacPaymentProofs;
-  /** Hears of activities that did not run. */
-  readonly onInputRefused: OnInputRefused;
   readonly metrics: Metrics;
   readonly webhooks: Webhooks;
   readonly mail: MailParts;
@@ -64,7 +62,7 @@ export interface CoreOptions {
   readonly deliveryKeys: DeliveryKeys;
   readonly auditSeal: AuditSeal;
   /** Under which proofs of payments and of decisions on them are made. */
-  readonly proofKey: KeyObject;
+  readonly paymentMacs: KeyedMacs;
   readonly metrics: Metrics;
   readonly sealer: Sealer;
   readonly webhookSettings: WebhookSettings;
@@ -79,6 +77,26 @@ export interface CoreOptions {
   readonly ledgerSettings?: LedgerSettings;
   /** Stands between the server and its effects; crash tests break them at a chosen point. */
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
+}
+
+/**
+ * Sends ledgers and agents' actors what they have to be told of, for the last time. Not for long: a worker that could answer may be
+ * stopping, too, and what is not confirmed is swept.
+ */
+export async function flushActors(
+  { agents, ledgers }: Pick<Core, "agents" | "ledgers">,
+  withinMs: number,
+  logger: Logger,
+): Promise<void> {
+  const flush = async (): Promise<void> => {
+    await ledgers.flushAll();
+    await agents.flushAll();
+  };
+  try {
+    await withTimeout(withinMs, flush());
+  } catch (err) {
+    logger.warn({ err }, "not all confirmations were sent; they are left to sweeps");
+  }
 }
 
 /**
@@ -117,7 +135,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   });
   const journal = new EventJournal(db, () => webhooks.nudge(), retention.eventDays);
   const projections = new MongoProjections(db, journal, (payment) => metrics.paymentWritten(payment));
-  const proofs = new HmacPaymentProofs(options.proofKey, (what, { agentId }, { request }) => {
+  const proofs = new HmacPaymentProofs(options.paymentMacs, (what, { agentId }, { request }) => {
     metrics.forged(what);
     const { transactionId } = request;
     logger.error(
@@ -125,13 +143,6 @@ export async function createCore(options: CoreOptions): Promise<Core> {
       "forged: a command did not come from this service and was rejected",
     );
   });
-  const onInputRefused: OnInputRefused = (activity, reason) => {
-    metrics.forged("activity");
-    logger.error(
-      { activity, reason },
-      "forged: an activity was not requested by this service and was not run",
-    );
-  };
   const decisionLog = options.auditsPaymentDecisions === false ? null : auditLog;
   const effectDependencies = decorateEffects({
     rails: observedRails(railsOf({ db, clock, walletRail: wallets?.rail ?? null }), metrics),
@@ -163,6 +174,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   });
   metrics.queue("ledger_commands", () => ledgers.waiting);
   metrics.ledgerFills(() => ledgers.fills);
+  metrics.blockedProjects(() => ledgers.blockedProjects());
   metrics.queue("agent_commands", () => agents.waiting);
   metrics.queue("audit_entries", () => auditLog.waiting);
   metrics.queue("records", () => projections.waiting);
@@ -184,7 +196,6 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     windows,
     auditLog,
     proofs,
-    onInputRefused,
     metrics,
     webhooks,
     mail,

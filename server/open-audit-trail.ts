@@ -10,7 +10,7 @@ export async function openAuditTrail(options: ServiceOptions, { auditLog, transa
   const { clock, connections, core, logger, masterKey } = options;
   const { db } = connections;
   const { metrics } = core;
-  const seal = auditSeal(masterKey.deriveKey("audit-log"));
+  const seal = auditSeal(masterKey.deriveKeys("audit-log"));
   const refusals = new Refusals({
     log: auditLog,
     clock,

@@ -9,7 +9,7 @@ import { Organizations } from "../src/identity/organizations.ts";
 import { createAuthService } from "../src/identity/service.ts";
 import type { KeyedMutex } from "../src/lib/keyed-mutex.ts";
 import { withTimeout } from "../src/lib/with-timeout.ts";
-import { hashApiKey } from "../src/secrets/api-key-hash.ts";
+import { apiKeyHashes } from "../src/secrets/api-key-hash.ts";
 import { authCollections } from "../src/store/identity-documents.ts";
 import type { Backends, ServiceOptions } from "./service-options.ts";
 
@@ -43,29 +43,35 @@ export async function openIdentity(
   });
   const agentKeyUse = new KeyUse(collections.agents, clock, useNotWritten);
   const organizationKeyUse = new KeyUse(collections.organizationKeys, clock, useNotWritten);
-  const hash = (value: string) => hashApiKey(masterKey, value);
+  const hashes = apiKeyHashes(masterKey);
+  const agentProofs = new AgentProofs(masterKey.macs("agent-proofs"));
   const organizationKeys = new OrganizationKeys({
     collections,
     users,
     organizations,
-    hashApiKey: hash,
+    hashes,
     clock,
     keyUse: organizationKeyUse,
     mutex,
   });
   const firstUses = new FirstUses(core.agents);
-  const agentProofs = new AgentProofs(masterKey.deriveKey("agent-proofs"));
   const authenticator = new Authenticator({
     agents: collections.agents,
-    hashApiKey: hash,
+    hashes,
     authenticateSession: (token) => auth.authenticateSession(token),
     authenticateOrganizationKey: (value) => organizationKeys.authenticate(value),
     isGenuine: (agent) => agentProofs.isGenuine(agent),
     isFirstUseAccepted: (agent) => firstUses.accept(agent),
-    onAgentKeyUsed: ({ _id, key }) => {
+    onAgentKeyUsed: ({ _id, key }, newestHash) => {
       if (key === null) return;
       agentKeyUse.used(key.id, (at) => ({
         updateOne: { filter: { _id, "key.id": key.id }, update: { $max: { "key.lastUsedAt": at } } },
+      }));
+      if (key.hash === newestHash) return;
+      const rehashed = { id: key.id, hash: newestHash };
+      const change = { "key.hash": newestHash, "key.proof": agentProofs.ofKey(_id, rehashed) };
+      agentKeyUse.used(`${key.id}/hash`, () => ({
+        updateOne: { filter: { _id, "key.id": key.id, "key.hash": key.hash }, update: { $set: change } },
       }));
     },
   });
@@ -75,7 +81,7 @@ export async function openIdentity(
     authenticator,
     organizations,
     organizationKeys,
-    hashApiKey: hash,
+    hashApiKey: (value: string) => hashes.make(value),
     /** Writes what is not written yet of last uses. */
     flush: () => Promise.all([agentKeyUse.flush(), organizationKeyUse.flush(), sessionUse.flush()]),
   };

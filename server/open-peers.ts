@@ -39,7 +39,7 @@ export function openPeers(options: PeersOptions): Peers {
   const { clock, config, connections, logger, masterKey, metrics } = options;
   const serverId = newUuid();
   const servers = new MongoServers(connections.db, packageVersion());
-  const seals = new ForwardSeals(new Sealer(masterKey.deriveKey("server-calls")), () => clock().getTime());
+  const seals = new ForwardSeals(new Sealer(masterKey.deriveKeys("server-calls")), () => clock().getTime());
   const route = new LedgerPeers({
     ownId: serverId,
     live: () => servers.live(),
@@ -55,7 +55,9 @@ export function openPeers(options: PeersOptions): Peers {
     async serve(ledgers) {
       if (config.internalUrl === null) return;
       const url = new URL(config.internalUrl);
-      http = await listen(config.host, Number(url.port === "" ? 80 : url.port), "INTERNAL_URL");
+      http = await listen(config.host, Number(url.port === "" ? 80 : url.port), {
+        variable: "INTERNAL_URL",
+      });
       http.serve(forwardedCommands({ ledgers, seals, serverId, logger }));
       url.port = String(http.port);
       const announce = async (): Promise<void> => servers.announce({ id: serverId, url: url.origin });

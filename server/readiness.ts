@@ -1,38 +1,58 @@
 import proto from "@temporalio/proto";
 import type { Wallets } from "../src/rails/wallet/index.ts";
 import type { Connections } from "../src/store/connections.ts";
+import { withTimeout } from "../src/lib/with-timeout.ts";
 
-const CHECK_MS = 2_000;
+/** Maximum duration of a look at an engine that can be used. */
+const LOOK_TIMEOUT_MS = 2_000;
 
-/** The parts that are not usable now: the database, the engine, a worker that polls, the chain where one is set up. */
-export async function missingParts(connections: Connections, wallets: Wallets | null): Promise<string[]> {
-  const parts = await Promise.all([
-    check("MongoDB", () => connections.db.command({ ping: 1 })),
-    check("Temporal", () => pollers(connections)),
-    check("a worker", async () => {
+/** Minimum time between two looks at an engine, so that frequent probes cost it nothing. */
+const LOOK_INTERVAL_MS = 1_000;
+
+/** Time that an answer waits for looks that are under way: probes time out after a second. */
+const ANSWER_TIMEOUT_MS = 500;
+
+/** An engine as the metrics name it, and as `/readyz` does. */
+export interface Engine {
+  readonly label: string;
+  readonly name: string;
+  /** Rejects while the engine can't be used. */
+  readonly look: () => Promise<unknown>;
+}
+
+export interface EngineState {
+  readonly label: string;
+  readonly name: string;
+  readonly isUp: boolean;
+}
+
+/** The engines that all processes share: the database, the workflow engine with a worker that polls, the chain where one is set up. */
+export const enginesOf = (connections: Connections, wallets: Wallets | null): readonly Engine[] => [
+  { label: "mongodb", name: "MongoDB", look: () => connections.db.command({ ping: 1 }) },
+  { label: "temporal", name: "Temporal", look: () => pollers(connections) },
+  {
+    label: "worker",
+    name: "a worker",
+    look: async () => {
       if ((await pollers(connections)) === 0) throw new Error("no worker polls");
-    }),
-    wallets === null
-      ? null
-      : check("the chain", async () => {
-          await wallets.rpc.check();
-          await wallets.rpc.head();
-        }),
-  ]);
-  return parts.filter((part) => part !== null);
-}
-
-async function check(part: string, probe: () => Promise<unknown>): Promise<string | null> {
-  try {
-    await probe();
-    return null;
-  } catch {
-    return part;
-  }
-}
+    },
+  },
+  ...(wallets === null
+    ? []
+    : [
+        {
+          label: "chain",
+          name: "the chain",
+          look: async () => {
+            await wallets.rpc.check();
+            await wallets.rpc.head();
+          },
+        },
+      ]),
+];
 
 async function pollers({ addresses, temporal: client }: Connections): Promise<number> {
-  const described = await client.withDeadline(Date.now() + CHECK_MS, () =>
+  const described = await client.withDeadline(Date.now() + LOOK_TIMEOUT_MS, () =>
     client.workflowService.describeTaskQueue({
       namespace: addresses.temporalNamespace,
       taskQueue: { name: addresses.taskQueue },
@@ -40,4 +60,57 @@ async function pollers({ addresses, temporal: client }: Connections): Promise<nu
     }),
   );
   return described.pollers.length;
+}
+
+/** Newest known states of the engines. Asking is cheap and quick, whatever the engines do. */
+export class EngineWatch {
+  readonly #watched: readonly WatchedEngine[];
+
+  /** `now`: a monotonic clock in milliseconds. */
+  constructor(engines: readonly Engine[], now: () => number = () => performance.now()) {
+    this.#watched = engines.map((engine) => new WatchedEngine(engine, now));
+  }
+
+  /** The newest known states; looks at the engines again where the last look is old. */
+  async states(): Promise<readonly EngineState[]> {
+    const looks = Promise.all(this.#watched.map((each) => each.look()));
+    await withTimeout(ANSWER_TIMEOUT_MS, looks).catch(() => undefined);
+    return this.#watched.map(({ engine: { label, name }, isUp }) => ({ label, name, isUp }));
+  }
+}
+
+class WatchedEngine {
+  readonly engine: Engine;
+  readonly #now: () => number;
+  #hasFailed = false;
+  #lookedAtMs = -Infinity;
+  #looking: Promise<void> | null = null;
+
+  constructor(engine: Engine, now: () => number) {
+    this.engine = engine;
+    this.#now = now;
+  }
+
+  /** False also while a look takes too long. */
+  get isUp(): boolean {
+    const isSlow = this.#looking !== null && this.#now() - this.#lookedAtMs >= LOOK_TIMEOUT_MS;
+    return !this.#hasFailed && !isSlow;
+  }
+
+  /** Resolves when the newest look has ended. Never rejects. */
+  look(): Promise<void> {
+    if (this.#looking !== null) return this.#looking;
+    if (this.#now() - this.#lookedAtMs < LOOK_INTERVAL_MS) return Promise.resolve();
+    this.#lookedAtMs = this.#now();
+    return (this.#looking = this.#lookNow().finally(() => (this.#looking = null)));
+  }
+
+  async #lookNow(): Promise<void> {
+    try {
+      await this.engine.look();
+      this.#hasFailed = false;
+    } catch {
+      this.#hasFailed = true;
+    }
+  }
 }

@@ -1,6 +1,6 @@
-import { onceASecond } from "../src/lib/once-a-second.ts";
+import { join } from "node:path";
 import type { LedgerSettings } from "../src/messages/ledger.ts";
-import { AnchorFile } from "../src/audit/chain/anchor-file.ts";
+import { AnchorFile, AnchorLog } from "../src/audit/chain/anchor-file.ts";
 import { AuditAnchoring } from "../src/audit/chain/anchoring.ts";
 import { auditSeal } from "../src/audit/chain/seal.ts";
 import type { EffectDependencies } from "../src/payments/effects.ts";
@@ -8,27 +8,40 @@ import type { EventJournal } from "../src/store/journal.ts";
 import { relyingPartyOf } from "../src/identity/relying-party.ts";
 import type { Wallets } from "../src/rails/wallet/index.ts";
 import type { AuditSeal } from "../src/domain/audit/entry.ts";
-import type { Config } from "./config.ts";
+import { type Config, encryptsPayloads } from "./config.ts";
 import { type Addresses, connect, type Connections, withRights } from "../src/store/connections.ts";
-import { type Core, createCore } from "./core.ts";
+import { createCore } from "./core.ts";
 import { ensureIndexes } from "./indexes.ts";
+import { originsOf } from "./http/callers.ts";
 import type { HttpServer } from "./http/server.ts";
 import type { Counts } from "../src/limits/counts.ts";
 import { MemoryCounts } from "../src/limits/memory-counts.ts";
 import { MongoCounts } from "../src/limits/mongo-counts.ts";
 import type { Logger } from "../src/lib/logger.ts";
 import { Metrics } from "../src/metrics/metrics.ts";
+import { openPayloads } from "../src/temporal/temporal-payloads.ts";
+import { payloadKeysOf } from "../src/temporal/payload-keys.ts";
+import { refusalsLog } from "../src/temporal/refusals-log.ts";
 import { openWallets } from "./chain.ts";
 import { openPeers } from "./open-peers.ts";
-import { openDeliveryKeys } from "../src/agents/key-deliveries/folder.ts";
+import { TemporalCalls } from "../src/actors/calls.ts";
+import { DeliveryKeyFiles } from "../src/agents/key-deliveries/delivery-keys.ts";
+import { TemporalDeliveryKeys } from "../src/actors/delivery-keys.ts";
 import { loadMasterKey } from "../src/secrets/load-master-key.ts";
 import { Sealer } from "../src/secrets/sealer.ts";
-import type { MasterKey } from "../src/secrets/master-key.ts";
 import { verifyMasterKey } from "../src/secrets/verify-master-key.ts";
-import type { Backends } from "./service-options.ts";
+import type { Backends, ServiceOptions } from "./service-options.ts";
+import { EngineWatch, enginesOf } from "./readiness.ts";
 import { checkNamespace } from "./temporal-namespace.ts";
 import { TemporalRenewal } from "./temporal-renewal.ts";
 import type { RunningWorker, WorkerOptions } from "./worker.ts";
+
+/** Parts of the time that a stop has: for requests under way, and for activities. */
+const REQUESTS_PART = 0.4;
+const ACTIVITIES_PART = 0.2;
+
+/** In DATA_DIR. */
+const KEY_DELIVERY_FOLDER = "key-delivery";
 
 /** What a process is to be: both, or one of them beside others of its kind. */
 export interface Roles {
@@ -48,6 +61,8 @@ export interface RoleOptions {
   readonly probesHttp?: HttpServer | null;
   readonly baseUrl: string;
   readonly mcpUrl: string;
+  /** The embedded Temporal UI. */
+  readonly temporalUiUrl?: string | null;
   readonly logger: Logger;
   readonly clock: () => Date;
   /** For what only some set-ups need, such as a chain's settings. */
@@ -70,6 +85,8 @@ export interface RunningRoles {
   readonly failed: Promise<never>;
   /** Requests finish, the worker ends its tasks, connections close. */
   stop(): Promise<void>;
+  /** The part that is being stopped, or would be next; null: all have stopped. */
+  unfinished(): string | null;
   /** Where the first organization is made; null once there is one, and where no server runs. */
   setUpLink(): Promise<string | null>;
   /** Workflows that this process holds in memory. */
@@ -82,10 +99,16 @@ export interface RunningRoles {
 export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   const { addresses, clock, config, embedded, logger, roles } = options;
   const masterKey = await loadMasterKey({
-    fromEnvironment: config.masterKey,
+    setting: config.masterKey,
     embeddedDataDir: embedded ? config.dataDir : null,
   });
-  const connections = await connect(addresses);
+  const metrics = new Metrics();
+  const payloads = openPayloads({
+    keys: payloadKeysOf(masterKey),
+    isEncrypted: encryptsPayloads(config, addresses),
+    onRefused: refusalsLog(logger, metrics),
+  });
+  const connections = await connect(addresses, payloads);
   if (connections.temporalSecurity !== null) await checkNamespace(connections);
   await withRights(connections.db, async () => {
     await verifyMasterKey(connections.db, masterKey, clock());
@@ -93,12 +116,14 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
   });
   const { decorateEffects, ledgerSettings } = options;
   const { db } = connections;
-  const deliveryKeys = await openDeliveryKeys(db, config.keyDeliveryDir, clock(), { isAlone: embedded });
+  // A process that is alone overwrites what it deletes; several share no disk.
+  const deliveryKeys = embedded
+    ? await DeliveryKeyFiles.in(join(config.dataDir, KEY_DELIVERY_FOLDER))
+    : new TemporalDeliveryKeys(new TemporalCalls(connections.temporal, addresses.taskQueue));
   const { evmRpcUrl: rpcUrl } = addresses;
-  const metrics = new Metrics();
   const wallets = openWallets({ rpcUrl, env: options.env, masterKey, db, clock, logger, metrics });
   await wallets?.start();
-  const seal = auditSeal(masterKey.deriveKey("audit-log"));
+  const seal = auditSeal(masterKey.deriveKeys("audit-log"));
   // An embedded service is the only server, and a worker forwards to those that there are.
   const isOneOfSeveral = !embedded && (config.internalUrl !== null || !roles.server);
   const peers = isOneOfSeveral ? openPeers({ config, connections, masterKey, metrics, clock, logger }) : null;
@@ -110,7 +135,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     wallets,
     deliveryKeys,
     auditSeal: seal,
-    proofKey: masterKey.deriveKey("payment-proofs"),
+    paymentMacs: masterKey.macs("payment-proofs"),
     metrics,
     sealer: new Sealer(masterKey),
     webhookSettings: config.webhooks,
@@ -120,16 +145,34 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     ...(decorateEffects === undefined ? {} : { decorateEffects }),
     ...(ledgerSettings === undefined ? {} : { ledgerSettings }),
   });
+  const engines = new EngineWatch(enginesOf(connections, wallets));
+  metrics.engines(() => engines.states());
   // With engines of its own this is the only worker: no operator would set the current version in the engine.
   const buildId = embedded ? null : config.workerBuildId;
-  const worker = roles.worker ? await runWorker({ connections, core, logger, buildId }) : null;
-  const service = roles.server ? await runService(options, connections, core, masterKey) : null;
+  const graceMs = ACTIVITIES_PART * config.drainSeconds * 1_000;
+  const worker = roles.worker ? await runWorker({ connections, core, logger, buildId, graceMs }) : null;
+  const service = roles.server ? await runService(options, { connections, core, engines, masterKey }) : null;
   if (roles.server) await peers?.serve(core.ledgers);
   const { probesHttp = null } = options;
   let isStopping = false;
-  if (probesHttp !== null) await serveProbes(options, probesHttp, connections, core, () => isStopping);
+  if (probesHttp !== null)
+    await serveProbes(options, probesHttp, { core, engines, draining: () => isStopping });
   const renewal = renewTemporal(connections, worker, logger);
   const anchoring = roles.server ? openAnchoring(options, connections, wallets, seal) : null;
+  /** In their order, with their names for the log. */
+  const stops: [part: string, stop: () => unknown][] = [
+    ["renewal of certificates", () => renewal?.stop()],
+    ["turns of ledgers", () => peers?.leave()],
+    ["requests", () => service?.drain()],
+    ["worker", () => worker?.stop()],
+    ["forwarded commands", () => peers?.close()],
+    ["probes", () => probesHttp?.drain()],
+    ["audit log", () => core.auditLog.flush()],
+    ["anchors", () => anchoring?.stop()],
+    ["chain", () => wallets?.stop()],
+    ["webhooks", () => core.webhooks.close()],
+    ["connections", () => connections.close()],
+  ];
   return {
     connections,
     journal: core.journal,
@@ -137,20 +180,14 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     setUpLink: async () => (await service?.setUpLink()) ?? null,
     cachedWorkflows: () => worker?.cachedWorkflows() ?? 0,
     renewTemporal: async () => renewal?.look(),
+    unfinished: () => stops[0]?.[0] ?? null,
     async stop() {
       isStopping = true;
-      await renewal?.stop();
       core.webhooks.stopWatching();
-      await peers?.leave();
-      await service?.drain();
-      await worker?.stop();
-      await peers?.close();
-      await probesHttp?.drain();
-      await core.auditLog.flush();
-      await anchoring?.stop();
-      await wallets?.stop();
-      core.webhooks.close();
-      await connections.close();
+      for (let next = stops[0]; next !== undefined; next = stops[0]) {
+        await next[1]();
+        stops.shift();
+      }
     },
   };
 }
@@ -179,7 +216,7 @@ function openAnchoring(
   const anchoring = new AuditAnchoring({
     db,
     seal,
-    file: new AnchorFile(config.auditAnchorFile),
+    sink: config.auditAnchorFile === null ? new AnchorLog(logger) : new AnchorFile(config.auditAnchorFile),
     clock,
     recordRoot: wallets === null ? null : (root) => wallets.recordRoot(root),
     onWarning: (message, err) => logger.warn({ err }, message),
@@ -197,39 +234,42 @@ async function runWorker(options: WorkerOptions) {
 async function serveProbes(
   { baseUrl, logger }: RoleOptions,
   http: HttpServer,
-  connections: Connections,
-  { metrics, wallets }: Core,
-  draining: () => boolean,
+  { core, draining, engines }: Pick<Opened, "core" | "engines"> & { readonly draining: () => boolean },
 ): Promise<void> {
   const { createProbesApp } = await import("./http/probes-app.ts");
-  const { missingParts } = await import("./readiness.ts");
-  const missing = onceASecond(() => missingParts(connections, wallets));
-  http.serve(createProbesApp({ baseUrl, logger, metrics, missing, draining }));
+  const { ledgers, metrics } = core;
+  const blockedProjects = () => ledgers.blockedProjects();
+  http.serve(createProbesApp({ baseUrl, logger, metrics, engines, blockedProjects, draining }));
 }
 
+/** Parts that a process has opened for its server. */
+type Opened = Pick<ServiceOptions, "connections" | "core" | "engines" | "masterKey">;
+
 /** A process without a server does not load what answers requests. */
-async function runService(options: RoleOptions, connections: Connections, core: Core, masterKey: MasterKey) {
+async function runService(options: RoleOptions, opened: Opened) {
   const { baseUrl, clock, config, counts, decorateBackends, http, logger, mcpUrl, roles } = options;
   if (http === null) throw new Error("a server needs its port");
   const { startService } = await import("./service.ts");
   const { allowedHosts, approvalWindowSeconds, connectionsPerAddress } = config;
   const { keyDeliveryWindowSeconds, trustedProxies, webauthn } = config;
+  const { temporalUiUrl = null } = options;
+  const uiOrigins = temporalUiUrl === null ? [] : originsOf(temporalUiUrl);
   return startService({
+    ...opened,
     http,
-    connections,
-    core,
-    masterKey,
     baseUrl,
     mcpUrl,
     relyingParty: relyingPartyOf(baseUrl, webauthn),
     defaultPlan: config.defaultPlan ?? (options.embedded ? "enterprise" : "free"),
     approvalWindowSeconds,
     keyDeliveryWindowSeconds,
+    payloadReaders: { token: config.codecToken, origins: config.codecOrigins ?? uiOrigins },
     trustedProxies,
     connectionsPerAddress,
     allowedHosts,
     // A server without a worker of its own is one of several.
-    counts: counts ?? (roles.worker ? new MemoryCounts() : await MongoCounts.on(connections.db)),
+    counts: counts ?? (roles.worker ? new MemoryCounts() : await MongoCounts.on(opened.connections.db)),
+    drainTimeoutMs: REQUESTS_PART * config.drainSeconds * 1_000,
     clock,
     logger,
     showsMetrics: (options.probesHttp ?? null) === null,

@@ -22,9 +22,6 @@ const ROLES: Readonly<Record<string, Roles>> = {
 
 const OTHERS_NOTHING = 0o077;
 
-/** How long a drain may take before the process ends all the same. */
-const DRAIN_MS = 25_000;
-
 export interface RunOverrides {
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
   readonly decorateBackends?: (backends: Backends) => Backends;
@@ -80,14 +77,19 @@ interface StartOptions {
 interface Running {
   readonly failed: Promise<never>;
   stop(): Promise<void>;
+  /** The part that is being stopped, or would be next. */
+  unfinished(): string;
 }
 
 async function run(options: StartOptions): Promise<void> {
   const { config, embedded, role, roles, stopping } = options;
   // The port first: nothing is started, fetched or built for a service that cannot be reached.
-  const http = roles.server ? await listen(config.host, config.port) : null;
-  const { metricsPort } = config;
-  const probesHttp = metricsPort === null ? null : await listen(config.host, metricsPort, "METRICS_PORT");
+  const { keepAliveSeconds, metricsPort } = config;
+  const http = roles.server ? await listen(config.host, config.port, { keepAliveSeconds }) : null;
+  const probesHttp =
+    metricsPort === null
+      ? null
+      : await listen(config.host, metricsPort, { keepAliveSeconds, variable: "METRICS_PORT" });
   const logger = createLogger({
     level: config.logLevel,
     file: embedded ? join(config.dataDir, "logs", "service.log") : null,
@@ -103,9 +105,11 @@ async function run(options: StartOptions): Promise<void> {
     "starting",
   );
   process.once("uncaughtExceptionMonitor", (err) => logger.fatal({ err }, "ended by an unexpected error"));
-  const signalled = untilSignalled(stopping, logger);
-  const running = await startOrGiveUp(options, logger, http, probesHttp);
-  if (running !== null) await untilStopped(running, signalled, logger);
+  let running: Running | null = null;
+  const bound = () => boundTheEnd(config.drainSeconds, () => running?.unfinished() ?? "start", logger);
+  const signalled = untilSignalled(stopping, bound, logger);
+  running = await startOrGiveUp(options, logger, http, probesHttp);
+  if (running !== null) await untilStopped(running, signalled, bound, logger);
   await endLog(logger);
 }
 
@@ -148,6 +152,7 @@ async function startWith(
     config,
     addresses: engines.addresses,
     embedded: engines.ownMongodb,
+    temporalUiUrl: engines.temporalUiUrl,
     http,
     probesHttp,
     ...urls,
@@ -160,7 +165,11 @@ async function startWith(
     throw error;
   });
   running.failed.catch(fail);
-  const whole = { failed, stop: () => stop(running, engines) };
+  const whole = {
+    failed,
+    stop: () => stop(running, engines),
+    unfinished: () => running.unfinished() ?? "engines",
+  };
   if (signal.aborted) return whole;
   await engines.announce();
   const probes = probesHttp === null ? null : addressOf(config, probesHttp.port);
@@ -228,13 +237,17 @@ function announce({ role, config, urls, engines, probes, setUpLink }: Announceme
 }
 
 /** The first SIGTERM or SIGINT, also while it starts: from then on the end is bounded. */
-function untilSignalled({ beforeEndingAtOnce, signal }: Stopping, logger: Logger): Promise<void> {
+function untilSignalled(
+  { beforeEndingAtOnce, signal }: Stopping,
+  bound: () => void,
+  logger: Logger,
+): Promise<void> {
   beforeEndingAtOnce(() => logger.warn("ended by a second signal before everything had stopped"));
   return new Promise((resolve) => {
     const stopRequested = (): void => {
       logger.info("stopping");
       say("Stopping: requests finish, then the engines.");
-      boundTheEnd(logger);
+      bound();
       resolve();
     };
     signal.addEventListener("abort", stopRequested, { once: true });
@@ -242,15 +255,20 @@ function untilSignalled({ beforeEndingAtOnce, signal }: Stopping, logger: Logger
   });
 }
 
-function boundTheEnd(logger: Logger): void {
+function boundTheEnd(seconds: number, unfinished: () => string, logger: Logger): void {
   setTimeout(() => {
-    logger.error({ seconds: DRAIN_MS / 1_000 }, "ended before everything had stopped");
+    logger.error({ seconds, unfinished: unfinished() }, "ended before everything had stopped");
     process.exit(1);
-  }, DRAIN_MS).unref();
+  }, seconds * 1_000).unref();
 }
 
 /** Waits for a signal or a failure, then drains. */
-async function untilStopped(running: Running, signalled: Promise<void>, logger: Logger): Promise<void> {
+async function untilStopped(
+  running: Running,
+  signalled: Promise<void>,
+  bound: () => void,
+  logger: Logger,
+): Promise<void> {
   const reason = await Promise.race([
     signalled.then(() => null),
     running.failed.then(
@@ -260,7 +278,7 @@ async function untilStopped(running: Running, signalled: Promise<void>, logger: 
   ]);
   if (reason !== null) {
     logger.error({ err: reason.error }, "stopping, because a part has failed permanently");
-    boundTheEnd(logger);
+    bound();
   }
   try {
     await running.stop();

@@ -6,12 +6,14 @@ import type { Mailing } from "../src/identity/context.ts";
 import type { RelyingParty } from "../src/identity/relying-party.ts";
 import type { Collections } from "../src/store/collections.ts";
 import type { TrustedProxies } from "./config.ts";
+import type { PayloadReaders } from "./http/codec.ts";
 import type { Plan } from "../src/store/identity-documents.ts";
 import type { Connections } from "../src/store/connections.ts";
 import type { Core } from "./core.ts";
 import type { HttpServer } from "./http/server.ts";
 import type { Counts } from "../src/limits/counts.ts";
 import type { Logger } from "../src/lib/logger.ts";
+import type { EngineWatch } from "./readiness.ts";
 import type { MasterKey } from "../src/secrets/master-key.ts";
 import type { Transaction } from "../src/store/transactions.ts";
 
@@ -19,6 +21,7 @@ export interface ServiceOptions {
   readonly http: HttpServer;
   readonly connections: Connections;
   readonly core: Core;
+  readonly engines: EngineWatch;
   readonly masterKey: MasterKey;
   readonly baseUrl: string;
   readonly mcpUrl: string;
@@ -28,12 +31,15 @@ export interface ServiceOptions {
   readonly defaultPlan: Plan;
   readonly approvalWindowSeconds: number;
   readonly keyDeliveryWindowSeconds: number;
+  readonly payloadReaders: PayloadReaders;
   readonly trustedProxies: TrustedProxies;
   /** Connections that one address may have; null: a quarter of all. */
   readonly connectionsPerAddress: number | null;
   /** Names that requests to MCP, to the pages and with cookies may be for, besides those in the service's URLs. */
   readonly allowedHosts: readonly string[];
   readonly counts: Counts;
+  /** Maximum time for requests under way when the service drains. */
+  readonly drainTimeoutMs: number;
   readonly clock: () => Date;
   readonly logger: Logger;
   /** Whether `/metrics` is on this port; false where it has one of its own. */

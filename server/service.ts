@@ -8,6 +8,7 @@ import { Containers } from "../src/containers/containers.ts";
 import { Logos } from "../src/containers/logos.ts";
 import { Creates } from "../src/agents/creates/creates.ts";
 import { DailyCreates } from "../src/agents/creates/daily-creates.ts";
+import { flushActors } from "./core.ts";
 import { createHandlers } from "./handlers/index.ts";
 import { Admission } from "./http/admission.ts";
 import { BrowserSessions } from "./http/browser-sessions.ts";
@@ -25,8 +26,6 @@ import { WaitingCalls } from "../src/payments/payment-outcome.ts";
 import { openAuditTrail } from "./open-audit-trail.ts";
 import { openIdentity } from "./open-identity.ts";
 import { Pipeline } from "./pipeline/pipeline.ts";
-import { missingParts } from "./readiness.ts";
-import { onceASecond } from "../src/lib/once-a-second.ts";
 import { Sealer } from "../src/secrets/sealer.ts";
 import { transactionsOf } from "../src/store/transactions.ts";
 import { WebhookEndpoints } from "../src/webhooks/endpoints.ts";
@@ -41,8 +40,11 @@ export interface RunningService {
   setUpLink(): Promise<string | null>;
 }
 
-/** By then every request that was at hand has been answered, and what is still open are streams that end with nothing. */
-const ANSWERED_MS = 6_000;
+/** Part of a drain in which requests are answered; what is still open then are streams over MCP, which end with nothing. */
+const ANSWERED_PART = 0.6;
+
+/** Maximum duration of the last confirmations, as a part of the time that requests have. */
+const FLUSH_PART = 0.5;
 
 /** As long as callers wait for their response: what has not begun by then has been answered 503. */
 const LOCK_WAIT_MS = 4_000;
@@ -135,7 +137,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     logos,
     webhooks: { ...core.webhooks, endpoints },
     reads: new BoundedWork(LONG_READS),
-    lists: new Lists(new Sealer(masterKey.deriveKey("cursor-sealing"))),
+    lists: new Lists(new Sealer(masterKey.deriveKeys("cursor-sealing"))),
     auth,
     organizationKeys,
     auditSeal: trail.seal,
@@ -174,10 +176,16 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     trustedProxies: options.trustedProxies,
     baseUrl,
     logos,
+    codec: {
+      ...options.payloadReaders,
+      decode: (payloads) => connections.payloads.codec.decode(payloads),
+      isOnlyOrganization: async () => (await collections.organizations.countDocuments({}, { limit: 2 })) < 2,
+    },
     logger,
     metrics,
     showsMetrics: options.showsMetrics,
-    missing: onceASecond(() => missingParts(connections, core.wallets)),
+    engines: options.engines,
+    blockedProjects: () => core.ledgers.blockedProjects(),
     draining: () => draining,
   });
   http.serve(app, {
@@ -193,13 +201,14 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     async drain() {
       draining = true;
       // Calls that wait for a decision are answered with the current state.
-      const ofProtocol = setTimeout(() => void currentProtocol.end(), ANSWERED_MS);
-      await Promise.all([paymentChanges.end(), streams.end(), http.drain()]);
+      const { drainTimeoutMs: withinMs } = options;
+      const ofProtocol = setTimeout(() => void currentProtocol.end(), ANSWERED_PART * withinMs);
+      const [cut] = await Promise.all([http.drain(withinMs), paymentChanges.end(), streams.end()]);
       clearTimeout(ofProtocol);
+      if (cut > 0) logger.warn({ requests: cut }, "requests were cut off: they outlasted the drain");
       await currentProtocol.end();
       await trail.end();
-      await core.ledgers.flushAll();
-      await core.agents.flushAll();
+      await flushActors(core, FLUSH_PART * withinMs, logger);
       await identity.flush();
     },
   };

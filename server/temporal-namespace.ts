@@ -1,49 +1,52 @@
-import { type Client, isGrpcServiceError } from "@temporalio/client";
-import { loadTemporalDevConfig } from "../src/engines/temporal-config.ts";
+import { isGrpcServiceError } from "@temporalio/client";
+import { loadTemporalDevConfig, type TemporalDevConfig } from "../src/engines/temporal-config.ts";
 import { ConfigError } from "../src/lib/config-error.ts";
 import { firstLineOf } from "../src/lib/plain-error.ts";
-import type { Addresses, Connections } from "../src/store/connections.ts";
+import type { Connections } from "../src/store/connections.ts";
 
 const CHECK_TIMEOUT_MS = 5_000;
 
 /** Numbers of gRPC. */
 const [INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, UNAUTHENTICATED] = [3, 5, 7, 16];
 
+const PREPARE = "`npm run admin -- prepare`";
+
 /**
  * Refuses a namespace that isn't there, that the credentials may not use, or that lacks search attributes. Asks by a
  * query, which every role in a namespace may, Temporal Cloud's too. Throws `ConfigError`.
  */
-export async function checkNamespace({ addresses, temporal, temporalSecurity }: Connections): Promise<void> {
+export async function checkNamespace(connections: Connections): Promise<void> {
   const { searchAttributes } = await loadTemporalDevConfig();
-  const names = Object.keys(searchAttributes);
-  const refused = await refusalOf(temporal, addresses, names);
+  const refused = await refusalOf(connections, Object.keys(searchAttributes));
   if (refused === null) return;
+  const { addresses, temporalSecurity } = connections;
   const { temporalNamespace: namespace } = addresses;
   if (refused.code === NOT_FOUND) {
     throw new ConfigError(
-      `TEMPORAL_NAMESPACE: ${namespace} is no namespace of that Temporal; \`temporal operator namespace create --namespace ${namespace}\` makes it.`,
+      `TEMPORAL_NAMESPACE: ${namespace} is no namespace of that Temporal; ${PREPARE} creates it.`,
     );
   }
   if (refused.code !== INVALID_ARGUMENT) {
     const settings = ["TEMPORAL_NAMESPACE", ...(temporalSecurity?.settings ?? [])].join(", ");
     throw new ConfigError(`${settings}: Temporal refuses access to ${namespace}: ${refused.reason}`);
   }
-  const missing = await missingOf(temporal, addresses, names);
+  const missing = await missingAttributes(connections, searchAttributes);
   // The query as a whole was refused for another reason, which the service's own queries do not meet.
   if (missing.length === 0) return;
-  const named = missing.map((name) => `--name ${name} --type ${searchAttributes[name] ?? ""}`).join(" ");
   throw new ConfigError(
-    `TEMPORAL_NAMESPACE: ${namespace} lacks search attributes; \`temporal operator search-attribute create --namespace ${namespace} ${named}\` registers them.`,
+    `TEMPORAL_NAMESPACE: ${namespace} lacks the search attributes ${missing.join(", ")}; ${PREPARE} registers them.`,
   );
 }
 
-async function missingOf(
-  temporal: Client,
-  addresses: Addresses,
-  names: readonly string[],
+/** Names of the search attributes that queries in the namespace can't use. */
+export async function missingAttributes(
+  connections: Connections,
+  declared: TemporalDevConfig["searchAttributes"],
 ): Promise<string[]> {
   const found = await Promise.all(
-    names.map(async (name) => ((await refusalOf(temporal, addresses, [name])) === null ? null : name)),
+    Object.keys(declared).map(async (name) =>
+      (await refusalOf(connections, [name])) === null ? null : name,
+    ),
   );
   return found.filter((name) => name !== null);
 }
@@ -55,8 +58,7 @@ interface Refusal {
 
 /** Null: the query was answered, or its failure says nothing about settings. */
 async function refusalOf(
-  temporal: Client,
-  { temporalNamespace: namespace }: Addresses,
+  { addresses: { temporalNamespace: namespace }, temporal }: Connections,
   names: readonly string[],
 ): Promise<Refusal | null> {
   const query = names.map((name) => `${name} = 'none'`).join(" AND ");

@@ -5,15 +5,12 @@ import type { LogEntry, WorkerOptions as SdkOptions } from "@temporalio/worker";
 import { DefaultLogger, NativeConnection, Runtime, Worker } from "@temporalio/worker";
 import type { Activities } from "../activities/types.ts";
 import { createActivities } from "../activities/index.ts";
-import { AgentScopes } from "../activities/inputs/agent-scopes.ts";
-import { judgedInputs } from "../activities/inputs/interceptor.ts";
 import { perRail } from "../src/domain/ledger/payment.ts";
-import { dataConverter } from "../src/lib/payload-compression.ts";
 import { sideTaskQueue, SIDE_QUEUES, type SideQueue } from "../src/messages/task-queues.ts";
 import { firstLineOf } from "../src/lib/plain-error.ts";
 import type { Connections } from "../src/store/connections.ts";
 import { type TemporalSecurity, unreachable } from "../src/store/temporal-connection.ts";
-import type { Core } from "./core.ts";
+import { type Core, flushActors } from "./core.ts";
 import type { Logger } from "../src/lib/logger.ts";
 import { observedActivities } from "../src/metrics/observed.ts";
 import { WORKFLOW_BUNDLE } from "./workflow-bundle.ts";
@@ -35,7 +32,6 @@ export function installRuntime(logger: Logger): void {
   });
 }
 
-const SHUTDOWN_GRACE = "5 seconds";
 interface Share {
   /** Activities of one process that wait for the same thing at once. */
   readonly maxConcurrentActivityTaskExecutions: number;
@@ -74,6 +70,8 @@ export interface WorkerOptions {
   readonly connections: Connections;
   readonly core: Core;
   readonly logger: Logger;
+  /** Time that activities have left when the worker stops. */
+  readonly graceMs: number;
   /** Of this worker's code; null: the engine gives any worker any task. */
   readonly buildId: string | null;
 }
@@ -176,15 +174,13 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const { connections, core } = options;
   const { taskQueue, temporalAddress: address, temporalNamespace: namespace } = connections.addresses;
   let native = await connectNative(address, connections.temporalSecurity);
-  const interceptors = { activity: [judgedInputs(new AgentScopes(connections.db), core.onInputRefused)] };
   const common = {
     ...versionOf(options),
     connection: native,
     namespace,
-    dataConverter,
+    ...connections.payloads.worker,
     activities: activitiesOf(options),
-    interceptors,
-    shutdownGraceTime: SHUTDOWN_GRACE,
+    shutdownGraceTime: options.graceMs,
   };
   const worker = await Worker.create({
     ...common,
@@ -227,8 +223,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
       core.webhooks.stopWatching();
       for (const each of workers) if (each.getState() === "RUNNING") each.shutdown();
       await run;
-      await core.ledgers.flushAll();
-      await core.agents.flushAll();
+      await flushActors(core, options.graceMs, options.logger);
       await native.close();
       endCallContext(native);
     },

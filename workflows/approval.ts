@@ -2,7 +2,6 @@ import {
   condition,
   defineQuery,
   defineSignal,
-  log,
   proxyActivities,
   setCurrentDetails,
   setHandler,
@@ -14,10 +13,8 @@ import type { Payment } from "../src/domain/ledger/payment.ts";
 import { STATE_QUERY } from "../src/messages/agent.ts";
 import type { ApprovalInput, ApprovalResult, ApprovalStateView } from "../src/messages/approval.ts";
 import { RESOLVED_SIGNAL } from "../src/messages/approval.ts";
-import { isApprovalInput, isPayment } from "../src/messages/guards/payment.ts";
 import { approvalStateKey } from "../src/messages/search-attributes.ts";
 import { sideTaskQueue } from "../src/messages/task-queues.ts";
-import { refuseUnless } from "./refusing.ts";
 import { shownName } from "./shown-name.ts";
 
 export const resolved = defineSignal<[Payment]>(RESOLVED_SIGNAL);
@@ -35,7 +32,6 @@ const { expireApproval } = proxyActivities<Activities>(ACTIVITY_OPTIONS);
  * ledger alone decides which of approve, deny, cancel and expiry came first; this workflow is signalled.
  */
 export async function approval(input: ApprovalInput): Promise<ApprovalResult | null> {
-  refuseUnless(isApprovalInput(input), "approval");
   let payment: Payment | null = null;
   let state: ApprovalStateView["state"] = "pending";
   const show = (now: ApprovalStateView["state"]): void => {
@@ -43,10 +39,7 @@ export async function approval(input: ApprovalInput): Promise<ApprovalResult | n
     upsertSearchAttributes([{ key: approvalStateKey, value: now }]);
     setCurrentDetails(describe(input, now));
   };
-  setHandler(resolved, (signalled) => {
-    if (isResolved(input, signalled)) payment ??= signalled;
-    else log.warn("a signal without a payment was ignored");
-  });
+  setHandler(resolved, (signalled) => void (payment ??= signalled));
   setHandler(approvalStateQuery, () => ({
     state,
     expiresAt: new Date(input.expiresAt).toISOString(),
@@ -69,13 +62,6 @@ export async function approval(input: ApprovalInput): Promise<ApprovalResult | n
   show(payment.approval?.resolution ?? "pending");
   return payment;
 }
-
-/** Whether it is a valid signal for this payment: a client with access to Temporal can send anything. */
-const isResolved = ({ approvalId, transactionId }: ApprovalInput, signalled: unknown): signalled is Payment =>
-  isPayment(signalled) &&
-  signalled.phase !== "held" &&
-  signalled.request.transactionId === transactionId &&
-  signalled.approval?.id === approvalId;
 
 const describe = (input: ApprovalInput, state: string): string =>
   [

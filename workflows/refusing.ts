@@ -13,12 +13,6 @@ export function refuse(refusal: Refusal | null): void {
   throw ApplicationFailure.create({ type: REFUSED, message, nonRetryable: true, details: [refusal] });
 }
 
-/** For queries and what a workflow is started with: fails the one that asks, and with its start the workflow. */
-export function refuseUnless(isGood: boolean, what: string): void {
-  if (isGood) return;
-  throw ApplicationFailure.create({ type: REFUSED, message: `it is no ${what}`, nonRetryable: true });
-}
-
 /** The same for updates of which ledger or records are from a backup: nothing may be decided then. */
 export function refuseStaleBackup(stale: StaleBackup | null): void {
   if (stale === null) return;

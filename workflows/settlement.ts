@@ -11,10 +11,8 @@ import type { Activities } from "../activities/types.ts";
 import type { Payment } from "../src/domain/ledger/payment.ts";
 import type { SettlementInput, SettlementStateView } from "../src/messages/settlement.ts";
 import { STATE_QUERY } from "../src/messages/agent.ts";
-import { isSettlementInput } from "../src/messages/guards/payment.ts";
 import { SETTLEMENT_POLL_SECONDS } from "../src/messages/settlement.ts";
 import { sideTaskQueue } from "../src/messages/task-queues.ts";
-import { refuseUnless } from "./refusing.ts";
 import { shownName } from "./shown-name.ts";
 
 export const settlementStateQuery = defineQuery<SettlementStateView>(STATE_QUERY);
@@ -27,7 +25,6 @@ const POLLS_PER_RUN_MAX = 200;
  * pace, and never sends again.
  */
 export async function settlement(input: SettlementInput): Promise<Payment> {
-  refuseUnless(isSettlementInput(input), "payment to follow");
   const { followPayment } = proxyActivities<Activities>({
     taskQueue: sideTaskQueue(workflowInfo().taskQueue, "settlements"),
     startToCloseTimeout: "20 seconds",

@@ -1,10 +1,9 @@
 import { type ChildProcess, type ChildProcessByStdio, execFile, spawn } from "node:child_process";
-import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { promisify } from "node:util";
-import { MASTER_KEY_FILE } from "../../src/secrets/load-master-key.ts";
+import { MASTER_KEY_FILE_NAME, masterKeySetting } from "../../src/secrets/load-master-key.ts";
 import { builtFile, PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { readLiveRuntimeFile, type RuntimeFile } from "../../src/engines/runtime-file.ts";
 
@@ -98,25 +97,23 @@ export class Stage {
       ...settings,
       MONGODB_URI: uri.toString(),
       TEMPORAL_TASK_QUEUE: name,
-      KEY_DELIVERY_DIR: join(folder, "key-delivery"),
       AUDIT_ANCHOR_FILE: join(folder, "audit-anchors.jsonl"),
       AUDIT_ANCHOR_SECONDS: "0",
     };
     const [server] = await Promise.all([this.#role("server", env), this.#role("worker", env)]);
-    return { baseUrl: await this.#addressOf(server), env: await this.#engines(env) };
+    return { baseUrl: await this.#addressOf(server), env: this.#engines(env) };
   }
 
-  async #engines(settings: NodeJS.ProcessEnv): Promise<NodeJS.ProcessEnv> {
+  #engines(settings: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
     const { mongodb, temporal } = this.runtime;
-    const masterKey =
-      this.#env["MASTER_KEY"] ?? (await readFile(join(this.#dataDir, MASTER_KEY_FILE), "utf8"));
+    const isNamed = masterKeySetting(this.#env) !== null;
     return {
       ...this.#env,
       DATA_DIR: this.#dataDir,
       HOST: "127.0.0.1",
       PORT: "0",
       LOG_LEVEL: "fatal",
-      MASTER_KEY: masterKey.trim(),
+      ...(isNamed ? {} : { MASTER_KEYS_FILE: join(this.#dataDir, MASTER_KEY_FILE_NAME) }),
       MONGODB_URI: mongodb.uri,
       TEMPORAL_ADDRESS: temporal.address,
       TEMPORAL_NAMESPACE: temporal.namespace,
@@ -128,7 +125,7 @@ export class Stage {
     const child = spawn(process.execPath, [builtFile("server/main.ts"), role], {
       cwd: PACKAGE_ROOT,
       stdio: ["ignore", "pipe", "inherit"],
-      env: await this.#engines(settings),
+      env: this.#engines(settings),
     });
     this.#children.push(child);
     return child;

@@ -12,7 +12,7 @@ import { MongoClient } from "mongodb";
 import { z } from "zod";
 import { agent, madePayment } from "../../src/contract/records.ts";
 import { verifyWebhook, type Verified } from "../../src/webhooks/verify-webhook.ts";
-import { newAuthority } from "../certificates/authority.ts";
+import { newAuthority } from "../../test/support/certificates/authority.ts";
 import { AgentClient, Owner } from "./clients.ts";
 import { dollars, expectStep, type OwnService, type Stage, StepDiffers, tell } from "./stage.ts";
 

@@ -12,12 +12,50 @@ const positive = (value: string): number => {
   return Number(value);
 };
 
+const percent = (value: string): number => {
+  const number = positive(value);
+  if (number > 100) throw new InvalidArgumentError("must be 1 to 100");
+  return number;
+};
+
+/** Time in which a new build's workers start. */
+const WORKERS_SECONDS = 120;
+
 const sayEntries = (entries: number): void => void process.stderr.write(`${entries} entries …\n`);
 
 /** Every command with its options. */
 export const program = new Command("admin").description(
   "Administers a running service. Run it on the machine of `npm start` (with the same DATA_DIR), or with MONGODB_URI, TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE set.",
 );
+
+program
+  .command("prepare")
+  .description(
+    "Makes Temporal and MongoDB ready for a start: creates the namespace, search attributes and indexes that are missing; prints what it did as JSON.",
+  )
+  .action(async () => {
+    const { prepare } = await import("./prepare.ts");
+    process.stdout.write(`${JSON.stringify(await prepare(process.env))}\n`);
+  });
+
+program
+  .command("roll-out")
+  .description(
+    "Makes a build of the workers the current version once they poll, or gives it a part of the workflows; prints the version as JSON.",
+  )
+  .requiredOption("--build-id <id>", "the WORKER_BUILD_ID of its workers")
+  .option("--percentage <n>", "the part of the workflows; without it all of them", percent)
+  .option("--patience <seconds>", `how long its workers may take (${String(WORKERS_SECONDS)})`, positive)
+  .action(async ({ buildId, patience, percentage }: RollOutFlags) => {
+    const { rollOut } = await import("./roll-out.ts");
+    const rolledOut = await rollOut(process.env, {
+      buildId,
+      percentage: percentage ?? null,
+      patienceMs: (patience ?? WORKERS_SECONDS) * 1_000,
+      onProgress: (line) => void process.stderr.write(`${line}\n`),
+    });
+    process.stdout.write(`${JSON.stringify(rolledOut)}\n`);
+  });
 
 program
   .command("create-organization")
@@ -64,13 +102,26 @@ program
   });
 
 program
-  .command("adopt-key-delivery-folder")
+  .command("rotate-master-key")
   .description(
-    "Makes KEY_DELIVERY_DIR the folder for key delivery, after the previous one was lost; prints it as JSON.",
+    "Seals everything anew under the first key of MASTER_KEYS while the service runs, and retires older keys that nothing needs any more; prints what still needs each key as JSON. May be stopped and run again.",
   )
-  .action(async () => {
-    const { adoptKeyDeliveryFolder } = await import("./adopt-key-delivery-folder.ts");
-    process.stdout.write(`${JSON.stringify(await adoptKeyDeliveryFolder(process.env))}\n`);
+  .option("--check", "changes nothing", false)
+  .option("--retire <id>", "retires this key even where something needs it, which is lost then")
+  .option(
+    "--new-session-key",
+    "also replaces the key that signs sessions' tokens; restart all servers then",
+    false,
+  )
+  .action(async ({ check, newSessionKey, retire }: RotateFlags) => {
+    const { rotateMasterKey } = await import("./rotate-master-key.ts");
+    const result = await rotateMasterKey(process.env, {
+      isCheck: check,
+      retire: retire ?? null,
+      newSessionKey,
+      onProgress: (line) => void process.stderr.write(`${line}\n`),
+    });
+    process.stdout.write(`${JSON.stringify(result)}\n`);
   });
 
 program
@@ -180,6 +231,12 @@ program
     process.exitCode = verdict.unbroken ? 0 : 1;
   });
 
+interface RotateFlags {
+  readonly check: boolean;
+  readonly newSessionKey: boolean;
+  readonly retire?: string;
+}
+
 interface VerifyFlags {
   readonly organization?: string;
   readonly withoutAnchors: boolean;
@@ -196,6 +253,12 @@ interface ReconcileFlags {
   readonly organization?: string;
   readonly repair: boolean;
   readonly json: boolean;
+  readonly patience?: number;
+}
+
+interface RollOutFlags {
+  readonly buildId: string;
+  readonly percentage?: number;
   readonly patience?: number;
 }
 

@@ -1,7 +1,10 @@
 import type { Db } from "mongodb";
 import { readLiveRuntimeFile, type RuntimeFile } from "../../src/engines/runtime-file.ts";
-import { readAddresses, readConfig, readEvmRpcUrl, readTaskQueue } from "../config.ts";
+import { encryptsPayloads, readAddresses, readConfig, readEvmRpcUrl, readTaskQueue } from "../config.ts";
 import { type Addresses, connect, type Connections, reachMongodb } from "../../src/store/connections.ts";
+import { loadMasterKey } from "../../src/secrets/load-master-key.ts";
+import { openPayloads } from "../../src/temporal/temporal-payloads.ts";
+import { payloadKeysOf } from "../../src/temporal/payload-keys.ts";
 import { PlainError } from "../../src/lib/plain-error.ts";
 import { isTemporalNamed, readTemporal } from "../temporal-settings.ts";
 
@@ -15,7 +18,17 @@ export async function connected<T>(
   env: NodeJS.ProcessEnv,
   work: (connections: Connections) => Promise<T>,
 ): Promise<T> {
-  const connections = await connect(await addressesOf(env));
+  const addresses = await addressesOf(env);
+  const config = readConfig(env, "127.0.0.1");
+  const masterKey = await loadMasterKey({
+    setting: config.masterKey,
+    embeddedDataDir: isEmbedded(env) ? config.dataDir : null,
+  });
+  const payloads = openPayloads({
+    keys: payloadKeysOf(masterKey),
+    isEncrypted: encryptsPayloads(config, addresses),
+  });
+  const connections = await connect(addresses, payloads);
   try {
     return await work(connections);
   } finally {

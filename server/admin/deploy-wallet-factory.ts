@@ -17,9 +17,9 @@ const now = (): Date => new Date();
  */
 export const deployWalletFactory = (env: NodeJS.ProcessEnv): Promise<{ readonly factory: string }> =>
   connected(env, async ({ addresses, db }) => {
-    const { dataDir, logLevel, masterKey: fromEnvironment } = readConfig(env, "127.0.0.1");
+    const { dataDir, logLevel, masterKey: setting } = readConfig(env, "127.0.0.1");
     const isEmbedded = env["MONGODB_URI"] === undefined;
-    const masterKey = await loadMasterKey({ fromEnvironment, embeddedDataDir: isEmbedded ? dataDir : null });
+    const masterKey = await loadMasterKey({ setting, embeddedDataDir: isEmbedded ? dataDir : null });
     const logger = createLogger({ level: logLevel, file: null });
     const wallets = openWallets({
       rpcUrl: addresses.evmRpcUrl,

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { readIfThere } from "../../src/lib/durable-files.ts";
 import { AdminError } from "./connecting.ts";
 import { readConfig } from "../config.ts";
-import { loadMasterKey, MASTER_KEY_FILE } from "../../src/secrets/load-master-key.ts";
+import { loadMasterKey, MASTER_KEY_FILE_NAME } from "../../src/secrets/load-master-key.ts";
 import type { MasterKey } from "../../src/secrets/master-key.ts";
 
 /** The same for a command whose entry in the audit log it seals: without it nothing is begun. */
@@ -16,8 +16,8 @@ export async function requireMasterKey(env: NodeJS.ProcessEnv): Promise<MasterKe
 
 /** The service's master key for a command beside it: the environment's, or DATA_DIR's; null: neither is there. Makes none. */
 export async function findMasterKey(env: NodeJS.ProcessEnv): Promise<MasterKey | null> {
-  const { dataDir, masterKey: fromEnvironment } = readConfig(env, "127.0.0.1");
-  const isInFile = (await readIfThere(join(dataDir, MASTER_KEY_FILE))) !== null;
-  if ((fromEnvironment ?? "").trim() === "" && !isInFile) return null;
-  return loadMasterKey({ fromEnvironment, embeddedDataDir: dataDir });
+  const { dataDir, masterKey: setting } = readConfig(env, "127.0.0.1");
+  const isInFile = (await readIfThere(join(dataDir, MASTER_KEY_FILE_NAME))) !== null;
+  if (setting === null && !isInFile) return null;
+  return loadMasterKey({ setting, embeddedDataDir: dataDir });
 }

@@ -34,7 +34,7 @@ export interface Command {
 export async function recordCommand(db: Db, masterKey: MasterKey, command: Command): Promise<void> {
   await verifyMasterKey(db, masterKey);
   await createIndexes(db, AUDIT_INDEXES);
-  const log = new AuditAppender(db, auditSeal(masterKey.deriveKey("audit-log")));
+  const log = new AuditAppender(db, auditSeal(masterKey.deriveKeys("audit-log")));
   await log.append({
     organizationId: command.organizationId ?? SERVICE_CHAIN,
     entryKey: newId("req"),

@@ -57,6 +57,9 @@ export interface AuditVerdict {
 
 const PROGRESS_ENTRIES = 10_000;
 
+/** Source of the lines that were collected out of logs. */
+const STANDARD_INPUT = "/dev/stdin";
+
 /**
  * `verify-audit-log` (docs/audit-log.md): walks every chain, or one, and holds it against its own links, the service's key, the
  * anchors' file, and the chain's roots where one is set up and answers. Changes nothing.
@@ -66,11 +69,11 @@ export async function verifyAuditLog(
   { onProgress, organization, withoutAnchors = false }: VerifyOptions = {},
 ): Promise<AuditVerdict> {
   return connectedToMongo(env, async ({ db, evmRpcUrl }) => {
-    const { auditAnchorFile } = readConfig(env, "127.0.0.1");
+    const auditAnchorFile = readConfig(env, "127.0.0.1").auditAnchorFile ?? STANDARD_INPUT;
     const masterKey =
-      (await findMasterKey(env)) ?? (await loadMasterKey({ fromEnvironment: "", embeddedDataDir: null }));
+      (await findMasterKey(env)) ?? (await loadMasterKey({ setting: null, embeddedDataDir: null }));
     await verifyMasterKey(db, masterKey);
-    const seal = auditSeal(masterKey.deriveKey("audit-log"));
+    const seal = auditSeal(masterKey.deriveKeys("audit-log"));
     // First: what is recorded for the chain by now is in the file by now.
     const recorded = await recordedRoots(db);
     const anchors = await readAnchors(new AnchorFile(auditAnchorFile), seal);

@@ -51,13 +51,28 @@ export class Admission {
    * Lets in who has a good credential, counted by it. A bad one counts by address, and is not reported as bad once the address is
    * over its limit; a good one passes from there all the same.
    */
-  async known(
+  known(
     request: Request,
     response: Response,
     surface: Surface,
     options: AuthenticationOptions = {},
   ): Promise<Result<Requester>> {
-    const authorization = this.#authorizationOf(request, surface);
+    return this.#known(request, response, surface, this.#authorizationOf(request, surface), options);
+  }
+
+  /** As `known`, also with the session's cookie on a page of one of these origins. */
+  ofUi(request: Request, response: Response, origins: readonly string[]): Promise<Result<Requester>> {
+    const authorization = this.#browsers.authorizationFrom(origins, request);
+    return this.#known(request, response, "rest", authorization, {});
+  }
+
+  async #known(
+    request: Request,
+    response: Response,
+    surface: Surface,
+    authorization: string | undefined,
+    options: AuthenticationOptions,
+  ): Promise<Result<Requester>> {
     const { caller, result } = await this.#authenticator.authenticate(authorization, options);
     if (caller === null) {
       if (result.ok) throw new Error("a principal without a caller");

@@ -17,6 +17,7 @@ import { packageVersion } from "../../src/lib/package-root.ts";
 import { mcpEndpoint, mcpOtherMethods, type McpDependencies } from "../mcp/endpoint.ts";
 import { type Admission, hasRateLimitHeaders, surfaceOf } from "./admission.ts";
 import { sendRefusal } from "./errors.ts";
+import { type CodecDependencies, codecRouter } from "./codec.ts";
 import { dashboard } from "./dashboard.ts";
 import { logoRouter } from "./logos.ts";
 import { type ProbeDependencies, probes } from "./probes.ts";
@@ -29,12 +30,13 @@ export interface AppDependencies extends McpDependencies, RestDependencies, Prob
   readonly baseUrl: string;
   readonly trustedProxies: TrustedProxies;
   readonly logos: Logos;
+  readonly codec: Omit<CodecDependencies, "admission" | "logger">;
   readonly logger: Logger;
 }
 
 /** The service over HTTP: REST, MCP, the dashboard, the OpenAPI document and its page, health and metrics. */
 export function createApp(dependencies: AppDependencies): Express {
-  const { admission, baseUrl, callers, draining, logger, logos, metrics, trustedProxies } = dependencies;
+  const { admission, baseUrl, callers, codec, logger, logos, metrics, trustedProxies } = dependencies;
   const app = express();
   app.disable("etag");
   app.set("query parser", "simple");
@@ -43,10 +45,6 @@ export function createApp(dependencies: AppDependencies): Express {
   app.enable("case sensitive routing");
   app.use(requestNotes(logger, metrics));
   app.use(securityHeaders(baseUrl));
-  app.use((_request, response, next) => {
-    if (draining()) response.setHeader("Connection", "close");
-    next();
-  });
 
   for (const { http, render } of DOCUMENTS) {
     // Built on first use: it takes a tenth of a start. As bytes, which all answers share: a text is copied for each.
@@ -69,6 +67,7 @@ export function createApp(dependencies: AppDependencies): Express {
   app.post(mcp, mcpEndpoint(dependencies));
   app.all(mcp, mcpOtherMethods(dependencies));
   const unanswered = unmatched(admission, notFound);
+  app.use(codecRouter({ ...codec, admission, logger }));
   // The router would answer OPTIONS by itself, and to every caller.
   app.use((request, response, next) =>
     request.method === "OPTIONS" ? unanswered(request, response, next) : next(),

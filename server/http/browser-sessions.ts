@@ -85,6 +85,15 @@ export class BrowserSessions {
     return token === null ? undefined : `Bearer ${token}`;
   }
 
+  /** As `authorizationOf`, on a page of one of these origins besides the service's own. */
+  authorizationFrom(origins: readonly string[], request: Request): string | undefined {
+    const header = authorizationOf(request);
+    const { cookie, origin } = request.headers;
+    if (header !== undefined || origin === undefined || !origins.includes(origin)) return header;
+    const token = soleToken(cookie, this.#names.session);
+    return token === null ? undefined : `Bearer ${token}`;
+  }
+
   /** Only pages of this service may request cookies: else another site could sign its visitors in to another account. */
   refusalOf(id: OperationId, request: Request): Refusal | null {
     const refusedHere = answersSession(id) && wantsCookies(request) && !this.#isSameOrigin(request);

@@ -42,7 +42,7 @@ const hostOf = (origin: string): string | null => (URL.canParse(origin) ? new UR
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 
 /** A page's origin at this address: on the machine itself by any of its names. */
-function originsOf(url: string): string[] {
+export function originsOf(url: string): string[] {
   const { hostname, origin, port, protocol } = new URL(url);
   if (!LOOPBACK.includes(hostname)) return [origin];
   return LOOPBACK.map((name) => `${protocol}//${name}${port === "" ? "" : `:${port}`}`);

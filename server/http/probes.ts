@@ -1,5 +1,7 @@
 import { type Router, Router as createRouter } from "express";
+import type { BlockedProject } from "../../src/actors/blocked-projects.ts";
 import type { Metrics } from "../../src/metrics/metrics.ts";
+import type { EngineWatch } from "../readiness.ts";
 
 /** Asked for again and again by machines that watch the process. */
 export const PROBES: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
@@ -8,19 +10,33 @@ export interface ProbeDependencies {
   readonly metrics: Metrics;
   /** By default true. */
   readonly showsMetrics?: boolean;
-  /** What is not usable; empty when every part is. */
-  readonly missing: () => Promise<readonly string[]>;
+  readonly engines: Pick<EngineWatch, "states">;
+  readonly blockedProjects: () => readonly BlockedProject[];
   /** Set while the process drains. */
   readonly draining: () => boolean;
 }
 
-/** Whether the process lives, whether it is of use, and what it counts. Open to every client that can reach the port. */
-export function probes({ draining, metrics, missing, showsMetrics = true }: ProbeDependencies): Router {
+/** Blocked projects that an answer names. */
+const NAMED_PROJECTS_MAX = 20;
+
+/**
+ * Whether the process lives, whether it takes requests, and what it counts. Open to every client that can reach the port. An
+ * engine that is away is no reason to take a process out of its proxy: all processes share the engines, so none would be left.
+ */
+export function probes({
+  blockedProjects,
+  draining,
+  engines,
+  metrics,
+  showsMetrics = true,
+}: ProbeDependencies): Router {
   const router = createRouter({ caseSensitive: true, strict: true });
   router.get("/healthz", (_request, response) => void response.json({ status: "ok" }));
   router.get("/readyz", async (_request, response) => {
-    const lacking = draining() ? ["accepting requests"] : await missing();
-    response.status(lacking.length === 0 ? 200 : 503).json({ ready: lacking.length === 0, missing: lacking });
+    const ready = !draining();
+    const missing = (await engines.states()).flatMap(({ isUp, name }) => (isUp ? [] : [name]));
+    const blocked = blockedProjects().slice(0, NAMED_PROJECTS_MAX);
+    response.status(ready ? 200 : 503).json({ ready, missing, blockedProjects: blocked });
   });
   const { registry } = metrics;
   let collecting: Promise<string> | null = null;

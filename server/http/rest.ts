@@ -113,7 +113,7 @@ async function answerTo(
   { http, id, operation, request, response }: Called,
   permit: Pick<Permit, "releaseWhile">,
 ): Promise<void> {
-  const arrival = new Arrival();
+  const arrival = new Arrival(() => response.destroyed);
   const note = noteOf(response);
   const stranger = browsers.strangerOf(id, request);
   if (stranger !== null) {

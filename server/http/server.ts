@@ -1,4 +1,4 @@
-import { createServer, type RequestListener, type Server } from "node:http";
+import { createServer, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { ANONYMOUS_PER_MINUTE } from "../../src/contract/rate-classes.ts";
@@ -20,8 +20,8 @@ import { REQUEST_ID } from "./request-note.ts";
 import { inSlices } from "./slices.ts";
 import { PlainError } from "../../src/lib/plain-error.ts";
 
-/** How long requests at hand may take once the service drains. */
-const DRAIN_MS = 10_000;
+/** Maximum duration of a drain that names no other. */
+const DRAIN_TIMEOUT_MS = 10_000;
 
 /**
  * How long a request may take to arrive, its headers and all of it: who sends slowly on purpose holds a connection no longer. Both
@@ -40,8 +40,11 @@ const REFUSED_MS = 1_000;
 export interface HttpServer {
   readonly port: number;
   serve(application: RequestListener, share?: AddressShare): void;
-  /** Takes no new connections, lets requests at hand finish, to a bound. */
-  drain(): Promise<void>;
+  /**
+   * Takes no new connections and closes each one after its answer. Requests that take longer than the bound are cut off; resolves
+   * to how many were.
+   */
+  drain(withinMs?: number): Promise<number>;
 }
 
 /** The address is taken or may not be used; the message is one line for a person. */
@@ -76,6 +79,13 @@ const starting: RequestListener = (request, response) => {
   response.end(JSON.stringify(errorBodyOf(reason, requestId)));
 };
 
+export interface ListenOptions {
+  /** Maximum idle time of a connection between two requests; Node.js' default is 5. */
+  readonly keepAliveSeconds?: number;
+  /** The setting that names the port. */
+  readonly variable?: string;
+}
+
 /** Attempts to find a port that is free at each address of localhost. */
 const PORT_ATTEMPTS_MAX = 3;
 
@@ -83,7 +93,11 @@ const PORT_ATTEMPTS_MAX = 3;
  * Takes the port, which the variable names. `localhost` is IPv4 and, where the machine has it, IPv6: browsers try both,
  * and must not meet another program there. Throws `ListenError`.
  */
-export async function listen(host: string, port: number, variable = "PORT"): Promise<HttpServer> {
+export async function listen(
+  host: string,
+  port: number,
+  { keepAliveSeconds, variable = "PORT" }: ListenOptions = {},
+): Promise<HttpServer> {
   const isLocalhost = host === "localhost";
   let application = starting;
   let share: AddressShare = {
@@ -92,8 +106,20 @@ export async function listen(host: string, port: number, variable = "PORT"): Pro
     onRefused: () => undefined,
   };
   const shares = new AddressShares();
+  const open = new Set<ServerResponse>();
+  let isDraining = false;
   const newServer = (): Server => {
-    const server = createServer(ARRIVAL, (request, response) => application(request, response));
+    const options =
+      keepAliveSeconds === undefined ? ARRIVAL : { ...ARRIVAL, keepAliveTimeout: keepAliveSeconds * 1_000 };
+    const server = createServer(options, (request, response) => {
+      open.add(response);
+      response.once("close", () => {
+        open.delete(response);
+        if (isDraining) setImmediate(() => server.closeIdleConnections());
+      });
+      if (isDraining) response.shouldKeepAlive = false;
+      application(request, response);
+    });
     server.maxConnections = Math.floor(connectionsMax() / (isLocalhost ? 2 : 1));
     server.on("connection", (socket) => {
       if (shares.admit(socket, share)) endIfSilent(socket);
@@ -117,8 +143,18 @@ export async function listen(host: string, port: number, variable = "PORT"): Pro
       share = nextShare;
       application = oneAtATime(inSlices(next, ({ url = "" }) => PROBES.has(url)));
     },
-    async drain() {
-      await Promise.all(servers.map(drain));
+    async drain(withinMs = DRAIN_TIMEOUT_MS) {
+      isDraining = true;
+      // Said in each answer that has not begun yet.
+      for (const response of open) response.shouldKeepAlive = false;
+      let cut = 0;
+      const timer = setTimeout(() => {
+        cut = open.size;
+        for (const server of servers) server.closeAllConnections();
+      }, withinMs);
+      await Promise.all(servers.map(close));
+      clearTimeout(timer);
+      return cut;
     },
   };
 }
@@ -137,7 +173,7 @@ async function listenOnLocalhost(
     } catch (error) {
       if (!(error instanceof ListenError)) throw error;
       if (!error.isTaken) return [first];
-      await drain(first);
+      await close(first);
       if (port !== 0 || attempts >= PORT_ATTEMPTS_MAX) throw error;
     }
   }
@@ -185,10 +221,8 @@ function portOf(server: Server): number {
   return address.port;
 }
 
-async function drain(server: Server): Promise<void> {
+async function close(server: Server): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   server.closeIdleConnections();
-  const timer = setTimeout(() => server.closeAllConnections(), DRAIN_MS);
   await closed;
-  clearTimeout(timer);
 }

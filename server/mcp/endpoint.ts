@@ -38,7 +38,7 @@ export function mcpEndpoint({
   pipeline: operations,
 }: McpDependencies): RequestHandler {
   return async (request, response) => {
-    const arrival = new Arrival();
+    const arrival = new Arrival(() => response.destroyed);
     const stranger = callers.refusalOf(request);
     if (stranger !== null) {
       const counted = await admission.anyone(request, response);

@@ -6,6 +6,11 @@ export class ActorUnavailable extends Error implements Unavailable {
   readonly isUnavailable = true;
 }
 
+/** The caller left before the command was put to its actor: nothing was begun. */
+export class CallerGone extends ActorUnavailable {
+  override readonly name = "CallerGone";
+}
+
 /**
  * A project's ledger has ended, or was lost with its engine. It is never recreated empty, since that would reset used limits; an
  * operator restores it.

@@ -29,5 +29,5 @@ export function refusalIn(error: unknown): unknown {
   if (cause.type === STALE.records) return new StaleRecords(cause.message, { cause: error });
   if (cause.type !== REFUSED) return error;
   const [refusal]: readonly unknown[] = cause.details ?? [];
-  return isRefusal(refusal) ? new CommandsRefused(refusal, { cause: error }) : error;
+  return new CommandsRefused(isRefusal(refusal) ? refusal : { commands: [] }, { cause: error });
 }

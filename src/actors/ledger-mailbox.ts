@@ -5,7 +5,7 @@ import type { StoredPayment } from "../domain/ledger/payment.ts";
 import type { ProjectRef } from "../messages/ledger.ts";
 import { LEDGER_BATCH_MAX, LEDGER_CONFIRMATIONS_MAX, LEDGER_SUMMARIES_MAX } from "../messages/ledger.ts";
 import { AccountRecords } from "./account-records.ts";
-import { ActorUnavailable } from "./actor-unavailable.ts";
+import { ActorUnavailable, CallerGone } from "./actor-unavailable.ts";
 import { BatchCapacity } from "./batch.ts";
 import { failureOf, type Forwarded } from "./forwarding.ts";
 import { type LedgerPeer, type LedgerRoute, NotForwarded } from "./ledger-peers.ts";
@@ -23,6 +23,12 @@ const WAITING_STOPS_MAX = 100;
 /** How long commands are collected before they are forwarded, and requests with forwarded commands in flight. */
 const FORWARD_LINGER_MS = 1;
 const FORWARDS_MAX = 16;
+
+/** Age of a decision from which payments are shed. A request is answered within 3.5 s, and a decision may wait for one before it. */
+const OVERLOAD_MS = 1_000;
+
+/** Commands that may wait even then: they are decided as soon as a stalled engine goes on, and cost it nothing until then. */
+const PROBES_MAX = 8;
 
 /** How long a read waits until executed payments are published, so that they can be confirmed. */
 const PUBLISHED_MS = 1_000;
@@ -62,6 +68,8 @@ interface Waiting {
   readonly command: LedgerCommand;
   /** Of another server, which writes the records that it changes. */
   readonly isAccepted: boolean;
+  readonly isAwaited: () => boolean;
+  readonly sinceMs: number;
   readonly resolve: (answered: AcceptedAnswer) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -81,12 +89,13 @@ export class LedgerMailbox {
   readonly #project: ProjectRef;
   readonly #dependencies: LedgerMailboxDependencies;
   readonly #retire: () => void;
-  readonly #waiting = new FairQueue<Waiting>(({ command }) => urgencyOf(command));
+  readonly #waiting: FairQueue<Waiting>;
   readonly #records: AccountRecords;
   #confirmations: Confirmation[] = [];
   /** Confirmations of payments that are still being published, by agent. None of them ever rejects. */
   readonly #unpublished = new Map<Promise<void>, string>();
-  readonly #inFlight = new Set<Promise<void>>();
+  /** Exchanges in flight, and when each began. */
+  readonly #inFlight = new Map<Promise<void>, number>();
   /** Whether one of them is an update, and whether one of them confirms records. */
   #isUpdating = false;
   #isConfirming = false;
@@ -104,6 +113,10 @@ export class LedgerMailbox {
     this.#dependencies = dependencies;
     this.#retire = retire;
     this.#timers = dependencies.timers ?? realTimers;
+    this.#waiting = new FairQueue(
+      ({ command }) => urgencyOf(command),
+      () => this.#timers.monotonicMs(),
+    );
     this.#linger = new BatchLinger(this.#timers, () => {
       this.#pump();
       this.#rest();
@@ -116,25 +129,46 @@ export class LedgerMailbox {
     return this.#waiting.size;
   }
 
-  submit(command: LedgerCommand): Promise<LedgerAnswer> {
-    return this.#put(command, senderOf(command), false);
+  /**
+   * Whether one more payment of the agent would only come too late: the update in flight, the turn that is due next or the agent's
+   * own oldest command is over a second old, and some commands wait already, by which the end of that shows. An agent that sends
+   * more than its share delays only itself.
+   */
+  isOverloaded(agentId: string): boolean {
+    if (this.#waiting.size < PROBES_MAX) return false;
+    const since = [
+      this.#inFlight.size === 0 ? null : Math.min(...this.#inFlight.values()),
+      this.#waiting.dueSinceMs,
+      this.#waiting.nextOf(agentId)?.sinceMs ?? null,
+    ].filter((ms) => ms !== null);
+    return this.#timers.monotonicMs() - Math.min(...since) > OVERLOAD_MS;
+  }
+
+  /** Rejects with `CallerGone` where the command is not awaited any more when its turn comes. */
+  submit(command: LedgerCommand, isAwaited = () => true): Promise<LedgerAnswer> {
+    return this.#put(command, { sender: senderOf(command), isAccepted: false, isAwaited });
   }
 
   /** A command that another server has forwarded. Its confirmations take no turns of the agent's commands. */
   accept(command: LedgerCommand): Promise<AcceptedAnswer> {
-    const sender = senderOf(command);
-    return this.#put(command, isConfirmation(command) ? `confirm ${sender}` : sender, true);
+    const own = senderOf(command);
+    const sender = isConfirmation(command) ? `confirm ${own}` : own;
+    return this.#put(command, { sender, isAccepted: true, isAwaited: () => true });
   }
 
-  #put(command: LedgerCommand, sender: string, isAccepted: boolean): Promise<AcceptedAnswer> {
+  #put(
+    command: LedgerCommand,
+    { isAccepted, isAwaited, sender }: Pick<Waiting, "isAccepted" | "isAwaited" | "sender">,
+  ): Promise<AcceptedAnswer> {
     const spare = urgencyOf(command) === "stop" ? WAITING_STOPS_MAX : 0;
     const isFull =
       this.#waiting.size >= WAITING_MAX + spare ||
       this.#waiting.sizeOf(sender) >= WAITING_OF_AGENT_MAX + spare;
     if (isFull) return Promise.reject(new ActorUnavailable("too many requests wait for this ledger"));
     return new Promise((resolve, reject) => {
-      if (this.#waiting.size === 0) this.#waitingSinceMs = this.#timers.monotonicMs();
-      this.#waiting.add(sender, { sender, command, isAccepted, resolve, reject });
+      const sinceMs = this.#timers.monotonicMs();
+      if (this.#waiting.size === 0) this.#waitingSinceMs = sinceMs;
+      this.#waiting.add(sender, { sender, command, isAccepted, isAwaited, sinceMs, resolve, reject });
       if (isAccepted) this.#accepted += 1;
       this.#pump();
     });
@@ -179,11 +213,11 @@ export class LedgerMailbox {
       left > 0;
       left -= 1
     ) {
-      await Promise.all(this.#inFlight);
+      await Promise.all(this.#inFlight.keys());
       if (!isUnfinished()) break;
       if (this.#inFlight.size === 0) this.#send();
     }
-    await Promise.all(this.#inFlight);
+    await Promise.all(this.#inFlight.keys());
     await this.#records.write(agentId);
   }
 
@@ -263,7 +297,7 @@ export class LedgerMailbox {
       this.#pump();
       this.#rest();
     });
-    this.#inFlight.add(exchange);
+    this.#inFlight.set(exchange, sentMs);
   }
 
   /** Nothing is in flight: confirmations that are left are sent shortly; an empty mailbox is retired. */
@@ -278,6 +312,7 @@ export class LedgerMailbox {
   async #exchange(peer: LedgerPeer | null): Promise<void> {
     const { confirmations, written, batch } = this.#nextBatch();
     const before: LedgerCommand[] = written === null ? confirmations : [written, ...confirmations];
+    if (before.length + batch.length === 0) return;
     const requestedMs = this.#timers.monotonicMs();
     try {
       const commands = [...before, ...batch.map(({ command }) => command)];
@@ -301,6 +336,8 @@ export class LedgerMailbox {
     if (written !== null) this.#isConfirming = true;
     const confirming = new BatchCapacity(LEDGER_CONFIRMATIONS_MAX - 1);
     const confirmations = confirming.take(this.#confirmations);
+    for (const { reject } of this.#waiting.remove(({ isAwaited }) => !isAwaited()))
+      reject(new CallerGone("the caller left before the command was sent"));
     const capacity = new BatchCapacity(LEDGER_BATCH_MAX);
     const batch = this.#waiting.take(({ command }, isFirst) =>
       isConfirmation(command)

@@ -16,6 +16,7 @@ import {
   LedgerMailbox,
   type LedgerMailboxDependencies,
 } from "./ledger-mailbox.ts";
+import { type BlockedProject, BlockedProjects } from "./blocked-projects.ts";
 import { LedgerRevisions, type SubmitWithRevisions } from "./ledger-revisions.ts";
 import { wholeReply } from "./whole-payment.ts";
 import { realTimers } from "../lib/timers.ts";
@@ -45,14 +46,25 @@ export class Ledgers implements LedgerGateway {
   readonly #wholePayment: LedgersDependencies["wholePayment"];
   readonly #closed = new LRUCache<string, number>({ max: KNOWN_CLOSED_MAX });
   readonly #fills = new LRUCache<string, Fill>({ max: KNOWN_FILLS_MAX });
+  readonly #blocked: BlockedProjects;
 
   constructor(dependencies: LedgersDependencies) {
     const { revisions: records, route = ALONE, submit, timers = realTimers } = dependencies;
     const revisions = new LedgerRevisions(records, submit, timers);
     this.#wholePayment = dependencies.wholePayment;
+    const submitNoted: LedgerMailboxDependencies["submit"] = async (project, commands) => {
+      try {
+        const result = this.#learn(project, await revisions.submit(project, commands));
+        this.#blocked.answered(project);
+        return result;
+      } catch (error) {
+        this.#blocked.failed(project, error);
+        throw error;
+      }
+    };
     this.#dependencies = {
       ...dependencies,
-      submit: async (project, commands) => this.#learn(project, await revisions.submit(project, commands)),
+      submit: submitNoted,
       route: {
         peerFor: (project) => {
           const peer = route.peerFor(project);
@@ -61,6 +73,15 @@ export class Ledgers implements LedgerGateway {
         },
       },
     };
+    this.#blocked = new BlockedProjects(
+      (project) => submitNoted(project, []),
+      () => timers.monotonicMs(),
+    );
+  }
+
+  /** Projects that decide nothing until an operator acts, as this process has last seen them. */
+  blockedProjects(): readonly BlockedProject[] {
+    return this.#blocked.list();
   }
 
   #learn<T extends Pick<Forwarded, "closed" | "fill">>({ projectId }: ProjectRef, answered: T): T {
@@ -95,8 +116,12 @@ export class Ledgers implements LedgerGateway {
   }
 
   /** The same, for a caller that does other work first, and awaits `revisionRecorded` before it responds. */
-  async submitUnrecorded(project: ProjectRef, command: LedgerCommand): Promise<LedgerAnswer<Payment>> {
-    const { reply, ...answered } = await this.#of(project).submit(command);
+  async submitUnrecorded(
+    project: ProjectRef,
+    command: LedgerCommand,
+    isAwaited?: () => boolean,
+  ): Promise<LedgerAnswer<Payment>> {
+    const { reply, ...answered } = await this.#of(project).submit(command, isAwaited);
     const agentId = "agentId" in command ? command.agentId : "";
     const payer = { organizationId: project.organizationId, agentId };
     return { ...answered, reply: await wholeReply(reply, (payment) => this.#wholePayment(payer, payment)) };
@@ -130,6 +155,11 @@ export class Ledgers implements LedgerGateway {
       each.status === "fulfilled" ? each.value.answer.reply : failureFor(each.reason),
     );
     return { replies, accounts: [...accounts.values()], closed, fill };
+  }
+
+  /** Whether the project's decisions take too long for one more payment (see `LedgerMailbox.isOverloaded`). */
+  isOverloaded({ projectId }: ProjectRef, agentId: string): boolean {
+    return this.#mailboxes.get(projectId)?.isOverloaded(agentId) ?? false;
   }
 
   /** A request is about to ask (see `LedgerMailbox.expect`). */

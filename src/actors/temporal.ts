@@ -6,6 +6,9 @@ import {
   WorkflowNotFoundError,
 } from "@temporalio/client";
 import { setTimeout as sleep } from "node:timers/promises";
+import { newUuid } from "../lib/ids.ts";
+import { forUpdate, openAnswer, type Opened } from "../messages/envelope.ts";
+import { ActorUnavailable } from "./actor-unavailable.ts";
 import { NoSuchActor } from "./no-such-actor.ts";
 import type { LedgerStarter, PaymentWorkflows } from "../payments/ports.ts";
 import type { AgentCommand } from "../domain/agent/commands.ts";
@@ -115,9 +118,11 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
     const handle = this.#client.workflow.getHandle(workflowId);
     for (let tries = 1; ; tries += 1) {
       try {
-        return await this.#calls.bounded(() =>
-          handle.executeUpdate<R, [unknown, ...unknown[]]>(update, { args: [...args] }),
+        const updateId = newUuid();
+        const answer = await this.#calls.bounded(() =>
+          handle.executeUpdate<unknown, [unknown, ...unknown[]]>(update, { args: [...args], updateId }),
         );
+        return answerIn(openAnswer<R>(forUpdate(update, updateId), answer));
       } catch (error) {
         if (!(error instanceof WorkflowNotFoundError)) throw refusalIn(error);
         // Said of an actor that is going on as new just now, too. A missing ledger is a permanent error, so this must be certain.
@@ -297,6 +302,12 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
   approvalResult(approvalId: string, withinMs: number): Promise<ApprovalResult | null> {
     return this.#calls.resultWithin(approvalWorkflowId(approvalId), withinMs);
   }
+}
+
+/** Throws `ActorUnavailable` for what is no answer of this service to this very update. */
+export function answerIn<R>(opened: Opened<R>): R {
+  if (opened.ok) return opened.value;
+  throw new ActorUnavailable(`the actor's answer is not of this service: ${opened.refused}`);
 }
 
 interface Update {

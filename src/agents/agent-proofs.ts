@@ -1,7 +1,5 @@
-import type { KeyObject } from "node:crypto";
 import { canonicalJson } from "../domain/audit/canonical.ts";
-import { hmacSha256 } from "../secrets/master-key.ts";
-import { isSameHash } from "../secrets/api-key-hash.ts";
+import type { KeyedMacs } from "../secrets/keyed-macs.ts";
 import type { AgentDocument, AgentKeyRecord } from "../store/documents.ts";
 
 /** The part of an agent's record that never changes. */
@@ -25,31 +23,41 @@ type ProvenKey = Pick<AgentKeyRecord, "id" | "hash">;
  * or more scopes. Made when the agent or the key is; authentication and `reconcile` check them.
  */
 export class AgentProofs {
-  readonly #key: KeyObject;
+  readonly #macs: KeyedMacs;
 
-  constructor(key: KeyObject) {
-    this.#key = key;
+  constructor(macs: KeyedMacs) {
+    this.#macs = macs;
   }
 
   ofAgent(agent: FixedAgent): string {
-    const { _id, createdAt, createdBy, createdByLineage, organizationId, projectId, scopes, teamId, wallet } =
-      agent;
-    const fixed = { _id, createdBy, createdByLineage, organizationId, projectId, scopes, teamId, wallet };
-    return this.#mac({ agent: { ...fixed, createdAt: createdAt.toISOString() } });
+    return this.#macs.make(agentFacts(agent));
   }
 
-  ofKey(agentId: string, { hash, id }: ProvenKey): string {
-    return this.#mac({ key: { agentId, hash, id } });
+  ofKey(agentId: string, key: ProvenKey): string {
+    return this.#macs.make(keyFacts(agentId, key));
+  }
+
+  isAgentGenuine(agent: FixedAgent & Pick<AgentDocument, "proof">): boolean {
+    return this.#macs.isMac(agentFacts(agent), agent.proof);
+  }
+
+  isKeyGenuine(agentId: string, key: ProvenKey & Pick<AgentKeyRecord, "proof">): boolean {
+    return this.#macs.isMac(keyFacts(agentId, key), key.proof);
   }
 
   /** Whether the record is the agent's as it was created, with a key that was minted for it. */
   isGenuine(agent: AgentDocument): boolean {
-    const { _id, key, proof } = agent;
-    if (key === null || !isSameHash(this.ofKey(_id, key), key.proof)) return false;
-    return isSameHash(this.ofAgent(agent), proof);
-  }
-
-  #mac(facts: object): string {
-    return hmacSha256(this.#key, canonicalJson(facts));
+    const { _id, key } = agent;
+    return key !== null && this.isKeyGenuine(_id, key) && this.isAgentGenuine(agent);
   }
 }
+
+function agentFacts(agent: FixedAgent): string {
+  const { _id, createdAt, createdBy, createdByLineage, organizationId, projectId, scopes, teamId, wallet } =
+    agent;
+  const fixed = { _id, createdBy, createdByLineage, organizationId, projectId, scopes, teamId, wallet };
+  return canonicalJson({ agent: { ...fixed, createdAt: createdAt.toISOString() } });
+}
+
+const keyFacts = (agentId: string, { hash, id }: ProvenKey): string =>
+  canonicalJson({ key: { agentId, hash, id } });

@@ -15,20 +15,20 @@ export interface AffectedAccount {
 /** Takes each account that a sign-in or a refresh is about, before the credential is checked. */
 export type NoteAffected = (account: AffectedAccount) => void;
 
-/** What an entry has of a write besides its request. Never a secret. */
+/** Details of a write besides its request. Never a secret. */
 export interface EntryDetails {
-  /** What was changed, as it was and as it is: of everything that decides who may do what. */
+  /** State before and after, of everything that decides who may do what. */
   readonly before?: unknown;
   readonly after?: unknown;
-  /** What it was done on, where the route's path does not say so: of everything that is created. */
+  /** Resource, if the route's path does not name it, as for everything that is created. */
   readonly on?: AuditRecord["resource"];
-  /** Who did it, where no credential says so. */
+  /** Author, if no credential names one. */
   readonly by?: AffectedAccount;
-  /** How it is answered, where that is not the operation's success. */
+  /** Result, if it is not the operation's success. */
   readonly result?: AuditRecord["result"];
 }
 
-/** What a transaction came to, and the entry that is written with it; null: it changes nothing that leaves one. */
+/** Result of a transaction with the entry that is written in it; null without an entry. */
 export interface Outcome<T> {
   readonly value: T;
   readonly entry: EntryDetails | null;
@@ -36,7 +36,7 @@ export interface Outcome<T> {
 
 /** Something was written, and this is its entry. */
 export const changed = <T>(value: T, entry: EntryDetails = {}): Outcome<T> => ({ value, entry });
-/** Nothing was done, such as where it is refused: its request leaves what every refusal leaves. */
+/** Nothing was changed, for example because it was refused: the request leaves an entry like every refusal. */
 export const unchanged = <T>(value: T): Outcome<T> => ({ value, entry: null });
 
 /**
@@ -45,21 +45,21 @@ export const unchanged = <T>(value: T): Outcome<T> => ({ value, entry: null });
  */
 export type AuditedTransaction = <T>(work: (session: ClientSession) => Promise<Outcome<T>>) => Promise<T>;
 
-/** What changes the database on behalf of a request: there is no other transaction for it to be given. */
+/** Writes on behalf of a request: the only transactions that a handler can get. */
 export interface AuditedWrites {
   readonly transaction: AuditedTransaction;
 }
 
-/** What a handler does its writes with, so that each of them has its entry in the audit log. */
+/** Writes of a handler, each with its entry in the audit log. */
 export interface AuditNotes extends AuditedWrites {
   /**
-   * Before something is begun that this database does not decide, such as an actor's command: what it is going to change. Safe when
-   * done, so that whatever dies after it, there is an entry. What became of it is said by `change`.
+   * Records a change before another system decides it, such as an actor's command. Durable when it resolves, so there
+   * is an entry whatever dies afterwards. `change` records the outcome.
    */
   begin(expected: Pick<EntryDetails, "before" | "after">): Promise<void>;
-  /** What was changed in the end by what was begun. The last call wins. */
+  /** Records the outcome of a change that was begun. The last call wins. */
   change(before: unknown, after: unknown): void;
-  /** Whose log it belongs to, where no credential says so. */
+  /** Names the account whose log gets the entry, if no credential does. */
   readonly noteAffected: NoteAffected;
 }
 

@@ -4,12 +4,12 @@ import { z } from "zod";
 import type { AuditLog } from "./chain/appender.ts";
 import { BulkWriter } from "../store/bulk-writer.ts";
 import { canonicalJson } from "../domain/audit/canonical.ts";
-import type { AuditRecord, AuditSeal } from "../domain/audit/entry.ts";
+import { type AuditRecord, type AuditSeal, isMac } from "../domain/audit/entry.ts";
 import type { Indexes } from "../store/indexes.ts";
 
 /**
- * Of a write that is committed with it (`committed`), or of one that is decided elsewhere and was about to begin (`begun`): of that
- * it is only known that it may have been done.
+ * `committed`: written with its change. `begun`: written before another system decides, so the change may have been
+ * made.
  */
 export type OutboxKind = "committed" | "begun";
 
@@ -20,7 +20,7 @@ export interface AuditOutboxDocument extends Document {
   readonly insertedAt: Date;
   /** The record in canonical form, so that what was sealed is what is read. */
   readonly content: string;
-  /** Who can write to the database alone can't have anything sealed into a chain. */
+  /** Keeps an intruder who can only write to the database from having an entry sealed. */
   readonly mac: string;
 }
 
@@ -28,7 +28,7 @@ export const AUDIT_OUTBOX = "audit_outbox";
 
 /** A server that lives appends its entries itself, well within this; what is older was left by one that died. */
 const COMMITTED_OLD_MS = 15_000;
-/** The same where an actor is involved: no request takes so long. */
+/** Minimum age of a begun record: no request with an actor takes longer. */
 const BEGUN_OLD_MS = 60_000;
 /** Records in one round of a sweep, and rounds of one sweep. */
 const ROUND_MAX = 500;
@@ -45,7 +45,7 @@ export interface AuditOutboxOptions {
   readonly onWarning: (message: string, error: unknown) => void;
 }
 
-/** What a sweep has done. */
+/** Result of a sweep. */
 export interface SweepResult {
   /** Entries that are in their chains now, by this sweep or another process. */
   readonly appended: number;
@@ -54,10 +54,9 @@ export interface SweepResult {
 }
 
 /**
- * Where entries of the audit log wait between a write and their chain, which they are appended to in turn. A record is put here
- * in the write's own transaction, so that nothing parts the two; its server appends it before the answer and removes it. What a
- * server that died has left, a sweep appends, on whichever server: an entry's key is unique in its chain, so any number of sweeps
- * may run concurrently.
+ * Outbox between a write and its chain. The record is inserted in the write's own transaction; its server appends it
+ * before the answer and removes it. A sweep on any server appends the records of servers that died. An entry's key is
+ * unique in its chain, so sweeps may run concurrently.
  */
 export class AuditOutbox {
   readonly #options: AuditOutboxOptions;
@@ -67,7 +66,7 @@ export class AuditOutbox {
 
   constructor(options: AuditOutboxOptions) {
     this.#options = options;
-    // From the primary, also where the connection says otherwise: what was committed is seen.
+    // Reads from the primary whatever the connection's preference: committed records are seen.
     this.#records = options.db.collection(AUDIT_OUTBOX, { readPreference: "primary" });
     this.#removals = new BulkWriter(this.#records, { lingerMs: LINGER_MS });
   }
@@ -143,7 +142,10 @@ export class AuditOutbox {
     return { appended, left };
   }
 
-  /** All at once, so that those of one chain go in one insert, in their order. Answers the ids of those that are in their chains. */
+  /**
+   * Appends all at once, so that entries of one chain are one insert, in order. Returns the ids of those that are in
+   * their chains.
+   */
   async #appendAll(documents: readonly AuditOutboxDocument[]): Promise<string[]> {
     const done = await Promise.all(
       documents.map(async (document) => {
@@ -162,20 +164,24 @@ export class AuditOutbox {
   #documentOf(record: AuditRecord, kind: OutboxKind): AuditOutboxDocument {
     const content = canonicalJson(record);
     const insertedAt = this.#options.clock();
-    const _id = record.entryKey;
-    return { _id, kind, insertedAt, content, mac: this.#macOf({ _id, kind, insertedAt, content }) };
+    const { seal } = this.#options;
+    const unsealed = { _id: record.entryKey, kind, insertedAt, content };
+    return { ...unsealed, mac: seal.mac(this.#hashOf(unsealed)) };
   }
 
-  #macOf({ _id, content, insertedAt, kind }: Omit<AuditOutboxDocument, "mac">): string {
-    const { seal } = this.#options;
-    // No entry's form: what is sealed here is worth nothing in a chain.
-    return seal.mac(
-      seal.hash(canonicalJson({ auditOutbox: [_id, kind, insertedAt.toISOString(), content] })),
-    );
+  /** Differs from an entry's form, so this hash is worth nothing in a chain. */
+  #hashOf({ _id, content, insertedAt, kind }: Omit<AuditOutboxDocument, "mac">): string {
+    const insertedIso = insertedAt.toISOString();
+    return this.#options.seal.hash(canonicalJson({ auditOutbox: [_id, kind, insertedIso, content] }));
+  }
+
+  #isSealed(document: AuditOutboxDocument): boolean {
+    const { insertedAt, mac } = document;
+    return isMac(this.#options.seal, this.#hashOf(document), mac, insertedAt.toISOString());
   }
 
   #recordIn(document: AuditOutboxDocument): AuditRecord {
-    const isOurs = isStored(document) && this.#macOf(document) === document.mac;
+    const isOurs = isStored(document) && this.#isSealed(document);
     const record: unknown = isOurs ? JSON.parse(document.content) : null;
     if (!isRecord(record) || record.entryKey !== document._id) {
       throw new Error(`${document._id} was not put there by this service`);

@@ -15,13 +15,13 @@ export interface Call {
   readonly id: OperationId;
   readonly requester: Requester;
   readonly surface: Surface;
-  /** Of the HTTP request: the log has it. */
+  /** Id of the HTTP request, as in the log. */
   readonly requestId: string;
-  /** What the client calls itself, as it may be kept. */
+  /** The client's name for itself, cleaned. */
   readonly userAgent?: string | null;
 }
 
-/** Whose log an entry goes into, and under whose name. */
+/** Organization and actor of an entry. */
 export interface AuditPrincipal {
   readonly organizationId: string;
   readonly actor: AuditActor;
@@ -29,10 +29,10 @@ export interface AuditPrincipal {
   readonly isOriginHidden?: true;
 }
 
-/** What a call's entry has besides the call itself. */
+/** Facts of a call's entry besides the call. */
 export interface AuditFacts extends Pick<AuditRecord, "entryKey" | "at" | "result"> {
   readonly principal: AuditPrincipal;
-  /** What a handler said that it was done on; null: what the route's path says. */
+  /** Resource that a handler named; null for the route's own. */
   readonly on: AuditRecord["resource"] | null;
   /** The body of a success; null where there is none, or not yet. */
   readonly answered: unknown;
@@ -68,7 +68,7 @@ export const successStatusOf = (id: OperationId): number => {
   return http?.successStatus ?? 200;
 };
 
-/** Of operations that change something each call leaves an entry, but agents' payments: their decisions do. */
+/** Whether a call leaves an entry: all that change something, except agents' payments, whose decisions do. */
 export const leavesEntry = (id: OperationId): boolean => {
   const { access, http, tool }: Operation = operations[id];
   if (access.kind === "agent") return false;
@@ -89,7 +89,7 @@ function originOf({ requester, surface }: Call, { http, tool }: Operation): Audi
   return { address: requester.address, surface, via: surface === "mcp" ? (tool?.name ?? route) : route };
 }
 
-/** None where no account is known, as of a sign-in with an unknown e-mail. Several where the e-mail has several accounts. */
+/** Returns the principals of an entry: none for an unknown e-mail, several if the e-mail has several accounts. */
 export function auditPrincipalsOf(
   { id, requester: { principal } }: Call,
   accounts: readonly AffectedAccount[],
@@ -124,6 +124,6 @@ export function auditPrincipalOf(principal: Principal): AuditPrincipal {
   }
 }
 
-/** From the answer to a call that begins a session or refreshes it. */
+/** Returns the principal from an answer that begins or refreshes a session. */
 const sessionPrincipals = ({ session }: Reply<unknown>): readonly AuditPrincipal[] =>
   session === undefined ? [] : [auditPrincipalOfAccount(session.of)];

@@ -28,13 +28,13 @@ export interface RefusalsOptions {
   readonly windowsMax?: number;
 }
 
-/** Who asks: anonymous callers, people about accounts and rights, people about all else, keys. */
+/** Groups of callers: anonymous, people about accounts and rights, people about all else, keys. */
 type Group = "strangers" | "accounts" | "people" | "keys";
 
 /** A counter of refusals. */
 interface Counter {
   readonly kind: string;
-  /** What is appended of it. */
+  /** Entry to append. */
   readonly record: AuditRecord;
   /** Whether it records one refusal at once; else it only counts. */
   readonly isOwn: boolean;
@@ -42,13 +42,13 @@ interface Counter {
   readonly quotas: readonly { readonly name: string; readonly max: number }[];
 }
 
-/** One kind of refusal in one minute. */
+/** Refusals of one kind in one minute. */
 interface Window {
   readonly minute: number;
   readonly counter: Counter;
   /** Done when the first one's entry is safe. */
   readonly first: Promise<void>;
-  /** Those that have no entry of their own. */
+  /** Number of refusals without an entry of their own. */
   count: number;
   lastAt: number;
 }
@@ -94,7 +94,7 @@ export class Refusals {
     else this.#open(counter, minute, Promise.resolve(), 1);
   }
 
-  /** One of its own, else its actor's, else that of all. */
+  /** Returns the kind's counter, else its actor's, else the common one. */
   #counterFor(record: AuditRecord, minute: number): Counter {
     const isFree = ({ quotas }: Counter): boolean =>
       quotas.every(({ max, name }) => (this.#countersInUse.get(name) ?? 0) < max);
@@ -223,11 +223,13 @@ const isStranger = ({ sessionId, type }: AuditActor): boolean => type === "user"
 const sourceOf = ({ actor, from }: AuditRecord): readonly (string | null)[] =>
   isStranger(actor) ? ["address", from?.address ?? null] : [actor.type, actor.id];
 
-/** What was not found is what its caller made up: such ids are all alike. */
+/**
+ * Returns the id that is part of a kind. An id that was not found was made up by the caller, so those count as alike.
+ */
 const idInKind = ({ resource, result }: AuditRecord): string | null =>
   result.code === "NOT_FOUND" ? null : resource.id;
 
-/** What two refusals have in common that are alike. */
+/** Returns the key of refusals that are alike. */
 function kindOf(record: AuditRecord): string {
   const { action, actor, from, organizationId, resource, result } = record;
   const on = { type: resource.type, id: idInKind(record) };
@@ -252,7 +254,7 @@ function counterOfActor(record: AuditRecord, minute: number): Counter {
   const { actor, from, organizationId } = record;
   const kind = digestOf([organizationId, "further", ...sourceOf(record)]);
   const { id, lineageId, name, type } = actor;
-  // Of any of its sessions, keys and addresses.
+  // Regardless of the actor's session, key and address.
   const known: AuditActor = {
     type,
     id,
@@ -282,7 +284,7 @@ const digestOf = (parts: readonly unknown[]): string =>
 /** 128 bits: collisions can't be found. */
 const DIGEST_CHARACTERS = 32;
 
-/** What is appended of refusals of more kinds than have entries of their own: how many. */
+/** Returns the entry that counts refusals of further kinds. */
 const furtherRecord = ({ at, organizationId }: AuditRecord, key: string): AuditRecord => ({
   organizationId,
   entryKey: `refused_further_${key}`,

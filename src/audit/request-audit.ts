@@ -28,20 +28,20 @@ type Change = Pick<EntryDetails, "before" | "after">;
 
 const NOTHING: Change = { before: null, after: null };
 
-/** One request's entry in the audit log, from the moment that its handler begins until it is appended. */
+/** A request's entry, from the start of its handler until it is appended. */
 export class RequestAudit implements AuditNotes {
   readonly #dependencies: RequestAuditDependencies;
   readonly #call: Call;
   readonly #params: unknown;
   readonly #entryKey = newId("req");
   readonly accounts: AffectedAccount[] = [];
-  /** In a transaction whose outcome may be unknown. */
+  /** Entry in a transaction whose outcome may be unknown. */
   attempted: AuditRecord | null = null;
-  /** The same once it is committed: what is appended, whatever is answered. */
+  /** Entry of a committed transaction, which is appended whatever the answer. */
   committed: AuditRecord | null = null;
   /** Put before something that an actor decides. */
   begun: AuditRecord | null = null;
-  /** What the handler said that was changed in the end. */
+  /** Change that the handler recorded as the outcome. */
   changed: Change | null = null;
 
   constructor(dependencies: RequestAuditDependencies, call: Call, params: unknown) {
@@ -70,7 +70,7 @@ export class RequestAudit implements AuditNotes {
   async begin(expected: Change): Promise<void> {
     if (this.attempted !== null || this.begun !== null) throw new Error("a request has one entry");
     const record = this.#recordOf(expected, { status: null, code: null });
-    // Before it is there: whether it is, is not known where no answer comes, and its entry has its key in any case.
+    // Set before the insert: without an answer its outcome is unknown, and its entry uses the key in any case.
     this.begun = record;
     await this.#dependencies.outbox.begin(record);
   }
@@ -84,8 +84,7 @@ export class RequestAudit implements AuditNotes {
   };
 
   /**
-   * What was changed, for an entry that is made of the answer. Of what was begun and answered 5xx, what it was about to change: it may
-   * have been done.
+   * Returns the change for an entry made from the answer. After a 5xx, the intended change: it may have been made.
    */
   changeBehind(status: number): Change {
     if (this.changed !== null) return this.changed;

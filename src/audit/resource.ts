@@ -1,7 +1,7 @@
 import type { HttpBinding, Operation } from "../contract/types.ts";
 import type { AuditRecord } from "../domain/audit/entry.ts";
 
-/** What a route's collection holds; what is not here is its name without the plural's s. */
+/** Nouns of collections; missing ones are the name without the plural's s. */
 const NOUNS: Readonly<Record<string, string>> = {
   auth: "user",
   members: "user",
@@ -16,7 +16,7 @@ const NOUNS: Readonly<Record<string, string>> = {
 const ID = /^[\w-]{1,40}$/;
 
 export interface Named {
-  /** What the path's parameters must be. What is none of it may be anything, a code for one, and is not kept. */
+  /** Schema of the path's parameters. A value that does not fit may be anything, such as a code, and is not kept. */
   readonly schema: Operation["params"];
   readonly params: unknown;
   /** The body of a success; null for a refusal. */
@@ -26,8 +26,8 @@ export interface Named {
 }
 
 /**
- * What an operation acted on, from its route: `/v1/agents/:id/key` is about an agent, the path's or else the one that the
- * answer carries.
+ * Returns the resource of an operation from its route: `/v1/agents/:id/key` is about an agent, the path's or the one
+ * in the answer.
  */
 export function resourceOf(path: HttpBinding["path"] | null, named: Named): AuditRecord["resource"] {
   const [, collection = "", member = ""] = (path ?? "")

@@ -3,11 +3,11 @@ import type { Logger } from "../lib/logger.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { AuditOutbox } from "./outbox.ts";
 
-/** How often a server looks for what others have left. */
+/** Interval of sweeps. */
 const PAUSE_MS = 10_000;
 /** A sweep that takes longer is not waited for any more: it hangs, or the next one meets it, which does no harm. */
 const SWEEP_MS = 300_000;
-/** What is not appended by then when a server starts, it appends while it serves. */
+/** Timeout of the sweep at a server's start; the rest is appended while it serves. */
 const START_MS = 5_000;
 
 export interface AuditSweepingDependencies {
@@ -43,7 +43,7 @@ export class AuditSweeping {
   #arm(): void {
     if (this.#isOver) return;
     this.#timer = setTimeout(() => {
-      // One after the other, also where one takes longer than the pause. It never rejects.
+      // Runs one sweep after another; never rejects.
       this.#running = this.#running.then(() => this.#sweep("age"));
       void this.#running.finally(() => this.#arm());
     }, PAUSE_MS).unref();

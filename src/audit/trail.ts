@@ -32,7 +32,7 @@ export class AuditTrail {
     this.#dependencies = dependencies;
   }
 
-  /** What a call's handler does its writes with. */
+  /** Opens the entry of a call that changes something. */
   open(call: Call, params: unknown): RequestAudit {
     return new RequestAudit(this.#dependencies, call, params);
   }
@@ -55,14 +55,14 @@ export class AuditTrail {
     if (audit.begun !== null) outbox.forget(audit.begun);
   }
 
-  /** The same for what was refused before anything of it was read. */
+  /** Records a refusal that came before the request was read. */
   async recordRefusal(call: Call, params: unknown, refusal: Refusal): Promise<void> {
     await this.record(call, params, this.open(call, params), { ok: false, refusal });
   }
 
   /**
-   * Of a transaction that failed or was too slow for its caller, its record if it was committed all the same: its entry says what was
-   * done. What is committed only after this look, a sweep finds.
+   * Returns the committed record of a transaction that failed or was too slow for its caller. A later commit is found
+   * by the sweep.
    */
   async #committedWithoutNote(
     { attempted }: RequestAudit,

@@ -5,7 +5,7 @@ import { COLLECTIONS } from "../store/documents.ts";
 import { GAS } from "./contracts.ts";
 import { type ChainOutbox, type ChainTransactionDocument, isTransaction, type Recorded } from "./outbox.ts";
 
-/** What begins the data of a transaction that carries a root, so that it is found among others of the same key. */
+/** Prefix of the data of a root's transaction, which identifies it among those of the key. */
 const TAG = toHex("audit-log/1:");
 
 /** The transaction that a root is in: what a verifier needs to find it on the chain. */
@@ -54,11 +54,11 @@ export async function recordRoot(
 export interface RecordedRoot {
   readonly root: string;
   readonly from: string;
-  /** All that was ever signed with it, the newest last: any of them may be the one that was mined. */
+  /** Hashes of all its signings, newest last: any of them may have been mined. */
   readonly hashes: readonly string[];
 }
 
-/** All roots that were ever recorded, on whichever chain. */
+/** Returns all roots ever recorded, on any chain. */
 export async function recordedRoots(db: Db): Promise<RecordedRoot[]> {
   const recorded = await db
     .collection<ChainTransactionDocument>(COLLECTIONS.chainTransactions, {

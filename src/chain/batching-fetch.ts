@@ -21,11 +21,11 @@ type Call = z.infer<typeof calls>[number];
 
 /** The outcome of one HTTP request. */
 type Exchange =
-  /** One answer for each call, in their order. */
+  /** One answer per call, in order. */
   | { readonly kind: "whole"; readonly answers: readonly unknown[] }
   /** An answer, but not to each of the calls. */
   | { readonly kind: "refused"; readonly cause: string }
-  /** No answer, or one that may be different a moment later. */
+  /** No answer, or a temporary failure. */
   | { readonly kind: "failed"; readonly cause: string };
 
 type Post = (body: string) => Promise<Response>;

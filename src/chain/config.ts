@@ -1,6 +1,6 @@
 import type { Address, Hex } from "viem";
 
-/** What a transaction offers for its gas, in wei. */
+/** Gas prices that a transaction offers, in wei. */
 export interface Fees {
   readonly maxFeePerGas: bigint;
   readonly maxPriorityFeePerGas: bigint;

@@ -69,7 +69,7 @@ export const factoryDeployment = (): Deployment => deployment(agentWalletFactory
 export const sandboxTokenDeployment = (minter: Address): Deployment =>
   deployment(encodeDeployData({ abi: sandboxUSDAbi, bytecode: sandboxUSDArtifact.bytecode, args: [minter] }));
 
-/** What an agent's wallet's address follows from. */
+/** Inputs of an agent wallet's address. */
 export interface WalletOrigin {
   readonly factory: Address;
   readonly owner: Address;
@@ -89,7 +89,7 @@ export function walletAddress({ agentId, factory, owner, spender }: WalletOrigin
 const INIT_CODE_HASHES_MAX = 1_000;
 const initCodeHashes = new LRUCache<string, Hex>({ max: INIT_CODE_HASHES_MAX });
 
-/** The same for all wallets of an owner. Made once: hashing the contract's whole code takes a millisecond of processor. */
+/** Returns the hash shared by all wallets of an owner. Cached: hashing the contract's code takes a millisecond. */
 function walletInitCodeHash(owner: Address, spender: Address): Hex {
   const name = `${owner}/${spender}`;
   const known = initCodeHashes.get(name);

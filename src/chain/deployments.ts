@@ -26,7 +26,7 @@ export async function ensureDeployed(
   const calls = deployed.map(([name, deployment]) => callOf(name, deployment));
   const sent = [...(await outbox.record(calls)).values()].filter(isTransaction);
   await broadcast(sent);
-  // Of what has been there for long, a local chain has no receipt any more.
+  // A local chain has no receipt any more of an old deployment.
   const awaited = (await missingOf(rpc, expected)).length === 0 ? [] : sent;
   await Promise.all(awaited.map((transaction) => finality.wait(transaction, withinMs)));
   return (await missingOf(rpc, expected)).map(([name]) => name);

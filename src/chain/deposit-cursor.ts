@@ -9,13 +9,13 @@ export interface Checkpoint {
   readonly hash: string | null;
 }
 
-/** How far one token's deposits on one chain were published. */
+/** Position up to which one token's deposits on one chain were published. */
 export interface DepositCursor extends Document, Checkpoint {
   /** `eip155:1/0x…`. */
   readonly _id: string;
   /** The block behind which it began. */
   readonly beganAt: number;
-  /** Where it was before, lowest first: where a reorganization leads back to. */
+  /** Earlier positions, lowest first, to return to after a reorganization. */
   readonly checkpoints: readonly Checkpoint[];
 }
 
@@ -67,8 +67,8 @@ export class DepositCursors {
 }
 
 /**
- * Of all that are about equally far back, by powers of two, the oldest: so there are few of them, however long the chain,
- * and one is always not much further back than the reorganization went.
+ * Keeps the oldest position of each power of two of distance, so they are few, and one is never much further back
+ * than the reorganization went.
  */
 function thinned(checkpoints: readonly Checkpoint[], newestBlock: number): readonly Checkpoint[] {
   const byBlock = new Map<number, Checkpoint>();

@@ -11,7 +11,7 @@ import { centsOf } from "./units.ts";
 
 /** Blocks that one step looks through at the most. */
 const BLOCKS_PER_STEP_MAX = 500;
-/** Of the hash that a deposit's id is made of. */
+/** Hex digits of the hash in a deposit's id. */
 const ID_HEX_DIGITS = 32;
 
 export interface DepositWatchDependencies {
@@ -21,7 +21,7 @@ export interface DepositWatchDependencies {
   readonly journal: Pick<EventJournal, "organizationEvent">;
   readonly treasuries: { all(): Promise<ReadonlyMap<Address, string>> };
   readonly clock: Clock;
-  /** Where it looks first where it has never looked. A test chain is short, and may have been killed and reset. */
+  /** Start of the first look. A test chain is short, and may have been reset. */
   readonly beginsAt: "the first block" | "the newest final block";
 }
 
@@ -53,7 +53,7 @@ export class DepositWatch {
     this.#id = `${caip2Of(config.chainId)}/${config.token}`;
   }
 
-  /** Nothing that is sent after this is missed. Free where it has begun; else it may need a call to the chain. */
+  /** Ensures that nothing sent afterwards is missed. May need one call to the chain. */
   async begin(): Promise<void> {
     if (this.#hasBegun) return;
     await this.#cursor();
@@ -115,7 +115,7 @@ export class DepositWatch {
     const { journal, rpc, treasuries } = this.#dependencies;
     const hash = await rpc.blockHash(BigInt(to));
     const organizations = await treasuries.all();
-    // All in one tick, so in one request: the node that gives the transfers is the one that vouches for both ends.
+    // One tick, so one request: the node that returns the transfers vouches for both ends.
     const [transfers, isStillThere, hashAfter] = await Promise.all([
       this.#transfers(cursor, to, [...organizations.keys()]),
       this.#isStillThere(cursor),
@@ -170,7 +170,7 @@ export class DepositWatch {
       counts.set(inTransaction, index + 1);
       const organizationId = organizations.get(to);
       const amountCents = centsOf(units, tokenDecimals);
-      // What is less than a cent can't be spent; what a treasury sends to itself has been there before.
+      // Less than a cent can't be spent, and a treasury's transfer to itself brings nothing.
       if (organizationId === undefined || amountCents === 0 || from === to) continue;
       const record: DepositRecord = {
         id: depositId(`${inTransaction}/${String(index)}`),

@@ -63,7 +63,7 @@ export class FeeRaising {
       if (raise.kind === "enough") return "as it is";
       return (await outbox.raise(transaction, raise.fees)) ?? "as it is";
     } catch (error) {
-      // Whatever is wrong with one must not keep the others from being sent.
+      // A failure with one must not keep the others from being sent.
       const details = { nonce, purpose, error: error instanceof Error ? error.message : "" };
       onWarning("the fee of a transaction could not be raised", details);
       return "as it is";

@@ -1,6 +1,6 @@
 import type { Fees } from "./config.ts";
 
-/** What the chain asks for a unit of gas, in wei: what it burns, and what it suggests to add for the miner. */
+/** Gas prices of the chain in wei: the base fee and the suggested tip. */
 export interface GasPrice {
   readonly baseFeePerGas: bigint;
   readonly tipPerGas: bigint;
@@ -8,9 +8,9 @@ export interface GasPrice {
 
 /** Room for the base fee to rise before a transaction is mined: it can double in six full blocks. */
 const BASE_FEE_FACTOR = 3n;
-/** By how much the base fee rises from one block to the next at the most. */
+/** Largest rise of the base fee from one block to the next. */
 const NEXT_BLOCK: Ratio = { of: 9n, per: 8n };
-/** By how much both fees must rise for nodes to put a transaction in another one's place: most ask for a tenth. */
+/** Rise of both fees for which nodes replace a transaction: most ask for a tenth. */
 const REPLACEMENT: Ratio = { of: 9n, per: 8n };
 
 interface Ratio {
@@ -18,18 +18,18 @@ interface Ratio {
   readonly per: bigint;
 }
 
-/** What a transaction offers that is signed now, never more than is allowed for a unit of gas. */
+/** Returns the fees of a new transaction, within the allowed maximum. */
 export function offeredFor({ baseFeePerGas, tipPerGas }: GasPrice, mostPerGas: bigint): Fees {
   const maxFeePerGas = least(baseFeePerGas * BASE_FEE_FACTOR + tipPerGas, mostPerGas);
   return { maxFeePerGas, maxPriorityFeePerGas: least(tipPerGas, maxFeePerGas) };
 }
 
-/** What is to become of the fees of a transaction that waits. */
+/** Decision about the fees of a waiting transaction. */
 export type Raise =
   | { readonly kind: "raise"; readonly fees: Fees }
-  /** They would do for the next block: it waits for something else. */
+  /** The fees suffice for the next block: it waits for something else. */
   | { readonly kind: "enough" }
-  /** What it would take is more than is allowed. */
+  /** Sufficient fees would exceed the maximum. */
   | { readonly kind: "too dear" };
 
 /**
@@ -43,7 +43,7 @@ export function raiseOf(before: Fees, price: GasPrice, mostPerGas: bigint): Rais
   if (isEnough) return { kind: "enough" };
   const offered = offeredFor(price, mostPerGas);
   const maxFeePerGas = most(offered.maxFeePerGas, scaled(before.maxFeePerGas, REPLACEMENT));
-  // Where not even the base fee could be paid, raising it would use up what room is left, for nothing.
+  // If not even the base fee could be paid, a raise would use up the remaining room for nothing.
   if (maxFeePerGas > mostPerGas || maxFeePerGas < baseFeePerGas) return { kind: "too dear" };
   const tip = most(offered.maxPriorityFeePerGas, scaled(before.maxPriorityFeePerGas, REPLACEMENT));
   return { kind: "raise", fees: { maxFeePerGas, maxPriorityFeePerGas: least(tip, maxFeePerGas) } };

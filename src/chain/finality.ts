@@ -32,7 +32,7 @@ export class Finality {
     this.#dependencies = dependencies;
   }
 
-  /** All transactions below this nonce were seen confirmed by this process; there may be more by now. */
+  /** Nonce below which this process has seen all transactions confirmed. */
   get confirmedNonce(): number {
     return this.#confirmed;
   }
@@ -55,7 +55,7 @@ export class Finality {
     };
     const receipts = await Promise.all(transactions.map(receiptOf));
     for (const [at, { nonce }] of transactions.entries()) {
-      // Those before it are in the chain as well, or another transaction has their nonce.
+      // Earlier nonces are in the chain as well, or were used by another transaction.
       if (receipts[at] !== null) this.#confirmed = Math.max(this.#confirmed, nonce + 1);
     }
     return receipts;
@@ -88,7 +88,7 @@ export class Finality {
       one.resolve(receipt);
       return false;
     });
-    // Those that arrived during the call are queued behind them.
+    // Arrivals during the call are queued behind.
     this.#waiting = [...pending, ...this.#waiting.slice(waiting.length)];
   }
 }

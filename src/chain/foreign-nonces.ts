@@ -18,7 +18,7 @@ type Trace = "replaced" | "own" | "open" | "unexplained" | "overtaken";
 const SEARCHED_MAX = 200;
 /** While the chain does not say of so many what has used their nonces, no further ones are looked for. */
 const UNEXPLAINED_MAX = 200;
-/** Of so many nonces it is remembered that the operator was reported of them. */
+/** Maximum number of nonces whose report is remembered. */
 const REPORTED_MAX = 10_000;
 
 export interface ForeignNoncesDependencies extends ChainWatchers {
@@ -47,7 +47,7 @@ export class ForeignNonces {
   readonly #unexplained = new Map<number, string>();
   /** The lowest nonce that this process has recorded anything under since its last whole look. */
   #lowest = Infinity;
-  /** Of which nonces the operator was reported that. */
+  /** Nonces that were reported to the operator. */
   readonly #reported = new LRUCache<number, true>({ max: REPORTED_MAX });
   /**
    * The block in which each nonce was used that is not final yet; by then a node may have dropped the state that says
@@ -71,7 +71,7 @@ export class ForeignNonces {
     return (await this.#traceIfExplained(transaction)) === "replaced";
   }
 
-  /** Which signing of a transaction is in a final block; null: none, as far as the chain can say. */
+  /** Returns the signing that is in a final block; null if none, as far as the chain can say. */
   async minedAs(transaction: RecordedTransaction): Promise<MinedTransaction | null> {
     const mined = await this.#minedUnder(transaction.nonce);
     return mined !== null && mined !== "not final" && isOneOf(transaction.signings, mined) ? mined : null;
@@ -85,7 +85,7 @@ export class ForeignNonces {
     // Read again: more may have been signed under them since.
     const unexplained = [...(await outbox.find([...this.#unexplained.values()])).values()];
     await this.#lookFor(unexplained.filter(isTransaction), final);
-    // What was signed here under a nonce that was long gone lies behind the cursor already.
+    // A transaction signed under a nonce that was long used lies behind the cursor.
     this.#lowest = Math.min(this.#lowest, outbox.nonces.lowestSinceRead());
     const begin = Math.min(await this.#cursor.begin(final), this.#lowest);
     if (this.#lowest >= final) this.#lowest = Infinity;
@@ -100,7 +100,7 @@ export class ForeignNonces {
 
   async #lookFor(recorded: readonly RecordedTransaction[], final: number): Promise<void> {
     const used = recorded.filter(({ nonce }) => nonce < final);
-    // Of a chain that has lost blocks: they are looked for again once they are final again.
+    // After lost blocks, nonces are looked for again once they are final.
     for (const { nonce } of recorded) if (nonce >= final) this.#unexplained.delete(nonce);
     const areMined = await Promise.all(used.map((transaction) => this.#isInChain(transaction)));
     for (const [at, transaction] of used.entries()) {
@@ -118,7 +118,7 @@ export class ForeignNonces {
     return receipts.some((receipt) => receipt !== null);
   }
 
-  /** Whatever the chain does not say of one must not keep the others from being looked for. */
+  /** Traces one transaction; a missing answer must not stop the others. */
   async #traceIfExplained(transaction: RecordedTransaction): Promise<Trace> {
     const { nonce, purpose } = transaction;
     const found = await this.#trace(transaction).catch((error: unknown): Trace => {

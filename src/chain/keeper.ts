@@ -12,13 +12,13 @@ import type { ForeignNonces } from "./foreign-nonces.ts";
 const RESENT_PER_ROUND_MAX = 200;
 /** Missing nonces that are filled in one round at the most. */
 const FILLED_PER_ROUND_MAX = 50;
-/** So often in a row the same nonce is missing after it was sent again before something is done about it. */
+/** Consecutive rounds in which the same nonce is missing after a resend, before something is done about it. */
 const FUTILE_ROUNDS_MAX = 3;
 /** While nothing is missing the interval grows, to a bound: an idle service costs little. */
 const PAUSE_GROWS_BY = 1.25;
 const PAUSES_MAX = 4;
 
-/** How long one round sends: a chain that falls silent meanwhile makes each of them wait. */
+/** Time limit of a round's resending: a chain that falls silent makes each wait. */
 const RESENDING_MAX_MS = 10_000;
 
 export interface KeeperDependencies extends ChainWatchers {
@@ -61,7 +61,7 @@ export class Keeper {
     this.#dependencies = dependencies;
   }
 
-  /** When the oldest transaction was recorded that the chain had not at the last round; null: it had all of them. */
+  /** Time at which the oldest missing transaction was recorded, as of the last round; null if none was missing. */
   get oldestMissing(): Date | null {
     return this.#oldestMissing;
   }
@@ -75,7 +75,7 @@ export class Keeper {
     await this.#running;
   }
 
-  /** One round; answers how many were sent again. Throws where the chain or the database does not answer. */
+  /** Runs one round and returns the number of resent transactions. Throws if chain or database do not answer. */
   async round(): Promise<number> {
     const {
       beforeResending,
@@ -116,7 +116,7 @@ export class Keeper {
 
   async #findReplaced(): Promise<void> {
     const { onWarning, foreignNonces } = this.#dependencies;
-    // What can be found out of nonces that are gone must not keep the others from being sent.
+    // A failed look for used nonces must not stop the resending.
     await foreignNonces
       .look()
       .catch((error: unknown) => onWarning("used nonces could not be checked", errorOf(error)));
@@ -155,7 +155,7 @@ export class Keeper {
     return sent;
   }
 
-  /** What is sent under its nonce. A replaced transaction is not sent again, but those behind it wait for the nonce. */
+  /** Returns the signing to send. A replaced transaction is not resent, but later ones wait for its nonce. */
   async #sentFor(transaction: RecordedTransaction): Promise<Pick<Signing, "raw">> {
     if (transaction.replacedBy === null) return transaction;
     if (transaction.noop !== null) return transaction.noop;

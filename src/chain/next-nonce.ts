@@ -5,7 +5,7 @@ import type { ChainRpc } from "./rpc.ts";
 
 interface NextNonceDependencies {
   readonly collection: Collection<ChainTransactionDocument>;
-  /** Whose nonces: the service's key on this chain, by its CAIP-2 id. */
+  /** Account and chain (CAIP-2) of the nonces. */
   readonly chain: string;
   readonly from: Address;
   readonly rpc: ChainRpc;
@@ -14,10 +14,10 @@ interface NextNonceDependencies {
 /** The nonce that is given out next, by what is recorded; wrong ones are refused by the unique index. */
 export class NextNonce {
   readonly #dependencies: NextNonceDependencies;
-  /** As this process knows it; null: to be looked up. */
+  /** Next nonce as this process knows it; null if it has to be read. */
   #next: number | null = null;
   #usedUpAtFirst: Promise<number> | null = null;
-  /** Every nonce below is in final blocks, ours or not. */
+  /** Nonce below which all are in final blocks, by this key's transactions or foreign ones. */
   #finalBelow = 0;
   #lowestSinceRead = Infinity;
 
@@ -26,16 +26,16 @@ export class NextNonce {
   }
 
   /**
-   * One more than the highest that is recorded; but never one that the chain had used when this process first queried it, as it
-   * has where the records are of an earlier time (a restored backup), nor one that is known to be used in a final block, as it is
-   * where a foreign sender uses the same key.
+   * Returns the nonce after the highest recorded one; at least the chain's at this process's first query (records may
+   * come from an older backup), and at least the first that is not used in a final block (a foreign sender may use
+   * the key).
    */
   async next(): Promise<number> {
     this.#next ??= await this.#find();
     return Math.max(this.#next, this.#finalBelow);
   }
 
-  /** These are recorded, in their order. */
+  /** Notes recorded documents, in order. */
   given(documents: readonly ChainTransactionDocument[]): void {
     const nonces = documents.flatMap(({ nonce }) => (nonce === null ? [] : [nonce]));
     if (nonces.length === 0) return;

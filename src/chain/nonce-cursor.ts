@@ -8,8 +8,8 @@ interface NonceCursorDocument extends Document {
 }
 
 /**
- * How far a key's nonces were checked. It may be too low, which costs a second look, and is set back where the chain has lost
- * blocks. Processes that look at once share what they have done.
+ * Position up to which a key's nonces were checked. It may be too low, which costs a second look, and goes back when
+ * the chain has lost blocks. Concurrent processes share it.
  */
 export class NonceCursor {
   readonly #collection: Collection<NonceCursorDocument>;
@@ -21,7 +21,7 @@ export class NonceCursor {
     this.#id = id;
   }
 
-  /** From which nonce on is to be looked, of those below the one that is final now; that one itself: nothing is new. */
+  /** Returns the first nonce to look at, below the final one; the final one itself if nothing is new. */
   async begin(finalBelow: number): Promise<number> {
     if (this.#lookedBelow === finalBelow) return finalBelow;
     const stored = (await this.#collection.findOne({ _id: this.#id }))?.nonce ?? 0;

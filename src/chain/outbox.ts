@@ -48,7 +48,7 @@ export interface FencedPurpose {
 
 /** Rounds against other processes that record at the same time; in each of them one gets its entries in. */
 const ROUNDS_MAX = 200;
-/** Who has lost a round waits so long at the most before the next, at random: so no process loses all of them. */
+/** Maximum jitter after losing a race, so that no process loses all of them. */
 const AFTER_LOST_ROUND_MAX_MS = 20;
 
 export interface OutboxDependencies {
@@ -76,7 +76,7 @@ export const CHAIN_INDEXES: Indexes = {
  * processes record and die. What is recorded will be sent, by this process or another one's keeper.
  */
 export class ChainOutbox {
-  /** Which nonces it gives out: who reads the chain's blocks says which are used up. */
+  /** Source of nonces; the reader of blocks tells it which are used. */
   readonly nonces: NextNonce;
   readonly #collection: Collection<ChainTransactionDocument>;
   readonly #fences: FenceWriter;
@@ -88,7 +88,8 @@ export class ChainOutbox {
 
   constructor(dependencies: OutboxDependencies) {
     this.#dependencies = dependencies;
-    // What a fallen primary alone had recorded may be signed otherwise after it; no process may have read it and sent it.
+    // Majority reads: a record that only a fallen primary had may be signed otherwise later, so no process may have
+    // sent it.
     const options = { readConcern: { level: "majority" } } as const;
     this.#collection = dependencies.db.collection(COLLECTIONS.chainTransactions, options);
     this.#fences = new FenceWriter(dependencies.db.collection(COLLECTIONS.chainTransactions));
@@ -260,8 +261,8 @@ export class ChainOutbox {
   }
 
   /**
-   * What is sent under a replaced transaction's nonce where the chain has lost the other one again: a transaction that does nothing,
-   * decided once. The replaced call may have been sent again under a later nonce since, or be over without it, so it is not sent itself any more.
+   * Returns the no-op to send under a replaced transaction's nonce if the chain has lost the other one, decided once.
+   * The replaced call may have been sent under a later nonce or be over, so it is not sent.
    */
   async noopFor({ nonce, purpose }: RecordedTransaction): Promise<Signing> {
     const noop = await this.#signing.noop(nonce, await this.#dependencies.rpc.fees());
@@ -275,7 +276,7 @@ export class ChainOutbox {
     return known.noop;
   }
 
-  /** What transactions from a nonce on take out of each of these wallets, and bring to it, in cents. */
+  /** Returns, in cents, what transactions from a nonce on take out of each wallet and bring to it. */
   async movedBy(wallets: readonly string[], nonce: number): Promise<ReadonlyMap<string, Moved>> {
     const match = {
       wallet: { $in: [...wallets] },
@@ -367,7 +368,7 @@ export class ChainOutbox {
   }
 }
 
-/** Of documents that are a decision, not a fence. */
+/** Matches decisions, not fences. */
 const DECIDED = { fence: { $exists: false } } as const;
 
 /** A refusal sends nothing, so no fence keeps it out. */
@@ -385,6 +386,6 @@ const trailingNumber = ({ purpose }: Recorded): number => Number(/\d+$/.exec(pur
 const byTrailingNumber = (one: Recorded, other: Recorded): number =>
   trailingNumber(one) - trailingNumber(other);
 
-/** How many of the documents went in before the one that did not. */
+/** Returns the number of documents inserted before the failing one. */
 const recordedBefore = (error: unknown): number =>
   error instanceof MongoBulkWriteError ? error.insertedCount + error.matchedCount : 0;

@@ -16,7 +16,7 @@ export interface Replacement {
   readonly at: Date;
 }
 
-/** One signing of a recorded transaction. */
+/** A signing of a recorded transaction. */
 export interface Signing {
   readonly hash: Hash;
   readonly raw: Hex;
@@ -24,9 +24,8 @@ export interface Signing {
 }
 
 /**
- * One thing that was to be done on a chain, decided once: by a signed transaction, or by a refusal in its place. Nonce and
- * call never change; everything that was ever signed under the nonce is in here before it is sent. Whether a transaction
- * was mined is not kept: the chain says so, as of now.
+ * One action on a chain, decided once: by a signed transaction, or by a refusal in its place. Nonce and call never
+ * change, and every signing is recorded before it is sent. Whether it was mined is not stored: the chain knows.
  */
 export interface ChainTransactionDocument extends Document {
   /** `eip155:1/spend/txn_…/1`: the purpose is unique, so what is decided once is decided for all processes. */
@@ -37,22 +36,22 @@ export interface ChainTransactionDocument extends Document {
   nonce: number | null;
   hash: string | null;
   raw: string | null;
-  /** The same under the same nonce, signed again for a higher fee, oldest first: any one of them all may be mined. */
+  /** Signings under the same nonce for higher fees, oldest first: any of them may be mined. */
   raised: SigningDocument[];
   /** Null: as far as is known, one of them may be mined. */
   replacedBy: Replacement | null;
-  /** Of a replaced one: what is sent under its nonce where the chain has none again. It does nothing; missing until it was needed. */
+  /** No-op sent under a replaced transaction's nonce if the chain lost the other one; absent until needed. */
   noop?: SigningDocument;
   /** Whether the process that finds it replaced records it under another nonce; else that is left to its caller. */
   isRepeated: boolean;
   /** The wallet that it spends from or changes. */
   wallet: string | null;
-  /** What it takes out of the wallet, in cents; below zero: what it brings. */
+  /** Amount taken out of the wallet, in cents; negative if it brings money. */
   amountCents: number;
-  /** Of a limit that it sets: the version of the policy that it mirrors; 0: raised for one payment. */
+  /** Version of the policy that a limit mirrors; 0 if it was raised for one payment. */
   limitVersion: number | null;
   refusal: { code: RailFailureCode | "WITHHELD"; reason: string } | null;
-  /** Nothing is decided yet, and a call under a permit below this is not recorded here. */
+  /** No decision yet: a call under a lower permit is not recorded here. */
   fence?: number;
   createdAt: Date;
 }
@@ -73,7 +72,7 @@ export interface Call extends Purposed {
   readonly limitVersion?: number;
   /** Good at any later time, too: recorded again by the process that sees that its nonce was used by another transaction. */
   readonly isRepeated?: boolean;
-  /** Of a payment: it is recorded only where no fence above the permit is in its place. */
+  /** Permit of a payment: it is recorded only if no higher fence is in its place. */
   readonly permit?: number;
 }
 
@@ -91,14 +90,14 @@ export type Recorded =
       readonly kind: "transaction";
       readonly purpose: string;
       readonly nonce: number;
-      /** Of the newest signing. */
+      /** Hash of the newest signing. */
       readonly hash: Hash;
       readonly raw: Hex;
-      /** All that was ever signed under its nonce, oldest first. */
+      /** All signings under its nonce, oldest first. */
       readonly signings: readonly Signing[];
-      /** What was mined instead of them, once that is proven: none of them ever is. */
+      /** The proven transaction that was mined instead; then no signing ever is. */
       readonly replacedBy: Replacement | null;
-      /** What is sent in a replaced one's place, once that was needed. */
+      /** No-op sent in its place, once it was needed. */
       readonly noop: Signing | null;
       readonly isRepeated: boolean;
       readonly limitVersion: number | null;
@@ -114,7 +113,7 @@ export type Recorded =
 
 export type RecordedTransaction = Extract<Recorded, { kind: "transaction" }>;
 
-/** What a refusal has none of. */
+/** Returns the transaction fields of a refusal. */
 export const noTransaction = () => ({
   nonce: null,
   hash: null,

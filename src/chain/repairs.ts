@@ -1,4 +1,4 @@
-/** What is done about transactions that do not go their usual way; metrics count it, so these are names of an interface. */
+/** Repairs of transactions. Metrics count them, so the names are an interface. */
 export type ChainRepair =
   /** The chain did not have it, and it was sent again as it was signed. */
   | "sent_again"
@@ -8,7 +8,7 @@ export type ChainRepair =
   | "fee_bounded"
   /** Another transaction was proven to have its nonce for good. */
   | "foreign_nonce"
-  /** Its nonce is used for good, and the chain does not say by what. */
+  /** The nonce is used for good, and the chain does not say by what. */
   | "nonce_unexplained"
   /** A nonce that was passed over was filled with a transaction that does nothing. */
   | "nonce_filled";

@@ -23,7 +23,7 @@ import type { ChainWatchers } from "./repairs.ts";
 import { revertTextOf } from "./reverts.ts";
 import { PlainError } from "../lib/plain-error.ts";
 
-/** One call to the chain; what takes longer is no answer. */
+/** Timeout of one call to the chain. */
 const CALL_MS = 2_000;
 /** Maximum transactions that are broadcast in one request: a busy node takes this many well within `CALL_MS`. */
 const BROADCAST_PER_REQUEST_MAX = 16;
@@ -58,7 +58,7 @@ export interface Head {
 }
 
 export interface Receipt {
-  /** It was not undone; which does not mean that there was a contract which did anything. */
+  /** Not reverted, which does not mean that a contract did anything. */
   readonly succeeded: boolean;
   readonly logs: readonly { readonly address: Address; readonly topics: readonly Hex[] }[];
   readonly blockNumber: bigint;
@@ -78,17 +78,14 @@ export interface TriedCall {
 /** The chain's answer to a call that is tried. */
 export type Simulated =
   | { readonly kind: "passes"; readonly data: Hex }
-  /** With the contract's or the node's own words, which may be empty. */
+  /** Words of the contract or node; may be empty. */
   | { readonly kind: "reverts"; readonly text: string }
   /** The node answered with an error that says nothing about the call. */
   | { readonly kind: "unclear"; readonly error: ChainUnreachable };
 
 /** Nonces of an account below which each is used, and the last block that has all its confirmations. */
 export interface Confirmed {
-  /**
-   * In the block `through`, or where that is older than `STATE_AGE_MAX` in the oldest block that finality reads: then
-   * at most so many are confirmed.
-   */
+  /** Nonce in block `through`, or in the oldest block whose state finality reads: then a lower bound. */
   readonly nonce: number;
   /** Null: the newest block. */
   readonly through: bigint | null;
@@ -96,7 +93,7 @@ export interface Confirmed {
   readonly readAt: bigint | null;
 }
 
-/** Which transaction of an account a block has under a nonce. */
+/** A block's transaction of an account under a nonce. */
 export interface MinedTransaction {
   readonly hash: Hash;
   readonly blockNumber: bigint;
@@ -152,13 +149,13 @@ export class ChainRpc {
     return { blockNumber: await this.answer(this.client.getBlockNumber()) };
   }
 
-  /** How many transactions of an account are in the chain, as of a block, or now. */
+  /** Returns an account's number of transactions as of a block, or now. */
   nonceAt(address: Address, blockNumber: bigint | "latest"): Promise<number> {
     const at = blockNumber === "latest" ? { blockTag: blockNumber } : { blockNumber };
     return this.answer(this.client.getTransactionCount({ address, ...at }));
   }
 
-  /** Which transactions of an account have as many confirmations as the configuration asks for. */
+  /** Returns an account's transactions with the configured number of confirmations. */
   async confirmed(address: Address): Promise<Confirmed> {
     const { confirmations } = this.#config;
     if (confirmations === 1) {
@@ -195,7 +192,7 @@ export class ChainRpc {
     return code !== undefined && code !== "0x";
   }
 
-  /** What a transaction is to offer that is signed now. */
+  /** Returns the fees for a new transaction. */
   async fees(): Promise<Fees> {
     const { fixedFees, maxFeePerGas } = this.#config;
     return fixedFees ?? offeredFor(await this.gasPrice(), maxFeePerGas);
@@ -214,8 +211,8 @@ export class ChainRpc {
   }
 
   /**
-   * Which transaction of an account a block has under a nonce; null: none, or the chain no longer says what was in that
-   * block.
+   * Returns a block's transaction of an account under a nonce; null if there is none, or the chain no longer has the
+   * block's contents.
    */
   async minedIn(blockNumber: bigint, address: Address, nonce: number): Promise<MinedTransaction | null> {
     const block = await this.answer(this.client.getBlock({ blockNumber, includeTransactions: true }));

@@ -29,7 +29,7 @@ export interface SandboxDependencies extends DeploymentDependencies {
   readonly signer: Signer;
 }
 
-/** What only a local test chain has: gas for nothing, contracts that the service deploys itself, money that it mints. */
+/** Functions of a local test chain alone: free gas, contracts deployed by the service, minted money. */
 export class ChainSandbox {
   readonly #dependencies: SandboxDependencies;
   #prepared: Promise<void> | null = null;

@@ -7,15 +7,15 @@ import {
 } from "viem";
 import type { Call, RecordedTransaction } from "./recorded.ts";
 
-/** Whose transaction it must be, and on which chain. */
+/** Signer and chain that a transaction must have. */
 export interface Signatory {
   readonly from: Address;
   readonly chainId: number;
 }
 
 /**
- * What a recorded transaction calls. Throws where this key has not signed it for this nonce: it is about to be signed again,
- * and an intruder who can write to the database must not get anything else signed.
+ * Returns the call of a recorded transaction. Throws if this key has not signed it for this nonce: it is about to be
+ * signed again, and an intruder with write access to the database must not get another call signed.
  */
 export async function signedCallIn(
   { nonce, purpose, raw }: Pick<RecordedTransaction, "nonce" | "purpose" | "raw">,

@@ -18,7 +18,7 @@ interface SigningDependencies {
   readonly clock: Clock;
 }
 
-/** What does nothing, but uses up the nonce that it is sent under. */
+/** A call that does nothing but use up its nonce. */
 const nothingTo = (to: Address) => ({ to, data: "0x", gas: GAS.nothing }) as const;
 
 /** Signs with the service's key on one chain what is then recorded, and only after that sent. */
@@ -60,12 +60,12 @@ export class ChainSigning {
     return documents;
   }
 
-  /** The same call under the same nonce, for other fees. */
+  /** Signs the same call under the same nonce for other fees. */
   async again(transaction: RecordedTransaction, fees: Fees): Promise<Signing> {
     return this.#signing(await this.callIn(transaction), transaction.nonce, fees);
   }
 
-  /** What is sent in the place of a transaction that is replaced: it does nothing. */
+  /** Signs the no-op in place of a replaced transaction. */
   noop(nonce: number, fees: Fees): Promise<Signing> {
     return this.#signing(nothingTo(this.#from), nonce, fees);
   }
@@ -75,7 +75,7 @@ export class ChainSigning {
     return { kind: "call", purpose: `noop/${String(nonce)}`, wallet: null, ...nothingTo(this.#from) };
   }
 
-  /** What a recorded transaction calls. Throws where this key has not signed it. */
+  /** Returns the call of a recorded transaction. Throws if this key has not signed it. */
   callIn(transaction: RecordedTransaction): Promise<Pick<Call, "to" | "data" | "gas">> {
     return signedCallIn(transaction, { from: this.#from, chainId: this.#dependencies.config.chainId });
   }

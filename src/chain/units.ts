@@ -6,7 +6,7 @@ export function unitsOf(cents: number, tokenDecimals: number): bigint {
   return BigInt(cents) * unitsPerCent(tokenDecimals);
 }
 
-/** Whole cents in so many units; what is less than a cent cannot be spent and is not counted. */
+/** Returns whole cents; a rest below a cent can't be spent and is not counted. */
 export const centsOf = (units: bigint, tokenDecimals: number): number =>
   Number(units / unitsPerCent(tokenDecimals));
 

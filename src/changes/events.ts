@@ -5,5 +5,5 @@ import type { Position } from "./position.ts";
 export const eventText = (name: StreamEventName, data: object, id: Position | null = null): string =>
   `event: ${name}\n${id === null ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
 
-/** When a client is to come back, once its line has ended: not all of them at the same moment. */
+/** Reconnection delay for a client whose stream has ended; random, so that clients do not return together. */
 export const retryText = (): string => `retry: ${String(500 + Math.floor(Math.random() * 2_500))}\n\n`;

@@ -13,7 +13,7 @@ export interface Change {
   readonly organizationId: string;
   readonly kind: ChangeKind;
   readonly id: string;
-  /** Of an agent: nothing but its totals. */
+  /** Whether a change of an agent concerns its totals alone. */
   readonly isMinor: boolean;
 }
 
@@ -24,11 +24,14 @@ export interface FeedListener {
   changed(changes: readonly Change[]): void;
   /** Sessions or people are not any more as they were. */
   peopleChanged(sessionIds: ReadonlySet<string>, userIds: ReadonlySet<string>): void;
-  /** There was a time in which changes were not read; changes of records will still be delivered, or `begun` says from when on. */
+  /**
+   * Called when changes were not read for a time. Changes of records will still be delivered, or `begun` says from
+   * when.
+   */
   interrupted(): void;
 }
 
-/** What happened so long before a feed begins is read, too, so that streams of another process can be resumed at this one. */
+/** Time before a feed's start that it reads as well, so that streams of another process can resume here. */
 const LOOKBACK_SECONDS = 30;
 /** Changes within this time come with one response of MongoDB: requested at once, each would cost a read. */
 const GATHERED_MS = 50;
@@ -121,7 +124,7 @@ class StreamClosed extends Error {
   }
 }
 
-/** What is not in MongoDB's log any more can't be read from there. */
+/** Whether MongoDB's log no longer has the position. */
 const isHistoryLost = (error: unknown): boolean =>
   error instanceof MongoError &&
   (error.code === 286 || error.code === 280 || error.hasErrorLabel("NonResumableChangeStreamError"));
@@ -160,7 +163,7 @@ export class ChangeFeed {
     return this.#position > this.#openedAt ? this.#position : this.#openedAt;
   }
 
-  /** Where it was when the feed was opened: what happened before is delivered only to earlier subscribers. */
+  /** Position at which the feed was opened; earlier changes are delivered only to earlier subscribers. */
   get openedAt(): Position {
     return this.#openedAt;
   }
@@ -214,7 +217,10 @@ export class ChangeFeed {
     });
   }
 
-  /** After what was delivered, while MongoDB still has that position; else from now on. A new subscriber waits until it is so. */
+  /**
+   * Reopens after the last delivered change while MongoDB still has that position, otherwise from now. A new
+   * subscriber waits for it.
+   */
   async #reopen(isLost: boolean): Promise<void> {
     for (;;) {
       await sleep(REOPENED_AFTER_MS, undefined, { ref: false });

@@ -34,13 +34,16 @@ export const PUBLISHED_ACTIONS: readonly string[] = [...kindsOf.keys()];
 /** The kinds that an entry of the audit log publishes. */
 export const kindsPublishedBy = (action: string): readonly IdKind[] => kindsOf.get(action) ?? [];
 
-/** How events of a kind are throttled: the minimum interval, and how many ids one event names. */
+/** Throttle of a kind's events: minimum interval, and ids per event. */
 interface Throttle {
   readonly everyMs: number;
   readonly atOnce: number;
 }
 
-/** What a person waits for is published at once, and what keeps changing less often: each event goes to every open page. */
+/**
+ * Changes that a person waits for are published at once, frequent ones less often: each event goes to every open
+ * page.
+ */
 const AT_ONCE: Throttle = { everyMs: 200, atOnce: 50 };
 const THROTTLES: Readonly<Record<ChangeKind, Throttle>> = {
   approvals: AT_ONCE,
@@ -55,7 +58,7 @@ const THROTTLES: Readonly<Record<ChangeKind, Throttle>> = {
   webhooks: AT_ONCE,
 };
 
-/** Of an agent whose totals alone have changed, as they do with each payment. */
+/** Interval for agents of which totals alone changed, as they do with each payment. */
 const TOTALS_EVERY_MS = 5_000;
 
 export const throttleOf = (kind: ChangeKind, isMinor: boolean): Throttle =>

@@ -1,7 +1,10 @@
 import type { Change } from "./feed.ts";
 import type { Position } from "./position.ts";
 
-/** What is remembered of changes, in all and of one organization; beyond that a client that resumes reads everything again. */
+/**
+ * Bounds of remembered changes, in all and per organization. A client that resumes beyond them reads everything
+ * again.
+ */
 export interface LogBounds {
   readonly inAll: number;
   readonly ofOne: number;
@@ -9,7 +12,7 @@ export interface LogBounds {
 const BOUNDS: LogBounds = { inAll: 50_000, ofOne: 5_000 };
 
 interface RecentChanges {
-  /** By kind and id, each where it changed last, in that order. */
+  /** Last change of each kind and id, in order. */
   readonly changes: Map<string, Change>;
   /** Behind it everything is there. */
   wholeFrom: Position;
@@ -31,7 +34,7 @@ export class ChangeLog {
     this.#bounds = bounds;
   }
 
-  /** Nothing is known of what happened before. */
+  /** Begins at a position; earlier changes are unknown. */
   begin(at: Position): void {
     this.#organizations.clear();
     this.#size = 0;
@@ -50,7 +53,7 @@ export class ChangeLog {
     if (this.#size > this.#bounds.inAll) this.#evictOrganization();
   }
 
-  /** What has changed of an organization behind a position; null where that is not known any more. */
+  /** Returns an organization's changes after a position; null if they are no longer known. */
   since(organizationId: string, position: Position): readonly Change[] | null {
     const own = this.#organizations.get(organizationId);
     const wholeFrom = own?.wholeFrom ?? this.#wholeFrom;

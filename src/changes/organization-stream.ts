@@ -6,7 +6,7 @@ import { throttleOf } from "./kinds.ts";
 import { before, type Position } from "./position.ts";
 import type { EventData } from "./records.ts";
 
-/** Who follows the changes of an organization. */
+/** A follower of an organization's changes. */
 export interface Subscriber {
   readonly kinds: ReadonlySet<ChangeKind>;
   send(text: Buffer): void;
@@ -30,7 +30,7 @@ interface Pending {
 const COALESCE_MS = 20;
 /** Pending ids of a kind; far more than one event names. */
 const PENDING_MAX = 1_000;
-/** What could not be read is read again after so long. */
+/** Delay before records that could not be read are read again. */
 const AGAIN_AFTER_MS = 1_000;
 
 /**
@@ -83,7 +83,7 @@ export class OrganizationStream {
     });
   }
 
-  /** What was sent is incomplete. */
+  /** Tells followers that the events sent so far are incomplete. */
   reset(): void {
     this.#pending.clear();
     const text = Buffer.from(eventText("reset", {}, this.#dependencies.position()));
@@ -156,7 +156,7 @@ export class OrganizationStream {
     }
   }
 
-  /** Each follower its kinds, those with the same ones the same bytes. The id is the last event's. */
+  /** Sends each follower its kinds; followers of the same kinds get the same bytes. The id is the last event's. */
   #sendAll(events: readonly (readonly [ChangeKind, string])[]): void {
     const id = this.sentUpTo;
     const made = new Map<string, Buffer | null>();

@@ -21,5 +21,5 @@ export function before(position: Position): Position {
   return position.slice(0, 16) + hex(Math.max(0, number - 1), 4);
 }
 
-/** What a client says that it has come to; null: it never was a position. */
+/** Returns a client's position; null for text that is no position. */
 export const positionIn = (text: string): Position | null => (/^[0-9a-f]{20}$/.test(text) ? text : null);

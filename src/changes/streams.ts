@@ -12,13 +12,13 @@ import type { EventData } from "./records.ts";
 
 /** Open streams of one session at this process. Browsers open six connections to a server at the most. */
 const OF_A_SESSION_MAX = 8;
-/** Those of one organization. */
+/** Streams of one organization. */
 const OF_AN_ORGANIZATION_MAX = 500;
 /** Open streams of this process. */
 const OPEN_MAX = 2_000;
 const RETRY_AFTER_SECONDS = 10;
 const HEARTBEAT_MS = 15_000;
-/** How often a stream's caller is checked again: a token expires without a change event. */
+/** Interval of checks of a stream's caller: a token expires without a change event. */
 const CHECKED_EVERY_MS = 60_000;
 /** The feed stays open for so long after the last stream has gone. */
 const LINGER_MS = 60_000;
@@ -57,7 +57,7 @@ export interface StreamsDependencies {
   readonly onError: (error: unknown) => void;
 }
 
-/** All streams of changes of this process: one feed for all of them, and who follows which organization. */
+/** All streams of changes of this process: one feed, and the followers of each organization. */
 export class Streams {
   readonly #dependencies: StreamsDependencies;
   readonly #feed: ChangeFeed;
@@ -87,7 +87,7 @@ export class Streams {
     );
   }
 
-  /** How many are open now. */
+  /** Number of open streams. */
   get open(): number {
     return this.#open.size;
   }
@@ -134,7 +134,7 @@ export class Streams {
       principal,
       kinds: new Set((request.kinds ?? CHANGE_KINDS).filter((kind) => mayReceive(principal, kind))),
       send: (text) => line.send(text),
-      // Not all of them at the same moment.
+      // Random, so that heartbeats are spread.
       heartbeatAtMs: now + HEARTBEAT_MS * Math.random(),
       checkAtMs: now + CHECKED_EVERY_MS * (0.5 + Math.random() / 2),
     };
@@ -164,7 +164,7 @@ export class Streams {
     await this.#feed.caughtUp();
     await organization.resume(one, () => (since === null ? null : this.#log.since(organizationId, since)));
     if (!this.#open.has(one)) this.#leave(one);
-    // It could not be read; the client reconnects.
+    // Records could not be read; the client reconnects.
     else if (!organization.has(one)) this.#endOne(one, "restart");
   }
 

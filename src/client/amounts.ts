@@ -145,7 +145,10 @@ function centsBy(notation: RegExp, text: string): number[] {
   return whole === undefined ? [] : centsOf(whole, fraction);
 }
 
-/** What a text may mean in any locale: its last separator as the decimal sign, and its separators as groups. */
+/**
+ * Returns the amounts that a text may mean in any locale: its last separator as the decimal sign, or all of them as
+ * group separators.
+ */
 function possibleReadings(text: string): number[] {
   if (text === "" || !SEPARATED.test(text)) return [];
   const [, whole = "", sign = "", fraction = ""] = WITH_DECIMALS.exec(text) ?? [];

@@ -1,6 +1,6 @@
 import type { Answer, ClientRoute, Refused } from "./types.ts";
 
-/** What an error's body is read as: each part is validated before it is used. */
+/** Reads an error's body; each part is validated before it is used. */
 const objectIn = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null ? { ...value } : {};
 const textIn = (value: unknown): string | null => (typeof value === "string" ? value : null);
@@ -13,7 +13,7 @@ const isCode = (value: unknown): value is Refused["code"] =>
 
 const NOTHING = { issues: [], retryAfterSeconds: null, organizations: [], missing: [], unknown: [] } as const;
 
-/** No answer came: a broken line, or its time was over. */
+/** Refusal for a call without an answer: a broken connection or a timeout. */
 export const noAnswer = (): Refused => ({
   ...NOTHING,
   code: "NO_ANSWER",

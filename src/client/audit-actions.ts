@@ -18,7 +18,7 @@ type AuditedOperation = {
 /** Entries that no operation leaves: decisions on payments, the service itself, the operator's commands. */
 type OtherAction =
   | "acceptRecords"
-  | "adoptKeyDeliveryFolder"
+  | "rotateMasterKey"
   | "createOrganization"
   | "decidePayment"
   | "deployWalletFactory"
@@ -49,7 +49,7 @@ export const RESOURCE_KINDS = {
   organization: "Organization",
   passkey: "Passkey",
   session: "Session",
-  key_delivery_folder: "Key delivery folder",
+  master_key: "Master key",
   wallet_factory: "Wallet factory",
 } as const;
 export type ResourceKind = keyof typeof RESOURCE_KINDS;
@@ -71,7 +71,7 @@ const on = (
   rest: string,
 ): ActionWords => ({ on: [kinds].flat(), done: `${past} ${rest}`, tried: `${present} ${rest}` });
 
-/** Every action. An audited operation without words does not compile. */
+/** Words for every action. An audited operation without words does not compile. */
 export const AUDIT_ACTIONS: Readonly<Record<AuditAction, ActionWords>> = {
   createAgent: on("agent", "Created", "create", "agent"),
   updateAgent: on("agent", "Changed", "change", "agent’s details"),
@@ -161,7 +161,7 @@ export const AUDIT_ACTIONS: Readonly<Record<AuditAction, ActionWords>> = {
   reconcileRepair: on("organization", "Repaired", "repair", "records of organization"),
   restoreLedger: on("project", "Restored", "restore", "ledger of project"),
   acceptRecords: on("project", "Accepted", "accept", "records of project"),
-  adoptKeyDeliveryFolder: on("key_delivery_folder", "Adopted", "adopt", "folder for key deliveries"),
+  rotateMasterKey: on("master_key", "Rotated", "rotate", "master key"),
   deployWalletFactory: on("wallet_factory", "Deployed", "deploy", "wallet factory"),
   furtherRefusals: on("organization", "Counted", "count", "further refusals"),
 };

@@ -80,7 +80,7 @@ function referenceIn(field: string, id: unknown, parent: Fields): AuditReference
   return known === undefined ? null : { type: known, id };
 }
 
-/** All records that a value names. */
+/** Returns all records that a value names. */
 export function referencesIn(value: unknown, field = "", parent: Fields = {}): readonly AuditReference[] {
   if (Array.isArray(value)) return value.flatMap((each) => referencesIn(each, field, parent));
   if (isFields(value))
@@ -155,7 +155,7 @@ function valueChanges({ is, was }: Sides, place: Place): readonly AuditChange[] 
 const isPlain = (value: unknown): boolean =>
   value === undefined || (isFields(value) && shownFields(value).kind === "group");
 
-/** Each element of a list by itself; an empty list is a value, too. */
+/** Returns each element of a list by itself; an empty list is a value, too. */
 function valuesOf(field: string, { parent, value }: Side): readonly AuditValue[] {
   if (value === undefined) return [];
   if (Array.isArray(value) && value.length > 0) return value.map((each) => shownOf(field, each, parent));
@@ -224,7 +224,7 @@ function without(list: readonly unknown[], other: readonly unknown[]): readonly 
   });
 }
 
-/** One text for equal values, in whatever order their fields are. Nothing is not null. */
+/** Returns the same text for equal values, whatever the order of their fields. `undefined` differs from null. */
 const textOf = (value: unknown): string =>
   value === undefined
     ? ""

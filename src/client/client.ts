@@ -14,17 +14,20 @@ import type {
 } from "./types.ts";
 import { newUuid } from "./uuid.ts";
 
-/** Who asks: a key or a token that is sent along, or a browser's session, which is in cookies that no script can read. */
+/**
+ * Credential of the client: a key or token that is sent along, or a browser's session in cookies that no script can
+ * read.
+ */
 export type Credential =
   | { readonly type: "none" }
   | { readonly type: "bearer"; readonly token: string | (() => string) }
   | { readonly type: "cookies" };
 
 export interface ClientOptions {
-  /** Before `/v1`; empty on the service's own pages. */
+  /** Address before `/v1`; empty on the service's own pages. */
   readonly baseUrl: string;
   readonly credential?: Credential;
-  /** Of one try, by default 60 s. */
+  /** Timeout of one attempt; 60 s by default. */
   readonly timeoutMs?: number;
   readonly patience?: Patience;
   readonly fetch?: typeof fetch;
@@ -32,7 +35,7 @@ export interface ClientOptions {
   readonly newKey?: () => string;
 }
 
-/** Every operation of the service, and its lists record by record. */
+/** All operations of the service, and its lists record by record. */
 export interface Client extends Calls {
   /** The records of a list, page after page on demand. Throws `RefusedError` where a page is refused. */
   each<Id extends ListId>(
@@ -61,11 +64,11 @@ export function valueOf<T>(answer: Answer<T>): T {
 
 type Plain = string | number | boolean | null | undefined;
 
-/** What any call is given, whatever the operation. */
+/** Input of any operation. */
 interface AnyInput {
   readonly query?: Readonly<Record<string, Plain>> | undefined;
   readonly body?: unknown;
-  /** What goes into the path. */
+  /** Ids of the path. */
   readonly [id: string]: unknown;
 }
 
@@ -127,7 +130,7 @@ class Caller {
     this.#credential = options.credential ?? { type: "none" };
   }
 
-  /** One call with as many tries as it may have. */
+  /** Makes one call with as many attempts as it may have. */
   async call(route: ClientRoute, given: AnyInput, options: CallOptions): Promise<Answer<unknown>> {
     const input = this.#withKey(route, given);
     for (let tries = 1; ; tries += 1) {
@@ -223,6 +226,6 @@ export function addressOf(route: Pick<ClientRoute, "path">, { query, ...ids }: A
   return search === "" ? path : `${path}?${search}`;
 }
 
-/** Where a file is, for a link. */
+/** Returns the address of a file, for a link. */
 export const addressOfFile = (id: FileId, query: Readonly<Record<string, Plain>>): string =>
   addressOf(ROUTES[id], { query });

@@ -1,4 +1,4 @@
-/** What the package exports as `agent-spending-control/client`. */
+/** Exports of the package as `agent-spending-control/client`. */
 export {
   addressOfFile,
   type Client,

@@ -1,6 +1,6 @@
 import type { ClientRoute, Refused } from "./types.ts";
 
-/** How long a call tries, and how often. */
+/** Limits of a call's attempts and pauses. */
 export interface Patience {
   /** Tries of one call, the first included. */
   readonly triesMax: number;
@@ -19,8 +19,8 @@ const REPLAY: readonly Refused["code"][] = ["REQUEST_IN_PROGRESS", "ORG_NOT_READ
 export const isAmbiguous = ({ status }: Pick<Refused, "status">): boolean => status === null || status >= 500;
 
 /**
- * How long to wait before a call is sent again; null: it is not. What only reads, and creates that carry an idempotency key, are sent
- * again whenever that can help. Everything else only where it is certain that nothing was done: when it came too often.
+ * Returns the pause before a call is retried; null if it is not. Reads, and creates with an idempotency key, are
+ * retried whenever that can help; everything else only after 429, when certainly nothing was done.
  */
 export function pauseBefore(
   route: Pick<ClientRoute, "method">,

@@ -3,7 +3,7 @@ import type { Operations } from "../contract/registry.ts";
 import type { ErrorCode, ValidationIssue } from "../domain/errors.ts";
 import type { ROUTES } from "./routes.ts";
 
-/** What a client knows of a route: see `RouteFacts` of the contract, which this is made of. */
+/** A client's view of a route; derived from the contract's `RouteFacts`. */
 export interface ClientRoute {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly path: string;
@@ -15,7 +15,7 @@ export interface ClientRoute {
 
 type Routes = typeof ROUTES;
 
-/** Every operation that has a route. */
+/** Operations that have a route. */
 export type OperationId = keyof Routes & keyof Operations;
 
 type Schema<
@@ -23,9 +23,7 @@ type Schema<
   Part extends "params" | "query" | "body" | "output",
 > = Operations[Id][Part] extends infer S extends z.ZodType ? S : never;
 
-/**
- * What is sent: as a schema takes it, where it says so. Where it first looks at whatever comes, as it says that it is afterwards.
- */
+/** The input type of a schema, or its output type if the schema preprocesses unknown input. */
 type Sent<I, O> = unknown extends I
   ? unknown extends O
     ? O
@@ -52,12 +50,12 @@ type PartOf<Name extends string, S extends z.ZodType> = string extends keyof Sen
 /** A schema of no fields takes none by a name, and says so of every name. */
 type Named<T> = string extends keyof T ? unknown : T;
 
-/** What a call takes: the ids of its path by their names, its query and its body. */
+/** Input of a call: the ids of its path by name, its query and its body. */
 export type Input<Id extends OperationId> = Named<SentTo<Schema<Id, "params">>> &
   PartOf<"query", Schema<Id, "query">> &
   PartOf<"body", Schema<Id, "body">>;
 
-/** What a success answers: the record as JSON has it, or the response itself, whose body is the file. */
+/** Output of a success: the record as JSON, or the response itself if its body is a file. */
 export type Output<Id extends OperationId> = Routes[Id] extends { readonly file: true }
   ? Response
   : z.output<Schema<Id, "output">>;
@@ -105,7 +103,7 @@ export type Answer<T> =
 
 export interface CallOptions {
   readonly signal?: AbortSignal;
-  /** Of one try. */
+  /** Timeout of one attempt. */
   readonly timeoutMs?: number;
 }
 

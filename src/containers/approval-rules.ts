@@ -23,7 +23,7 @@ type WithoutId<R> = R extends { readonly id: string }
 /** A rule as it is sent: with its id where it is there already. */
 export type SentRule = WithoutId<ApprovalRule>;
 
-/** None has been set yet. */
+/** Version before any rules are set. */
 const FIRST_VERSION = 1;
 
 export function rulesOf({ approvalRules }: Pick<ContainerDocument, "approvalRules">): RulesOfContainer {
@@ -101,7 +101,7 @@ export class ApprovalRules {
   }
 }
 
-/** What their hash is the same for is the same to the letter: rules are kept in memory by it (src/payments/rules). */
+/** Rules with the same hash are the same to the letter: prepared rules are cached by it (src/payments/rules). */
 function stored(rules: readonly ApprovalRule[], version: number): StoredRules {
   const contentHash = createHash("sha256").update(JSON.stringify(rules)).digest("base64url");
   return { rules, version, contentHash };

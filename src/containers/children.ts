@@ -6,7 +6,7 @@ export interface Children {
   readonly named: readonly string[];
 }
 
-/** What is wrong with the children that a full replacement names; null: nothing. */
+/** Returns the defect of the children that a full replacement names; null if there is none. */
 export function childrenProblem({ live, named }: Children): Refusal | null {
   const uniqueIds = new Set(named);
   const missing = live.filter((id) => !uniqueIds.has(id));

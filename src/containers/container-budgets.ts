@@ -66,7 +66,7 @@ export class ContainerBudgets {
     };
   }
 
-  /** The same for a team. */
+  /** Reads a team's budget. */
   async ofTeam({ _id, projectId }: Pick<TeamDocument, "_id" | "projectId">): Promise<TeamBudget> {
     const { actors, ledgers } = this.#dependencies;
     await awaitFlush(ledgers.flushProject(projectId));
@@ -74,7 +74,7 @@ export class ContainerBudgets {
     return { ...budgetOf(team), agents: agents.map((agent) => budgetIn(team, agent)) };
   }
 
-  /** What the caps of a project and of one of its teams are, and what was used under them. */
+  /** Reads the caps of a project and of one of its teams, with their usage. */
   async levels(projectId: string, teamId: string): Promise<Record<"project" | "team", ContainerBudget>> {
     const caps = await this.#caps.load(projectId);
     return { project: budgetOf(caps.project), team: budgetOf(levelOf(caps, teamId)) };

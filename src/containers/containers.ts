@@ -23,7 +23,7 @@ export interface Parent {
   readonly archivedAt: Date | null;
 }
 
-/** What people choose of a container. */
+/** Fields of a container that people choose. */
 export interface ContainerFields {
   readonly name?: string | undefined;
   readonly description?: string | null | undefined;
@@ -51,7 +51,7 @@ export class Containers {
     this.#dependencies = dependencies;
   }
 
-  /** In the transaction that puts something into a container: whether it may, the container not being archived. */
+  /** Enters a container in the transaction that creates something inside; false if it is archived. */
   async enter({ id, kind }: Parent, session: ClientSession): Promise<boolean> {
     // Counting is what makes it a write; an update that changes nothing would conflict with no archive.
     const entered = await this.#of(kind).updateOne(
@@ -63,8 +63,8 @@ export class Containers {
   }
 
   /**
-   * In the transaction that puts a team into a project, after `enter`, which puts two at once in conflict: so of any number as
-   * many are let through as there is room for. Without a session it is only a check beforehand.
+   * Returns the refusal of one more team, in its transaction, after `enter` has put concurrent ones in conflict: so
+   * exactly as many are created as there is room for. Without a session it is a check in advance.
    */
   async teamCapacityRefusal(projectId: string, session?: ClientSession): Promise<Refusal | null> {
     const { projects, teams } = this.#dependencies.collections;
@@ -143,10 +143,10 @@ export class Containers {
   }
 }
 
-/** What its entry says of an archive. */
+/** Audit values of an archive. */
 const ARCHIVED = { before: { state: "active" }, after: { state: "archived" } };
 
-/** What a change can change, for the audit log; of the logo its hash. */
+/** Fields of a change in the audit log; the logo's hash stands for the logo. */
 const shownOf = ({ color, description, logoHash, name }: ContainerDocument) => ({
   name,
   description,

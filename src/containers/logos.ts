@@ -2,7 +2,7 @@ import { createHash, type KeyObject } from "node:crypto";
 import { Binary, type Collection, type Document } from "mongodb";
 import { readLogo, type LogoType } from "../contract/logo.ts";
 import { isDuplicateKey } from "../lib/duplicate-key.ts";
-import { hmacSha256 } from "../secrets/master-key.ts";
+import { hmacSha256 } from "../secrets/keyed-macs.ts";
 
 /** A tile's image, apart from the records that show it. Never changed: other bytes have another id. */
 export interface LogoDocument extends Document {

@@ -10,7 +10,7 @@ export interface NewContainer {
   readonly idempotencyKey?: string | undefined;
 }
 
-/** What a replay must repeat; a default that is spelt out is the same. */
+/** Payload that a replay must repeat; an explicit default equals a missing one. */
 export const payloadOf = ({ color, description, logo, name }: NewContainer) => ({
   name,
   description: description ?? null,
@@ -18,7 +18,7 @@ export const payloadOf = ({ color, description, logo, name }: NewContainer) => (
   logo: logo ?? null,
 });
 
-/** What is kept of a new container in the audit log. */
+/** Fields of a new container in the audit log. */
 export const createdOf = ({ description, name }: ContainerDocument) => ({ name, description });
 
 /** The record of a new container. Its logo is kept first: a record never names an image that is not there. */

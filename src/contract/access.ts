@@ -7,7 +7,7 @@ import type {
   ResourceKind,
 } from "./types.ts";
 
-/** Who may call an operation, in the few forms there are. */
+/** Forms of access to an operation. */
 
 export const anyone: PublicAccess = { kind: "public" };
 

@@ -6,7 +6,7 @@ import { color, description, icon } from "./primitives.ts";
 
 const APPEARANCE = { description: "How it is shown; null: by default." };
 
-/** As a change takes them: what is left out stays, null clears. */
+/** Labels in a change: a missing one stays, null clears. */
 export const sentLabels = {
   description: description.nullable().optional(),
   appearance: z.strictObject({ color, icon }).nullable().optional().meta(APPEARANCE),
@@ -14,10 +14,10 @@ export const sentLabels = {
 
 const { appearance: _onlyByChange, ...labelsOfCreate } = sentLabels;
 
-/** As a create takes them. */
+/** Labels in a create. */
 export const createdLabels = labelsOfCreate;
 
-/** As answers carry them. */
+/** Labels in answers. */
 export const shownLabels = {
   description: z.string().nullable(),
   appearance: z.strictObject({ color: z.string(), icon: z.string() }).nullable().meta(APPEARANCE),

@@ -31,7 +31,7 @@ const window = z.strictObject({
   outside: z.boolean(),
 });
 
-/** With nothing between them, it would be ambiguous whether no time or all of it is meant. */
+/** Equal times are refused: they could mean no time or all day. */
 const windowAsSent = window
   .extend({ days, outside: z.boolean().default(true) })
   .refine(({ from, to }) => from !== to, { path: ["to"], message: "must differ from `from`" });
@@ -46,7 +46,7 @@ const params = {
   duplicate: z.strictObject({ windowSeconds }),
 };
 
-/** What every rule has. */
+/** Fields of every rule. */
 interface Common<I extends z.ZodType, E extends z.ZodType> {
   readonly id: I;
   readonly enabled: E;
@@ -90,7 +90,7 @@ const bareTypes = Object.entries(params)
   .map(([type]) => type)
   .join(", ");
 
-/** Which payments a type holds for a person, as the model reads it that sets rules. */
+/** Description, for models, of the payments that each type holds. */
 const HOLDS: Readonly<Record<RuleType, string>> = {
   amount_above: "above params.amountCents",
   new_recipient: "to a recipient that the agent has not paid before; no params",
@@ -106,8 +106,8 @@ const holds = Object.entries(HOLDS)
   .join(" ");
 
 /**
- * All types in one flat shape, since tools take no unions; which parameters a type takes is judged after it. Only models
- * read what is said here: the reference shows each type with its own parameters.
+ * All types in one flat shape, since tools take no unions; parameters are checked by type afterwards. Only models
+ * read these descriptions.
  */
 const flatRule = z.strictObject({
   id: z
@@ -150,12 +150,12 @@ const sentRule = flatRule.pipe(
   ruleOf({ id: id.optional(), enabled: z.boolean(), name: "RuleInput" }, windowAsSent),
 );
 
-/** The same rules as the reference shows them: each type with its own parameters. */
+/** The rules as the reference shows them: each type with its own parameters. */
 const shownRules = z
   .array(ruleOf({ id: id.optional(), enabled: z.boolean().default(true), name: "RuleInput" }, windowAsSent))
   .max(RULES_MAX);
 
-/** Which parameters go with which type; the flat shape can't say. */
+/** Checks the parameters of each type, which the flat shape can't. */
 const paramsByType = Object.entries({ ...params, time_window: window })
   .map(([type, { shape }]) => `${type} {${Object.keys(shape).join(", ")}}`)
   .join("; ");

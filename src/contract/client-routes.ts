@@ -2,14 +2,14 @@ import { z } from "zod";
 import { operationList } from "./registry.ts";
 import type { Operation } from "./types.ts";
 
-/** What a client has to know of an operation's route. Flags are there where they are true. */
+/** Facts that a client needs about an operation's route. Flags are present if true. */
 export interface RouteFacts {
   readonly method: string;
-  /** With `:id` for what goes into it. */
+  /** Path with `:id` placeholders. */
   readonly path: string;
-  /** No user has to be signed in. */
+  /** Needs no credential. */
   readonly anonymous?: true;
-  /** Its body takes an idempotencyKey, so that it can be replayed. */
+  /** Takes an `idempotencyKey` in its body, so that it can be replayed. */
   readonly replayable?: true;
   /** The records' name in a page of a list. */
   readonly list?: string;
@@ -37,7 +37,7 @@ function factsOf({ access, body, output }: Operation, http: NonNullable<Operatio
   };
 }
 
-/** As the reference has it: schemas that are made of others have no shape of their own. */
+/** Converts a schema as the reference does: schemas that combine others have no shape of their own. */
 const asJson = (schema: z.ZodType, io: "input" | "output"): Readonly<Record<string, unknown>> =>
   z.toJSONSchema(schema, { io, unrepresentable: "any" });
 

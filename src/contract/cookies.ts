@@ -4,10 +4,10 @@
 export const COOKIE_REQUEST_HEADER = "svc-session";
 export const COOKIE_REQUEST_VALUE = "cookie";
 
-/** Where the refresh cookie goes, and nowhere else. */
+/** The only path that the refresh cookie is sent to. */
 export const REFRESH_PATH = "/v1/auth/refresh";
 
-/** The same for the cookie of a known device. */
+/** The only path that a known device's cookie is sent to. */
 export const DEVICE_PATH = "/v1/auth/sign-in";
 
 export interface CookieNames {

@@ -1,6 +1,6 @@
 import type { ErrorCode } from "../domain/errors.ts";
 
-/** What every create of an agent, a project or a team can answer besides what any operation can. */
+/** Errors that every create can answer, besides those of any operation. */
 export const CREATE_ERRORS: readonly ErrorCode[] = [
   "IDEMPOTENCY_KEY_REQUIRED",
   "ORG_NOT_READY",
@@ -10,7 +10,7 @@ export const CREATE_ERRORS: readonly ErrorCode[] = [
   "CREATE_RETRYABLE",
 ];
 
-/** The same for what is created inside of something. */
+/** Errors of creates inside a project or team. */
 export const CREATE_INSIDE_ERRORS: readonly ErrorCode[] = [
   "NOT_FOUND",
   "CONTAINER_ARCHIVED",

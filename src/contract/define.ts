@@ -3,7 +3,7 @@ import type { Access, ObjectSchema, Operation } from "./types.ts";
 
 export const noParams = z.strictObject({});
 export const noQuery = z.strictObject({});
-/** For operations without a body: nothing, or an empty object. */
+/** Body of operations without one: nothing, or an empty object. */
 export const noBody = z.strictObject({}).optional();
 
 type None = typeof noParams;
@@ -15,7 +15,7 @@ interface Definition<
   O extends z.ZodType,
   A extends Access,
 > extends Omit<Operation<P, Q, B, O, A>, "description" | "params" | "query" | "body" | "tool" | "http"> {
-  /** Of what has a route; what is a tool alone is described among the tools' texts. */
+  /** Description of the route; a tool has its own texts. */
   readonly description?: string;
   readonly params?: P;
   readonly query?: Q;

@@ -4,7 +4,7 @@ const LOCAL = String.raw`(?:[A-Za-z0-9_'+-]+\.)*[A-Za-z0-9_'+-]*[A-Za-z0-9_+-]`;
 /** A top-level domain may be internationalized, as in `xn--p1ai`. */
 const DOMAIN = String.raw`(?:[A-Za-z0-9][A-Za-z0-9-]*\.)+[A-Za-z][A-Za-z0-9-]*[A-Za-z0-9]`;
 
-/** As zod's own, without its looks ahead, which not every reader of the reference knows. */
+/** Zod's pattern without lookaheads, which not every reader of the reference supports. */
 export const EMAIL_PATTERN = `${LOCAL}@${DOMAIN}`;
 
 /** Puts an internationalized domain into its ASCII form, which mail servers know: `ada@bücher.example`. */

@@ -4,7 +4,7 @@ import { isShown, type Reader, referenceOf } from "./reference.ts";
 /** A schema of the contract as JSON Schema, with the records it names kept apart from it. */
 export interface NamedJsonSchema {
   readonly schema: Readonly<Record<string, unknown>>;
-  /** By the record's name (`Transaction`, `Error`, ...). */
+  /** Schemas by their record's name (`Transaction`, `Error`, …). */
   readonly named: Readonly<Record<string, unknown>>;
 }
 
@@ -67,7 +67,7 @@ function hideFields(schema: z.core.$ZodType, json: z.core.JSONSchema.BaseSchema,
   }
 }
 
-/** As the conversion refers to what it names. */
+/** Prefix of the conversion's references. */
 const DEFS = "#/$defs/";
 
 /**
@@ -78,7 +78,7 @@ function flattenNullable(schema: z.core.JSONSchema.BaseSchema): void {
   const [value, none, ...others] = schema.anyOf ?? [];
   if (typeof value !== "object" || typeof none !== "object" || others.length > 0) return;
   if (none.type !== "null" || typeof value.type !== "string" || value.enum !== undefined) return;
-  // What has a title becomes a component, which null is no part of.
+  // A titled schema becomes a component, which null is not part of.
   if (value.title !== undefined) return;
   delete schema.anyOf;
   Object.assign(schema, { ...value, ...schema, type: [value.type, "null"] });

@@ -19,7 +19,7 @@ export interface Logo {
   readonly bytes: Buffer;
 }
 
-/** What the bytes are called by the one who reads their headers. */
+/** Types by the names that the header reader uses. */
 const READ_AS: Readonly<Record<string, LogoType>> = { png: "png", jpg: "jpeg", webp: "webp" };
 
 /**

@@ -124,7 +124,7 @@ function describe(
 
 const ROLES = { member: null, admin: "the role admin or owner", owner: "the role owner" } as const;
 
-/** What OpenAPI's security can't say: the role and the step-up that a person needs for the operation. */
+/** Describes the role and step-up that a person needs, which OpenAPI's security can't express. */
 function peopleNeed(access: Access): string {
   if (access.kind !== "management") return "";
   const needs = [ROLES[access.role], access.stepUp ? "a step-up within 5 minutes" : null];
@@ -152,13 +152,13 @@ const LAST_EVENT_PARAMETER = {
 const schemaOf = (schema: z.ZodType, owner: string): Schema =>
   annotated(jsonSchemaOf(schema, COMPONENTS, "reference").schema, owner);
 
-/** With the name of the component that it becomes; what refers to a record has one. */
+/** Adds the name of the component that a schema becomes. */
 const titled = (schema: Schema, name: string): Schema =>
   schema["type"] === "object" || "oneOf" in schema
     ? { title: name.replace(/^./, (letter) => letter.toUpperCase()), ...schema }
     : schema;
 
-/** Every record that an operation names, and the error body. */
+/** Returns all records that operations name, and the error body. */
 function namedSchemas(): Components {
   const errors = z.array(errorBody);
   const schemas = [errors, ...operationList.flatMap(([, operation]) => [operation.body, operation.output])];
@@ -188,7 +188,7 @@ function requestBodyOf(
   const schema = titled(asSent(schemaOf(operation.body, id)), `${id}Request`);
   const takesNone = JSON.stringify(schema["properties"]) === "{}";
   if (takesNone) return {};
-  // Nothing at all is read as an empty object.
+  // An absent body is read as an empty object.
   const required = [undefined, {}].every((nothing) => !operation.body.safeParse(nothing).success);
   const content = { "application/json": bodyOf(schema, components) };
   return { requestBody: { required, content } };
@@ -254,7 +254,7 @@ const describedError = (status: string, codes: readonly ErrorCode[]): object => 
   },
 });
 
-/** Those that an operation's responses refer to, and 405, which belongs to no operation. */
+/** Responses that operations refer to, and 405, which belongs to no operation. */
 function errorResponses(): Readonly<Record<string, object>> {
   const alone = operationList.flatMap(([, operation]) =>
     [...errorCodesOf(operation)].flatMap(([status, [code, ...others]]) =>

@@ -13,12 +13,12 @@ const CONTROLS = String.raw`\x00-\x08\x0b\x0c\x0e-\x1f\x7f`;
 const CONTROL = new RegExp(`[${CONTROLS}]`);
 
 /**
- * What `trim` takes away, spelt out for the reference: `\s` differs between dialects of patterns. The characters stand for
- * themselves, because RE2 has no `\u`.
+ * The characters that `trim` removes, spelled out for the reference: `\s` differs between dialects of patterns, and
+ * RE2 has no `\u`.
  */
 const SPACES = String.raw` \t\n\r\xa0${"\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"}`;
 
-/** The same as a pattern: no control characters, and at least one that is no space where text is needed. */
+/** Returns a pattern without control characters, with at least one character that is no space if text is required. */
 const textPattern = (min: number): string =>
   min === 0 ? `^[^${CONTROLS}]*$` : `^[^${CONTROLS}]*[^${CONTROLS}${SPACES}][^${CONTROLS}]*$`;
 
@@ -39,7 +39,7 @@ export const text = (min: number, max: number) =>
     { keywords: { pattern: textPattern(min) } },
   );
 
-/** Who is paid, as a payment or a rule names them. */
+/** Recipient of a payment, as a payment or a rule names it. */
 export const recipientName = text(1, 200).refine(
   foldsShort,
   `must not become longer than ${FOLDED_NAME_MAX} when its compatibility forms are folded (NFKC)`,
@@ -51,13 +51,13 @@ export const description = text(0, 500);
 /** An amount in cents, 0 or more. */
 export const cents = z.int().min(0).max(MAX_CENTS).meta({ description: "Integer cents." });
 
-/** What a wallet holds: every account on the chain may send it money, so no bound of ours holds for it. */
+/** Balance of a wallet. Anybody may send it money, so it has no upper bound. */
 export const heldCents = z.int().min(0).meta({ description: "Integer cents." });
 
-/** Of what is replaced by its version. */
+/** Version of a record that is replaced as a whole. */
 export const version = z.int().meta({ description: "The version that was read; an outdated one is 409." });
 
-/** What is paid: at least one cent. */
+/** Amount of a payment: at least one cent. */
 export const paymentCents = z.int().min(1).max(MAX_CENTS).meta({ description: "Integer cents, at least 1." });
 
 /** A limit in payments. */
@@ -103,10 +103,10 @@ export const newPassword = referred(text(1, 1_024), {
 /** A single-use token out of a link. */
 export const secretToken = text(1, 512);
 
-/** Of a tile in the dashboard. */
+/** Color of a tile in the dashboard. */
 export const color = z.string().regex(/^#[0-9a-fA-F]{6}$/, "must be a color like #1a2b3c");
 
-/** What an agent is shown by: the name of an icon, or an emoji. */
+/** Icon of an agent: a name or an emoji. */
 export const icon = text(1, 64);
 
 /** A gray one. */
@@ -172,7 +172,7 @@ export const ONE_AGENT = { path: ["agentId"], error: "names another agent than a
 /** The agent that a list is narrowed to. */
 export const agentIn = ({ agent_id, agentId }: AgentFilter): string | undefined => agent_id ?? agentId;
 
-/** What a cursor is made of; a decoder would skip what is not. */
+/** Characters of a cursor; a decoder would skip others. */
 const CURSOR = "[A-Za-z0-9_-]";
 const ONLY_CURSOR = new RegExp(`^${CURSOR}+$`);
 

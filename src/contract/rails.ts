@@ -44,7 +44,7 @@ export const RAIL_OF = {
   create_wallet_payment: "wallet",
 } as const satisfies Partial<Record<AgentTool, Rail>>;
 
-/** Those of all rails. */
+/** Payment tools of all rails. */
 export const ALL_PAYMENT_TOOLS = [PAYMENT_TOOLS.card, PAYMENT_TOOLS.wallet] as const;
 
 const railOf = z.object({ rail });
@@ -61,7 +61,7 @@ export const railPayment = z.discriminatedUnion("rail", [
   walletPayment.extend({ rail: z.literal(RAIL_OF.create_wallet_payment) }).meta({ title: "WalletPayment" }),
 ]);
 
-/** One flat object, since tools take no unions; which of the recipients it needs follows from the rail. */
+/** One flat object, since tools take no unions; the rail decides which recipient it needs. */
 export const checkedPayment = z
   .strictObject({
     rail,

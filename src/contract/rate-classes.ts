@@ -2,8 +2,8 @@
 export interface RouteCap {
   readonly perMinute: number;
   /**
-   * Whose requests are counted together: one key's or user's, one address's, those about one user's account, or those of a network of
-   * IPv6 (a /48), which holds 65,536 that count as an address each.
+   * The unit that is counted: a key or person, an address, one person's account, or an IPv6 network (a /48), which
+   * holds 65,536 addresses that count separately.
    */
   readonly per: "credential" | "address" | "account" | "network";
 }
@@ -12,7 +12,7 @@ const MANY_GUESSES: readonly RouteCap[] = [
   { perMinute: 10, per: "address" },
   { perMinute: 10, per: "account" },
 ];
-/** What strangers may guess at: one who holds a whole network has ten times an address's tries, and no more. */
+/** Caps on guesses by strangers: a whole IPv6 network has ten times an address's tries. */
 const STRANGERS_GUESSES: readonly RouteCap[] = [...MANY_GUESSES, { perMinute: 100, per: "network" }];
 const SENSITIVE: readonly RouteCap[] = [{ perMinute: 30, per: "credential" }];
 
@@ -39,7 +39,7 @@ export const ANONYMOUS_PER_MINUTE = 100;
 /** Logos per minute and address: a page shows the tiles of a project's 1,000 teams, and browsers keep what they were sent. */
 export const LOGOS_PER_MINUTE = 1_200;
 
-/** What a plan allows per minute and credential. */
+/** Limits of a plan per minute and credential. */
 export const PLAN_LIMITS = {
   free: { rest: 100, mcp: 60 },
   pro: { rest: 1_000, mcp: 600 },

@@ -23,7 +23,7 @@ export const errorBody = z
   })
   .meta({ id: "ErrorBody" });
 
-/** What a policy may set: spend ceilings are cleared by null, never by omission. */
+/** Fields of a policy that can be set. Ceilings are cleared by null, never by omission. */
 export const policyFields = {
   budgetCents: cents.meta({ description: "The agent's lifetime budget, in cents." }),
   autoApprovalThresholdCents: cents.nullable().meta({
@@ -251,7 +251,7 @@ export const organization = z
 /** Whether a person without a second factor has to enrol one, or should; null: neither. */
 export const secondFactorEnrolment = z.enum(["required", "recommended"]).nullable();
 
-/** What a user who signs in gets. A browser that asks for cookies gets the tokens in them, and not here. */
+/** Answer to a sign-in. If the browser asked for cookies, the tokens are there and not here. */
 export const session = z.strictObject({
   token: z.string().optional(),
   refreshToken: z.string().optional(),
@@ -262,7 +262,7 @@ export const session = z.strictObject({
   secondFactorEnrolment,
 });
 
-/** What an entry of the audit log may hold of a policy or a decision: any JSON. */
+/** Value of a policy or decision in an audit entry: any JSON. */
 const kept = z.unknown().meta({ description: "Any JSON." });
 
 export const auditEntry = z

@@ -1,11 +1,11 @@
 import type { z } from "zod";
 
-/** Who reads a schema: a model its tool's, a person or a generator that of the OpenAPI document. */
+/** Reader of a schema: a model for a tool's schema, a person or generator for the OpenAPI document. */
 export type Reader = "model" | "reference";
 
 /**
- * What only the API's reference says of a schema. Models read the schemas of their tools with every call, so those stay
- * short; generators, fuzzers and people read the OpenAPI document, which can be as exact as the service is.
+ * Additions of the API's reference to a schema. Models read their tools' schemas with every call, so those stay
+ * short; the OpenAPI document can be exact.
  */
 export interface Reference {
   /** Keywords of JSON Schema that go beside those which the schema has by itself. */
@@ -18,14 +18,14 @@ export interface Reference {
 
 const references = new WeakMap<z.core.$ZodType, Reference>();
 
-/** The same schema, of which the reference says more. What is parsed by it does not change. */
+/** Returns the same schema with additions for the reference. Parsing does not change. */
 export function referred<T extends z.ZodType>(schema: T, reference: Reference): T {
   const own = schema.clone();
   references.set(own, reference);
   return own;
 }
 
-/** What the reference says of a schema besides what it says itself; one that was made of another says the same. */
+/** Returns the additions of the reference; a derived schema has those of its source. */
 export function referenceOf(schema: z.core.$ZodType): Reference {
   const own = references.get(schema);
   const { parent } = schema._zod;

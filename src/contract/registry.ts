@@ -29,7 +29,7 @@ const {
 } = webhooks;
 const { createAgentBody: _createAgentBody, mcpConfigBlock: _mcpConfigBlock, ...agentOperations } = agents;
 
-/** Every operation of the service by its id. To add one: define it in `operations/`, and give it a handler. */
+/** All operations by id. To add one, define it in `operations/` and give it a handler. */
 export const operations = {
   ...auth,
   ...sessions,

@@ -18,13 +18,13 @@ const REPEATS = `A call handles as many agents as its time allows, at most ${STO
 
 const revokesKeys = z.object({ revokeKeys: z.literal(true) });
 
-/** What revokes keys is for people alone, as every revocation of an agent's key. */
+/** Revoking keys is for people alone, here as everywhere. */
 const requirementsOf = (body: unknown): PersonRequirements | null =>
   revokesKeys.safeParse(body).success ? { role: "admin", stepUp: true } : null;
 
 export const whoStops = { requirementsOf } as const;
 
-/** What the stops of a team, a project and the organization have in common. */
+/** Fields that the stops of a team, a project and the organization share. */
 export const stop = {
   rate: "standard",
   body: z.strictObject({

@@ -29,7 +29,7 @@ export const CHANGE_KINDS = [
   ...IDS,
 ] as const satisfies readonly ChangeKind[];
 
-/** Those that only owners and admins receive, as only they may read them. */
+/** Kinds that only owners and admins may read, and so receive. */
 export const ADMINS_KINDS: ReadonlySet<ChangeKind> = new Set(["organizationKeys", "webhooks"]);
 
 /** Why a stream is ended by the service. */

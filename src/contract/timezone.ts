@@ -45,6 +45,6 @@ export const timezone = referred(
     .refine((name) => timezoneNamed(name) !== undefined, "must be an IANA time zone")
     .overwrite((name) => timezoneNamed(name) ?? name)
     .meta({ description: "IANA time zone, like Europe/Berlin." }),
-  // No pattern beside it: one that is wider than the names that there are would say that others are good.
+  // Has no pattern: one that is wider than the list of names would accept others.
   { keywords: { format: "iana-time-zone" } },
 );

@@ -35,7 +35,7 @@ export function toolArguments(schema: z.ZodObject, args: Fields): Fields {
   const own = Object.entries(args).filter(
     ([name]) => Object.hasOwn(schema.shape, name) || !ADDED_BY_CLIENTS.has(name),
   );
-  // From entries, so that a name like `__proto__` is a field like any other, and refused as one.
+  // Built from entries, so that a name like `__proto__` is refused like any other unknown field.
   return changedFields(schema.shape, Object.fromEntries(own), fromText);
 }
 
@@ -60,7 +60,7 @@ const omitNull: Change = (field, value) =>
 
 const INTEGER = /^(?:0|[1-9][0-9]*)$/;
 
-/** Without a sign, a leading zero or spaces, a text has only one reading as an integer. */
+/** Reads text that has only one meaning as an integer: without sign, leading zero or spaces. */
 const fromText: Change = (field, value) => {
   if (typeof value !== "string") return value;
   const inner = innerSchema(field);

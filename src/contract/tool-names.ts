@@ -43,7 +43,7 @@ export type ManagementTool = (typeof MANAGEMENT_TOOLS)[number];
 /** An agent spends, an organization's key provisions and supervises; no credential does both. */
 export type Toolset = "agent" | "management";
 
-/** Which credential's toolset a name belongs to; null for a name that is no tool's. */
+/** Returns the toolset that a name belongs to; null if no tool has it. */
 export function toolsetOf(name: string): Toolset | null {
   const isNamed = (tool: string): boolean => tool === name;
   if (AGENT_TOOLS.some(isNamed)) return "agent";

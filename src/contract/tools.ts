@@ -1,7 +1,7 @@
 import type { ManagementTool } from "./tool-names.ts";
 import type { ToolBinding } from "./types.ts";
 
-/** How an operation shows itself as a tool of the management toolset. */
+/** Presents an operation as a tool of the management toolset. */
 
 type Hints = ToolBinding["hints"];
 

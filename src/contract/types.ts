@@ -18,12 +18,12 @@ export type OrganizationScope = (typeof ORGANIZATION_SCOPES)[number];
 export type Role = "owner" | "admin" | "member";
 
 /**
- * Who may call an operation. The pipeline enforces it and nothing else does, so an operation cannot be reached in
- * any other way; one without it does not compile.
+ * Access to an operation. Only the pipeline enforces it, so an operation can't be reached in any other way; one
+ * without access does not compile.
  */
 export type Access = PublicAccess | AgentAccess | ManagementAccess;
 
-/** No credential at all. */
+/** Needs no credential. */
 export interface PublicAccess {
   readonly kind: "public";
 }
@@ -32,20 +32,20 @@ export interface PublicAccess {
 export interface AgentAccess {
   readonly kind: "agent";
   readonly tools: readonly [AgentTool, ...AgentTool[]];
-  /** Where the body says which of them it takes (POST by rail): that one; null when it does not say. */
+  /** Returns the tool that the body selects (POST by rail); null if it selects none. */
   readonly toolOf?: (body: unknown) => AgentTool | null;
 }
 
 /**
- * What a management operation acts on. It must be of the caller's organization (else 404) and inside the binding of an
- * organization's key (else `OUTSIDE_BINDING`); the pipeline checks both and passes the handler what it found.
+ * Subject of a management operation. It must be in the caller's organization (else 404) and within an organization
+ * key's binding (else `OUTSIDE_BINDING`); the pipeline checks both and passes the record to the handler.
  */
 export type ResourceKind =
-  /** Nothing that is in a container: sessions, members, keys. */
+  /** No subject in a container: sessions, members, keys. */
   | "none"
   /** Everything of a kind that the caller may see; the handler narrows its list by the reach that it is given. */
   | "list"
-  /** What the path's `:id` names. */
+  /** The record that the path's `:id` names. */
   | "agent"
   | "project"
   | "team"
@@ -57,7 +57,7 @@ export type ResourceKind =
   /** A new team in the body's `projectId`, or else in the caller's default project. */
   | "newTeam";
 
-/** What a person needs for an operation. */
+/** Requirements for a person. */
 export interface PersonRequirements {
   /** The least role. */
   readonly role: Role;
@@ -74,9 +74,15 @@ export interface ManagementAccess<
   /** The scope an organization key needs; `never`: only people may do this. */
   readonly organizationKey: K;
   readonly subject: S;
-  /** Also for people who have no second factor although their organization requires one: to enrol it, and about their account. */
+  /**
+   * Allowed for people without the second factor that their organization requires: to enrol it, and for their own
+   * account.
+   */
   readonly beforeEnrolment?: true;
-  /** Where what the body asks for needs more of a person (inviting an owner), and no key may ask for it; before its shape is validated. */
+  /**
+   * Returns stricter requirements of a body (such as inviting an owner), which no key meets; checked before its
+   * shape.
+   */
   readonly requirementsOf?: (body: unknown) => PersonRequirements | null;
 }
 
@@ -88,14 +94,14 @@ export interface HttpBinding {
   readonly path: `/v1/${string}`;
   /** Answered unless the handler says otherwise (a replay is 200). */
   readonly successStatus: 200 | 201 | 204;
-  /** Of a success that is sent as a file, piece by piece, or as events that go on; by default JSON. */
+  /** Media type of a success that is a file or a stream of events; JSON by default. */
   readonly contentType?: "application/x-ndjson" | "text/csv" | "text/event-stream";
 }
 
 export interface ToolBinding {
   readonly name: AgentTool | ManagementTool;
   readonly title: string;
-  /** What the path's `:id` is called as an argument. */
+  /** Argument name of the path's `:id`. */
   readonly idName: "agentId" | "projectId" | "teamId" | "transactionId" | null;
   /** Arguments that a tool's caller must give although a person over REST need not. */
   readonly requires?: readonly string[];
@@ -110,7 +116,7 @@ export interface ToolBinding {
 /** An object schema that refuses fields it does not know. */
 export type ObjectSchema = z.ZodObject<z.core.$ZodShape, z.core.$strict>;
 
-/** One operation of the service, as data: REST, MCP and OpenAPI derive from it. */
+/** One operation of the service as data, from which REST, MCP and OpenAPI are derived. */
 export interface Operation<
   P extends ObjectSchema = ObjectSchema,
   Q extends ObjectSchema = ObjectSchema,
@@ -119,7 +125,7 @@ export interface Operation<
   A extends Access = Access,
 > {
   readonly summary: string;
-  /** What it guarantees, to programmers who call its route; empty where it has none. Models read the tools' own texts. */
+  /** Guarantees for programmers who call the route; empty without a route. Models read the tools' own texts. */
   readonly description: string;
   readonly tag:
     | "Agents"

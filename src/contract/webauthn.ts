@@ -30,7 +30,7 @@ const transports = z.array(z.string().regex(/^[a-z0-9-]{1,32}$/)).max(TRANSPORTS
  */
 const credential = { id: credentialId, rawId: credentialId, type: z.literal("public-key") };
 
-/** What `navigator.credentials.create()` answers. */
+/** Result of `navigator.credentials.create()`. */
 export const registrationResponse = z
   .looseObject({
     ...credential,
@@ -42,7 +42,7 @@ export const registrationResponse = z
   })
   .meta({ description: "`toJSON()` of what `navigator.credentials.create()` answers." });
 
-/** What `navigator.credentials.get()` answers. */
+/** Result of `navigator.credentials.get()`. */
 export const authenticationResponse = z
   .looseObject({
     ...credential,
@@ -61,7 +61,7 @@ const descriptor = z.strictObject({
   transports: z.array(z.string()).optional(),
 });
 
-/** For `navigator.credentials.create()`, by way of `parseCreationOptionsFromJSON`. */
+/** Options of `navigator.credentials.create()`, for `parseCreationOptionsFromJSON`. */
 export const creationOptions = z
   .strictObject({
     rp: z.strictObject({ id: z.string(), name: z.string() }),
@@ -81,7 +81,7 @@ export const creationOptions = z
   })
   .meta({ id: "PasskeyCreationOptions" });
 
-/** For `navigator.credentials.get()`, by way of `parseRequestOptionsFromJSON`. */
+/** Options of `navigator.credentials.get()`, for `parseRequestOptionsFromJSON`. */
 export const requestOptions = z
   .strictObject({
     rpId: z.string(),

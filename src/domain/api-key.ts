@@ -45,7 +45,7 @@ export function classifyApiKey(value: string): ApiKeyKind | null {
   return checksum(payload) === value.slice(-CHECKSUM_LENGTH_CHARACTERS) ? kind : null;
 }
 
-/** What a record may show of a key. */
+/** Returns the part of a key that a record may show. */
 export const last4 = (value: string): string => value.slice(-4);
 
 function randomBase62(lengthCharacters: number, randomBytes: RandomBytes): string {

@@ -1,6 +1,7 @@
 /**
- * When a person is mailed about payments on hold. Each is mailed by itself while the hour has room for all that wait; else they are
- * collected into one digest, which is sent as soon as there is room for one mail. Pure: a workflow keeps the state and sends the mails.
+ * Decides when a person is mailed about payments on hold. Each payment has a mail of its own while the hour has room
+ * for all that wait; otherwise they are collected into one digest, sent as soon as there is room for one mail. Pure:
+ * a workflow keeps the state and sends the mails.
  */
 
 const HOUR_MS = 3_600_000;
@@ -70,7 +71,7 @@ export const NOTHING_TO_MAIL: ApprovalMailState = {
 export type NextStep =
   | { readonly kind: "send"; readonly mail: ApprovalMail }
   | { readonly kind: "wait"; readonly until: number }
-  /** Nothing waits, and no mail counts any more. */
+  /** Ends the workflow: nothing waits, and no mail counts any more. */
   | { readonly kind: "end" };
 
 /** Adds payments that were put on hold. One that waits, or was mailed within the hour, is not added again. */

@@ -178,7 +178,7 @@ export const ERRORS = {
 export type ErrorCode = keyof typeof ERRORS;
 
 export interface ValidationIssue {
-  /** Where in the body, the query or a tool's arguments, dotted: `binding.id`. */
+  /** Dotted path in the body, the query or a tool's arguments: `binding.id`. */
   readonly path: string;
   readonly message: string;
 }
@@ -187,7 +187,7 @@ export interface ValidationIssue {
 export interface Refusal {
   readonly code: ErrorCode;
   readonly message: string;
-  /** What is particular about this one, a sentence that `message` has too; for callers that phrase the rest differently. */
+  /** The part of `message` that is specific to this refusal, as a sentence. */
   readonly detail?: string;
   /** Overrides the table's status where one code has two (a refused factor: 401 at sign-in). */
   readonly status?: number;

@@ -27,7 +27,7 @@ export type LifecycleEventType = keyof typeof LIFECYCLE_EVENTS;
 
 /** Something that became of an agent itself. Kept by its actor until it is known to be in the journal. */
 export interface LifecycleEvent {
-  /** The same however often it is published. */
+  /** Stable across republications. */
   readonly id: string;
   readonly type: LifecycleEventType;
   readonly at: number;

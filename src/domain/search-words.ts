@@ -50,7 +50,7 @@ const wordsIn = (text: string, cut: (characters: readonly string[]) => readonly 
         }),
   );
 
-/** Every two neighbouring characters; one that stands alone is itself. */
+/** Returns every pair of neighbouring characters; a single character is returned alone. */
 const pairsOf = (characters: readonly string[]): readonly string[] =>
   characters.length < 2
     ? characters

@@ -53,8 +53,8 @@ async function waitUntilReady(spec: EngineSpec, running: GuardedProcess): Promis
 }
 
 /**
- * Keeps one engine running: starts the ledger again, with growing pauses, whenever it ends by itself, on the same ports and
- * data, so that the service recovers without a restart. After 5 fast failures in a row it gives up and says so.
+ * Keeps one engine running: restarts it with growing pauses whenever it ends by itself, on the same ports and data. After 5
+ * fast failures in a row it gives up and says so.
  */
 export class Supervisor {
   readonly #spec: EngineSpec;

@@ -7,6 +7,7 @@ import { childEnvironment } from "./environment.ts";
 import type { LoopbackAddress } from "./loopback-guard.ts";
 import { accepts, LOOPBACK } from "./ports.ts";
 import type { EngineSpec } from "./supervisor.ts";
+import { addMissingAttributes } from "./search-attributes.ts";
 import { temporalArguments, type TemporalDevConfig } from "./temporal-config.ts";
 
 const STOP_GRACE_MS = 10_000;
@@ -46,33 +47,6 @@ export async function prepareTemporalDatabase(database: string): Promise<void> {
   }
 }
 
-type SearchAttributes = TemporalDevConfig["searchAttributes"];
-
-/** The wire's number for each type a search attribute of ours may have. */
-const INDEXED_VALUE_TYPES: Readonly<
-  Record<SearchAttributes[string], proto.temporal.api.enums.v1.IndexedValueType>
-> = {
-  Text: proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_TEXT,
-  Keyword: proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
-  Int: proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_INT,
-  Double: proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE,
-  Bool: proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_BOOL,
-  Datetime: proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_DATETIME,
-  KeywordList: proto.temporal.api.enums.v1.IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD_LIST,
-};
-
-/** The dev server registers attributes only with a namespace it creates: those added to the file later come here. */
-async function addMissingAttributes(connection: Connection, config: TemporalDevConfig): Promise<void> {
-  const namespace = config.namespace.name;
-  const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
-  const missing = Object.entries(config.searchAttributes).filter(([name]) => !(name in customAttributes));
-  if (missing.length === 0) return;
-  const searchAttributes = Object.fromEntries(
-    missing.map(([name, type]) => [name, INDEXED_VALUE_TYPES[type]]),
-  );
-  await connection.operatorService.addSearchAttributes({ namespace, searchAttributes });
-}
-
 async function setRetention(connection: Connection, config: TemporalDevConfig): Promise<void> {
   const { name: namespace, retentionDays } = config.namespace;
   const expectedSeconds = retentionDays * SECONDS_PER_DAY;
@@ -91,7 +65,9 @@ async function settle(address: string, config: TemporalDevConfig): Promise<void>
   try {
     await connection.withDeadline(Date.now() + CALL_TIMEOUT_MS, async () => {
       await setRetention(connection, config);
-      await addMissingAttributes(connection, config);
+      // The dev server registers attributes only with a namespace it creates: those added to the file later come here.
+      const { namespace, searchAttributes } = config;
+      await addMissingAttributes(connection.operatorService, namespace.name, searchAttributes);
     });
   } finally {
     await connection.close();

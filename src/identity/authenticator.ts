@@ -8,8 +8,9 @@ import type { Result } from "../domain/result.ts";
 import { ok, refused } from "../domain/result.ts";
 import type { SessionPrincipal } from "./principal.ts";
 import type { AgentPrincipal, OrganizationKeyPrincipal, Principal } from "./principals.ts";
-import { isSameHash } from "../secrets/api-key-hash.ts";
+import type { ApiKeyHashes } from "../secrets/api-key-hash.ts";
 import { batchLoader } from "../lib/batch-loader.ts";
+import { isSameText } from "../lib/same-text.ts";
 import { isUnavailable } from "../lib/unavailable.ts";
 import { withTimeout } from "../lib/with-timeout.ts";
 
@@ -22,15 +23,15 @@ const CACHED_AGENT_MS = 30_000;
 
 export interface AuthenticatorDependencies {
   readonly agents: Collection<AgentDocument>;
-  readonly hashApiKey: (value: string) => string;
+  readonly hashes: ApiKeyHashes;
   readonly authenticateSession: (token: string) => Promise<Result<SessionPrincipal>>;
   readonly authenticateOrganizationKey: (value: string) => Promise<Result<OrganizationKeyPrincipal>>;
   /** Whether nobody but the service has written the agent's record: its key and scopes. */
   readonly isGenuine: (agent: AgentDocument) => boolean;
   /** Whether a key that was never used, as far as its agent's record shows, may be: its agent could be archived meanwhile. */
   readonly isFirstUseAccepted: (agent: AgentDocument) => Promise<boolean>;
-  /** Told of every request that an agent's key made. */
-  readonly onAgentKeyUsed: (agent: AgentDocument) => void;
+  /** Told of every request that an agent's key made, with what the key is stored as under the newest master key. */
+  readonly onAgentKeyUsed: (agent: AgentDocument, newestHash: string) => void;
 }
 
 /** Whose requests are counted together: a key's, or a user's whatever their sessions. */
@@ -76,12 +77,12 @@ const bearerIn = (header: string): string | null =>
 export class Authenticator {
   readonly #dependencies: AuthenticatorDependencies;
   /** Loads of requests that arrive together are batched; nothing is cached for later ones. */
-  readonly #agentsByHash: DataLoader<string, AgentDocument | null>;
+  readonly #agentsByHash: DataLoader<PresentedKey, AgentDocument | null>;
   readonly #cached = new LRUCache<string, AgentPrincipal>({ max: CACHED_AGENTS_MAX, ttl: CACHED_AGENT_MS });
 
   constructor(dependencies: AuthenticatorDependencies) {
     this.#dependencies = dependencies;
-    this.#agentsByHash = batchLoader((hashes) => agentsOf(dependencies.agents, hashes));
+    this.#agentsByHash = batchLoader((keys) => agentsOf(dependencies.agents, keys));
   }
 
   async authenticate(
@@ -103,8 +104,8 @@ export class Authenticator {
   async #verify(token: string, { mayUseCache = false }: AuthenticationOptions): Promise<Authentication> {
     switch (classifyApiKey(token)) {
       case "agent": {
-        const hash = this.#dependencies.hashApiKey(token);
-        return (mayUseCache ? this.#cachedAgent(hash) : null) ?? (await this.#agent(hash));
+        const key = this.#dependencies.hashes.all(token);
+        return (mayUseCache ? this.#cachedAgent(key) : null) ?? (await this.#agent(key));
       }
       case "organization": {
         const result = await this.#dependencies.authenticateOrganizationKey(token);
@@ -122,13 +123,13 @@ export class Authenticator {
     }
   }
 
-  #cachedAgent(hash: string): Authentication | null {
-    const principal = this.#cached.get(hash);
+  #cachedAgent(key: PresentedKey): Authentication | null {
+    const principal = this.#cached.get(newestOf(key));
     if (principal === undefined) return null;
     const { agent, keyId } = principal;
-    this.#dependencies.onAgentKeyUsed(agent);
+    this.#dependencies.onAgentKeyUsed(agent, newestOf(key));
     const verify = async (): Promise<Result<AgentPrincipal>> =>
-      (await withTimeout(AUTHENTICATION_MS, this.#agent(hash))).result;
+      (await withTimeout(AUTHENTICATION_MS, this.#agent(key))).result;
     const cached = { revision: agent.revision, verify };
     return {
       result: ok({ ...principal, cached }),
@@ -136,28 +137,38 @@ export class Authenticator {
     };
   }
 
-  async #agent(hash: string): Promise<AgentAuthentication> {
-    this.#cached.delete(hash);
+  async #agent(key: PresentedKey): Promise<AgentAuthentication> {
+    const newestHash = newestOf(key);
+    this.#cached.delete(newestHash);
     const { isFirstUseAccepted, isGenuine, onAgentKeyUsed } = this.#dependencies;
-    const agent = await this.#agentsByHash.load(hash);
+    const agent = await this.#agentsByHash.load(key);
     if (agent === null || agent.key === null || agent.lifecycle === "archived") return unauthenticated;
-    if (!isSameHash(agent.key.hash, hash) || !isGenuine(agent)) return unauthenticated;
+    if (matching(key, agent.key.hash) === null || !isGenuine(agent)) return unauthenticated;
     const isFirst = (agent.authenticatedAt ?? null) === null;
     if (isFirst && !(await isFirstUseAccepted(agent))) return unauthenticated;
-    onAgentKeyUsed(agent);
+    onAgentKeyUsed(agent, newestHash);
     const caller = { id: agent.key.id, organizationId: agent.organizationId };
     if (agent.lifecycle === "paused") return { result: refused(refusal("AGENT_PAUSED")), caller };
     const principal: AgentPrincipal = { type: "agent", agent, keyId: agent.key.id };
-    if (!isFirst) this.#cached.set(hash, principal);
+    if (!isFirst) this.#cached.set(newestHash, principal);
     return { result: ok(principal), caller };
   }
 }
 
+/** What a presented key may be stored as, the newest first. */
+type PresentedKey = readonly string[];
+
+const newestOf = ([newest = ""]: PresentedKey): string => newest;
+
+/** The hash that a record has of a presented key; null: it is another key's. */
+const matching = (key: PresentedKey, stored: string): string | null =>
+  key.find((hash) => isSameText(hash, stored)) ?? null;
+
 async function agentsOf(
   agents: Collection<AgentDocument>,
-  hashes: readonly string[],
+  keys: readonly PresentedKey[],
 ): Promise<(AgentDocument | null)[]> {
-  const found = await agents.find({ "key.hash": { $in: [...hashes] } }).toArray();
+  const found = await agents.find({ "key.hash": { $in: keys.flat() } }).toArray();
   const byHash = new Map(found.map((agent) => [agent.key?.hash, agent]));
-  return hashes.map((hash) => byHash.get(hash) ?? null);
+  return keys.map((key) => key.map((hash) => byHash.get(hash)).find((agent) => agent !== undefined) ?? null);
 }

@@ -1,6 +1,6 @@
-import { timingSafeEqual, type KeyObject } from "node:crypto";
 import type { RandomBytes } from "../domain/api-key.ts";
-import { hmacSha256, type MasterKey } from "../secrets/master-key.ts";
+import { type KeyedMacs, MAC_PATTERN } from "../secrets/keyed-macs.ts";
+import type { MasterKey } from "../secrets/master-key.ts";
 
 const DEVICE_ID_SIZE_BYTES = 16;
 
@@ -8,7 +8,7 @@ const DEVICE_ID_SIZE_BYTES = 16;
 export const DEVICE_TOKEN_LIFETIME_SECONDS = 90 * 24 * 3_600;
 
 /** `<user id>.<device id>-<issued at, Unix seconds>.<signature>` */
-const FORMAT = /^([0-9a-f-]{36})\.([A-Za-z0-9_-]{22})-([0-9]{1,12})\.([A-Za-z0-9_-]{43})$/;
+const FORMAT = new RegExp(`^([0-9a-f-]{36})\\.([A-Za-z0-9_-]{22})-([0-9]{1,12})\\.(${MAC_PATTERN})$`);
 
 /** A device on which a user has signed in to an account. */
 export interface KnownDevice {
@@ -21,26 +21,25 @@ export interface KnownDevice {
  * to this one account be counted apart from strangers'. Nothing of it is stored.
  */
 export class DeviceTokens {
-  readonly #key: KeyObject;
+  readonly #macs: KeyedMacs;
   readonly #randomBytes: RandomBytes;
 
   constructor(masterKey: MasterKey, randomBytes: RandomBytes) {
-    this.#key = masterKey.deriveKey("device-token");
+    this.#macs = masterKey.macs("device-token");
     this.#randomBytes = randomBytes;
   }
 
   issue(userId: string, now: Date): string {
     const deviceId = Buffer.from(this.#randomBytes(DEVICE_ID_SIZE_BYTES)).toString("base64url");
     const payload = `${userId}.${deviceId}-${String(Math.floor(now.getTime() / 1_000))}`;
-    return `${payload}.${hmacSha256(this.#key, payload)}`;
+    return `${payload}.${this.#macs.make(payload)}`;
   }
 
   /** The device that a token of ours is of; null for any other text, and once its time is over. */
   read(token: string, now: Date): KnownDevice | null {
     const [, userId, deviceId, issuedSeconds, signature] = FORMAT.exec(token) ?? [];
     if (userId === undefined || deviceId === undefined || signature === undefined) return null;
-    const expected = Buffer.from(hmacSha256(this.#key, `${userId}.${deviceId}-${String(issuedSeconds)}`));
-    if (!timingSafeEqual(expected, Buffer.from(signature))) return null;
+    if (!this.#macs.isMac(`${userId}.${deviceId}-${String(issuedSeconds)}`, signature)) return null;
     const ageSeconds = now.getTime() / 1_000 - Number(issuedSeconds);
     return ageSeconds < DEVICE_TOKEN_LIFETIME_SECONDS ? { userId, deviceId } : null;
   }

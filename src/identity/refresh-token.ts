@@ -1,10 +1,11 @@
-import { timingSafeEqual, type KeyObject } from "node:crypto";
 import type { RandomBytes } from "../domain/api-key.ts";
-import { hmacSha256, type MasterKey } from "../secrets/master-key.ts";
+import { KeyedMacs, MAC_PATTERN } from "../secrets/keyed-macs.ts";
+import type { MasterKey } from "../secrets/master-key.ts";
 
 const SECRET_SIZE_BYTES = 32;
-/** `<session id>.<secret>.<signature>`: a UUID, and twice 32 bytes in base64url. */
-const FORMAT = /^([0-9a-f-]{36})\.([A-Za-z0-9_-]{43})\.([A-Za-z0-9_-]{43})$/;
+const SECRET_CHARACTERS = 43;
+/** `<session id>.<secret>.<signature>`: a UUID, 32 bytes in base64url, and a MAC with its key's id. */
+const FORMAT = new RegExp(`^([0-9a-f-]{36})\\.([A-Za-z0-9_-]{${SECRET_CHARACTERS}})\\.(${MAC_PATTERN})$`);
 
 export interface IssuedRefreshToken {
   readonly token: string;
@@ -20,43 +21,50 @@ export interface PresentedRefreshToken extends IssuedRefreshToken {
  * to be an old one of ours, and its use can end the session; a made-up token can't.
  */
 export class RefreshTokens {
-  readonly #key: KeyObject;
+  /** One for each master key in use, the newest first: a token is signed and hashed under the same one. */
+  readonly #macs: readonly [KeyedMacs, ...KeyedMacs[]];
   readonly #randomBytes: RandomBytes;
 
   constructor(masterKey: MasterKey, randomBytes: RandomBytes) {
-    this.#key = masterKey.deriveKey("refresh-token");
+    const [newest, ...older] = masterKey.deriveKeys("refresh-token").map((key) => new KeyedMacs([key]));
+    if (newest === undefined) throw new Error("there is no master key");
+    this.#macs = [newest, ...older];
     this.#randomBytes = randomBytes;
   }
 
   issue(sessionId: string): IssuedRefreshToken {
-    return this.#issued(sessionId, Buffer.from(this.#randomBytes(SECRET_SIZE_BYTES)).toString("base64url"));
+    const secret = Buffer.from(this.#randomBytes(SECRET_SIZE_BYTES)).toString("base64url");
+    return issued(this.#macs[0], sessionId, secret);
   }
 
-  /** The token that follows one of ours: always the same, so that it can be answered again and need not be stored. */
-  successor({ sessionId, token }: PresentedRefreshToken): IssuedRefreshToken {
-    return this.#issued(sessionId, hmacSha256(this.#key, `next:${token}`));
-  }
-
-  #issued(sessionId: string, secret: string): IssuedRefreshToken {
-    const payload = `${sessionId}.${secret}`;
-    const token = `${payload}.${this.#sign(payload)}`;
-    return { token, hash: this.#hash(token) };
+  /**
+   * The token that follows one of ours: always the same, so that it can be answered again and need not be stored. Behind it
+   * what a server answers whose newest master key is another one, while a rotation is rolled out.
+   */
+  successors({
+    sessionId,
+    token,
+  }: PresentedRefreshToken): readonly [IssuedRefreshToken, ...IssuedRefreshToken[]] {
+    const [newest, ...older] = this.#macs;
+    const under = (macs: KeyedMacs) =>
+      issued(macs, sessionId, macs.make(`next:${token}`).slice(-SECRET_CHARACTERS));
+    return [under(newest), ...older.map(under)];
   }
 
   /** The session that a token of ours belongs to and its hash, or null. */
   read(token: string): PresentedRefreshToken | null {
     const [, sessionId, secret, signature] = FORMAT.exec(token) ?? [];
     if (sessionId === undefined || secret === undefined || signature === undefined) return null;
-    const expected = Buffer.from(this.#sign(`${sessionId}.${secret}`));
-    if (!timingSafeEqual(expected, Buffer.from(signature))) return null;
-    return { sessionId, token, hash: this.#hash(token) };
-  }
-
-  #sign(payload: string): string {
-    return hmacSha256(this.#key, `sign:${payload}`);
-  }
-
-  #hash(token: string): string {
-    return hmacSha256(this.#key, `hash:${token}`);
+    const signed = `sign:${sessionId}.${secret}`;
+    const macs = this.#macs.find((each) => each.isMac(signed, signature));
+    return macs === undefined ? null : { sessionId, token, hash: hashOf(macs, token) };
   }
 }
+
+function issued(macs: KeyedMacs, sessionId: string, secret: string): IssuedRefreshToken {
+  const payload = `${sessionId}.${secret}`;
+  const token = `${payload}.${macs.make(`sign:${payload}`)}`;
+  return { token, hash: hashOf(macs, token) };
+}
+
+const hashOf = (macs: KeyedMacs, token: string): string => macs.make(`hash:${token}`);

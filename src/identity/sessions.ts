@@ -197,10 +197,12 @@ export async function refreshSession(
   if (live === null) return unauthorized();
   const { organization, user } = live;
   noteAffected({ organizationId: organization._id, userId: user._id, name: user.name });
-  const next = context.refreshTokens.successor(presented);
+  const [next, ...others] = context.refreshTokens.successors(presented);
   const unused = { _id: presented.sessionId, refreshHash: presented.hash, revokedAt: null };
-  const hashes = { refreshHash: next.hash, previousRefreshHash: presented.hash };
-  const rotated = { $set: { ...hashes, refreshedAt: now, lastSeenAt: now } };
+  const previousRefreshHash = presented.hash;
+  const rotated = {
+    $set: { refreshHash: next.hash, previousRefreshHash, refreshedAt: now, lastSeenAt: now },
+  };
   const isFirst = await context.transaction(async (session) => {
     const { matchedCount } = await context.collections.sessions.updateOne(unused, rotated, { session });
     return matchedCount === 1 ? changed(true, { by: ownerOf(live) }) : unchanged(false);
@@ -210,9 +212,11 @@ export async function refreshSession(
     return ok(await signedIn(context, live, next.token, now));
   }
   const usedSince = new Date(now.getTime() - REFRESH_REPLAY_MS);
-  const justUsed = { _id: presented.sessionId, ...hashes, refreshedAt: { $gt: usedSince }, revokedAt: null };
-  if ((await context.collections.sessions.findOne(justUsed)) !== null)
-    return ok(await signedIn(context, live, next.token, now));
+  const _id = presented.sessionId;
+  const justUsed = { _id, previousRefreshHash, refreshedAt: { $gt: usedSince }, revokedAt: null };
+  const current = await context.collections.sessions.findOne(justUsed);
+  const answered = [next, ...others].find(({ hash }) => hash === current?.refreshHash);
+  if (answered !== undefined) return ok(await signedIn(context, live, answered.token, now));
   await endReused(context, live, now);
   return unauthorized();
 }

@@ -1,9 +1,8 @@
 import { randomBytes } from "node:crypto";
-import type { Db } from "mongodb";
 import { refusal, type Refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
-import { isSameHash } from "../secrets/api-key-hash.ts";
-import { hmacSha256, type MasterKey } from "../secrets/master-key.ts";
+import { isSameText } from "../lib/same-text.ts";
+import { hmacSha256 } from "../secrets/keyed-macs.ts";
 import { readOrCreateSetting } from "../secrets/settings.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
 import { createOrganizationWithOwner, isSetUpOpen } from "./create-organization.ts";
@@ -30,14 +29,14 @@ export interface SetUpInput {
  * master key and a nonce in the database: every server and every restart names the same, and it is stored nowhere.
  */
 export async function setUpToken(context: AuthContext): Promise<string | null> {
-  const { clock, db, masterKey } = context;
-  return (await isSetUpOpen(db)) ? await derivedToken(db, masterKey, clock) : null;
+  const nonce = await openNonce(context);
+  return nonce === null ? null : (tokensOf(context, nonce)[0] ?? null);
 }
 
 /** Whether it is the token of the set-up link, and that still good. */
 export async function isSetUpToken(context: AuthContext, token: string): Promise<boolean> {
-  const expected = await setUpToken(context);
-  return expected !== null && isSameHash(expected, token);
+  const nonce = await openNonce(context);
+  return nonce !== null && tokensOf(context, nonce).some((each) => isSameText(each, token));
 }
 
 /**
@@ -71,12 +70,18 @@ export async function setUp(context: WritingContext, input: SetUpInput): Promise
   return ok(await openSession(context, { user, organization }, ["pwd"], clock(), input.userAgent));
 }
 
-async function derivedToken(db: Db, masterKey: MasterKey, clock: () => Date): Promise<string> {
+/** One for each master key in use, the newest first. */
+const tokensOf = ({ masterKey }: Pick<AuthContext, "masterKey">, nonce: string): readonly string[] =>
+  masterKey.deriveKeys("set-up-token").map(({ key }) => hmacSha256(key, nonce));
+
+/** What the token is made of; null once the service is set up. */
+async function openNonce({ clock, db }: Pick<AuthContext, "clock" | "db">): Promise<string | null> {
+  if (!(await isSetUpOpen(db))) return null;
   const nonce = await readOrCreateSetting(db, NONCE_SETTING, () => ({
     value: randomBytes(NONCE_SIZE_BYTES).toString("base64url"),
     createdAt: clock(),
   }));
-  return hmacSha256(masterKey.deriveKey("set-up-token"), nonce.value);
+  return nonce.value;
 }
 
 const FIELD_NAMES: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from "node:crypto";
 import type { Db } from "mongodb";
 import type { Sealer } from "../secrets/sealer.ts";
-import { readOrCreateSetting } from "../secrets/settings.ts";
+import { readOrCreateSetting, settingsOf } from "../secrets/settings.ts";
 
 const SETTING_ID = "session-signing-key";
 const PURPOSE = "session-signing-key";
@@ -23,6 +23,12 @@ export async function loadSigningKey(db: Db, sealer: Sealer, clock: () => Date):
   }));
   const privateKey = createPrivateKey(sealer.open(PURPOSE, SETTING_ID, stored.value));
   return { privateKey, publicKey: createPublicKey(privateKey) };
+}
+
+/** Replaces the pair, of which somebody else may know the private half. Servers take it up with their next start. */
+export async function replaceSigningKey(db: Db, sealer: Sealer, now: Date): Promise<void> {
+  const replaced = { value: sealer.seal(PURPOSE, SETTING_ID, newPrivateKey()), createdAt: now };
+  await settingsOf(db).updateOne({ _id: SETTING_ID }, { $set: replaced }, { upsert: true });
 }
 
 const newPrivateKey = (): string =>

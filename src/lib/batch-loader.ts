@@ -19,7 +19,10 @@ export const documentLoader = <T extends { readonly _id: string }>(
     return ids.map((id) => byId.get(id) ?? null);
   });
 
-/** The same for keys with a source each: one request for all concurrent callers, and a source that does not respond delays no other key. */
+/**
+ * Loads each key from a source of its own, once for concurrent callers. A source that does not respond delays no
+ * other key.
+ */
 export const concurrentLoader = <V>(ask: (key: string) => Promise<V>): DataLoader<string, V> =>
   batchLoader(async (keys) => {
     const answers = new Map([...new Set(keys)].map((key) => [key, orError(ask(key))]));

@@ -2,7 +2,7 @@ import { FairQueue } from "./fair-queue.ts";
 import { Gate, type Permit } from "./gate.ts";
 import type { Unavailable } from "./unavailable.ts";
 
-/** There is no room even in the queue, or the work's turn came too late; nothing of it was begun. */
+/** The queue was full, or the work's turn came too late; it was not begun. */
 export class TooMuchWork extends Error implements Unavailable {
   override readonly name = "TooMuchWork";
   readonly isUnavailable = true;

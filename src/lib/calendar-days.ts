@@ -37,8 +37,8 @@ export class CalendarDays {
   }
 
   /**
-   * When a day's midnight is on the clocks, which is named in UTC here. Where they leave it out, the moment at which they do; where
-   * they show it twice, the first time. No offset is further from UTC than a day.
+   * Returns the instant of a day's midnight on the clocks. A skipped midnight is the moment of the skip; a repeated
+   * one is the first. No offset exceeds a day.
    */
   #firstOf(midnightMs: number): Date {
     const isReached = (atMs: number): boolean => atMs + this.#offsetAt(atMs) * MINUTE_MS >= midnightMs;

@@ -1,7 +1,7 @@
-/** Nothing in it ends a cell or means anything else, whatever a reader splits cells at. */
+/** Text that has no special meaning to any reader, whatever it splits cells at. */
 const PLAIN = /^[0-9A-Za-z_][0-9A-Za-z_.:+-]*$/;
 
-/** Where a reader that splits at something else than the comma may begin a cell, quotes or not. */
+/** Positions at which a reader with another separator may begin a cell, quotes or not. */
 const AFTER_SEPARATOR = /(?<=[;\t\r\n])/;
 
 /** White space, invisible and control characters, and quotes, all of which spreadsheets may pass over. */

@@ -1,20 +1,27 @@
 import { TimeoutError } from "./with-timeout.ts";
 
-/**
- * What an answer takes after the last thing that its handler waits for, the audit log's entry included, on a machine that
- * is busy.
- */
+/** Time that an answer takes after its handler's last wait, audit entry included, on a busy machine. */
 export const RESPONSE_MARGIN_MS = 700;
 
-/** How long a request has been here. */
+/** Age of a request, and whether its caller still waits. */
 export class Arrival {
   #at = performance.now();
+  readonly #hasLeft: () => boolean;
+
+  /** `hasLeft`: whether the caller's connection is closed. */
+  constructor(hasLeft: () => boolean = () => false) {
+    this.#hasLeft = hasLeft;
+  }
+
+  get isAbandoned(): boolean {
+    return this.#hasLeft();
+  }
 
   get elapsedMs(): number {
     return performance.now() - this.#at;
   }
 
-  /** The same as if the work had taken no time: what the caller takes to send the rest of the request is not the service's. */
+  /** Excludes the time of the work, such as receiving the rest of a request, which is up to the caller. */
   async excluding<T>(work: Promise<T>): Promise<T> {
     const began = performance.now();
     try {
@@ -25,23 +32,25 @@ export class Arrival {
   }
 }
 
+type Arrived = Pick<Arrival, "elapsedMs"> & Partial<Pick<Arrival, "isAbandoned">>;
+
 /**
- * When a request is answered at the latest, counted from its arrival: one for the whole request, so that bounds of its
- * parts do not add up beyond what callers are promised (docs/crashes.md). What takes longer goes on.
+ * Latest time of a request's answer, counted from its arrival: one for the whole request, so that the bounds of its
+ * parts do not add up (docs/payments.md). Work that takes longer goes on.
  */
 export class Deadline {
-  readonly #arrival: Pick<Arrival, "elapsedMs">;
+  readonly #arrival: Arrived;
   #boundMs: number;
-  /** Of the request, for its log lines; null: of none. */
+  /** Id of the request, for its log lines; null without one. */
   readonly requestId: string | null;
 
-  constructor(boundMs: number, arrival: Pick<Arrival, "elapsedMs">, requestId: string | null = null) {
+  constructor(boundMs: number, arrival: Arrived, requestId: string | null = null) {
     this.requestId = requestId;
     this.#arrival = arrival;
     this.#boundMs = boundMs;
   }
 
-  /** Since the request arrived. */
+  /** Time since the request arrived. */
   get elapsedMs(): number {
     return this.#arrival.elapsedMs;
   }
@@ -50,17 +59,22 @@ export class Deadline {
     return this.#boundMs - this.elapsedMs;
   }
 
-  /** How long a handler may wait for what its answer can do without: less than what is left, and never less than nothing. */
+  /** Time that a handler may spend on optional parts of its answer; never negative. */
   get spareMs(): number {
     return Math.max(0, this.leftMs - RESPONSE_MARGIN_MS);
   }
 
-  /** Once true, true for good, unless it is moved: the caller has been answered. */
+  /** Whether the caller has been answered. Stays true unless the deadline is moved. */
   get isOver(): boolean {
     return this.leftMs <= 0;
   }
 
-  /** For who learns that the answer waits for something longer, before it is over. Never an earlier one. */
+  /** Whether the caller can still get the answer. */
+  get isAwaited(): boolean {
+    return !this.isOver && this.#arrival.isAbandoned !== true;
+  }
+
+  /** Moves the deadline later, for an answer that turns out to wait for something longer. Never earlier. */
   moveTo(boundMs: number): void {
     this.#boundMs = Math.max(this.#boundMs, boundMs);
   }

@@ -1,7 +1,7 @@
 /** The share of one sender in a batch while others send as well. */
 const SHARE_MAX = 8;
 
-/** So many batches after one that had several senders, the others may send again at any moment, and a large batch delays them. */
+/** Batches after a shared one during which other senders may return, and a large batch would delay them. */
 const SHARED_BATCHES = 8;
 
 /** Whether a command stops its sender, or starts it again; others may be overtaken by a stop. */
@@ -14,16 +14,21 @@ export type Urgency = "stop" | "start" | "none";
  */
 export class FairQueue<T> {
   readonly #urgencyOf: (item: T) => Urgency;
-  /** By sender, in the order of their turns. */
+  /** Queues by sender, in the order of their turns. */
   readonly #bySender = new Map<string, T[]>();
+  /** Start of each sender's wait for its turn. */
+  readonly #dueSinceMs = new Map<string, number>();
+  readonly #now: () => number;
   /** Senders that have a stop waiting. */
   readonly #stopped = new Set<string>();
   #size = 0;
-  /** How many of the next batches are shared, though only one sender waits. */
+  /** Number of further batches that are shared though only one sender waits. */
   #sharedBatches = 0;
 
-  constructor(urgencyOf: (item: T) => Urgency) {
+  /** `now`: a monotonic clock in milliseconds. */
+  constructor(urgencyOf: (item: T) => Urgency, now: () => number = () => performance.now()) {
     this.#urgencyOf = urgencyOf;
+    this.#now = now;
   }
 
   get size(): number {
@@ -39,9 +44,47 @@ export class FairQueue<T> {
     return this.#bySender.get(sender)?.length ?? 0;
   }
 
-  add(sender: string, item: T): void {
-    const waiting = this.#bySender.get(sender) ?? [];
+  /** Start of the wait of the sender that is next; null: nothing waits. */
+  get dueSinceMs(): number | null {
+    const [next] = this.#bySender.keys();
+    return next === undefined ? null : (this.#dueSinceMs.get(next) ?? null);
+  }
+
+  /** The sender's next item, unless a stop goes first. */
+  nextOf(sender: string): T | undefined {
+    return this.#bySender.get(sender)?.[0];
+  }
+
+  /** Takes out every item of which that is true. */
+  remove(isRemoved: (item: T) => boolean): T[] {
+    const removed: T[] = [];
+    for (const [sender, waiting] of this.#bySender) {
+      const left = waiting.filter((item) => !isRemoved(item));
+      if (left.length === waiting.length) continue;
+      removed.push(...waiting.filter(isRemoved));
+      this.#size -= waiting.length - left.length;
+      if (left.length > 0) this.#bySender.set(sender, left);
+      else this.#forget(sender);
+    }
+    return removed;
+  }
+
+  #forget(sender: string): void {
+    this.#bySender.delete(sender);
+    this.#dueSinceMs.delete(sender);
+  }
+
+  #waitingOf(sender: string): T[] {
+    const known = this.#bySender.get(sender);
+    if (known !== undefined) return known;
+    const waiting: T[] = [];
     this.#bySender.set(sender, waiting);
+    this.#dueSinceMs.set(sender, this.#now());
+    return waiting;
+  }
+
+  add(sender: string, item: T): void {
+    const waiting = this.#waitingOf(sender);
     this.#size += 1;
     if (this.#urgencyOf(item) !== "stop") return void waiting.push(item);
     const behind = waiting.findLastIndex((each) => this.#urgencyOf(each) !== "none");
@@ -52,7 +95,7 @@ export class FairQueue<T> {
   /** Puts commands that were taken and not sent back to the front. */
   requeue(sender: string, items: readonly T[]): void {
     if (items.length === 0) return;
-    this.#bySender.set(sender, [...items, ...(this.#bySender.get(sender) ?? [])]);
+    this.#waitingOf(sender).unshift(...items);
     this.#size += items.length;
     if (items.some((item) => this.#urgencyOf(item) === "stop")) this.#stopped.add(sender);
   }
@@ -76,8 +119,8 @@ export class FairQueue<T> {
       taken.push(...waiting.splice(0, count));
       this.#size -= count;
       // A sender that was served goes to the end.
-      this.#bySender.delete(sender);
-      if (waiting.length > 0) this.#bySender.set(sender, waiting);
+      this.#forget(sender);
+      if (waiting.length > 0) this.#waitingOf(sender).push(...waiting);
       return true;
     };
     for (const sender of this.#stopped) {

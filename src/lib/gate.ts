@@ -17,7 +17,7 @@ export class Gate {
     this.#insideMax = insideMax;
   }
 
-  /** How many permits are held. */
+  /** Number of permits in use. */
   get inside(): number {
     return this.#inside;
   }

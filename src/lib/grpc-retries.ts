@@ -7,7 +7,7 @@ const LATE_MS = 100;
 /** gRPC's number for a server that takes no more just now. */
 const RESOURCE_EXHAUSTED = 8;
 
-/** What Temporal says of an update that comes while its actor goes on in a new run: that takes milliseconds, with a large state more. */
+/** Temporal's error for an update that meets a continue-as-new. A retry after milliseconds succeeds. */
 const ROLLING_OVER = /workflow is closing/i;
 const ROLLING_OVER_RETRY_MS = 5;
 /** More than fit into the deadline of a call to the engine, which ends them. */

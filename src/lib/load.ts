@@ -5,8 +5,8 @@ import { type EventLoopUtilization, performance } from "node:perf_hooks";
 const WINDOW_MS = 250;
 
 /**
- * How busy this process and its machine are. Of the two figures the higher one counts: a process in a container sees the
- * whole machine's processors, and engines on the same machine do not show in the process's event loop.
+ * Load of this process and its machine; the higher figure counts. A container sees the whole machine's processors,
+ * and engines on the same machine do not show in the event loop.
  */
 export class Load {
   #from: Sample;
@@ -16,7 +16,7 @@ export class Load {
     this.#from = sample();
   }
 
-  /** From 0 to 1, measured since the call before last at the latest; the former figure until there is a newer one. */
+  /** Returns the load from 0 to 1 since an earlier call; the former figure until there is a newer one. */
   current(): number {
     if (performance.now() - this.#from.atMs < WINDOW_MS) return this.#latest;
     const now = sample();

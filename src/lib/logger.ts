@@ -86,11 +86,11 @@ function fileOf(dest: string, maxBytes: number): Destination {
 interface Rotation {
   readonly dest: string;
   readonly maxBytes: number;
-  /** Of the file as it was found. */
+  /** Size of the file when it was opened. */
   readonly size: number;
 }
 
-/** No line is lost, or cut: what is written until the new file is open goes into the renamed one. */
+/** Rotates without losing or cutting a line: lines go to the renamed file until the new one is open. */
 function rotate(destination: Destination, { dest, maxBytes, size }: Rotation): void {
   let bytes = size;
   destination.on("write", (written: number) => {

@@ -3,7 +3,7 @@ export class PlainError extends Error {
   override readonly name: string = "PlainError";
 }
 
-/** What a person is shown of an error: of a plain one its message, of a defect where it happened. */
+/** Returns the text for a person: a plain error's message, or a defect's location. */
 export function shownOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error instanceof PlainError ? error.message : (error.stack ?? error.message);

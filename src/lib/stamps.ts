@@ -1,6 +1,6 @@
 /**
- * How old something is, by a stamp that another process may have made. What is stamped much later than now was stamped by a clock that ran
- * ahead, or this one was set back: how old it is can't be known, and it is not waited for, since its time may be days away.
+ * Age by a stamp that another process may have made. A stamp much later than now comes from a clock that ran ahead:
+ * its age is unknown and is not waited for, since its time may be days away.
  */
 
 /** Clocks that are kept right differ by less. */

@@ -1,4 +1,4 @@
-/** What time a mailbox goes by; the simulation has its own. */
+/** Timers of a mailbox; the simulation has its own. */
 export interface Timers {
   /** Runs something later, unless the caller calls the returned function first. */
   after(ms: number, run: () => void): () => void;

@@ -22,7 +22,7 @@ const SOCKET_CODES: ReadonlySet<unknown> = new Set([
   "ERR_STREAM_WRITE_AFTER_END",
 ]);
 
-/** How Temporal says that a workflow ended between an update's arrival and its answer. */
+/** Temporal's failure for a workflow that ended between an update's arrival and its answer. */
 const ENDED_MEANWHILE = "AcceptedUpdateCompletedWorkflow";
 
 /** An actor that is not there any more, by an operator's hand perhaps: nothing was decided, and one may bring it back. */
@@ -33,7 +33,7 @@ const isMissing = (error: unknown): boolean =>
     error.cause.type === ENDED_MEANWHILE);
 
 /**
- * Whether it says that MongoDB, Temporal, the chain or the folder for key deliveries could not be reached, or not in time, or that
+ * Whether it says that MongoDB, Temporal, the chain or the folder for delivery keys could not be reached, or not in time, or that
  * there was too much to do, or that a worker is older than this process: 503, and worth a replay.
  */
 export const isUnavailable = (error: unknown): boolean =>

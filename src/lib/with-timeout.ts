@@ -1,6 +1,6 @@
 import type { Unavailable } from "./unavailable.ts";
 
-/** Nothing came in time. The work may still complete. */
+/** The time was over. The work may still complete. */
 export class TimeoutError extends Error implements Unavailable {
   override readonly name = "TimeoutError";
   readonly isUnavailable = true;

@@ -5,7 +5,7 @@ const MINUTES = /GMT(?:([+-])(\d\d):(\d\d))?(?::\d\d)?$/;
 /** Formatters that are kept, each some tens of kilobytes; those that were used last. */
 const FORMATTERS_MAX = 100;
 
-/** By the zone's name as IANA spells it. What is made anew each time fills the memory before it is collected. */
+/** Formatters by IANA zone, cached because new ones fill the memory faster than it is collected. */
 const formatters = new LRUCache<string, Intl.DateTimeFormat>({ max: FORMATTERS_MAX });
 
 function formatterOf(timezone: string): Intl.DateTimeFormat {
@@ -17,8 +17,8 @@ function formatterOf(timezone: string): Intl.DateTimeFormat {
 }
 
 /**
- * How far the clocks of an IANA zone are ahead of UTC, in whole minutes, at an instant in epoch milliseconds. Throws where
- * there is no such zone.
+ * Returns the offset of an IANA zone from UTC in whole minutes, at an instant in epoch milliseconds. Throws if the
+ * zone does not exist.
  */
 export function offsetOf(timezone: string): (atMs: number) => number {
   const shown = formatterOf(timezone);

@@ -22,7 +22,7 @@ export function zonedTime(timezone = "UTC"): (at: Date) => string {
   };
 }
 
-/** Of an offset in minutes, such as +05:30. */
+/** Returns the suffix of an offset in minutes, such as +05:30. */
 function suffixOf(offset: number): string {
   const minutes = Math.abs(offset);
   return `${offset < 0 ? "-" : "+"}${digits(Math.floor(minutes / 60))}:${digits(minutes % 60)}`;

@@ -2,18 +2,18 @@ import ipaddr from "ipaddr.js";
 
 /** Parts of an IPv6 address (of 16 bits) that are one subscriber's network: a /64. */
 const NETWORK_PARTS = 4;
-/** Those that are one site's, or one of its provider's: a /48. */
+/** Groups of an address that belong to one site, or one of its provider's: a /48. */
 const SITE_PARTS = 3;
 
-/** What is counted as one ends with it. */
+/** Suffix of an address that is counted as a network. */
 const SUFFIX = "::/64";
 
 /** Some proxies name the port, too: `192.0.2.1:1234`, `[2001:db8::1]:1234`. */
 const WITH_PORT = /^(?:(\d+(?:\.\d+){3})|\[([0-9a-fA-F:.]+)\])(?::\d+)?$/;
 
 /**
- * What requests of one address are counted under: an IPv4 address, be it written as IPv6 or not; the /64 of an IPv6
- * address, since a client that has one address of it has them all. Null for what is no address.
+ * Returns the address that requests are counted under: an IPv4 address, also in IPv6 notation, or the /64 of an IPv6
+ * address, since its client has all of it. Null for text that is no address.
  */
 export function countedAddress(text: string | undefined): string | null {
   const [, four, six] = WITH_PORT.exec(text ?? "") ?? [];

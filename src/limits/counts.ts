@@ -1,6 +1,6 @@
 /**
- * Where requests are counted. Keys carry their minute, so a count is never reset: it is forgotten some time after its
- * minute is over.
+ * Store of request counts. Keys contain their minute, so a count is never reset; it is dropped some time after its
+ * minute.
  */
 export interface Counts {
   /**

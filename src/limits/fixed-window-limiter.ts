@@ -8,9 +8,9 @@ const MINUTE_MS = 60_000;
 export interface RateLimitStatus {
   readonly limit: number;
   readonly remaining: number;
-  /** When the minute ends, in Unix seconds. */
+  /** End of the minute, in Unix seconds. */
   readonly resetSeconds: number;
-  /** At least 1. */
+  /** Seconds to wait, at least 1. */
   readonly retryAfterSeconds: number;
   readonly exceeded: boolean;
 }
@@ -31,7 +31,7 @@ export class FixedWindowLimiter {
     return rateLimitStatus(limit, await this.#counts.add(keyOf(name, now), points, limit), now);
   }
 
-  /** The same without counting. */
+  /** Returns the status without counting. */
   async peek(name: string, limit: number): Promise<RateLimitStatus> {
     const now = this.#clock();
     return rateLimitStatus(limit, await this.#counts.read(keyOf(name, now), limit), now);
@@ -59,7 +59,7 @@ export function rateLimitStatus(limit: number, count: number, now: Date): RateLi
   };
 }
 
-/** What is answered to a caller who is over a limit. */
+/** Refusal for a caller over a limit. */
 export const rateLimited = ({ retryAfterSeconds }: RateLimitStatus): Refusal =>
   refusal("RATE_LIMITED", undefined, { retryAfterSeconds });
 

@@ -24,7 +24,7 @@ import type { Counts } from "./counts.ts";
 import { firstExceeded, FixedWindowLimiter, type RateLimitStatus } from "./fixed-window-limiter.ts";
 import { limitsOf, type PlanLimits, type Surface } from "./plans.ts";
 
-/** Whose request it is, and from where. */
+/** Caller of a request and its address. */
 export interface Requester {
   /** Null: anonymous, on a public operation. */
   readonly principal: Principal | null;
@@ -41,18 +41,18 @@ export interface LimitsDependencies {
   readonly onHit: (limit: LimitName) => void;
 }
 
-/** What a call may go on with: any account, or that of a device that is known to it. */
+/** Accounts that an admitted call may use: any, or the one of a known device. */
 export interface AdmittedTo {
   readonly onlyUserId: string | null;
 }
 
-/** Which limit per minute a caller was over. */
+/** Limit per minute that a caller exceeded. */
 export type LimitName = Surface | "dashboard" | "address" | "logos" | "operation" | "management_writes";
 
 /** The part of a caller's 5 s that looking the plan up may take. */
 const PLAN_LOOKUP_MS = 500;
 
-/** Every limit per minute, apart from HTTP. */
+/** Limits per minute, independent of HTTP. */
 export class Limits {
   readonly #limiter: FixedWindowLimiter;
   readonly #organizations: Organizations;
@@ -200,7 +200,7 @@ const capName = (id: OperationId, whose: string): string => `cap/${id}/${whose}`
 
 const addressName = (address: string): string => `address/${address}`;
 
-/** Of WebAuthn's 1,023 bytes, in base64url. */
+/** Maximum of a credential id: WebAuthn's 1,023 bytes in base64url. */
 const CREDENTIAL_CHARACTERS_MAX = 1_364;
 
 /**
@@ -222,7 +222,7 @@ const accounts = z.union([
   z.object({ response: z.object({ id: z.string().max(CREDENTIAL_CHARACTERS_MAX) }) }),
 ]);
 
-/** As long as a device token can be, with room. */
+/** Maximum length of a device token, with room. */
 const DEVICE_TOKEN_CHARACTERS_MAX = 512;
 
 const fromDevice = z.object({ email: z.string(), deviceToken: z.string().max(DEVICE_TOKEN_CHARACTERS_MAX) });

@@ -6,7 +6,7 @@ export class MemoryCounts implements Counts {
   readonly #limiter: RateLimiterMemory;
 
   constructor() {
-    // Its own limit is not used: one limiter counts for all limits.
+    // The library's own limit is not used: one limiter counts for all limits.
     this.#limiter = new RateLimiterMemory({ keyPrefix: "", points: 1, duration: COUNT_RETENTION_SECONDS });
   }
 
@@ -19,7 +19,7 @@ export class MemoryCounts implements Counts {
     return (await this.#limiter.get(key))?.consumedPoints ?? 0;
   }
 
-  /** How many keys it holds. */
+  /** Number of keys held. */
   get size(): number {
     return this.#limiter.dump().storage.length;
   }

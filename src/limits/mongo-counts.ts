@@ -14,7 +14,7 @@ const COUNT_MS = 500;
 /** Different limits at a time. */
 const LIMITERS_MAX = 1_000;
 
-/** For how long MongoDB is left alone after it did not count in time. */
+/** Time without calls to MongoDB after it did not count in time. */
 const AWAY_MS = 2_000;
 
 /**
@@ -25,8 +25,8 @@ const AWAY_MS = 2_000;
 export class MongoCounts implements Counts {
   readonly #db: Db;
   /**
-   * One for each limit that was used last, of which organizations may have their own: the library takes the count from which it
-   * stops asking per limiter. One that is made anew asks MongoDB.
+   * Recently used limiters, one per limit, of which organizations may have their own: the library takes the count at
+   * which it stops asking per limiter. A new one asks MongoDB.
    */
   readonly #limiters = new LRUCache<number, RateLimiterMongo>({ max: LIMITERS_MAX });
   readonly #whileAway = new MemoryCounts();
@@ -67,7 +67,7 @@ export class MongoCounts implements Counts {
       return consumedPoints;
     } catch (refused) {
       if (!(refused instanceof RateLimiterRes)) throw refused;
-      // Who is blocked in memory is not counted any further.
+      // A key that is blocked in memory is not counted further.
       return Math.max(refused.consumedPoints, limit + 1);
     }
   }

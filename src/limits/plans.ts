@@ -4,7 +4,7 @@ import type { OrganizationDocument } from "../store/identity-documents.ts";
 /** REST and MCP are counted apart. */
 export type Surface = "rest" | "mcp";
 
-/** What one credential may ask per minute. */
+/** Requests per minute of one credential. */
 export type PlanLimits = Readonly<Record<Surface, number>>;
 
 /** An organization's limits: its plan's, or an enterprise plan's custom ones. */

@@ -8,7 +8,7 @@ import { mailCollections, type MailedInvite } from "../store/mail-documents.ts";
 import { inviteText } from "./invite-text.ts";
 import { type Mail, type MailMessage, MailUnsent } from "./mail.ts";
 
-/** What came of a try: `unsent`: it is to be tried again. */
+/** Outcome of an attempt; `unsent` is retried. */
 export type MailOutcome = "sent" | "refused" | "unsent" | "expired";
 
 export interface InviteMailDependencies {
@@ -45,7 +45,7 @@ export async function mailInvite(
   const sent = await send(dependencies, invite, sealedLink);
   const [end, endedAt] = [sent === "sent" ? "mailed" : "refused", clock()] as const;
   onOutcome(sent);
-  // Its link has no more business here.
+  // The link is no longer needed here.
   const mail = { state: end, sealedLink: null, endedAt };
   await invites.updateOne({ _id: inviteId, "mail.state": "mailing" }, { $set: { mail } });
   return await recordEnd(auditLog, invite, end, endedAt);
@@ -77,7 +77,7 @@ async function messageOf(db: Db, invite: MailedInvite, link: string): Promise<Ma
   return { id: _id, to: email, ...inviteText({ ...names, role, link, expiresAt }) };
 }
 
-/** Its entry in the audit log, once however often it is recordEnd. */
+/** Records the audit entry of a mail's end, once. */
 async function recordEnd<E extends Exclude<InviteMailEnd, "gone">>(
   auditLog: AuditLog,
   invite: MailedInvite,

@@ -1,13 +1,16 @@
 /** A message in plain text to one person. */
 export interface MailMessage {
-  /** The same for each try to send the same message, so that receivers can drop a second one. Of ASCII letters, digits, `_` and `-`. */
+  /**
+   * Id of the message, stable across attempts, so that receivers can drop a duplicate. ASCII letters, digits, `_` and
+   * `-`.
+   */
   readonly id: string;
   readonly to: string;
   readonly subject: string;
   readonly text: string;
 }
 
-/** What a mail server says to a message: it has taken it over, or takes none for this address, for good. */
+/** Answer of a mail server: accepted, or refused for this address for good. */
 export type Sent = "sent" | "refused";
 
 /** The way to a mail server. */

@@ -5,7 +5,7 @@ import type { Clock } from "../payments/ports.ts";
 import { withTimeout } from "../lib/with-timeout.ts";
 import { mailCollections, type MailedInvite } from "../store/mail-documents.ts";
 
-/** So long a request may wait for the start of its mail's workflow; after it the sweep starts it. */
+/** Time that a request may wait for the start of its mail's workflow; after it the sweep starts it. */
 const BEGIN_MS = 1_000;
 /** The sweep starts the mail of an invite that was written so long ago: the process that wrote it has died, or is about to. */
 const ORPHANED_AFTER_MS = 2_000;

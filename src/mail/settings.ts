@@ -87,7 +87,7 @@ export interface MailSettingsRead {
   readonly BASE_URL?: string | undefined;
 }
 
-/** All of them together; null: nothing is mailed; a text says to a person what is missing. */
+/** Returns the settings; null if nothing is mailed; a text that says what is missing. */
 export function mailSettings(read: MailSettingsRead): MailSettings | string | null {
   const { BASE_URL, MAIL_FROM: from, SMTP_CA_FILE: caFile, SMTP_URL: server } = read;
   const alone = "nothing is mailed without a server: set SMTP_URL, too.";

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { withTimeout } from "../lib/with-timeout.ts";
 import { type Mail, type MailMessage, MailUnsent, type Sent } from "./mail.ts";
 
-/** Where mail is handed over, and how. */
+/** Mail server and how to reach it. */
 export interface SmtpServer {
   readonly host: string;
   readonly port: number;
@@ -23,10 +23,10 @@ export interface SmtpSettings {
 
 const CONNECT_MS = 10_000;
 const SILENT_MS = 20_000;
-/** For all of one exchange; its activity has a minute. */
+/** Timeout of one exchange; its activity has a minute. */
 const EXCHANGE_MS = 45_000;
 
-/** One address and nothing that a list, a header or a command of SMTP is made of. */
+/** Matches one address without the characters of lists, headers and SMTP commands. */
 const ONE_ADDRESS = /^[^\s\p{C}"(),:;<>@[\\\]]{1,64}@[^\s\p{C}"(),:;<>@[\\\]]{1,253}$/u;
 
 /**
@@ -35,7 +35,7 @@ const ONE_ADDRESS = /^[^\s\p{C}"(),:;<>@[\\\]]{1,64}@[^\s\p{C}"(),:;<>@[\\\]]{1,
  */
 const OF_SERVICE = /^5(?:30|35|38)\b|^5\d\d[ -]5\.7\./;
 
-/** What the library's errors say, as far as it is of interest. */
+/** Fields of the library's errors that are used. */
 const failure = z
   .object({ code: z.string(), command: z.string(), response: z.string(), responseCode: z.number() })
   .partial()

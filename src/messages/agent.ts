@@ -7,7 +7,7 @@ import type { AgentProfile, AgentState, AgentSummary, FollowedAgent } from "../d
 export const AGENT_WORKFLOW = "agent";
 export const agentWorkflowId = (agentId: string): string => `agent/${agentId}`;
 
-/** How an agent's actor begins, or goes on after continue-as-new. */
+/** Start of an agent's actor, or its continuation after continue-as-new. */
 export interface AgentInput {
   readonly start:
     | { readonly kind: "create"; readonly profile: AgentProfile; readonly firstKey: FirstKey }
@@ -21,7 +21,7 @@ export interface AgentInput {
 }
 
 export interface AgentSettings {
-  /** What is not confirmed after this long is executed by the actor's sweep. */
+  /** Age at which an unconfirmed effect is executed by the actor's sweep. */
   readonly sweepAfterSeconds: number;
   /** Rolls over to a new run at this history length, or when the engine suggests it. */
   readonly rollOverAfterEvents: number;
@@ -35,15 +35,15 @@ export const SUBMIT_UPDATE = "submit";
 /** Commands that go in one update at the most. */
 export const SUBMIT_BATCH_MAX = 128;
 
-/** What an agent's actor is told of its account. */
+/** Account state that an agent's actor is told. */
 export type ToldActor = { readonly agentId: string } & Omit<AgentCommandOf<"follow_status">, "kind">;
 
 export interface SubmitResult {
-  /** One reply for each command, in order. */
+  /** Replies to the commands, in order. */
   readonly replies: readonly AgentReply[];
-  /** What the agent's record is not known to show; null: it shows all. */
+  /** State that the agent's record may not show yet; null if it shows all. */
   readonly unrecorded: AgentSummary | null;
-  /** What the ledger is to follow and is not known to; null: nothing. */
+  /** State that the ledger may not have followed yet; null if there is none. */
   readonly unfollowed: { readonly agent: AgentProfile; readonly followed: FollowedAgent } | null;
 }
 

@@ -13,14 +13,14 @@ export interface DeliveryInput {
   readonly eventType: string;
   /** Asked for by a person who waits for its answer. */
   readonly isTest: boolean;
-  /** From 1: how often its attempts were restarted. */
+  /** Number of the run, from 1; a redelivery starts the next. */
   readonly run: number;
 }
 
 /** `superseded`: another run of the delivery has taken over, or its record is no longer kept. */
 export type DeliveryEnd = "succeeded" | "failed" | "dropped" | "superseded";
 
-/** Its endpoint is disabled or deleted: nothing of it is sent any more. */
+/** Sent when the endpoint was disabled or deleted: nothing more is sent. */
 export const DROPPED_SIGNAL = "dropped";
 
 export const SECRET_EXPIRY_WORKFLOW = "secretExpiry";
@@ -46,7 +46,7 @@ export interface ReplayInput {
   readonly replayId: string;
 }
 
-/** One for each task queue: has what happens seen, as long as there is a worker. */
+/** One per task queue: keeps events watched while there is a worker. */
 export const WATCH_WORKFLOW = "watch";
 export const WATCHES = ["events", "deposits"] as const;
 export type Watch = (typeof WATCHES)[number];

@@ -17,7 +17,7 @@ export interface ProjectRef {
   readonly projectId: string;
 }
 
-/** How a project's ledger begins, or goes on after continue-as-new. */
+/** Start of a project's ledger, or its continuation after continue-as-new. */
 export interface LedgerInput {
   readonly start:
     ({ readonly kind: "create" } & ProjectRef) | { readonly kind: "resume"; readonly ledger: PackedLedger };
@@ -25,7 +25,7 @@ export interface LedgerInput {
 }
 
 export interface LedgerSettings {
-  /** What is not confirmed after this long is executed by the ledger's sweep. */
+  /** Age at which an unconfirmed effect is executed by the ledger's sweep. */
   readonly sweepAfterSeconds: number;
   /** Rolls over to a new run at this history length, or when the engine suggests it. */
   readonly rollOverAfterEvents: number;
@@ -35,8 +35,8 @@ export interface LedgerSettings {
 export const LEDGER_SETTINGS: LedgerSettings = { sweepAfterSeconds: 10, rollOverAfterEvents: 500 };
 
 /**
- * How long one workflow task of a ledger may take. When a worker is killed its task is given to another one after this time, and until
- * then nothing of the project is decided; but it bounds the replay of a run, too, which a loaded worker has to finish within it.
+ * Timeout of a ledger's workflow task. After a worker's death the project decides nothing until it is over; but the
+ * replay of a run on a loaded worker has to finish within it, too.
  */
 export const LEDGER_TASK_TIMEOUT_SECONDS = 2;
 
@@ -60,19 +60,19 @@ export interface KnownRevisions {
   readonly isRead: boolean;
 }
 
-/** Of a caller that knows no revision. */
+/** Revisions of a caller that knows none. */
 export const NOTHING_KNOWN: KnownRevisions = { ledger: 0, recorded: 0, isRead: false };
 
 export interface LedgerSubmitResult {
   /** The ledger's revision after this update. */
   readonly revision: number;
-  /** One reply for each command, in order. */
+  /** Replies to the commands, in order. */
   readonly replies: readonly LedgerReply[];
-  /** How full the ledger is. */
+  /** Fill of the ledger. */
   readonly fill: Fill;
   /** The accounts that have changed so that their agents' records are to follow; not those whose records the ledger writes. */
   readonly accounts: readonly AccountSummary[];
-  /** Of agents that paid and have forgotten idempotency keys: how many of their payments were closed by then. */
+  /** Closed payments of each agent whose idempotency keys were evicted, by agent. */
   readonly closed: Readonly<Record<string, number>>;
 }
 
@@ -98,7 +98,7 @@ export interface AccountView {
   readonly lastHourCount: number;
   readonly todayCount: number;
   readonly assessment: Assessment | null;
-  /** What is left under the caps; null: there is none. */
+  /** Rest of the team's cap; null if there is none. */
   readonly teamRemainingCents: number | null;
   readonly projectRemainingCents: number | null;
 }
@@ -171,13 +171,13 @@ export interface LevelSnapshot extends LevelView {
   readonly teamId: string | null;
   readonly recordedCapVersion: number;
   readonly rulesVersion: number;
-  /** What the accounts that are still there have, of all of them; the rest of `totals` is of accounts that were dropped. */
+  /** Totals of live accounts; the rest of `totals` is of dropped ones. */
   readonly accounts: Totals;
 }
 
 export interface SnapshotPage {
   readonly accounts: readonly AccountSnapshot[];
-  /** All levels at this moment, and how many accounts were dropped by then. */
+  /** All levels at this moment, with the number of dropped accounts. */
   readonly levels: readonly LevelSnapshot[];
   readonly droppedAccounts: number;
   /** Whether there are more after these. */
@@ -187,11 +187,11 @@ export interface SnapshotPage {
 /** The result of executing a payment once. */
 export interface Execution {
   readonly transactionId: string;
-  /** All effects of this revision are done; 0: not all of them are, so the payment is executed again. */
+  /** Revision whose effects are all done; 0 if some are not, so that the payment is executed again. */
   readonly revision: number;
   /** The rail's, if it was called. */
   readonly outcome: { readonly result: RailOutcome; readonly at: number } | null;
-  /** It was attempted and failed. */
+  /** An attempt has failed. */
   readonly hasFailed?: true;
 }
 

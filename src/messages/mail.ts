@@ -1,5 +1,4 @@
-import type { ApprovalMail, ApprovalMailState, HeldPayment } from "../domain/approval-mails.ts";
-import { type Guard, isArrayOf, isId, isRecord, isTime } from "./guards/guards.ts";
+import type { ApprovalMail, ApprovalMailState } from "../domain/approval-mails.ts";
 
 /** Names and payloads of the workflows that mail: an invite, or a person about payments on hold. */
 
@@ -21,7 +20,7 @@ export type InviteMailEnd = "mailed" | "refused" | "expired" | "gone";
 
 export const APPROVAL_MAILS_WORKFLOW = "approvalMails";
 
-/** One person of one organization. */
+/** A person of an organization. */
 export interface MailedPerson {
   readonly organizationId: string;
   readonly userId: string;
@@ -37,14 +36,6 @@ export interface ApprovalMailsInput extends MailedPerson {
 
 /** Payments were put on hold. */
 export const HELD_SIGNAL = "held";
-
-/** Maximum number of payments in one signal: more than one step of the watch of events takes. */
-export const HELD_SIGNALLED_MAX = 1_000;
-
-export const isHeldPayments: Guard<readonly HeldPayment[]> = isArrayOf(
-  isRecord<HeldPayment>({ approvalId: isId, heldAt: isTime }),
-  HELD_SIGNALLED_MAX,
-);
 
 /** Ids and times alone: the activity reads the records. */
 export interface ApprovalMailInput extends MailedPerson {

@@ -23,22 +23,22 @@ const ofProfile = (profile: AgentProfile) => [
   { key: agentIdKey, value: profile.agentId },
 ];
 
-/** What an agent's workflow is found by. */
+/** Search attributes of an agent's workflow. */
 export const agentSearchAttributes = (profile: AgentProfile, state: string): TypedSearchAttributes =>
   new TypedSearchAttributes([...ofProfile(profile), { key: agentStateKey, value: state }]);
 
-/** What a workflow that is about nothing smaller is found by. */
+/** Search attributes of a workflow of the organization as a whole. */
 export const organizationSearchAttributes = (organizationId: string): TypedSearchAttributes =>
   new TypedSearchAttributes([{ key: organizationIdKey, value: organizationId }]);
 
-/** What a project's ledger is found by. */
+/** Search attributes of a project's ledger. */
 export const ledgerSearchAttributes = (organizationId: string, projectId: string): TypedSearchAttributes =>
   new TypedSearchAttributes([
     { key: organizationIdKey, value: organizationId },
     { key: projectIdKey, value: projectId },
   ]);
 
-/** What the workflow of one of an agent's payments is found by. */
+/** Search attributes of the workflows of one payment. */
 export const paymentSearchAttributes = (
   profile: AgentProfile,
   transactionId: string,
@@ -50,7 +50,7 @@ export const paymentSearchAttributes = (
     ...(approvalState === null ? [] : [{ key: approvalStateKey, value: approvalState }]),
   ]);
 
-/** What a webhook delivery's workflow is found by. */
+/** Search attributes of a webhook delivery's workflow. */
 export const deliverySearchAttributes = (input: DeliveryInput, state: string): TypedSearchAttributes =>
   new TypedSearchAttributes([
     { key: organizationIdKey, value: input.organizationId },

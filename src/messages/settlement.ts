@@ -10,7 +10,7 @@ export const settlementWorkflowId = (transactionId: string): string => `settleme
 export interface SettlementInput {
   readonly profile: AgentProfile;
   readonly payment: Payment;
-  /** How often the rail was polled already; carried over continue-as-new, sets the interval. */
+  /** Number of earlier polls of the rail; carried over continue-as-new, and sets the interval. */
   readonly polls: number;
 }
 

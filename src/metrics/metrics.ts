@@ -1,36 +1,42 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import type { BlockedProject } from "../actors/blocked-projects.ts";
 import type { ChainRepair } from "../chain/repairs.ts";
 import type { MailOutcome } from "../mail/invite-mail.ts";
 import type { OperationId } from "../contract/registry.ts";
 import type { Fill } from "../domain/ledger/capacity.ts";
-import { HELD_REVISION, type Payment, type Rail } from "../domain/ledger/payment.ts";
-import type { ErrorCode } from "../domain/errors.ts";
-import type { LimitName } from "../limits/limits.ts";
+import { HELD_REVISION, type Payment, type Rail, RAILS } from "../domain/ledger/payment.ts";
+import { type ErrorCode, ERRORS } from "../domain/errors.ts";
 import type { Surface } from "../limits/plans.ts";
+import {
+  BLOCK_REASONS,
+  CHAIN_REPAIRS,
+  DENIAL_CODES_OF,
+  FORGED,
+  FORWARDED,
+  type ForwardResult,
+  type Forged,
+  type HitLimit,
+  LIMITS,
+  MAIL_OUTCOMES,
+  type PaymentPhase,
+  PHASES,
+  RAIL_CALLS,
+  type RailCall,
+  SHED,
+  type ShedReason,
+  SURFACES,
+  type SweepName,
+  SWEEPS,
+} from "./labels.ts";
 import { processMetrics } from "./process-metrics.ts";
 
-/** What a payment waits for, one after the other, before its caller is answered. */
-export type PaymentPhase = "lookup" | "decision" | "rail" | "record";
-
-/** A limit that a caller was over: one per minute, a key's creates of a day, or an organization's mails. */
-type HitLimit = LimitName | "daily_creates" | "mailed_invites";
-
-/** Where work waits for its turn in this process. */
+/** Queues of work in this process. */
 export type QueueName = "ledger_commands" | "agent_commands" | "audit_entries" | "records" | "events";
-
-/**
- * What sweeps execute since it was not confirmed in time: by ledgers a payment executed, an account or a cap recorded; by agents'
- * actors a record written, the ledger notified; by servers an entry put into the audit log that another had left.
- */
-export type SweepName =
-  "payment" | "account_records" | "cap_records" | "agent_record" | "ledger" | "audit_entry";
-
-export type RailCall = "send" | "query" | "settle" | "withhold" | "fence" | "reverse" | "balance" | "detach";
 
 /** A request as it ended. */
 export interface EndedRequest {
   readonly surface: Surface | null;
-  /** Of a batch over MCP all of them; empty: none was reached. */
+  /** All operations of a batch over MCP; empty if none was reached. */
   readonly operations: readonly OperationId[];
   /** Null: the line was cut before the answer was whole. */
   readonly status: number | null;
@@ -46,15 +52,18 @@ const highestOf = ({ accounts, bytes, openPayments }: Fill): number =>
 
 export const PREFIX = "spending_control_";
 
-/** From a millisecond to the 5 s in which everybody is answered. */
+/** Buckets from a millisecond to the 5 s within which everybody is answered. */
 const SECONDS = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-/** Of receivers, which have 15 s. */
+/** Values of labels, by the labels' names. */
+type Known = Readonly<Record<string, readonly string[]>>;
+
+/** Buckets for receivers, which have 15 s. */
 const ATTEMPT_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15];
 
 /**
- * What one process counts and times of its own work, in the format of Prometheus. Names and labels are an interface:
- * docs/metrics.md lists all of them, and no label holds what a caller has chosen.
+ * Counters and timers of one process in the format of Prometheus. Names and labels are an interface that
+ * docs/metrics.md lists; no label holds a value that a caller chose.
  */
 export class Metrics {
   readonly registry = new Registry();
@@ -67,13 +76,13 @@ export class Metrics {
     "surface",
     "operation",
   ]);
-  readonly #refusals = this.#counter("refusals_total", "Refused requests and tool calls by error code", [
-    "surface",
-    "code",
-  ]);
-  readonly #limitHits = this.#counter("limit_hits_total", "Requests above a rate limit or a daily limit", [
-    "limit",
-  ]);
+  readonly #refusals = this.#zeroed("refusals_total", "Refused requests and tool calls by error code", {
+    surface: [...SURFACES, "other"],
+    code: Object.keys(ERRORS),
+  });
+  readonly #limitHits = this.#zeroed("limit_hits_total", "Requests above a rate limit or a daily limit", {
+    limit: LIMITS,
+  });
   readonly #payments = this.#counter("payments_total", "Payments that were put on hold or ended", [
     "rail",
     "status",
@@ -83,30 +92,39 @@ export class Metrics {
     "rail",
     "phase",
   ]);
-  readonly #railCalls = this.#counter("rail_calls_total", "Calls to payment rails by result", [
-    "rail",
-    "call",
-    "result",
-  ]);
-  readonly #sweeps = this.#counter("sweeps_total", "Items that sweeps executed, by result", [
-    "what",
-    "result",
-  ]);
-  readonly #forwards = this.#counter(
+  readonly #forwards = this.#zeroed(
     "ledger_forwards_total",
     "Batches of ledger commands forwarded to another server, by result",
-    ["result"],
+    { result: FORWARDED },
   );
-  readonly #mails = this.#counter("mails_total", "Attempts to send mail, by outcome", ["outcome"]);
-  readonly #forged = this.#counter(
+  readonly #railCalls = this.#zeroed("rail_calls_total", "Calls to payment rails by result", {
+    rail: RAILS,
+    call: RAIL_CALLS,
+    result: ["no_answer"],
+  });
+  readonly #sweeps = this.#zeroed("sweeps_total", "Items that sweeps executed, by result", {
+    what: SWEEPS,
+    result: ["done", "failed"],
+  });
+  readonly #mails = this.#zeroed("mails_total", "Attempts to send mail, by outcome", {
+    outcome: MAIL_OUTCOMES,
+  });
+  readonly #forged = this.#zeroed(
     "forged_total",
-    "Payments, decisions and activities without a valid proof",
-    ["what"],
+    "Payments and decisions without a valid proof, and payloads that did not come from this service",
+    { what: FORGED },
   );
-  readonly #chainRepairs = this.#counter(
+  readonly #shed = this.#zeroed(
+    "shed_payments_total",
+    "Payments that were not put to their ledger, by reason",
+    {
+      reason: SHED,
+    },
+  );
+  readonly #chainRepairs = this.#zeroed(
     "chain_repairs_total",
     "Repairs of transactions of the wallet rail, by kind",
-    ["what"],
+    { what: CHAIN_REPAIRS },
   );
   readonly #webhookSeconds = this.#histogram(
     "webhook_attempt_duration_seconds",
@@ -117,6 +135,12 @@ export class Metrics {
   readonly #queues = new Map<QueueName, () => number>();
 
   constructor() {
+    for (const rail of RAILS) {
+      for (const [status, codes] of Object.entries(DENIAL_CODES_OF))
+        for (const denial_code of codes) this.#payments.inc({ rail, status, denial_code }, 0);
+      for (const phase of PHASES) this.#phases.zero({ rail, phase });
+    }
+    for (const result of ["acknowledged", "failed"]) this.#webhookSeconds.zero({ result });
     for (const metric of processMetrics()) this.registry.registerMetric(metric);
     const queues = this.#queues;
     const lengths = new Gauge({
@@ -131,7 +155,7 @@ export class Metrics {
     this.registry.registerMetric(lengths);
   }
 
-  /** How many calls wait for a payment to be decided. */
+  /** Registers the number of calls that wait for a decision. */
   waitingCalls(count: () => number): void {
     const gauge = new Gauge({
       name: `${PREFIX}waiting_calls`,
@@ -144,7 +168,7 @@ export class Metrics {
     this.registry.registerMetric(gauge);
   }
 
-  /** How many streams of changes are open. */
+  /** Registers the number of open streams. */
   openStreams(count: () => number): void {
     const gauge = new Gauge({
       name: `${PREFIX}open_streams`,
@@ -157,7 +181,37 @@ export class Metrics {
     this.registry.registerMetric(gauge);
   }
 
-  /** How full the ledgers of projects are, those of the fullest: a label for each of them would have no bound. */
+  /** Whether each engine can be used, as this process sees it. */
+  engines(states: () => Promise<readonly { readonly label: string; readonly isUp: boolean }[]>): void {
+    const gauge = new Gauge({
+      name: `${PREFIX}engine_up`,
+      help: "Whether this process can use an engine: 1, or 0",
+      labelNames: ["engine"],
+      registers: [],
+      async collect() {
+        for (const { isUp, label } of await states()) this.set({ engine: label }, isUp ? 1 : 0);
+      },
+    });
+    this.registry.registerMetric(gauge);
+  }
+
+  /** Number of projects that wait for an operator, as this process has last seen them. */
+  blockedProjects(blocked: () => readonly BlockedProject[]): void {
+    const gauge = new Gauge({
+      name: `${PREFIX}blocked_projects`,
+      help: "Projects that decide nothing until an operator acts, by reason",
+      labelNames: ["reason"],
+      registers: [],
+      collect() {
+        const all = blocked();
+        for (const reason of BLOCK_REASONS)
+          this.set({ reason }, all.filter((each) => each.reason === reason).length);
+      },
+    });
+    this.registry.registerMetric(gauge);
+  }
+
+  /** Registers the fill of the fullest ledgers; a label for each ledger would be unbounded. */
   ledgerFills(fills: () => Iterable<readonly [projectId: string, fill: Fill]>): void {
     const gauge = new Gauge({
       name: `${PREFIX}ledger_fill_ratio`,
@@ -177,7 +231,7 @@ export class Metrics {
     this.registry.registerMetric(gauge);
   }
 
-  /** Since when the chain lacks a transaction that was recorded, as this process has last seen it; null: it has all. */
+  /** Registers since when the chain lacks a recorded transaction, as this process last saw it; null if it has all. */
   missingOnChainSince(since: () => Date | null, clock: () => Date): void {
     const gauge = new Gauge({
       name: `${PREFIX}oldest_unmined_transaction_age_seconds`,
@@ -193,6 +247,16 @@ export class Metrics {
 
   #counter<L extends string>(name: string, help: string, labelNames: L[]): Counter<L> {
     return new Counter({ name: PREFIX + name, help, labelNames, registers: [this.registry] });
+  }
+
+  /** A counter that has every known combination of labels from the start: alerts on its increase see the first event. */
+  #zeroed(name: string, help: string, known: Known): Counter {
+    const counter = this.#counter(name, help, Object.keys(known));
+    let combinations: Record<string, string>[] = [{}];
+    for (const [label, values] of Object.entries(known))
+      combinations = combinations.flatMap((labels) => values.map((value) => ({ ...labels, [label]: value })));
+    for (const labels of combinations) counter.inc(labels, 0);
+    return counter;
   }
 
   #histogram<L extends string>(
@@ -244,12 +308,16 @@ export class Metrics {
   }
 
   /** Something that came through Temporal was not of this service's making, and came to nothing. */
-  forged(what: "payment" | "decision" | "activity"): void {
+  forged(what: Forged): void {
     this.#forged.inc({ what });
   }
 
-  forwarded(result: "answered" | "failed"): void {
+  forwarded(result: ForwardResult): void {
     this.#forwards.inc({ result });
+  }
+
+  paymentShed(reason: ShedReason): void {
+    this.#shed.inc({ reason });
   }
 
   /** `unsent`: the mail server did not take it, and it is tried again. */

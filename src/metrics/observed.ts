@@ -1,7 +1,8 @@
 import type { Projections, RailPort, Rails } from "../payments/ports.ts";
 import type { Activities } from "../../activities/types.ts";
 import { perRail, type Rail } from "../domain/ledger/payment.ts";
-import type { Metrics, RailCall, SweepName } from "./metrics.ts";
+import type { RailCall, SweepName } from "./labels.ts";
+import type { Metrics } from "./metrics.ts";
 
 /** The rails, each call of which is counted by its result; a payment's is timed, too. */
 export const observedRails = (rails: Rails, metrics: Metrics): Rails =>

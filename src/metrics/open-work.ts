@@ -5,7 +5,7 @@ import { RAILS } from "../domain/ledger/payment.ts";
 import type { Collections } from "../store/collections.ts";
 import { type Metrics, PREFIX } from "./metrics.ts";
 
-/** How long a scrape of the metrics waits for MongoDB, and MongoDB tries. What does not answer in time is left out. */
+/** Timeout of a scrape's reads from MongoDB. Values that are late are left out. */
 const READ_MS = 1_000;
 /** The TTL of the cache, so that frequent scrapes cost MongoDB nothing. */
 const CACHE_TTL_MS = 1_000;

@@ -3,8 +3,8 @@ import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
 let ofProcess: readonly Metric[] | null = null;
 
 /**
- * What Node.js says of this process. It is collected once, whatever number of services the process has had: its observer of
- * collected garbage and its 10 ms timer of the event loop never end, and hold what they report to.
+ * Node.js metrics of this process, registered once for all its services: the observers of garbage collection and
+ * event loop never end, and hold their registry.
  */
 export const processMetrics = (): readonly Metric[] => (ofProcess ??= collected());
 

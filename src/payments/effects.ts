@@ -16,7 +16,7 @@ import type {
 } from "./ports.ts";
 import { createSending, type DecidedPermit, Superseded } from "./sending.ts";
 
-/** What payments have effects on, but for their own ledger. */
+/** Systems that payments have effects on, except their own ledger. */
 export interface EffectDependencies {
   readonly rails: Rails;
   readonly projections: Projections;
@@ -53,13 +53,13 @@ export interface PaymentEffects {
     executor: Payment["executor"],
     hints?: ExecutionHints,
   ): Promise<ExecutionResult>;
-  /** The same, and then publishes the outcome, for callers that confirm it at once. */
+  /** Executes the payment and publishes the outcome, for callers that confirm it at once. */
   executeAndPublish: PaymentEffects["execute"];
   /** Whether a payment may be sent now. Throws `Superseded` where it is past that. */
   requestPermission(profile: AgentProfile, payment: Payment): Promise<Permission>;
   /**
-   * Where the outcome frees the payment's money, confirms it to the ledger before any caller can read it. Its effects are not done
-   * by that, so no revision is confirmed. Nothing, where it gives nothing back.
+   * Confirms an outcome that frees money to the ledger before any caller can read it. Confirms no revision, since
+   * effects are still to come. Does nothing if no money is freed.
    */
   release(profile: AgentProfile, before: Payment, done: ExecutionResult): Promise<void>;
   /** Writes a payment down as it is, without calling anyone. */

@@ -3,7 +3,7 @@ import type { ChangeStream, Collection, Document } from "mongodb";
 import { Timestamp } from "mongodb";
 import type { TransactionDocument } from "../store/documents.ts";
 
-/** After the last one who waits has gone, the stream stays open for so long. */
+/** Time that the stream stays open after the last waiting call. */
 const LINGER_MS = 10_000;
 /** A stream that broke is opened again after so long. */
 const REOPENED_AFTER_MS = 500;
@@ -20,7 +20,7 @@ interface Changed extends Document {
   documentKey: { _id: string };
 }
 
-/** For one who waits for changes of one payment. */
+/** Watch of one payment's changes. */
 export interface PaymentWatch {
   /** Resolves at the first change since the watch began or since the last one resolved, and after so long at the latest. */
   changed(withinMs: number): Promise<void>;
@@ -51,7 +51,7 @@ export class PaymentChanges {
     return this.#ended;
   }
 
-  /** What is read of the payment after this resolved has no change that the watch misses. */
+  /** Watches a payment. A read after this resolves misses no change that the watch does not report. */
   async watch(transactionId: string): Promise<PaymentWatch> {
     let hasChanged = false;
     let wake: (() => void) | null = null;
@@ -116,7 +116,7 @@ export class PaymentChanges {
     await this.#opening;
   }
 
-  /** From a moment on that the server names, so that it need not have begun when this resolves. */
+  /** Opens the stream at a time named by the server, so that it need not have begun when this resolves. */
   async #open(): Promise<void> {
     try {
       const { operationTime } = await this.#transactions.db.command({ ping: 1 });

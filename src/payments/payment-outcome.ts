@@ -4,7 +4,7 @@ import type { TransactionDocument } from "../store/documents.ts";
 import type { PaymentChanges } from "./payment-changes.ts";
 import type { RecordedPayment } from "./payments.ts";
 
-/** Once a person has decided, its end on the rail is waited for so long at the most. */
+/** Maximum wait for the rail's outcome after a person's decision. */
 const FINALITY_MS = 5_000;
 /** A record that can't be read in so long is not waited for: the payment is answered as it was known. */
 const READ_MS = 1_000;
@@ -23,7 +23,7 @@ export class WaitingCalls {
     this.#ofOrganizationMax = Math.ceil(max / 2);
   }
 
-  /** How many wait now. */
+  /** Number of waiting calls. */
   get waiting(): number {
     return this.#gate.inside;
   }
@@ -36,7 +36,7 @@ export class WaitingCalls {
   }
 }
 
-/** What an outcome is waited for with. */
+/** Dependencies of waiting for an outcome. */
 export interface OutcomeDependencies {
   readonly calls: WaitingCalls;
   readonly changes: PaymentChanges;

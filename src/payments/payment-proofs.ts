@@ -1,34 +1,34 @@
-import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
 import type { Payment, PaymentRequest, Resolver } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
+import type { KeyedMacs } from "../secrets/keyed-macs.ts";
 import type { PaymentProofs } from "./ports.ts";
 
 /** The owner of a payment. */
 export type Payer = Pick<AgentProfile, "organizationId" | "agentId">;
 
-/** What of a payment is proven: what moves money, under the ids that nothing moves it twice under. */
+/** Proven fields of a payment: those that move money, with the ids that make it happen once. */
 export type ProvenOrder = Pick<
   PaymentRequest,
   "transactionId" | "approvalId" | "rail" | "amountCents" | "recipient"
 > & { readonly currency: string };
 
 /**
- * The same as requested: with the idempotency key by which its ledger recognizes it, so that a denied payment can't be
- * submitted to the ledger again as another one; and with what a person decides by besides.
+ * Proven fields of a request: also the idempotency key, so that a denied payment can't be submitted again as another
+ * one, and the fields that a person decides by.
  */
 export type OrderRequest = ProvenOrder & Pick<PaymentRequest, "keyHash" | "merchantCategory" | "purpose">;
 
 /** The facts that a person decides by. */
 export type ShownOrder = ProvenOrder & Pick<PaymentRequest, "purpose">;
 
-/** What a person has made of a payment on hold. */
+/** A person's decision on a payment. */
 export interface PersonsDecision {
   readonly resolution: "approved" | "denied";
   readonly by: Resolver;
   readonly feedback: string | null;
 }
 
-/** Of what it finds forged, for log and metrics. */
+/** Called for each forgery, for log and metrics. */
 export type OnForged = PaymentProofs["onForged"];
 
 /**
@@ -37,40 +37,31 @@ export type OnForged = PaymentProofs["onForged"];
  * through Temporal, whose state can be written by every client with access to it.
  */
 export class HmacPaymentProofs implements PaymentProofs {
-  readonly #key: KeyObject;
+  readonly #macs: KeyedMacs;
   /** Requests whose proof was checked, with whose they are: each is checked before every effect, and none ever changes. */
   readonly #accepted = new WeakMap<PaymentRequest, string>();
   readonly onForged: OnForged;
 
-  constructor(key: KeyObject, onForged: OnForged) {
-    this.#key = key;
+  constructor(macs: KeyedMacs, onForged: OnForged) {
+    this.#macs = macs;
     this.onForged = onForged;
   }
 
-  /** For a payment that its agent asks for. */
+  /** Proves a payment that its agent requested. */
   ofOrder(payer: Payer, order: OrderRequest): string {
-    const { keyHash, merchantCategory, purpose } = order;
-    return this.#mac(["order", ...factsOf(payer, order), keyHash, merchantCategory, purpose]);
+    return this.#macs.make(orderFacts(payer, order));
   }
 
-  /** For a person's decision on a payment as it was shown to them. */
-  ofDecision(payer: Payer, order: ShownOrder, { by, feedback, resolution }: PersonsDecision): string {
-    return this.#mac([
-      "decision",
-      ...factsOf(payer, order),
-      order.purpose,
-      resolution,
-      by.userId,
-      by.name,
-      feedback,
-    ]);
+  /** Proves a person's decision on a payment as it was shown. */
+  ofDecision(payer: Payer, order: ShownOrder, decision: PersonsDecision): string {
+    return this.#macs.make(decisionFacts(payer, order, decision));
   }
 
-  isAccepted(payer: Payer, { request }: Payment): boolean {
+  isAccepted(payer: Payer, { request }: Pick<Payment, "request">): boolean {
     const { agentId, organizationId } = payer;
     const whose = `${organizationId} ${agentId}`;
     if (this.#accepted.get(request) === whose) return true;
-    const isAccepted = isSame(request.proof, this.ofOrder(payer, request));
+    const isAccepted = this.#macs.isMac(orderFacts(payer, request), request.proof);
     if (isAccepted) this.#accepted.set(request, whose);
     return isAccepted;
   }
@@ -80,16 +71,12 @@ export class HmacPaymentProofs implements PaymentProofs {
     const { feedback, proof = "", resolution } = approval;
     // A history from outside may lack even that.
     const by: Resolver | null | undefined = approval.resolvedBy;
-    // Its window's end and its agent end it without a person. What was to be paid, a person has approved, whatever came of it.
+    // Expiry and archive end a payment without a person. A payment that was to be paid was approved by a person,
+    // whatever came of it.
     if (by === null || by === undefined)
       return resolution === null || resolution === "denied" || resolution === "expired";
     const decision = { resolution: resolution === "denied" ? "denied" : "approved", by, feedback } as const;
-    return isSame(proof, this.ofDecision(payer, request, decision));
-  }
-
-  /** JSON keeps the parts apart. */
-  #mac(parts: readonly (string | number | null)[]): string {
-    return createHmac("sha256", this.#key).update(JSON.stringify(parts), "utf8").digest("base64url");
+    return this.#macs.isMac(decisionFacts(payer, request, decision), proof);
   }
 }
 
@@ -98,8 +85,19 @@ const factsOf = ({ agentId, organizationId }: Payer, order: ProvenOrder) => {
   return [organizationId, agentId, transactionId, approvalId, rail, amountCents, currency, recipient];
 };
 
-/** In constant time. What a history from outside holds may be anything. */
-function isSame(given: unknown, made: string): boolean {
-  const [left, right] = [Buffer.from(String(given)), Buffer.from(made)];
-  return left.length === right.length && timingSafeEqual(left, right);
+function orderFacts(payer: Payer, order: OrderRequest): string {
+  const { keyHash, merchantCategory, purpose } = order;
+  return asText(["order", ...factsOf(payer, order), keyHash, merchantCategory, purpose]);
 }
+
+function decisionFacts(
+  payer: Payer,
+  order: ShownOrder,
+  { by, feedback, resolution }: PersonsDecision,
+): string {
+  const facts = factsOf(payer, order);
+  return asText(["decision", ...facts, order.purpose, resolution, by.userId, by.name, feedback]);
+}
+
+/** JSON keeps the parts apart. */
+const asText = (parts: readonly (string | number | null)[]): string => JSON.stringify(parts);

@@ -14,7 +14,7 @@ import { type AssessedPayment, decidedPayment } from "../domain/ledger/pay.ts";
 import { confirmationOf, type ExecutionResult } from "../messages/ledger.ts";
 import type { Result } from "../domain/result.ts";
 import { ok, refused } from "../domain/result.ts";
-import { ActorUnavailable } from "../actors/actor-unavailable.ts";
+import { ActorUnavailable, CallerGone } from "../actors/actor-unavailable.ts";
 import type { Ledgers } from "../actors/ledgers.ts";
 import type { TemporalActors } from "../actors/temporal.ts";
 import type { Collections } from "../store/collections.ts";
@@ -27,7 +27,7 @@ import { fingerprint, PaymentRulings } from "./rules/payment-rules.ts";
 import { type PaymentsByKey, paymentsByKey } from "./payments-by-key.ts";
 import { PossibleDuplicates } from "./possible-duplicates.ts";
 
-/** What a client asks to be paid, parsed. */
+/** A parsed request for a payment. */
 export interface PaymentOrder {
   readonly rail: Rail;
   readonly recipient: string;
@@ -38,7 +38,7 @@ export interface PaymentOrder {
   readonly idempotencyKey: string;
 }
 
-/** Who pays: the agent, by the key that it came with. */
+/** The paying agent, with the key of its request. */
 export interface Payer {
   readonly profile: AgentProfile;
   readonly keyId: string;
@@ -81,19 +81,32 @@ export interface PaymentDependencies {
   readonly metrics: Metrics;
 }
 
-/** How much later its record must have been read; else it is answered as it was before. */
+const OVERLOADED = refusal(
+  "SERVICE_UNAVAILABLE",
+  "Decisions take too long at the moment, and this request began nothing; repeat it with the same idempotencyKey.",
+  { retryAfterSeconds: 1 },
+);
+
+/** Time after the wait within which the record must be read; otherwise the earlier answer stands. */
 const RECORD_READ_MS = 200;
 
-/** How often one payment is submitted to its ledger again: after a check of the records for an evicted key, or since its rules were replaced. */
+/** Maximum number of submissions of one payment: after a look-up of an evicted key, or with newer rules. */
 const DECISION_ATTEMPTS_MAX = 6;
 
-/** The time that a request has left, and its id for the log. */
-type RequestTime = Pick<Deadline, "leftMs" | "requestId" | "spareMs">;
+/** The time that a request has left, whether its caller still waits, and its id for the log. */
+type RequestTime = Pick<Deadline, "isAwaited" | "leftMs" | "requestId" | "spareMs">;
 
-/** Until when effects are waited for, by `performance.now()`. */
+/** End of the wait for effects, by `performance.now()`. */
 interface Bound {
   readonly requestId: string | null;
   readonly until: number;
+}
+
+/** A request to pay. */
+interface Asked {
+  readonly order: PaymentOrder;
+  readonly bound: Bound;
+  readonly isAwaited: () => boolean;
 }
 
 /** Decide durably, then act, then record: how the server makes an agent's payments. */
@@ -120,7 +133,7 @@ export class Payments {
     const { finality } = this.#dependencies.rails[order.rail].capabilities;
     const withinMs = finality === "instant" ? time.leftMs : time.spareMs;
     const bound = { requestId: time.requestId, until: performance.now() + withinMs };
-    const paid = await this.#pay(payer, order, bound);
+    const paid = await this.#payOrShed(payer, { order, bound, isAwaited: () => time.isAwaited });
     return paid.ok && finality === "eventual" ? ok(await this.#onceFinal(paid.value, bound.until)) : paid;
   }
 
@@ -138,9 +151,27 @@ export class Payments {
     }
   }
 
-  async #pay(payer: Payer, order: PaymentOrder, bound: Bound): Promise<Result<MadePayment>> {
+  /** Begins nothing while decisions come too late, or for a caller that has left. */
+  async #payOrShed(payer: Payer, asked: Asked): Promise<Result<MadePayment>> {
+    const { ledgers, metrics } = this.#dependencies;
+    const { profile } = payer;
+    if (ledgers.isOverloaded(profile, profile.agentId)) {
+      metrics.paymentShed("overload");
+      return refused(OVERLOADED);
+    }
+    try {
+      return await this.#pay(payer, asked);
+    } catch (error) {
+      if (!(error instanceof CallerGone)) throw error;
+      metrics.paymentShed("caller_gone");
+      return refused(OVERLOADED);
+    }
+  }
+
+  async #pay(payer: Payer, asked: Asked): Promise<Result<MadePayment>> {
     const { profile, cached } = payer;
-    const decided = await this.#decide(payer, this.#requestOf(profile, order));
+    const { bound, isAwaited, order } = asked;
+    const decided = await this.#decide(payer, this.#requestOf(profile, order), isAwaited);
     const { revisionRecorded, reply, request } = decided;
     switch (reply.kind) {
       case "decided": {
@@ -169,11 +200,11 @@ export class Payments {
       case "stale_agent": {
         if (cached === undefined) throw new Error("a ledger refused an agent that was just read as stale");
         const verified = await cached.verify();
-        return verified.ok ? this.#pay(verified.value, order, bound) : verified;
+        return verified.ok ? this.#pay(verified.value, asked) : verified;
       }
       case "no_account":
       case "inactive_key":
-        // Its key was good a moment ago; what archived the agent or revoked the key has made it no one's.
+        // The key was valid at authentication; the agent was archived or the key revoked since.
         return refused(refusal("UNAUTHORIZED"));
       default:
         throw new Error(`a ledger answered ${reply.kind} to a payment`);
@@ -212,7 +243,11 @@ export class Payments {
   }
 
   /** Asks the ledger, and looks the key up in the records when the ledger has forgotten it. */
-  async #decide({ keyId, profile, cached }: Payer, requested: PaymentRequest): Promise<Decided> {
+  async #decide(
+    { keyId, profile, cached }: Payer,
+    requested: PaymentRequest,
+    isAwaited: () => boolean,
+  ): Promise<Decided> {
     const { agentId } = profile;
     const { approvalWindowSeconds, ledgers, metrics } = this.#dependencies;
     const { rail } = requested;
@@ -245,7 +280,9 @@ export class Payments {
           ...(cached === undefined ? {} : { cachedAgentRevision: cached.revision }),
           ...(rules === undefined ? {} : { rules }),
         } as const;
-        const submitting = metrics.timed(rail, "decision", () => ledgers.submitUnrecorded(profile, command));
+        const submitting = metrics.timed(rail, "decision", () =>
+          ledgers.submitUnrecorded(profile, command, isAwaited),
+        );
         release();
         const { requestedMs, revisionRecorded, reply } = await submitting;
         if (reply.kind === "records_check_required") recordsCheckedThrough = reply.closed;
@@ -266,7 +303,7 @@ export class Payments {
   async assessed(profile: AgentProfile, order: CheckedOrder): Promise<AssessedPayment> {
     const payment = { ...order, merchantCategory: order.merchantCategory ?? null };
     const { amountCents, rail, recipient } = payment;
-    // No ledger compares what a dry run is judged by.
+    // A dry run's rules are not compared by any ledger.
     this.#rulings.forget(profile);
     const { rules: ruled } = await this.#rulings.of(profile, payment);
     const rules = await this.#rulings.withSimilarPayment(ruled, profile.agentId, payment);
@@ -300,7 +337,7 @@ export class Payments {
       const isHeld = payment.phase === "held";
       return (await (isHeld ? done : withTimeout(until - performance.now(), done))).payment;
     } catch (error) {
-      // It was executed elsewhere meanwhile, and the ledger knows.
+      // Another process executed it, and the ledger knows.
       if (error instanceof Superseded) return "superseded";
       const { transactionId } = payment.request;
       logger.warn(
@@ -331,12 +368,12 @@ export class Payments {
   }
 }
 
-/** What a ledger said to a payment. */
+/** A ledger's decision on a payment. */
 interface Decided extends ExecutionHints {
   readonly reply: LedgerReply<Payment>;
   /** The request as it was submitted to the ledger. */
   readonly request: PaymentRequest;
-  /** No response is sent before. */
+  /** Resolves before any response may be sent. */
   readonly revisionRecorded: Promise<void>;
 }
 

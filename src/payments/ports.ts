@@ -7,7 +7,7 @@ import type { LedgerCommand, LedgerReply, RecordedCap } from "../domain/ledger/c
 import type { AccountSummary } from "../domain/ledger/state.ts";
 import type { ProjectRef } from "../messages/ledger.ts";
 
-/** What a rail is like. */
+/** Properties of a rail. */
 export interface RailCapabilities {
   /** `eventual`: what was sent is final only later, and its end is waited for. */
   readonly finality: "instant" | "eventual";
@@ -15,10 +15,10 @@ export interface RailCapabilities {
   readonly reversible: boolean;
 }
 
-/** What a rail holds for an agent. Unreadable is not zero. */
+/** An agent's balance on a rail. Unreadable is not zero. */
 export type RailBalance =
   | { readonly kind: "cents"; readonly cents: number }
-  /** This rail holds nothing for agents. */
+  /** The rail holds nothing for agents. */
   | { readonly kind: "none" }
   | { readonly kind: "unreadable" };
 
@@ -53,7 +53,7 @@ export interface RailPort {
    * means: what had an intent by then is made or will be, and nothing else.
    */
   fence(places: readonly FencedPlace[]): Promise<void>;
-  /** What has become of a payment that was sent; null when the rail does not know it. Has no effect. */
+  /** Returns the outcome of a sent payment; null if the rail does not know it. Has no effect. */
   query(payment: StoredPayment): Promise<RailOutcome | null>;
   /**
    * Brings a payment that was sent closer to its end, and waits for it so long; null as `query`. Requests permission before it sends
@@ -91,29 +91,29 @@ export type Rails = Readonly<Record<Rail, RailPort>>;
 /** Queryable records of what was decided. Writing the same revision twice, or an older one, does nothing. */
 export interface Projections {
   writePayment(profile: AgentProfile, payment: Payment): Promise<void>;
-  /** Of a payment that has ended without being paid, which it was among its agent's; null: it has not. */
+  /** Returns the number among its agent's closed payments of one that ended unpaid; null if it has not ended so. */
   endOf(transactionId: string): Promise<{ readonly sequence: number } | null>;
   /** The texts in a payment's record; null: there is no record. */
   textsOf(transactionId: string): Promise<PaymentTexts | null>;
-  /** What an agent's actor decides. */
+  /** Writes the fields that an agent's actor decides. */
   writeAgent(summary: AgentSummary): Promise<void>;
-  /** What the ledger decides of an agent. */
+  /** Writes the fields that the ledger decides. */
   writeAccount(summary: AccountSummary): Promise<void>;
   writeCaps(projectId: string, caps: readonly RecordedCap[]): Promise<void>;
 }
 
 /** Publishes the outcomes of payments to the journal of events and the audit log, on which no answer depends. */
 export interface PaymentPublishing {
-  /** All events of a payment so far. Resolves when they are durable; idempotent. `soon`: no caller waits for it, so it may wait for a larger batch. */
+  /**
+   * Publishes all events of a payment so far. Idempotent; resolves when they are durable. `soon`: no caller waits, so
+   * it may join a larger batch.
+   */
   publish(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void>;
   /** Writes at once what waits for a larger batch. */
   flush(): void;
 }
 
-/**
- * What vouches for payments and for decisions of persons on them, which come back through Temporal, whose state can be written by
- * every client with access to it.
- */
+/** Proofs of payments and of persons' decisions, which pass through Temporal, whose clients can write its state. */
 export interface PaymentProofs {
   /** Whether this service took the payment in, with this recipient and amount. */
   isAccepted(payer: Pick<AgentProfile, "organizationId" | "agentId">, payment: Payment): boolean;
@@ -162,7 +162,7 @@ export interface LedgerGateway {
 
 /** Starts the ledgers of new projects. */
 export interface LedgerStarter {
-  /** Before the project has a record: no process starts it after that. May be repeated until then. */
+  /** Starts a ledger before its project has a record; repeatable until then, and never done later. */
   startLedger(project: ProjectRef): Promise<void>;
 }
 

@@ -30,7 +30,7 @@ export class PossibleDuplicates {
     this.#byKey = byKey;
   }
 
-  /** Of a payment that was just decided. `known`: what the ledger said of it. */
+  /** Returns the possible duplicate of a payment that was just decided. `known` is the ledger's statement. */
   async of(
     agentId: string,
     { createdAt, request, sequence }: Payment,
@@ -44,7 +44,7 @@ export class PossibleDuplicates {
     return this.#before({ ...request, agentId, createdAtMs: createdAt, sequence });
   }
 
-  /** Of a payment that was made before, as it could be said then. */
+  /** Returns the possible duplicate of an earlier payment, as it could be known then. */
   async before(transaction: TransactionDocument): Promise<string | null> {
     return this.#before({ ...transaction, createdAtMs: transaction.createdAt.getTime() });
   }

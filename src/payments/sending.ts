@@ -8,7 +8,7 @@ export class Superseded extends Error {
   override readonly name = "Superseded";
 }
 
-/** Every permit met a fence of a later stop: another executor sends the payment. */
+/** Every permit met the fence of a later stop: another executor sends the payment. */
 export class Fenced extends Error {
   override readonly name = "Fenced";
 }
@@ -16,7 +16,7 @@ export class Fenced extends Error {
 /** A permit that came with a decision. */
 export interface DecidedPermit {
   readonly permit: number;
-  /** When the decision was requested, by `monotonicMs`. */
+  /** Time of the decision's request, by `monotonicMs`. */
   readonly requestedMs: number;
 }
 
@@ -43,7 +43,7 @@ interface SendingDependencies {
 export interface Sending {
   /** Throws `Superseded` where the payment is past being sent. */
   requestPermission(profile: AgentProfile, payment: Payment): Promise<Permission>;
-  /** What the rail says once it was called; null: it has nothing of the payment, and is not to have it now. */
+  /** Returns the rail's outcome; null if it has nothing of the payment and must not have it now. */
   send(
     profile: AgentProfile,
     payment: Payment,
@@ -52,7 +52,7 @@ export interface Sending {
 }
 
 export function createSending({ ledgers, monotonicMs, rails }: SendingDependencies): Sending {
-  /** What has ended in the ledger is handled by the process that confirmed it. */
+  /** Asks for a permit. A payment that has ended is handled by the process that confirmed it. */
   async function requestPermission(profile: AgentProfile, { request }: Payment): Promise<Permission> {
     const { agentId } = profile;
     const { transactionId } = request;

@@ -24,7 +24,7 @@ export const SANDBOX_MERCHANTS = {
 export const SLOW_SETTLEMENT_SECONDS = 3;
 export const REVERSAL_AFTER_SECONDS = 1;
 
-/** One effect on the processor's books; the id makes each effect of a transaction happen once. */
+/** An effect on the processor's books; the id makes each effect of a transaction happen once. */
 export interface CardLedgerDocument extends Document {
   _id: string;
   organizationId: string;
@@ -33,19 +33,19 @@ export interface CardLedgerDocument extends Document {
   amountCents: number;
   status: "captured" | "reversed";
   createdAt: Date;
-  /** Until then the capture is not final. */
+  /** Time until which the capture is not final. */
   settlesAt: Date | null;
   reversesAt: Date | null;
 }
 
-/** In a capture's place: it is never made. No effect, and on no organization's books: it is found by its id alone. */
+/** A decision in the capture's place that it is never made. Not on any organization's books; found by id alone. */
 interface WithheldDocument extends Document {
   _id: string;
   status: "withheld";
   createdAt: Date;
 }
 
-/** As a withheld one, until it is replaced by a capture under a permit that is not below it. */
+/** A fence in the capture's place, replaced by a capture whose permit is not below it. */
 interface FencedDocument extends FenceDocument {
   readonly status: "fenced";
 }
@@ -112,9 +112,9 @@ export class CardSandbox implements RailPort {
     return this.query(payment);
   }
 
-  /** In the capture's place, so that one of the two is there for good, whichever comes first. */
+  /** Inserts the refusal in the capture's place, so that exactly one of the two exists, whichever comes first. */
   async withhold(_profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
-    // It may have been withdrawn already, and then there is no entry.
+    // A withdrawn payment has no entry.
     if (payment.request.recipient === SANDBOX_MERCHANTS.decline) return DECLINED;
     const _id = captureId(payment.request.transactionId);
     const document = { _id, status: "withheld", createdAt: this.#clock() } as const;

@@ -14,7 +14,7 @@ export interface RailStep {
   readonly reason: string | null;
 }
 
-/** What a payment's rail has on its books: found by ids that are made of the payment's. */
+/** Returns the entries of a payment on its rail's books, by ids derived from the payment's. */
 export const railStepsIn =
   ({
     agents,
@@ -61,7 +61,7 @@ const cardStep = ({ _id, amountCents, createdAt, status }: CardLedgerDocument): 
 
 const REPLACED = "Another transaction of the service's key was mined in its place.";
 
-/** Of several signings under one nonce the one that was mined is named, once it is known, and the newest until then. */
+/** Names the mined one of several signings, and the newest until it is known. */
 const chainStep =
   (paidBy: string | null) =>
   ({

@@ -19,7 +19,7 @@ export function railModesOf(wallets: Pick<Wallets, "sandbox"> | null): RailModes
   return { card: "sandbox", wallet };
 }
 
-/** What each rail is made of. */
+/** Makes all rails. */
 export const railsOf = ({ clock, db, walletRail }: RailsDependencies): Rails => ({
   card: new CardSandbox(db, clock),
   wallet: walletRail ?? walletRailWithoutChain(new AgentWallets(db)),

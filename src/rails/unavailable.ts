@@ -2,7 +2,7 @@ import type { RailPort } from "../payments/ports.ts";
 import { NO_WALLET } from "./wallet/refusals.ts";
 import type { AgentWallets } from "./wallet/wallets.ts";
 
-/** This process can't say anything about the payment; another one can. */
+/** This process can't tell the payment's state; another one can. */
 export class ChainNotConfigured extends Error {
   override readonly name = "ChainNotConfigured";
 }

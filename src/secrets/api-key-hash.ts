@@ -1,15 +1,14 @@
-import { timingSafeEqual } from "node:crypto";
-import { hmacSha256, type MasterKey } from "./master-key.ts";
+import type { MasterKey } from "./master-key.ts";
 
-/**
- * What is stored of an API key: an HMAC-SHA-256 with a pepper held outside MongoDB. Keyed and of one length, so that the timing
- * of a look-up in a unique index discloses nothing about a value.
- */
-export const hashApiKey = (masterKey: MasterKey, value: string): string =>
-  hmacSha256(masterKey.deriveKey("api-key-pepper"), value);
-
-/** Compares two hashes in constant time: an index match is not trusted to be the presented value. */
-export function isSameHash(left: string, right: string): boolean {
-  const [first, second] = [Buffer.from(left), Buffer.from(right)];
-  return first.length === second.length && timingSafeEqual(first, second);
+/** What is stored of API keys: MACs with a pepper held outside MongoDB, of one length. */
+export interface ApiKeyHashes {
+  /** For a new key. */
+  make(value: string): string;
+  /** What a presented key may be stored as, the newest first. */
+  all(value: string): readonly string[];
 }
+
+export const apiKeyHashes = (masterKey: MasterKey): ApiKeyHashes => {
+  const macs = masterKey.macs("api-key-pepper");
+  return { make: (value) => macs.make(value), all: (value) => macs.all(value) };
+};

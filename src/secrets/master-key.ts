@@ -1,6 +1,7 @@
 import { createHmac, createSecretKey, hkdfSync, type KeyObject } from "node:crypto";
 import { inspect } from "node:util";
 import { PlainError } from "../lib/plain-error.ts";
+import { KeyedMacs } from "./keyed-macs.ts";
 
 /** What a sub-key is for. One purpose never uses another's key, so that nothing made for one passes as the other. */
 export type KeyPurpose =
@@ -17,19 +18,41 @@ export type KeyPurpose =
   | "audit-log"
   | "payment-proofs"
   | "agent-proofs"
+  | "payload-sealing"
   | "server-calls"
+  | "payload-authentication"
   | "check-value";
+
+/**
+ * Purposes whose sub-keys outlive a retired master key: they verify history, open what running workflows have in
+ * Temporal, and hold the sandbox's test money.
+ */
+export const KEPT_PURPOSES = [
+  "audit-log",
+  "payment-proofs",
+  "payload-sealing",
+  "payload-authentication",
+  "chain-spender",
+] as const;
+export type KeptPurpose = (typeof KEPT_PURPOSES)[number];
 
 const SALT = "agent-spending-control/1";
 const SUB_KEY_SIZE_BYTES = 32;
+const CHECK_TEXT = "agent-spending-control master key check";
+const ID_CHARACTERS = 8;
 
 export const MASTER_KEY_MIN_CHARACTERS = 32;
 export const MASTER_KEY_MAX_CHARACTERS = 1024;
 /** A random one has them for certain; what has fewer was typed, and can be guessed. */
 const DISTINCT_CHARACTERS_MIN = 10;
+const KEYS_MAX = 16;
 
 export type MasterKeyErrorCode =
-  "MASTER_KEY_MISSING" | "MASTER_KEY_MALFORMED" | "MASTER_KEY_UNREADABLE" | "MASTER_KEY_MISMATCH";
+  | "MASTER_KEY_MISSING"
+  | "MASTER_KEY_AMBIGUOUS"
+  | "MASTER_KEY_MALFORMED"
+  | "MASTER_KEY_UNREADABLE"
+  | "MASTER_KEY_MISMATCH";
 
 /** Why the service can't start with this master key. The message is one line for the operator, without the key. */
 export class MasterKeyError extends PlainError {
@@ -42,41 +65,36 @@ export class MasterKeyError extends PlainError {
   }
 }
 
-/**
- * The one secret outside MongoDB (`MASTER_KEY`), from which every other is derived by
- * HKDF-SHA-256. It never shows itself: printing, logging or serializing it yields a placeholder.
- */
-export class MasterKey {
+/** A sub-key, with the id of the master key that it is derived from. */
+export interface DerivedKey {
+  readonly id: string;
+  readonly key: KeyObject;
+  /** What it proves counts only if it is older; null: the master key is in use. */
+  readonly retiredAt: Date | null;
+}
+
+export type KeptKeys = ReadonlyMap<KeyPurpose, KeyObject>;
+
+/** A master key that is no longer in use, with the sub-keys that verify what it has proven. */
+export interface RetiredKey {
+  readonly id: string;
+  readonly retiredAt: Date;
+  readonly kept: KeptKeys;
+}
+
+/** One key, whose id follows from it: whatever an operator calls it, its values are found. */
+class SingleKey {
   readonly #key: KeyObject;
   readonly #derived = new Map<KeyPurpose, KeyObject>();
-  /** Where it came from, for messages: the name of the variable or the file. */
-  readonly source: string;
+  readonly id: string;
 
-  private constructor(key: KeyObject, source: string) {
-    this.#key = key;
-    this.source = source;
+  constructor(text: string) {
+    this.#key = createSecretKey(text, "utf8");
+    const check = createHmac("sha256", this.derive("check-value")).update(CHECK_TEXT, "utf8");
+    this.id = check.digest("hex").slice(0, ID_CHARACTERS);
   }
 
-  /** Takes the key's text from the environment or the file: 32 to 1,024 printable ASCII characters, at least 10 different ones. */
-  static parse(text: string, source: string): MasterKey {
-    const trimmed = text.trim();
-    if (!/^[\x21-\x7e]*$/.test(trimmed) || !isSensibleLength(trimmed.length)) {
-      throw new MasterKeyError(
-        "MASTER_KEY_MALFORMED",
-        `${source} must be ${MASTER_KEY_MIN_CHARACTERS} to ${MASTER_KEY_MAX_CHARACTERS} printable characters without spaces; make one with: openssl rand -base64 32`,
-      );
-    }
-    if (new Set(trimmed).size < DISTINCT_CHARACTERS_MIN) {
-      throw new MasterKeyError(
-        "MASTER_KEY_MALFORMED",
-        `${source} can be guessed: it has fewer than ${DISTINCT_CHARACTERS_MIN} different characters; make one with: openssl rand -base64 32`,
-      );
-    }
-    return new MasterKey(createSecretKey(trimmed, "utf8"), source);
-  }
-
-  /** The sub-key for a purpose: the same one on every server that has the same master key. */
-  deriveKey(purpose: KeyPurpose): KeyObject {
+  derive(purpose: KeyPurpose): KeyObject {
     const known = this.#derived.get(purpose);
     if (known !== undefined) return known;
     const bytes = Buffer.from(hkdfSync("sha256", this.#key, SALT, purpose, SUB_KEY_SIZE_BYTES));
@@ -84,6 +102,91 @@ export class MasterKey {
     bytes.fill(0);
     this.#derived.set(purpose, derived);
     return derived;
+  }
+}
+
+/**
+ * The one secret outside MongoDB (`MASTER_KEY`), from which every other is derived by HKDF-SHA-256; during a rotation
+ * there are several. The newest makes what is new, and each opens and verifies what it has made. It never shows itself:
+ * printing, logging or serializing it yields a placeholder.
+ */
+export class MasterKey {
+  readonly #keys: readonly [SingleKey, ...SingleKey[]];
+  #retired: readonly RetiredKey[] = [];
+  #firstId: string | null = null;
+  /** Where it came from, for messages: the name of the variable or the file. */
+  readonly source: string;
+
+  private constructor(keys: readonly [SingleKey, ...SingleKey[]], source: string) {
+    this.#keys = keys;
+    this.source = source;
+  }
+
+  /** Takes the text of one key: 32 to 1,024 printable ASCII characters, at least 10 different ones. */
+  static parse(text: string, source: string): MasterKey {
+    return new MasterKey([parseKey(text.trim(), source)], source);
+  }
+
+  /** Takes several keys, the newest first, with white space between them. */
+  static parseAll(text: string, source: string): MasterKey {
+    const [newest = "", ...older] = text.trim().split(/\s+/);
+    if (older.length >= KEYS_MAX) {
+      throw new MasterKeyError("MASTER_KEY_MALFORMED", `${source} has more than ${KEYS_MAX} keys.`);
+    }
+    const keys = [parseKey(newest, source), ...older.map((each) => parseKey(each, source))] as const;
+    if (new Set(keys.map(({ id }) => id)).size < keys.length) {
+      throw new MasterKeyError("MASTER_KEY_MALFORMED", `${source} has the same key twice.`);
+    }
+    return new MasterKey([keys[0], ...keys.slice(1)], source);
+  }
+
+  /** Ids, the newest first. They disclose nothing about the keys. */
+  get ids(): readonly string[] {
+    return this.#keys.map(({ id }) => id);
+  }
+
+  /** Id of the key that makes what is new. */
+  get newestId(): string {
+    return this.#keys[0].id;
+  }
+
+  /** Takes up what the database knows of master keys: the first that it was used with, and those that are retired. */
+  take(firstId: string, retired: readonly RetiredKey[]): void {
+    this.#firstId = firstId;
+    this.#retired = retired;
+  }
+
+  /** The newest sub-key for a purpose: the same one on every server that has the same master key. */
+  deriveKey(purpose: KeyPurpose): KeyObject {
+    return this.#keys[0].derive(purpose);
+  }
+
+  /** All sub-keys for a purpose, the newest first; retired ones where they are kept. */
+  deriveKeys(purpose: KeyPurpose): readonly DerivedKey[] {
+    const isRetired = (id: string): boolean => this.#retired.some((each) => each.id === id);
+    const inUse = this.#keys.filter(({ id }) => id === this.newestId || !isRetired(id));
+    const keys = inUse.map((each) => ({ id: each.id, key: each.derive(purpose), retiredAt: null }));
+    const retired = this.#retired.flatMap(({ id, kept, retiredAt }) => {
+      const key = kept.get(purpose);
+      return key === undefined || id === this.newestId ? [] : [{ id, key, retiredAt }];
+    });
+    return [...keys, ...retired];
+  }
+
+  /** The sub-key of the first key that the database was used with: for what cannot change with a rotation. */
+  deriveFirst(purpose: KeptPurpose): KeyObject {
+    return this.deriveKeys(purpose).find(({ id }) => id === this.#firstId)?.key ?? this.deriveKey(purpose);
+  }
+
+  /** MACs for a purpose, under the keys in use. */
+  macs(purpose: KeyPurpose): KeyedMacs {
+    return new KeyedMacs(this.deriveKeys(purpose).filter(({ retiredAt }) => retiredAt === null));
+  }
+
+  /** The sub-keys of one of its keys that outlive it; null: the key is not there. */
+  keptOf(id: string): KeptKeys | null {
+    const key = this.#keys.find((each) => each.id === id);
+    return key === undefined ? null : new Map(KEPT_PURPOSES.map((purpose) => [purpose, key.derive(purpose)]));
   }
 
   toString(): string {
@@ -99,9 +202,21 @@ export class MasterKey {
   }
 }
 
+function parseKey(text: string, source: string): SingleKey {
+  if (!/^[\x21-\x7e]*$/.test(text) || !isSensibleLength(text.length)) {
+    throw new MasterKeyError(
+      "MASTER_KEY_MALFORMED",
+      `${source} must be ${MASTER_KEY_MIN_CHARACTERS} to ${MASTER_KEY_MAX_CHARACTERS} printable characters without spaces; make one with: openssl rand -base64 32`,
+    );
+  }
+  if (new Set(text).size < DISTINCT_CHARACTERS_MIN) {
+    throw new MasterKeyError(
+      "MASTER_KEY_MALFORMED",
+      `${source} can be guessed: it has fewer than ${DISTINCT_CHARACTERS_MIN} different characters; make one with: openssl rand -base64 32`,
+    );
+  }
+  return new SingleKey(text);
+}
+
 const isSensibleLength = (characters: number): boolean =>
   characters >= MASTER_KEY_MIN_CHARACTERS && characters <= MASTER_KEY_MAX_CHARACTERS;
-
-/** HMAC-SHA-256 under a sub-key, as base64url. */
-export const hmacSha256 = (key: KeyObject, text: string): string =>
-  createHmac("sha256", key).update(text, "utf8").digest("base64url");

@@ -1,13 +1,21 @@
-import { createCipheriv, createDecipheriv, randomBytes, type KeyObject } from "node:crypto";
+import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from "node:crypto";
 import type { RandomBytes } from "../domain/api-key.ts";
-import { MasterKey } from "./master-key.ts";
+import { type DerivedKey, MasterKey } from "./master-key.ts";
 
-const VERSION = "v1";
 const CIPHER = "aes-256-gcm";
 const NONCE_SIZE_BYTES = 12;
 const TAG_SIZE_BYTES = 16;
-/** `v1.<nonce>.<ciphertext and tag>`, base64url: 12 bytes are 16 characters, 16 bytes or more are at least 22. */
-const FORMAT = /^v1\.([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{22,})$/;
+/** Part of what is authenticated, so that another format can't be taken for this one. */
+const VERSION = "v2";
+/** `<key id>.<nonce>.<ciphertext and tag>`, base64url: 12 bytes are 16 characters, 16 bytes or more are at least 22. */
+const FORMAT = /^([0-9a-f]{8})\.([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{22,})$/;
+
+/** What is sealed and stored: `rotate-master-key` seals each of them anew. */
+export type StoredPurpose =
+  "session-signing-key" | "totp-secret" | "webhook-secret" | "invite-link" | "invite-answer" | "kept-keys";
+
+export type SealPurpose =
+  StoredPurpose | "cursor" | "first-agent-key" | "forwarded-answer" | "forwarded-commands";
 
 /** A sealed value that can't be opened: another key, another record, or altered. Never says what was in it. */
 export class SealError extends Error {
@@ -15,34 +23,41 @@ export class SealError extends Error {
 }
 
 /**
- * Seals secrets at rest with AES-256-GCM, by default under a sub-key of the master key. What is
- * sealed is bound to its purpose and its record: moved to another record of the database, it no longer opens.
+ * Seals secrets at rest with AES-256-GCM, by default under a sub-key of the newest master key, whose id the sealed value
+ * names. It is bound to its purpose and its record: moved to another record of the database, it no longer opens.
  */
 export class Sealer {
-  readonly #key: KeyObject;
+  readonly #keys: readonly DerivedKey[];
   readonly #randomBytes: RandomBytes;
 
-  constructor(key: MasterKey | KeyObject, randomSource: RandomBytes = randomBytes) {
-    this.#key = key instanceof MasterKey ? key.deriveKey("sealing") : key;
+  constructor(keys: MasterKey | readonly DerivedKey[], randomSource: RandomBytes = randomBytes) {
+    this.#keys = keys instanceof MasterKey ? keys.deriveKeys("sealing") : keys;
     this.#randomBytes = randomSource;
   }
 
-  seal(purpose: string, recordId: string, plaintext: string): string {
+  seal(purpose: SealPurpose, recordId: string, plaintext: string): string {
+    const [newest] = this.#keys;
+    if (newest === undefined) throw new Error("there is no key to seal under");
     const nonce = this.#randomBytes(NONCE_SIZE_BYTES);
-    const cipher = createCipheriv(CIPHER, this.#key, nonce, { authTagLength: TAG_SIZE_BYTES });
+    const cipher = createCipheriv(CIPHER, newest.key, nonce, { authTagLength: TAG_SIZE_BYTES });
     cipher.setAAD(additionalData(purpose, recordId));
     const sealed = Buffer.concat([cipher.update(plaintext, "utf8"), cipher.final(), cipher.getAuthTag()]);
-    return `${VERSION}.${Buffer.from(nonce).toString("base64url")}.${sealed.toString("base64url")}`;
+    return `${newest.id}.${Buffer.from(nonce).toString("base64url")}.${sealed.toString("base64url")}`;
   }
 
   /** Throws `SealError`. */
-  open(purpose: string, recordId: string, sealed: string): string {
-    const [, nonce, body] = FORMAT.exec(sealed) ?? [];
-    if (nonce === undefined || body === undefined) {
-      throw new SealError(`A sealed value (${purpose}) is not of the format ${VERSION}.`);
+  open(purpose: SealPurpose, recordId: string, sealed: string): string {
+    const [, id, nonce, body] = FORMAT.exec(sealed) ?? [];
+    if (id === undefined || nonce === undefined || body === undefined) {
+      throw new SealError(`A sealed value (${purpose}) is malformed.`);
+    }
+    const key = this.#keys.find((each) => each.id === id)?.key;
+    if (key === undefined) {
+      throw new SealError(`A sealed value (${purpose}) needs the master key ${id}, which is not there.`);
     }
     try {
-      return this.#decrypt(
+      return decrypt(
+        key,
         additionalData(purpose, recordId),
         Buffer.from(nonce, "base64url"),
         Buffer.from(body, "base64url"),
@@ -52,16 +67,16 @@ export class Sealer {
       throw new SealError(`A sealed value (${purpose}) does not open with this master key and record.`);
     }
   }
+}
 
-  #decrypt(aad: Buffer, nonce: Buffer, body: Buffer): string {
-    const decipher = createDecipheriv(CIPHER, this.#key, nonce, { authTagLength: TAG_SIZE_BYTES });
-    decipher.setAAD(aad);
-    decipher.setAuthTag(body.subarray(-TAG_SIZE_BYTES));
-    const plaintext = [decipher.update(body.subarray(0, -TAG_SIZE_BYTES)), decipher.final()];
-    return Buffer.concat(plaintext).toString("utf8");
-  }
+function decrypt(key: KeyObject, aad: Buffer, nonce: Buffer, body: Buffer): string {
+  const decipher = createDecipheriv(CIPHER, key, nonce, { authTagLength: TAG_SIZE_BYTES });
+  decipher.setAAD(aad);
+  decipher.setAuthTag(body.subarray(-TAG_SIZE_BYTES));
+  const plaintext = [decipher.update(body.subarray(0, -TAG_SIZE_BYTES)), decipher.final()];
+  return Buffer.concat(plaintext).toString("utf8");
 }
 
 /** JSON keeps the parts apart: ("a", "bc") and ("ab", "c") differ. */
-const additionalData = (purpose: string, recordId: string): Buffer =>
+const additionalData = (purpose: SealPurpose, recordId: string): Buffer =>
   Buffer.from(JSON.stringify([VERSION, purpose, recordId]), "utf8");

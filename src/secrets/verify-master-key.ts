@@ -1,27 +1,95 @@
-import { timingSafeEqual } from "node:crypto";
+import { createSecretKey } from "node:crypto";
 import type { Db } from "mongodb";
-import { hmacSha256, MasterKeyError, type MasterKey } from "./master-key.ts";
+import { z } from "zod";
+import { isDuplicateKey } from "../lib/duplicate-key.ts";
+import { knownKeys, type MasterKeyDocument } from "./known-keys.ts";
+import {
+  KEPT_PURPOSES,
+  type KeptKeys,
+  MasterKeyError,
+  type MasterKey,
+  type RetiredKey,
+} from "./master-key.ts";
+import { namesOf, needsOf } from "./places.ts";
+import { Sealer } from "./sealer.ts";
 import { readOrCreateSetting } from "./settings.ts";
 
-const CHECK_ID = "master-key-check";
-const CHECK_TEXT = "agent-spending-control master key check";
+const FIRST_KEY_SETTING = "first-master-key";
 
 /**
- * Compares the master key with the one this database was first used with, and remembers it on the first start. Call it before anything is sealed or opened. Throws `MasterKeyError`.
+ * Compares the master key with those that the database was used with, and takes up what verifies under retired ones. Call it
+ * before anything is sealed or opened. Remembers the newest, which other processes then can't do without. Throws `MasterKeyError`, which names what needs a key that is missing.
  */
-export async function verifyMasterKey(db: Db, masterKey: MasterKey, now = new Date()): Promise<void> {
-  // An HMAC of a fixed text shows whether a key is the right one, and nothing else about it.
-  const value = hmacSha256(masterKey.deriveKey("check-value"), CHECK_TEXT);
-  const stored = await readOrCreateSetting(db, CHECK_ID, () => ({ value, createdAt: now }));
-  if (!isSameText(stored.value, value)) {
-    throw new MasterKeyError(
-      "MASTER_KEY_MISMATCH",
-      `The master key from ${masterKey.source} is not the one this database was sealed with; start with the original one.`,
+export async function verifyMasterKey(
+  db: Db,
+  masterKey: MasterKey,
+  now = new Date(),
+  { remembers = true }: { readonly remembers?: boolean } = {},
+): Promise<void> {
+  const { newestId, source } = masterKey;
+  // Of two processes with different keys that start at once on an empty database, one is first.
+  const first = await readOrCreateSetting(db, FIRST_KEY_SETTING, () => ({ value: newestId, createdAt: now }));
+  const found = await knownKeys(db).find().sort({ since: 1 }).toArray();
+  const isKnown = (id: string): boolean => found.some(({ _id }) => _id === id);
+  const unretired = found.filter(({ retiredAt }) => retiredAt === null).map(({ _id }) => _id);
+  const neededIds = isKnown(first.value) ? unretired : [first.value, ...unretired];
+  const missing = neededIds.filter((id) => !masterKey.ids.includes(id));
+  if (missing.length === neededIds.length && missing.length > 0) {
+    throw mismatch(
+      `The master key from ${source} is not the one this database was sealed with; start with the original one.`,
     );
+  }
+  const [missingId] = missing;
+  if (missingId !== undefined) throw mismatch(await lackOf(db, masterKey, missingId, now));
+  if (found.some(({ _id, retiredAt }) => _id === newestId && retiredAt !== null)) {
+    throw mismatch(
+      `${source} begins with the master key ${newestId}, which is retired; begin with another one.`,
+    );
+  }
+  if (remembers && !isKnown(newestId)) await rememberKey(db, newestId, now);
+  masterKey.take(first.value, retiredIn(found, masterKey));
+}
+
+const mismatch = (message: string): MasterKeyError => new MasterKeyError("MASTER_KEY_MISMATCH", message);
+
+async function lackOf(db: Db, { source }: MasterKey, id: string, now: Date): Promise<string> {
+  const needs = namesOf(await needsOf(db, id, now));
+  return needs === ""
+    ? `${source} lacks the master key ${id}, which is not retired: add it, and run \`npm run admin -- rotate-master-key\`.`
+    : `${source} lacks the master key ${id}, which is needed by ${needs}; add it.`;
+}
+
+async function rememberKey(db: Db, _id: string, since: Date): Promise<void> {
+  try {
+    await knownKeys(db).insertOne({ _id, since, retiredAt: null, kept: null });
+  } catch (error) {
+    if (!isDuplicateKey(error)) throw error;
   }
 }
 
-function isSameText(left: string, right: string): boolean {
-  const [a, b] = [Buffer.from(left), Buffer.from(right)];
-  return a.length === b.length && timingSafeEqual(a, b);
+function retiredIn(found: readonly MasterKeyDocument[], masterKey: MasterKey): RetiredKey[] {
+  const sealer = new Sealer(masterKey);
+  return found.flatMap(({ _id: id, kept, retiredAt }) =>
+    kept === null || retiredAt === null
+      ? []
+      : [{ id, retiredAt, kept: keptIn(sealer.open("kept-keys", id, kept)) }],
+  );
+}
+
+const keptText = z.record(z.string(), z.base64url());
+
+/** Text form of the sub-keys that outlive a master key, for sealing. */
+export const keptAsText = (kept: KeptKeys): string =>
+  JSON.stringify(
+    Object.fromEntries([...kept].map(([purpose, key]) => [purpose, key.export().toString("base64url")])),
+  );
+
+function keptIn(text: string): KeptKeys {
+  const kept = keptText.parse(JSON.parse(text));
+  return new Map(
+    KEPT_PURPOSES.flatMap((purpose) => {
+      const key = kept[purpose];
+      return key === undefined ? [] : [[purpose, createSecretKey(Buffer.from(key, "base64url"))]];
+    }),
+  );
 }

@@ -1,4 +1,4 @@
-import { Client } from "@temporalio/client";
+import { Client, type OperatorService } from "@temporalio/client";
 import {
   type Db,
   MongoClient,
@@ -6,8 +6,8 @@ import {
   MongoServerError,
   MongoServerSelectionError,
 } from "mongodb";
-import { dataConverter } from "../lib/payload-compression.ts";
 import { firstLineOf } from "../lib/plain-error.ts";
+import type { TemporalPayloads } from "../temporal/temporal-payloads.ts";
 import { EngineUnreachable } from "./engine-unreachable.ts";
 import { connectTemporal, type TemporalConnection, type TemporalSecurity } from "./temporal-connection.ts";
 
@@ -28,6 +28,8 @@ export interface Connections {
   readonly db: Db;
   readonly mongo: MongoClient;
   readonly temporal: Client;
+  readonly temporalOperator: OperatorService;
+  readonly payloads: TemporalPayloads;
   /** Of the connection at the start; null: an embedded Temporal. */
   readonly temporalSecurity: TemporalSecurity | null;
   readonly renewTemporal: TemporalConnection["renew"];
@@ -128,7 +130,7 @@ const isUninitiated = (error: unknown): boolean =>
   error instanceof MongoServerSelectionError &&
   [...(error.reason?.servers.values() ?? [])].some(({ type }) => type === "RSGhost");
 
-export async function connect(addresses: Addresses): Promise<Connections> {
+export async function connect(addresses: Addresses, payloads: TemporalPayloads): Promise<Connections> {
   const { mongo, db } = await reachMongodb(addresses.mongodbUri);
   const security = addresses.readTemporalSecurity?.() ?? null;
   const link = await connectTemporal(addresses.temporalAddress, security).catch(async (error: unknown) => {
@@ -138,7 +140,7 @@ export async function connect(addresses: Addresses): Promise<Connections> {
   const temporal = new Client({
     connection: link.connection,
     namespace: addresses.temporalNamespace,
-    dataConverter,
+    ...payloads.client,
     // An actor that has ended would answer as it was then.
     workflow: { queryRejectCondition: "NOT_OPEN" },
   });
@@ -146,6 +148,8 @@ export async function connect(addresses: Addresses): Promise<Connections> {
     db,
     mongo,
     temporal,
+    temporalOperator: link.connection.operatorService,
+    payloads,
     temporalSecurity: security,
     renewTemporal: link.renew,
     addresses,

@@ -154,7 +154,7 @@ export function approvalView(approval: ApprovalSnapshot): ApprovalView {
   };
 }
 
-/** What a record's logo is shown as. */
+/** Returns the link of a logo. */
 export type LogoLink = (logoHash: string | null) => string | null;
 
 export const projectView = (project: ProjectDocument, link: LogoLink): ProjectView =>
@@ -193,7 +193,7 @@ export function organizationKeyView(key: OrganizationKeyDocument, createdToday: 
   };
 }
 
-/** All of it but where it lies: from an entry its hash can be recomputed. */
+/** Returns an audit entry without its place in MongoDB; its hash can be recomputed from it. */
 export function auditEntryView({ _id, at, ...entry }: AuditDocument): z.input<typeof records.auditEntry> {
   return { ...entry, at: at.toISOString() };
 }

@@ -23,12 +23,12 @@ import { definedFields } from "../store/lists.ts";
 import type { Sealer } from "../secrets/sealer.ts";
 import type { KeyedMutex } from "../lib/keyed-mutex.ts";
 
-/** How long the secret before the last rotation signs, too. */
+/** Time that the previous secret signs as well after a rotation. */
 const DAY_MS = 86_400_000;
 export const ROTATION_MS = DAY_MS;
 /** Endpoints that an organization may have: each of its events is delivered to all that ask for it. */
 export const ENDPOINTS_MAX = 50;
-/** What signing secrets are sealed for. */
+/** Purpose under which signing secrets are sealed. */
 export const SECRET_PURPOSE = "webhook-secret";
 
 export interface WebhookEndpointsDependencies {
@@ -39,13 +39,13 @@ export interface WebhookEndpointsDependencies {
   readonly workflows: Pick<WebhookWorkflows, "startReplay" | "startSecretExpiry">;
   readonly clock: () => Date;
   readonly mutex: KeyedMutex;
-  /** For so long deliveries are kept. */
+  /** Retention of deliveries. */
   readonly retentionDays: number;
 }
 
 export type EndpointChange = InputOf<typeof updateWebhook>["body"];
 
-/** What is chosen for a new endpoint. */
+/** Fields of a new endpoint. */
 export interface EndpointChoice {
   readonly name: string;
   readonly url: string;
@@ -65,7 +65,7 @@ const notFound = () => refused(refusal("NOT_FOUND"));
 const invalid = (path: string, message: string) =>
   refused(refusal("VALIDATION_FAILED", undefined, { issues: [{ path, message }] }));
 
-/** Where an organization has its events pushed to. */
+/** Webhook endpoints of organizations. */
 export class WebhookEndpoints {
   readonly #dependencies: WebhookEndpointsDependencies;
 
@@ -78,7 +78,7 @@ export class WebhookEndpoints {
     return found === null ? notFound() : ok(found);
   }
 
-  /** Of any number at once, as many are let through as there is room for. */
+  /** Creates an endpoint; of concurrent ones exactly as many as there is room for. */
   async create(
     { organizationId, userId }: SessionPrincipal,
     { eventTypes, scopeIds, ...choice }: EndpointChoice,
@@ -119,7 +119,7 @@ export class WebhookEndpoints {
     return mutex.run(`webhooks/${organizationId}`, write);
   }
 
-  /** Of two concurrent changes the later wins, field by field. */
+  /** Changes an endpoint; of two concurrent changes the later wins, field by field. */
   async update(
     organizationId: string,
     id: string,
@@ -143,7 +143,7 @@ export class WebhookEndpoints {
     return this.#write({ _id: id, organizationId }, { ...definedFields(fields), ...scope }, isActive, audit);
   }
 
-  /** Its secrets go with it; what is queued is not sent any more. */
+  /** Removes an endpoint with its secrets; queued deliveries are not sent. */
   async remove(
     organizationId: string,
     id: string,
@@ -203,7 +203,7 @@ export class WebhookEndpoints {
     if (!found.value.isActive) return refused(refusal("WEBHOOK_DISABLED"));
     const until = clock();
     if (since > until) return invalid("since", "must not be in the future");
-    // Of what happened before, it is no longer known what has arrived.
+    // Deliveries of an earlier time are gone, so it is unknown which arrived.
     if (until.getTime() - since.getTime() > retentionDays * DAY_MS) {
       return invalid(
         "since",
@@ -226,13 +226,13 @@ export class WebhookEndpoints {
         const { matchedCount } = await webhooks.endpoints.updateOne(idle, { $set: { replay } }, { session });
         return matchedCount === 0 ? unchanged(false) : changed(true);
       });
-    // What has just ended may still run in the state of the database that a transaction is given: then it is tried again.
+    // A replay that has just ended may still run in the transaction's snapshot; then it is tried again.
     const isBegun = (await begin()) || (!(await this.#isReplaying(organizationId, id)) && (await begin()));
     if (!isBegun) return refused(refusal("REPLAY_IN_PROGRESS"));
     try {
       await workflows.startReplay({ organizationId, endpointId: id, replayId: replay.id });
     } catch (error) {
-      // No process goes on with it, so no request is to wait for it.
+      // No process continues this replay, so no request should wait for it.
       const ended = { ...replay, state: "stopped", endedAt: clock() } as const;
       await webhooks.endpoints.updateOne({ _id: id, "replay.id": replay.id }, { $set: { replay: ended } });
       throw error;
@@ -275,7 +275,10 @@ export class WebhookEndpoints {
     return mutex.run(own._id, write);
   }
 
-  /** In the transaction that makes another one. Writing the organization's record puts two at once in conflict: the second sees the first. */
+  /**
+   * Whether there is room for one more, in its transaction. Writing the organization's record puts concurrent ones in
+   * conflict.
+   */
   async #hasCapacity(organizationId: string, session: ClientSession): Promise<boolean> {
     const { collections, webhooks } = this.#dependencies;
     const next = { $inc: { webhooksRevision: 1 } };
@@ -303,7 +306,7 @@ export class WebhookEndpoints {
   }
 }
 
-/** What decides where events go, for the audit log. */
+/** Fields that decide where events go, for the audit log. */
 const auditedFields = (endpoint: EndpointDocument) => ({
   name: endpoint.name,
   url: endpoint.url,
@@ -313,7 +316,7 @@ const auditedFields = (endpoint: EndpointDocument) => ({
   isActive: endpoint.isActive,
 });
 
-/** What is queued is dropped with it; enabled, it begins without failures. */
+/** Returns the change for switching an endpoint: off drops its queue, on resets its failures. */
 const turn = (isActive: boolean, at: Date): Partial<EndpointDocument> =>
   isActive
     ? { isActive, disabled: null, consecutiveFailures: 0 }

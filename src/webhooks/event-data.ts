@@ -1,7 +1,7 @@
 import type { EventDocument } from "../store/documents.ts";
 import { agentView, approvalView, transactionView } from "../views/views.ts";
 
-/** What an event's deliveries say: records as they were, under their nouns, as the API shows them. */
+/** Renders an event's data: records as they were, under their nouns, as the API shows them. */
 export function eventData({ _id, data }: EventDocument): object {
   const { agent, approval, deposit, payment, transaction } = data;
   const said = {

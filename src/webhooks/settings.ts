@@ -1,4 +1,4 @@
-/** How and where webhooks are sent. */
+/** Settings of webhooks. */
 export interface WebhookSettings {
   /** Networks that are reached besides the public internet, for development. */
   readonly allowCidrs: readonly string[];
@@ -8,6 +8,6 @@ export interface WebhookSettings {
   readonly caFile: string | null;
   /** Pauses between the attempts of a delivery. */
   readonly backoffSeconds: readonly number[];
-  /** How long deliveries are kept. */
+  /** Retention of deliveries. */
   readonly retentionDays: number;
 }

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import { SECRET_PREFIX, svcSignature } from "./verify-webhook.ts";
 
-/** How the service signs what it delivers. How a receiver verifies it is in verify-webhook.ts. */
+/** Signatures of deliveries. Receivers verify them with verify-webhook.ts. */
 
 const SECRET_LENGTH_BYTES = 32;
 const MS_PER_SECOND = 1_000;

@@ -7,7 +7,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 
 export const SECRET_PREFIX = "whsec_";
 
-/** How far a delivery's timestamp may be from the receiver's clock, either way. */
+/** Maximum difference between a delivery's timestamp and the receiver's clock. */
 const TOLERANCE_SECONDS = 300;
 /** A rotation signs twice. A longer list is no reason to compute any more. */
 const SIGNATURES_MAX = 4;
@@ -23,12 +23,12 @@ export interface WebhookEvent {
   /** ISO 8601. */
   readonly created_at: string;
   readonly org_id: string;
-  /** This and the next three: not there where the event concerns the organization alone. */
+  /** Absent, like the next three, for events of the organization alone. */
   readonly project_id?: string;
   readonly team_id?: string;
   readonly agent_id?: string;
   readonly agent_name?: string;
-  /** What it holds depends on the type; with `test: true` it was sent by a test. */
+  /** Contents by type; `test: true` marks a test. */
   readonly data: Readonly<Record<string, unknown>>;
 }
 
@@ -38,7 +38,7 @@ export type Refused =
   | "bad_timestamp"
   | "too_old"
   | "too_new"
-  /** No signature fits; or the headers name another id or type than the body, which is what is signed. */
+  /** No signature matches, or the headers name another id or type than the signed body. */
   | "bad_signature"
   /** Signed, yet not an event. */
   | "malformed_body";
@@ -55,7 +55,7 @@ export interface HeaderReader {
 export type HeaderRecord = Readonly<Record<string, string | readonly string[] | undefined>>;
 
 export interface WebhookInput {
-  /** As it was received, before any parsing: a body that was parsed and written again has another signature. */
+  /** Body as received, before any parsing: one that was parsed and serialized again has another signature. */
   readonly rawBody: Uint8Array | string;
   readonly headers: HeaderReader | HeaderRecord;
   /** The endpoint's, with its prefix; while receivers go over to a new one, both. */
@@ -81,17 +81,17 @@ export function verifyWebhook(input: WebhookInput): Verified {
   if (!TIMESTAMP.test(timestamp)) return refused("bad_timestamp");
   const ageSeconds = Math.floor(now.getTime() / MS_PER_SECOND) - Number(timestamp);
   if (-ageSeconds > toleranceSeconds) return refused("too_new");
-  // Not the reverse comparison: a clock or a tolerance that is no number refuses everything.
+  // Written this way round so that a clock or tolerance that is not a number refuses everything.
   if (!(ageSeconds <= toleranceSeconds)) return refused("too_old");
 
   if (!isSigned(signature, secrets, timestamp, rawBody)) return refused("bad_signature");
   const event = parseEvent(rawBody);
   if (event === null) return refused("malformed_body");
-  // These two headers are no part of what is signed: the body vouches for them.
+  // These two headers are not signed: the body vouches for them.
   return event.id === id && event.type === type ? { ok: true, event } : refused("bad_signature");
 }
 
-/** One signature of `Svc-Signature`. Receivers can sign with it what they test themselves with. */
+/** Returns one signature of `Svc-Signature`; receivers can sign test deliveries with it. */
 export function svcSignature(secret: string, timestamp: string, rawBody: Uint8Array | string): string {
   return `sha256=${createHmac("sha256", secret).update(`${timestamp}.`).update(rawBody).digest("hex")}`;
 }
@@ -115,7 +115,7 @@ function isSigned(
   // Several headers of one name come joined by a comma and a space. We send one, without white space.
   if (/\s/.test(header)) return false;
   const given = header.split(",", SIGNATURES_MAX);
-  // All are computed and compared, whichever fits.
+  // All are computed and compared, whichever matches.
   const fits = secrets.flatMap((secret) => {
     const expected = svcSignature(secret, timestamp, rawBody);
     return given.map((each) => isSame(each, expected));
@@ -123,7 +123,7 @@ function isSigned(
   return fits.includes(true);
 }
 
-/** In constant time. Their lengths are no secret. */
+/** Compares in constant time. The lengths are no secret. */
 function isSame(given: string, expected: string): boolean {
   const [a, b] = [Buffer.from(given), Buffer.from(expected)];
   return a.length === b.length && timingSafeEqual(a, b);

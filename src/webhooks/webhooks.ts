@@ -25,9 +25,9 @@ import type { Sealer } from "../secrets/sealer.ts";
 import { SECRET_PURPOSE } from "./endpoints.ts";
 import { eventData } from "./event-data.ts";
 
-/** How often the journal is looked at while this process has not written to it: others write, too. */
+/** Interval of looks at the journal while this process has not written to it: others write, too. */
 const EVENTS_PAUSE_MS = { pauseMs: 250, pauseMaxMs: 1_000 };
-/** The same for blocks of the chain. */
+/** Interval of looks at the chain's blocks. */
 const DEPOSITS_PAUSE_MS = { pauseMs: 1_000, pauseMaxMs: 1_000 };
 
 export interface WebhooksOptions {
@@ -40,13 +40,15 @@ export interface WebhooksOptions {
   readonly clock: () => Date;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** What else is begun that another process has left, whenever deliveries are looked for that were; how much that was. */
+  /**
+   * Starts other work that another process left, together with each look for deliveries, and returns how much it was.
+   */
   readonly sweepOthers: () => Promise<number>;
   /** Null: nobody is mailed. */
   readonly noticeHeld: NoticeHeld | null;
 }
 
-/** What a process has for webhooks, whichever of their parts it plays. */
+/** Webhooks of a process, for all roles. */
 export interface Webhooks {
   readonly collections: WebhookCollections;
   readonly guard: GuardedFetch;
@@ -54,7 +56,7 @@ export interface Webhooks {
   readonly workflows: TemporalWebhooks;
   readonly activities: WebhookActivities;
   readonly retentionDays: number;
-  /** There is something in the journal. */
+  /** Announces an event in the journal. */
   nudge(): void;
   /** The watches of this process end, so that other processes take over. */
   stopWatching(): void;
@@ -124,7 +126,7 @@ export async function openWebhooks(options: WebhooksOptions): Promise<Webhooks> 
   };
 }
 
-/** So the owner learns that an endpoint was disabled, and by what. */
+/** Returns the audit entry by which the owner learns that an endpoint was disabled, and why. */
 function disabledEntry(endpoint: EndpointDocument) {
   const { _id, consecutiveFailures, disabled, organizationId } = endpoint;
   const { deliveryId = "", run = 0 } = disabled?.by ?? {};

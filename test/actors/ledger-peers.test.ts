@@ -16,7 +16,7 @@ import { place } from "./support.ts";
 
 const sealsUnder = (key: string) =>
   new ForwardSeals(
-    new Sealer(MasterKey.parse(key, "the test").deriveKey("server-calls"), randomBytes),
+    new Sealer(MasterKey.parse(key, "the test").deriveKeys("server-calls"), randomBytes),
     () => now,
   );
 

@@ -11,13 +11,11 @@ import {
   readAgent,
   revokeKey,
 } from "../support/life.ts";
-import { cardPayment, newWorld, type TestAgent, times, until, type World } from "../support/world.ts";
-
-const SETTLED_MS = 120_000;
+import { cardPayment, newWorld, type TestAgent, times, type World } from "../support/world.ts";
 
 describe("the journal of events", () => {
   let world: World;
-  beforeEach(async () => {
+  before(async () => {
     world = await newWorld();
   });
 
@@ -39,7 +37,7 @@ describe("the journal of events", () => {
     const by = await orchestrator(world);
     const agent = await made(world, by, { name: "Told", description: "of" });
     await Promise.all(
-      times(20, () => world.api.ok("createAgent", 200, { token: by.token, body: agent.body })),
+      times(5, () => world.api.ok("createAgent", 200, { token: by.token, body: agent.body })),
     );
     await expectEvents(world, agent, { "agent.created": 1 });
     const event = await theEvent(agent, "agent.created");
@@ -49,39 +47,19 @@ describe("the journal of events", () => {
     expect(event.data.agent).to.deep.include({ _id: agent.id, name: "Told", lifecycle: "active" });
   });
 
-  it("agent.paused and agent.resumed: one for each change, none for what was so already", async () => {
+  it("agent.archived: once, the last by its time, with the record as it is then, without a key", async () => {
     const agent = await world.agent();
+    await pause(agent);
     await resume(agent);
-    for (const _ of times(3, () => null)) await pause(agent);
-    await Promise.all(times(10, () => pause(agent)));
-    await expectEvents(world, agent, { "agent.created": 1, "agent.paused": 1 });
-    await Promise.all(times(10, () => resume(agent)));
-    await pause(agent);
-    await expectEvents(world, agent, { "agent.created": 1, "agent.paused": 2, "agent.resumed": 1 });
-    const ids = (await eventsOf(world, agent)).map(({ _id }) => _id);
-    expect(new Set(ids).size).to.equal(4);
-  });
-
-  it("agent.archived: once, with the record as it is then: archived, and without a key", async () => {
-    const agent = await world.agent();
-    await pause(agent);
     const { agent: record } = await archive(world, agent);
-    await archive(world, agent);
-    await expectEvents(world, agent, { "agent.created": 1, "agent.paused": 1, "agent.archived": 1 });
-    const { createdAt, data } = await theEvent(agent, "agent.archived");
-    expect(data.agent).to.deep.include({ _id: agent.id, lifecycle: "archived", key: null });
-    expect(createdAt.toISOString()).to.equal(record.archivedAt);
-  });
-
-  it("they come in the order in which they happened, by their time", async () => {
-    const agent = await world.agent();
-    await pause(agent);
-    await resume(agent);
     await archive(world, agent);
     const types = ["agent.created", "agent.paused", "agent.resumed", "agent.archived"] as const;
     await expectEvents(world, agent, Object.fromEntries(types.map((type) => [type, 1])));
+    const { createdAt, data } = await theEvent(agent, "agent.archived");
+    expect(data.agent).to.deep.include({ _id: agent.id, lifecycle: "archived", key: null });
+    expect(createdAt.toISOString()).to.equal(record.archivedAt);
     const told = await Promise.all(types.map((type) => theEvent(agent, type)));
-    const at = told.map(({ createdAt }) => createdAt.getTime());
+    const at = told.map((event) => event.createdAt.getTime());
     expect(at).to.deep.equal(at.toSorted((one, other) => one - other));
   });
 
@@ -89,7 +67,7 @@ describe("the journal of events", () => {
     const agent = await world.agent({ budgetCents: 1_000 });
     const body = cardPayment();
     const { transaction } = await world.api.ok("createPayment", 201, { token: agent.key, body });
-    await Promise.all(times(10, () => world.api.ok("createPayment", 200, { token: agent.key, body })));
+    await Promise.all(times(3, () => world.api.ok("createPayment", 200, { token: agent.key, body })));
     const denied = await agent.pay({ amountCents: 100_000 });
     await agent.pay({ merchant: "sandbox-decline" });
     await expectEvents(world, agent, {
@@ -105,28 +83,14 @@ describe("the journal of events", () => {
     expect(refused.data.transaction).to.deep.include(told);
   });
 
-  it("a reversal takes nothing back of what was told: completed, once", async () => {
-    const agent = await world.agent();
-    const { transaction } = await agent.pay({ merchant: "sandbox-reverse" });
-    await until(
-      "it is reversed",
-      async () => {
-        const paid = await world.api.ok("getPayment", 200, { token: agent.key, id: transaction.id });
-        return paid.transaction.status === "reversed" ? true : null;
-      },
-      SETTLED_MS,
-    );
-    await expectEvents(world, agent, { "agent.created": 1, "transaction.completed": 1 });
-  });
-
   it("of approvals: requested as held, completed as decided, and what came of it; each once", async () => {
     const agent = await world.agent({ autoApprovalThresholdCents: 0 });
     const [yes, no, gone] = [await agent.hold(), await agent.hold(), await agent.hold()];
     const token = world.token;
     const decide = (operation: "approveApproval" | "denyApproval", id: string, body?: object) =>
       world.api.call(operation, { token, id, ...(body === undefined ? {} : { body }) });
-    await Promise.all(times(5, () => decide("approveApproval", yes.approvalId)));
-    await Promise.all(times(5, () => decide("denyApproval", no.approvalId, { feedback: "too much" })));
+    await Promise.all(times(2, () => decide("approveApproval", yes.approvalId)));
+    await Promise.all(times(2, () => decide("denyApproval", no.approvalId, { feedback: "too much" })));
     await world.api.ok("cancelPayment", 200, { token: agent.key, id: gone.transactionId });
     await expectEvents(world, agent, {
       "agent.created": 1,
@@ -143,19 +107,6 @@ describe("the journal of events", () => {
     const completed = of(no.transactionId, "approval.completed")?.data;
     expect(completed?.approval).to.deep.include({ resolution: "denied", feedback: "too much" });
     expect(completed?.approval?.["resolvedBy"]).to.have.property("userId", world.organization.userId);
-  });
-
-  it("a failed approval tells a person's decision; its payment is neither completed nor denied", async () => {
-    const agent = await world.agent({ autoApprovalThresholdCents: 0 });
-    const { approvalId } = await agent.hold();
-    await pause(agent);
-    await world.api.ok("approveApproval", 200, { token: world.token, id: approvalId });
-    await expectEvents(world, agent, {
-      "agent.created": 1,
-      "agent.paused": 1,
-      "approval.requested": 1,
-      "approval.completed": 1,
-    });
   });
 
   it("names are those of the time: an event that was told is never told anew", async () => {

@@ -1,19 +1,19 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
+import { DailyCreates } from "../../src/agents/creates/daily-creates.ts";
+import type { OrganizationKeyPrincipal } from "../../src/identity/principals.ts";
 import type { DailyCreatesDocument } from "../../src/store/organization-key-documents.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { type Answer, onceReachable } from "../support/api.ts";
 import { atOnce, expectOnce } from "../support/at-once.ts";
 import { codeOf } from "../support/contract-api.ts";
-import { secondService } from "../support/own-service.ts";
+import { type TestDatabase, testDatabase } from "../support/mongo.ts";
 import {
   type Fields,
   newWorld,
-  organizationKey,
   tally,
   type TestOrganizationKey,
   times,
-  worldOf,
   type World,
 } from "../support/world.ts";
 
@@ -30,22 +30,19 @@ function expectMade(answers: readonly Answer[], count: number): void {
 const named = () => ({ name: "x", idempotencyKey: randomUUID() });
 
 describe("the daily create limit of organization keys", () => {
-  /** A clock that begins an hour after midnight, so that no test meets the real one; tests push it on, or hold it. */
+  /** A clock that begins an hour after midnight, so that no test meets the real one. */
   let aheadMs = 0;
-  let heldAt: number | null = null;
   let service: TestService;
   let world: World;
   before(async () => {
     const started = Date.now();
     aheadMs = Math.ceil(started / DAY_MS) * DAY_MS + 3_600_000 - started;
     service = await startTestService({ clock: () => new Date(now()) });
-  });
-  after(() => service.stop());
-  beforeEach(async () => {
     world = await newWorld(service);
   });
+  after(() => service.stop());
 
-  const now = () => heldAt ?? Date.now() + aheadMs;
+  const now = () => Date.now() + aheadMs;
 
   async function withLimit(dailyCreateLimit: number): Promise<TestOrganizationKey> {
     await stepUp();
@@ -79,64 +76,42 @@ describe("the daily create limit of organization keys", () => {
   const day = ({ lineageId }: TestOrganizationKey) =>
     days().findOne({ _id: `${lineageId}/${new Date(now()).toISOString().slice(0, 10)}` });
 
-  it("counts agents, projects and teams together; then 429 with the seconds to midnight UTC", async () => {
-    const key = await withLimit(3);
+  it("is one for agents, projects and teams, at once too; then 429 with the seconds to midnight", async () => {
+    const key = await withLimit(5);
     const { teamId } = world.organization;
     const { token } = key;
-    await world.api.ok("createProject", 201, { token, body: named() });
-    await world.api.ok("createTeam", 201, { token, body: named() });
-    await world.api.ok("createAgent", 201, { token, body: { ...named(), teamId, budgetCents: 1 } });
-    for (const [operation, body] of [
-      ["createProject", named()],
-      ["createTeam", named()],
-      ["createAgent", { ...named(), teamId, budgetCents: 1 }],
-    ] as const) {
+    const kinds = [
+      ["createProject", named],
+      ["createTeam", named],
+      ["createAgent", () => ({ ...named(), teamId, budgetCents: 1 })],
+    ] as const;
+    for (const [operation, body] of kinds) await world.api.ok(operation, 201, { token, body: body() });
+    const requests = times(6, (index) => {
+      const [operation, body] = kinds[index % 3] ?? kinds[0];
+      return { operation, body: body() };
+    });
+    const answers = await atOnce(6, (index) => {
+      const { operation, body } = requests[index] ?? { operation: "createProject", body: named() };
+      return world.api.call(operation, { token, body });
+    });
+    expectMade(answers, 2);
+    for (const [operation, body] of kinds) {
       const secondsToMidnight = () => Math.ceil((DAY_MS - (now() % DAY_MS)) / 1_000);
       const before = secondsToMidnight();
-      const refused = await world.api.refused(operation, 429, "DAILY_CREATE_LIMIT_REACHED", { token, body });
+      const request = { token, body: body() };
+      const refused = await world.api.refused(operation, 429, "DAILY_CREATE_LIMIT_REACHED", request);
       expect(refused.retry_after_seconds).to.be.within(secondsToMidnight(), before);
     }
-    expect(await createdToday(key)).to.equal(3);
+    expect(await createdToday(key)).to.equal(5);
+    await world.api.ok("createProject", 201, { token: world.token, body: named() });
   });
 
-  it("of 12 at once with 5 left exactly 5 succeed, of whatever kind", async () => {
-    const key = await withLimit(8);
-    for (const status of await Promise.all(times(3, () => outcome(key)))) expect(status).to.equal(201);
-    const { teamId } = world.organization;
-    const bodies = times(12, () => ({ name: "x", idempotencyKey: randomUUID() }));
-    const answers = await atOnce(12, (index) => {
-      const body = bodies[index];
-      if (index % 3 === 0) return world.api.call("createProject", { token: key.token, body });
-      if (index % 3 === 1) return world.api.call("createTeam", { token: key.token, body });
-      return world.api.call("createAgent", { token: key.token, body: { ...body, teamId, budgetCents: 1 } });
-    });
-    expectMade(answers, 5);
-    expect(await createdToday(key)).to.equal(8);
-  });
-
-  it("of 12 creates at once on a day with a limit of 5, by two servers, exactly 5 succeed", async () => {
-    // The second server's clock is the real one, so both of these are on the real day.
-    const shared = await newWorld();
-    const second = await secondService(shared.service);
-    try {
-      const there = worldOf(second, shared.organization);
-      const { token } = await organizationKey(shared, { dailyCreateLimit: 5 });
-      const bodies = times(12, () => project());
-      const answers = await atOnce(12, (index) =>
-        (index % 2 === 0 ? shared : there).api.call("createProject", { token, body: bodies[index] }),
-      );
-      expectMade(answers, 5);
-    } finally {
-      await second.stop();
-    }
-  });
-
-  it("a replay is free, also when nothing is left; 20 replays at once use one place", async () => {
+  it("a replay is free, also when nothing is left; replays at once use one place", async () => {
     const key = await withLimit(1);
     const body = project();
-    const statuses = await Promise.all(times(20, () => outcome(key, body)));
+    const statuses = await Promise.all(times(6, () => outcome(key, body)));
     const { 201: made = 0, ...rest } = tally(statuses);
-    expect(rest).to.deep.equal({ "200": 20 - made });
+    expect(rest).to.deep.equal({ "200": 6 - made });
     expectOnce(made);
     expect(await outcome(key, body)).to.equal(200);
     expect(await outcome(key)).to.equal("DAILY_CREATE_LIMIT_REACHED");
@@ -148,14 +123,18 @@ describe("the daily create limit of organization keys", () => {
     const { token } = key;
     const made = project();
     expect(await outcome(key, made)).to.equal(201);
-    const { projectId, teamId } = world.organization;
-    const projects = service.db.collection<{ _id: string }>("projects");
-    const teams = service.db.collection<{ _id: string }>("teams");
-    await teams.updateOne({ _id: teamId }, { $set: { archivedAt: new Date() } });
-    await projects.updateOne({ _id: projectId }, { $set: { archivedAt: new Date() } });
-    const agent = { ...named(), teamId, budgetCents: 1 };
+    await stepUp();
+    const { project: archived } = await world.api.ok("createProject", 201, {
+      token: world.token,
+      body: project(),
+    });
+    await world.api.ok("archiveProject", 200, { token: world.token, id: archived.id });
+    const { team } = await world.api.ok("createTeam", 201, { token: world.token, body: named() });
+    await world.api.ok("archiveTeam", 200, { token: world.token, id: team.id });
+    const agent = { ...named(), teamId: team.id, budgetCents: 1 };
+    const below = () => ({ ...named(), projectId: archived.id });
     await world.api.refused("createAgent", 409, "CONTAINER_ARCHIVED", { token, body: agent });
-    await world.api.refused("createTeam", 409, "CONTAINER_ARCHIVED", { token, body: named() });
+    await world.api.refused("createTeam", 409, "CONTAINER_ARCHIVED", { token, body: below() });
     const unknown = { ...agent, teamId: randomUUID() };
     await world.api.refused("createAgent", 404, "NOT_FOUND", { token, body: unknown });
     await world.api.refused("createProject", 400, "VALIDATION_FAILED", {
@@ -167,16 +146,8 @@ describe("the daily create limit of organization keys", () => {
     expect(await createdToday(key)).to.equal(1);
     expect((await day(key))?.slots).to.have.lengthOf(1);
     expect(await outcome(key)).to.equal(201);
-  });
-
-  it("an archived container is told before the limit", async () => {
-    const key = await withLimit(1);
-    expect(await outcome(key)).to.equal(201);
-    const { teamId } = world.organization;
-    const teams = service.db.collection<{ _id: string }>("teams");
-    await teams.updateOne({ _id: teamId }, { $set: { archivedAt: new Date() } });
-    const body = { name: "x", idempotencyKey: randomUUID(), teamId, budgetCents: 1 };
-    await world.api.refused("createAgent", 409, "CONTAINER_ARCHIVED", { token: key.token, body });
+    // It is told before the limit, too.
+    await world.api.refused("createTeam", 409, "CONTAINER_ARCHIVED", { token, body: below() });
   });
 
   it("rotation keeps the used ones, another lineage has its own, and archiving gives none back", async () => {
@@ -191,12 +162,6 @@ describe("the daily create limit of organization keys", () => {
     expect(await outcome(next)).to.equal("DAILY_CREATE_LIMIT_REACHED");
     expect(await outcome(await withLimit(1))).to.equal(201);
     expect(await createdToday(next)).to.equal(2);
-  });
-
-  it("people have no daily limit", async () => {
-    const request = () => ({ token: world.token, body: project() });
-    for (let index = 0; index < 3; index += 1) await world.api.ok("createProject", 201, request());
-    expect(await days().countDocuments({ "slots.id": world.organization.userId })).to.equal(0);
   });
 
   it("a create that fails gives its place back, and its replay takes one again", async () => {
@@ -232,43 +197,9 @@ describe("the daily create limit of organization keys", () => {
     expect(await createdToday(key)).to.equal(1);
   });
 
-  const DEAD: readonly (readonly [title: string, ageMs: number])[] = [
-    ["after a minute, not before; committed ones never", 70_000],
-    ["also where a clock ran ahead that took them", -3_600_000],
-  ];
-  for (const [title, ageMs] of DEAD)
-    it(`places of creates that died are reclaimed ${title}`, async () => {
-      const key = await withLimit(3);
-      expect(await outcome(key)).to.equal(201);
-      const abandon = (ms: number) => ({
-        id: randomUUID(),
-        reservedAt: new Date(now() - ms),
-        committed: false,
-      });
-      const { lineageId } = key;
-      const _id = `${lineageId}/${new Date(now()).toISOString().slice(0, 10)}`;
-      const slots = [abandon(ageMs), abandon(30_000)];
-      await days().updateOne({ _id }, { $push: { slots: { $each: slots } } });
-      await days().updateOne(
-        { _id, "slots.committed": true },
-        { $set: { "slots.0.reservedAt": new Date(0) } },
-      );
-      expect(await createdToday(key)).to.equal(1);
-      expect(await outcome(key)).to.equal(201);
-      expect(await outcome(key)).to.equal("DAILY_CREATE_LIMIT_REACHED");
-      expect(await createdToday(key)).to.equal(2);
-      await days().updateOne(
-        { _id, "slots.id": slots[1]?.id ?? "" },
-        { $set: { "slots.$.reservedAt": new Date(now() - 61_000) } },
-      );
-      expect(await outcome(key)).to.equal(201);
-      expect(await outcome(key)).to.equal("DAILY_CREATE_LIMIT_REACHED");
-      expect(await createdToday(key)).to.equal(3);
-    });
-
   it("a create that loses its place takes another or fails: never beyond the limit", async () => {
     const key = await withLimit(1);
-    const bodies = times(6, () => project());
+    const bodies = times(6, () => project({ name: "Robbed" }));
     const robbing = (async () => {
       for (let round = 0; round < 40; round += 1) {
         await days().updateMany({}, { $pull: { slots: { committed: false } } });
@@ -279,32 +210,79 @@ describe("the daily create limit of organization keys", () => {
     expect(tally(outcomes)["201"] ?? 0).to.be.at.most(1);
     const left = await Promise.all(bodies.map((body) => outcome(key, body)));
     expect(left.filter((status) => status === 200 || status === 201)).to.have.lengthOf(1);
-    expect(
-      await service.db
-        .collection("projects")
-        .countDocuments({ organizationId: world.organization.organizationId, name: "P" }),
-    ).to.equal(1);
+    expect(await service.db.collection("projects").countDocuments({ name: "Robbed" })).to.equal(1);
     expect(await createdToday(key)).to.equal(1);
   });
+});
 
-  it("begins anew at midnight UTC, to the instant; replays of the day before stay free", async () => {
-    const key = await withLimit(1);
-    const body = project();
-    expect(await outcome(key, body)).to.equal(201);
-    try {
-      const midnight = Math.ceil(now() / DAY_MS) * DAY_MS;
-      heldAt = midnight - 1;
-      const before = await world.api.refused("createProject", 429, "DAILY_CREATE_LIMIT_REACHED", {
-        token: key.token,
-        body: project(),
-      });
-      expect(before.retry_after_seconds).to.equal(1);
-      heldAt = midnight;
-      expect(await outcome(key, body)).to.equal(200);
-      expect(await outcome(key)).to.equal(201);
-      expect(await outcome(key)).to.equal("DAILY_CREATE_LIMIT_REACHED");
-    } finally {
-      heldAt = null;
+describe("places of a day's creates", () => {
+  let database: TestDatabase;
+  before(async () => {
+    database = await testDatabase();
+  });
+  after(() => database.close());
+
+  const collection = () => database.db.collection<DailyCreatesDocument>("daily_creates");
+  const NOON = Date.UTC(2026, 4, 13, 12);
+
+  /** Places of a lineage of its own; of each call another server's. */
+  function lineage(dailyCreateLimit: number) {
+    const lineageId = randomUUID();
+    const key = { lineageId, dailyCreateLimit } as OrganizationKeyPrincipal;
+    return {
+      take: async (id: string, at = NOON) => {
+        const taken = await new DailyCreates(collection()).take(key, id, new Date(at));
+        return taken.ok ? "taken" : taken.refusal;
+      },
+      isTaken: async (at: number) =>
+        (await new DailyCreates(collection()).take(key, randomUUID(), new Date(at))).ok,
+      commit: (id: string) =>
+        collection().updateOne({ "slots.id": id }, { $set: { "slots.$.committed": true } }),
+      created: async (at = NOON) =>
+        (await new DailyCreates(collection()).createdToday([lineageId], new Date(at))).get(lineageId),
+    };
+  }
+
+  it("are as many as the limit, however many servers take them at once; one has its own again", async () => {
+    const { take } = lineage(5);
+    const ids = times(12, () => randomUUID());
+    const outcomes = await Promise.all(ids.map((id) => take(id)));
+    expect(outcomes.filter((outcome) => outcome === "taken")).to.have.lengthOf(5);
+    for (const [index, id] of ids.entries()) {
+      if (outcomes[index] === "taken") expect(await take(id)).to.equal("taken");
+      else expect(await take(id)).to.include({ code: "DAILY_CREATE_LIMIT_REACHED" });
     }
+  });
+
+  const DEAD: readonly (readonly [title: string, ageMs: number])[] = [
+    ["after a minute, not before; committed ones never", 60_001],
+    ["also where a clock ran ahead that took them", -3_600_000],
+  ];
+  for (const [title, ageMs] of DEAD)
+    it(`of creates that died are reclaimed ${title}`, async () => {
+      const { commit, created, isTaken, take } = lineage(3);
+      const committed = randomUUID();
+      await take(committed, NOON - 3_600_000);
+      await commit(committed);
+      await take(randomUUID(), NOON - ageMs);
+      await take(randomUUID(), NOON - 30_000);
+      expect(await created()).to.equal(1);
+      expect([await isTaken(NOON), await isTaken(NOON)]).to.deep.equal([true, false]);
+      // By then the other one has died, too.
+      const later = NOON + 30_001;
+      expect([await isTaken(later), await isTaken(later)]).to.deep.equal([true, false]);
+      expect(await created()).to.equal(1);
+    });
+
+  it("begin anew at midnight UTC, to the instant", async () => {
+    const { commit, created, take } = lineage(1);
+    const midnight = Date.UTC(2026, 4, 14);
+    const id = randomUUID();
+    expect(await take(id, midnight - 3_600_000)).to.equal("taken");
+    await commit(id);
+    const refused = await take(randomUUID(), midnight - 1);
+    expect(refused).to.include({ code: "DAILY_CREATE_LIMIT_REACHED", retryAfterSeconds: 1 });
+    expect(await take(randomUUID(), midnight)).to.equal("taken");
+    expect([await created(midnight - 1), await created(midnight)]).to.deep.equal([1, 0]);
   });
 });

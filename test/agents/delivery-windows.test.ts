@@ -57,7 +57,7 @@ describe("the end of the window of an agent's first key", () => {
     });
     expect(await new MongoDeliveryWindows(database.db, keys, clock).close(agentId)).to.equal("committed");
     expect(await files.read(agentId)).to.equal(null);
-    expect(await readdir(folder)).to.deep.equal(["folder-id"]);
+    expect(await readdir(folder)).to.deep.equal([]);
     expect((await deliveries().findOne({ _id: agentId }))?.sealed).to.equal(null);
   });
 
@@ -65,7 +65,7 @@ describe("the end of the window of an agent's first key", () => {
     const agentId = newUuid();
     const keys = disturbed(() => files.obtain(agentId));
     expect(await new MongoDeliveryWindows(database.db, keys, clock).close(agentId)).to.equal("discarded");
-    expect(await readdir(folder)).to.deep.equal(["folder-id"]);
+    expect(await readdir(folder)).to.deep.equal([]);
   });
 
   it("waits for the folder where that is away: its key would come back with it", async () => {
@@ -77,6 +77,6 @@ describe("the end of the window of an agent's first key", () => {
     await rename(`${folder}-away`, folder);
     expect(refused).to.be.instanceOf(DeliveryKeysUnreachable);
     await windows.close(agentId);
-    expect(await readdir(folder)).to.deep.equal(["folder-id"]);
+    expect(await readdir(folder)).to.deep.equal([]);
   });
 });

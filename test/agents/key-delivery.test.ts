@@ -72,7 +72,7 @@ describe("the delivery of an agent's first key", () => {
       const { agent, apiKey } = await world.api.ok("createAgent", 201, request);
       expect(apiKey).to.match(/^sk_svc_live_/);
       expect((await deliveries(world).findOne({ _id: agent.id }))?.sealed).to.equal(null);
-      expect(hasDeliveryKey(world, agent.id)).to.equal(false);
+      expect(await hasDeliveryKey(world, agent.id)).to.equal(false);
       for (const _ of times(2, () => null)) {
         expectNoKey(await world.api.ok("createAgent", 200, request), undefined);
       }
@@ -120,7 +120,7 @@ describe("the delivery of an agent's first key", () => {
       const agent = await made(world, by);
       const sealed = (await deliveries(world).findOne({ _id: agent.id }))?.sealed ?? "";
       expect(sealed).not.to.equal("");
-      expect(hasDeliveryKey(world, agent.id)).to.equal(true);
+      expect(await hasDeliveryKey(world, agent.id)).to.equal(true);
       const collections = await world.service.db.collections();
       const texts = await Promise.all(
         collections.map(async (collection) => JSON.stringify(await collection.find().toArray())),
@@ -145,7 +145,7 @@ describe("the delivery of an agent's first key", () => {
     it("nulls and expired, for good; the sealed form and its delivery key are erased", async () => {
       const agent = await made(world, by);
       const closed = await windowClosed(world, agent.id);
-      expect([closed.sealed, hasDeliveryKey(world, agent.id)]).to.deep.equal([null, false]);
+      expect([closed.sealed, await hasDeliveryKey(world, agent.id)]).to.deep.equal([null, false]);
       for (const _ of times(2, () => null)) {
         const answer = await replay(world, agent, by.token);
         expectNoKey(answer, "expired");
@@ -201,7 +201,7 @@ describe("the delivery of an agent's first key", () => {
     it("a key is not delivered after its window, even while sealed and not yet proven by its actor", async () => {
       const agent = await made(world, by);
       aheadMs = 1_800_000;
-      expect(hasDeliveryKey(world, agent.id)).to.equal(true);
+      expect(await hasDeliveryKey(world, agent.id)).to.equal(true);
       const request = { token: by.token, body: agent.body };
       const refused = await world.api.refused("createAgent", 503, "CREATE_RETRYABLE", request);
       expect(refused.retry_after_seconds).to.equal(1);

@@ -49,9 +49,14 @@ describe("an actor that an operator has ended", () => {
       ["archiveAgent", { token, id }],
     ];
     expect(await answersTo(kept)).to.deep.equal(unavailable(kept));
+    const agents = [{ agentId: id, budgetCents: 8_000 }];
     const decided: readonly Asked[] = [
       pay(agent),
       ["updateAgentBudgetPolicy", { token, id, body: { version: 1, budgetCents: 9_000 } }],
+      [
+        "setTeamBudget",
+        { token, id: world.organization.teamId, body: { capCents: 9_000, agents, version: 2 } },
+      ],
       ["pauseAgent", { token, id }],
       ["resumeAgent", { token, id }],
       ["approveApproval", { token, id: approvalId }],

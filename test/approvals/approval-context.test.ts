@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { elevate, newWorld, organizationKey, times, type World } from "../support/world.ts";
+import { elevate, newWorld, times, type World } from "../support/world.ts";
 
 describe("what an approval is decided on", () => {
   let world: World;
@@ -7,8 +7,7 @@ describe("what an approval is decided on", () => {
     world = await newWorld();
   });
 
-  const contextOf = (id: string, token = world.token) =>
-    world.api.ok("getApprovalContext", 200, { token, id });
+  const contextOf = (id: string) => world.api.ok("getApprovalContext", 200, { token: world.token, id });
 
   it("says what approving leaves of the agent's, the team's and the project's money", async () => {
     await elevate(world);
@@ -69,16 +68,5 @@ describe("what an approval is decided on", () => {
     await agent.pay();
     const { lastPayments } = await contextOf(approvalId);
     expect(lastPayments.map(({ id }) => id)).to.deep.equal(paid.slice(0, 10));
-  });
-
-  it("is read within the binding of a key, and not from another organization", async () => {
-    const { approvalId } = await (await world.agent({ autoApprovalThresholdCents: 0 })).hold();
-    const { token } = await organizationKey(world, { scopes: ["agents:read"] });
-    await contextOf(approvalId, token);
-    const stranger = await newWorld();
-    await stranger.api.refused("getApprovalContext", 404, "NOT_FOUND", {
-      token: stranger.token,
-      id: approvalId,
-    });
   });
 });

@@ -1,13 +1,25 @@
 import { expect } from "chai";
+import type { HTTPRequest } from "puppeteer-core";
 import { operations } from "../../src/contract/registry.ts";
 import { McpCaller } from "../mcp/support.ts";
 import { ApprovalPage } from "../support/approval-page.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
 import { join } from "../support/people.ts";
-import { TotpCodes } from "../support/totp.ts";
+import { gate } from "../workflows/support/doubles.ts";
 import { newWorld, type TestAgent, type World } from "../support/world.ts";
 
-const NOBODYS = `apr_${"0".repeat(26)}`;
+const isDecision = (request: HTTPRequest) => /\/(approve|deny)$/.test(new URL(request.url()).pathname);
+const isOfApi = (request: HTTPRequest) => new URL(request.url()).pathname.startsWith("/v1/");
+
+/** It does not get to see what happens elsewhere before it sends a decision itself. */
+async function blindUntilItDecides(page: ApprovalPage): Promise<void> {
+  let isBlind = true;
+  await page.intercept(async (request) => {
+    if (isDecision(request)) isBlind = false;
+    if (isBlind) await request.abort();
+    return isBlind;
+  });
+}
 
 /** As a person decides: in real Chromium, on the real service, without its API wherever the page is enough. */
 describe("the page of a payment on hold, in a browser", function () {
@@ -96,14 +108,6 @@ describe("the page of a payment on hold, in a browser", function () {
     expect([await page.isShown("#choice"), page.decisions.length]).to.deep.equal([false, 0]);
   });
 
-  it("of a payment that its agent cancelled, says so, and offers nothing", async () => {
-    const { approvalId, transactionId } = await agent.hold();
-    await world.api.ok("cancelPayment", 200, { token: agent.key, id: transactionId });
-    await page.visit(approvalId, world.token);
-    await page.reads("#outcome", "The agent cancelled the payment");
-    expect(await page.isShown("#choice")).to.equal(false);
-  });
-
   it("warns that a paused agent's payment fails when it is approved, and then says that it did", async () => {
     const own = await world.agent({ autoApprovalThresholdCents: 0 });
     const { approvalId } = await own.hold();
@@ -117,64 +121,6 @@ describe("the page of a payment on hold, in a browser", function () {
     ).transactions;
     expect(denialReason).to.be.a("string");
     await page.reads("#outcome-text", denialReason ?? "");
-  });
-
-  it("of another organization's payment, and of none, says both and shows nothing of it", async () => {
-    const stranger = await newWorld(world.service);
-    const theirs = await stranger.agent({ autoApprovalThresholdCents: 0 });
-    const { approvalId } = await theirs.hold({ merchant: "Their Shop" });
-    for (const id of [approvalId, NOBODYS, "pending", "apr_x%2f..%2fpending"]) {
-      await page.visit(id, world.token);
-      await page.reads("#outcome", "Payment not found");
-      const text = await page.text("main");
-      expect(text).to.include("not complete").and.include("another organization’s");
-      expect(text).not.to.include("Their Shop");
-      expect([await page.isShown("#payment"), await page.isShown("#choice")]).to.deep.equal([false, false]);
-    }
-  });
-
-  it("signs out, and takes what it showed away; then another person can sign in", async () => {
-    const stranger = await newWorld(world.service);
-    const { approvalId } = await agent.hold({ merchant: "Our Shop" });
-    const { email, password } = world.organization;
-    await page.visit(approvalId, await world.service.api.signIn(email, password));
-    await page.reads("#payment", "Our Shop");
-    await page.signOut();
-    expect(await page.page.content()).not.to.include("Our Shop");
-    await page.signIn(stranger.organization);
-    await page.reads("#outcome", "Payment not found");
-    expect(await page.text("#person")).to.include(stranger.organization.email);
-  });
-
-  it("a wrong password is said, does not sign in, and can be typed again", async () => {
-    const { approvalId } = await agent.hold();
-    await page.visit(approvalId, null);
-    await page.signIn({ ...world.organization, password: "wrong" });
-    await page.reads("#problem", "The e-mail or the password is wrong.");
-    expect([await page.isShown("#sign-in"), await page.focused()]).to.deep.equal([true, "problem"]);
-    expect(page.page.url()).to.equal(`${world.service.baseUrl}/approvals/${approvalId}`);
-    await page.signIn(world.organization);
-    await page.offers("#approve");
-    expect(await page.text("#problem")).to.equal("");
-  });
-
-  it("asks for six digits where the account has a second factor, after the password alone", async () => {
-    const own = await newWorld(world.service);
-    const { secret } = await own.api.ok("enrollTotp", 201, { token: own.token });
-    const codes = new TotpCodes(secret);
-    await own.api.ok("confirmTotp", 200, { token: own.token, body: { code: await codes.next() } });
-    await page.visit(NOBODYS, null);
-    await page.signIn(own.organization);
-    // The sixth digit sends the code.
-    const type = async (code: string): Promise<void> => {
-      await page.press('::-p-aria([name="Digit 1"])');
-      await page.page.keyboard.type(code);
-    };
-    const right = await codes.next();
-    await type(right === "000000" ? "000001" : "000000");
-    await page.reads("#problem", "The code is wrong");
-    await type(right);
-    await page.reads("#person", own.organization.email);
   });
 
   it("can be used by keyboard alone, the focus going where something has happened", async () => {
@@ -223,5 +169,170 @@ describe("the page of a payment on hold, in a browser", function () {
     expect(Math.min(...heights)).to.be.at.least(44);
     await page.page.tap("#approve");
     await page.reads("#outcome", "Approved and paid");
+  });
+
+  describe("on bad lines", () => {
+    // Also after one that failed.
+    afterEach(() => page.letPass());
+
+    it("a decision that came too late is not repeated: it says what happened instead", async () => {
+      const { transactionId } = await held();
+      await blindUntilItDecides(page);
+      await world.api.ok("cancelPayment", 200, { token: agent.key, id: transactionId });
+      await page.press("#approve");
+      await page.reads("#outcome", "The agent cancelled the payment");
+      expect([await page.isShown("#choice"), page.decisions]).to.deep.equal([false, ["approve"]]);
+    });
+
+    it("a decision whose answer is lost is read again, and not sent again: it had arrived", async () => {
+      const { approvalId, transactionId } = await held();
+      await page.intercept(async (request) => {
+        if (!isDecision(request)) return false;
+        await world.api.ok("approveApproval", 200, { token: world.token, id: approvalId });
+        await request.abort();
+        return true;
+      });
+      await page.press("#approve");
+      await page.reads("#outcome", "Approved and paid");
+      expect(page.decisions).to.deep.equal(["approve"]);
+      expect((await transactionOf(transactionId)).status).to.equal("approved");
+    });
+
+    it("one refused, or not arrived for sure, is offered again: by a person's act alone it is sent", async () => {
+      const { transactionId } = await held();
+      await page.intercept(async (request) => {
+        if (!isDecision(request)) return false;
+        const body = JSON.stringify({ error: "RATE_LIMITED", message: "Too many.", retry_after_seconds: 30 });
+        await request.respond({ status: 429, contentType: "application/json", body });
+        return true;
+      });
+      await page.press("#approve");
+      await page.reads("#problem", "Too many tries");
+      expect(await page.isShown("#approve")).to.equal(true);
+      const reading = gate();
+      await page.intercept(async (request) => {
+        if (!isDecision(request)) {
+          if (isOfApi(request)) await reading.opened;
+          return false;
+        }
+        await request.respond({ status: 503, contentType: "application/json", body: "{}" });
+        return true;
+      });
+      await page.press("#approve");
+      await page.reads("#outcome", "Checking your decision");
+      expect(await page.isShown("#choice")).to.equal(false);
+      reading.open();
+      await page.reads("#problem", "Your decision has not arrived");
+      expect([page.decisions.length, (await transactionOf(transactionId)).status]).to.deep.equal([
+        2,
+        "pending",
+      ]);
+      await page.letPass();
+      await page.offers("#approve");
+      await page.press("#approve");
+      await page.reads("#outcome", "Approved and paid");
+      expect(await page.text("#problem")).to.equal("");
+      expect(page.decisions).to.deep.equal(["approve", "approve", "approve"]);
+    });
+
+    it("what is approved and not final is followed to its end, also over a bad line", async () => {
+      // It settles after 3 s, and the answer waits for almost as long.
+      const { transactionId } = await held({ merchant: "sandbox-slow" });
+      await page.intercept(async (request) => {
+        if (isDecision(request)) return false;
+        await request.abort();
+        return true;
+      });
+      await page.press("#approve");
+      const title = await page.reads("#outcome-title", "Approved");
+      expect(title).to.be.oneOf(["Approved, on its way", "Approved and paid"]);
+      await page.letPass();
+      await page.reads("#outcome-title", "Approved and paid");
+      expect(page.decisions).to.deep.equal(["approve"]);
+      expect((await transactionOf(transactionId)).status).to.equal("approved");
+    });
+
+    it("without a line, or with a 503, it says so, keeps trying, and tries at once when asked to", async () => {
+      const { approvalId } = await held();
+      await page.intercept(async (request) => {
+        if (isOfApi(request)) await request.abort();
+        return isOfApi(request);
+      });
+      await page.reads("#trouble-text", "can’t be reached");
+      await page.letPass();
+      await page.press("#again");
+      await page.offersNo("#trouble");
+
+      const down = { status: 503, contentType: "application/json", body: '{"error":"SERVICE_UNAVAILABLE"}' };
+      await page.intercept(async (request) => {
+        if (isOfApi(request)) await request.respond(down);
+        return isOfApi(request);
+      });
+      await page.load(approvalId);
+      await page.reads("#trouble-text", "can’t be reached");
+      expect(await page.isShown("#sign-in")).to.equal(false);
+      await page.letPass();
+      await page.offers("#approve");
+    });
+
+    it("who has signed in and can read nothing is not asked again; who signs out sees nothing more", async () => {
+      const stranger = await newWorld(world.service);
+      const { approvalId } = await agent.hold({ merchant: "Our Shop" });
+      await page.visit(approvalId, null);
+      await page.offers("#sign-in");
+      await page.intercept(async (request) => {
+        if (request.method() !== "GET") return false;
+        await request.abort();
+        return true;
+      });
+      await page.signIn(world.organization);
+      await page.reads("#trouble-text", "can’t be reached");
+      expect(await page.isShown("#sign-in")).to.equal(false);
+      await page.letPass();
+      await page.press("#again");
+      await page.offers("#approve");
+
+      await page.intercept(async (request) => {
+        if (!request.url().endsWith("/v1/auth/sign-out")) return false;
+        await request.respond({ status: 503, contentType: "application/json", body: "{}" });
+        return true;
+      });
+      await page.press("#sign-out");
+      await page.reads("#sign-out-problem", "You are still signed in.");
+      expect(await page.isShown("#sign-in")).to.equal(false);
+      await page.letPass();
+      await page.signOut();
+      expect(await page.page.content()).not.to.include("Our Shop");
+
+      await page.signIn(stranger.organization);
+      await page.reads("#outcome", "Payment not found");
+      expect(await page.text("#person")).to.include(stranger.organization.email);
+      const text = await page.text("main");
+      expect(text).to.include("not complete").and.include("another organization’s");
+      expect(text).not.to.include("Our Shop");
+      expect([await page.isShown("#payment"), await page.isShown("#choice")]).to.deep.equal([false, false]);
+      await page.load("apr_x%2f..%2fpending");
+      await page.reads("#outcome", "Payment not found");
+    });
+
+    it("a session that was ended elsewhere decides nothing: sign in, and decide again", async () => {
+      const own = await newWorld(world.service);
+      const asker = await own.agent({ autoApprovalThresholdCents: 0 });
+      const { approvalId, transactionId } = await asker.hold();
+      await page.visit(approvalId, own.token);
+      await page.offers("#approve");
+      await blindUntilItDecides(page);
+      const { organizationId } = own.organization;
+      const $set = { revokedAt: new Date(), revokedBecause: "signed_out" };
+      await world.service.db.collection("sessions").updateMany({ organizationId }, { $set });
+      await page.press("#approve");
+      await page.reads("#problem", "Your session has ended");
+      const payment = await own.api.ok("getPayment", 200, { token: asker.key, id: transactionId });
+      expect(payment.transaction.status).to.equal("pending");
+      await page.signIn(own.organization);
+      await page.offers("#approve");
+      await page.press("#approve");
+      await page.reads("#outcome", "Approved and paid");
+    });
   });
 });

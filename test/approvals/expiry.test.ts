@@ -1,9 +1,13 @@
 import { expect } from "chai";
+import { ApprovalPage } from "../support/approval-page.ts";
+import { chromiumOrPending } from "../support/chromium.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { booksOnceAgreed } from "../support/books.ts";
 import { newWorld, until, type World } from "../support/world.ts";
 
-const WINDOW_SECONDS = 2;
+const NOBODYS = `apr_${"0".repeat(26)}`;
+/** A page is loaded within it. */
+const WINDOW_SECONDS = 4;
 
 describe("undecided approvals", () => {
   let service: TestService;
@@ -38,5 +42,32 @@ describe("undecided approvals", () => {
     const completed = await world.api.ok("listCompletedApprovals", 200, { token: world.token, query });
     expect(completed.approvals.map(({ resolution }) => resolution)).to.deep.equal(["expired"]);
     expect(await booksOnceAgreed(world, agent)).to.deep.include({ entries: 0, reservedCents: 0 });
+
+    const audited = { token: world.token, query: { resource: transactionId } };
+    const { entries } = await world.api.ok("listAuditLog", 200, audited);
+    expect(entries.map(({ action, actor, result }) => [action, actor.type, result.code])).to.deep.equal([
+      ["resolvePayment", "system", "APPROVAL_EXPIRED"],
+      ["decidePayment", "agent", null],
+    ]);
+  });
+
+  describe("on their page, in a browser", () => {
+    let page: ApprovalPage;
+    before(async function () {
+      page = await ApprovalPage.on(await chromiumOrPending(this), service.baseUrl);
+    });
+    after(() => page?.close());
+
+    it("run out before the reader's eyes: expired, and nothing is offered any more", async () => {
+      const agent = await world.agent({ autoApprovalThresholdCents: 0 });
+      // It is loaded before, so that the time is not over by then on a busy machine.
+      await page.visit(NOBODYS, world.token);
+      await page.reads("#outcome", "Payment not found");
+      const { approvalId } = await agent.hold();
+      await page.load(approvalId);
+      await page.reads("#outcome-title", "Expired");
+      expect(await page.text("#outcome")).to.include("Nobody decided in time");
+      expect([await page.isShown("#choice"), await page.text("#left")]).to.deep.equal([false, ""]);
+    });
   });
 });

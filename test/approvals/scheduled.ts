@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { defaultPayloadConverter } from "@temporalio/common";
+import { defaultPayloadConverter, type Payload } from "@temporalio/common";
 import { msToTs } from "@temporalio/common/lib/time.js";
 import type { temporal } from "@temporalio/proto";
 import proto from "@temporalio/proto";
@@ -9,7 +9,9 @@ import { until } from "../support/world.ts";
 /** An activity that an intruder schedules who has nothing but Temporal's address. */
 export interface Scheduled {
   readonly name: string;
-  readonly input: unknown;
+  readonly input?: unknown;
+  /** A payload that the service itself has written. */
+  readonly sealed?: Payload;
   /** The service's own, unless it says otherwise. */
   readonly taskQueue?: string;
 }
@@ -47,13 +49,13 @@ export async function schedule(
   await service.respondWorkflowTaskCompleted({
     namespace,
     taskToken,
-    commands: activities.map(({ input, name, taskQueue = addresses.taskQueue }, index) => ({
+    commands: activities.map(({ input, name, sealed, taskQueue = addresses.taskQueue }, index) => ({
       commandType: proto.temporal.api.enums.v1.CommandType.COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK,
       scheduleActivityTaskCommandAttributes: {
         activityId: String(index),
         activityType: { name },
         taskQueue: { name: taskQueue },
-        input: { payloads: input === undefined ? [] : [defaultPayloadConverter.toPayload(input)] },
+        input: { payloads: payloadsOf(input, sealed) },
         startToCloseTimeout: bound,
         scheduleToCloseTimeout: bound,
         retryPolicy: { maximumAttempts: 1 },
@@ -69,6 +71,11 @@ export async function schedule(
   await handle.terminate("the test has seen it");
   return ends;
 }
+
+const payloadsOf = (input: unknown, sealed: Payload | undefined): Payload[] => {
+  if (sealed !== undefined) return [sealed];
+  return input === undefined ? [] : [defaultPayloadConverter.toPayload(input)];
+};
 
 /** In the order in which they were scheduled. */
 function endsIn(events: readonly temporal.api.history.v1.IHistoryEvent[]): readonly ScheduledEnd[] {

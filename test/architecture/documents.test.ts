@@ -6,10 +6,10 @@ import { enginePorts } from "../../src/engines/ports.ts";
 import { loadTemporalDevConfig } from "../../src/engines/temporal-config.ts";
 import { ROOMS, sourceFiles } from "./imports.ts";
 
-const FOLDERS = [...ROOMS, "bench", "docs", "scripts", "test", "web/src"];
+const FOLDERS = [...ROOMS, "docs", "lab", "scripts", "test", "web/src"];
 const TEXTS = [".ts", ".tsx", ".mjs", ".js", ".md", ".sol", ".py", ".toml", ".yaml", ".css"];
 /** Recorded or fetched from elsewhere, not written here. */
-const FOREIGN = /^(test\/histories|contracts\/artifacts|scripts\/fuzz\/.*\.json)/;
+const FOREIGN = /^(test\/histories|contracts\/artifacts|lab\/fuzz\/.*\.json)/;
 
 /** Every file that is written by hand, by its path. */
 async function writtenFiles(): Promise<string[]> {
@@ -46,7 +46,7 @@ const linksOf = (file: string, markdown: string): { path: string; anchor: string
 
 /** A file or folder in code type. */
 const NAMED_PATH =
-  /`((?:activities|bench|contracts|docs|scripts|server|src|test|web|workflows)\/[\w./-]*\w)\/?`/g;
+  /`((?:activities|contracts|docs|lab|scripts|server|src|test|web|workflows)\/[\w./-]*\w)\/?`/g;
 
 /** A method of MCP that looks like one. */
 const NOT_A_PATH: readonly string[] = ["server/discover"];

@@ -15,6 +15,7 @@ const BOUNDS: Readonly<Record<string, string>> = {
   "src/actors/account-records.ts #writing": "writes under way",
   "src/actors/agent-actors.ts #mailboxes": "agents with something under way",
   "src/lib/fair-queue.ts #bySender": "senders with something waiting",
+  "src/lib/fair-queue.ts #dueSinceMs": "senders with something waiting",
   "src/lib/fair-queue.ts #stopped": "senders with a stop waiting",
   "src/actors/ledger-mailbox.ts #inFlight": "FORWARDS_MAX, and one update",
   "src/actors/ledger-peers.ts #down": "servers that are live",
@@ -83,27 +84,6 @@ describe("what a process remembers", () => {
   it("is bounded: every Map and Set that outlives a call has a bound that this table names", async () => {
     expect(await found()).to.deep.equal(Object.keys(BOUNDS).toSorted());
   });
-
-  const WAYS: readonly (readonly [what: string, source: string, name: string | null])[] = [
-    ["a private field", "  readonly #seen = new Map<string, number>();", "#seen"],
-    ["a field whose type is said first", "  #seen: Map<string, number> = new Map();", "#seen"],
-    ["a field that is private to the compiler alone", "  private seen = new Set<string>();", "seen"],
-    ["a field of the class itself", "  static readonly #seen = new Set<string>();", "#seen"],
-    ["a field that does not begin empty", "  readonly #seen = new Set(FIRST);", "#seen"],
-    ["a field set in the constructor", "  readonly #seen: Map<string, number>;", "#seen"],
-    ["a field over several lines", "  readonly #seen = new Map<\n    string,\n    number\n  >();", "#seen"],
-    ["a constant", "const seen = new Map<string, number>();", "seen"],
-    ["a constant that others import", "export const seen: Set<string> =\n  new Set();", "seen"],
-    ["a variable", "let seen = new Map<string, number>();", "seen"],
-    ["what one call remembers", "  const seen = new Map<string, number>();", null],
-    ["a table", 'const KNOWN_NAMES = new Set(["one"]);', null],
-    ["what is read only", 'const seen: ReadonlySet<string> = new Set(["one"]);', null],
-  ];
-  for (const [what, source, name] of WAYS) {
-    it(`${what} is ${name === null ? "not counted" : "found"}`, () => {
-      expect(keptIn(`class Kept {\n${source}\n}`)).to.deep.equal(name === null ? [] : [name]);
-    });
-  }
 
   it("a bound that is named is there, in the file that it bounds", async () => {
     for (const [place, bound] of Object.entries(BOUNDS)) {

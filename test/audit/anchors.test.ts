@@ -4,12 +4,13 @@ import { appendFile, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/prom
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import { AnchorFile } from "../../src/audit/chain/anchor-file.ts";
+import { AnchorFile, AnchorLog } from "../../src/audit/chain/anchor-file.ts";
 import { AuditAnchoring } from "../../src/audit/chain/anchoring.ts";
 import { AuditAppender } from "../../src/audit/chain/appender.ts";
 import { readAnchors } from "../../src/audit/chain/verification.ts";
 import { rootData, type RootTransaction } from "../../src/chain/audit-roots.ts";
 import { verifyAuditLog } from "../../server/admin/verify-audit-log.ts";
+import { createLogger, endLog } from "../../src/lib/logger.ts";
 import { until } from "../support/world.ts";
 import { testDatabase } from "../support/mongo.ts";
 import { withHistory } from "./history.ts";
@@ -92,7 +93,7 @@ describe("anchors of the audit log", () => {
     await log.append(recordOf(1));
     const trouble = new EventEmitter();
     const onWarning = () => void trouble.emit("one");
-    const anchoring = new AuditAnchoring({ db, seal, file, clock: now, recordRoot: null, onWarning });
+    const anchoring = new AuditAnchoring({ db, seal, sink: file, clock: now, recordRoot: null, onWarning });
     const rootsOf = async (): Promise<number> => (await readAnchors(file, seal)).roots.size;
     try {
       const failed = once(trouble, "one");
@@ -104,6 +105,32 @@ describe("anchors of the audit log", () => {
       await anchoring.stop();
       await close();
     }
+  });
+
+  it("go to the log whatever its level is, in lines that a verification reads", async () => {
+    const { db, close } = await testDatabase();
+    const seal = ownSeal();
+    const folder = await mkdtemp(join(tmpdir(), "anchors-"));
+    const logger = createLogger({ level: "error", file: join(folder, "service.log") });
+    const log = new AuditAppender(db, seal);
+    await log.append(recordOf(1));
+    const sink = new AnchorLog(logger);
+    const warnings: string[] = [];
+    const onWarning = (message: string) => void warnings.push(message);
+    const anchoring = new AuditAnchoring({ db, seal, sink, clock: now, recordRoot: null, onWarning });
+    await anchoring.stop();
+    expect(warnings).to.deep.equal([]);
+    await endLog(logger);
+    const logged = (await readFile(join(folder, "service.log"), "utf8")).split("\n");
+    const anchors = logged.flatMap((line) => {
+      const { anchor } = line === "" ? { anchor: null } : (JSON.parse(line) as { anchor: unknown });
+      return anchor === null ? [] : [`${JSON.stringify(anchor)}\n`];
+    });
+    const file = join(folder, "anchors.jsonl");
+    await writeFile(file, anchors.join(""));
+    const { byOrganization, roots } = await readAnchors(new AnchorFile(file), seal);
+    expect([roots.size, byOrganization.size]).to.deep.equal([1, 1]);
+    await close();
   });
 
   it("a foreign transaction with a root is none of the service's", async () => {
@@ -143,7 +170,7 @@ describe("anchors of the audit log", () => {
       return new AuditAnchoring({
         db: database.db,
         seal,
-        file,
+        sink: file,
         clock: now,
         recordRoot,
         onWarning: () => undefined,

@@ -9,7 +9,7 @@ const refused = (code: string) => ({ result: { status: 401, code } });
 
 describe("on what and by whom, in the audit log", () => {
   let world: World;
-  beforeEach(async () => {
+  before(async () => {
     world = await newWorld();
   });
 
@@ -20,6 +20,7 @@ describe("on what and by whom, in the audit log", () => {
 
   describe("a sign-in by passkey that is refused leaves an entry for the passkey's owner", () => {
     it("where the signature is another key's", async () => {
+      const earlier = await entries("signInWithPasskey");
       const authenticator = authenticatorFor(world);
       await enrolPasskey(world, authenticator);
       const one = await signInBody(world, authenticator);
@@ -30,7 +31,7 @@ describe("on what and by whom, in the audit log", () => {
       const [entry, ...more] = await entries("signInWithPasskey");
       expect(entry).to.deep.include(refused("SECOND_FACTOR_INVALID"));
       expect(entry?.actor).to.include(byOwner());
-      expect(more).to.deep.equal([]);
+      expect(more).to.deep.equal(earlier);
     });
 
     it("where its counter went back, as a copy's does", async () => {

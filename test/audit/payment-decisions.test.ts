@@ -3,10 +3,7 @@ import type { AuditDocument } from "../../src/store/audit-documents.ts";
 import { canonicalJson } from "../../src/domain/audit/canonical.ts";
 import { atOnce } from "../support/at-once.ts";
 import { cardPayment, elevate, newWorld, times, until, type World } from "../support/world.ts";
-import { startTestService, type TestService } from "../support/service.ts";
 import { breakIn, entriesOf, testSeal } from "./support.ts";
-
-const EXPIRED_MS = 120_000;
 
 const brief = (found: readonly AuditDocument[]) =>
   found.map(({ action, actor, decision, result }) => [
@@ -203,9 +200,9 @@ describe("decisions on payments in the audit log", () => {
     expect(decided).to.have.lengthOf(2);
   });
 
-  it("two hundred at once are in an unbroken chain once each, among what people do meanwhile", async () => {
+  it("forty at once are in an unbroken chain once each, among what people do meanwhile", async () => {
     const agents = await Promise.all(times(4, () => world.agent({ budgetCents: 1_000_000 })));
-    const paid = await Promise.all(agents.flatMap((agent) => times(50, () => agent.pay({ amountCents: 1 }))));
+    const paid = await Promise.all(agents.flatMap((agent) => times(10, () => agent.pay({ amountCents: 1 }))));
     const found = await until("the decision on each", async () => {
       const there = await entries();
       const decided = new Set(decisionsIn(there));
@@ -214,31 +211,5 @@ describe("decisions on payments in the audit log", () => {
     const decided = decisionsIn(found);
     expect(new Set(decided).size).to.equal(decided.length);
     expect(breakIn(found, testSeal(String(world.service.env["MASTER_KEY"])))).to.equal(null);
-  });
-
-  describe("whose window ends", () => {
-    let service: TestService;
-    before(async () => {
-      service = await startTestService({ approvalWindowSeconds: 1 });
-    });
-    after(() => service.stop());
-
-    it("an undecided one expires, without a resolver", async () => {
-      const own = await newWorld(service);
-      const agent = await own.agent({ autoApprovalThresholdCents: 0 });
-      const { transactionId } = await agent.hold();
-      const found = await until(
-        "its expiry",
-        async () => {
-          const there = (await entries(own)).filter(({ resource }) => resource.id === transactionId);
-          return there.length > 1 ? there : null;
-        },
-        EXPIRED_MS,
-      );
-      expect(brief(found)).to.deep.equal([
-        ["decidePayment", "agent", "held", null],
-        ["resolvePayment", "system", "expired", "APPROVAL_EXPIRED"],
-      ]);
-    });
   });
 });

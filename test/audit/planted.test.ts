@@ -3,6 +3,7 @@ import type { Document } from "mongodb";
 import { verifyAuditLog } from "../../server/admin/verify-audit-log.ts";
 import { AuditAppender } from "../../src/audit/chain/appender.ts";
 import { AUDIT_LOG, type AuditDocument, entryId } from "../../src/store/audit-documents.ts";
+import { someOrAll } from "../support/soak.ts";
 import { newWorld, until, type World } from "../support/world.ts";
 import { type Entry, LogReader } from "./log-reader.ts";
 import { entriesOf, testSeal } from "./support.ts";
@@ -103,7 +104,7 @@ describe("what is put into the audit log by access to MongoDB alone", () => {
       await plant({ ...foreign, _id: "elsewhere", organizationId: own(), entryKey: "forged" });
     },
   };
-  for (const [how, attack] of Object.entries(OUTSIDE))
+  for (const [how, attack] of someOrAll(Object.entries(OUTSIDE), 2))
     it(`${how}, is not listed, and both verifications find it`, async () => {
       await attack();
       expect(sequencesOf(await listed())).to.deep.equal(all());
@@ -117,7 +118,7 @@ describe("what is put into the audit log by access to MongoDB alone", () => {
     "far behind the last entry": () => plant({ _id: entryId(own(), 999_999_999_999_999) }),
     "as a false end": () => plant({ _id: `${own()}/x`, sequence: 1 }),
   };
-  for (const [how, attack] of Object.entries(INSIDE))
+  for (const [how, attack] of someOrAll(Object.entries(INSIDE), 2))
     it(`${how}, is not listed or exported, and both verifications find it`, async () => {
       await attack();
       expect(sequencesOf(await listed())).to.deep.equal(all());

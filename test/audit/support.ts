@@ -14,11 +14,11 @@ import { type AnchoredHashes, type ChainBreak, ChainVerifier } from "../../src/d
 
 /** The seal of the services that tests start. */
 export const testSeal = (masterKey: string): AuditSeal =>
-  auditSeal(MasterKey.parse(masterKey, "the tests").deriveKey("audit-log"));
+  auditSeal(MasterKey.parse(masterKey, "the tests").deriveKeys("audit-log"));
 
 /** A seal for tests without a service. */
 export const ownSeal = (): AuditSeal =>
-  auditSeal(createSecretKey("a test's own key".padEnd(32, "."), "utf8"));
+  auditSeal([{ key: createSecretKey("a test's own key".padEnd(32, "."), "utf8"), retiredAt: null }]);
 
 export const entriesOf = (db: Db, organizationId: string): Promise<AuditDocument[]> =>
   auditLogOf(db)

@@ -13,7 +13,8 @@ import { type AnchoredHashes, type ChainBreak, ChainVerifier } from "../../src/d
 
 /** A chain in memory as the store has it, and what an intruder who can write to the store may do to it. */
 
-const sealUnder = (text: string): AuditSeal => auditSeal(createSecretKey(text.padEnd(32, "."), "utf8"));
+const sealUnder = (text: string): AuditSeal =>
+  auditSeal([{ key: createSecretKey(text.padEnd(32, "."), "utf8"), retiredAt: null }]);
 
 export const seal = sealUnder("the service's");
 /** Another's, who has no part in the service's key. */

@@ -14,6 +14,7 @@ import { type AuditSeal, link } from "../../src/domain/audit/entry.ts";
 import type { ChainProblem } from "../../src/domain/audit/verify.ts";
 import { until } from "../support/world.ts";
 import { Child } from "../support/process.ts";
+import { someOrAll } from "../support/soak.ts";
 import { withHistory } from "./history.ts";
 import { recordOf } from "./tampering.ts";
 import { entriesOf, ownSeal, testSeal } from "./support.ts";
@@ -63,7 +64,7 @@ describe("npm run admin -- verify-audit-log", () => {
     new AuditAnchoring({
       db,
       seal,
-      file: new AnchorFile(anchorsPath),
+      sink: new AnchorFile(anchorsPath),
       clock: () => new Date(),
       recordRoot: null,
       onWarning: (message, error) => expect.fail(`${message}: ${String(error)}`),
@@ -86,33 +87,22 @@ describe("npm run admin -- verify-audit-log", () => {
     );
   });
 
-  it("names a broken entry, and exits with 1; as JSON too, and of one organization alone", async () => {
+  it("names a broken entry, and exits with 1; of one organization alone, too", async () => {
     await log().updateOne({ _id: at(3)._id }, { $set: { action: "nothing" } });
-    const [plain, json, other] = [
-      Child.node("server/main.ts", ["admin", "verify-audit-log"], env),
-      Child.node("server/main.ts", ["admin", "verify-audit-log", "--json"], env),
-      Child.node("server/main.ts", ["admin", "verify-audit-log", "--organization", "another"], env),
-    ];
-    expect((await plain.exit(CLI_MS)).code, plain.stderr).to.equal(1);
-    expect(plain.stdout).to.include(`BROKEN ${organizationId}: entry 3 (changed)`);
-    expect((await json.exit(CLI_MS)).code).to.equal(1);
-    const verdict: unknown = JSON.parse(json.stdout);
-    expect(verdict).to.nested.include({
-      unbroken: false,
-      "broken[0].organizationId": organizationId,
-      "broken[0].broken.sequence": 3,
-      "broken[0].broken.problem": "changed",
-    });
-    expect((await other.exit(CLI_MS)).code).to.equal(1);
-    expect(other.stderr).to.equal("error: There is no organization another.\n");
+    const child = Child.node("server/main.ts", ["admin", "verify-audit-log"], env);
+    expect((await child.exit(CLI_MS)).code, child.stderr).to.equal(1);
+    expect(child.stdout).to.include(`BROKEN ${organizationId}: entry 3 (changed)`);
+    const unknown = await verifyAuditLog(env, { organization: "another" }).catch(String);
+    expect(unknown).to.include("There is no organization another.");
     expect(await verifyAuditLog(env, { organization: "service" })).to.include({ unbroken: true, chains: 0 });
   });
 
-  for (const [name, place] of [
+  const places: readonly (readonly [string, () => number])[] = [
     ["first", () => 1],
     ["middle", () => Math.ceil(whole.length / 2)],
     ["last", () => whole.length],
-  ] as const) {
+  ];
+  for (const [name, place] of someOrAll(places, 1)) {
     const attacks: readonly (readonly [string, ChainProblem, (sequence: number) => Promise<unknown>])[] = [
       [
         "a change of a field",
@@ -266,8 +256,10 @@ describe("npm run admin -- verify-audit-log", () => {
     const child = Child.node("server/main.ts", ["admin", "verify-audit-log"], elsewhere);
     expect((await child.exit(CLI_MS)).code, child.stderr).to.equal(1);
     expect(child.stdout).to.match(/^NO ANCHORS .*--without-anchors/);
-    const told = Child.node("server/main.ts", ["admin", "verify-audit-log", "--without-anchors"], elsewhere);
+    const flags = ["--without-anchors", "--json"];
+    const told = Child.node("server/main.ts", ["admin", "verify-audit-log", ...flags], elsewhere);
     expect((await told.exit(CLI_MS)).code, told.stdout).to.equal(0);
+    expect(JSON.parse(told.stdout)).to.include({ unbroken: true, anchors: 0 });
     const verdict = await verifyAuditLog(elsewhere, { withoutAnchors: true });
     expect(verdict).to.include({ unbroken: true, anchors: 0, entries: whole.length });
     await writeFile(anchorsPath, "");

@@ -5,6 +5,7 @@ import { Passwords } from "../../src/identity/passwords.ts";
 import { AGENT_TOOLS } from "../../src/contract/tool-names.ts";
 import { ORGANIZATION_SCOPES, type OrganizationScope, type Role } from "../../src/contract/types.ts";
 import { PASSWORD, startTestService, type TestService } from "../support/service.ts";
+import { someOrAll } from "../support/soak.ts";
 import { organizationKey, type TestAgent, type World } from "../support/world.ts";
 import type { Credential } from "./oracle.ts";
 
@@ -60,6 +61,27 @@ async function sessionOf(
   return signedIn.parse(answer.body).token;
 }
 
+const ROLES: readonly Role[] = ["owner", "admin", "member"];
+
+const SESSIONS = ROLES.flatMap((role) =>
+  [true, false].map((steppedUp) => ({ kind: "session", role, steppedUp }) as const),
+);
+
+/** Every kind of credential that is let in anywhere, with each single scope and tool and with all of them, and those that are not. */
+export const CREDENTIALS: readonly Credential[] = [
+  { kind: "none" },
+  { kind: "made up" },
+  { kind: "agent", tools: null },
+  ...AGENT_TOOLS.map((tool) => ({ kind: "agent", tools: [tool] }) as const),
+  ...ORGANIZATION_SCOPES.map((scope) => ({ kind: "organization key", scopes: [scope] }) as const),
+  { kind: "organization key", scopes: ORGANIZATION_SCOPES },
+  ...SESSIONS,
+  { kind: "session", role: "owner", steppedUp: true, mustEnrol: true },
+];
+
+/** Of the scopes and tools so many have a key of theirs alone in each run. */
+const ALONE = 3;
+
 /** A service whose clock the test moves on, so that limits of a minute do not get in the matrix's way. */
 export async function serviceWithClock(): Promise<{ service: TestService; passAMinute: () => void }> {
   let aheadMs = 0;
@@ -74,10 +96,8 @@ export async function peopleOf(world: World): Promise<Bearer[]> {
     token: await sessionOf(world, "owner", true, { secondFactorRequired: true }),
     credential: { kind: "session", role: "owner", steppedUp: true, mustEnrol: true },
   } as const;
-  const roles: readonly Role[] = ["owner", "admin", "member"];
-  const kinds = roles.flatMap((role) => [true, false].map((steppedUp) => ({ role, steppedUp })));
   const others = await Promise.all(
-    kinds.map(async ({ role, steppedUp }) => ({
+    SESSIONS.map(async ({ role, steppedUp }) => ({
       name: `${role}, ${steppedUp ? "stepped up" : "not stepped up"}`,
       token: await sessionOf(world, role, steppedUp),
       credential: { kind: "session", role, steppedUp } as const,
@@ -86,9 +106,12 @@ export async function peopleOf(world: World): Promise<Bearer[]> {
   return [...others, mustEnrol];
 }
 
-/** A key for each single scope, and one with all of them. */
+/** Keys for single scopes, and one with all of them. */
 export async function organizationKeysOf(world: World): Promise<Bearer[]> {
-  const choices = [...ORGANIZATION_SCOPES.map((scope) => [scope]), [...ORGANIZATION_SCOPES]];
+  const choices = [
+    ...someOrAll(ORGANIZATION_SCOPES, ALONE).map((scope) => [scope]),
+    [...ORGANIZATION_SCOPES],
+  ];
   return Promise.all(
     choices.map(async (scopes) => ({
       name: `organization key with ${scopes.join(" ")}`,
@@ -98,9 +121,9 @@ export async function organizationKeysOf(world: World): Promise<Bearer[]> {
   );
 }
 
-/** A key for each single tool, one with the full set, and that of a paused agent. */
+/** Keys for single tools, one with the full set, and that of a paused agent. */
 export async function agentKeysOf(world: World): Promise<Bearer[]> {
-  const scoped = AGENT_TOOLS.map(async (tool): Promise<Bearer> => {
+  const scoped = someOrAll(AGENT_TOOLS, ALONE).map(async (tool): Promise<Bearer> => {
     const { key } = await world.agent({ scopes: [tool] });
     return { name: `agent with ${tool}`, token: key, credential: { kind: "agent", tools: [tool] } };
   });

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect } from "chai";
-import { Child } from "../../bench/child.ts";
+import { Child } from "../../lab/bench/child.ts";
 
 const run = promisify(execFile);
 

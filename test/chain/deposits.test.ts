@@ -3,24 +3,25 @@ import { expect } from "chai";
 import { numberToHex } from "viem";
 import { DepositWatch } from "../../src/chain/deposits.ts";
 import { EventJournal } from "../../src/store/journal.ts";
-import { startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
+import { startChainProxy } from "../../lab/chaos/chain-proxy.ts";
 import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
 import { times } from "../support/world.ts";
 import { randomAddress, randomFrom } from "./support.ts";
 import { catchUp, cursorsOf, openTreasuryScene, type TreasuryScene } from "./treasury.ts";
 import { seed } from "../support/seed.ts";
+import { someOrAll } from "../support/soak.ts";
 
 describe("deposits into treasuries", () => {
   let anvil: OwnAnvil;
   let the: TreasuryScene;
   before(async () => {
     anvil = await startOwnAnvil();
-  });
-  beforeEach(async () => {
     the = await openTreasuryScene(anvil);
   });
-  afterEach(() => the.scene.close());
-  after(() => anvil.kill());
+  after(async () => {
+    await the.scene.close();
+    await anvil.kill();
+  });
 
   /** A further process, whose blocks have to be so deep. */
   const watcher = (confirmations = 1) => the.scene.open({ confirmations }).wallets;
@@ -94,14 +95,14 @@ describe("deposits into treasuries", () => {
   it("several watches at once, again and again, tell each deposit once", async () => {
     const [treasury, holder] = [await the.organization(), await the.holder(1_000)];
     const watches = times(3, () => watcher());
-    for (const cents of times(6, (index) => index + 1)) {
+    for (const cents of times(3, (index) => index + 1)) {
       const paying = holder.pay(treasury.address, cents);
       await Promise.all(watches.map(({ deposits }) => deposits.step()));
       await paying;
       await Promise.all(watches.map(({ deposits }) => deposits.step()));
     }
     for (const watching of watches) await catchUp(watching);
-    expect(await the.toldCents(treasury)).to.have.members([1, 2, 3, 4, 5, 6]);
+    expect(await the.toldCents(treasury)).to.have.members([1, 2, 3]);
   });
 
   it("a crash after an event, before the cursor has moved, tells it once all the same", async () => {
@@ -205,7 +206,10 @@ describe("deposits into treasuries", () => {
     const disturbed = the.scene.open({ rpcUrl: proxy.url }).wallets;
     const [treasury, holder] = [await the.organization(), await the.holder(1_000)];
     await holder.pay(treasury.address, 1);
-    for (const mishap of ["silence", "too-many", "garbage", "nonsense", "cut-before"] as const) {
+    for (const mishap of someOrAll(
+      ["silence", "too-many", "garbage", "nonsense", "cut-before"] as const,
+      2,
+    )) {
       proxy.behave(() => mishap);
       const thrown = await disturbed.deposits.step().then(
         () => null,

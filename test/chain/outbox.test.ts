@@ -13,6 +13,7 @@ import {
 import { ChainRpc } from "../../src/chain/rpc.ts";
 import { eventually, openScene, randomAddress, type Scene } from "./support.ts";
 import { testDatabase } from "../support/mongo.ts";
+import { shortOrSoak } from "../support/soak.ts";
 import { createIndexes } from "../../src/store/indexes.ts";
 
 const callOf = (purpose: string, data: Hex = "0x"): Call => ({
@@ -43,7 +44,7 @@ describe("the record of the service's transactions", () => {
   it("processes that record at once leave no gap between nonces, and decide each purpose once", async () => {
     const outboxes = [scene.open(), scene.open(), scene.open()].map(({ outbox }) => outbox);
     const before = await scene.nonces();
-    const purposes = Array.from({ length: 20 }, (_nothing, at) => `test/${String(at)}`);
+    const purposes = Array.from({ length: shortOrSoak(8, 20) }, (_nothing, at) => `test/${String(at)}`);
     // Each purpose is recorded by every process, each with a call of its own.
     const answers = await Promise.all(
       purposes.flatMap((purpose) => outboxes.map((outbox) => outbox.record([callOf(purpose)]))),
@@ -99,15 +100,16 @@ describe("the record of the service's transactions", () => {
 
   it("a process is not starved by seven others that record all the time", async () => {
     const outboxes = Array.from({ length: 8 }, () => scene.open().outbox);
+    const each = shortOrSoak(5, 12);
     const before = await scene.nonces();
     await Promise.all(
       outboxes.flatMap((outbox, who) =>
-        Array.from({ length: 12 }, (_nothing, at) => outbox.record([callOf(`crowd/${who}/${at}`)])),
+        Array.from({ length: each }, (_nothing, at) => outbox.record([callOf(`crowd/${who}/${at}`)])),
       ),
     );
     const nonces = await scene.nonces();
     expect(nonces).to.deep.equal(contiguous(nonces));
-    expect(nonces.length - before.length).to.equal(96);
+    expect(nonces.length - before.length).to.equal(outboxes.length * each);
   });
 
   it("what is recorded is what was signed, and no two records have a nonce or bytes in common", async () => {
@@ -174,7 +176,7 @@ describe("the record of the service's transactions", () => {
 
   it("processes that decide one purpose differently at once all hear one decision", async () => {
     const outboxes = Array.from({ length: 6 }, () => scene.open().outbox);
-    for (let round = 0; round < 5; round += 1) {
+    for (let round = 0; round < shortOrSoak(2, 5); round += 1) {
       const purpose = `disputed/${round}`;
       const answers = await Promise.all(
         outboxes.map((outbox, at) => outbox.record([at % 2 === 0 ? callOf(purpose) : refusalOf(purpose)])),

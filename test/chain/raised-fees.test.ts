@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { type Hex, keccak256, numberToHex } from "viem";
 import { z } from "zod";
 import { recordedRoots } from "../../src/chain/audit-roots.ts";
-import { type ChainProxy, startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
+import { type ChainProxy, startChainProxy } from "../../lab/chaos/chain-proxy.ts";
 import { rootsOnChain } from "../../server/admin/roots-on-chain.ts";
 import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
 import { openOwner } from "./owner.ts";
@@ -33,23 +33,27 @@ describe("a base fee that has risen since a payment was signed", () => {
   /** Signs for what the chain asks for; its keeper does not run. */
   let instance: Instance;
   let sent: Hex[];
-  beforeEach(async () => {
+  before(async () => {
     anvil = await startOwnAnvil("--block-base-fee-per-gas", String(BASE_FEE));
     scene = await openScene(anvil.url);
     proxy = await startChainProxy(anvil.url);
-    sent = [];
     proxy.behave((body) => {
       sent.push(...sentIn(body));
       return "pass";
     });
     instance = scene.open({ feesUpTo: UP_TO, rpcUrl: proxy.url });
+  });
+  beforeEach(async () => {
+    sent = [];
+    await anvil.call("evm_setAutomine", [true]);
+    await setBaseFee(BASE_FEE);
     agent = await scene.funded(2_000);
     expect(await scene.open().wallets.rail.send(agent.profile, newPayment(100))).to.include({
       status: "settled",
     });
     await setBaseFee(BASE_FEE);
   });
-  afterEach(async () => {
+  after(async () => {
     await scene.close();
     await proxy.close();
     await anvil.kill();

@@ -7,7 +7,7 @@ import { localSigner } from "../../src/chain/signer.ts";
 import { createWallets } from "../../src/rails/wallet/index.ts";
 import { MasterKey } from "../../src/secrets/master-key.ts";
 import { readChain } from "../../server/chain.ts";
-import { type ChainProxy, type Mishap, startChainProxy } from "../../scripts/chaos/chain-proxy.ts";
+import { type ChainProxy, type Mishap, startChainProxy } from "../../lab/chaos/chain-proxy.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import {
   type Instance,

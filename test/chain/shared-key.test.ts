@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import type { RailOutcome } from "../../src/domain/ledger/payment.ts";
 import { startOwnAnvil } from "../support/own-anvil.ts";
+import { shortOrSoak } from "../support/soak.ts";
 import { cancel } from "./foreign.ts";
 import { ended, eventually, hashOf, newPayment, newPayments, openScene } from "./support.ts";
 
@@ -8,7 +9,7 @@ import { ended, eventually, hashOf, newPayment, newPayments, openScene } from ".
 const AHEAD = { clock: () => new Date(Date.now() + 60_000) };
 
 describe("a key that another sender uses", () => {
-  const PAYMENTS = 8;
+  const PAYMENTS = shortOrSoak(4, 8);
 
   it("two services at once make no payment twice; each has the end that the chain shows", async () => {
     const anvil = await startOwnAnvil();

@@ -5,12 +5,13 @@ import { GAS, mintData } from "../../src/chain/contracts.ts";
 import { isTransaction } from "../../src/chain/outbox.ts";
 import { SANDBOX_FEES } from "../../src/chain/sandbox.ts";
 import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
+import { shortOrSoak } from "../support/soak.ts";
 import { ended, eventually, type Instance, newId, newPayment, openScene, type Scene } from "./support.ts";
 
 const poolStatus = z.object({ pending: z.string(), queued: z.string() });
 
 const BATCH = 20;
-const BATCHES_MAX = 150;
+const BATCHES_MAX = shortOrSoak(15, 150);
 
 describe("anvil's base fee, which falls only as blocks are mined", () => {
   it("is lowered by the keeper when above what the service pays, and all records are mined", async () => {

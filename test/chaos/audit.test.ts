@@ -1,11 +1,11 @@
 import { expect } from "chai";
 import { type Address, getAddress, keccak256, toBytes } from "viem";
 import type { SpentEvent } from "../../server/admin/reconcile/sources.ts";
-import type { Books, RecordEntry, TransactionEntry } from "../../scripts/chaos/audit/books.ts";
-import { compare } from "../../scripts/chaos/audit/compare.ts";
-import type { Arrival } from "../../scripts/chaos/audit/delivered.ts";
-import { RECIPIENTS } from "../../scripts/chaos/orders.ts";
-import type { PayingAgent } from "../../scripts/chaos/tenant.ts";
+import type { Books, RecordEntry, TransactionEntry } from "../../lab/chaos/audit/books.ts";
+import { compare } from "../../lab/chaos/audit/compare.ts";
+import type { Arrival } from "../../lab/chaos/audit/delivered.ts";
+import { RECIPIENTS } from "../../lab/chaos/orders.ts";
+import type { PayingAgent } from "../../lab/chaos/tenant.ts";
 
 const WALLET: Address = getAddress("0x1111111111111111111111111111111111111111");
 const UNITS_PER_CENT = 10_000n;

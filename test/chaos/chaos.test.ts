@@ -22,7 +22,7 @@ describe("chaos", function () {
 
   it(`after a disaster under payments the books agree to the cent (TEST_SEED=${String(seed)})`, async () => {
     const args = ["--rounds", String(ROUNDS), "--seed", String(seed), "--json"];
-    const child = Child.node("scripts/chaos.ts", args, cleanEnvironment());
+    const child = Child.node("lab/chaos.ts", args, cleanEnvironment());
     // Told to end, it ends what it has started; killed, it could not.
     const tooLong = setTimeout(() => child.signal("SIGTERM"), RUN_MS);
     try {

@@ -1,17 +1,21 @@
+import { randomUUID } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { type Authority, type Identity, newAuthority } from "../../scripts/certificates/authority.ts";
+import { type Authority, type Identity, newAuthority } from "../support/certificates/authority.ts";
 import { createOrganization } from "../../server/admin/create-organization.ts";
+import { prepare } from "../../server/admin/prepare.ts";
 import { readAddresses } from "../../server/config.ts";
 import { checkNamespace } from "../../server/temporal-namespace.ts";
 import { failureOf } from "../../server/worker.ts";
 import { connect } from "../../src/store/connections.ts";
 import { connectTemporal } from "../../src/store/temporal-connection.ts";
+import { dropAfterFile } from "../support/finished-databases.ts";
 import { startServiceOn } from "../support/own-service.ts";
 import { requiredSetting, sharedEngines } from "../support/shared-engines.ts";
 import { startTemporalGateway, type TemporalGateway } from "../support/temporal-gateway.ts";
+import { testPayloads } from "../support/payloads.ts";
 
 const API_KEY = "a-key-of-temporal-cloud";
 /** A name in the gateway's certificate, which is not where it listens. */
@@ -57,7 +61,6 @@ describe("a Temporal that demands TLS, client certificates and an API key", () =
     });
     env = {
       ...sharedEngines(),
-      KEY_DELIVERY_DIR: join(folder, "key-delivery"),
       AUDIT_ANCHOR_FILE: join(folder, "anchors.jsonl"),
       TEMPORAL_ADDRESS: `localhost:${String(gateway.port)}`,
       TEMPORAL_API_KEY: API_KEY,
@@ -82,7 +85,10 @@ describe("a Temporal that demands TLS, client certificates and an API key", () =
   };
 
   const saidOf = async (namespace: string): Promise<string> => {
-    const connections = await connect(readAddresses({ ...env, TEMPORAL_NAMESPACE: namespace }));
+    const connections = await connect(
+      readAddresses({ ...env, TEMPORAL_NAMESPACE: namespace }),
+      testPayloads(),
+    );
     try {
       return await checkNamespace(connections).then(String, (error: unknown) =>
         error instanceof Error ? error.message : String(error),
@@ -141,7 +147,7 @@ describe("a Temporal that demands TLS, client certificates and an API key", () =
   });
 
   it("a worker that a revoked key has ended fails with the settings in force", async () => {
-    const connections = await connect(readAddresses(env));
+    const connections = await connect(readAddresses(env), testPayloads());
     const error = new Error("of the SDK");
     try {
       expect(await failureOf(connections, error)).to.equal(error);
@@ -157,12 +163,41 @@ describe("a Temporal that demands TLS, client certificates and an API key", () =
   });
 
   it("a namespace that is missing or lacks search attributes is named with the remedy", async () => {
-    expect(await saidOf("nowhere")).to.match(
-      /^TEMPORAL_NAMESPACE: nowhere .*namespace create --namespace nowhere/,
-    );
+    expect(await saidOf("nowhere")).to.match(/^TEMPORAL_NAMESPACE: nowhere .*`npm run admin -- prepare`/);
     // Every Temporal has this one, for itself.
     expect(await saidOf("temporal-system")).to.match(
-      /^TEMPORAL_NAMESPACE: .*search-attribute create --namespace temporal-system .*--name AgentId --type Keyword/,
+      /^TEMPORAL_NAMESPACE: temporal-system .*\bAgentId\b.*`npm run admin -- prepare`/,
     );
+  });
+
+  it("prepare makes what a start needs, and nothing the second time", async () => {
+    const namespace = `prepared-${randomUUID()}`;
+    const uri = new URL(requiredSetting("TEST_MONGODB_URI"));
+    uri.pathname = `/prepared_${randomUUID().slice(0, 8)}`;
+    dropAfterFile(uri.toString());
+    const own = { ...env, TEMPORAL_NAMESPACE: namespace, MONGODB_URI: uri.toString() };
+    gateway.demand({ forbidden: ["RegisterNamespace", "AddSearchAttributes"] });
+    try {
+      const refused = await prepare(own).catch(String);
+      expect(refused).to.match(
+        /TEMPORAL_NAMESPACE: .*may not create it \([^\n]*forbidden[^\n]*namespace create/,
+      );
+      gateway.demand({ forbidden: ["AddSearchAttributes"] });
+      expect(await prepare(own).catch(String)).to.match(
+        /TEMPORAL_NAMESPACE: .*may not register .*search-attribute create .*--name AgentId --type Keyword/,
+      );
+    } finally {
+      gateway.demand({ forbidden: [] });
+    }
+    const { indexesCreated, searchAttributesAdded } = await prepare(own);
+    expect(searchAttributesAdded).to.include("AgentId");
+    expect(indexesCreated).to.be.greaterThan(50);
+    expect(await saidOf(namespace)).to.equal("undefined");
+    expect(await prepare(own)).to.deep.equal({
+      namespace,
+      namespaceCreated: false,
+      searchAttributesAdded: [],
+      indexesCreated: 0,
+    });
   });
 });

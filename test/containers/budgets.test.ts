@@ -6,11 +6,15 @@ import { McpCaller } from "../mcp/support.ts";
 import type { Answer } from "../support/api.ts";
 import { TestBudgets } from "../support/budgets.ts";
 import { codeOf } from "../support/contract-api.ts";
+import { shortOrSoak } from "../support/soak.ts";
 import { elevate, newWorld, times, type World } from "../support/world.ts";
 
-const { getProjectBudget, getTeamBudget } = operations;
+const { getTeamBudget } = operations;
 
 const MAX_CENTS = 1_000_000_000_000;
+
+/** Replacements at once of one version. */
+const AT_ONCE = shortOrSoak(6, 16);
 
 /** As many agents as a request may name, none of which there is. */
 const longest = () => times(3_300, () => ({ agentId: randomUUID(), budgetCents: 1 }));
@@ -39,24 +43,6 @@ describe("budgets of projects and teams over HTTP", () => {
 
   const refusedProject = async (body: object, id?: string) => codeOf(await putProject(body, id));
 
-  it("before one is set: no cap, version 1, every live child, nothing used", async () => {
-    const usage = { spentCents: 0, reservedCents: 0, remainingCents: null };
-    const { teamId } = world.organization;
-    const agent = await world.agent({ budgetCents: 700 });
-    expect(await budgets.team()).to.deep.equal({
-      capCents: null,
-      agents: [{ agentId: agent.id, budgetCents: 700 }],
-      version: 1,
-      usage,
-    });
-    expect(await budgets.project()).to.deep.equal({
-      capCents: null,
-      teams: [{ teamId, capCents: null }],
-      version: 1,
-      usage,
-    });
-  });
-
   it("refusals come in order: shape 400, stranger 404, archived and stale 409, children 422", async () => {
     const agent = await world.agent();
     const archived = await budgets.newTeam();
@@ -71,19 +57,7 @@ describe("budgets of projects and teams over HTTP", () => {
     const stale = { capCents: 1, agents: [], version: 2 };
     const rows: readonly (readonly [object, string, number, string])[] = [
       [malformed, randomUUID(), 400, "VALIDATION_FAILED"],
-      [{ agents, version: 1 }, archived, 400, "VALIDATION_FAILED"],
-      [{ ...whole, capCents: -1 }, world.organization.teamId, 400, "VALIDATION_FAILED"],
-      [{ ...whole, capCents: MAX_CENTS + 1 }, world.organization.teamId, 400, "VALIDATION_FAILED"],
-      [{ ...whole, capCents: 0.5 }, world.organization.teamId, 400, "VALIDATION_FAILED"],
-      [{ ...whole, cap: 1 }, world.organization.teamId, 400, "VALIDATION_FAILED"],
-      [{ capCents: 1, version: 1 }, world.organization.teamId, 400, "VALIDATION_FAILED"],
-      [{ capCents: 1, agents }, world.organization.teamId, 400, "VALIDATION_FAILED"],
-      [
-        { ...whole, agents: [{ agentId: agent.id, budgetCents: null }] },
-        world.organization.teamId,
-        400,
-        "VALIDATION_FAILED",
-      ],
+      [{ ...whole, capCents: -1 }, archived, 400, "VALIDATION_FAILED"],
       [stale, randomUUID(), 404, "NOT_FOUND"],
       [stale, archived, 409, "CONTAINER_ARCHIVED"],
       [stale, world.organization.teamId, 409, "STALE_BUDGET"],
@@ -108,7 +82,6 @@ describe("budgets of projects and teams over HTTP", () => {
   it("422 says which children are missing, unknown, another team's, archived or named twice", async () => {
     const [one, two, gone] = [await world.agent(), await world.agent(), await world.agent()];
     const other = await world.agent({ teamId: await budgets.newTeam() });
-    const stranger = await (await newWorld()).agent();
     await elevate(world);
     await world.api.ok("archiveAgent", 200, { token: world.token, id: gone.id });
     const naming = (...ids: readonly string[]) => ({
@@ -123,7 +96,7 @@ describe("budgets of projects and teams over HTTP", () => {
     expect((await incomplete())?.toSorted()).to.deep.equal([one.id, two.id].toSorted());
     expect(await incomplete(one.id, gone.id)).to.deep.equal([two.id]);
     const both = [one.id, two.id];
-    for (const odd of [gone.id, other.id, stranger.id, one.id, randomUUID()]) {
+    for (const odd of [gone.id, other.id, one.id, randomUUID()]) {
       expect(await unknown(...both, odd)).to.deep.equal([odd]);
     }
     const teams = [{ teamId: world.organization.teamId, capCents: null }];
@@ -137,8 +110,22 @@ describe("budgets of projects and teams over HTTP", () => {
     expect((await policyOf(one.id)).version).to.equal(1);
   });
 
-  it("a project's PUT raises its version and that of teams whose cap changes, as GET shows", async () => {
+  it("a project's has no cap at first; a PUT raises its version and that of teams it changes", async () => {
     const { teamId } = world.organization;
+    const usage = { spentCents: 0, reservedCents: 0, remainingCents: null };
+    const agent = await world.agent({ budgetCents: 700 });
+    expect(await budgets.team()).to.deep.equal({
+      capCents: null,
+      agents: [{ agentId: agent.id, budgetCents: 700 }],
+      version: 1,
+      usage,
+    });
+    expect(await budgets.project()).to.deep.equal({
+      capCents: null,
+      teams: [{ teamId, capCents: null }],
+      version: 1,
+      usage,
+    });
     const other = await budgets.newTeam();
     const teams = [
       { teamId, capCents: 300 },
@@ -187,35 +174,33 @@ describe("budgets of projects and teams over HTTP", () => {
     expect(await policyOf(two.id)).to.include({ budgetCents: 5, version: 3 });
   });
 
-  it("the largest and the smallest amount are taken, and read back", async () => {
+  it("the largest and the smallest amount are read back, and used up together, by tools too", async () => {
     const agent = await world.agent();
     for (const cents of [0, MAX_CENTS]) {
       const agents = [{ agentId: agent.id, budgetCents: cents }];
       expect(await budgets.setTeam({ capCents: cents, agents })).to.deep.include({ capCents: cents, agents });
       expect((await budgets.setProject({ capCents: cents })).usage.remainingCents).to.equal(cents);
     }
-  });
-
-  it("what agents have used together may be more than one amount can be, and tools tell it, too", async () => {
-    const agents = await Promise.all(times(2, () => world.agent({ budgetCents: MAX_CENTS })));
-    for (const agent of agents) await agent.pay({ amountCents: MAX_CENTS });
+    const other = await world.agent({ budgetCents: MAX_CENTS });
+    await budgets.setTeam({ capCents: null });
+    await budgets.setProject({ capCents: null });
+    for (const each of [agent, other]) await each.pay({ amountCents: MAX_CENTS });
     const used = { spentCents: 2 * MAX_CENTS, reservedCents: 0 };
     expect((await budgets.project()).usage).to.include(used);
     const mcp = await McpCaller.connect(world.service.baseUrl, await mintKey(world, ["teams:write"]));
-    try {
-      const { teamId } = world.organization;
-      expect((await mcp.ok(getTeamBudget.output, "get_team_budget", { teamId })).usage).to.include(used);
-    } finally {
-      await mcp.close();
-    }
+    const { teamId } = world.organization;
+    expect((await mcp.ok(getTeamBudget.output, "get_team_budget", { teamId })).usage).to.include(used);
+    await mcp.close();
   });
 
   it("of however many of the longest bodies at once the project's budget lives on, and its caps", async () => {
     const agent = await world.agent();
     await budgets.setProject({ capCents: 1_000 });
     const { version } = await budgets.team();
-    for (const _round of times(2, () => null)) {
-      const putting = times(12, () => putTeam({ capCents: null, agents: longest(), version }));
+    for (const _round of times(shortOrSoak(1, 2), () => null)) {
+      const putting = times(shortOrSoak(4, 12), () =>
+        putTeam({ capCents: null, agents: longest(), version }),
+      );
       for (const answer of await Promise.all(putting)) expect(answer.status).to.be.oneOf([422, 503]);
     }
     await agent.pay({ amountCents: 600 });
@@ -223,9 +208,9 @@ describe("budgets of projects and teams over HTTP", () => {
     expect(transaction.denialCode).to.equal("PROJECT_CAP_EXCEEDED");
   });
 
-  it("16 replacements of one version at once: exactly one is 200, and it stands whole", async () => {
-    const ids = (await Promise.all(times(3, () => world.agent()))).map(({ id }) => id);
-    const bodies = times(16, (index) => ({
+  it("replacements of one version at once: exactly one is 200, and it stands whole", async () => {
+    const ids = (await Promise.all(times(2, () => world.agent()))).map(({ id }) => id);
+    const bodies = times(AT_ONCE, (index) => ({
       capCents: index,
       agents: ids.map((agentId) => ({ agentId, budgetCents: 1_000 + index })),
       version: 1,
@@ -241,7 +226,7 @@ describe("budgets of projects and teams over HTTP", () => {
     }
     const { teamId } = world.organization;
     const read = await budgets.project();
-    const projects = times(16, (cents) =>
+    const projects = times(AT_ONCE, (cents) =>
       putProject({ capCents: cents, teams: [{ teamId, capCents: cents }], version: read.version }),
     );
     const outcomes = await Promise.all(projects);
@@ -277,45 +262,5 @@ describe("budgets of projects and teams over HTTP", () => {
       ...created.map(({ id }) => ({ agentId: id, budgetCents: 7 })),
     ]);
     expect(team.version).to.equal(version);
-  });
-
-  it("an organization's key with write scope reads and replaces in its binding, REST and MCP", async () => {
-    const { projectId, teamId } = world.organization;
-    const agent = await world.agent();
-    const readers = await mintKey(world, ["teams:read", "projects:read"]);
-    await world.api.refused("getTeamBudget", 403, "INSUFFICIENT_SCOPE", { token: readers, id: teamId });
-    await world.api.refused("getProjectBudget", 403, "INSUFFICIENT_SCOPE", { token: readers, id: projectId });
-    const bound = await mintKey(world, ["teams:write", "projects:write"], { type: "team", id: teamId });
-    await world.api.refused("getProjectBudget", 403, "OUTSIDE_BINDING", { token: bound, id: projectId });
-    const mcp = await McpCaller.connect(world.service.baseUrl, bound);
-    try {
-      const read = await mcp.ok(getTeamBudget.output, "get_team_budget", { teamId });
-      expect(read).to.deep.equal(await world.api.ok("getTeamBudget", 200, { token: bound, id: teamId }));
-      const args = { teamId, capCents: 500, agents: [{ agentId: agent.id, budgetCents: 40 }], version: 1 };
-      const set = await mcp.ok(getTeamBudget.output, "set_team_budget", args);
-      expect(set).to.deep.equal(await budgets.team());
-      await mcp.refused("set_team_budget", "STALE_BUDGET", args);
-      const none = await mcp.refused("set_team_budget", "BUDGET_CHILDREN_INCOMPLETE", {
-        ...args,
-        agents: [],
-        version: 2,
-      });
-      expect(none.missing).to.deep.equal([agent.id]);
-      await mcp.refused("set_team_budget", "VALIDATION_FAILED", { teamId, agents: [], version: 2 });
-      await mcp.refused("get_project_budget", "OUTSIDE_BINDING", { projectId });
-      const cleared = { ...args, capCents: null, version: 2 };
-      expect((await mcp.ok(getTeamBudget.output, "set_team_budget", cleared)).capCents).to.equal(null);
-    } finally {
-      await mcp.close();
-    }
-    const wide = await McpCaller.connect(world.service.baseUrl, await mintKey(world, ["projects:write"]));
-    try {
-      const teams = [{ teamId, capCents: 9 }];
-      const args = { projectId, capCents: 10, teams, version: (await budgets.project()).version };
-      const set = await wide.ok(getProjectBudget.output, "set_project_budget", args);
-      expect(set).to.deep.equal(await budgets.project());
-    } finally {
-      await wide.close();
-    }
   });
 });

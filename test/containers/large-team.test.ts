@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { makeIdleAgents } from "../../bench/systems/idle-agents.ts";
+import { makeIdleAgents } from "../../lab/bench/systems/idle-agents.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";
 import { inTime } from "../support/in-time.ts";
 import { isSoak, shortOrSoak } from "../support/soak.ts";

@@ -1,5 +1,7 @@
 import { expect } from "chai";
-import { counts, demote, elevate, type Fields, newWorld, type World } from "../support/world.ts";
+import { elevate, type Fields, newWorld, type World } from "../support/world.ts";
+import { seed } from "../support/seed.ts";
+import { someOrAll } from "../support/soak.ts";
 import { type Container, type Kind, projects, type Query, teams } from "./kinds.ts";
 
 const UNKNOWN_ID = "01890a5d-ac96-774b-bcce-b302099a8057";
@@ -9,14 +11,14 @@ const list = async (kind: Kind, world: World, query: Query = {}): Promise<readon
 
 const idsOf = (containers: readonly Container[]): string[] => containers.map(({ id }) => id);
 
-describe("projects and teams over HTTP", () => {
+describe(`projects and teams over HTTP (TEST_SEED=${seed})`, () => {
   let world: World;
   before(async () => {
     world = await newWorld();
     await elevate(world);
   });
 
-  for (const kind of [projects, teams]) {
+  for (const kind of someOrAll([projects, teams], 1)) {
     const { names, noun } = kind;
     describe(noun, () => {
       it("201 with the record, and the same when it is read alone or in a list, newest first", async () => {
@@ -38,10 +40,10 @@ describe("projects and teams over HTTP", () => {
         ["color", { color: "#12345" }],
         ["colour", { colour: "#123456" }],
       ];
-      for (const [path, fields] of wrong) {
-        it(`400 names the wrong field, on create and change: ${JSON.stringify(fields).slice(0, 40)}`, async () => {
-          const { token } = world;
-          const { id } = await kind.create(world);
+      it("400 names the wrong field, on create and change", async () => {
+        const { token } = world;
+        const { id } = await kind.create(world);
+        for (const [path, fields] of wrong) {
           const body = { name: "x", ...fields };
           for (const request of [
             [names.create, { token, body }],
@@ -50,8 +52,8 @@ describe("projects and teams over HTTP", () => {
             const { issues } = await world.api.refused(request[0], 400, "VALIDATION_FAILED", request[1]);
             expect(issues?.map((issue) => issue.path)).to.deep.equal([path]);
           }
-        });
-      }
+        }
+      });
 
       it("a change keeps what it does not name, null clears, an empty one is 200 without effect", async () => {
         const made = await kind.create(world, { description: "d", color: "#000000" });
@@ -97,37 +99,6 @@ describe("projects and teams over HTTP", () => {
         ]) {
           await world.api.refused(names.list, 400, "BAD_CURSOR", request);
         }
-      });
-
-      it("unknown, malformed and another organization's ids are 404, and nothing is changed by them", async () => {
-        const other = await newWorld();
-        await elevate(other);
-        const foreign = await kind.create(other);
-        const before = await counts(world);
-        const { token } = world;
-        for (const id of [foreign.id, UNKNOWN_ID, "general"]) {
-          await world.api.refused(names.read, 404, "NOT_FOUND", { token, id });
-          await world.api.refused(names.update, 404, "NOT_FOUND", { token, id, body: { name: "x" } });
-          await world.api.refused(names.archive, 404, "NOT_FOUND", { token, id });
-        }
-        expect(await counts(world)).to.deep.equal(before);
-        expect(await kind.read(other, foreign.id)).to.deep.equal(foreign);
-      });
-
-      it("a member reads; creating, changing and archiving need an admin, archiving a step-up too", async () => {
-        const own = await newWorld();
-        const { id } = await kind.create(own);
-        const { token } = own;
-        await own.api.refused(names.archive, 403, "STEP_UP_REQUIRED", { token, id });
-        await demote(own, "member");
-        await elevate(own);
-        await own.api.refused(names.create, 403, "ROLE_REQUIRED", { token, body: { name: "x" } });
-        await own.api.refused(names.update, 403, "ROLE_REQUIRED", { token, id, body: {} });
-        await own.api.refused(names.archive, 403, "ROLE_REQUIRED", { token, id });
-        expect((await kind.read(own, id)).id).to.equal(id);
-        expect(idsOf(await list(kind, own))).to.include(id);
-        await demote(own, "admin");
-        expect((await kind.archive(own, id)).archivedAt).to.be.a("string");
       });
     });
   }

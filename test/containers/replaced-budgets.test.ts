@@ -2,7 +2,6 @@ import { EventEmitter, once } from "node:events";
 import { expect } from "chai";
 import { ActorUnavailable } from "../../src/actors/actor-unavailable.ts";
 import { collectionsOf } from "../../src/store/collections.ts";
-import { agentWorkflowId } from "../../src/messages/agent.ts";
 import {
   ACCOUNT_QUERY,
   type AccountQueryInput,
@@ -14,7 +13,7 @@ import {
 import { outcomeOf, TestBudgets } from "../support/budgets.ts";
 import { codeOf } from "../support/contract-api.ts";
 import { startTestService, type TestService } from "../support/service.ts";
-import { elevate, newWorld, type TestAgent, times, until, type World } from "../support/world.ts";
+import { elevate, newWorld, type TestAgent, until, type World } from "../support/world.ts";
 
 const CAP = 1_000;
 /** A ledger does itself what no server has done 10 s after it was decided. */
@@ -100,56 +99,6 @@ describe("a budget that was replaced", () => {
     expect(await outcomeOf(other, CAP - 200)).to.equal("approved");
   });
 
-  it("a cap set later counts what was spent before, at both levels and for every team", async () => {
-    const [one] = await paid();
-    const there = await world.agent({ teamId: await budgets.newTeam() });
-    expect(await outcomeOf(there, 300)).to.equal("approved");
-    await budgets.setProject({ capCents: CAP });
-    expect(await outcomeOf(there, CAP - 500 + 1)).to.equal("PROJECT_CAP_EXCEEDED");
-    await budgets.setTeam({ capCents: 200 });
-    expect(await outcomeOf(one, 1)).to.equal("TEAM_CAP_EXCEEDED");
-    expect(await outcomeOf(there, CAP - 500)).to.equal("approved");
-  });
-
-  it("an agent whose actor was terminated blocks no budget, and the cap holds for all", async () => {
-    const [here, gone] = await paid();
-    await service.connections.temporal.workflow
-      .getHandle(agentWorkflowId(gone.id))
-      .terminate("by an operator");
-    const named: [TestAgent, number][] = [
-      [here, 5_000],
-      [gone, 5_000],
-    ];
-    for (const version of times(2, (index) => index + 1)) {
-      const put = await putTeam(CAP, version, named);
-      expect(put.status, JSON.stringify(put.body)).to.equal(200);
-    }
-    expect(await budgets.team()).to.include({ capCents: CAP, version: 3 });
-    expect(await budgets.project()).to.include({ version: 2 });
-    expect(await policyOf(here)).to.include({ budgetCents: 5_000 });
-    for (const agent of [here, gone]) expect(await outcomeOf(agent, CAP)).to.equal("TEAM_CAP_EXCEEDED");
-  });
-
-  it("two replacements of one version at once: one is in force as a whole, the other is stale", async () => {
-    const [one, other] = await paid();
-    const answers = await Promise.all(
-      [4_000, 5_000, 6_000].map(async (budgetCents) => {
-        const put = await putTeam(budgetCents, 1, [
-          [one, budgetCents],
-          [other, budgetCents],
-        ]);
-        return { budgetCents, answer: put.status === 200 ? "in force" : codeOf(put) };
-      }),
-    );
-    const won = answers.filter(({ answer }) => answer === "in force");
-    expect(won, JSON.stringify(answers)).to.have.length(1);
-    expect(answers.filter(({ answer }) => answer === "STALE_BUDGET")).to.have.length(2);
-    const budgetCents = won[0]?.budgetCents;
-    const team = await budgets.team();
-    expect(team).to.include({ capCents: budgetCents, version: 2 });
-    expect(team.agents.map((each) => each.budgetCents)).to.deep.equal([budgetCents, budgetCents]);
-  });
-
   describe("or changed, is answered as it was decided, though it has changed since:", () => {
     let events: EventEmitter;
     let inForce: (agent: TestAgent, version: number) => Promise<unknown>;
@@ -228,21 +177,5 @@ describe("a budget that was replaced", () => {
       expect((await second).status).to.equal(200);
       expect(await budgets.team()).to.include({ capCents: null, version: 3 });
     });
-  });
-
-  it("a budget set by hand raises the agent's version, and a team's replacement over it, too", async () => {
-    const agent = await world.agent({ budgetCents: 1_000 });
-    await elevate(world);
-    const patch = (version: number) =>
-      world.api.call("updateAgentBudgetPolicy", {
-        token: world.token,
-        id: agent.id,
-        body: { version, budgetCents: 100 },
-      });
-    expect((await putTeam(null, 1, [[agent, 900_000]])).status).to.equal(200);
-    expect(codeOf(await patch(1))).to.equal("VERSION_CONFLICT");
-    expect((await patch(2)).status).to.equal(200);
-    expect((await budgets.team()).agents).to.deep.equal([{ agentId: agent.id, budgetCents: 100 }]);
-    expect(await policyOf(agent)).to.include({ budgetCents: 100, version: 3 });
   });
 });

@@ -1,5 +1,6 @@
+import { readdir, readFile } from "node:fs/promises";
 import { expect } from "chai";
-import { renderArtifacts, staleArtifacts } from "../../scripts/contracts/artifacts.ts";
+import { staleArtifacts } from "../../scripts/contracts/artifacts.ts";
 import { compile, readSources } from "../../scripts/contracts/compiler.ts";
 
 const importing = (name: string): string =>
@@ -11,8 +12,11 @@ describe("the contracts' artifacts", () => {
   });
 
   it("hold no path of the machine that made them", async () => {
-    for (const [name, text] of await renderArtifacts())
+    const folder = "contracts/artifacts";
+    for (const name of await readdir(folder)) {
+      const text = await readFile(`${folder}/${name}`, "utf8");
       expect(text, name).to.not.match(/node_modules|\/home\/|\/tmp\/|\/work\//);
+    }
   });
 
   it("come of sources that say at the top that they are unaudited", async () => {

@@ -5,7 +5,7 @@ import { actions } from "./model/actions.ts";
 import { Simulation, World } from "./model/simulation.ts";
 import { type Chain, startChain } from "./support/chain.ts";
 
-const RUNS = shortOrSoak(12, 1_000);
+const RUNS = shortOrSoak(4, 1_000);
 /** On a machine that is busy with other things, fewer runs than that must do. */
 const RUNS_MS_MAX = shortOrSoak(60_000, 3_000_000);
 

@@ -121,7 +121,7 @@ describe("the dashboard and the world beside it, in a browser", function () {
     const { transaction } = await agent.pay();
     await page.go(`/transactions?open=${transaction.id}`);
     await page.page.waitForSelector('[role="dialog"]');
-    await page.page.waitForFunction("document.querySelector('.mantine-Skeleton-root') === null");
+    await page.waitFor("document.querySelector('.mantine-Skeleton-root') === null");
     await expectNoBarriers();
     const { approvalId } = await agent.hold({ amountCents: 600 });
     await page.go(`/approvals/${approvalId}`);

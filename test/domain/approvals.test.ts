@@ -190,6 +190,16 @@ describe("approve: the hard limits are checked again, without the payment's own 
     expect(account.resolve("approve", held.request.transactionId).payment.phase).to.equal("sending");
   });
 
+  it("approved after more than 31 days, it is no longer counted, and others of the last hour are", () => {
+    const account = new TestAccount({ autoApprovalThresholdCents: 100, hourlyVelocityLimit: 1 });
+    account.approvalWindowSeconds = (60 * DAY) / SECOND;
+    const { request } = account.pay(HELD);
+    account.now += 40 * DAY;
+    account.paid(50);
+    const { denial } = account.resolve("approve", request.transactionId).payment;
+    expect(denial?.code).to.equal("HOURLY_VELOCITY_EXCEEDED");
+  });
+
   const lowered: readonly [string, BudgetPolicyPatch, number, number][] = [
     ["PER_TRANSACTION_LIMIT_EXCEEDED", { perTransactionLimitCents: HELD - 1 }, HELD - 1, HELD - 1],
     ["BUDGET_EXCEEDED", { budgetCents: HELD + 49 }, HELD + 49, HELD - 1],

@@ -8,12 +8,7 @@ import { packLedger, unpackLedger } from "../../src/domain/ledger/pack.ts";
 import type { Ledger } from "../../src/domain/ledger/state.ts";
 import { SUBMIT_BATCH_MAX } from "../../src/messages/agent.ts";
 import { isAgentCommand } from "../../src/messages/guards/agent-commands.ts";
-import {
-  isAccountQueryInput,
-  isSnapshotQueryInput,
-  isLedgerCommand,
-} from "../../src/messages/guards/ledger-commands.ts";
-import { isPayment } from "../../src/messages/guards/payment.ts";
+import { isLedgerCommand } from "../../src/messages/guards/ledger-commands.ts";
 import { agentRefusal, ledgerRefusal } from "../../src/messages/guards/refusals.ts";
 import { LEDGER_BATCH_MAX, LEDGER_CONFIRMATIONS_MAX } from "../../src/messages/ledger.ts";
 import { contentOf, TestAccount } from "./support/account.ts";
@@ -186,42 +181,5 @@ describe("commands that this service never made", () => {
     for (const batch of [...none, batchOf(SUBMIT_BATCH_MAX + 1, revoke)]) {
       expect(agentRefusal(batch)).to.deep.equal({ commands: [] });
     }
-  });
-
-  it("a payment as its ledger tells of it is one at every step, and with anything missing none", () => {
-    const account = new TestAccount({ autoApprovalThresholdCents: 500 });
-    const payments = [account.pay(100), account.pay(600), account.pay(200_000)];
-    const [, held] = payments;
-    if (held === undefined) throw new Error("there are three");
-    payments.push(account.resolve("approve", held.request.transactionId).payment);
-    expect(payments.filter((payment) => !isPayment(sent(payment)))).to.deep.equal([]);
-    for (const name of Object.keys(held)) {
-      const { [name as keyof typeof held]: _left, ...rest } = held;
-      expect(isPayment(rest), name).to.equal(false);
-    }
-  });
-
-  it("questions are judged, too", () => {
-    const { request, rules } = pay;
-    const { amountCents, fingerprint, rail, recipient } = request;
-    const payment = { amountCents, fingerprint, rail, recipient, rules };
-    for (const query of [
-      { agentId, now: NOON },
-      { agentId, now: NOON, payment: null },
-      { agentId, now: NOON, payment },
-    ]) {
-      expect(isAccountQueryInput(query)).to.equal(true);
-    }
-    for (const query of [
-      undefined,
-      null,
-      {},
-      { agentId, now: "noon" },
-      { agentId, now: NOON, payment: {} },
-    ]) {
-      expect(isAccountQueryInput(query)).to.equal(false);
-    }
-    expect(isSnapshotQueryInput({ after: null, limit: 1_000 })).to.equal(true);
-    expect(isSnapshotQueryInput({ after: null, limit: 1_001 })).to.equal(false);
   });
 });

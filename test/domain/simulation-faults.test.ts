@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { runWorlds } from "../../scripts/simulation/run.ts";
+import { runWorlds } from "../../lab/simulation/run.ts";
 import { simulationFaults } from "./support/simulation-faults.ts";
 
 /** Fixed, so that whether a fault is noticed is no matter of luck. After other changes of the simulation a later world may be the one that notices. */

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { violationText } from "../../scripts/simulation/report.ts";
-import { runWorld, runWorlds } from "../../scripts/simulation/run.ts";
+import { violationText } from "../../lab/simulation/report.ts";
+import { runWorld, runWorlds } from "../../lab/simulation/run.ts";
 import { shortOrSoak } from "../support/soak.ts";
 import { seed } from "../support/seed.ts";
 

@@ -1,6 +1,7 @@
 import { mkdir, readdir, readFile, stat } from "node:fs/promises";
 import { request, type RequestOptions } from "node:http";
 import path from "node:path";
+import { runInNewContext } from "node:vm";
 import { Client, Connection } from "@temporalio/client";
 import { expect } from "chai";
 import { MongoClient } from "mongodb";
@@ -10,10 +11,11 @@ import { listProcesses } from "../../src/engines/processes.ts";
 import { type RunningEngines, startEngines } from "../../src/engines/start.ts";
 import { type EngineSpec, Supervisor } from "../../src/engines/supervisor.ts";
 import { loadTemporalDevConfig } from "../../src/engines/temporal-config.ts";
+import { uiEntrance } from "../../src/engines/temporal-ui.ts";
 import { prepareTemporalDatabase, temporalDatabase, temporalSpec } from "../../src/engines/temporal.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
 import { until } from "../support/process.ts";
-import { someOrAll } from "../support/soak.ts";
+import { isSoak, someOrAll } from "../support/soak.ts";
 import { engineEnvironment } from "./support/binaries.ts";
 import { removeFolder, scratchFolder } from "./support/scratch.ts";
 
@@ -58,6 +60,21 @@ const inserted = async (uri: string): Promise<string> => {
   } finally {
     await client.close();
   }
+};
+
+/** What a browser keeps that enters the UI of a namespace with this in its storage. */
+const entered = (stored: string | null): unknown => {
+  const kept: string[] = [];
+  const places: string[] = [];
+  const localStorage = {
+    getItem: () => stored,
+    setItem: (_key: string, value: string) => void kept.push(value),
+  };
+  const location = { replace: (place: string) => void places.push(place) };
+  const [, script = ""] = /<script>([^]*)<\/script>/.exec(uiEntrance("ns")) ?? [];
+  runInNewContext(script, { localStorage, location });
+  expect(places).to.deep.equal(["/namespaces/ns/workflows"]);
+  return JSON.parse(kept[0] ?? "");
 };
 
 describe("Who can reach the embedded engines", () => {
@@ -231,10 +248,7 @@ describe("Who can reach the embedded engines", () => {
     if (process.platform === "linux") expect(chain.directUrl).not.to.include("127.0.0.1");
   });
 
-  it("Temporal's UI is there unless it is turned off, and for this machine's names alone", async () => {
-    const without = await start("ui", { ...others, TEMPORAL_UI: "false" });
-    expect(without.temporal.uiUrl).to.equal(null);
-    await without.stop();
+  it("Temporal's UI answers to this machine's names alone, and lists with the service's columns", async function () {
     const { temporal } = await start("ui", others);
     const url = temporal.uiUrl ?? "";
     const { host, port } = new URL(url);
@@ -243,21 +257,27 @@ describe("Who can reach the embedded engines", () => {
     await until("the UI shows the namespace", SHOWN_MS, async () =>
       (await ask(api, { headers: { host } })).text.includes(temporal.namespace) ? true : null,
     );
-    expect((await ask(url, { headers: { host: `localhost:${port}` } })).status).to.equal(200);
+    const entrance = await ask(url, { headers: { host: `localhost:${port}` } });
+    expect(entrance).to.deep.equal({ status: 200, text: uiEntrance(temporal.namespace) });
     expect((await ask(api, { headers: { host: `evil.example:${port}` } })).status).to.equal(403);
     const headers = { host, origin: "http://evil.example" };
     expect((await ask(api, { method: "POST", headers }, "{}")).status).to.equal(403);
-  });
 
-  it("Temporal's UI lists workflows with columns for organization and agent", async function () {
+    // The UI of a pinned version; the soak has a browser look at it.
+    if (!isSoak) return;
     const browser = await chromiumOrPending(this);
-    const { temporal } = await start("ui", others);
     const page = await browser.newPage();
-    await page.goto(temporal.uiUrl ?? "");
+    await page.goto(url);
     // The header of the list, which is there without a workflow, too.
     await page.waitForSelector("::-p-xpath(//th[contains(., 'OrganizationId')])");
     await page.waitForSelector("::-p-xpath(//th[contains(., 'AgentId')])");
     expect(new URL(page.url()).pathname).to.equal(`/namespaces/${temporal.namespace}/workflows`);
     await page.close();
+  });
+
+  it("the UI's entrance gives a browser the service's columns, unless it has chosen its own", () => {
+    expect(JSON.stringify(entered(null))).to.include('{"label":"OrganizationId"},{"label":"AgentId"}');
+    const own = { ns: [{ label: "Status" }], other: [] };
+    expect(entered(JSON.stringify(own))).to.deep.equal(own);
   });
 });

@@ -124,8 +124,9 @@ describe("The embedded engines", () => {
     expect(events).to.include(event);
   };
 
-  it("take transactions and workflows, on loopback only, and are gone after stop", async () => {
-    const { chain, mongodb, temporal, stop } = await start();
+  it("take transactions and workflows, on loopback only; killed, they are back with their data", async () => {
+    const { chain, mongodb, temporal, stop } = await start({ env: { ...env, TEMPORAL_UI: "false" } });
+    expect(temporal.uiUrl, "turned off").to.equal(null);
     await insert(mongodb.uri, "first");
     // Else what a killed server had begun holds up all others for a minute.
     expect(await parameter(mongodb.uri, "transactionLifetimeLimitSeconds")).to.equal(10);
@@ -150,47 +151,21 @@ describe("The embedded engines", () => {
         expect(refused).to.equal(true);
       }
     }
-    await stop();
-    expect(await enginesOnDataDir()).to.deep.equal([]);
     expect(events).to.deep.equal([]);
-  });
 
-  it("keep their data over a restart on other ports, and refuse a second service meanwhile", async () => {
-    const { mongodb } = await start(mongodbAlone());
-    expect(await values(mongodb.uri)).to.deep.equal(["first"]);
-    await insert(mongodb.uri, "second");
-    const error = await engineErrorOf(
-      startEngines({
-        dataDir,
-        env,
-        ports: ANY_PORT,
-        onProgress: () => undefined,
-        onUnexpectedExit: () => undefined,
-      }),
-      "DATA_DIR",
-    );
-    expect(error.message)
-      .to.include(dataDir)
-      .and.include(`process ${String(process.pid)}`);
-    expect(await values(mongodb.uri)).to.deep.equal(["first", "second"]);
-  });
-
-  it("are started again on the same port and data when they are killed", async () => {
-    const { chain, mongodb, temporal } = await start();
-    process.kill(chain.pid ?? 0, "SIGKILL");
     const [mongod, server] = [mongodb.pid ?? 0, temporal.pid ?? 0];
-    process.kill(mongod, "SIGKILL");
-    process.kill(server, "SIGKILL");
+    for (const pid of [chain.pid ?? 0, mongod, server]) process.kill(pid, "SIGKILL");
     await Promise.all([
       waitForEvent("mongod restarted"),
       waitForEvent("temporal restarted"),
       waitForEvent("anvil restarted"),
     ]);
     expect(mongodb.pid).not.to.equal(mongod);
-    expect(await values(mongodb.uri)).to.include("second");
-    const connection = await Connection.connect({ address: temporal.address });
-    await connection.close();
+    expect(await values(mongodb.uri)).to.deep.equal(["first"]);
+    await (await Connection.connect({ address: temporal.address })).close();
     expect(events).to.include.members(["mongod ended", "temporal ended", "anvil ended"]);
+    await stop();
+    expect(await enginesOnDataDir()).to.deep.equal([]);
   });
 
   it("end when the service is killed with -9, and the next start goes on with the same data", async () => {
@@ -203,7 +178,7 @@ describe("The embedded engines", () => {
     const { uri, rpcUrl, pids } = z
       .object({ uri: z.string(), rpcUrl: z.string(), pids: z.array(z.number()) })
       .parse(JSON.parse(String(said.value)));
-    await insert(uri, "third");
+    await insert(uri, "second");
     const hash = await new ChainClient(rpcUrl).paid();
     service.kill("SIGKILL");
     await once(service, "exit");
@@ -211,14 +186,12 @@ describe("The embedded engines", () => {
     const next = start();
     for (const pid of pids) expect(await waitForEnd(pid, ENGINES_GONE_MS)).to.equal(true);
     const { chain, mongodb } = await next;
-    expect(await values(mongodb.uri)).to.deep.equal(["first", "second", "third"]);
+    expect(await values(mongodb.uri)).to.deep.equal(["first", "second"]);
     expect(await new ChainClient(chain.rpcUrl).receipt(hash)).not.to.equal(null);
   });
 
-  it("that were left without guardian and service are ended by the next start", async () => {
-    const { mongodb, stop } = await start(mongodbAlone());
+  it("left without guardian and service are ended by the next start, which refuses a second one", async () => {
     const args = ["--dbpath", `${dataDir}/mongodb`, "--bind_ip", "127.0.0.1", "--port"];
-    await stop();
     const free = await occupy();
     free.server.close();
     const orphan = spawn(env["MONGOD_BINARY"] ?? "", [...args, String(free.port), "--replSet", "rs0"], {
@@ -226,10 +199,21 @@ describe("The embedded engines", () => {
       stdio: "ignore",
     });
     await once(orphan, "spawn");
-    const value = await start(mongodbAlone());
+    const { mongodb } = await start(mongodbAlone());
     expect(await isAlive(orphan.pid ?? 0)).to.equal(false);
-    expect(await values(value.mongodb.uri)).to.include("third");
-    expect(portOf(mongodb.uri)).to.be.above(0);
+    expect(await values(mongodb.uri)).to.deep.equal(["first", "second"]);
+    const second = {
+      dataDir,
+      env,
+      ports: ANY_PORT,
+      onProgress: () => undefined,
+      onUnexpectedExit: () => undefined,
+    };
+    const error = await engineErrorOf(startEngines(second), "DATA_DIR");
+    expect(error.message)
+      .to.include(dataDir)
+      .and.include(`process ${String(process.pid)}`);
+    expect(await values(mongodb.uri)).to.deep.equal(["first", "second"]);
   });
 
   it("name in one line the taken port and the variable to change, and leave nothing running", async () => {

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { newAuthority } from "../../scripts/certificates/authority.ts";
+import { newAuthority } from "../support/certificates/authority.ts";
 import { readAddresses } from "../../server/config.ts";
 import { isTemporalNamed, readTemporal, withProfile } from "../../server/temporal-settings.ts";
 

@@ -3,11 +3,13 @@ import { parse } from "csv-parse/sync";
 import { DateTime } from "luxon";
 import { z } from "zod";
 import type { TransactionDocument } from "../../src/store/documents.ts";
+import { csvRow } from "../../src/lib/csv.ts";
 import { collectionsOf } from "../../src/store/collections.ts";
 import { codeOf } from "../support/contract-api.ts";
 import { ForgetfulCounts } from "../support/forgetful-counts.ts";
 import { boundKeys, type Placed, populate, transactionOf } from "../support/payments-in-place.ts";
 import { startTestService, type TestService } from "../support/service.ts";
+import { someOrAll } from "../support/soak.ts";
 import { newWorld, organizationKey, times, until, type World } from "../support/world.ts";
 
 /** The columns, written out once more. */
@@ -139,60 +141,6 @@ describe("the export of transactions", () => {
     await refusedFor(world, { bom: "yes" });
   });
 
-  it("no cell is run as a formula, from whichever column it comes", async () => {
-    const shown: readonly (readonly [text: string, shown: string])[] = [
-      ...["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\u00a0@x", '=1,"2"', "  -2", "\tshop", '"=1'].map(
-        (text) => [text, `'${text}`] as const,
-      ),
-      // Full-width, small and superscript signs; invisible characters before one.
-      ...["＝1", "＋1", "－1", "＠x", "﹦1", "⁼1", "\u200b=1", "\ufeff\u2060＝1", "\u{e0041}\u00ad-1"].map(
-        (text) => [text, `'${text}`] as const,
-      ),
-      // Where a spreadsheet splits cells at semicolons, tabs or line ends, quoted or not.
-      ["x;=cmd|'/C calc'!A0;y", "x;'=cmd|'/C calc'!A0;y"],
-      ["x;\"=cmd|'/C calc'!A0;y", "x;'\"=cmd|'/C calc'!A0;y"],
-      ["x; \u200b＝1", "x;' \u200b＝1"],
-      ["x\t=1\t+2", "x\t'=1\t'+2"],
-      ["x\r\n@y", "x\r\n'@y"],
-      ["\t=1", "'\t'=1"],
-      ["\n=1", "'\n'=1"],
-      ["=1;-2", "'=1;'-2"],
-      ...["a=1", "1-2", "'=1", "shop", "#x", " a", "0x12", "a; b", "a, -b", "Zoë & Söhne", "x;y=1", "€5"].map(
-        (text) => [text, text] as const,
-      ),
-    ];
-    const texts = shown.map(([text]) => text);
-    const now = Date.now();
-    await put(
-      ...texts.map((text, index) => ({
-        createdAt: new Date(now - index),
-        agentName: text,
-        recipient: text,
-        purpose: text,
-        denialReason: text,
-        onChainTxHash: text,
-        chainCaip2: text,
-      })),
-    );
-    const answer = await world.api.call("exportTransactions", { token: world.token });
-    for (const cell of String(answer.body).split(/[;\t\r\n]/)) {
-      expect(cell.replace(/^[\s"\u200b]+/, "").normalize("NFKC")).not.to.match(/^[=+\-@]/);
-    }
-    const rows = rowsOf(answer.body);
-    for (const [index, [, expected]] of shown.entries()) {
-      const row = rows[index] ?? {};
-      for (const column of [
-        "agentName",
-        "merchant",
-        "purpose",
-        "denialReason",
-        "onChainTxHash",
-        "chainCaip2",
-      ])
-        expect(row[column], column).to.equal(expected);
-    }
-  });
-
   it("shows instants as the clocks of the asked zone do, over its changes; by default in UTC", async () => {
     const instants = [
       "2026-03-29T00:59:59.999Z",
@@ -214,7 +162,7 @@ describe("the export of transactions", () => {
       "Pacific/Apia",
       "Australia/Lord_Howe",
     ];
-    for (const zone of [...zones, "Etc/GMT+5", "Africa/Abidjan"])
+    for (const zone of someOrAll([...zones, "Etc/GMT+5", "Africa/Abidjan"], 2))
       expect(await shownTimes(world, { tz: zone }), zone).to.deep.equal(
         newestFirst.map((at) => DateTime.fromISO(at, { zone }).toISO()),
       );
@@ -251,7 +199,7 @@ describe("the export of transactions", () => {
       { teamId: world.organization.teamId, status: "denied" },
       ...["approved", "pending", "denied", "failed"].map((status) => ({ status })),
     ];
-    for (const query of filters) {
+    for (const query of someOrAll(filters, 5)) {
       const { transactions } = await world.api.ok("listTransactions", 200, { token: world.token, query });
       expect(idsOf(await exported(world, query)), JSON.stringify(query)).to.deep.equal(
         transactions.map(({ id }) => id),
@@ -303,5 +251,37 @@ describe("the export of transactions", () => {
       const refused = answers.map(codeOf).filter((code) => code !== null);
       return refused.length === 0 ? null : expect(refused).to.deep.equal(["RATE_LIMITED"]);
     });
+  });
+});
+
+describe("a row of a file of comma-separated values", () => {
+  it("no cell is run as a formula", () => {
+    const shown: readonly (readonly [text: string, shown: string])[] = [
+      ...["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\u00a0@x", '=1,"2"', "  -2", "\tshop", '"=1'].map(
+        (text) => [text, `'${text}`] as const,
+      ),
+      // Full-width, small and superscript signs; invisible characters before one.
+      ...["＝1", "＋1", "－1", "＠x", "﹦1", "⁼1", "\u200b=1", "\ufeff\u2060＝1", "\u{e0041}\u00ad-1"].map(
+        (text) => [text, `'${text}`] as const,
+      ),
+      // Where a spreadsheet splits cells at semicolons, tabs or line ends, quoted or not.
+      ["x;=cmd|'/C calc'!A0;y", "x;'=cmd|'/C calc'!A0;y"],
+      ["x;\"=cmd|'/C calc'!A0;y", "x;'\"=cmd|'/C calc'!A0;y"],
+      ["x; \u200b＝1", "x;' \u200b＝1"],
+      ["x\t=1\t+2", "x\t'=1\t'+2"],
+      ["x\r\n@y", "x\r\n'@y"],
+      ["\t=1", "'\t'=1"],
+      ["\n=1", "'\n'=1"],
+      ["=1;-2", "'=1;'-2"],
+      ...["a=1", "1-2", "'=1", "shop", "#x", " a", "0x12", "a; b", "a, -b", "Zoë & Söhne", "x;y=1", "€5"].map(
+        (text) => [text, text] as const,
+      ),
+    ];
+    const file = shown.map(([text]) => csvRow([text])).join("");
+    for (const cell of file.split(/[;\t\r\n]/)) {
+      expect(cell.replace(/^[\s"\u200b]+/, "").normalize("NFKC")).not.to.match(/^[=+\-@]/);
+    }
+    const rows = cells.parse(parse(file, { record_delimiter: "\r\n" }));
+    expect(rows).to.deep.equal(shown.map(([, expected]) => [expected]));
   });
 });

@@ -2,19 +2,14 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { type Caller, CALLERS } from "../../scripts/fuzz/credentials.ts";
-import { fuzz } from "../../scripts/fuzz/run.ts";
-import { ensureSchemathesis } from "../../scripts/fuzz/schemathesis.ts";
+import { CALLERS } from "../../lab/fuzz/credentials.ts";
+import { fuzz } from "../../lab/fuzz/run.ts";
+import { ensureSchemathesis } from "../../lab/fuzz/schemathesis.ts";
 import { sharedService, type TestService } from "../support/service.ts";
-import { someOrAll } from "../support/soak.ts";
+import { shortOrSoak, someOrAll } from "../support/soak.ts";
 
 /** A taste of `npm run fuzz`, as one of the four callers, another one in each run. */
-const SECONDS: Readonly<Record<Caller, number>> = {
-  anonymous: 5,
-  session: 12,
-  "organization key": 8,
-  "agent key": 6,
-};
+const SECONDS = shortOrSoak(3, 12);
 const SEED = 7;
 
 describe("requests by the OpenAPI document, valid and invalid", function () {
@@ -44,7 +39,7 @@ describe("requests by the OpenAPI document, valid and invalid", function () {
         owner,
         seed: SEED,
         maxExamples: 1,
-        maxSeconds: SECONDS[caller],
+        maxSeconds: SECONDS,
       };
       const { failures, output, requests } = await fuzz(pass);
       expect(failures, output).to.equal(0);

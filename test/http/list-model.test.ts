@@ -5,9 +5,10 @@ import type { TransactionDocument } from "../../src/store/documents.ts";
 import { definedFields } from "../../src/store/lists.ts";
 import { boundKeys, type Placed, populate, transactionOf } from "../support/payments-in-place.ts";
 import { seed } from "../support/seed.ts";
+import { shortOrSoak } from "../support/soak.ts";
 import { newWorld, type World } from "../support/world.ts";
 
-const RUNS = 80;
+const RUNS = shortOrSoak(25, 80);
 const DAY_MS = 86_400_000;
 const STATUSES = ["approved", "pending", "denied", "failed", "reversed", "expired"] as const;
 const RAILS = ["card", "wallet"] as const;

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { OperationId } from "../../src/contract/registry.ts";
+import { type OperationId, operationList } from "../../src/contract/registry.ts";
 import { elevate, newWorld, type TestAgent, times, type World } from "../support/world.ts";
 
 const UNKNOWN_ID = "01890a5d-ac96-774b-bcce-b302099a8057";
@@ -20,13 +20,28 @@ type Read = (query: Query) => Promise<Page>;
 const newestFirst = (items: readonly Listed[]): Listed[] =>
   items.toSorted((a, b) => (a.createdAt + a.id < b.createdAt + b.id ? 1 : -1));
 
+/** Tampered with and malformed ones, made of a good one. */
+function badCursors(cursor: string): readonly string[] {
+  const decoded = Buffer.from(cursor, "base64url").toString();
+  // A search may stop at a record that its caller may not see.
+  expect(decoded).not.to.match(/(txn|apr)_|\d{13}/);
+  const tampered = decoded.replace(/.$/, (last) => (last === "A" ? "Q" : "A"));
+  return [
+    `${cursor.slice(0, 8)}${cursor[8] === "A" ? "B" : "A"}${cursor.slice(9)}`,
+    ...["x", "null", "[]", "{}", "\u0000", "é"].concat("x".repeat(1_000), "x".repeat(1_001)),
+    cursor.slice(0, -2),
+    ...[tampered, '[["$gt",""],"x"]', "[1]"].map((text) => Buffer.from(text).toString("base64url")),
+  ];
+}
+
 describe("lists over HTTP", () => {
-  const COUNT = 25;
+  const COUNT = 9;
   let world: World;
+  let other: World;
   let agent: TestAgent;
   let asker: TestAgent;
   before(async () => {
-    world = await newWorld();
+    [world, other] = [await newWorld(), await newWorld()];
     agent = await world.agent();
     asker = await world.agent({ autoApprovalThresholdCents: 0 });
     await Promise.all(times(COUNT, () => agent.pay({ amountCents: 1 })));
@@ -97,43 +112,55 @@ describe("lists over HTTP", () => {
         expect(met).to.deep.equal(newestFirst(met));
       });
 
-      it("the last page has no cursor, also when it is exactly full; without a limit 50 come", async () => {
+      it("the last page has no cursor, also when it is exactly full", async () => {
         const all = (await read({ limit: "200" })).items.length;
         expect(await read({ limit: String(all) })).to.deep.include({ nextCursor: null });
         expect((await read({ limit: String(all - 1) })).nextCursor).to.be.a("string");
-        expect((await read({})).items.length).to.equal(Math.min(50, all));
+        expect((await read({})).items.length).to.equal(all);
       });
 
-      it("a limit outside 1 to 200 is 400, not clamped; so is a parameter twice or unknown", async () => {
+      it("a cursor that is malformed or tampered with is 400 BAD_CURSOR", async () => {
         const token = operationId === "listPayments" ? agent.key : world.token;
-        const wrong = ["limit=0", "limit=-1", "limit=201", "limit=1.5", "limit=", "limit=ten", "limit=1e1"];
-        const odd = ["limit=5&limit=5", "Limit=5", "limit[]=5", "limit[$gt]=5", "offset=1", "%00=1"];
-        const strange = ["__proto__=1", "constructor=1", "toString=1", "%zz=1"];
-        for (const query of [...wrong, ...odd, ...strange]) {
-          await world.api.refused(operationId, 400, "VALIDATION_FAILED", { token, query });
-        }
-        for (const limit of ["1", "200"]) await world.api.ok(operationId, 200, { token, query: { limit } });
-      });
-
-      it("a cursor that is malformed, tampered with or given twice is 400 BAD_CURSOR", async () => {
-        const token = operationId === "listPayments" ? agent.key : world.token;
-        const cursor = (await read({ limit: "1" })).nextCursor ?? "";
-        const decoded = Buffer.from(cursor, "base64url").toString();
-        // A search may stop at a record that its caller may not see.
-        expect(decoded).not.to.match(/(txn|apr)_|\d{13}/);
-        const tampered = decoded.replace(/.$/, (last) => (last === "A" ? "Q" : "A"));
-        const bad = [
-          ...["x", "null", "[]", "{}", "\u0000", "é"].concat("x".repeat(1_000), "x".repeat(1_001)),
-          cursor.slice(0, -2),
-          `${cursor.slice(0, 8)}A${cursor.slice(9)}`,
-          ...[tampered, '[["$gt",""],"x"]', "[1]"].map((text) => Buffer.from(text).toString("base64url")),
-        ];
-        for (const query of [...bad.map((text) => ({ cursor: text })), `cursor=${cursor}&cursor=${cursor}`]) {
-          await world.api.refused(operationId, 400, "BAD_CURSOR", { token, query });
+        for (const cursor of badCursors((await read({ limit: "1" })).nextCursor ?? "").slice(0, 2)) {
+          await world.api.refused(operationId, 400, "BAD_CURSOR", { token, query: { cursor } });
         }
       });
     });
   }
+
+  it("a limit outside 1 to 200 is refused, not clamped, by every list; without one 50 come", () => {
+    const ofLists = operationList.filter(([, operation]) => "limit" in operation.query.shape);
+    expect(ofLists).to.have.lengthOf(15);
+    for (const [id, { query }] of ofLists) {
+      for (const limit of [0, -1, 201, 1.5]) {
+        expect(query.safeParse({ limit }).success, `${id} ${String(limit)}`).to.equal(false);
+      }
+      for (const limit of [1, 200]) expect(query.parse({ limit }), id).to.include({ limit });
+      expect(query.parse({}), id).to.include({ limit: 50 });
+    }
+  });
+
+  it("a limit that is none is 400; so is a parameter that is there twice, or unknown", async () => {
+    const wrong = ["limit=0", "limit=-1", "limit=201", "limit=1.5", "limit=", "limit=ten", "limit=1e1"];
+    const odd = ["limit=5&limit=5", "Limit=5", "limit[]=5", "limit[$gt]=5", "offset=1", "%00=1"];
+    const strange = ["__proto__=1", "constructor=1", "toString=1", "%zz=1"];
+    for (const query of [...wrong, ...odd, ...strange]) {
+      await world.api.refused("listTransactions", 400, "VALIDATION_FAILED", { ...own(), query });
+    }
+    for (const limit of ["1", "200"])
+      await world.api.ok("listTransactions", 200, { ...own(), query: { limit } });
+  });
+
+  it("whatever is made up as a cursor is 400 BAD_CURSOR, and so is a good one sent twice", async () => {
+    const { nextCursor } = await world.api.ok("listTransactions", 200, { ...own(), query: { limit: "1" } });
+    const cursor = nextCursor ?? "";
+    for (const query of [
+      ...badCursors(cursor).map((text) => ({ cursor: text })),
+      `cursor=${cursor}&cursor=${cursor}`,
+    ]) {
+      await world.api.refused("listTransactions", 400, "BAD_CURSOR", { ...own(), query });
+    }
+  });
 
   it("a cursor is bound to its list, its filters and its organization, not to the page's size", async () => {
     const { nextCursor } = await world.api.ok("listTransactions", 200, { ...own(), query: { limit: "2" } });
@@ -149,14 +176,13 @@ describe("lists over HTTP", () => {
     await badCursor("listAgents", world.token, {});
     await badCursor("listPendingApprovals", world.token, {});
     await badCursor("listPayments", agent.key, {});
-    await badCursor("listTransactions", (await newWorld()).token, {});
+    await badCursor("listTransactions", other.token, {});
     const pending = await world.api.ok("listPendingApprovals", 200, { ...own(), query: { limit: "2" } });
     const query = { cursor: pending.nextCursor ?? "" };
     await world.api.refused("listCompletedApprovals", 400, "BAD_CURSOR", { ...own(), query });
   });
 
   it("filters narrow; an unknown or foreign id gives an empty list, a malformed one 400", async () => {
-    const other = await newWorld();
     const foreign = await other.agent();
     await foreign.pay();
     const { projectId, teamId } = world.organization;

@@ -119,6 +119,8 @@ describe("metrics", () => {
     metrics.waitingCalls(() => 0);
     metrics.openStreams(() => 0);
     metrics.ledgerFills(() => []);
+    metrics.engines(() => Promise.resolve([]));
+    metrics.blockedProjects(() => []);
     metrics.missingOnChainSince(
       () => null,
       () => new Date(),
@@ -134,6 +136,24 @@ describe("metrics", () => {
       expect(name.endsWith("_total"), name).to.equal(kind === "counter");
       if (/duration|age/.test(name)) expect(name).to.match(/_seconds$/);
     }
+  });
+
+  it("what alerts watch is there at 0 before anything has happened", async () => {
+    const samples = samplesIn(await new Metrics().registry.metrics());
+    for (const [name, labels] of [
+      ["forged_total", { what: "activity" }],
+      ["refusals_total", { surface: "rest", code: "SERVICE_UNAVAILABLE" }],
+      ["sweeps_total", { what: "payment", result: "failed" }],
+      ["rail_calls_total", { rail: "card", call: "settle", result: "no_answer" }],
+      ["payments_total", { rail: "wallet", status: "denied", denial_code: "BUDGET_EXCEEDED" }],
+      ["mails_total", { outcome: "unsent" }],
+      ["chain_repairs_total", { what: "foreign_nonce" }],
+      ["shed_payments_total", { reason: "overload" }],
+    ] as const) {
+      expect(samples).to.deep.include({ name, labels, value: 0 });
+    }
+    // A project's id as a label has no value before there is a project.
+    expect(samples.filter(({ value }) => value !== 0 && !Number.isNaN(value))).to.deep.equal([]);
   });
 
   it("requests by operation, surface and status, timed; refusals by their code, of tools too", async () => {

@@ -3,6 +3,8 @@ import { type OperationId, operationList, operations } from "../../src/contract/
 import type { ErrorCode } from "../../src/domain/errors.ts";
 import { Api } from "../support/api.ts";
 import { codeOf, expectError, filled } from "../support/contract-api.ts";
+import { seed } from "../support/seed.ts";
+import { someOrAll } from "../support/soak.ts";
 import { demote, elevate, newEndpoint, newWorld, type TestAgent, type World } from "../support/world.ts";
 
 /**
@@ -15,7 +17,10 @@ const guarded = routes.filter(({ id }) => operations[id].access.kind !== "public
 const ofKind = (kind: "agent" | "management") =>
   guarded.filter(({ id }) => operations[id].access.kind === kind);
 
-describe("the order of checks over REST", () => {
+/** Operations of each row in each run; the matrix of who may do what has them all, with a body that is wrong. */
+const SOME = 8;
+
+describe(`the order of checks over REST (TEST_SEED=${String(seed)})`, () => {
   let world: World;
   let agent: TestAgent;
   let paused: TestAgent;
@@ -57,7 +62,9 @@ describe("the order of checks over REST", () => {
   for (const [what, token, operationsOf, status, code] of rows) {
     it(`${what} is refused before any input: ${status} ${code}`, async () => {
       expect(operationsOf).not.to.have.lengthOf(0);
-      for (const { id } of operationsOf) expect(await send(id, token()), id).to.deep.equal([status, code]);
+      for (const { id } of someOrAll(operationsOf, SOME)) {
+        expect(await send(id, token()), id).to.deep.equal([status, code]);
+      }
     });
   }
 
@@ -89,7 +96,7 @@ describe("the order of checks over REST", () => {
     ];
     for (const route of paths) {
       const body = route.http.method === "get" ? {} : { body: { no: "such" } };
-      for (const id of ids) {
+      for (const id of someOrAll(ids, 2)) {
         await world.api.refused(route.id, 404, "NOT_FOUND", { token: token(route), id, ...body });
       }
     }

@@ -126,7 +126,7 @@ describe("where records are read", () => {
       expect((await outbox.sweep()).left).to.equal(0);
       const options = { db, seal, anchors: new Map(), organizationId: null, onEntry: () => undefined };
       for await (const report of walkChains(options)) expect.fail(report.organizationId);
-      const folder = join(requiredSetting("TEST_KEY_DELIVERY_DIR"), database.db.databaseName);
+      const folder = join(requiredSetting("TEST_DATA_DIR"), database.db.databaseName);
       const keys = await DeliveryKeyFiles.in(folder);
       const windows = new MongoDeliveryWindows(db, keys, () => new Date());
       expect(await windows.close(randomUUID())).to.equal("discarded");

@@ -7,7 +7,7 @@ import { expect } from "chai";
 import { z } from "zod";
 import type { Answer } from "../support/api.ts";
 import { McpCaller } from "../mcp/support.ts";
-import { startTestService, type TestService } from "../support/service.ts";
+import type { TestService } from "../support/service.ts";
 import { cardPayment, newWorld, type TestAgent, until, type World } from "../support/world.ts";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -37,11 +37,10 @@ describe("every request has an id, and a line in the log", () => {
   let world: World;
   let agent: TestAgent;
   before(async () => {
-    service = await startTestService();
-    world = await newWorld(service);
+    world = await newWorld();
+    service = world.service;
     agent = await world.agent();
   });
-  after(() => service.stop());
 
   const log = () =>
     readFile(join(process.env["TEST_LOG_DIR"] ?? "", `${service.db.databaseName}.log`), "utf8");

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import * as zlib from "node:zlib";
 import { expect } from "chai";
 import * as fc from "fast-check";
-import { hashApiKey } from "../../src/secrets/api-key-hash.ts";
+import { apiKeyHashes } from "../../src/secrets/api-key-hash.ts";
 import { classifyApiKey, formatApiKey, last4, type ApiKeyKind } from "../../src/domain/api-key.ts";
 import { masterKeyOf } from "./support.ts";
 import { seed } from "../support/seed.ts";
@@ -103,10 +103,10 @@ describe("An API key's value", () => {
   });
 
   it("is stored as a hash that is the same for one pepper, and another for another", () => {
-    const hash = hashApiKey(masterKeyOf("a"), AGENT_KEY);
-    expect(hash).to.match(/^[A-Za-z0-9_-]{43}$/);
-    expect(hash).to.equal(hashApiKey(masterKeyOf("a"), AGENT_KEY));
-    expect(hash).not.to.equal(hashApiKey(masterKeyOf("b"), AGENT_KEY));
-    expect(hash).not.to.equal(hashApiKey(masterKeyOf("a"), ORGANIZATION_KEY));
+    const hash = apiKeyHashes(masterKeyOf("a")).make(AGENT_KEY);
+    expect(hash).to.match(/^[0-9a-f]{8}\.[A-Za-z0-9_-]{43}$/);
+    expect(hash).to.equal(apiKeyHashes(masterKeyOf("a")).make(AGENT_KEY));
+    expect(hash).not.to.equal(apiKeyHashes(masterKeyOf("b")).make(AGENT_KEY));
+    expect(hash).not.to.equal(apiKeyHashes(masterKeyOf("a")).make(ORGANIZATION_KEY));
   });
 });

@@ -119,49 +119,15 @@ describe("members", () => {
     expect(await roles()).to.deep.equal({ owner: 1, admin: 1 });
   });
 
-  it("two owners who demote, or remove, each other at once: exactly one comes through, each time", async () => {
-    for (const how of ["demote", "remove", "both"] as const) {
-      const rival = await join(world, "owner");
-      const demotes = (by: Person, of: Person) => change(by, of, "member");
-      const answers = await Promise.all([
-        (how === "remove" ? remove : demotes)(owner, rival),
-        (how === "demote" ? demotes : remove)(rival, owner),
-      ]);
-      const outcomes = answers.map((answer) => codeOf(answer) ?? "done");
-      // Who is already gone or demoted when the request comes in is told so instead.
-      expect(
-        outcomes.filter((outcome) => outcome === "done"),
-        how,
-      ).to.have.lengthOf(1);
-      const [lost] = outcomes.filter((outcome) => outcome !== "done");
-      expect(lost, how).to.be.oneOf(["LAST_OWNER", "ROLE_REQUIRED", "UNAUTHORIZED"]);
-      expect((await roles())["owner"], how).to.equal(1);
-      // Who is left goes on as the owner.
-      owner = outcomes[0] === "done" ? owner : rival;
-      world = { ...world, token: owner.token };
-    }
-  });
-
-  it("of ten owners who all leave at once, one has to stay", async () => {
-    const others = [];
-    for (const _index of times(9, (index) => index)) others.push(await join(world, "owner"));
-    const answers = await Promise.all([owner, ...others].map((person) => remove(person, person)));
-    expect(tally(answers.map((answer) => codeOf(answer) ?? answer.status))).to.deep.equal({
-      "204": 9,
-      LAST_OWNER: 1,
-    });
-    expect(await roles()).to.deep.equal({ owner: 1 });
-  });
-
   it("many changes at once are all answered, one after the other", async () => {
     const others = [await join(world, "admin"), await join(world, "admin"), await join(world, "admin")];
     const answers = await Promise.all(
-      times(60, (index) => {
+      times(24, (index) => {
         const of = others[index % others.length] ?? owner;
         return onceReachable(() => change(owner, of, index % 2 === 0 ? "member" : "admin"));
       }),
     );
-    expect(tally(answers.map(({ status }) => status))).to.deep.equal({ 200: 60 });
+    expect(tally(answers.map(({ status }) => status))).to.deep.equal({ 200: 24 });
   });
 
   it("a removed member is out at once, with all sessions and factors, and can be invited again", async () => {

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { shortOrSoak } from "../support/soak.ts";
 import type { SessionPrincipal } from "../../src/identity/principal.ts";
 import type { Role } from "../../src/store/identity-documents.ts";
 import type { AuditedTransaction } from "../../src/audit/notes.ts";
@@ -34,10 +35,10 @@ describe("Owners, among requests that were admitted before either was executed",
   }
   const owners = () => the.collections.users.countDocuments({ role: "owner" });
 
-  it("two demote each other, twenty times: one succeeds each time, the other is LAST_OWNER", async () => {
+  it("two demote each other, again and again: one succeeds each time, the other is LAST_OWNER", async () => {
     const one = await the.session();
     const other = await join(one, "owner");
-    for (let round = 0; round < 20; round += 1) {
+    for (let round = 0; round < shortOrSoak(6, 20); round += 1) {
       const results = await Promise.all([
         the.auth.changeRole(one, other.userId, "member"),
         the.auth.changeRole(other, one.userId, "admin"),
@@ -47,6 +48,21 @@ describe("Owners, among requests that were admitted before either was executed",
       await the.collections.users.updateMany({}, { $set: { role: "owner" } });
     }
   });
+
+  for (const how of ["remove", "both"] as const) {
+    it(`two owners who ${how === "remove" ? "remove" : "remove and demote"} each other at once: one is left`, async () => {
+      const one = await the.session();
+      const other = await join(one, "owner");
+      const results = await Promise.all([
+        how === "remove"
+          ? the.auth.removeMember(one, other.userId)
+          : the.auth.changeRole(one, other.userId, "member"),
+        the.auth.removeMember(other, one.userId),
+      ]);
+      expect(countOutcomes(results)["ok"], JSON.stringify(results)).to.equal(1);
+      expect(await owners()).to.equal(1);
+    });
+  }
 
   it("eight remove themselves at once, beside one who is demoted: one owner is left", async () => {
     const first = await the.session();

@@ -47,28 +47,29 @@ describe("The master key", () => {
   afterEach(() => rm(directory, { recursive: true }));
 
   it("comes from MASTER_KEY before anything else, and then leaves no file", async () => {
-    const key = await loadMasterKey({ fromEnvironment: RAW, embeddedDataDir: directory });
+    const key = await loadMasterKey({
+      setting: { name: "MASTER_KEY", value: RAW },
+      embeddedDataDir: directory,
+    });
     expect(key.source).to.equal("MASTER_KEY");
     expect(await readdir(directory)).to.deep.equal([]);
   });
 
   it("is made on the first embedded start, readable by its owner alone, and the same on the next", async () => {
-    const source = { fromEnvironment: undefined, embeddedDataDir: join(directory, "new") };
+    const source = { setting: null, embeddedDataDir: join(directory, "new") };
     const first = await loadMasterKey(source);
     const path = join(directory, "new", "master.key");
     expect((await stat(path)).mode & 0o777).to.equal(0o600);
     expect(await readdir(join(directory, "new"))).to.deep.equal(["master.key"]);
     expect(derived(await loadMasterKey(source))).to.equal(derived(first));
     const text = await readFile(path, "utf8");
-    expect(derived(await loadMasterKey({ fromEnvironment: text, embeddedDataDir: null }))).to.equal(
-      derived(first),
-    );
+    expect(
+      derived(await loadMasterKey({ setting: { name: "MASTER_KEY", value: text }, embeddedDataDir: null })),
+    ).to.equal(derived(first));
   });
 
   it("is one key when ten starts make it at once", async () => {
-    const keys = await atOnce(10, () =>
-      loadMasterKey({ fromEnvironment: undefined, embeddedDataDir: directory }),
-    );
+    const keys = await atOnce(10, () => loadMasterKey({ setting: null, embeddedDataDir: directory }));
     expect(new Set(keys.map(derived)).size).to.equal(1);
     expect(await readdir(directory)).to.deep.equal(["master.key"]);
   });
@@ -80,11 +81,11 @@ describe("The master key", () => {
     for (const name of [...left, ...kept]) await writeFile(join(directory, name), RAW);
     const past = new Date(Date.now() - 61_000);
     for (const name of [...left, "master.key.bak"]) await utimes(join(directory, name), past, past);
-    await loadMasterKey({ fromEnvironment: undefined, embeddedDataDir: directory });
+    await loadMasterKey({ setting: null, embeddedDataDir: directory });
     const [, other = ""] = left;
     expect(await readdir(directory)).to.have.members([...kept, other, "master.key"]);
     await DeliveryKeyFiles.in(directory);
-    expect(await readdir(directory)).to.have.members([...kept, "master.key", "folder-id"]);
+    expect(await readdir(directory)).to.have.members([...kept, "master.key"]);
   });
 
   it("a draft that a kill left is overwritten before it is removed: its bytes outlive its name", async () => {
@@ -96,7 +97,7 @@ describe("The master key", () => {
     const left = await openFile(draft, "r");
     try {
       await DeliveryKeyFiles.in(directory);
-      expect(await readdir(directory)).to.deep.equal(["folder-id"]);
+      expect(await readdir(directory)).to.deep.equal([]);
       expect([...new Set(await left.readFile())]).to.deep.equal([0]);
     } finally {
       await left.close();
@@ -104,12 +105,12 @@ describe("The master key", () => {
   });
 
   it("a key whose draft was linked into place before a kill outlives the draft, byte for byte", async () => {
-    const made = await loadMasterKey({ fromEnvironment: undefined, embeddedDataDir: directory });
+    const made = await loadMasterKey({ setting: null, embeddedDataDir: directory });
     const [key, draft] = [join(directory, "master.key"), join(directory, ".master.key.0123456789ab.tmp")];
     await link(key, draft);
     const past = new Date(Date.now() - 61_000);
     await utimes(draft, past, past);
-    const again = await loadMasterKey({ fromEnvironment: undefined, embeddedDataDir: directory });
+    const again = await loadMasterKey({ setting: null, embeddedDataDir: directory });
     expect(derived(again)).to.equal(derived(made));
     expect(await readdir(directory)).to.deep.equal(["master.key"]);
   });
@@ -119,41 +120,45 @@ describe("The master key", () => {
     const draft = join(directory, `.${randomUUID()}.0123456789ab.tmp`);
     await writeFile(draft, RAW);
     await DeliveryKeyFiles.in(directory);
-    expect(await readdir(directory)).to.have.lengthOf(2);
+    expect(await readdir(directory)).to.have.lengthOf(1);
     const past = new Date(Date.now() - 61_000);
     await utimes(draft, past, past);
     await keys.destroy(randomUUID());
-    expect(await readdir(directory)).to.deep.equal(["folder-id"]);
+    expect(await readdir(directory)).to.deep.equal([]);
   });
 
   it("is closed to others again when a restored file is open to them", async () => {
     const path = join(directory, "master.key");
     await writeFile(path, RAW);
     await chmod(path, 0o644);
-    await loadMasterKey({ fromEnvironment: "", embeddedDataDir: directory });
+    await loadMasterKey({ setting: null, embeddedDataDir: directory });
     expect((await stat(path)).mode & 0o777).to.equal(0o600);
   });
 
   it("is required, in one line, where nothing is embedded", async () => {
-    const error = await errorOf(loadMasterKey({ fromEnvironment: undefined, embeddedDataDir: null }));
+    const error = await errorOf(loadMasterKey({ setting: null, embeddedDataDir: null }));
     expect(error.code).to.equal("MASTER_KEY_MISSING");
     expect(error.message).to.include("MASTER_KEY is not set");
   });
 
   it("is refused, without being repeated, when it is too short, too long or not plain text", async () => {
     for (const bad of ["short-secret", `${RAW} ${RAW}`, `${RAW}é`, RAW.repeat(30)]) {
-      const error = await errorOf(loadMasterKey({ fromEnvironment: bad, embeddedDataDir: null }));
+      const error = await errorOf(
+        loadMasterKey({ setting: { name: "MASTER_KEY", value: bad }, embeddedDataDir: null }),
+      );
       expect(error.code).to.equal("MASTER_KEY_MALFORMED");
       expect(error.message).not.to.include(bad);
     }
     await writeFile(join(directory, "master.key"), "");
-    const error = await errorOf(loadMasterKey({ fromEnvironment: undefined, embeddedDataDir: directory }));
+    const error = await errorOf(loadMasterKey({ setting: null, embeddedDataDir: directory }));
     expect(error.code).to.equal("MASTER_KEY_MALFORMED");
   });
 
   it("is refused, in words, when it has too few different characters to be a random one", async () => {
     for (const bad of ["a".repeat(32), "abc123".repeat(20), "password-".repeat(9)]) {
-      const error = await errorOf(loadMasterKey({ fromEnvironment: bad, embeddedDataDir: null }));
+      const error = await errorOf(
+        loadMasterKey({ setting: { name: "MASTER_KEY", value: bad }, embeddedDataDir: null }),
+      );
       expect([error.code, error.message.includes(bad)]).to.deep.equal(["MASTER_KEY_MALFORMED", false]);
       expect(error.message).to.include("fewer than 10 different characters");
     }
@@ -162,9 +167,7 @@ describe("The master key", () => {
 
   it("says in one line that its file can't be read", async () => {
     await writeFile(join(directory, "file"), "");
-    const error = await errorOf(
-      loadMasterKey({ fromEnvironment: undefined, embeddedDataDir: join(directory, "file") }),
-    );
+    const error = await errorOf(loadMasterKey({ setting: null, embeddedDataDir: join(directory, "file") }));
     expect(error.code).to.equal("MASTER_KEY_UNREADABLE");
   });
 
@@ -218,9 +221,9 @@ describe("A sealed value", () => {
   const sealed = sealer.seal("totp-secret", "record-1", "the secret ünïcode");
 
   it("opens for its own purpose and record", () => {
-    expect(sealed).to.match(/^v1\.[A-Za-z0-9_-]{16}\.[A-Za-z0-9_-]+$/);
+    expect(sealed).to.match(/^[0-9a-f]{8}\.[A-Za-z0-9_-]{16}\.[A-Za-z0-9_-]+$/);
     expect(sealer.open("totp-secret", "record-1", sealed)).to.equal("the secret ünïcode");
-    expect(sealer.open("p", "r", sealer.seal("p", "r", ""))).to.equal("");
+    expect(sealer.open("cursor", "r", sealer.seal("cursor", "r", ""))).to.equal("");
   });
 
   it("never looks the same twice", () => {
@@ -229,25 +232,32 @@ describe("A sealed value", () => {
     );
   });
 
-  const altered = sealed.slice(0, 24) + (sealed.charAt(24) === "A" ? "B" : "A") + sealed.slice(25);
+  const altered = sealed.slice(0, 30) + (sealed.charAt(30) === "A" ? "B" : "A") + sealed.slice(31);
   const attempts: readonly (readonly [why: string, open: () => string])[] = [
     ["for another record", () => sealer.open("totp-secret", "record-2", sealed)],
-    ["for another purpose", () => sealer.open("signing-key", "record-1", sealed)],
-    ["with purpose and record shifted", () => sealer.open("totp-secretr", "ecord-1", sealed)],
+    ["for another purpose", () => sealer.open("session-signing-key", "record-1", sealed)],
     ["with another master key", () => new Sealer(masterKeyOf("b")).open("totp-secret", "record-1", sealed)],
     ["with one character altered", () => sealer.open("totp-secret", "record-1", altered)],
     ["cut short", () => sealer.open("totp-secret", "record-1", sealed.slice(0, -4))],
-    ["of another version", () => sealer.open("totp-secret", "record-1", sealed.replace("v1", "v2"))],
+    [
+      "of a key that is not there",
+      () => sealer.open("totp-secret", "record-1", `00000000${sealed.slice(8)}`),
+    ],
     ["that is no sealed value", () => sealer.open("totp-secret", "record-1", "the secret")],
     [
       "of random bytes",
-      () => sealer.open("p", "r", `v1.${randomBytes(12).toString("base64url")}.${"A".repeat(40)}`),
+      () =>
+        sealer.open(
+          "cursor",
+          "r",
+          `${sealed.slice(0, 8)}.${randomBytes(12).toString("base64url")}.${"A".repeat(40)}`,
+        ),
     ],
   ];
   for (const [why, open] of attempts) {
     it(`does not open ${why}, and the error says nothing of it`, () => {
       expect(open).to.throw(SealError);
-      expect(open).not.to.throw(/the secret|record-1|v1\.[A-Za-z0-9]/);
+      expect(open).not.to.throw(/the secret|record-1|[A-Za-z0-9_-]{16}\./);
     });
   }
 });

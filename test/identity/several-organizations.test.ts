@@ -202,7 +202,7 @@ describe("Sign-in to one of several accounts", () => {
     await olderAccounts(4);
     // Processor time, since other processes take theirs of what a clock would show.
     const took: { five: number[]; none: number[] } = { five: [], none: [] };
-    for (const round of times(9, (index) => index)) {
+    for (const round of times(5, (index) => index)) {
       for (const [which, email] of [["five", EMAIL] as const, ["none", `no${round}@example.test`] as const]) {
         const before = process.cpuUsage();
         expect(outcomeOf(await signIn({ email, password: "wrong horse battery" }))).to.equal("UNAUTHORIZED");
@@ -215,4 +215,4 @@ describe("Sign-in to one of several accounts", () => {
   });
 });
 
-const median = (all: readonly number[]) => all.toSorted((a, b) => a - b)[4] ?? Number.NaN;
+const median = (all: readonly number[]) => all.toSorted((a, b) => a - b)[2] ?? Number.NaN;

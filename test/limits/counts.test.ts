@@ -10,12 +10,12 @@ import { MemoryCounts } from "../../src/limits/memory-counts.ts";
 import { FixedWindowLimiter } from "../../src/limits/fixed-window-limiter.ts";
 import { MongoCounts } from "../../src/limits/mongo-counts.ts";
 import { operations } from "../../src/contract/registry.ts";
-import { Api } from "../support/api.ts";
+import { freshAddress } from "../support/api.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
-import { startTestService } from "../support/service.ts";
-import { startServiceOn } from "../support/own-service.ts";
+import { sharedService } from "../support/service.ts";
+import { secondService } from "../support/own-service.ts";
 import { tally, times } from "../support/world.ts";
-import { atOnce, from, shown, FixedClock, statuses } from "./support.ts";
+import { from, FixedClock } from "./support.ts";
 
 interface StoredCount {
   readonly key: string;
@@ -136,27 +136,18 @@ describe("counts", () => {
     expect(performance.now() - began).to.be.below(30_000);
   });
 
-  it("of two server processes are one: what one has counted the other refuses", async () => {
-    const clock = new FixedClock();
-    const first = await startTestService();
-    const servers = await Promise.all(
-      times(2, async () =>
-        startServiceOn({ env: first.env, worker: false, clock: clock.read, counts: await patient(first.db) }),
-      ),
-    );
-    const apis = servers.map(({ baseUrl }) => new Api(baseUrl));
-    const address = from();
-    const ask = async (index: number) => {
-      const api = apis[index % 2];
-      if (api === undefined) throw new Error("there are two");
-      return api.call("GET", "/v1/agents", address);
-    };
-    const answers = await atOnce(130, ask);
-    expect(statuses(answers)).to.deep.equal({ 401: 100, 429: 30 });
-    for (const index of [0, 1]) expect(shown(await ask(index)).remaining).to.equal(0);
-    clock.nextMinute();
-    expect([shown(await ask(0)).remaining, shown(await ask(1)).remaining]).to.deep.equal([99, 98]);
-    for (const server of servers) await server.stop();
-    await first.stop();
+  it("of a server that has no worker, and so may be one of several, are in MongoDB", async () => {
+    const first = await sharedService();
+    const second = await secondService(first);
+    try {
+      const address = freshAddress();
+      for (const api of [second.api, first.api]) await api.call("GET", "/v1/agents", from(address));
+      const counted = first.db
+        .collection<StoredCount>("rate_limits")
+        .find({ key: new RegExp(`/${address}$`) });
+      expect((await counted.toArray()).map(({ points }) => points)).to.deep.equal([1]);
+    } finally {
+      await second.stop();
+    }
   });
 });

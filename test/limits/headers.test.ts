@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { MemoryCounts } from "../../src/limits/memory-counts.ts";
 import { Api, type CallOptions, freshAddress } from "../support/api.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { listen } from "../../server/http/server.ts";
@@ -6,7 +7,16 @@ import type { Counts } from "../../src/limits/counts.ts";
 import { expectError } from "../support/contract-api.ts";
 import { send } from "../support/wire.ts";
 import { cardPayment, type TestAgent, type World } from "../support/world.ts";
-import { from, limitedWorld, shown, type FixedClock, startLimitedService } from "./support.ts";
+import {
+  atOnce,
+  FixedClock,
+  from,
+  limitedService,
+  limitedWorld,
+  shown,
+  type SpentCounts,
+  statuses,
+} from "./support.ts";
 
 const MCP = { accept: "application/json, text/event-stream", "content-type": "application/json" };
 const LARGE = "x".repeat(256 * 1_024 + 1);
@@ -18,18 +28,19 @@ const PING = { jsonrpc: "2.0", id: 1, method: "ping" };
 
 describe("x-ratelimit-limit, -remaining and -reset", () => {
   let clock: FixedClock;
+  let counts: SpentCounts;
   let service: TestService;
   let world: World;
   let agent: TestAgent;
   let paused: TestAgent;
   before(async () => {
-    ({ clock, service } = await startLimitedService());
+    ({ clock, counts, service } = await limitedService());
+    counts.forget();
     world = await limitedWorld(service, { plan: "pro" });
     [agent, paused] = [await world.agent(), await world.agent()];
     await world.api.ok("pauseAgent", 200, { token: world.token, id: paused.id });
     clock.nextMinute();
   });
-  after(() => service.stop());
 
   const owner = (more: CallOptions = {}) => ({ token: world.token, ...more });
   const text = { "content-type": "text/plain" };
@@ -93,9 +104,10 @@ describe("x-ratelimit-limit, -remaining and -reset", () => {
         body: { email: `nobody-${index}@example.com`, password: "x" },
         ...from(address),
       });
-    for (let index = 0; index < 10; index += 1) expect((await signIn(index)).status).to.equal(401);
-    const limited = await signIn(10);
-    expect([limited.status, shown(limited).limit, shown(limited).remaining]).to.deep.equal([429, 100, 89]);
+    counts.leave(1, 10);
+    expect((await signIn(0)).status).to.equal(401);
+    const limited = await signIn(1);
+    expect([limited.status, shown(limited).limit, shown(limited).remaining]).to.deep.equal([429, 100, 98]);
   });
 
   it("are not on what is not the API: pages, health, metrics, other paths", async () => {
@@ -118,14 +130,51 @@ describe("x-ratelimit-limit, -remaining and -reset", () => {
   });
 });
 
-describe("x-ratelimit headers when the service cannot answer", () => {
+describe("a service without trusted proxies", () => {
+  const broken = new Error("a defect");
+  const clock = new FixedClock();
+  /** Which of them fail. */
+  const fails = { add: false, read: false };
+  let service: TestService;
+  let api: Api;
+  before(async () => {
+    const memory = new MemoryCounts();
+    const counts: Counts = {
+      add: (key, points) => (fails.add ? Promise.reject(broken) : memory.add(key, points)),
+      read: (key) => (fails.read ? Promise.reject(broken) : memory.read(key)),
+    };
+    service = await startTestService({ trustedProxies: "", clock: clock.read, counts });
+    api = new Api(service.baseUrl);
+  });
+  after(() => service.stop());
+
+  it("500 has the headers too, and an answer without them is still an answer", async () => {
+    await send(service.baseUrl, "/v1/agents");
+    fails.add = true;
+    const answer = await send(service.baseUrl, "/v1/agents");
+    expect([answer.status, shown(answer).remaining]).to.deep.equal([500, 99]);
+    fails.read = true;
+    const bare = await send(service.baseUrl, "/v1/agents");
+    expect([bare.status, expectError(bare).error]).to.deep.equal([500, "INTERNAL"]);
+    Object.assign(fails, { add: false, read: false });
+  });
+
+  it("does not believe x-forwarded-for: all count by the socket's address, however it is written", async () => {
+    const names = ["x-forwarded-for", "X-Forwarded-For", "forwarded", "x-real-ip", "cf-connecting-ip"];
+    const { remaining } = shown(await api.call("GET", "/v1/agents"));
+    const answers = await atOnce(remaining + 10, (index) => {
+      const name = names[index % names.length] ?? "";
+      return api.call("GET", "/v1/agents", { headers: { [name]: freshAddress() } });
+    });
+    expect(statuses(answers)).to.deep.equal({ 401: remaining, 429: 10 });
+  });
+
   it("503 before the caller is known shows how its address stands, and counts nothing", async () => {
-    const service = await startTestService();
+    clock.nextMinute();
     const world = await limitedWorld(service);
     const agent = await world.agent();
-    const api = new Api(service.baseUrl);
-    const address = from();
-    const { remaining } = shown(await api.call("GET", "/v1/agents", address));
+    clock.nextMinute();
+    const { remaining } = shown(await api.call("GET", "/v1/agents"));
     expect(remaining).to.equal(99);
     // For good: the driver takes no operation on a client that was closed.
     await service.connections.mongo.close();
@@ -135,33 +184,19 @@ describe("x-ratelimit headers when the service cannot answer", () => {
       ["POST", "/mcp", agent.key],
       ["GET", "/v1/nothing", agent.key],
     ] as const) {
-      const answer = await api.call(method, path, { token, ...address });
+      const answer = await api.call(method, path, { token });
       expect(answer.status, path).to.equal(503);
       expect(shown(answer)).to.include({ limit: 100, remaining });
     }
-    const signIn = { body: { email: "a@example.com", password: "x" }, ...address };
-    const answer = await api.call("POST", "/v1/auth/sign-in", signIn);
+    const answer = await api.call("POST", "/v1/auth/sign-in", {
+      body: { email: "a@example.com", password: "x" },
+    });
     expect([answer.status, shown(answer).remaining]).to.deep.equal([503, 98]);
-    await service.stop();
   });
+});
 
-  it("500 has them too, and an answer without them is still an answer", async () => {
-    const broken = new Error("a defect");
-    let isReadable = true;
-    const counts: Counts = {
-      add: () => Promise.reject(broken),
-      read: () => (isReadable ? Promise.resolve(7) : Promise.reject(broken)),
-    };
-    const service = await startTestService({ counts });
-    const answer = await send(service.baseUrl, "/v1/agents");
-    expect([answer.status, shown(answer).remaining]).to.deep.equal([500, 93]);
-    isReadable = false;
-    const bare = await send(service.baseUrl, "/v1/agents");
-    expect([bare.status, expectError(bare).error]).to.deep.equal([500, "INTERNAL"]);
-    await service.stop();
-  });
-
-  it("503 while it starts has them under /v1 and /mcp, and nowhere else", async () => {
+describe("x-ratelimit headers of a server that starts", () => {
+  it("are on its 503 under /v1 and /mcp, and nowhere else", async () => {
     const http = await listen("127.0.0.1", 0);
     const baseUrl = `http://127.0.0.1:${http.port}`;
     for (const path of ["/v1/agents", "/mcp"]) {

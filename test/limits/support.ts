@@ -1,8 +1,9 @@
 import { expect } from "chai";
 import { z } from "zod";
+import type { Counts } from "../../src/limits/counts.ts";
 import type { Answer } from "../support/api.ts";
 import { Api, freshAddress } from "../support/api.ts";
-import { type OrganizationLimits, startTestService, type TestService } from "../support/service.ts";
+import { type OrganizationLimits, startLastingService, type TestService } from "../support/service.ts";
 import { elevate, type World, worldOf } from "../support/world.ts";
 
 const MINUTE_MS = 60_000;
@@ -28,15 +29,52 @@ export class FixedClock {
   }
 }
 
+/** Counts of which a test can use up a part beforehand, and that it can start anew. */
+export class SpentCounts implements Counts {
+  readonly #counts = new Map<string, number>();
+  readonly #left = new Map<number, number>();
+  forget(): void {
+    this.#counts.clear();
+    this.#left.clear();
+  }
+
+  /** From now on, whoever first meets a limit of this number has `left` of it left, in each minute. */
+  leave(left: number, limit: number): void {
+    this.#left.set(limit, left);
+  }
+
+  add(key: string, points: number, limit: number): Promise<number> {
+    const count = this.#count(key, limit) + points;
+    this.#counts.set(key, count);
+    return Promise.resolve(count);
+  }
+
+  read(key: string, limit: number): Promise<number> {
+    return Promise.resolve(this.#count(key, limit));
+  }
+
+  #count(key: string, limit: number): number {
+    return this.#counts.get(key) ?? limit - (this.#left.get(limit) ?? limit);
+  }
+}
+
 export interface LimitedService {
   readonly clock: FixedClock;
+  readonly counts: SpentCounts;
   readonly service: TestService;
 }
 
-/** A service of the test's own, on a clock that stands still: nothing here ever waits for a minute. */
-export async function startLimitedService(trustedProxies = "loopback"): Promise<LimitedService> {
-  const clock = new FixedClock();
-  return { clock, service: await startTestService({ clock: clock.read, trustedProxies }) };
+let limited: Promise<LimitedService> | null = null;
+
+/**
+ * The service that the tests of limits share. Its clock stands still, so nothing here ever waits for a minute, and its
+ * counts can be used up beforehand, so nothing here asks a hundred times.
+ */
+export const limitedService = (): Promise<LimitedService> => (limited ??= startLimited());
+
+async function startLimited(): Promise<LimitedService> {
+  const [clock, counts] = [new FixedClock(), new SpentCounts()];
+  return { clock, counts, service: await startLastingService({ clock: clock.read, counts }) };
 }
 
 export const FREE: OrganizationLimits = { plan: "free" };
@@ -90,18 +128,6 @@ export function statuses(answers: readonly Answer[]): Record<number, number> {
 export const atOnce = (count: number, ask: (index: number) => Promise<Answer>): Promise<Answer[]> =>
   Promise.all(Array.from({ length: count }, (_, index) => ask(index)));
 
-/** Calls that have their passwords hashed, as many at once as one network may have. */
-export async function inCrowds(count: number, ask: (index: number) => Promise<Answer>): Promise<Answer[]> {
-  const answers: Answer[] = [];
-  while (answers.length < count) {
-    const asked = answers.length;
-    answers.push(...(await atOnce(Math.min(CROWD, count - asked), (index) => ask(asked + index))));
-  }
-  return answers;
-}
-
-const CROWD = 10;
-
 /** An address as a client of one proxy has it. */
 export const from = (address = freshAddress()) => ({ headers: { "x-forwarded-for": address } });
 
@@ -125,8 +151,13 @@ export async function mintKey(
 const ACCEPT = { accept: "application/json, text/event-stream" };
 
 /** A JSON-RPC request over MCP. */
-export const rpc = (service: TestService, token: string, body: unknown): Promise<Answer> =>
-  new Api(service.baseUrl).call("POST", "/mcp", { token, body, headers: ACCEPT });
+export const rpc = (
+  service: TestService,
+  token: string,
+  body: unknown,
+  { headers } = from(),
+): Promise<Answer> =>
+  new Api(service.baseUrl).call("POST", "/mcp", { token, body, headers: { ...ACCEPT, ...headers } });
 
 export const message = (method: string, params: object = {}) => ({
   jsonrpc: "2.0",

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { MongoClient } from "mongodb";
-import { median } from "../../bench/statistics.ts";
-import { type Seeded, seedTransactions } from "../../bench/lists/seed.ts";
+import { median } from "../../lab/bench/statistics.ts";
+import { type Seeded, seedTransactions } from "../../lab/bench/lists/seed.ts";
 import { collectionsOf } from "../../src/store/collections.ts";
 import { timed } from "../support/in-time.ts";
 import { requiredSetting } from "../support/shared-engines.ts";

@@ -16,11 +16,11 @@ import { newWorld, type World } from "../support/world.ts";
 import { choices, Profiler, type Query, type Read } from "./reads.ts";
 
 /** Records of each kind. */
-const ROWS = shortOrSoak(3_000, 200_000);
+const ROWS = shortOrSoak(1_200, 200_000);
 const AT_ONCE = 2_000;
 const LIMIT = 7;
 /** Of each list's combinations, in each run. */
-const REQUESTS = 16;
+const REQUESTS = 8;
 /** What a list is narrowed to is one in so many, so that whatever passes over the others examines far too many. */
 const ONE_IN = 40;
 const MINUTE_MS = 60_000;
@@ -133,7 +133,7 @@ describe(`lists and rules among ${ROWS.toLocaleString("en")} records of each kin
         ...more,
       })),
     ];
-    for (const { token } of [{ token: world.token }, ...Object.values(keys)]) {
+    for (const { token } of someOrAll([{ token: world.token }, ...Object.values(keys)], 2)) {
       for (const query of queries) {
         const reads = await profiler.during(COLLECTIONS.transactions, {}, () =>
           world.api.ok("listTransactions", 200, { token, query: { ...query, limit: String(LIMIT) } }),

@@ -154,7 +154,7 @@ describe("invites by mail", () => {
     expect(await endOf(invite.id)).to.equal("mailed");
     expect(mailsTo(email)).to.have.lengthOf(1);
     expect(meanwhile.includes(token)).to.equal(false);
-    expect(record?.mail?.sealedLink).to.match(/^v1\./);
+    expect(record?.mail?.sealedLink).to.match(/^[0-9a-f]{8}\./);
     const ended = await records().invites.findOne({ _id: invite.id });
     expect(ended?.mail?.sealedLink, "what is over has no link").to.equal(null);
     await world.api.ok("acceptInvite", 201, accept(token));
@@ -189,7 +189,7 @@ describe("invites by mail", () => {
       ),
       baseUrl: PUBLIC_URL,
       openLink: (inviteId, sealed) => sealer.open(INVITE_LINK_PURPOSE, inviteId, sealed),
-      auditLog: new AuditAppender(service.db, auditSeal(masterKey.deriveKey("audit-log"))),
+      auditLog: new AuditAppender(service.db, auditSeal(masterKey.deriveKeys("audit-log"))),
       clock: () => new Date(Date.now() + clockAheadMs),
       onOutcome: () => undefined,
       onWarning: () => undefined,

@@ -9,8 +9,8 @@ import { shortOrSoak } from "../support/soak.ts";
 import { counts, elevate, newWorld, type World } from "../support/world.ts";
 import { McpCaller } from "./support.ts";
 
-const RUNS = shortOrSoak(4, 60);
-const CAPPED_RUNS = shortOrSoak(2, 30);
+const RUNS = shortOrSoak(2, 60);
+const CAPPED_RUNS = shortOrSoak(1, 30);
 const limit = (max: number) => option(integer({ min: 0, max }), { nil: null });
 const policy = record({
   budgetCents: integer({ min: 0, max: 1_000 }),

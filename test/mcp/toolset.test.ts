@@ -89,28 +89,6 @@ describe("the agent toolset", () => {
     expect([team, project]).to.deep.equal([{ remainingCents: null }, { remainingCents: null }]);
   });
 
-  it("an agent's own tools cannot change its policy or decide its approvals", async () => {
-    const { approval } = await pay({ amountCents: 501 });
-    const own = { token: agent.key };
-    await world.api.refused("updateAgentBudgetPolicy", 403, "WRONG_CREDENTIAL", {
-      ...own,
-      id: agent.id,
-      body: {
-        version: 1,
-        budgetCents: 1e6,
-      },
-    });
-    const id = approval?.id ?? "";
-    await world.api.refused("approveApproval", 403, "WRONG_CREDENTIAL", { ...own, id });
-    await world.api.refused("denyApproval", 403, "WRONG_CREDENTIAL", { ...own, id, body: { feedback: "x" } });
-    await world.api.refused("createAgent", 403, "WRONG_CREDENTIAL", { ...own, body: {} });
-    for (const operation of ["pauseAgent", "resumeAgent", "getAgent", "getAgentBudgetPolicy"] as const) {
-      await world.api.refused(operation, 403, "WRONG_CREDENTIAL", { ...own, id: agent.id });
-    }
-    const policy = await world.api.ok("getAgentBudgetPolicy", 200, { token: world.token, id: agent.id });
-    expect([policy.version, policy.budgetCents]).to.deep.equal([1, 2_000]);
-  });
-
   const feedback = (transactionId?: string) =>
     mcp.ok(
       getDenialFeedback.output,

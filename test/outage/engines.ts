@@ -121,7 +121,6 @@ export async function ownEngines(): Promise<OwnEngines> {
       TEMPORAL_ADDRESS: `${LOOPBACK}:${ports.temporal}`,
       TEMPORAL_NAMESPACE: config.namespace.name,
       MASTER_KEY: randomBytes(32).toString("base64url"),
-      KEY_DELIVERY_DIR: join(dataDir, "key-delivery"),
       AUDIT_ANCHOR_FILE: join(dataDir, "audit-anchors.jsonl"),
       PORT: "0",
     },

@@ -3,9 +3,10 @@ import type { CardLedgerDocument } from "../../src/rails/card-sandbox.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";
 import { cardPayment, elevate, newWorld, times, type World } from "../support/world.ts";
 import { booksOnceAgreed } from "../support/books.ts";
+import { shortOrSoak } from "../support/soak.ts";
 
-const PAYMENTS = 40;
-const ROUNDS = 3;
+const PAYMENTS = shortOrSoak(20, 40);
+const ROUNDS = shortOrSoak(1, 3);
 
 describe("a pause amid payments that are under way", () => {
   let world: World;

@@ -1,6 +1,7 @@
 import { createSecretKey, randomBytes } from "node:crypto";
 import { expect } from "chai";
 import type { PaymentRequest } from "../../src/domain/ledger/payment.ts";
+import { KeyedMacs } from "../../src/secrets/keyed-macs.ts";
 import { decidedPayment } from "../../src/domain/ledger/pay.ts";
 import {
   type OrderRequest,
@@ -42,10 +43,13 @@ const DECISION = {
   denial: null,
   approval: null,
 } as const;
+const randomMacs = () =>
+  new KeyedMacs([{ id: "0a1b2c3d", key: createSecretKey(randomBytes(32)), retiredAt: null }]);
+
 const paymentOf = (request: PaymentRequest) => decidedPayment(request, DECISION);
 
 describe("proofs of payments and of decisions on them", () => {
-  const proofs = new HmacPaymentProofs(createSecretKey(randomBytes(32)), () => undefined);
+  const proofs = new HmacPaymentProofs(randomMacs(), () => undefined);
 
   it("each fact of a payment changes its proof, and so does the key", () => {
     const changed = [
@@ -62,7 +66,7 @@ describe("proofs of payments and of decisions on them", () => {
       proofs.ofOrder(PAYER, { ...ORDER, recipient: "shop2" }),
       // What ends one part and begins the next counts.
       proofs.ofOrder({ organizationId: 'org","agent', agentId: "" }, ORDER),
-      new HmacPaymentProofs(createSecretKey(randomBytes(32)), () => undefined).ofOrder(PAYER, ORDER),
+      new HmacPaymentProofs(randomMacs(), () => undefined).ofOrder(PAYER, ORDER),
     ];
     expect(new Set([proofs.ofOrder(PAYER, ORDER), ...changed]).size).to.equal(changed.length + 1);
   });

@@ -6,7 +6,7 @@ import type { TransactionStatus } from "../../src/domain/ledger/payment.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { paymentsByKey } from "../../src/payments/payments-by-key.ts";
 import { PossibleDuplicates } from "../../src/payments/possible-duplicates.ts";
-import { collectionsOf } from "../../src/store/collections.ts";
+import { type Collections, collectionsOf } from "../../src/store/collections.ts";
 import type { TransactionDocument } from "../../src/store/documents.ts";
 import { TestAccount } from "../domain/support/account.ts";
 import { NOON } from "../domain/support/actor.ts";
@@ -14,10 +14,8 @@ import { McpCaller } from "../mcp/support.ts";
 import { atOnce } from "../support/at-once.ts";
 import { successOf } from "../support/contract-api.ts";
 import { transactionOf } from "../support/payments-in-place.ts";
-import { cardPayment, type Fields, newWorld, type TestAgent, type World } from "../support/world.ts";
-
-const idOf = async (agent: TestAgent, fields: Fields) => (await agent.pay(fields)).transaction.id;
-const likeOf = async (agent: TestAgent, fields: Fields = {}) => (await agent.pay(fields)).possibleDuplicateOf;
+import { sharedService } from "../support/service.ts";
+import { cardPayment, newWorld, type World } from "../support/world.ts";
 
 describe("a payment that may repeat another one under a new key", () => {
   let world: World;
@@ -42,15 +40,6 @@ describe("a payment that may repeat another one under a new key", () => {
     expect(again).to.deep.equal({ ...second, replayed: true });
   });
 
-  it("is one to the same recipient as compared, of the same rail, amount and agent", async () => {
-    const agent = await world.agent();
-    const id = await idOf(agent, { merchant: "Shop" });
-    expect(await likeOf(agent, { merchant: " ＳＨＯＰ" })).to.equal(id);
-    expect(await likeOf(agent, { merchant: "Shops" })).to.equal(null);
-    expect(await likeOf(agent, { merchant: "Shop", amountCents: 101 })).to.equal(null);
-    expect(await likeOf(await world.agent(), { merchant: "Shop" })).to.equal(null);
-  });
-
   it("of two at once one names the other", async () => {
     const agent = await world.agent();
     const bodies = [cardPayment(), cardPayment()];
@@ -63,30 +52,13 @@ describe("a payment that may repeat another one under a new key", () => {
     expect(first?.possibleDuplicateOf).to.equal(null);
     expect(second?.possibleDuplicateOf).to.equal(first?.transaction.id);
   });
-
-  it("names one that is held, and none that was denied, cancelled or failed", async () => {
-    const agent = await world.agent({ autoApprovalThresholdCents: 0 });
-    const { approvalId, transactionId } = await agent.hold();
-    const next = await agent.pay();
-    expect(next.possibleDuplicateOf).to.equal(transactionId);
-    await world.api.ok("cancelPayment", 200, { token: agent.key, id: next.transaction.id });
-    const body = { feedback: "no" };
-    await world.api.ok("denyApproval", 200, { token: world.token, id: approvalId, body });
-    expect(await likeOf(agent)).to.equal(null);
-    const poor = await world.agent();
-    await poor.pay({ amountCents: 10_001 });
-    expect(await likeOf(poor, { amountCents: 10_001 })).to.equal(null);
-    await poor.pay({ merchant: "sandbox-decline" });
-    expect(await likeOf(poor, { merchant: "sandbox-decline" })).to.equal(null);
-  });
 });
 
 describe("what is looked up of possible duplicates among an agent's records", () => {
-  let world: World;
+  let transactions: Collections["transactions"];
   let duplicates: PossibleDuplicates;
   before(async () => {
-    world = await newWorld();
-    const { transactions } = collectionsOf(world.service.db);
+    ({ transactions } = collectionsOf((await sharedService()).db));
     duplicates = new PossibleDuplicates(transactions, paymentsByKey(transactions));
   });
 
@@ -95,11 +67,14 @@ describe("what is looked up of possible duplicates among an agent's records", ()
 
   /** An earlier payment's record. */
   async function record(agentId: string, change: Partial<TransactionDocument> = {}): Promise<string> {
-    const { organizationId, projectId, teamId } = world.organization;
     const _id = newId("txn");
     const fields = { ...SHOP, _id, keyHash: randomUUID(), sequence: OWN - 1, createdAt: new Date(NOON) };
-    const document = transactionOf(organizationId, { agentId, projectId, teamId }, { ...fields, ...change });
-    await collectionsOf(world.service.db).transactions.insertOne(document);
+    const document = transactionOf(
+      "org_1",
+      { agentId, projectId: "prj_1", teamId: "tem_1" },
+      { ...fields, ...change },
+    );
+    await transactions.insertOne(document);
     return _id;
   }
 

@@ -119,9 +119,6 @@ describe("npm run admin -- reconcile", () => {
         const { code } = await child.exit(REST_MS);
         return { code, text: child.stdout, said: child.stderr };
       };
-      const healthy = await command();
-      expect(healthy, healthy.said).to.deep.include({ code: 0 });
-      expect(healthy.text).to.match(/\d agents?, 3 payments compared\. Everything agrees\./);
       await books.agents.updateOne({ _id: agent.id }, { $set: { spentCents: 9 } });
       const differing = await command("--json");
       expect(differing.code, differing.said).to.equal(1);
@@ -129,7 +126,8 @@ describe("npm run admin -- reconcile", () => {
       const repaired = await command("--repair");
       expect(repaired.code, repaired.text).to.equal(0);
       expect(repaired.text).to.match(new RegExp(`^repaired ${agent.id}: wrote the agent's record`, "m"));
-      expect((await command()).text).to.contain("Everything agrees.");
+      const healthy = reconciledText(await run(world));
+      expect(healthy).to.match(/\d agents?, 3 payments compared\. Everything agrees\./);
       const entries = await entriesOf(service.db, organization.organizationId);
       const kept = entries.filter(({ action }) => action === "reconcileRepair");
       expect(kept, "looking leaves no entry").to.have.lengthOf(1);
@@ -142,11 +140,12 @@ describe("npm run admin -- reconcile", () => {
     "finds nothing in a healthy service, however busy it is meanwhile": async () => {
       const world = await newWorld();
       await capTeam(world);
-      const agents = await Promise.all(times(6, () => world.agent({ autoApprovalThresholdCents: 450 })));
+      const agents = await Promise.all(times(3, () => world.agent({ autoApprovalThresholdCents: 450 })));
       const load = { isStopped: false };
+      const payments = shortOrSoak(20, 1_000);
       const merchants = ["shop", "sandbox-decline", "sandbox-reverse", "sandbox-slow", "sandbox-flaky"];
       const clients = agents.map(async (agent, client) => {
-        for (let number = 1; !load.isStopped; number += 1) {
+        for (let number = 1; number <= 5 || (!load.isStopped && number <= payments); number += 1) {
           const merchant = merchants[(client + number) % merchants.length] ?? "shop";
           const { approval } = await agent.pay({ amountCents: 1 + ((number * 97) % 500), merchant });
           if (approval === null || number % 2 === 0) continue;

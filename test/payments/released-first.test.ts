@@ -2,21 +2,21 @@ import { expect } from "chai";
 import type { Payment } from "../../src/domain/ledger/payment.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { outcomeOf, TestBudgets } from "../support/budgets.ts";
-import { newWorld, type TestAgent, until, type World } from "../support/world.ts";
+import { cardPayment, newWorld, type TestAgent, until, type World } from "../support/world.ts";
 
 const CAP = 1_000;
 /** A ledger does itself what no server has done so long after it was decided. */
-const SWEEP_SECONDS = 2;
+const SWEEP_SECONDS = 1;
 const SWEPT_MS = 120_000;
 
-describe("what is given back under caps is there for others before anyone can read that it ended", () => {
+describe("effects of payments, in their order", () => {
   let service: TestService;
   let world: World;
   let budgets: TestBudgets;
   /** Called when the end of a payment is about to be written down for the first time. */
   let onEnd: ((payment: Payment) => Promise<void>) | null = null;
-  /** So many calls of the card's rail go unanswered. */
-  let silentCalls = 0;
+  /** Called when a card payment is about to be sent. */
+  let onSend: (() => Promise<void>) | null = null;
   before(async () => {
     service = await startTestService({
       sweepAfterSeconds: SWEEP_SECONDS,
@@ -42,8 +42,7 @@ describe("what is given back under caps is there for others before anyone can re
           card: {
             capabilities: plain.rails.card.capabilities,
             async send(profile, payment, permit) {
-              silentCalls -= 1;
-              if (silentCalls >= 0) throw new Error("no answer");
+              await onSend?.();
               return plain.rails.card.send(profile, payment, permit);
             },
             fence: (places) => plain.rails.card.fence(places),
@@ -63,7 +62,7 @@ describe("what is given back under caps is there for others before anyone can re
     world = await newWorld(service);
     budgets = new TestBudgets(world);
     onEnd = null;
-    silentCalls = 0;
+    onSend = null;
   });
 
   interface Row {
@@ -103,25 +102,56 @@ describe("what is given back under caps is there for others before anyone can re
       unansweredCalls: 2,
     },
   ];
-  for (const { autoApprovalThresholdCents = null, merchant, name, afterwards, unansweredCalls = 0 } of rows) {
-    it(name, async () => {
-      const [payer, other] = [await world.agent({ autoApprovalThresholdCents }), await world.agent()];
-      await budgets.setTeam({ capCents: CAP });
-      await budgets.setProject({ capCents: CAP });
-      let found: string | null = null;
-      onEnd = async () => {
-        found = await outcomeOf(other, CAP - 1);
-      };
-      silentCalls = unansweredCalls;
-      const { approval } = await payer.pay({ amountCents: CAP, merchant });
-      await afterwards?.(payer, approval?.id ?? null);
-      expect(await until("its end is about to be read", () => Promise.resolve(found), SWEPT_MS)).to.equal(
-        "approved",
-      );
-      await until("its end is read, and the money is back once", async () => {
-        const { usage } = await budgets.team();
-        return usage.spentCents === CAP - 1 && usage.reservedCents === 0 ? true : null;
+  describe("what is given back under caps is there for others before anyone can read that it ended", () => {
+    for (const {
+      autoApprovalThresholdCents = null,
+      merchant,
+      name,
+      afterwards,
+      unansweredCalls = 0,
+    } of rows) {
+      it(name, async () => {
+        const [payer, other] = [await world.agent({ autoApprovalThresholdCents }), await world.agent()];
+        await budgets.setTeam({ capCents: CAP });
+        await budgets.setProject({ capCents: CAP });
+        let found: string | null = null;
+        onEnd = async () => {
+          found = await outcomeOf(other, CAP - 1);
+        };
+        let unanswered = unansweredCalls;
+        onSend = () => {
+          unanswered -= 1;
+          return unanswered >= 0 ? Promise.reject(new Error("no answer")) : Promise.resolve();
+        };
+        const { approval } = await payer.pay({ amountCents: CAP, merchant });
+        await afterwards?.(payer, approval?.id ?? null);
+        expect(await until("its end is about to be read", () => Promise.resolve(found), SWEPT_MS)).to.equal(
+          "approved",
+        );
+        await until("its end is read, and the money is back once", async () => {
+          const { usage } = await budgets.team();
+          return usage.spentCents === CAP - 1 && usage.reservedCents === 0 ? true : null;
+        });
       });
-    });
-  }
+    }
+  });
+
+  it("a payment that the ledger executes meanwhile is answered 201: this request made it, once", async () => {
+    const agent = await world.agent();
+    const { id, key: token } = agent;
+    const transactions = async () =>
+      (await world.api.ok("listTransactions", 200, { token: world.token, query: { agent_id: id } }))
+        .transactions;
+    onSend = async () => {
+      onSend = null;
+      await until("the ledger has executed it", async () => {
+        const [swept] = await transactions();
+        return swept?.status === "approved" ? true : null;
+      });
+      throw new Error("no answer");
+    };
+    const answer = await world.api.call("createPayment", { token, body: cardPayment() });
+    expect(answer.status).to.equal(201);
+    expect((await transactions()).map(({ status }) => status)).to.deep.equal(["approved"]);
+  });
 });

@@ -2,6 +2,8 @@ import { expect } from "chai";
 import { z } from "zod";
 import { connectCurrent } from "../mcp/current-client.ts";
 import { McpCaller } from "../mcp/support.ts";
+import { atOnce, expectDoneOnce } from "../support/at-once.ts";
+import { expectBooksAgree } from "../support/books.ts";
 import { ContractApi } from "../support/contract-api.ts";
 import { archive, mintKey, revokeKey } from "../support/life.ts";
 import { secondService } from "../support/own-service.ts";
@@ -21,7 +23,7 @@ const REMEMBERED_MS = { agents: 30_000, projects: 5_000, teams: 5_000 };
 const pause = (world: World, { id }: TestAgent) =>
   world.api.ok("pauseAgent", 200, { token: world.token, id });
 
-const CHANGES: readonly Change[] = [
+const CHANGES: readonly [Change, Change, ...Change[]] = [
   { what: "was paused", status: 403, code: "AGENT_PAUSED", change: pause },
   { what: "has lost its key", status: 401, code: "UNAUTHORIZED", change: revokeKey },
   {
@@ -117,19 +119,30 @@ describe("payments through a server that remembers agent and rules", () => {
     ["2025-11-25", earlierPayments],
     ["2026-07-28", currentPayments],
   ] as const) {
-    for (const { change, code, status, what } of CHANGES.slice(0, 2)) {
-      it(`MCP ${revision}: an agent that ${what} is HTTP ${String(status)} when it pays, or waits`, async () => {
-        for (const waitSeconds of [0, 45]) {
-          const agent = await remembered();
-          const payOverMcp = await connect(elsewhere.baseUrl, agent.key);
-          await change(world, agent);
-          const failure = await payOverMcp(waitSeconds).catch((error: unknown) => error);
-          expect(httpFailure.parse(failure).status).to.equal(status);
-          expect(String(failure)).to.include(code);
-        }
-      });
-    }
+    it(`MCP ${revision}: an agent that was paused is HTTP 403 when it waits, without its key 401`, async () => {
+      for (const [waitSeconds, { change, code, status }] of [
+        [45, CHANGES[0]],
+        [0, CHANGES[1]],
+      ] as const) {
+        const agent = await remembered();
+        const payOverMcp = await connect(elsewhere.baseUrl, agent.key);
+        await change(world, agent);
+        const failure = await payOverMcp(waitSeconds).catch((error: unknown) => error);
+        expect(httpFailure.parse(failure).status).to.equal(status);
+        expect(String(failure)).to.include(code);
+      }
+    });
   }
+
+  it("a payment is replayed by the other server, and made once where both are asked at once", async () => {
+    const agent = await world.agent();
+    const [early, late] = [cardPayment(), cardPayment()].map((body) => ({ token: agent.key, body }));
+    const first = await world.api.ok("createPayment", 201, early);
+    expect(await api.ok("createPayment", 200, early)).to.deep.equal({ ...first, replayed: true });
+    const raced = await atOnce(8, (index) => (index % 2 === 0 ? world.api : api).call("createPayment", late));
+    expectDoneOnce(raced, "200");
+    expect(await expectBooksAgree(world, agent)).to.deep.include({ entries: 2, spentCents: 200 });
+  });
 
   it("a payment on hold shows the name that the agent has by then", async () => {
     const agent = await remembered({ autoApprovalThresholdCents: 150 });

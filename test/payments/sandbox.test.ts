@@ -4,9 +4,7 @@ import { McpCaller } from "../mcp/support.ts";
 import { isForNow } from "../support/api.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { ChainView, freshRecipient, fund, payFromWallet, walletPayment } from "../support/chain.ts";
-import { demote, elevate, newWorld, organizationKey, times, until, type World } from "../support/world.ts";
-
-const NO_AGENT = "00000000-0000-4000-8000-000000000000";
+import { newWorld, times, until, type World } from "../support/world.ts";
 
 describe("the sandbox: test money and the card processor's books", () => {
   let world: World;
@@ -19,7 +17,7 @@ describe("the sandbox: test money and the card processor's books", () => {
     const chain = new ChainView(world);
     const address = await chain.walletAddress(agent);
     let total = 0;
-    for (const amountCents of [1, 1_000, 99_999_999]) {
+    for (const amountCents of [1, 99_999_999]) {
       total += amountCents;
       const funded = await fund(world, agent, amountCents);
       expect(funded.balanceCents).to.equal(total);
@@ -42,13 +40,13 @@ describe("the sandbox: test money and the card processor's books", () => {
   it("fundings at the same time all arrive", async () => {
     const agent = await world.agent();
     const request = { token: world.token, id: agent.id, body: { amountCents: 10 } };
-    const answers = await Promise.all(times(10, () => world.api.call("fundAgentInSandbox", request)));
+    const answers = await Promise.all(times(4, () => world.api.call("fundAgentInSandbox", request)));
     // Of one that is told to come again, on a busy machine, it is unknown.
     const told = answers.filter(({ status }) => status === 200).length;
     expect(answers.filter((answer) => answer.status !== 200 && !isForNow(answer))).to.deep.equal([]);
     const chain = new ChainView(world);
     const cents = await chain.cents(agent, await chain.walletAddress(agent));
-    expect(cents).to.be.within(told * 10, 100);
+    expect(cents).to.be.within(told * 10, 40);
   });
 
   it("fund takes an amount of cents from 1 on, and nothing else", async () => {
@@ -71,28 +69,7 @@ describe("the sandbox: test money and the card processor's books", () => {
     }
   });
 
-  it("only an owner or admin of the agent's organization funds it: no member, key or stranger", async () => {
-    const own = await newWorld();
-    const agent = await own.agent();
-    const body = { amountCents: 100 };
-    const { id } = agent;
-    const key = await organizationKey(own);
-    await own.api.refused("fundAgentInSandbox", 403, "SESSION_REQUIRED", { token: key.token, id, body });
-    await own.api.refused("fundAgentInSandbox", 403, "WRONG_CREDENTIAL", { token: agent.key, id, body });
-    await own.api.refused("fundAgentInSandbox", 404, "NOT_FOUND", { token: world.token, id, body });
-    for (const unknown of [NO_AGENT, "not-an-id"]) {
-      const request = { token: own.token, id: unknown, body };
-      await own.api.refused("fundAgentInSandbox", 404, "NOT_FOUND", request);
-    }
-    await demote(own, "member");
-    await own.api.refused("fundAgentInSandbox", 403, "ROLE_REQUIRED", { token: own.token, id, body });
-    const chain = new ChainView(own);
-    expect(await chain.cents(agent, await chain.walletAddress(agent))).to.equal(0);
-    await demote(own, "admin");
-    expect((await fund(own, agent, 100)).balanceCents).to.equal(100);
-  });
-
-  it("the ledger has one entry for each effect: capture, reversal; none for decline or wallet", async () => {
+  it("the ledger has one entry for each effect: capture, reversal; and pages", async () => {
     const own = await newWorld();
     const agent = await own.agent();
     const merchants = ["shop", "sandbox-decline", "sandbox-reverse", "sandbox-flaky"];
@@ -120,39 +97,25 @@ describe("the sandbox: test money and the card processor's books", () => {
       entry("sandbox-flaky", "captured"),
     ]);
     expect(new Set(entries.map(({ id }) => id))).to.have.property("size", 4);
-    const made = entries.map(({ createdAt }) => createdAt);
-    expect(made, "newest first").to.deep.equal(made.toSorted().toReversed());
-  });
-
-  it("the ledger comes in pages, each entry once, and shows an organization its own alone", async () => {
-    const own = await newWorld();
-    const agent = await own.agent();
-    const paid = await Promise.all(times(7, () => agent.pay()));
-    const seen: string[] = [];
-    let cursor: string | null = null;
-    do {
-      const query: Record<string, string> = { limit: "3", ...(cursor === null ? {} : { cursor }) };
+    const others = await world.api.ok("listCardLedger", 200, { token: world.token });
+    expect(others.entries, "another organization's").to.deep.equal([]);
+    const paged: typeof entries = [];
+    for (let cursor: string | null = ""; cursor !== null;) {
+      const query: Record<string, string> = { limit: "3", ...(cursor === "" ? {} : { cursor }) };
       const page = await own.api.ok("listCardLedger", 200, { token: own.token, query });
       expect(page.entries.length).to.be.within(1, 3);
-      seen.push(...page.entries.map(({ transactionId }) => transactionId));
+      paged.push(...page.entries);
       cursor = page.nextCursor;
-    } while (cursor !== null);
-    expect(seen).to.have.members(paid.map(({ transaction }) => transaction.id));
-    const others = await world.api.ok("listCardLedger", 200, { token: world.token });
-    expect(others.entries.filter(({ transactionId }) => seen.includes(transactionId))).to.deep.equal([]);
-    const request = (query: Record<string, string>) => ({ token: own.token, query });
-    await own.api.refused("listCardLedger", 400, "BAD_CURSOR", request({ cursor: "x" }));
-    for (const limit of ["0", "201", "x"]) {
-      await own.api.refused("listCardLedger", 400, "VALIDATION_FAILED", request({ limit }));
     }
-  });
-
-  it("the ledger is for owners and admins: no member, no key", async () => {
-    const own = await newWorld();
-    const key = await organizationKey(own);
-    await own.api.refused("listCardLedger", 403, "SESSION_REQUIRED", { token: key.token });
-    await demote(own, "member");
-    await own.api.refused("listCardLedger", 403, "ROLE_REQUIRED", { token: own.token });
+    expect(paged).to.deep.equal(entries);
+    for (const [code, query] of [
+      ["BAD_CURSOR", { cursor: "x" }],
+      ["VALIDATION_FAILED", { limit: "201" }],
+    ] as const) {
+      await own.api.refused("listCardLedger", 400, code, { token: own.token, query });
+    }
+    const made = entries.map(({ createdAt }) => createdAt);
+    expect(made, "newest first").to.deep.equal(made.toSorted().toReversed());
   });
 });
 
@@ -162,11 +125,10 @@ describe("a service without a chain", () => {
   before(async () => {
     service = await startTestService({ evmRpcUrl: null });
     world = await newWorld(service);
-    await elevate(world);
   });
   after(() => service.stop());
 
-  it("has agents that pay by card; wallet payments fail, funding is 404, and it is ready", async () => {
+  it("has agents that pay by card; wallet payments fail; test money is 404, and it is ready", async () => {
     const agent = await world.agent();
     const { id } = agent;
     const record = (await world.api.ok("getAgent", 200, { token: world.token, id })).agent;
@@ -175,7 +137,10 @@ describe("a service without a chain", () => {
     const { transaction } = await payFromWallet(world, agent, walletPayment(freshRecipient()));
     expect(transaction).to.deep.include({ status: "failed", denialCode: "RAIL_UNAVAILABLE" });
     const body = { amountCents: 100 };
-    await world.api.refused("fundAgentInSandbox", 404, "NOT_FOUND", { token: world.token, id, body });
+    const { token } = world;
+    await world.api.refused("fundAgentInSandbox", 404, "NOT_FOUND", { token, id, body });
+    await world.api.refused("depositToTreasury", 404, "NOT_FOUND", { token, body });
+    await world.api.refused("failBilling", 404, "NOT_FOUND", { token });
     expect((await fetch(`${service.baseUrl}/readyz`)).status).to.equal(200);
     const mcp = await McpCaller.connect(service.baseUrl, agent.key);
     await mcp.refused("get_wallet", "NOT_FOUND");

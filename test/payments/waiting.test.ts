@@ -136,7 +136,7 @@ describe("answers that wait for a decision", () => {
 
   it("the many who wait for one payment are all answered", async () => {
     const { approvalId, transactionId } = await agent.hold();
-    const waiting = Array.from({ length: 20 }, () =>
+    const waiting = Array.from({ length: 8 }, () =>
       world.api.ok("getPayment", 200, {
         token: agent.key,
         id: transactionId,

@@ -3,7 +3,7 @@ import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { RailPort, Rails } from "../../src/payments/ports.ts";
 import { CardSandbox, type CardLedgerDocument } from "../../src/rails/card-sandbox.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";
-import { newPayment, openScene, sharedChainUrl } from "../chain/support.ts";
+import { eventually, newPayment, openScene, sharedChainUrl } from "../chain/support.ts";
 import { testDatabase } from "../support/mongo.ts";
 import { steppedChain, steppedDb, type Steps } from "./steps.ts";
 
@@ -67,6 +67,15 @@ async function walletScene(): Promise<RailScene> {
       return { rail, close: () => chain.close() };
     },
     async timesMade({ request }) {
+      // What was handed over is mined a moment after that is answered.
+      await eventually("all is mined", async () => {
+        const [pending, latest] = await Promise.all(
+          (["pending", "latest"] as const).map((blockTag) =>
+            scene.chain.getTransactionCount({ address: scene.signer.address, blockTag }),
+          ),
+        );
+        return pending === latest;
+      });
       const { spent } = await scene.audit([agent], made);
       return spent.get(request.transactionId)?.length ?? 0;
     },

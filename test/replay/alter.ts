@@ -1,4 +1,15 @@
-import type { RecordedEvent, RecordedHistory } from "./histories.ts";
+import { z } from "zod";
+import { testPayloads } from "../support/payloads.ts";
+import {
+  fromBase64,
+  sealedPayloads,
+  type RecordedEvent,
+  type RecordedHistory,
+  toBase64,
+  workflowIdOf,
+} from "./histories.ts";
+
+const update = z.looseObject({ args: z.tuple([z.array(z.unknown()), z.unknown()]) });
 
 type Alteration = (history: RecordedHistory) => RecordedHistory;
 
@@ -55,9 +66,10 @@ export const removeActivity: Alteration = (history) => {
 /** As if the commands of the first update with a pause among them had come the other way round. */
 export const swapCommands: Alteration = (history) =>
   withPayload(history, "UPDATE_ACCEPTED", (value) => {
-    if (!Array.isArray(value)) return null;
-    const commands: readonly unknown[] = value;
-    return commands.some((command) => Object(command).kind === "pause") ? commands.toReversed() : null;
+    const { args, ...rest } = update.parse(value);
+    const [commands, known] = args;
+    const hasPause = commands.some((command) => Object(command).kind === "pause");
+    return hasPause ? { ...rest, args: [commands.toReversed(), known] } : null;
   });
 
 /** As if the first update that was answered with an account or a payment had been told another amount. */
@@ -110,16 +122,22 @@ function withPayload(
   type: string,
   alter: (value: unknown) => unknown,
 ): RecordedHistory {
+  const { codec } = testPayloads();
+  const place = workflowIdOf(history);
   let isAltered = false;
   const events = history.events.map((event) => {
     if (isAltered || event.eventType !== `EVENT_TYPE_WORKFLOW_EXECUTION_${type}`) return event;
     return replacedEvent(event, (key, inner) => {
-      if (isAltered || key !== "data" || typeof inner !== "string") return inner;
-      const text = Buffer.from(inner, "base64").toString();
-      const altered = /^[[{]/.test(text) ? alter(JSON.parse(text)) : null;
-      if (altered === null) return inner;
-      isAltered = true;
-      return Buffer.from(JSON.stringify(altered)).toString("base64");
+      if (isAltered || key !== "payloads") return inner;
+      return sealedPayloads.parse(inner).map((sealed) => {
+        const opened = codec.open(fromBase64(sealed), place);
+        if (!opened.ok || isAltered) return sealed;
+        const altered = alter(JSON.parse(Buffer.from(opened.payload.data ?? []).toString()));
+        if (altered === null) return sealed;
+        isAltered = true;
+        const data = Buffer.from(JSON.stringify(altered));
+        return toBase64(codec.seal({ ...opened.payload, data }, place));
+      });
     });
   });
   if (!isAltered) throw new Error(`the history has no ${type} that can be altered`);

@@ -1,5 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Payload } from "@temporalio/common";
 import proto from "@temporalio/proto";
 import { z } from "zod";
 import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
@@ -11,7 +12,10 @@ const event = z.looseObject({
   eventType: z.string(),
 });
 const history = z.looseObject({ events: z.array(event).min(1) });
-const started = z.looseObject({ workflowType: z.looseObject({ name: z.string() }) });
+const started = z.looseObject({
+  workflowId: z.string(),
+  workflowType: z.looseObject({ name: z.string() }),
+});
 
 export type RecordedEvent = z.infer<typeof event>;
 export type RecordedHistory = z.infer<typeof history>;
@@ -44,6 +48,28 @@ export async function recordings(): Promise<readonly Recording[]> {
 export async function recording(name: string): Promise<Recording> {
   const text = await readFile(join(HISTORIES_DIRECTORY, `${name}.json`), "utf8");
   const parsed = history.parse(JSON.parse(text));
-  const first = started.parse(parsed.events[0]?.["workflowExecutionStartedEventAttributes"]);
-  return { name, workflowType: first.workflowType.name, text, history: parsed };
+  return { name, workflowType: startOf(parsed).workflowType.name, text, history: parsed };
 }
+
+const startOf = ({ events }: RecordedHistory) =>
+  started.parse(events[0]?.["workflowExecutionStartedEventAttributes"]);
+
+/** Payloads are bound to it. */
+export const workflowIdOf = (recorded: RecordedHistory): string => startOf(recorded).workflowId;
+
+export const payload = z.looseObject({ data: z.string(), metadata: z.record(z.string(), z.string()) });
+export const sealedPayloads = z.array(payload).min(1);
+
+export const fromBase64 = ({ data, metadata }: z.output<typeof payload>): Payload => ({
+  data: Buffer.from(data, "base64"),
+  metadata: Object.fromEntries(
+    Object.entries(metadata).map(([key, value]) => [key, Buffer.from(value, "base64")]),
+  ),
+});
+
+export const toBase64 = ({ data, metadata }: Payload): z.output<typeof payload> => ({
+  data: Buffer.from(data ?? []).toString("base64"),
+  metadata: Object.fromEntries(
+    Object.entries(metadata ?? {}).map(([key, value]) => [key, Buffer.from(value).toString("base64")]),
+  ),
+});

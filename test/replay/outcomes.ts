@@ -2,34 +2,31 @@ import type { Payload, PayloadCodec } from "@temporalio/common";
 import { Worker } from "@temporalio/worker";
 import { z } from "zod";
 import { WORKFLOW_BUNDLE } from "../../server/workflow-bundle.ts";
-import { compression } from "../../src/lib/payload-compression.ts";
-import { fromRecord, type RecordedHistory } from "./histories.ts";
+import { testPayloads } from "../support/payloads.ts";
+import { fromBase64, fromRecord, type RecordedHistory, sealedPayloads, workflowIdOf } from "./histories.ts";
 
 /**
  * What updates were answered, and what today's code answers them. A replay compares commands alone, and an answer is none: code that decides
  * otherwise, but begins the same timers and activities, replays without an error.
  */
-const payload = z.looseObject({ data: z.string(), metadata: z.record(z.string(), z.string()) });
 const completed = z.looseObject({
-  outcome: z.looseObject({ success: z.looseObject({ payloads: z.array(payload).min(1) }) }),
+  outcome: z.looseObject({ success: z.looseObject({ payloads: sealedPayloads }) }),
 });
 
 /** Every answer of an actor has one. */
-const answer = z.looseObject({ replies: z.array(z.unknown()) });
+const answer = z.looseObject({
+  answers: z.string(),
+  result: z.looseObject({ replies: z.array(z.unknown()) }),
+});
 
 /** The answers that a history holds, in the order in which they were given. */
 export async function recordedOutcomes({ events }: RecordedHistory): Promise<readonly unknown[]> {
-  const payloads = events.flatMap((event) => {
+  const sealed = events.flatMap((event) => {
     const attributes = event["workflowExecutionUpdateCompletedEventAttributes"];
     return attributes === undefined ? [] : completed.parse(attributes).outcome.success.payloads;
   });
-  const encoded = payloads.map(({ data, metadata }) => ({
-    data: Buffer.from(data, "base64"),
-    metadata: Object.fromEntries(
-      Object.entries(metadata).map(([key, value]) => [key, Buffer.from(value, "base64")]),
-    ),
-  }));
-  return (await compression.decode(encoded)).map(valueOf);
+  const { codec } = testPayloads();
+  return (await codec.decode(sealed.map(fromBase64))).map(valueOf);
 }
 
 /** The answers that today's code gives as the history is replayed, and what the replay ends with; null: it goes through. */
@@ -48,9 +45,14 @@ export async function replayedOutcomes(
     },
     decode: (payloads) => Promise.resolve(payloads),
   };
-  const dataConverter = { payloadCodecs: [listening, compression] };
-  const options = { workflowBundle: WORKFLOW_BUNDLE, dataConverter };
-  const error: unknown = await Worker.runReplayHistory(options, fromRecord(history)).then(
+  const { dataConverter } = testPayloads().worker;
+  const payloadCodecs = [listening, ...(dataConverter.payloadCodecs ?? [])];
+  const options = { workflowBundle: WORKFLOW_BUNDLE, dataConverter: { ...dataConverter, payloadCodecs } };
+  const error: unknown = await Worker.runReplayHistory(
+    options,
+    fromRecord(history),
+    workflowIdOf(history),
+  ).then(
     () => null,
     (failure: unknown) => failure,
   );

@@ -19,7 +19,7 @@ import {
 import { approvalMailsWorkflowId, inviteMailWorkflowId } from "../../src/messages/mail.ts";
 import { ORGANIZATION_WORKFLOW, organizationWorkflowId } from "../../src/messages/organization.ts";
 import { settlementWorkflowId } from "../../src/messages/settlement.ts";
-import { dataConverter } from "../../src/lib/payload-compression.ts";
+import { testPayloads } from "../support/payloads.ts";
 import { FIRST_KEY, StagedAgent } from "../workflows/support/agent.ts";
 import { SETTLED } from "../workflows/support/doubles.ts";
 import { activitiesOf, afterActivities, eventsUntil } from "../workflows/support/history.ts";
@@ -96,7 +96,7 @@ const engines = await startEngines({
 const { address, namespace } = engines.temporal;
 const connection = await Connection.connect({ address });
 const native = await NativeConnection.connect({ address });
-const client = new Client({ connection, namespace, identity: IDENTITY, dataConverter });
+const client = new Client({ connection, namespace, identity: IDENTITY, ...testPayloads().client });
 const theatre = await openTheatre({ client, native, taskQueue: "recorded", identity: IDENTITY });
 try {
   await recordAll(theatre);

@@ -4,6 +4,7 @@ import { expect } from "chai";
 import { dataDirHolder } from "../../src/engines/data-dir.ts";
 import { readRuntimeFile } from "../../src/engines/runtime-file.ts";
 import { Child, ServiceProcess } from "../support/process.ts";
+import { someOrAll } from "../support/soak.ts";
 import { roleEnvironment } from "./support/roles.ts";
 
 const MOMENT_MS = 120_000;
@@ -47,7 +48,7 @@ describe("A service that is told to end while it starts", () => {
     await endAt("SIGINT", (child) => child.printed(/^\w+: running \(process \d+\)$/m, MOMENT_MS));
   });
 
-  for (const role of ["server", "worker"]) {
+  for (const role of someOrAll(["server", "worker"], 1)) {
     it(`SIGTERM to a ${role} that has not reached its engines yet: it drains and exits with 0`, async () => {
       const child = Child.node("server/main.ts", [role], { ...roleEnvironment(), LOG_LEVEL: "info" });
       await child.printed(/"starting"/, MOMENT_MS);

@@ -121,9 +121,7 @@ describe("A service whose engines end, or that is told to end, under load", () =
     const odd = sent.filter((one) => one.status !== 201 && one.status !== null && !isDeadline(one));
     expect(odd).to.deep.equal([]);
 
-    // Another folder for key deliveries, which the only process on these engines may take.
-    const env = { ...service.env, KEY_DELIVERY_DIR: join(service.dataDir, "another-folder") };
-    await service.ready(Child.spawn("npm", ["start"], env));
+    await service.ready(Child.spawn("npm", ["start"], service.env));
     await stage.meet();
     await tenant.expectTotals(agent.id, { spentCents: 30, reservedCents: 2_000 }, SOON_MS);
     expect(await tenant.approve(approval?.id ?? "")).to.equal("approved");

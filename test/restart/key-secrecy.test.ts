@@ -33,13 +33,14 @@ interface Delivered extends Known {
 }
 
 /** What the service seals a first key under: written out, so that the test does not believe the code under test. */
-function sealingKey(masterKey: MasterKey, deliveryKey: Buffer, idempotencyKey: string) {
+function sealingKeys(masterKey: MasterKey, deliveryKey: Buffer, idempotencyKey: string) {
   const salt = masterKey.deriveKey("key-delivery").export();
-  return createSecretKey(Buffer.from(hkdfSync("sha256", deliveryKey, salt, idempotencyKey, 32)));
+  const key = createSecretKey(Buffer.from(hkdfSync("sha256", deliveryKey, salt, idempotencyKey, 32)));
+  return [{ id: masterKey.newestId, key, retiredAt: null }];
 }
 
 const open = (masterKey: MasterKey, deliveryKey: Buffer, { id, idempotencyKey, sealed }: Delivered): string =>
-  new Sealer(sealingKey(masterKey, deliveryKey, idempotencyKey)).open("first-agent-key", id, sealed);
+  new Sealer(sealingKeys(masterKey, deliveryKey, idempotencyKey)).open("first-agent-key", id, sealed);
 
 /** The random part alone: a database's compression may have put the prefix, which repeats, somewhere else. */
 const randomPart = ({ apiKey }: Known): Buffer => Buffer.from(apiKey.slice(PREFIX_CHARACTERS));
@@ -94,7 +95,7 @@ describe("Agents' keys, on the disk of a service that runs, and after", () => {
       env: { KEY_DELIVERY_WINDOW_SECONDS: String(WINDOW_SECONDS), LOG_LEVEL: "trace" },
     });
     const { dataDir } = stage.service;
-    masterKey = await loadMasterKey({ fromEnvironment: undefined, embeddedDataDir: dataDir });
+    masterKey = await loadMasterKey({ setting: null, embeddedDataDir: dataDir });
     links = join(dataDir, "links");
     await mkdir(links);
     const owner = await stage.person();
@@ -197,7 +198,6 @@ describe("Agents' keys, on the disk of a service that runs, and after", () => {
     const { dataDir } = stage.service;
     const left = await Promise.all([
       readFile(join(dataDir, "master.key")),
-      readFile(join(dataDir, "key-delivery", "folder-id")),
       ...delivered.map(({ id }) => readFile(join(links, id))),
     ]);
     const derived = (["key-delivery", "sealing", "api-key-pepper"] as const).map((purpose) =>

@@ -1,4 +1,5 @@
 import type { ServiceProcess } from "../support/process.ts";
+import { isSoak } from "../support/soak.ts";
 import { capsAtHand } from "./killed/caps.ts";
 import { createsToForget, createsToReplay } from "./killed/creates.ts";
 import { keysAtHand } from "./killed/keys.ts";
@@ -10,13 +11,14 @@ const LONG_WINDOWS = { APPROVAL_WINDOW_SECONDS: "600", KEY_DELIVERY_WINDOW_SECON
 /** Windows that end about when the service is back, or before. */
 const SHORT_WINDOWS = { APPROVAL_WINDOW_SECONDS: "12", KEY_DELIVERY_WINDOW_SECONDS: "5" };
 
-/** Each start takes seconds of processor, so that one kill meets all that may be at hand, each with an organization of its own. */
+/** Each start takes long, so that one kill meets all that may be at hand, each with an organization of its own. */
 describe("A service that is killed with kill -9", () => {
   let service: ServiceProcess;
   const payments = paymentsAtHand();
 
   before(async () => {
-    service = await startCrashing({ env: LONG_WINDOWS });
+    // Engines of its own cost seconds of processor at each start, and are killed in the soak alone.
+    service = await startCrashing({ env: LONG_WINDOWS, engines: isSoak ? "own" : "shared" });
   });
   after(() => service?.dispose());
 
@@ -43,7 +45,10 @@ describe("A service that is killed with kill -9", () => {
     payments.testsAlone();
   });
 
-  describe("together with all engines, at once", () => {
+  // That engines which are killed lose nothing is tested at each of them: `engines/start`, `outage`.
+  if (isSoak) describe("together with all engines, at once", togetherWithEngines);
+
+  function togetherWithEngines(): void {
     const creates = createsToForget();
 
     before(async () => {
@@ -62,5 +67,5 @@ describe("A service that is killed with kill -9", () => {
 
     payments.testsTogether();
     creates.tests();
-  });
+  }
 });

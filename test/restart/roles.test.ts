@@ -1,9 +1,10 @@
+import { connect } from "node:net";
 import { expect } from "chai";
 import { ContractApi } from "../support/contract-api.ts";
 import { Api, onceReachable } from "../support/api.ts";
 import { timed } from "../support/in-time.ts";
 import { type Child, until } from "../support/process.ts";
-import { isSoak, someOrAll } from "../support/soak.ts";
+import { isSoak, shortOrSoak, someOrAll } from "../support/soak.ts";
 import { Load, pay, replay } from "./support/load.ts";
 import { roleEnvironment, Roles } from "./support/roles.ts";
 import { Tenant } from "./support/tenant.ts";
@@ -13,10 +14,12 @@ const ANSWERED_MS = 5_500;
 /** What is promised is 3 s; the rest is for the payments by which it is noticed. */
 const GOES_ON_MS = 3_250;
 const AGENTS = 20;
+/** Before a kill, and after it. */
+const PAID = shortOrSoak(15, 40);
 
 describe("Servers and workers as processes of their own", () => {
   const env = roleEnvironment();
-  const roles = new Roles({ ...env, METRICS_PORT: "0" });
+  const roles = new Roles({ ...env, METRICS_PORT: "0", DRAIN_SECONDS: "10", LOG_LEVEL: "warn" });
   let worker: Child;
   let apis: readonly Api[];
   let baseUrls: readonly string[];
@@ -124,10 +127,10 @@ describe("Servers and workers as processes of their own", () => {
     const agents = await Promise.all([tenant.createAgent({ budgetCents: 100_000 }), tenant.createAgent()]);
     const apiKeys = agents.map(({ apiKey }) => apiKey);
     const load = new Load({ apiKeys, apis, clients: 6, name: "worker" });
-    await load.untilPaid(40);
+    await load.untilPaid(PAID);
     await worker.end("SIGKILL");
     worker = await roles.startWorker();
-    await load.untilPaid(40);
+    await load.untilPaid(PAID);
     const sent = await load.stop();
     const odd = sent.filter(({ ms, status }) => (status !== 201 && status !== 503) || ms > ANSWERED_MS);
     expect(odd).to.deep.equal([]);
@@ -181,8 +184,15 @@ describe("Servers and workers as processes of their own", () => {
     const { answered } = await waitingAtSecond();
     // The server has it once it has answered what came after it.
     await onceReachable(() => new Api(baseUrls[1] ?? "").call("GET", "/v1/openapi.json"));
+    const [first = ""] = baseUrls;
+    const unfinished = connect(Number(new URL(first).port), "127.0.0.1").on("error", () => undefined);
+    unfinished.write("POST /v1/auth/sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n");
+    unfinished.write("Content-Type: application/json\r\n\r\n{");
+    await onceReachable(() => new Api(first).call("GET", "/v1/openapi.json"));
     const exits = await Promise.all(running.map((child) => child.end("SIGTERM")));
     expect(exits).to.deep.equal(running.map(() => ({ code: 0, signal: null })));
     expect((await answered).transaction.status).to.equal("pending");
+    const cut = roles.children.filter(({ stdout }) => /"requests":1,.*requests were cut off/.test(stdout));
+    expect(cut, "what outlasts the drain is told of").to.have.lengthOf(1);
   });
 });

@@ -17,17 +17,19 @@ import { shortOrSoak } from "../support/soak.ts";
 import { Load, replay } from "./support/load.ts";
 import { Tenant } from "./support/tenant.ts";
 
-const CLIENTS = 24;
+const CLIENTS = shortOrSoak(12, 24);
 /** Every fifth request of a client is a retry of an earlier one, by this client or another. */
 const RETRY_EVERY = 5;
 /** Mostly enough that several roll-overs fall into them. */
-const PAYMENTS = shortOrSoak(500, 3_000);
+const PAYMENTS = shortOrSoak(200, 3_000);
 /** Where the machine is busy more of them come together in an update, which is fewer events: then as many again. */
 const ROUNDS_MAX = 4;
 /** Their idempotency keys are forgotten before the others are paid. */
-const FORGOTTEN = 50;
-const EVENTS_PER_RUN = 40;
+const FORGOTTEN = shortOrSoak(20, 50);
+const EVENTS_PER_RUN = shortOrSoak(20, 40);
 const ROLL_OVERS_MIN = 4;
+/** Of the first and of the last payments. */
+const REPLAYED = shortOrSoak(30, 100);
 const LOAD_MS = 400_000;
 /** What a payment may take where the machine is not busy, and how many times the usual one where it is. */
 const SLOWEST_MS = 1_000;
@@ -138,7 +140,7 @@ describe("A ledger that rolls over under load", function () {
     expect(rolledOver).to.be.at.least(ROLL_OVERS_MIN);
 
     process.stdout.write(`    ${String(sent.length)} payments, ${String(rolledOver)} roll-overs\n`);
-    await replay(service.api, [...forgotten, ...sent.slice(0, 100), ...sent.slice(-100)]);
+    await replay(service.api, [...forgotten, ...sent.slice(0, REPLAYED), ...sent.slice(-REPLAYED)]);
     await tenant.expectBooksToAgree(SWEPT_MS);
     // A stall at a roll-over would hold up a batch each time; now and then, another program may have had the processor.
     const usualMs = sent.map(({ ms }) => ms).toSorted((a, b) => a - b)[sent.length >> 1] ?? 0;

@@ -1,13 +1,17 @@
 import { expect } from "chai";
-import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { readAddresses, readConfig, refuseExposure } from "../../server/config.ts";
+import { Api, onceReachable } from "../support/api.ts";
 import { Child, cleanEnvironment, ServiceProcess } from "../support/process.ts";
+import { PASSWORD } from "../support/service.ts";
 
 /** Three of them start at once, on a machine that is busy. */
 const QUICK_MS = 150_000;
 /** Where engines come up first. */
 const WITH_ENGINES_MS = 200_000;
+const DEMO_MS = 240_000;
 
 /** Nothing listens there. */
 const NOWHERE = "127.0.0.1:9";
@@ -28,7 +32,7 @@ async function reasonOf(
   return child.stderr;
 }
 
-describe("A service that cannot start says why in one line, ends with 1, and leaves nothing running", () => {
+describe("A service's process, on the run's engines", () => {
   let running: ServiceProcess;
   let other: ServiceProcess;
   let scratch: string;
@@ -37,7 +41,7 @@ describe("A service that cannot start says why in one line, ends with 1, and lea
     scratch = await mkdtemp(join(tmpdir(), "start-up-errors-"));
     other = await ServiceProcess.create();
     running = await ServiceProcess.create({ engines: "shared" });
-    await running.start();
+    await running.start({ LOG_LEVEL: "trace" });
   });
   after(async () => {
     await running.dispose();
@@ -45,120 +49,114 @@ describe("A service that cannot start says why in one line, ends with 1, and lea
     await rm(scratch, { recursive: true, force: true });
   });
 
-  const another = () => join(scratch, "key-delivery");
-
-  it("PORT is taken: named before anything is started", async () => {
-    const port = new URL(running.runtime.baseUrl).port;
-    expect(await reasonOf({ ...other.env, PORT: port }))
-      .to.include(port)
-      .and.include("PORT");
-    expect(await other.processes()).to.deep.equal([]);
+  it("plays the demo to its end, and leaves its set-up link as it is: printed once, never logged", async () => {
+    const [, token = ""] = await running.child.printed(/^Set up: \S+#token=([\w-]{43})$/m, DEMO_MS);
+    const demo = Child.node("scripts/demo.ts", [], running.env);
+    const exit = await demo.exit(DEMO_MS);
+    expect(demo.stderr).to.equal("");
+    expect(exit, demo.stdout).to.deep.equal({ code: 0, signal: null });
+    // An approval arrives signed, and a copy that was changed is refused.
+    expect(demo.stdout).to.match(/^receiver got `approval\.requested`, its signature is good: /m);
+    expect(demo.stdout).to.match(/^receiver refused a copy of it /m);
+    expect(demo.stdout.trimEnd()).to.match(/\nAll steps passed\.$/);
+    const api = new Api(running.runtime.baseUrl);
+    const { status } = await api.call("POST", "/v1/setup/check", { body: { token } });
+    expect(status).to.equal(204);
+    const owner = { organizationName: "First", name: "Ada", email: "ada@example.com", password: PASSWORD };
+    // A call that took effect may have been told to come again.
+    await onceReachable(() => api.call("POST", "/v1/setup", { body: { token, ...owner } }));
+    const session = await api.signIn(owner.email, owner.password);
+    const { body } = await api.surely("GET", "/v1/organization", { token: session });
+    expect(body, "without embedded engines").to.have.nested.property("organization.plan", "free");
+    expect(running.child.stdout.split(token)).to.have.lengthOf(2);
+    const log = await readFile(join(running.dataDir, "logs", "service.log"), "utf8");
+    expect(log).to.include('"running"').and.not.include(token);
   });
 
-  it("MASTER_KEY is too short: said before anything is started", async () => {
-    const child = Child.node("server/main.ts", ["start"], { ...other.env, MASTER_KEY: "tooshort" });
-    expect(await child.exit(QUICK_MS)).to.deep.equal({ code: 1, signal: null });
-    expect(child.stderr)
-      .to.match(/^error: MASTER_KEY [^\n]+\n$/)
-      .and.not.include("tooshort");
-    // Each engine's start is a line there.
-    expect(child.stdout).to.equal("");
-  });
+  describe("that cannot start says why in one line, ends with 1, and leaves nothing running", () => {
+    it("PORT is taken: named before anything is started", async () => {
+      const port = new URL(running.runtime.baseUrl).port;
+      expect(await reasonOf({ ...other.env, PORT: port }))
+        .to.include(port)
+        .and.include("PORT");
+      expect(await other.processes()).to.deep.equal([]);
+    });
 
-  it("HOST lets other machines in while an engine is embedded: refused before one is started", async () => {
-    const [open, chain] = await Promise.all([
-      reasonOf({ ...other.env, HOST: "0.0.0.0" }),
-      reasonOf({ ...other.env, HOST: "::", MONGODB_URI: "mongodb://x", TEMPORAL_ADDRESS: "x:1" }),
-    ]);
-    expect(open).to.match(/^error: HOST: .*MONGODB_URI, TEMPORAL_ADDRESS, EVM_RPC_URL/);
-    expect(chain).to.match(/^error: HOST: .*with EVM_RPC_URL\./);
-    expect(await other.processes()).to.deep.equal([]);
-  });
+    it("MASTER_KEY is too short: said before anything is started", async () => {
+      const child = Child.node("server/main.ts", ["start"], { ...other.env, MASTER_KEY: "tooshort" });
+      expect(await child.exit(QUICK_MS)).to.deep.equal({ code: 1, signal: null });
+      expect(child.stderr)
+        .to.match(/^error: MASTER_KEY [^\n]+\n$/)
+        .and.not.include("tooshort");
+      // Each engine's start is a line there.
+      expect(child.stdout).to.equal("");
+    });
 
-  it("a setting is nonsense: a port, an engine's port, a role", async () => {
-    const [port, beyond, enginePort, role, argument] = await Promise.all([
-      reasonOf({ ...other.env, PORT: "eighty" }),
-      reasonOf({ ...other.env, PORT: "70000" }),
-      reasonOf({ ...other.env, TEMPORAL_PORT: "-1" }),
-      reasonOf(other.env, { role: "everything" }),
-      reasonOf(other.env, { role: "start", args: ["--port=80"] }),
-    ]);
-    for (const each of [port, beyond]) {
-      expect(each).to.equal("error: PORT: must be a whole number from 0 to 65535.\n");
-    }
-    expect(argument).to.include("takes no arguments");
-    expect(enginePort).to.include("TEMPORAL_PORT");
-    expect(role).to.include("everything");
-    expect(await other.processes()).to.deep.equal([]);
-  });
+    it("HOST lets other machines in while an engine is embedded: refused before one is started", async () => {
+      const open = await reasonOf({ ...other.env, HOST: "0.0.0.0" });
+      expect(open).to.match(/^error: HOST: .*MONGODB_URI, TEMPORAL_ADDRESS, EVM_RPC_URL/);
+      const withoutChain = { MONGODB_URI: "mongodb://x", TEMPORAL_ADDRESS: "x:1" };
+      expect(() => refuseExposure({ host: "::" }, withoutChain)).to.throw(/^HOST: .*with EVM_RPC_URL\.$/);
+      expect(await other.processes()).to.deep.equal([]);
+    });
 
-  it("a role of its own is not told where the engines are, or they are not there", async () => {
-    const env = { ...cleanEnvironment(), PORT: "0", MASTER_KEY };
-    const { mongodb, temporal } = running.runtime;
-    const there = {
-      ...env,
-      MONGODB_URI: mongodb.uri,
-      TEMPORAL_ADDRESS: temporal.address,
-      TEMPORAL_NAMESPACE: temporal.namespace,
-    };
-    const [untold, noMongodb, noTemporal] = await Promise.all([
-      reasonOf(env, { role: "server" }),
-      reasonOf({ ...there, MONGODB_URI: `mongodb://${NOWHERE}/x` }, { role: "server" }),
-      reasonOf({ ...there, TEMPORAL_ADDRESS: NOWHERE }, { role: "worker" }),
-    ]);
-    expect(untold).to.include("MONGODB_URI").and.include("TEMPORAL_ADDRESS");
-    expect(noMongodb).to.include("MONGODB_URI");
-    expect(noTemporal).to.include("TEMPORAL_ADDRESS");
-  });
+    it("a setting is nonsense: a port, a role, an argument", async () => {
+      const [port, role, argument] = await Promise.all([
+        reasonOf({ ...other.env, PORT: "eighty" }),
+        reasonOf(other.env, { role: "everything" }),
+        reasonOf(other.env, { role: "start", args: ["--port=80"] }),
+      ]);
+      expect(port).to.equal("error: PORT: must be a whole number from 0 to 65535.\n");
+      expect(() => readConfig({ PORT: "70000" }, "127.0.0.1")).to.throw(/^PORT: must be a whole number/);
+      expect(role).to.include("everything");
+      expect(argument).to.include("takes no arguments");
+      expect(await other.processes()).to.deep.equal([]);
+    });
 
-  it("DATA_DIR is in use by a service, which goes on", async () => {
-    const reason = await reasonOf(running.env);
-    expect(reason).to.include(running.dataDir).and.include(String(running.runtime.pid));
-    expect((await fetch(`${running.runtime.baseUrl}/readyz`)).status).to.equal(200);
-  });
+    it("a role of its own is not told where the engines are, or they are not there", async () => {
+      const env = { ...cleanEnvironment(), PORT: "0", MASTER_KEY };
+      const { mongodb, temporal } = running.runtime;
+      const there = {
+        ...env,
+        MONGODB_URI: mongodb.uri,
+        TEMPORAL_ADDRESS: temporal.address,
+        TEMPORAL_NAMESPACE: temporal.namespace,
+      };
+      expect(() => readAddresses({})).to.throw(/MONGODB_URI, TEMPORAL_ADDRESS/);
+      const [noMongodb, noTemporal] = await Promise.all([
+        reasonOf({ ...there, MONGODB_URI: `mongodb://${NOWHERE}/x` }, { role: "server" }),
+        reasonOf({ ...there, TEMPORAL_ADDRESS: NOWHERE }, { role: "worker" }),
+      ]);
+      expect(noMongodb).to.include("MONGODB_URI");
+      expect(noTemporal).to.include("TEMPORAL_ADDRESS");
+    });
 
-  it("MONGOD_BINARY is broken", async () => {
-    const binary = join(scratch, "mongod");
-    await writeFile(binary, "#!/bin/sh\necho 'cannot open shared object file' >&2\nexit 127\n");
-    await chmod(binary, 0o755);
-    const reason = await reasonOf({ ...other.env, MONGOD_BINARY: binary });
-    expect(reason).to.include("MONGOD_BINARY").and.include("cannot open shared object file");
-    expect(await other.processes()).to.deep.equal([]);
-  });
+    it("DATA_DIR is in use by a service, which goes on", async () => {
+      const reason = await reasonOf(running.env);
+      expect(reason).to.include(running.dataDir).and.include(String(running.runtime.pid));
+      expect((await fetch(`${running.runtime.baseUrl}/readyz`)).status).to.equal(200);
+    });
 
-  it("an engine that is there when asked for its version, and ends when it is run", async () => {
-    const binary = join(scratch, "mongod-dies");
-    await writeFile(
-      binary,
-      '#!/bin/sh\n[ "$1" = --version ] && echo "db version v7.0.1" && exit 0\necho "no space left" >&2\nexit 14\n',
-    );
-    await chmod(binary, 0o755);
-    const reason = await reasonOf({ ...other.env, MONGOD_BINARY: binary }, { withinMs: WITH_ENGINES_MS });
-    expect(reason).to.match(/mongod.*no space left.*logs\/mongod\.log.*MONGODB_URI/);
-    expect(await other.processes()).to.deep.equal([]);
-  });
+    it("an engine that is there when asked for its version, and ends when it is run", async () => {
+      const binary = join(scratch, "mongod-dies");
+      await writeFile(
+        binary,
+        '#!/bin/sh\n[ "$1" = --version ] && echo "db version v7.0.1" && exit 0\necho "no space left" >&2\nexit 14\n',
+      );
+      await chmod(binary, 0o755);
+      const reason = await reasonOf({ ...other.env, MONGOD_BINARY: binary }, { withinMs: WITH_ENGINES_MS });
+      expect(reason).to.match(/mongod.*no space left.*logs\/mongod\.log.*MONGODB_URI/);
+      expect(await other.processes()).to.deep.equal([]);
+    });
 
-  it("KEY_DELIVERY_DIR is another: a role refuses until an admin adopts it", async () => {
-    expect((await running.child.end("SIGTERM")).code).to.equal(0);
-    const env = { ...running.env, KEY_DELIVERY_DIR: another() };
-    expect(await reasonOf(env, { role: "worker" }))
-      .to.include(another())
-      .and.include("KEY_DELIVERY_DIR")
-      .and.include("npm run admin -- adopt-key-delivery-folder");
-    const admin = Child.node("server/main.ts", ["admin", "adopt-key-delivery-folder"], env);
-    expect(await admin.exit(QUICK_MS), admin.stderr).to.deep.equal({ code: 0, signal: null });
-    expect(JSON.parse(admin.stdout)).to.deep.equal({ folder: another() });
-    const worker = Child.node("server/main.ts", ["worker"], env);
-    await worker.printed(/The worker is running/, QUICK_MS);
-    expect((await worker.end("SIGTERM")).code).to.equal(0);
-  });
-
-  it("MASTER_KEY is not the one of the first start", async () => {
-    const masterKey = "another-master-key-that-is-long-enough-to-be-one";
-    const env = { ...running.env, KEY_DELIVERY_DIR: another(), MASTER_KEY: masterKey };
-    expect(await reasonOf(env))
-      .to.include("MASTER_KEY")
-      .and.not.include(masterKey);
-    expect(await running.processes()).to.deep.equal([]);
+    it("MASTER_KEY is not the one of the first start", async () => {
+      expect((await running.child.end("SIGTERM")).code).to.equal(0);
+      const masterKey = "another-master-key-that-is-long-enough-to-be-one";
+      const env = { ...running.env, MASTER_KEY: masterKey };
+      expect(await reasonOf(env))
+        .to.include("MASTER_KEY")
+        .and.not.include(masterKey);
+      expect(await running.processes()).to.deep.equal([]);
+    });
   });
 });

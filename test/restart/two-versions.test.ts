@@ -1,11 +1,10 @@
 import { Client, Connection } from "@temporalio/client";
 import type { temporal } from "@temporalio/proto";
 import { expect } from "chai";
-import { dataConverter } from "../../src/lib/payload-compression.ts";
 import { agentWorkflowId } from "../../src/messages/agent.ts";
 import { ledgerWorkflowId } from "../../src/messages/ledger.ts";
+import { rollOut } from "../../server/admin/roll-out.ts";
 import { Api } from "../support/api.ts";
-import { until } from "../support/process.ts";
 import { requiredSetting } from "../support/shared-engines.ts";
 import { shortOrSoak } from "../support/soak.ts";
 import { Load, replay } from "./support/load.ts";
@@ -22,7 +21,6 @@ type HistoryEvent = temporal.api.history.v1.IHistoryEvent;
 
 describe("Two versions of the workers at once", () => {
   const env = roleEnvironment();
-  const deploymentName = env["TEMPORAL_TASK_QUEUE"] ?? "";
   const namespace = requiredSetting("TEST_TEMPORAL_NAMESPACE");
   const roles = new Roles(env);
   let connection: Connection;
@@ -30,7 +28,7 @@ describe("Two versions of the workers at once", () => {
 
   before(async () => {
     connection = await Connection.connect({ address: requiredSetting("TEST_TEMPORAL_ADDRESS") });
-    client = new Client({ connection, namespace, dataConverter });
+    client = new Client({ connection, namespace });
   });
   after(async () => {
     await roles.stop();
@@ -39,24 +37,12 @@ describe("Two versions of the workers at once", () => {
 
   const start = (buildId: string) => roles.startWorker({ WORKER_BUILD_ID: buildId });
 
-  /** As an operator does, once the engine knows of the version's workers. */
-  async function makeCurrent(buildId: string): Promise<void> {
-    await until(`${buildId} is current`, KNOWN_MS, () =>
-      client.workflowService
-        .setWorkerDeploymentCurrentVersion({ namespace, deploymentName, buildId, identity: "operator" })
-        .then(() => true)
-        .catch(() => null),
-    );
+  /** The build that was in its place; `patienceMs`: its workers may only have been started. */
+  async function ramp(buildId: string, percentage: number | null, patienceMs = KNOWN_MS) {
+    const options = { buildId, percentage, patienceMs, onProgress: () => undefined };
+    return (await rollOut(env, options)).previousBuildId;
   }
-
-  const ramp = (buildId: string, percentage: number) =>
-    client.workflowService.setWorkerDeploymentRampingVersion({
-      namespace,
-      deploymentName,
-      buildId,
-      percentage,
-      identity: "operator",
-    });
+  const makeCurrent = (buildId: string) => ramp(buildId, null);
 
   /** Of all runs of a workflow, from the newest to the first. */
   async function eventsOf(workflowId: string): Promise<readonly HistoryEvent[]> {
@@ -90,11 +76,13 @@ describe("Two versions of the workers at once", () => {
     });
     await load.untilPaid(PAYMENTS);
 
+    const early = await ramp("two", null, 0).catch(String);
+    expect(early).to.match(/No workers with WORKER_BUILD_ID=two poll for all tasks \([^\n]+$/);
     const two = await start("two");
     await load.untilPaid(PAYMENTS);
     await ramp("two", 50);
     await load.untilPaid(PAYMENTS);
-    await makeCurrent("two");
+    expect(await makeCurrent("two")).to.equal("one");
     await load.untilPaid(PAYMENTS);
     expect(await one.end("SIGTERM"), "nothing needs the old version any more").to.include({ code: 0 });
     await load.untilPaid(PAYMENTS);

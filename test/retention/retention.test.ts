@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { Db } from "mongodb";
 import { COLLECTIONS } from "../../src/store/documents.ts";
 import { EventJournal } from "../../src/store/journal.ts";
-import { DeliveryKeyFiles } from "../../src/agents/key-deliveries/delivery-keys.ts";
+import { deliveryKeysOf } from "../support/life.ts";
 import { MongoDeliveryWindows } from "../../src/agents/key-deliveries/windows.ts";
 import { paymentIn } from "../../src/store/records.ts";
 import { ensureRetention, RETENTION_INDEX } from "../../src/store/retention.ts";
@@ -196,7 +196,7 @@ describe("what a retention removes", () => {
   });
 
   it("leaves an agent that is there committed, and one that is not there can't be any more", async () => {
-    const keys = await DeliveryKeyFiles.in(service.env["KEY_DELIVERY_DIR"] ?? "");
+    const keys = deliveryKeysOf(service);
     const windows = new MongoDeliveryWindows(service.db, keys, () => new Date());
     expect(await windows.close(agentId)).to.equal("committed");
     expect(await collectionsOf(service.db).keyDeliveries.countDocuments({ _id: agentId })).to.equal(0);

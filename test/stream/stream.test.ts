@@ -3,7 +3,7 @@ import { collectionsOf } from "../../src/store/collections.ts";
 import { EventReader, type OpenOptions } from "../support/event-stream.ts";
 import { inTime } from "../support/in-time.ts";
 import { transactionOf } from "../support/payments-in-place.ts";
-import { startTestService } from "../support/service.ts";
+import { secondService } from "../support/own-service.ts";
 import { demote, newWorld, times, until, type World } from "../support/world.ts";
 
 const toldOfApproval = (reader: EventReader, id: string, resolution: string | undefined) =>
@@ -17,8 +17,10 @@ const toldOfApproval = (reader: EventReader, id: string, resolution: string | un
 describe("the stream of changes", () => {
   let world: World;
   let readers: EventReader[];
-  beforeEach(async () => {
+  before(async () => {
     world = await newWorld();
+  });
+  beforeEach(() => {
     readers = [];
   });
   afterEach(() => {
@@ -130,18 +132,6 @@ describe("the stream of changes", () => {
     expect(onlyApprovals.named("transactions")).to.deep.equal([]);
   });
 
-  it("members are not told of keys and webhooks; owners are", async () => {
-    const owner = await ready();
-    const body = { name: "E", url: "https://127.0.0.1:1/", eventTypes: ["*"] };
-    await world.api.ok("createWebhook", 201, { token: world.token, body });
-    await owner.until("the webhook", () => owner.told("webhooks")[0]);
-    const since = owner.events.find(({ name }) => name === "ready")?.id ?? "";
-    await demote(world, "member");
-    const member = await ready({ lastEventId: since });
-    expect(member.told("ready")).to.deep.equal([{ resumed: true }]);
-    expect(member.named("webhooks")).to.deep.equal([]);
-  });
-
   it("goes on behind the last event that was read, with what happened meanwhile", async () => {
     const agent = await world.agent({ autoApprovalThresholdCents: 0 });
     const first = await ready();
@@ -166,30 +156,6 @@ describe("the stream of changes", () => {
       expect(reader.events.map(({ name }) => name)).to.deep.equal(["reset", "ready"]);
       expect(reader.told("ready")).to.deep.equal([{ resumed: false }]);
     }
-  });
-
-  it("ends with the session: on sign-out, and when the role changes", async () => {
-    const { email, password } = world.organization;
-    const token = await world.service.api.signIn(email, password);
-    const [leaves, stays] = [await ready({ token }), await ready()];
-    await world.api.ok("signOut", 204, { token });
-    await leaves.ended;
-    expect(leaves.told("end")).to.deep.equal([{ reason: "credential" }]);
-    await demote(world, "admin");
-    await stays.ended;
-    expect(stays.told("end")).to.deep.equal([{ reason: "role" }]);
-  });
-
-  it("a session has so many streams and no more, until it closes one", async () => {
-    const own = [];
-    for (const _index of times(8, (index) => index)) own.push(await ready());
-    await world.api.refused("streamChanges", 429, "TOO_MANY_STREAMS", { token: world.token });
-    own[0]?.close();
-    await until("another one is let in", async () => {
-      const reader = await EventReader.open(world.service.baseUrl, { token: world.token });
-      readers.push(reader);
-      return reader.response.status === 200 ? true : null;
-    });
   });
 
   it("a stream is counted once, however long it is open", async () => {
@@ -217,9 +183,52 @@ describe("the stream of changes", () => {
     ]);
   });
 
+  describe("of a person whose role or number of streams it is about", () => {
+    beforeEach(async () => {
+      world = await newWorld();
+    });
+
+    it("members are not told of keys and webhooks; owners are", async () => {
+      const owner = await ready();
+      const body = { name: "E", url: "https://127.0.0.1:1/", eventTypes: ["*"] };
+      await world.api.ok("createWebhook", 201, { token: world.token, body });
+      await owner.until("the webhook", () => owner.told("webhooks")[0]);
+      const since = owner.events.find(({ name }) => name === "ready")?.id ?? "";
+      await demote(world, "member");
+      const member = await ready({ lastEventId: since });
+      expect(member.told("ready")).to.deep.equal([{ resumed: true }]);
+      expect(member.named("webhooks")).to.deep.equal([]);
+    });
+
+    it("ends with the session: on sign-out, and when the role changes", async () => {
+      const { email, password } = world.organization;
+      const token = await world.service.api.signIn(email, password);
+      const [leaves, stays] = [await ready({ token }), await ready()];
+      await world.api.ok("signOut", 204, { token });
+      await leaves.ended;
+      expect(leaves.told("end")).to.deep.equal([{ reason: "credential" }]);
+      await demote(world, "admin");
+      await stays.ended;
+      expect(stays.told("end")).to.deep.equal([{ reason: "role" }]);
+    });
+
+    it("a session has so many streams and no more, until it closes one", async () => {
+      const own = [];
+      for (const _index of times(8, (index) => index)) own.push(await ready());
+      await world.api.refused("streamChanges", 429, "TOO_MANY_STREAMS", { token: world.token });
+      own[0]?.close();
+      await until("another one is let in", async () => {
+        const reader = await EventReader.open(world.service.baseUrl, { token: world.token });
+        readers.push(reader);
+        return reader.response.status === 200 ? true : null;
+      });
+    });
+  });
+
   it("a service that stops ends its streams first, and does not wait for them", async () => {
-    const service = await startTestService();
-    const { token } = await service.organization();
+    const service = await secondService(world.service);
+    const { email, password } = await world.service.organization();
+    const token = await service.api.signIn(email, password);
     const reader = await EventReader.open(service.baseUrl, { token });
     await reader.until("ready", () => reader.named("ready")[0]);
     const stopped = service.stop();

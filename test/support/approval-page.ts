@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { Browser, BrowserContext, HTTPRequest, Page } from "puppeteer-core";
+import type { Browser, HTTPRequest, Page } from "puppeteer-core";
 import { z } from "zod";
 import { becomes, clickOn, typeInto, within, WITHIN_MS } from "./browser-page.ts";
 
@@ -23,8 +23,8 @@ const textOf = (selector: string): string =>
 
 /** The page of a payment on hold in a real browser, used as a person uses it. */
 export class ApprovalPage {
-  /** What happens to requests on their way, of a page that was opened with an interception. */
-  intercept: Interception = () => false;
+  /** What happens to requests on their way; null: nothing, and the browser keeps what it has loaded. */
+  #interception: Interception | null = null;
   /** The decisions that the page has sent, in their order, for the payment that it is of. */
   readonly decisions: string[] = [];
   readonly page: Page;
@@ -37,31 +37,39 @@ export class ApprovalPage {
     this.#origin = origin;
   }
 
-  /** Opens none yet, in a context of its own or in that of another page. */
-  static async on(
-    on: Browser | BrowserContext,
-    baseUrl: string,
-    intercepts: "intercepts" | "looks on" = "looks on",
-  ): Promise<ApprovalPage> {
-    const context = "createBrowserContext" in on ? await on.createBrowserContext() : on;
+  /** Opens none yet, in a context of its own. */
+  static async on(browser: Browser, baseUrl: string): Promise<ApprovalPage> {
+    const context = await browser.createBrowserContext();
     const opened = new ApprovalPage(await context.newPage(), baseUrl);
-    await opened.#watch(intercepts === "intercepts");
+    opened.#watch();
     return opened;
   }
 
-  async #watch(intercepts: boolean): Promise<void> {
+  #watch(): void {
     this.page.setDefaultTimeout(WITHIN_MS);
     this.page.on("request", (request) => this.#note(request));
     this.page.on("pageerror", (error) => this.#complaints.push(String(error)));
     this.page.on("console", (message) => {
       if (/Content Security Policy/i.test(message.text())) this.#complaints.push(message.text());
     });
-    if (!intercepts) return;
-    await this.page.setRequestInterception(true);
     this.page.on("request", (request) => {
-      // What is under way when a test ends goes with its page.
-      this.#pass(request).catch((error: unknown) => this.#complaints.push(String(error)));
+      this.#pass(request).catch((error: unknown) => {
+        // What was under way when the interception ended has gone on by itself.
+        if (this.#interception !== null) this.#complaints.push(String(error));
+      });
     });
+  }
+
+  /** Sees to requests from now on. */
+  async intercept(interception: Interception): Promise<void> {
+    this.#interception = interception;
+    await this.page.setRequestInterception(true);
+  }
+
+  /** Lets all requests go on again. */
+  async letPass(): Promise<void> {
+    this.#interception = null;
+    await this.page.setRequestInterception(false);
   }
 
   #note(request: HTTPRequest): void {
@@ -72,7 +80,8 @@ export class ApprovalPage {
   }
 
   async #pass(request: HTTPRequest): Promise<void> {
-    if (!(await this.intercept(request))) await request.continue();
+    if (this.#interception === null) return;
+    if (!(await this.#interception(request))) await request.continue();
   }
 
   /** Loads the page of this payment, signed in by this session's token alone, or by none. */

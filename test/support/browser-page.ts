@@ -7,7 +7,7 @@ import { freshAddress } from "./api.ts";
 
 /** It is not promised: so long a busy machine may take for what else takes a moment. */
 export const WITHIN_MS = 120_000;
-const LOOK_MS = 50;
+export const LOOK_MS = 100;
 const FOUND_MS = 5_000;
 
 const held = z.object({ found: z.unknown() });

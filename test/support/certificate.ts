@@ -1,5 +1,5 @@
 import type { KeyObject } from "node:crypto";
-import { extension, nameOf, sequence, signedCertificate } from "../../scripts/certificates/der.ts";
+import { extension, nameOf, sequence, signedCertificate } from "./certificates/der.ts";
 
 /** As WebAuthn 8.2.1 wants that of an authenticator's attestation: country, organization, unit, common name. */
 const SUBJECT = nameOf({ "06": "AQ", "0a": "Test", "0b": "Authenticator Attestation", "03": "Test" });

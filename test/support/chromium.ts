@@ -89,6 +89,7 @@ export const launchChromium = (executablePath: string): Promise<Browser> =>
       // Every process costs, and none of these pages holds another site's.
       "--in-process-gpu",
       "--disable-site-isolation-trials",
+      "--process-per-site",
       // Each frame of an animation is drawn by the processor, and waited for.
       "--force-prefers-reduced-motion",
     ],

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import type { Browser, BrowserContext, CDPSession, Page } from "puppeteer-core";
 import { z } from "zod";
 import { freshAddress } from "./api.ts";
-import { becomes, clickOn, within, WITHIN_MS } from "./browser-page.ts";
+import { becomes, clickOn, LOOK_MS, within, WITHIN_MS } from "./browser-page.ts";
 
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 let axe: string | null = null;
@@ -64,12 +64,17 @@ export class Dashboard {
     await this.page.goto(`${this.#origin}${path}`);
   }
 
+  /** Goes there as a link does, within what is loaded, which costs a part of a load. */
+  async walk(path: string): Promise<void> {
+    await this.page.evaluate(`history.pushState(null, "", ${JSON.stringify(path)})`);
+  }
+
   /** Loads this as a user whom the browser does not know, with nothing kept: signed in by a token alone, or not at all. */
   async visit(path: string, token: string | null = null): Promise<void> {
     await becomes(this.page, this.#origin, token);
     await this.page.evaluate("localStorage.clear(); sessionStorage.clear()");
-    // An address that differs in what is behind its # alone would not be loaded anew.
-    await this.page.goto("about:blank");
+    // An address that differs in what is behind its # alone would not be loaded anew. Of another origin it would cost a process.
+    await this.page.goto(`${this.#origin}/healthz`);
     await this.go(path);
   }
 
@@ -145,6 +150,11 @@ export class Dashboard {
     return z.string().parse(await this.page.evaluate(TEXT));
   }
 
+  /** Waits until it is so in the page, which looks by a timer: a frame of its own for each look would cost more. */
+  async waitFor(condition: string): Promise<void> {
+    await this.page.waitForFunction(condition, { polling: LOOK_MS });
+  }
+
   /** Waits until this is read on the page. */
   sees(text: string): Promise<string> {
     return this.#reads(`read.includes(${JSON.stringify(text)})`, `the page reads ${text}`);
@@ -174,13 +184,16 @@ export class Dashboard {
 /** What axe-core finds that keeps a user from using a page, or the first element of each selector. */
 export async function barriersOn(page: Page, parts?: readonly string[]): Promise<readonly string[]> {
   axe ??= readFileSync(AXE, "utf8");
-  await page.evaluate(axe);
+  if ((await page.evaluate("typeof axe")) === "undefined") await page.evaluate(axe);
   const where =
     parts === undefined
       ? "document"
       : `{ include: ${JSON.stringify(parts)}.map((part) => document.querySelector(part)) }`;
   const found = await page.evaluate(
-    `axe.run(${where}, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'] }).then(({ violations }) => violations)`,
+    `axe.run(${where}, {
+      runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'],
+      resultTypes: ['violations'],
+    }).then(({ violations }) => violations)`,
   );
   return violations
     .parse(found)

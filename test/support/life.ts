@@ -1,11 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { expect } from "chai";
 import { z } from "zod";
 import { COLLECTIONS, type EventDocument, type KeyDeliveryDocument } from "../../src/store/documents.ts";
+import { TemporalCalls } from "../../src/actors/calls.ts";
+import { TemporalDeliveryKeys } from "../../src/actors/delivery-keys.ts";
 import { McpCaller } from "../mcp/support.ts";
 import { isForNow } from "./api.ts";
+import type { TestService } from "./service.ts";
 import { successOf, type Success } from "./contract-api.ts";
 import {
   elevate,
@@ -94,8 +95,11 @@ export const deliveries = ({ service }: World) =>
   service.db.collection<KeyDeliveryDocument>(COLLECTIONS.keyDeliveries);
 
 /** Whether the key that seals the agent's first key is there. */
-export const hasDeliveryKey = ({ service }: World, id: string): boolean =>
-  existsSync(join(service.env["KEY_DELIVERY_DIR"] ?? "", id));
+export const hasDeliveryKey = async ({ service }: World, id: string): Promise<boolean> =>
+  (await deliveryKeysOf(service).read(id)) !== null;
+
+export const deliveryKeysOf = ({ connections }: Pick<TestService, "connections">): TemporalDeliveryKeys =>
+  new TemporalDeliveryKeys(new TemporalCalls(connections.temporal, connections.addresses.taskQueue));
 
 /** A window may be some seconds long, and the machine busy. */
 const WINDOW_MS = 120_000;

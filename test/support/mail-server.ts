@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { SMTPServer, type SMTPServerSession } from "smtp-server";
-import { newAuthority } from "../../scripts/certificates/authority.ts";
+import { newAuthority } from "./certificates/authority.ts";
 import { noteSecret } from "./secrets.ts";
 
 /** A mail as the server took it. */

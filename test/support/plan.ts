@@ -21,6 +21,7 @@ const WITHOUT_ENGINES: Beginnings = [
   "mail/smtp",
   "mail/text",
   "replay/",
+  "temporal/payload-codec",
   "webhooks/pace",
   "webhooks/settings",
   "webhooks/signature",
@@ -37,21 +38,21 @@ const ONE_AT_A_TIME: Beginnings = ["chaos/", "restart/", "build/"];
 /** What is promised to be answered within a time runs when everything else has ended. */
 const QUIET: Beginnings = [
   "agents/machine-archive-chain",
-  "containers/large-team",
   "containers/unfinished-budgets",
   "outage/",
   "restart/roles",
 ];
 
 /**
- * Random disasters, searches among a million records, and tests of what tests: these run where they are named, and in
+ * Random disasters, searches among a million records, stops of thousands of agents, and tests of what tests: these run where they are named, and in
  * `npm run soak`. What they would find in a change, cheaper tests find first.
  */
 const SOAK: Beginnings = [
   "chaos/caps",
   "chaos/chaos",
+  "containers/large-team",
+  "containers/many-stops",
   "contracts/wallet-mutants",
-  "domain/mutants",
   "domain/simulation-faults",
   "lists/million",
   "restart/audit-log",
@@ -89,7 +90,8 @@ const fits = (file: string, beginnings: Beginnings): boolean =>
 export const needsEngines = (file: string): boolean => !fits(file, WITHOUT_ENGINES);
 
 /** Whether it starts time-skipping servers. */
-export const needsTestServer = (file: string): boolean => fits(file, ["workflows/"]);
+export const needsTestServer = (file: string): boolean =>
+  fits(file, ["webhooks/delivery-workflow", "workflows/"]);
 
 export async function allFiles(): Promise<readonly string[]> {
   const found = await readdir("test", { recursive: true });

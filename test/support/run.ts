@@ -98,7 +98,7 @@ async function settings(
   up: Promise<RunningEngines> | null,
   found: Promise<EngineBinaries> | null,
 ): Promise<Readonly<Record<string, string>>> {
-  const folders = { TEST_LOG_DIR: logDir, TEST_KEY_DELIVERY_DIR: join(dataDir, "key-delivery") };
+  const folders = { TEST_LOG_DIR: logDir, TEST_DATA_DIR: join(dataDir, "services") };
   if (up === null) return folders;
   const [{ chain, mongodb, temporal }, testServer] = await Promise.all([up, testServerSettings(), bundle()]);
   return {
@@ -122,9 +122,9 @@ async function bundle(): Promise<void> {
 }
 
 async function testServerSettings(): Promise<Readonly<Record<string, string>>> {
+  if (!files.some(needsTestServer)) return {};
   const testServer = await resolveTestServer(process.env, say);
-  const archived = files.some(needsTestServer) ? await withClassArchive(testServer, folder) : {};
-  return { TEST_TIME_SKIPPING_SERVER: testServer, ...archived };
+  return { TEST_TIME_SKIPPING_SERVER: testServer, ...(await withClassArchive(testServer, folder)) };
 }
 
 function total(count: (result: FileResult) => number): number {

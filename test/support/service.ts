@@ -20,8 +20,7 @@ import { LEDGER_SETTINGS } from "../../src/messages/ledger.ts";
 import { Api } from "./api.ts";
 import { atEnd } from "./at-end.ts";
 import { dropAfterFile } from "./finished-databases.ts";
-
-export const TEST_MASTER_KEY = "a-master-key-for-tests-long-enough-to-be-one";
+import { TEST_MASTER_KEY } from "./payloads.ts";
 
 /** A whole service in this process, on the run's real engines, with a database and a task queue of its own. */
 export interface TestService {
@@ -65,6 +64,8 @@ export interface TestServiceOptions {
   readonly publicHost?: string;
   /** Another chain than the run's, or a way to it that a test can disturb; null: the wallet rail is not set up. */
   readonly evmRpcUrl?: string | null;
+  /** A service that has stopped, whose database and task queue this one continues. */
+  readonly continues?: Pick<TestService, "env">;
   /** Further settings, as the environment names them. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -99,8 +100,15 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   return service;
 }
 
+/** A service that a lane's files share; see `sharedService`. */
+export async function startLastingService(options: TestServiceOptions): Promise<TestService> {
+  const service = await start(options);
+  atEnd(() => service.stop());
+  return service;
+}
+
 async function start(options: TestServiceOptions): Promise<TestService> {
-  const id = `test_${randomBytes(8).toString("hex")}`;
+  const id = options.continues?.env["TEMPORAL_TASK_QUEUE"] ?? `test_${randomBytes(8).toString("hex")}`;
   const uri = new URL(required("TEST_MONGODB_URI"));
   uri.pathname = `/${id}`;
   const { evmRpcUrl = required("TEST_EVM_RPC_URL") } = options;
@@ -119,8 +127,7 @@ async function start(options: TestServiceOptions): Promise<TestService> {
     TEMPORAL_TASK_QUEUE: id,
     ...(evmRpcUrl === null ? {} : { EVM_RPC_URL: evmRpcUrl }),
     MASTER_KEY: TEST_MASTER_KEY,
-    KEY_DELIVERY_DIR: join(required("TEST_KEY_DELIVERY_DIR"), id),
-    AUDIT_ANCHOR_FILE: join(required("TEST_KEY_DELIVERY_DIR"), "audit-anchors", `${id}.jsonl`),
+    AUDIT_ANCHOR_FILE: join(required("TEST_DATA_DIR"), "audit-anchors", `${id}.jsonl`),
     ...(options.keyDeliveryWindowSeconds === undefined
       ? {}
       : { KEY_DELIVERY_WINDOW_SECONDS: String(options.keyDeliveryWindowSeconds) }),
@@ -221,6 +228,4 @@ async function signedIn(
 let shared: Promise<TestService> | null = null;
 
 /** The service that tests share which change nothing of it but their own organizations. */
-export const sharedService = (): Promise<TestService> => (shared ??= start({}));
-
-atEnd(async () => (await shared)?.stop());
+export const sharedService = (): Promise<TestService> => (shared ??= startLastingService({}));

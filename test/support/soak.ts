@@ -1,4 +1,4 @@
-import { Random } from "../../scripts/random.ts";
+import { Random } from "../../lab/random.ts";
 import { seed } from "./seed.ts";
 
 /** Whether this is the long run: `npm run soak`. */

@@ -8,7 +8,7 @@ import {
   type ServerHttp2Stream,
 } from "node:http2";
 import type { TLSSocket } from "node:tls";
-import type { Identity } from "../../scripts/certificates/authority.ts";
+import type { Identity } from "./certificates/authority.ts";
 
 export interface GatewayOptions {
   /** Of the gateway itself. */
@@ -17,6 +17,8 @@ export interface GatewayOptions {
   readonly clientCa: string | null;
   /** API key that is demanded; null: none is. */
   readonly apiKey: string | null;
+  /** Methods that no client may call. */
+  readonly forbidden?: readonly string[];
 }
 
 /** A TLS terminator in front of a Temporal, as operators run one, and as Temporal Cloud looks to clients. */
@@ -25,11 +27,12 @@ export interface TemporalGateway {
   /** Names of the methods that were passed on. */
   readonly methods: readonly string[];
   /** Demands something else of clients from now on; connections that are open end. */
-  demand(changes: Partial<Pick<GatewayOptions, "apiKey" | "clientCa">>): void;
+  demand(changes: Partial<Pick<GatewayOptions, "apiKey" | "clientCa" | "forbidden">>): void;
   close(): Promise<void>;
 }
 
-const UNAUTHENTICATED = "16";
+const UNAUTHENTICATED = { "grpc-status": "16", "grpc-message": "Request unauthorized." };
+const PERMISSION_DENIED = { "grpc-status": "7", "grpc-message": "Request forbidden." };
 
 export async function startTemporalGateway(
   address: string,
@@ -51,9 +54,12 @@ export async function startTemporalGateway(
   server.on("sessionError", () => undefined);
   server.on("stream", (stream, headers) => {
     stream.on("error", () => undefined);
-    const { apiKey } = demanded;
-    if (apiKey !== null && headers.authorization !== `Bearer ${apiKey}`) return refuse(stream);
-    methods.push(String(headers[":path"]).split("/").at(-1) ?? "");
+    const { apiKey, forbidden = [] } = demanded;
+    if (apiKey !== null && headers.authorization !== `Bearer ${apiKey}`)
+      return refuse(stream, UNAUTHENTICATED);
+    const method = String(headers[":path"]).split("/").at(-1) ?? "";
+    if (forbidden.includes(method)) return refuse(stream, PERMISSION_DENIED);
+    methods.push(method);
     passOn(stream, headers, upstream);
   });
   server.listen(0, "127.0.0.1");
@@ -78,16 +84,8 @@ export async function startTemporalGateway(
   };
 }
 
-function refuse(stream: ServerHttp2Stream): void {
-  stream.respond(
-    {
-      ":status": 200,
-      "content-type": "application/grpc",
-      "grpc-status": UNAUTHENTICATED,
-      "grpc-message": "Request unauthorized.",
-    },
-    { endStream: true },
-  );
+function refuse(stream: ServerHttp2Stream, status: typeof UNAUTHENTICATED): void {
+  stream.respond({ ":status": 200, "content-type": "application/grpc", ...status }, { endStream: true });
 }
 
 function passOn(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, upstream: ClientHttp2Session): void {

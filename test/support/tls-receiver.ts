@@ -6,7 +6,7 @@ import type { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
-import { type Identity, newAuthority } from "../../scripts/certificates/authority.ts";
+import { type Identity, newAuthority } from "./certificates/authority.ts";
 
 /** A request that a receiver got, whole. */
 export interface Received {

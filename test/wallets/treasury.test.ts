@@ -7,13 +7,8 @@ import { COLLECTIONS, type EventDocument, type WalletRecord } from "../../src/st
 import { EventJournal } from "../../src/store/journal.ts";
 import { isForNow } from "../support/api.ts";
 import { ChainView } from "../support/chain.ts";
-import {
-  organizationByCommand,
-  sharedService,
-  startTestService,
-  type TestService,
-} from "../support/service.ts";
-import { demote, newWorld, organizationKey, times, until, type World, worldOf } from "../support/world.ts";
+import { organizationByCommand, sharedService } from "../support/service.ts";
+import { times, until, type World, worldOf } from "../support/world.ts";
 
 const ULID = /^pay_[0-9A-HJKMNP-TV-Z]{26}$/;
 
@@ -67,29 +62,28 @@ async function provisionedWorld(): Promise<World> {
 
 describe("the treasury and the subscription in the sandbox", () => {
   let world: World;
+  let own: World;
   before(async () => {
-    world = await provisionedWorld();
+    [world, own] = await Promise.all([provisionedWorld(), provisionedWorld()]);
   });
 
   it("every organization has a treasury of its own from its provisioning on, and for good", async () => {
-    const others = await Promise.all(times(2, provisionedWorld));
-    const treasuries = await Promise.all([world, ...others].map(treasuryOf));
-    expect(new Set(treasuries.map(({ address }) => address)).size).to.equal(3);
+    const treasuries = await Promise.all([world, own].map(treasuryOf));
+    expect(new Set(treasuries.map(({ address }) => address)).size).to.equal(2);
     const agent = await world.agent();
     const { address: _own, ...kind } = await new ChainView(world).wallet(agent);
     for (const { address: _its, ...treasury } of treasuries) expect(treasury).to.deep.equal(kind);
-    await Promise.all(times(5, () => deposit(world, 1)));
+    await Promise.all(times(2, () => deposit(world, 1)));
     expect(await treasuryOf(world)).to.deep.equal(treasuries[0]);
   });
 
   it("a deposit is in the balance when it is answered, and has one event", async () => {
-    const own = await provisionedWorld();
     const agent = await own.agent();
     const chain = new ChainView(own);
     const { address, spender } = await treasuryOf(own);
     let held = 0;
     const hashes: string[] = [];
-    for (const amountCents of [1, 1_000, 99_999_999]) {
+    for (const amountCents of [1, 99_999_999]) {
       const answer = await deposit(own, amountCents);
       held = await until("it arrives", async () => {
         const cents = await chain.cents(agent, getAddress(address));
@@ -104,15 +98,15 @@ describe("the treasury and the subscription in the sandbox", () => {
       expect(await chain.succeeded(hash)).to.equal(true);
       hashes.push(String(hash));
     }
-    expect(held).to.equal(100_001_000);
+    expect(held).to.equal(100_000_000);
     const watch = watchOf(own, getAddress(spender));
     const deposited = await until("they are told", async () => {
       while ((await watch.step()).isBehind);
       const events = await eventsOf(own, "funding.deposited");
-      return events.length < 3 ? null : events;
+      return events.length < 2 ? null : events;
     });
     const deposits = deposited.map(({ data }) => data.deposit);
-    expect(deposits.map((each) => each?.amountCents)).to.have.members([1, 1_000, 99_999_999]);
+    expect(deposits.map((each) => each?.amountCents)).to.have.members([1, 99_999_999]);
     expect(deposits.map((each) => each?.onChainTxHash)).to.include.members(hashes);
     expect(new Set(deposits.map((each) => each?.address))).to.deep.equal(new Set([address]));
   });
@@ -132,7 +126,6 @@ describe("the treasury and the subscription in the sandbox", () => {
   });
 
   it("a failed payment for the subscription is answered and told, each time as one of its own", async () => {
-    const own = await newWorld();
     const { payment: first } = await own.api.ok("failBilling", 201, { token: own.token });
     const { payment: second } = await own.api.ok("failBilling", 201, { token: own.token, body: {} });
     const plans = own.service.db.collection<{ _id: string; plan: string }>("organizations");
@@ -153,39 +146,5 @@ describe("the treasury and the subscription in the sandbox", () => {
     expect(told).to.have.deep.members([first, second]);
     const body = { amountCents: 1 };
     await own.api.refused("failBilling", 400, "VALIDATION_FAILED", { token: own.token, body });
-  });
-
-  it("both are for owners and admins: no member and no key, of an agent or the organization", async () => {
-    const own = await newWorld();
-    const [agent, key] = [await own.agent(), await organizationKey(own)];
-    const requests = { depositToTreasury: { body: { amountCents: 1 } }, failBilling: {} } as const;
-    for (const id of ["depositToTreasury", "failBilling"] as const) {
-      const request = requests[id];
-      await own.api.refused(id, 403, "SESSION_REQUIRED", { ...request, token: key.token });
-      await own.api.refused(id, 403, "WRONG_CREDENTIAL", { ...request, token: agent.key });
-    }
-    await demote(own, "member");
-    for (const id of ["depositToTreasury", "failBilling"] as const) {
-      await own.api.refused(id, 403, "ROLE_REQUIRED", { ...requests[id], token: own.token });
-    }
-    await demote(own, "admin");
-    await own.api.ok("failBilling", 201, { token: own.token });
-    expect(await eventsOf(own, "billing.payment_failed")).to.have.lengthOf(1);
-  });
-});
-
-describe("a service without a test chain", () => {
-  let service: TestService;
-  before(async () => {
-    service = await startTestService({ evmRpcUrl: null });
-  });
-  after(() => service.stop());
-
-  it("has neither deposits nor failed payments that are made up: both are 404", async () => {
-    const world = await newWorld(service);
-    const { token } = world;
-    await world.api.refused("depositToTreasury", 404, "NOT_FOUND", { token, body: { amountCents: 1 } });
-    await world.api.refused("failBilling", 404, "NOT_FOUND", { token });
-    expect(await service.db.collection(COLLECTIONS.events).countDocuments()).to.equal(0);
   });
 });

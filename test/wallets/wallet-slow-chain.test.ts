@@ -5,8 +5,6 @@ import { inTime, PAYMENT_ANSWER_MS, timed } from "../support/in-time.ts";
 import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
 import { isForNow } from "../support/api.ts";
 import { successOf } from "../support/contract-api.ts";
-import { operations } from "../../src/contract/registry.ts";
-import { McpCaller } from "../mcp/support.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import {
   ChainView,
@@ -21,8 +19,6 @@ import {
   walletPayment,
 } from "../support/chain.ts";
 import { elevate, type Fields, newWorld, type TestAgent, until, type World } from "../support/world.ts";
-
-const { createWalletPayment, getPayment } = operations;
 
 /** Soon, since what is unconfirmed is looked after only then. */
 const SWEEP_SECONDS = 2;
@@ -107,37 +103,6 @@ describe("a chain that mines slowly", () => {
     };
   };
 
-  const overMcp: Disturbed = async () => {
-    const agent = await deployed(100);
-    const mcp = await McpCaller.connect(service.baseUrl, agent.key);
-    return async () => {
-      const { rail: _rail, ...args } = walletPayment(freshRecipient());
-      const paying = mcp.okAtOnce(createWalletPayment.output, "create_wallet_payment", args);
-      const { transaction } = await inTime("the payment", paying, PAYMENT_ANSWER_MS);
-      expect(transaction.status).to.equal("pending");
-      const transactionId = transaction.id;
-      return async () => {
-        const paid = await settled(agent, transactionId);
-        const read = await mcp.ok(getPayment.output, "get_payment", { transactionId });
-        expect(read).to.deep.equal(paid);
-        expect(read.transaction.status).to.equal("approved");
-        await mcp.close();
-      };
-    };
-  };
-
-  const withItsDeployment: Disturbed = async () => {
-    const agent = await fundedAgent(world, 100);
-    return async () => {
-      const { transaction } = await payFromWallet(world, agent, walletPayment(freshRecipient()));
-      expect(transaction.status).to.equal("pending");
-      return async () => {
-        await settled(agent, transaction.id);
-        expect(await expectChainAgrees(world, agent, 100)).to.have.lengthOf(1);
-      };
-    };
-  };
-
   const notSpentAgain: Disturbed = async () => {
     const agent = await deployed(100);
     return async () => {
@@ -155,8 +120,9 @@ describe("a chain that mines slowly", () => {
     };
   };
 
+  /** With its wallet's deployment. */
   const pausedOnItsWay: Disturbed = async () => {
-    const agent = await deployed(100);
+    const agent = await fundedAgent(world, 100);
     return async () => {
       const { transaction } = await payFromWallet(world, agent, walletPayment(freshRecipient()));
       expect(transaction.status).to.equal("pending");
@@ -164,8 +130,9 @@ describe("a chain that mines slowly", () => {
       const { version } = await world.api.ok("getAgentBudgetPolicy", 200, manage);
       const body = { version, budgetCents: 0 };
       const lowered = await world.api.ok("updateAgentBudgetPolicy", 200, { ...manage, body });
-      expect(lowered.usage).to.deep.include({ spentCents: 100, reservedCents: 100, remainingCents: 0 });
+      expect(lowered.usage).to.deep.include({ spentCents: 0, reservedCents: 100, remainingCents: 0 });
       await world.api.ok("pauseAgent", 200, manage);
+      await world.api.ok("revokeAgentKey", 200, manage);
       return async () => {
         const query = { agent_id: agent.id };
         await until(
@@ -178,8 +145,8 @@ describe("a chain that mines slowly", () => {
           SETTLED_MS,
         );
         const view = new ChainView(world);
-        expect(await view.transfers(agent)).to.have.lengthOf(2);
-        await recordOnce(world, agent, 200, 0);
+        expect(await view.transfers(agent)).to.have.lengthOf(1);
+        await recordOnce(world, agent, 100, 0);
       };
     };
   };
@@ -209,7 +176,7 @@ describe("a chain that mines slowly", () => {
   };
 
   const fundedLater: Disturbed = async () => {
-    const agent = await deployed(0);
+    const agent = await world.agent();
     return async () => {
       const request = { token: world.token, id: agent.id, body: { amountCents: 500 } };
       await inTime("fund", world.api.refused("fundAgentInSandbox", 503, "SERVICE_UNAVAILABLE", request));
@@ -234,12 +201,10 @@ describe("a chain that mines slowly", () => {
       {
         "else it is pending within 3.5 s, with its hash, not cancellable, and approved once mined":
           pendingInTime,
-        "create_wallet_payment over MCP waits no longer, and get_payment tells the end": overMcp,
-        "the first payment of a wallet, on its way with its deployment, is one transfer too":
-          withItsDeployment,
         "money on its way is not spent again: of two payments that one balance covers, one fails":
           notSpentAgain,
-        "a pause and a budget lowered below it do not stop what is on its way: it settles": pausedOnItsWay,
+        "a pause, a revoked key and a budget lowered below it stop nothing on its way: it settles":
+          pausedOnItsWay,
         "approve answers executing in time while nothing is mined; afterwards it is approved, once": approved,
         "fund tells that it does not know yet, and the money arrives once, when it is mined": fundedLater,
       },

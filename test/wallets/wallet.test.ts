@@ -10,6 +10,7 @@ import { McpCaller } from "../mcp/support.ts";
 import {
   ChainView,
   expectChainAgrees,
+  finalPayment,
   freshRecipient,
   fund,
   fundedAgent,
@@ -18,8 +19,9 @@ import {
   recordOnce,
   walletPayment,
 } from "../support/chain.ts";
-import { TEST_MASTER_KEY } from "../support/service.ts";
-import { elevate, newWorld, paymentOf, type World } from "../support/world.ts";
+import { TEST_MASTER_KEY } from "../support/payloads.ts";
+import { shortOrSoak } from "../support/soak.ts";
+import { elevate, newWorld, paymentOf, tally, type TestAgent, times, type World } from "../support/world.ts";
 
 const masterKey = MasterKey.parse(TEST_MASTER_KEY, "a test");
 
@@ -41,20 +43,23 @@ describe("wallet payments", () => {
       body: { version: 1, budgetCents },
     });
 
-  it("a new agent's wallet can be funded undeployed; the first payment deploys it", async () => {
+  const asking = (cents: number) => fundedAgent(world, cents, { autoApprovalThresholdCents: 0 });
+
+  async function hold(agent: TestAgent) {
+    const { approval, transaction } = await payFromWallet(world, agent, walletPayment(freshRecipient()));
+    expect([transaction.status, transaction.onChainTxHash]).to.deep.equal(["pending", null]);
+    return { approvalId: approval?.id ?? "", transactionId: transaction.id };
+  }
+
+  const approve = (id: string) => world.api.ok("approveApproval", 200, { token: world.token, id });
+
+  it("an undeployed wallet is funded; a payment deploys it, and is one transfer under its id", async () => {
     const agent = await world.agent();
     const { wallet } = (await world.api.ok("getAgent", 200, { token: world.token, id: agent.id })).agent;
     expect(wallet?.chainCaip2).to.equal("eip155:31337");
     expect(wallet?.address).to.equal(getAddress(wallet?.address ?? ""));
     expect((await fund(world, agent, 5_000)).balanceCents).to.equal(5_000);
     expect(await chain.isDeployed(agent)).to.equal(false);
-    await payFromWallet(world, agent, walletPayment(freshRecipient()));
-    expect(await chain.isDeployed(agent)).to.equal(true);
-    await expectChainAgrees(world, agent, 5_000);
-  });
-
-  it("an approved payment is one transfer on chain, under its id, to its recipient", async () => {
-    const agent = await fundedAgent(world, 5_000);
     const to = freshRecipient();
     const { approval, transaction } = await payFromWallet(
       world,
@@ -72,10 +77,55 @@ describe("wallet payments", () => {
       denialCode: null,
     });
     expect(approval).to.equal(null);
+    expect(await chain.isDeployed(agent)).to.equal(true);
     const spent = { hash: transaction.onChainTxHash, id: idOnChain(transaction.id), to, cents: 1_234 };
     expect(await chain.transfers(agent)).to.deep.equal([spent]);
     expect(await chain.cents(agent, to)).to.equal(1_234);
     await expectChainAgrees(world, agent, 5_000);
+  });
+
+  it("payments at once on a budget for half: exactly half go through, and only those on chain", async () => {
+    const half = shortOrSoak(8, 50);
+    const agent = await fundedAgent(world, 100_000, { budgetCents: half * 100 });
+    const to = freshRecipient();
+    const made = await Promise.all(times(2 * half, () => payFromWallet(world, agent, walletPayment(to))));
+    const done = await Promise.all(made.map(({ transaction }) => finalPayment(world, agent, transaction.id)));
+    const outcomes = tally(done.map(({ transaction }) => transaction.denialCode ?? transaction.status));
+    expect(outcomes).to.deep.equal({ approved: half, BUDGET_EXCEEDED: half });
+    expect(await expectChainAgrees(world, agent, 100_000)).to.have.lengthOf(half);
+  });
+
+  describe("that wait for a person", () => {
+    it("approve sends it at once: executing or approved, then approved, and on chain once", async () => {
+      const agent = await asking(100);
+      const { approvalId, transactionId } = await hold(agent);
+      expect(await chain.isDeployed(agent)).to.equal(false);
+      const decided = await approve(approvalId);
+      expect(decided.approval.resolution).to.be.oneOf(["executing", "approved"]);
+      const { approval, transaction } = await finalPayment(world, agent, transactionId);
+      expect([transaction.status, approval?.resolution]).to.deep.equal(["approved", "approved"]);
+      expect(await expectChainAgrees(world, agent, 100)).to.have.lengthOf(1);
+    });
+
+    it("deny, cancel, and an approval that can't be paid send nothing and give the amount back", async () => {
+      const agent = await asking(50);
+      const [denied, cancelled, approved] = [await hold(agent), await hold(agent), await hold(agent)];
+      const body = { feedback: "not this one" };
+      await world.api.ok("denyApproval", 200, { token: world.token, id: denied.approvalId, body });
+      await world.api.ok("cancelPayment", 200, { token: agent.key, id: cancelled.transactionId });
+      await approve(approved.approvalId);
+      const ends = [denied, cancelled, approved].map(async ({ transactionId }) => {
+        const { approval, transaction } = await finalPayment(world, agent, transactionId);
+        const { denialCode, onChainTxHash, status } = transaction;
+        return [status, denialCode, onChainTxHash, approval?.resolution];
+      });
+      expect(await Promise.all(ends)).to.deep.equal([
+        ["denied", "APPROVAL_DENIED", null, "denied"],
+        ["denied", "CANCELLED_BY_AGENT", null, "denied"],
+        ["failed", "INSUFFICIENT_FUNDS", null, "failed"],
+      ]);
+      expect(await expectChainAgrees(world, agent, 50)).to.deep.equal([]);
+    });
   });
 
   it("the same idempotency key pays once, whichever way its recipient's address is written", async () => {
@@ -160,7 +210,7 @@ describe("wallet payments", () => {
     const record = await agents.findOne({ _id: agent.id });
     if (record === null) throw new Error("the agent's record is gone");
     // As if it had been created on that chain.
-    const proof = new AgentProofs(masterKey.deriveKey("agent-proofs")).ofAgent(record);
+    const proof = new AgentProofs(masterKey.macs("agent-proofs")).ofAgent(record);
     await agents.updateOne({ _id: agent.id }, { $set: { proof } });
     const mcp = await McpCaller.connect(world.service.baseUrl, agent.key);
     await mcp.refused("get_wallet", "SERVICE_UNAVAILABLE");

@@ -49,11 +49,11 @@ describe("webhook deliveries", () => {
       if (answer !== undefined) return answer(response, request);
       response.writeHead(204).end();
     }, BACKOFF);
-  });
-  after(() => scene.close());
-  beforeEach(async () => {
     world = await worldIn(scene);
   });
+  after(() => scene.close());
+  // The next test's events are for its own endpoints alone.
+  afterEach(() => webhookCollections(scene.service.db).endpoints.deleteMany({}));
 
   const path = (name = "") => `/${world.organization.organizationId}/${name}`;
   const pauses = { eventTypes: ["agent.paused"] };
@@ -156,6 +156,36 @@ describe("webhook deliveries", () => {
       const { endpoint: now } = await world.api.ok("getWebhook", 200, { token: world.token, id });
       return now.consecutiveFailures === 0 ? true : null;
     });
+  });
+
+  it("one disabled by its failures says so, in the audit log as well; enabled, it begins anew", async () => {
+    const { token } = world;
+    const at = path("failing");
+    answers.set(at, status(500));
+    const { id } = await endpointAt(world, scene.receiver, at, pauses);
+    const { endpoints } = webhookCollections(scene.service.db);
+    await endpoints.updateOne({ _id: id }, { $set: { consecutiveFailures: 9 } });
+    await paused();
+    const endpoint = await until("it is disabled", async () => {
+      const read = await world.api.ok("getWebhook", 200, { token, id });
+      return read.endpoint.isActive ? null : read.endpoint;
+    });
+    expect(endpoint).to.include({ consecutiveFailures: 10, disabledReason: "consecutive_failures" });
+    const disabled = async () =>
+      (await world.api.ok("listAuditLog", 200, { token, query: { action: "disableWebhook" } })).entries;
+    const entry = await until("it is in the audit log", async () => (await disabled())[0] ?? null);
+    expect(entry).to.deep.include({
+      actor: { type: "system", id: "webhooks" },
+      resource: { type: "webhook_endpoint", id },
+    });
+    const enabled = await world.api.ok("updateWebhook", 200, { token, id, body: { isActive: true } });
+    expect(enabled.endpoint).to.include({ isActive: true, consecutiveFailures: 0, disabledReason: null });
+    await paused();
+    const ended = await endedDeliveries(world, id, 2);
+    expect(ended.map((delivery) => delivery.status)).to.deep.equal(["failed", "failed"]);
+    const { endpoint: again } = await world.api.ok("getWebhook", 200, { token, id });
+    expect(again).to.include({ isActive: true, consecutiveFailures: 1 });
+    expect(await disabled()).to.have.lengthOf(1);
   });
 
   it("a test is one signed attempt with its result, at a disabled endpoint too, and never counts", async () => {

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import { COLLECTIONS, type EventDocument } from "../../src/store/documents.ts";
 import { DeliveryOutcomes } from "../../src/webhooks/delivery/outcomes.ts";
 import {
   type AttemptRecord,
@@ -9,10 +8,9 @@ import {
   type WebhookCollections,
   webhookCollections,
 } from "../../src/store/webhook-documents.ts";
-import { startTestService, type TestService } from "../support/service.ts";
-import { times, until, type World } from "../support/world.ts";
+import { testDatabase, type TestDatabase } from "../support/mongo.ts";
+import { times } from "../support/world.ts";
 import { endpointDocument } from "./documents.ts";
-import { deliveriesOf, endedDeliveries, endpointAt, openScene, type Scene, worldIn } from "./support.ts";
 
 const attempt = (failureReason: string | null): AttemptRecord => ({
   number: 1,
@@ -24,16 +22,16 @@ const attempt = (failureReason: string | null): AttemptRecord => ({
 });
 
 describe("endpoints that fail are disabled", () => {
-  let service: TestService;
+  let database: TestDatabase;
   let webhooks: WebhookCollections;
   let outcomes: DeliveryOutcomes;
   before(async () => {
-    service = await startTestService();
-    webhooks = webhookCollections(service.db);
-    const { mongo: client } = service.connections;
+    database = await testDatabase();
+    webhooks = webhookCollections(database.db);
+    const { client } = database;
     outcomes = new DeliveryOutcomes({ client, webhooks, clock: () => new Date() });
   });
-  after(() => service.stop());
+  after(() => database.close());
 
   async function endpoint(): Promise<EndpointDocument> {
     const made = { ...endpointDocument("org"), _id: `whe_${randomUUID()}` };
@@ -127,62 +125,5 @@ describe("endpoints that fail are disabled", () => {
     await outcomes.succeeded(late, attempt(null));
     expect(await webhooks.deliveries.findOne({ _id: late._id })).to.include({ status: "succeeded" });
     expect((await read(of)).isActive, "it stays disabled").to.equal(false);
-  });
-});
-
-describe("an endpoint that is disabled by its failures", () => {
-  let scene: Scene;
-  let world: World;
-  before(async () => {
-    scene = await openScene((_request, response) => void response.writeHead(500).end(), {
-      WEBHOOK_BACKOFF_SECONDS: "",
-    });
-    world = await worldIn(scene);
-  });
-  after(() => scene.close());
-
-  it("says so to its owner, in the audit log and on itself, and begins anew once it is enabled", async () => {
-    const { token } = world;
-    const { id } = await endpointAt(world, scene.receiver, "/failing", { eventTypes: ["agent.paused"] });
-    for (const agent of await Promise.all(times(12, () => world.agent())))
-      await world.api.ok("pauseAgent", 200, { token, id: agent.id });
-    const endpoint = await until("it is disabled", async () => {
-      const read = await world.api.ok("getWebhook", 200, { token, id });
-      return read.endpoint.isActive ? null : read.endpoint;
-    });
-    expect(endpoint).to.include({ consecutiveFailures: 10, disabledReason: "consecutive_failures" });
-    const entry = await until("it is in the audit log", async () => {
-      const { entries } = await world.api.ok("listAuditLog", 200, {
-        token,
-        query: { action: "disableWebhook" },
-      });
-      return entries[0] ?? null;
-    });
-    expect(entry).to.deep.include({
-      actor: { type: "system", id: "webhooks" },
-      resource: { type: "webhook_endpoint", id },
-    });
-    // What is told of only once it is enabled again would count there, too.
-    await until("all twelve are told of", async () => {
-      const events = scene.service.db.collection<EventDocument>(COLLECTIONS.events);
-      return (await events.countDocuments({ type: "agent.paused", isPending: true })) === 0 ? true : null;
-    });
-    const ended = await endedDeliveries(world, id, 10);
-    expect(ended.filter(({ status }) => status === "failed")).to.have.lengthOf(10);
-    const enabled = await world.api.ok("updateWebhook", 200, { token, id, body: { isActive: true } });
-    expect(enabled.endpoint).to.include({ isActive: true, consecutiveFailures: 0, disabledReason: null });
-    const agent = await world.agent();
-    await world.api.ok("pauseAgent", 200, { token, id: agent.id });
-    await until("one more has failed", async () => {
-      const failed = (await deliveriesOf(world, id)).filter(({ status }) => status === "failed");
-      return failed.length === 11 ? true : null;
-    });
-    const { endpoint: again } = await world.api.ok("getWebhook", 200, { token, id });
-    expect(again).to.include({ isActive: true, consecutiveFailures: 1 });
-    const { entries } = await world.api.ok("listAuditLog", 200, {
-      token,
-      query: { action: "disableWebhook" },
-    });
-    expect(entries).to.have.lengthOf(1);
   });
 });

@@ -6,6 +6,7 @@ import { EventDispatcher } from "../../src/webhooks/delivery/dispatcher.ts";
 import { webhookCollections } from "../../src/store/webhook-documents.ts";
 import { newDelivery } from "../../src/webhooks/delivery/new-delivery.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
+import { someOrAll } from "../support/soak.ts";
 import { endpointDocument, eventDocument, HAPPENED, NOW } from "./documents.ts";
 import { times } from "../support/world.ts";
 
@@ -134,9 +135,9 @@ describe("dispatching of events", () => {
     }
   });
 
-  it("an organization with a thousand events keeps no other one waiting", async () => {
+  it("an organization with hundreds of events keeps no other one waiting", async () => {
     await endpointOf("many");
-    await happens("many", 1_000);
+    await happens("many", 400);
     await Promise.all(["few", "last", "some"].map(endpointOf));
     for (const organizationId of ["few", "last", "some"]) {
       await happens(organizationId, 1, { createdAt: new Date(HAPPENED + 100) });
@@ -152,7 +153,7 @@ describe("dispatching of events", () => {
       const ids = times(50, (index) => `whe_${index}`);
       const endpoints = ids.map((_id) => endpointDocument("many", { _id }));
       await webhookCollections(database.db).endpoints.insertMany([...endpoints, endpointDocument("some")]);
-      await happens("many", 40);
+      await happens("many", 12);
     });
 
     it("are begun beside another organization's, which come in their turn", async () => {
@@ -167,7 +168,7 @@ describe("dispatching of events", () => {
         if (begun.length === 5) await happens("some", 1, { createdAt: new Date(HAPPENED) });
       };
       while ((await events.step()) !== "nothing");
-      expect(begun).to.have.lengthOf(2_001);
+      expect(begun).to.have.lengthOf(601);
       expect(placeOf("some")).to.be.within(5, 300);
     });
 
@@ -183,7 +184,7 @@ describe("dispatching of events", () => {
       const events = dispatcher();
       while ((await events.step()) !== "nothing");
       expect(inFlightMax).to.be.within(8, 16);
-      const order = times(40, (index) => `evt_many_${String(index).padStart(4, "0")}`);
+      const order = times(12, (index) => `evt_many_${String(index).padStart(4, "0")}`);
       for (const _id of times(50, (index) => `whe_${index}`)) {
         const own = begun.filter(({ endpointId }) => endpointId === _id).map(({ eventId }) => eventId);
         expect(own).to.deep.equal(order);
@@ -191,7 +192,7 @@ describe("dispatching of events", () => {
     });
   });
 
-  for (const count of [8, 50]) {
+  for (const count of someOrAll([8, 50], 1)) {
     it(`a busy process serves ${count} organizations in turn, however little it begins at once`, async () => {
       const organizations = times(count, (index) => `org-${index}`);
       await Promise.all(organizations.map(endpointOf));
@@ -213,11 +214,11 @@ describe("dispatching of events", () => {
   it("more organizations than one step has room for all get their turn", async () => {
     const organizations = times(50, (index) => `org-${index}`);
     await Promise.all(organizations.map(endpointOf));
-    for (const organizationId of organizations) await happens(organizationId, 20);
+    for (const organizationId of organizations) await happens(organizationId, 12);
     const events = dispatcher();
     for (const _step of times(3, () => null)) await events.step();
     for (const organizationId of organizations) expect(begunOf(organizationId)).not.to.deep.equal([]);
     while ((await events.step()) !== "nothing");
-    expect(begun).to.have.lengthOf(1_000);
+    expect(begun).to.have.lengthOf(600);
   });
 });

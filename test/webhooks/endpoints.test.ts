@@ -69,21 +69,22 @@ describe("webhook endpoints", () => {
     ["a description of 501", { description: "x".repeat(501) }, "description"],
     ["a misspelt field", { eventtypes: ["*"] }, "eventtypes"],
   ];
-  for (const [what, fields, path] of WRONG) {
-    it(`refuses ${what}`, async () => {
-      const { token } = world;
-      const answer = await world.api.refused("createWebhook", 400, "VALIDATION_FAILED", {
-        token,
-        body: body(fields),
-      });
-      expect(answer.issues?.map((issue) => issue.path)).to.include(path);
-      const made = await endpointAt(world, scene.receiver, "/changed", { eventTypes: ["agent.paused"] });
+  it("refuses what is wrong in a body, at its field, in an endpoint to be made or changed", async () => {
+    const { token } = world;
+    const made = await endpointAt(world, scene.receiver, "/changed", { eventTypes: ["agent.paused"] });
+    for (const [what, fields, path] of WRONG) {
+      const create = { token, body: body(fields) };
+      const answer = await world.api.refused("createWebhook", 400, "VALIDATION_FAILED", create);
+      expect(
+        answer.issues?.map((issue) => issue.path),
+        what,
+      ).to.include(path);
       if (path === "scopeIds" || path === "eventtypes" || !("scopeType" in fields)) {
         const changed = { token, id: made.id, body: fields };
         await world.api.refused("updateWebhook", 400, "VALIDATION_FAILED", changed);
       }
-    });
-  }
+    }
+  });
 
   it("of many made at once exactly 50 are let through; removing one makes room", async () => {
     const own = await worldIn(scene);

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { GuardedFetch, type GuardOptions } from "../../src/lib/guarded-fetch/guarded-fetch.ts";
 import { PlainError } from "../../src/lib/plain-error.ts";
-import { newAuthority } from "../../scripts/certificates/authority.ts";
+import { newAuthority } from "../support/certificates/authority.ts";
 
 const PUBLIC = "93.184.215.14";
 

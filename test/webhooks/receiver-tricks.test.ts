@@ -8,7 +8,7 @@ import {
   type GuardedOutcome,
   type GuardedRequest,
 } from "../../src/lib/guarded-fetch/guarded-fetch.ts";
-import { newAuthority } from "../../scripts/certificates/authority.ts";
+import { newAuthority } from "../support/certificates/authority.ts";
 import { type RawReceiver, startRawTcp, startRawTls } from "../support/raw-receiver.ts";
 import { startTlsReceiver } from "../support/tls-receiver.ts";
 import { drip, flood, nothing, OK, SHORT_MS, TRICKS } from "./tricks.ts";

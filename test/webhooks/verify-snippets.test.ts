@@ -42,7 +42,7 @@ interface Receiver {
 
 /** The page on webhooks, and the one on verifying them. */
 async function pages(): Promise<string> {
-  const names = ["webhooks.md", "webhook-verification.md"];
+  const names = ["webhooks.md"];
   return (await Promise.all(names.map((name) => readFile(join(PACKAGE_ROOT, "docs", name), "utf8")))).join(
     "\n",
   );

@@ -116,6 +116,7 @@ describe("workflow agent: the window of its first key", () => {
     return play(async (stage) => {
       const { account, ledger } = await withAccount(stage);
       const { agent, until } = await begin(stage);
+      await stage.skipTo(until);
       await ended(stage, agent);
       const { closeTime, status } = await agent.handle.describe();
       expect(status.name).to.equal("COMPLETED");
@@ -145,8 +146,9 @@ describe("workflow agent: the window of its first key", () => {
     };
     return play(
       async (stage) => {
-        const { agent } = await begin(stage, { rollOverAfterEvents: 20 });
+        const { agent, until } = await begin(stage, { rollOverAfterEvents: 20 });
         const { runId } = await agent.handle.describe();
+        await stage.skipTo(until);
         await ended(stage, agent);
         const last = await agent.handle.describe();
         expect(last.status.name).to.equal("COMPLETED");

@@ -1,29 +1,23 @@
 import { Context } from "@temporalio/activity";
 import type { WorkflowHandle } from "@temporalio/client";
 import { WorkflowUpdateFailedError } from "@temporalio/client";
-import { ApplicationFailure } from "@temporalio/common";
+import { ApplicationFailure, defaultPayloadConverter } from "@temporalio/common";
+import proto from "@temporalio/proto";
 import { expect } from "chai";
 import { STATE_QUERY, SUBMIT_UPDATE } from "../../src/messages/agent.ts";
-import {
-  APPROVAL_WORKFLOW,
-  type ApprovalResult,
-  approvalWorkflowId,
-  RESOLVED_SIGNAL,
-} from "../../src/messages/approval.ts";
+import { APPROVAL_WORKFLOW, approvalWorkflowId, RESOLVED_SIGNAL } from "../../src/messages/approval.ts";
+import type { Payment } from "../../src/domain/ledger/payment.ts";
 import { DELIVERY_WORKFLOW, DROPPED_SIGNAL } from "../../src/messages/delivery.ts";
+import { enveloped, forSignal, forStart } from "../../src/messages/envelope.ts";
 import { REFUSED } from "../../src/messages/guards/refusals.ts";
-import {
-  ACCOUNT_QUERY,
-  SNAPSHOT_QUERY,
-  LEDGER_SUBMIT_UPDATE,
-  NOTHING_KNOWN,
-} from "../../src/messages/ledger.ts";
+import { ACCOUNT_QUERY, LEDGER_SUBMIT_UPDATE, NOTHING_KNOWN } from "../../src/messages/ledger.ts";
 import { SETTLEMENT_WORKFLOW } from "../../src/messages/settlement.ts";
 import { agentExamples } from "../domain/support/command-examples.ts";
 import { StagedAgent } from "./support/agent.ts";
 import { ledgerExamples } from "./support/command-examples.ts";
-import { eventsOf } from "./support/history.ts";
-import { human, KEY, withAccount } from "./support/ledger.ts";
+import { activitiesOf, eventsOf, eventsUntil, type HistoryEvent } from "./support/history.ts";
+import { human, KEY, type StagedAccount, withAccount } from "./support/ledger.ts";
+import type { Stage } from "./support/stage.ts";
 import { useStage } from "./support/untimed.ts";
 
 const HELD = 6_000;
@@ -112,6 +106,24 @@ async function expectNoFailedTask(handle: WorkflowHandle): Promise<void> {
   expect(events.filter((event) => event.workflowTaskFailedEventAttributes)).to.deep.equal([]);
 }
 
+const COMPLETED =
+  proto.temporal.api.enums.v1.UpdateWorkflowExecutionLifecycleStage
+    .UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_COMPLETED;
+
+const isTaskCompleted = (event: HistoryEvent): boolean =>
+  (event.workflowTaskCompletedEventAttributes ?? null) !== null;
+
+/** A person still approves what is on hold, and it is paid. */
+async function expectApproves(stage: Stage, account: StagedAccount, held: Payment): Promise<void> {
+  const { payment } = await account.resolve("approve", held);
+  await account.execute(payment);
+  const approval = stage.client.workflow.getHandle<() => Promise<Payment | null>>(
+    approvalWorkflowId(held.request.approvalId),
+  );
+  expect(await approval.result()).to.include({ status: "approved" });
+  expect(stage.rail.sent).to.include(held.request.transactionId);
+}
+
 describe("workflows: what this service never made is refused in bounded time, and they go on", () => {
   const play = useStage();
 
@@ -136,12 +148,7 @@ describe("workflows: what this service never made is refused in bounded time, an
       await account.finish(held);
       const before = [await ledger.state(), await ledger.books()];
       const examples = ledgerExamples(account.agentId, held.request.transactionId);
-      const good = [{ kind: "pause", agentId: account.agentId }];
-      const faults: Arguments[] = [
-        ...faultsOf(examples).map(([batch]): Arguments => [batch, NOTHING_KNOWN]),
-        ...spoilt({ ...NOTHING_KNOWN }).map((known): Arguments => [good, known]),
-        [good],
-      ];
+      const faults = faultsOf(examples).map(([batch]): Arguments => [batch, NOTHING_KNOWN]);
       expect(faults.length).to.be.above(100);
       await expectAllRefused(ledger.handle, LEDGER_SUBMIT_UPDATE, faults);
       expect([await ledger.state(), await ledger.books()]).to.deep.equal(before);
@@ -164,106 +171,128 @@ describe("workflows: what this service never made is refused in bounded time, an
       ]);
     }));
 
-  it("questions with a fault are refused, and good ones answered after them", () =>
+  it("plain updates, queries, signals and starts are refused, and the workflows go on", () =>
     play(async (stage) => {
       const { account, ledger } = await withAccount(stage);
-      const { agentId } = account;
-      const faults: [string, unknown[]][] = [
-        ...[
-          [],
-          [null],
-          [{ agentId, now: "noon" }],
-          [{ now: 1 }],
-          [{ agentId, now: 1, payment: { amountCents: 1 } }],
-        ].map((args): [string, unknown[]] => [ACCOUNT_QUERY, args]),
-        ...[[], [{ after: null }], [{ after: null, limit: 1_001 }], [{ after: 1, limit: 1 }]].map(
-          (args): [string, unknown[]] => [SNAPSHOT_QUERY, args],
-        ),
-      ];
-      for (const [query, args] of faults) {
-        const asked = ledger.handle.query<unknown, unknown[]>(query, ...args);
-        const end = await asked.then(
-          () => "answered",
-          () => REFUSED,
-        );
-        expect(end, `${query} ${JSON.stringify(args)}`).to.equal(REFUSED);
+      const held = await account.pay(HELD);
+      await account.finish(held);
+      const intruder = stage.intruder.workflow;
+      const forged = intruder.getHandle(ledger.handle.workflowId);
+      const batch = [{ kind: "pause", agentId: account.agentId }];
+      for (const args of [[batch, NOTHING_KNOWN], enveloped("update submit x", [batch, NOTHING_KNOWN])]) {
+        const [first, ...rest] = args;
+        expect(await outcomeOf(forged, LEDGER_SUBMIT_UPDATE, [first, ...rest])).to.equal(REFUSED);
       }
-      expect(await account.view(Date.now())).to.include({ spentCents: 0, status: "active" });
-      expect(await ledger.books()).to.have.length(1);
+      const asked = forged.query(ACCOUNT_QUERY, { agentId: account.agentId, now: 1 });
+      expect(await asked.then(String, () => REFUSED)).to.equal(REFUSED);
+      const approvalId = approvalWorkflowId(held.request.approvalId);
+      for (const args of [[], [held], enveloped(forSignal(RESOLVED_SIGNAL), [held])]) {
+        await intruder.getHandle(approvalId).signal<unknown[]>(RESOLVED_SIGNAL, ...args);
+      }
+      await intruder.getHandle(approvalId).signal("made-up", {});
+      for (const type of [APPROVAL_WORKFLOW, SETTLEMENT_WORKFLOW]) {
+        const started = await intruder.start(type, {
+          workflowId: `${type}/${stage.scene}`,
+          taskQueue: stage.taskQueue,
+          args: enveloped(forStart(type), [{}]),
+        });
+        expect(await started.result().then(String, () => "failed"), type).to.equal("failed");
+      }
+      expect(await account.view(Date.now())).to.include({ status: "active" });
+      await expectApproves(stage, account, held);
+      await expectNoFailedTask(ledger.handle);
     }));
 
-  it("an approval passes over what says nothing of its payment, and heeds its ledger", () =>
+  it("an authentic payload is refused in another workflow, as another message, and a second time", () =>
     play(async (stage) => {
-      const { account } = await withAccount(stage, { budgetCents: 3 * HELD });
+      const { account, ledger } = await withAccount(stage, { budgetCents: 3 * HELD });
       const [held, other] = [await account.pay(HELD), await account.pay(HELD)];
       for (const payment of [held, other]) await account.finish(payment);
-      const approval = stage.client.workflow.getHandle<() => Promise<ApprovalResult | null>>(
-        approvalWorkflowId(held.request.approvalId),
+      await account.execute((await account.resolve("approve", other)).payment);
+      const [approval, resolved] = [held, other].map(({ request }) =>
+        stage.client.workflow.getHandle(approvalWorkflowId(request.approvalId)),
       );
-      const { payment: denied } = await account.resolve("deny", other);
-      const ended = { ...denied, request: held.request };
-      for (const told of [
-        undefined,
-        null,
-        "approved",
-        {},
-        { phase: "sending" },
-        held,
-        denied,
-        { ...ended, approval: null },
-        { ...ended, request: { ...held.request, purpose: " x".repeat(50_000) } },
-      ]) {
-        await approval.signal<unknown[]>(RESOLVED_SIGNAL, told);
+      if (approval === undefined || resolved === undefined) throw new Error("there are two approvals");
+      await resolved.result();
+      const signalled = (await eventsOf(resolved)).flatMap(
+        ({ workflowExecutionSignaledEventAttributes: signal }) => signal?.input?.payloads ?? [],
+      );
+      const started =
+        (await eventsOf(approval))[0]?.workflowExecutionStartedEventAttributes?.input?.payloads ?? [];
+      expect([signalled.length, started.length]).to.deep.equal([1, 1]);
+      const { workflowService } = stage.client;
+      const { namespace } = stage.client.options;
+      for (const payloads of [signalled, started]) {
+        await workflowService.signalWorkflowExecution({
+          namespace,
+          workflowExecution: { workflowId: approval.workflowId },
+          signalName: RESOLVED_SIGNAL,
+          input: { payloads },
+        });
       }
-      await approval.signal("made-up", {});
+      const update = (await eventsOf(ledger.handle)).flatMap(
+        ({ workflowExecutionUpdateAcceptedEventAttributes: taken }) => taken?.acceptedRequest?.input ?? [],
+      )[0];
+      const { outcome } = await workflowService.updateWorkflowExecution({
+        namespace,
+        workflowExecution: { workflowId: ledger.handle.workflowId },
+        waitPolicy: { lifecycleStage: COMPLETED },
+        request: { meta: { updateId: "another", identity: "intruder" }, input: update ?? null },
+      });
+      expect(outcome?.failure?.applicationFailureInfo?.type).to.equal(REFUSED);
       expect(await approval.query(STATE_QUERY)).to.include({ state: "pending" });
-      const { payment: approved } = await account.resolve("approve", held);
-      await account.execute(approved);
-      expect(await approval.result()).to.include({ status: "approved" });
-      expect(stage.rail.sent).to.deep.equal([held.request.transactionId]);
+      await expectApproves(stage, account, held);
       await expectNoFailedTask(approval);
     }));
 
-  it("a delivery that is told to end by whatever signal with whatever text ends, or goes on", () =>
+  it("a delivery is dropped by this service alone", () =>
     play(
       async (stage) => {
-        const input = {
-          deliveryId: `dlv_${stage.scene}`,
-          organizationId: human.userId,
-          endpointId: "whe_1",
-          eventType: "agent.created",
-          isTest: false,
-          run: 1,
-        };
+        const workflowId = `delivery/${stage.scene}`;
         const handle = await stage.client.workflow.start(DELIVERY_WORKFLOW, {
-          workflowId: `delivery/${stage.scene}`,
+          workflowId,
           taskQueue: stage.taskQueue,
-          args: [input],
+          args: [
+            {
+              deliveryId: `dlv_${stage.scene}`,
+              organizationId: human.userId,
+              endpointId: "whe_1",
+              eventType: "agent.created",
+              isTest: false,
+              run: 1,
+            },
+          ],
         });
-        await handle.signal("made-up", { more: 1 });
-        await handle.signal<unknown[]>(DROPPED_SIGNAL, { more: " x".repeat(50_000) });
+        await stage.intruder.workflow.getHandle(workflowId).signal(DROPPED_SIGNAL);
+        await eventsUntil(handle, (events) => events.filter(isTaskCompleted).length >= 2);
+        expect((await handle.describe()).status.name).to.equal("RUNNING");
+        await handle.signal(DROPPED_SIGNAL);
         expect(await handle.result()).to.equal("dropped");
         await expectNoFailedTask(handle);
       },
       { activities: { deliverWebhook: () => Context.current().cancelled } },
     ));
 
-  it("approvals and settlements of nothing fail at their start, and are not tried for ever", () =>
-    play(async (stage) => {
-      for (const type of [APPROVAL_WORKFLOW, SETTLEMENT_WORKFLOW]) {
-        for (const [index, args] of [[], [null], [{}], [{ profile: {}, payment: {}, polls: 0 }]].entries()) {
-          const handle = await stage.client.workflow.start(type, {
-            workflowId: `${type}/${stage.scene}/${String(index)}`,
-            taskQueue: stage.taskQueue,
-            args,
-          });
-          const end = await handle.result().then(
-            () => "completed",
-            () => "failed",
-          );
-          expect(end, `${type} ${JSON.stringify(args)}`).to.equal("failed");
-          await expectNoFailedTask(handle);
-        }
-      }
-    }));
+  it("a result that no activity gave is not taken for one", () =>
+    play(
+      async (stage) => {
+        const { account, ledger } = await withAccount(stage);
+        const held = await account.pay(HELD);
+        await account.finish(held);
+        const approval = stage.client.workflow.getHandle(approvalWorkflowId(held.request.approvalId));
+        const { payment: approved } = await account.resolve("approve", held);
+        await stage.actors.notifyApproval(account.profile, approved);
+        await eventsUntil(approval, (events) => activitiesOf(events).length === 1);
+        const { workflowId } = approval;
+        await stage.client.workflowService.respondActivityTaskCompletedById({
+          namespace: stage.client.options.namespace,
+          workflowId,
+          activityId: "1",
+          result: { payloads: [defaultPayloadConverter.toPayload({ ...approved, status: "approved" })] },
+        });
+        expect(await approval.result().then(String, () => "failed")).to.equal("failed");
+        expect((await ledger.books()).length).to.equal(1);
+      },
+      { activities: { executeApproved: () => Context.current().cancelled } },
+    ));
 });

@@ -8,12 +8,12 @@ import { WORKFLOW_BUNDLE } from "../../server/workflow-bundle.ts";
 import { createPaymentEffects } from "../../src/payments/effects.ts";
 import { SUBMIT_UPDATE } from "../../src/messages/agent.ts";
 import { type KnownRevisions, NOTHING_KNOWN } from "../../src/messages/ledger.ts";
-import { dataConverter } from "../../src/lib/payload-compression.ts";
+import { testPayloads } from "../support/payloads.ts";
 import { times } from "../support/world.ts";
 import { StagedAgent } from "./support/agent.ts";
 import { MemoryProjections, MemoryRail, silentPublishing, SETTLED, VOUCHED } from "./support/doubles.ts";
 import { eventsOf, eventsUntil, silentTasksOf } from "./support/history.ts";
-import { StagedAccount, StagedLedger, withAccount } from "./support/ledger.ts";
+import { StagedAccount, StagedLedger } from "./support/ledger.ts";
 import { ledgersOver, type Stage } from "./support/stage.ts";
 
 const UPDATES = 3;
@@ -28,6 +28,17 @@ const tell = (
 const tellLedger = (handle: WorkflowHandle, command: unknown): Promise<unknown> =>
   tell(handle, command, NOTHING_KNOWN);
 
+/** Lets updates wait together until a worker is there. */
+async function* answeredTogether(handle: WorkflowHandle, update: () => Promise<unknown>) {
+  const before = (await accepted(handle)).length;
+  const waiting = Promise.all(times(UPDATES, update));
+  yield () => waiting;
+  const together = (await accepted(handle)).slice(before);
+  expect([together.length, new Set(together).size], "all in one task, else this shows nothing").to.deep.equal(
+    [UPDATES, 1],
+  );
+}
+
 describe("workflows ledger and agent: met anew by a worker that knows nothing of them", () => {
   let connection: Connection;
   let native: NativeConnection;
@@ -39,7 +50,7 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
     const namespace = process.env["TEST_TEMPORAL_NAMESPACE"] ?? "";
     connection = await Connection.connect({ address });
     native = await NativeConnection.connect({ address });
-    client = new Client({ connection, namespace, dataConverter });
+    client = new Client({ connection, namespace, ...testPayloads().client });
   });
   after(async () => {
     await connection.close();
@@ -53,7 +64,7 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
       connection: native,
       namespace,
       taskQueue,
-      dataConverter,
+      ...testPayloads().worker,
       workflowBundle: WORKFLOW_BUNDLE,
       maxCachedWorkflows: 0,
       activities: {},
@@ -61,92 +72,98 @@ describe("workflows ledger and agent: met anew by a worker that knows nothing of
     return worker.runUntil(work);
   }
 
-  /** Lets updates wait together until a worker is there. */
-  async function answeredTogether<T>(
-    handle: WorkflowHandle,
-    update: () => Promise<T>,
-  ): Promise<readonly T[]> {
-    const before = (await accepted(handle)).length;
-    const waiting = Promise.all(times(UPDATES, update));
-    const replies = await withColdWorker(() => waiting);
-    const together = (await accepted(handle)).slice(before);
-    expect(
-      [together.length, new Set(together).size],
-      "all in one task, else this shows nothing",
-    ).to.deep.equal([UPDATES, 1]);
-    return replies;
+  /** Plays scenes beside each other: what each yields is done while one worker for all of them is there. */
+  async function playTogether(
+    ...scenes: readonly AsyncGenerator<() => Promise<unknown>, void>[]
+  ): Promise<void> {
+    for (;;) {
+      const turns = await Promise.all(scenes.map((scene) => scene.next()));
+      const works = turns.flatMap(({ done, value }) => (done === true || value === undefined ? [] : [value]));
+      if (works.length === 0) return;
+      await withColdWorker(() => Promise.all(works.map((work) => work())));
+    }
   }
 
-  it("updates that waited together are answered, and the ledger replays and goes on", async () => {
+  async function* ledgerWithAnAccount() {
     const stage = newStage(client, taskQueue);
-    const { account, ledger } = await withColdWorker(() =>
-      withAccount(stage, {}, { sweepAfterSeconds: 600 }),
-    );
+    const ledger = await StagedLedger.start(stage, { sweepAfterSeconds: 600 });
+    const account = new StagedAccount(ledger);
+    yield () => ledger.submit(account.opening());
     const pay = () => tellLedger(ledger.handle, account.paying(account.request(100)));
-    await answeredTogether(ledger.handle, pay);
-    await withColdWorker(async () => {
+    yield* answeredTogether(ledger.handle, pay);
+    yield async () => {
       await pay();
       expect(await account.totals()).to.deep.equal({ spent: 0, reserved: 400, open: 4 });
-    });
+    };
     await ledger.handle.terminate("the scene is over");
-  });
+  }
 
-  it("the same after the ledger's first task alone", async () => {
+  async function* ledgerAfterItsFirstTask() {
     const stage = newStage(client, taskQueue);
     const ledger = await StagedLedger.start(stage);
-    await withColdWorker(() => ledger.state());
+    yield () => ledger.state();
     const account = new StagedAccount(ledger);
-    await answeredTogether(ledger.handle, () => tellLedger(ledger.handle, account.opening()));
-    await withColdWorker(async () => {
+    yield* answeredTogether(ledger.handle, () => tellLedger(ledger.handle, account.opening()));
+    yield async () => {
       await tellLedger(ledger.handle, account.paying(account.request(100)));
       expect(await account.totals()).to.deep.equal({ spent: 0, reserved: 100, open: 1 });
       expect(silentTasksOf(await eventsOf(ledger.handle))).to.deep.equal([]);
-    });
+    };
     await ledger.handle.terminate("the scene is over");
-  });
+  }
 
-  it("the same after a timer that was cancelled, since all was confirmed in time", async () => {
+  /** Its timer was cancelled, since all was confirmed in time. */
+  async function* ledgerAfterATimer() {
     const stage = newStage(client, taskQueue);
-    const { account, ledger } = await withColdWorker(async () => {
-      const staged = await withAccount(stage, {}, { sweepAfterSeconds: 1 });
-      await staged.account.payThrough(100);
-      const { revision } = (await staged.account.booked()) ?? { revision: 0 };
-      const { agentId } = staged.account;
-      await staged.ledger.submit({ kind: "confirm_records", records: [{ agentId, revision }] });
-      await eventsUntil(staged.ledger.handle, isTimeOver);
-      return staged;
-    });
-    await answeredTogether(ledger.handle, () =>
+    const ledger = await StagedLedger.start(stage, { sweepAfterSeconds: 1 });
+    const account = new StagedAccount(ledger);
+    yield async () => {
+      await ledger.submit(account.opening());
+      await account.payThrough(100);
+      const { revision } = (await account.booked()) ?? { revision: 0 };
+      const { agentId } = account;
+      await ledger.submit({ kind: "confirm_records", records: [{ agentId, revision }] });
+      await eventsUntil(ledger.handle, isTimeOver);
+    };
+    yield* answeredTogether(ledger.handle, () =>
       tellLedger(ledger.handle, account.paying(account.request(100))),
     );
-    await withColdWorker(async () => {
+    yield async () => {
       expect(await account.totals()).to.deep.equal({ spent: 100, reserved: 300, open: 3 });
       expect(silentTasksOf(await eventsOf(ledger.handle))).to.deep.equal([]);
-    });
+    };
     await ledger.handle.terminate("the scene is over");
-  });
+  }
 
-  it("the same for an agent's actor, after its first task and after a timer with nothing to do", async () => {
+  async function* agentAfterItsFirstTaskAndATimer() {
     const stage = newStage(client, taskQueue);
     const agent = await StagedAgent.start(stage, {
       firstKey: { keyId: "akey_1", lineageId: null, deliverableUntil: Date.now() + 3_600_000 },
       settings: { sweepAfterSeconds: 1 },
     });
-    await withColdWorker(() => agent.state());
+    yield () => agent.state();
     const rename = () => tell(agent.handle, { kind: "rename", name: randomUUID() });
-    await answeredTogether(agent.handle, rename);
-    await withColdWorker(async () => {
+    yield* answeredTogether(agent.handle, rename);
+    yield async () => {
       const { revision } = await agent.state();
       await agent.submit({ kind: "confirm_record", revision }, { kind: "confirm_followed", revision });
       await eventsUntil(agent.handle, isTimeOver);
-    });
-    await answeredTogether(agent.handle, rename);
-    await withColdWorker(async () => {
+    };
+    yield* answeredTogether(agent.handle, rename);
+    yield async () => {
       expect((await agent.state()).revision).to.equal(1 + 2 * UPDATES);
       expect(silentTasksOf(await eventsOf(agent.handle))).to.deep.equal([]);
-    });
+    };
     await agent.handle.terminate("the scene is over");
-  });
+  }
+
+  it("updates that waited together are answered, after a first task or a timer, and it goes on", () =>
+    playTogether(
+      ledgerWithAnAccount(),
+      ledgerAfterItsFirstTask(),
+      ledgerAfterATimer(),
+      agentAfterItsFirstTaskAndATimer(),
+    ));
 });
 
 /** By the events of a workflow: its timer was cancelled, or has fired and its task is done. */
@@ -176,5 +193,15 @@ function newStage(client: Client, taskQueue: string): Stage {
     clock: () => new Date(),
     monotonicMs: () => performance.now(),
   });
-  return { client, taskQueue, scene: randomUUID(), rail, projections, actors, effects, notSwept: [] };
+  return {
+    client,
+    intruder: client,
+    taskQueue,
+    scene: randomUUID(),
+    rail,
+    projections,
+    actors,
+    effects,
+    notSwept: [],
+  };
 }

@@ -10,10 +10,10 @@ export interface Action<A extends readonly unknown[], T> {
   readonly run: (...args: A) => Promise<T | null>;
   readonly isBusy: boolean;
   readonly refused: Refused | null;
-  /** What to say of the refusal where it is of no field; empty for none. */
+  /** Text for a refusal that belongs to no field; empty if there is none. */
   readonly problem: string;
   readonly clear: () => void;
-  /** What is wrong with a field, by its path in the body. */
+  /** Returns the problem of a field, by its path in the body. */
   readonly at: (path: string) => string | undefined;
 }
 
@@ -22,7 +22,7 @@ export interface ActionOptions {
   readonly stale?: readonly (readonly unknown[])[];
   /** Fields that show their own problems. */
   readonly fields?: readonly string[];
-  /** Besides being shown. */
+  /** Called besides showing the refusal. */
   readonly onRefused?: (refused: Refused) => void;
 }
 

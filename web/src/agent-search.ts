@@ -1,6 +1,6 @@
 const STATES = ["active", "paused", "archived"] as const;
 
-/** What of the agents is shown; it stands in the address bar. */
+/** Filters of the agents' list, kept in the address. */
 export interface AgentSearch {
   readonly state?: (typeof STATES)[number];
   readonly teamId?: string;

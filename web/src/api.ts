@@ -1,7 +1,7 @@
 import { type Client, createClient, RefusedError } from "../../src/client/client.ts";
 import type { Refused } from "../../src/client/types.ts";
 
-/** All that the pages ask of the service goes through here. The session is in cookies that no script can read. */
+/** Client of all pages. The session is in cookies that no script can read. */
 export const api: Client = createClient({
   baseUrl: "",
   credential: { type: "cookies" },
@@ -11,7 +11,7 @@ export const api: Client = createClient({
   patience: { triesMax: 3, pauseMsMax: 2_000 },
 });
 
-/** The same for what has to be done however long it takes, such as stopping hundreds of agents: it waits as long as an answer says. */
+/** Client for long work, such as stopping hundreds of agents: it waits as long as an answer says. */
 export const patientApi: Client = createClient({
   baseUrl: "",
   credential: { type: "cookies" },

@@ -31,7 +31,7 @@ export const kindLabel = (type: string): string => (isResourceKind(type) ? RESOU
 
 interface RecordProps {
   readonly of: AuditReference;
-  /** Its name when the entry was written, as far as the entry says so. */
+  /** Name at the time of the entry, if the entry has it. */
   readonly once?: string | undefined;
 }
 

@@ -26,7 +26,7 @@ const named = (value: unknown): string | undefined =>
 const dayIn = (value: unknown): string | undefined =>
   typeof value === "string" && DAY.test(value) && !Number.isNaN(Date.parse(value)) ? value : undefined;
 
-/** Only filters that a picker shows: an action on the chosen kind of object, an object of a chosen kind. */
+/** Returns the filters that a picker shows: an action on the chosen kind of object, an object of a chosen kind. */
 export function auditSearchIn(search: Readonly<Record<string, unknown>>): AuditSearch {
   const [kind, action] = [named(search["resourceType"]), named(search["action"])];
   const resourceType = kind !== undefined && isResourceKind(kind) ? kind : undefined;

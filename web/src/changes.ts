@@ -16,7 +16,7 @@ export const CHANGE_KINDS = [
 
 export type ChangeKind = (typeof CHANGE_KINDS)[number];
 
-/** What a page that follows is told. */
+/** Message to a page that follows changes. */
 export type ChangeMessage =
   | { readonly type: "change"; readonly kind: ChangeKind; readonly data: string }
   /** Changes were missed. */
@@ -24,7 +24,7 @@ export type ChangeMessage =
   /** The user whom the page shows is not signed in any more. */
   | { readonly type: "signedOut" };
 
-/** What a page says. */
+/** Message from a page. */
 export type FollowerMessage =
   /** Follows from now on, for a page of this user. */
   { readonly type: "follow"; readonly userId: string } | { readonly type: "leave" };
@@ -32,11 +32,11 @@ export type FollowerMessage =
 const FIRST_PAUSE_MS = 1_000;
 const PAUSE_MS_MAX = 60_000;
 
-/** One stream of changes for all pages that follow it, as long as there are any. */
+/** One stream of changes for all pages that follow it, open while there are any. */
 export class Changes {
   /** Followers by their ports, with the users that they show. */
   readonly #followers = new Map<MessagePort, string>();
-  /** Whose changes the stream has. */
+  /** User of the open stream. */
   #userId = "";
   #source: EventSource | null = null;
   #lastEventId = "";

@@ -34,7 +34,7 @@ export function useCopy(text: string) {
   return { copied, copy };
 }
 
-/** What a button that copies says. */
+/** Returns the label of a copy button. */
 export const copyLabel = (label: string, copied: boolean | null): string => {
   if (copied === null) return label;
   return copied ? "Copied" : "Select it and copy it yourself";

@@ -6,20 +6,20 @@ const SAME_CLOCK_MS = 1_500;
 let aheadMs = 0;
 let tick = 0;
 
-/** What an answer said of the service's time. */
+/** Notes the service's time from an answer. */
 export function noteServiceTime(now: number | null): void {
   if (now === null) return;
   const differs = now - Date.now();
   if (Math.abs(differs - aheadMs) > SAME_CLOCK_MS) aheadMs = differs;
 }
 
-/** How long until then, by the service's clock. */
+/** Returns the time until an instant, by the service's clock. */
 export const msUntil = (iso: string): number => Date.parse(iso) - Date.now() - aheadMs;
 
 const listeners = new Set<() => void>();
 let timer: ReturnType<typeof setInterval> | undefined;
 
-/** One timer for all components that show time. */
+/** Subscribes to the one timer of all components that show time. */
 function subscribe(onTick: () => void): () => void {
   listeners.add(onTick);
   timer ??= setInterval(() => {

@@ -6,7 +6,7 @@ import { api } from "./api.ts";
 export type Project = Item<"listProjects">;
 export type Team = Item<"listTeams">;
 
-/** So many are shown to choose from; an organization with more finds them by their projects. */
+/** Maximum number offered in a picker; an organization with more finds them by their projects. */
 const SHOWN_MAX = 1_000;
 const PAGE = 200;
 

@@ -11,7 +11,7 @@ const POLL_MS = 1_500;
 export type Decision = { readonly how: "approve" } | { readonly how: "deny"; readonly feedback: string };
 
 export type Decided =
-  /** It counts: so the approval stands now. */
+  /** The decision counts: the approval as it stands now. */
   | { readonly state: "done"; readonly approval: Approval }
   /** Another decision, or the end of its time, came first. */
   | { readonly state: "late"; readonly approval: Approval | null }

@@ -8,7 +8,7 @@ export type Stopped =
   /** `isPaused`: nothing more is paid, though keys may be left. */
   | { readonly ok: false; readonly isPaused: boolean; readonly refused: Refused };
 
-/** What is stopped: one agent, or all that a team, a project or the whole organization holds. */
+/** Scope of a stop: an agent, a team, a project or the whole organization. */
 export type Scope =
   | { readonly agent: Pick<Agent, "id"> }
   | { readonly teamId: string }

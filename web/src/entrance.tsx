@@ -9,7 +9,7 @@ interface EntranceProps {
   readonly foot?: ReactNode;
 }
 
-/** What a visitor who is not signed in sees: one card, and nothing else. */
+/** Page for visitors who are not signed in: one card. */
 export function Entrance({ about, children, foot, title }: EntranceProps): ReactElement {
   return (
     <div className="entrance">

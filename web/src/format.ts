@@ -54,7 +54,7 @@ export function ago(iso: string, now = Date.now()): string {
   return AGO.format(0, "second");
 }
 
-/** What is left of a time, to the minute, and in its last hour to the second. */
+/** Returns the rest of a time, to the minute, and in its last hour to the second. */
 export function timeLeft(ms: number): string {
   const seconds = Math.max(0, Math.ceil(ms / 1_000));
   const minutes = Math.floor(seconds / 60);

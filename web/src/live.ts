@@ -7,7 +7,7 @@ import { newestFirst, PENDING } from "./pending.ts";
 import { ME, type Me, useMe } from "./session.tsx";
 import type { Approval } from "./words.ts";
 
-/** Which queries are old once something of a kind has changed, by how their keys begin. */
+/** Queries that a change of a kind makes stale, by the beginning of their keys. */
 const STALE: Readonly<Record<ChangeKind, readonly (readonly string[])[]>> = {
   approvals: [
     ["approvals", "completed"],
@@ -25,8 +25,8 @@ const STALE: Readonly<Record<ChangeKind, readonly (readonly string[])[]>> = {
 };
 
 /**
- * What changes all the time is read again no more often than that: a person's requests are counted, and a page that is looked at
- * must leave some of them for what its reader does.
+ * Minimum interval for frequent changes: a person's requests are counted, and an open page must leave some for its
+ * reader.
  */
 const REFETCH_INTERVAL_MS: Readonly<Partial<Record<ChangeKind, number>>> = {
   approvals: 1_000,
@@ -37,7 +37,7 @@ const DEFAULT_REFETCH_INTERVAL_MS = 2_000;
 
 const isNear = ({ state }: Query): boolean => !isFarRead(state.data);
 
-/** Where the browser's one stream of changes comes from. Old browsers without shared workers have one for each page. */
+/** Returns the port of the browser's one stream. Browsers without shared workers have one per page. */
 function changesPort(): MessagePort {
   if (typeof SharedWorker !== "undefined") {
     return new SharedWorker(new URL("./changes-worker.ts", import.meta.url), { type: "module" }).port;
@@ -47,7 +47,7 @@ function changesPort(): MessagePort {
   return port1;
 }
 
-/** What changes elsewhere is shown or read again on this page. */
+/** Shows or reads again what changes elsewhere. */
 class Live {
   readonly #client: QueryClient;
   readonly #due = new Map<ChangeKind, ReturnType<typeof setTimeout>>();
@@ -126,7 +126,7 @@ function showApprovals(client: QueryClient, data: string): boolean {
   return !more;
 }
 
-/** What happens elsewhere comes to the page by itself, while it follows. */
+/** Follows changes elsewhere while the page does. */
 export function useLive(isFollowing: boolean): void {
   const client = useQueryClient();
   const { id } = useMe().user;

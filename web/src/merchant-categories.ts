@@ -236,7 +236,7 @@ export function categoryNamed(code: string): string {
 
 const isCategory = (value: string): boolean => /^[0-9]{4}$/.test(value);
 
-/** All categories to choose from, with those codes of `others` that have no name here. */
+/** Returns all categories, with the codes of `others` that have no name here. */
 export const categoryOptions = (
   others: readonly string[],
 ): { readonly value: string; readonly label: string }[] =>

@@ -2,14 +2,17 @@ import type { Decided } from "./decisions.ts";
 import { asWritten, onTheWall } from "./format.ts";
 import type { Approval, Transaction } from "./words.ts";
 
-/** What is said of an approval: a title, what there is to add, and the feedback if it was denied with one. */
+/** Text of an approval: a title, details, and the feedback of a denial. */
 export interface Outcome {
   readonly title: string;
   readonly text?: string;
   readonly feedback?: string | null;
 }
 
-/** What became of an approval that is resolved. `transaction` says why where the approval does not; null: it could not be read yet. */
+/**
+ * Returns the outcome of a resolved approval. `transaction` gives the reason if the approval has none; null if it was
+ * not read yet.
+ */
 export function outcomeOf(approval: Approval, transaction: Transaction | null, myId: string): Outcome {
   const { feedback, resolution, resolvedBy } = approval;
   const by = resolvedBy ? ` by ${resolvedBy.userId === myId ? "you" : asWritten(resolvedBy.name)}` : "";
@@ -44,7 +47,7 @@ export function outcomeOf(approval: Approval, transaction: Transaction | null, m
   }
 }
 
-/** The same for who has just decided otherwise, or too late. */
+/** Returns the outcome for a person whose decision came too late or differed. */
 export function outcomeFor(
   approval: Approval,
   transaction: Transaction | null,

@@ -89,7 +89,7 @@ export async function signByPasskey(options: Output<"stepUpOptions">): Promise<A
 
 type Made = Pick<PublicKeyCredential, "rawId" | "response">;
 
-/** What extensions make has the fields of a credential and neither its prototype nor `toJSON`: its bytes alone are read. */
+/** Credentials made by extensions have the fields but neither the prototype nor `toJSON`, so the bytes are read. */
 function credentialOf(made: Credential | null): Made {
   if (made === null || !("rawId" in made && "response" in made))
     throw new PasskeyError("The browser has made no passkey.");

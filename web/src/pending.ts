@@ -13,7 +13,7 @@ const PAGE = 200;
 /** Maximum number of approvals that a page holds: more than two full projects. */
 const READ_MAX = 5_000;
 
-/** What waits for a person, newest first. */
+/** Waiting approvals, newest first. */
 export const usePending = () =>
   useQuery({ queryKey: PENDING, queryFn: ({ client, signal }) => readPending(client, signal) });
 

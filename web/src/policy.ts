@@ -66,7 +66,7 @@ type Read =
   | { readonly ok: true; readonly values: PolicyValues }
   | { readonly ok: false; readonly errors: Partial<Record<PolicyField, string>> };
 
-/** What was typed as a policy, or what is wrong with it. Empty clears a limit; a budget can't be cleared. */
+/** Returns the typed policy, or its problems. Empty clears a limit; a budget can't be cleared. */
 export function readPolicy(input: TypedPolicy): Read {
   const errors: Partial<Record<PolicyField, string>> = {};
   const read = (name: PolicyField, kind: "amount" | "count"): number | null => {

@@ -1,14 +1,14 @@
 import type { IconName } from "./icons.tsx";
 import type { Rail } from "./words.ts";
 
-/** How the dashboard shows each rail. */
+/** Presentation of a rail. */
 export interface ShownRail {
   readonly value: Rail;
   readonly label: string;
   readonly icon: IconName;
-  /** In a sentence: "Agent asks …". */
+  /** Phrase in "Agent asks …". */
   readonly by: string;
-  /** What a step of its was done by, or where: "Captured …". */
+  /** Phrase in a step: "Captured …". */
   readonly steps: string;
 }
 

@@ -18,26 +18,26 @@ import { categoryNamed, categoryOptions } from "./merchant-categories.ts";
 import type { DraftOf, ParamsOf, Rule, RuleKind } from "./rules.ts";
 import { RAIL_LIST } from "./rails.ts";
 
-/** What the dashboard knows of each type of rule. A type that is not in `TYPES` does not compile. */
+/** Presentation of each type of rule. A type that is missing in `TYPES` does not compile. */
 
 interface FieldsProps<P> {
   readonly params: P;
-  /** What is wrong with a parameter. */
+  /** Returns the problem of a parameter. */
   readonly problemAt: (param: string) => string | undefined;
   readonly onChange: (params: P) => void;
 }
 
 interface ShownType<P> {
-  /** In the menu of what can be added. */
+  /** Label in the menu of new rules. */
   readonly label: string;
   /** Why a payment waits, and the same in two or three words. */
   readonly flag: string;
   readonly shortFlag: string;
-  /** What most people would begin with. */
+  /** Usual initial parameters. */
   readonly first: (timezone: string) => P;
-  /** What a rule does, in a sentence. */
+  /** Returns the rule as a sentence. */
   readonly sentence: (params: P) => string;
-  /** What is set of a rule. */
+  /** Fields of the rule's parameters. */
   readonly Fields: (props: FieldsProps<P>) => ReactElement | null;
 }
 
@@ -165,7 +165,7 @@ export const newRule = <T extends RuleKind>(type: T, timezone: string | null): D
   params: TYPES[type].first(timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone),
 });
 
-/** What a rule does, in a sentence. */
+/** Returns a rule as a sentence. */
 export const sentenceOfRule = <T extends RuleKind>(rule: DraftOf<T>): string =>
   TYPES[rule.type].sentence(rule.params);
 
@@ -186,7 +186,7 @@ const flagsOf = (type: string): Pick<ShownType<never>, "flag" | "shortFlag"> => 
 /** Why a payment waits, by the type of the rule that flagged it. */
 export const flagOf = (type: string): string => flagsOf(type).flag;
 
-/** The same in two or three words. */
+/** Returns a flag in two or three words. */
 export const shortFlagOf = (type: string): string => flagsOf(type).shortFlag;
 
 interface RuleFieldsProps<T extends RuleKind> extends Pick<FieldsProps<never>, "problemAt"> {
@@ -194,7 +194,7 @@ interface RuleFieldsProps<T extends RuleKind> extends Pick<FieldsProps<never>, "
   readonly onChange: (rule: DraftOf<T>) => void;
 }
 
-/** What is set of a rule, by its type. */
+/** Fields of a rule's parameters, by its type. */
 export function RuleFields<T extends RuleKind>({
   onChange,
   problemAt,
@@ -286,7 +286,7 @@ function Rails({ onChange, params, problemAt }: FieldsProps<ParamsOf<"rail">>): 
   );
 }
 
-/** What is offered of windows. */
+/** Offered windows. */
 const SPANS = [
   { value: "60", label: "a minute" },
   { value: "600", label: "10 minutes" },

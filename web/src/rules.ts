@@ -24,6 +24,6 @@ export const isComplete = ({ params }: Draft): boolean =>
 export const draftsOf = (rules: readonly Rule[]): readonly Draft[] =>
   rules.map((rule) => ({ ...rule, key: rule.id }));
 
-/** As the service takes them: an id for what is there already, none for what is new. */
+/** Returns the rules as the service takes them: existing ones with their ids, new ones without. */
 export const sentOf = (drafts: readonly Draft[]): SentRules =>
   drafts.map(({ id, key: _key, ...rule }) => (id === null ? rule : { ...rule, id }));

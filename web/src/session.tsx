@@ -25,7 +25,7 @@ export const meQuery = queryOptions({
 
 const LATER_TRIES_MAX = 5;
 
-/** What is asked for goes stale at once: whatever shows it again asks again, and shows what it had meanwhile. */
+/** Makes a query client whose data goes stale at once: a page shows the old data and reads it again. */
 export function newQueryClient(): QueryClient {
   const client: QueryClient = new QueryClient({
     queryCache: new QueryCache({
@@ -58,7 +58,7 @@ export function signedOut(client: QueryClient, note = ENDED): void {
   client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== ME[0] && queryKey[0] !== NOTE[0] });
 }
 
-/** After each kind of sign-in: the user, as the answer says. Nothing more need be read for that. */
+/** Stores the user of a sign-in's answer, which saves reading it. */
 export function signedIn(client: QueryClient, session: Output<"signIn">): void {
   const { organization, secondFactorEnrolment, user } = session;
   client.setQueryData(NOTE, "");
@@ -70,7 +70,7 @@ const RETRY_MS = 5_000;
 export const useSession = () =>
   useQuery({
     ...meQuery,
-    // Where the service can't be reached it may be in a moment.
+    // An unreachable service may be reachable in a moment.
     refetchInterval: ({ state }) => (state.status === "error" ? RETRY_MS : false),
   });
 

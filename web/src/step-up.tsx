@@ -15,7 +15,7 @@ const StepUpContext = createContext<StepUp>(() => Promise.resolve(false));
 
 export const useStepUp = (): StepUp => use(StepUpContext);
 
-/** One dialog for all pages: a call that needs a second factor goes on by itself once it is there. */
+/** One step-up dialog for all pages: a refused call continues once the factor is verified. */
 export function StepUpProvider({ children }: { readonly children: ReactNode }): ReactElement {
   const [isOpen, setOpen] = useState(false);
   const waiting = useRef<((done: boolean) => void)[]>([]);

@@ -34,7 +34,7 @@ const cents = (input: unknown): number | undefined =>
 const day = (input: unknown): string | undefined =>
   typeof input === "string" && DAY.test(input) && !Number.isNaN(Date.parse(input)) ? input : undefined;
 
-/** What of an address is a filter; anything else in it is none. */
+/** Returns the filters of an address; other parameters are ignored. */
 export function filtersIn(search: Readonly<Record<string, unknown>>): Filters {
   const found = {
     // An address is read as JSON where it can be: a search for a number is one.

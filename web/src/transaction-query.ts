@@ -12,7 +12,7 @@ export function queryOf(filters: Filters, timezone: string): Omit<Query, "search
   };
 }
 
-/** The same with the search, as the list and the export take it. */
+/** Returns the query with the search, as list and export take it. */
 export const searchOf = (filters: Filters, timezone: string): Query => ({
   ...queryOf(filters, timezone),
   ...(filters.search === undefined ? {} : { search: filters.search }),

@@ -7,7 +7,7 @@ export type Policy = Output<"getAgentBudgetPolicy">;
 export type Member = Output<"listMembers">["members"][number];
 export type Rail = Transaction["rail"];
 
-/** What people often deny for, said so that an agent knows what to do next. */
+/** Frequent reasons for a denial, phrased so that an agent knows what to do next. */
 export const REASONS = [
   "Too expensive: look for a cheaper offer.",
   "Not needed: go on without it.",

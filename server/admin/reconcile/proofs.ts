@@ -3,6 +3,7 @@ import type { AgentProfile } from "../../../src/domain/agent/state.ts";
 import type { Payment } from "../../../src/domain/ledger/payment.ts";
 import { FORGED } from "../../../src/domain/ledger/forged.ts";
 import { HmacPaymentProofs } from "../../../src/payments/payment-proofs.ts";
+import { KeyedMacs } from "../../../src/secrets/keyed-macs.ts";
 import type { MasterKey } from "../../../src/secrets/master-key.ts";
 import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";
 import { paymentIn } from "../../../src/store/records.ts";
@@ -15,13 +16,16 @@ export class RecordProofs {
   readonly #agents: AgentProofs;
 
   constructor(masterKey: MasterKey) {
-    this.#payments = new HmacPaymentProofs(masterKey.deriveKey("payment-proofs"), () => undefined);
-    this.#agents = new AgentProofs(masterKey.deriveKey("agent-proofs"));
+    this.#payments = new HmacPaymentProofs(
+      new KeyedMacs(masterKey.deriveKeys("payment-proofs")),
+      () => undefined,
+    );
+    this.#agents = new AgentProofs(masterKey.macs("agent-proofs"));
   }
 
   /** Where an agent belongs, its scopes and its wallet; and its key's hash. */
   compareAgent(record: AgentDocument): Found[] {
-    const { _id, key, proof } = record;
+    const { _id, key } = record;
     const found = {
       kind: "agent_record_differs",
       of: "agent",
@@ -30,8 +34,8 @@ export class RecordProofs {
       found: "changed since",
       advice: ADVICE.proof,
     } as const;
-    const isChanged = proof !== this.#agents.ofAgent(record);
-    const isOtherKey = key !== null && key.proof !== this.#agents.ofKey(_id, key);
+    const isChanged = !this.#agents.isAgentGenuine(record);
+    const isOtherKey = key !== null && !this.#agents.isKeyGenuine(_id, key);
     return [
       ...(isChanged ? [{ ...found, what: "the agent's organization, team, scopes, wallet or creator" }] : []),
       ...(isOtherKey ? [{ ...found, what: "the hash of the agent's key" }] : []),

@@ -1,13 +1,13 @@
-import type { Unavailable } from "../../lib/unavailable.ts";
 import { randomBytes } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { clearDrafts, destroyFile, errnoOf, obtainFile, readIfThere } from "../../lib/durable-files.ts";
+import type { Unavailable } from "../../lib/unavailable.ts";
 
 /**
- * Where the keys are stored that seal agents' first keys while they may be delivered again: outside of MongoDB, one for each
- * agent, and gone for good when its window is over. MongoDB keeps what was once written to it, in its log of operations for one,
- * longer than any window; without this key that is noise.
+ * Keys that seal agents' first keys while they may be delivered again: outside of MongoDB, one for each agent, and gone for
+ * good when its window is over. MongoDB keeps what was once written to it, in its log of operations and in backups, longer
+ * than any window; without this key that is noise.
  */
 export interface DeliveryKeys {
   /** The agent's, made at the first call; all later ones, by whichever process, give the same. */
@@ -21,62 +21,52 @@ export interface DeliveryKeys {
 const SIZE_BYTES = 32;
 const OWNER_ONLY_FOLDER = 0o700;
 
-/** Names the folder: servers and workers of one database must share it. */
-const FOLDER_ID_FILE = "folder-id";
-
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** The folder can't be used at the moment: nothing is known of any key in it. */
+/** The folder fails at the moment: nothing is known of any key in it. */
 export class DeliveryKeysUnreachable extends Error implements Unavailable {
   override readonly name = "DeliveryKeysUnreachable";
   readonly isUnavailable = true;
 }
 
-/**
- * A file each, in a folder that every server and worker of the service sees. That a key is not there counts only where the
- * folder is: on a volume that is away for a while, it is not gone.
- */
+/** A file each, in a folder of the one process that is server and worker: overwritten when it is destroyed. */
 export class DeliveryKeyFiles implements DeliveryKeys {
   readonly #folder: string;
-  /** Random; made with the folder. */
-  readonly folderId: string;
 
-  private constructor(folder: string, folderId: string) {
+  private constructor(folder: string) {
     this.#folder = folder;
-    this.folderId = folderId;
   }
 
   static async in(folder: string): Promise<DeliveryKeyFiles> {
     await mkdir(folder, { recursive: true, mode: OWNER_ONLY_FOLDER });
     await clearDrafts(folder);
-    const folderId = await obtainFile(folder, FOLDER_ID_FILE, () => randomBytes(16).toString("hex"));
-    return new DeliveryKeyFiles(folder, folderId.toString("utf8"));
+    return new DeliveryKeyFiles(folder);
   }
 
   obtain(agentId: string): Promise<Buffer> {
-    return this.#reaching(() => obtainFile(this.#folder, nameOf(agentId), () => randomBytes(SIZE_BYTES)));
+    return reaching(() => obtainFile(this.#folder, nameOf(agentId), newKey));
   }
 
   read(agentId: string): Promise<Buffer | null> {
-    return this.#reaching(() => readIfThere(join(this.#folder, nameOf(agentId))));
+    return reaching(() => readIfThere(join(this.#folder, nameOf(agentId))));
   }
 
   /** Drafts that a kill left go with it: at the start that followed the kill they may have been too recent to be recognized as such. */
   destroy(agentId: string): Promise<void> {
-    return this.#reaching(async () => {
+    return reaching(async () => {
       await destroyFile(this.#folder, nameOf(agentId), SIZE_BYTES);
       await clearDrafts(this.#folder);
     });
   }
+}
 
-  async #reaching<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      const folderId = await readIfThere(join(this.#folder, FOLDER_ID_FILE));
-      if (folderId?.toString("utf8") === this.folderId) return await work();
-    } catch (cause) {
-      throw new DeliveryKeysUnreachable(`the folder for key deliveries fails (${errnoOf(cause)})`, { cause });
-    }
-    throw new DeliveryKeysUnreachable("the folder for key deliveries is not there");
+const newKey = (): Buffer => randomBytes(SIZE_BYTES);
+
+async function reaching<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    throw new DeliveryKeysUnreachable(`the folder for key deliveries fails (${errnoOf(cause)})`, { cause });
   }
 }
 

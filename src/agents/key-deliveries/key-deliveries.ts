@@ -1,9 +1,9 @@
-import { createSecretKey, hkdfSync, type KeyObject } from "node:crypto";
+import { createSecretKey, hkdfSync } from "node:crypto";
 import type { ClientSession, Collection } from "mongodb";
 import type { KeyDeliveryDocument } from "../../store/documents.ts";
 import type { DeliveryKeys } from "./delivery-keys.ts";
 import { isDeliverable } from "../../domain/agent/access.ts";
-import type { MasterKey } from "../../secrets/master-key.ts";
+import type { DerivedKey, MasterKey } from "../../secrets/master-key.ts";
 import { Sealer, SealError } from "../../secrets/sealer.ts";
 
 export interface KeyDeliveriesDependencies {
@@ -30,7 +30,7 @@ export class KeyDeliveries {
 
   async seal(agentId: string, idempotencyKey: string, apiKey: string): Promise<string> {
     const deliveryKey = await this.#dependencies.deliveryKeys.obtain(agentId);
-    return new Sealer(this.#sealingKey(deliveryKey, idempotencyKey)).seal(PURPOSE, agentId, apiKey);
+    return new Sealer(this.#sealingKeys(deliveryKey, idempotencyKey)).seal(PURPOSE, agentId, apiKey);
   }
 
   /** Part of the transaction that commits the create; a duplicate key there means that the create was given up. */
@@ -57,7 +57,7 @@ export class KeyDeliveries {
     // The read took time, and a response may have said meanwhile that the key is no longer deliverable.
     if (!isDeliverable(until.getTime(), clock().getTime())) return null;
     try {
-      return new Sealer(this.#sealingKey(deliveryKey, idempotencyKey)).open(PURPOSE, agentId, sealed);
+      return new Sealer(this.#sealingKeys(deliveryKey, idempotencyKey)).open(PURPOSE, agentId, sealed);
     } catch (error) {
       if (error instanceof SealError) return null;
       throw error;
@@ -69,10 +69,12 @@ export class KeyDeliveries {
     return this.#dependencies.deliveryKeys.destroy(agentId);
   }
 
-  #sealingKey(deliveryKey: Buffer, idempotencyKey: string): KeyObject {
-    const salt = this.#dependencies.masterKey.deriveKey("key-delivery").export();
+  #sealingKeys(deliveryKey: Buffer, idempotencyKey: string): readonly DerivedKey[] {
     const info = Buffer.from(idempotencyKey, "utf8");
-    // HKDF takes at most 1,024 bytes of it; longer than that no idempotency key is.
-    return createSecretKey(Buffer.from(hkdfSync("sha256", deliveryKey, salt, info, SIZE_BYTES)));
+    return this.#dependencies.masterKey.deriveKeys("key-delivery").map((each) => {
+      // HKDF takes at most 1,024 bytes of `info`; longer than that no idempotency key is.
+      const bytes = hkdfSync("sha256", deliveryKey, each.key.export(), info, SIZE_BYTES);
+      return { ...each, key: createSecretKey(Buffer.from(bytes)) };
+    });
   }
 }

@@ -7,29 +7,27 @@ import { lastAnchored } from "../../domain/audit/verify.ts";
 import type { RootTransaction } from "../../chain/audit-roots.ts";
 import type { Clock } from "../../payments/ports.ts";
 import { withTimeout } from "../../lib/with-timeout.ts";
-import type { AnchorFile } from "./anchor-file.ts";
+import type { AnchorSink } from "./anchor-file.ts";
 import { type AuditDocument, auditLogOf, chainsIn, genuineHeadOf } from "../../store/audit-documents.ts";
 import { readAnchors } from "./verification.ts";
 
 export interface AnchoringDependencies {
   readonly db: Db;
   readonly seal: AuditSeal;
-  readonly file: AnchorFile;
+  readonly sink: AnchorSink;
   readonly clock: Clock;
   /** Puts a root on the chain; null where none is set up. */
   readonly recordRoot: ((root: string) => Promise<RootTransaction>) | null;
   readonly onWarning: (message: string, error: unknown) => void;
 }
 
-/** Heads in one line of the file. */
-const HEADS_PER_LINE_MAX = 1_000;
 /** Roots that wait for a chain that is away; older ones have only the file. */
 const WAITING_ROOTS_MAX = 1_000;
 /** Lines without a successor that a writer's first one names; each server that ever wrote leaves one. */
 const FOLLOWS_MAX = 1_000;
-/** How soon what was never anchored is: who has just set the service up must not wait for the first interval's end. */
+/** Delay of the first anchor, so that a new service does not wait for a whole interval. */
 const FIRST_ANCHOR_SECONDS = 60;
-/** How long the last anchor may keep a service from ending, and a root an anchoring. */
+/** Maximum delay of a service's end by its last anchor, and of an anchoring by a root. */
 const LAST_ANCHOR_MS = 5_000;
 const ROOT_MS = 10_000;
 
@@ -41,7 +39,7 @@ export class AuditAnchoring {
   readonly #dependencies: AnchoringDependencies;
   readonly #log: Collection<AuditDocument>;
   readonly #writer = randomUUID();
-  /** What the file said at first, and what was written since; null: not read yet. */
+  /** The file's state at first and since; null if it was not read yet. */
   #known: Known | null = null;
   #waitingRoots: readonly string[] = [];
   #timer: NodeJS.Timeout | null = null;
@@ -80,7 +78,7 @@ export class AuditAnchoring {
     ).catch((error: unknown) => this.#dependencies.onWarning("the last anchor was not written", error));
   }
 
-  /** One anchoring after another; never rejects. */
+  /** Runs one anchoring after another; never rejects. */
   #serially(work: () => Promise<void>): Promise<void> {
     return this.#serial(work).catch((error: unknown) =>
       this.#dependencies.onWarning("the audit log was not anchored", error),
@@ -101,14 +99,14 @@ export class AuditAnchoring {
   }
 
   async #anchor(): Promise<void> {
-    const { clock, file, seal } = this.#dependencies;
+    const { clock, seal, sink } = this.#dependencies;
     const known = (this.#known ??= await this.#read());
     let heads: AnchoredHead[] = [];
     const write = async (): Promise<void> => {
       if (heads.length === 0) return;
       const { follows } = known;
       const anchor = anchorOf({ heads, at: clock(), writer: this.#writer, follows }, seal);
-      await file.append(anchor);
+      await sink.append(anchor);
       known.follows = [anchor.root];
       for (const { organizationId, sequence } of heads) known.anchored.set(organizationId, sequence);
       this.#waitingRoots = [...this.#waitingRoots, anchor.root].slice(-WAITING_ROOTS_MAX);
@@ -118,32 +116,32 @@ export class AuditAnchoring {
       const { hash, sequence } = await genuineHeadOf(this.#log, organizationId, seal);
       if (sequence === (known.anchored.get(organizationId) ?? 0)) continue;
       heads.push({ organizationId, sequence, hash });
-      if (heads.length >= HEADS_PER_LINE_MAX) await write();
+      if (heads.length >= sink.headsPerLineMax) await write();
     }
     await write();
   }
 
   async #recordRoots(): Promise<void> {
-    const { clock, file, recordRoot, seal } = this.#dependencies;
+    const { clock, recordRoot, seal, sink } = this.#dependencies;
     if (recordRoot === null) return void (this.#waitingRoots = []);
     for (const root of this.#waitingRoots) {
       if (this.#isStopped) return;
       const transaction = await withTimeout(ROOT_MS, recordRoot(root));
       // The next service on this file finds it on the chain: after its end a service writes nothing.
       if (this.#isStopped) return;
-      await file.append(transactionOf({ at: clock(), root, ...transaction }, seal));
+      await sink.append(transactionOf({ at: clock(), root, ...transaction }, seal));
       this.#waitingRoots = this.#waitingRoots.filter((each) => each !== root);
     }
   }
 
   /**
-   * So that a service that starts again does not write down what has not changed, and goes on where the lines ended. Lines
-   * that are not this service's say nothing. A root that no line names and no transaction carries was on its way to the
-   * chain when its writer ended; one that a later line names is in that line's root.
+   * Reads the file, so that a restarted service does not repeat unchanged heads and continues the lines. Lines of
+   * another service count for nothing. A root that no line names and no transaction carries was on its way to the
+   * chain when its writer ended; a root that a later line names is covered by that line's root.
    */
   async #read(): Promise<Known> {
-    const { file, seal } = this.#dependencies;
-    const { byOrganization, transactions, unnamed } = await readAnchors(file, seal);
+    const { seal, sink } = this.#dependencies;
+    const { byOrganization, transactions, unnamed } = await readAnchors(sink, seal);
     const anchored = new Map<string, number>();
     for (const [organizationId, hashes] of byOrganization) {
       anchored.set(organizationId, lastAnchored(hashes));
@@ -154,10 +152,10 @@ export class AuditAnchoring {
   }
 }
 
-/** What a writer knows of the file. */
+/** A writer's knowledge of the file. */
 interface Known {
-  /** What was anchored last of each chain. */
+  /** Last anchored sequence of each chain. */
   readonly anchored: Map<string, number>;
-  /** What the next line names, so that it can't be taken out without a trace. */
+  /** Roots that the next line names, so that no line can be removed without a trace. */
   follows: readonly string[];
 }

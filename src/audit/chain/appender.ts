@@ -31,17 +31,16 @@ export interface AuditLog {
 const BATCH_MAX = 500;
 const WAITING_MAX = 5_000;
 /**
- * How long what is not urgent waits for others to go with, and how many do not wait any longer. An insert costs as much as a
- * dozen entries; but a payment stays open in its ledger until it is appended, so that more of them cost the busy ones more than
- * they save.
+ * Delay of entries that are not urgent, and the number that ends it. An insert costs as much as a dozen entries, but
+ * a payment stays open in its ledger until its entry is appended.
  */
 const LINGER_MS = 250;
 const LINGERING_MAX = 25;
 /** Rounds against other processes that append to the same chain; in each of them one gets its entries in. */
 const ROUNDS_MAX = 200;
-/** Who has lost a round waits so long at the most before the next, at random: so no process loses all of them. */
+/** Maximum jitter after losing a race, so that no process loses all of them. */
 const AFTER_LOST_ROUND_MAX_MS = 20;
-/** How long one batch may take; waiting calls have been answered by then. */
+/** Timeout of a batch; waiting calls have been answered by then. */
 const BATCH_MS = 10_000;
 /** Chains whose ends are remembered at once; others cost a look. */
 const CACHED_HEADS_MAX = 10_000;
@@ -60,7 +59,7 @@ interface Open {
   readonly waiter: Waiting;
 }
 
-/** One organization's chain as this process knows it. */
+/** An organization's chain as this process knows it. */
 interface Chain {
   readonly organizationId: string;
   waiting: Waiting[];
@@ -101,7 +100,7 @@ export class AuditAppender implements AuditLog {
     return this.appendAll(record.organizationId, () => [record], when);
   }
 
-  /** As `append`, for what is made of it when its turn comes: all of it of that organization, and the same each time. */
+  /** Like `append`, for entries of one organization that are built when their turn comes, the same each time. */
   appendAll(
     organizationId: string,
     records: () => readonly AuditRecord[],
@@ -168,7 +167,7 @@ export class AuditAppender implements AuditLog {
     chain.timer = null;
     const batch = chain.waiting.splice(0, BATCH_MAX);
     if (chain.waiting.length === 0) chain.isUrgent = false;
-    // It settles everyone whatever happens: it never rejects.
+    // Never rejects: it settles every caller.
     chain.running = this.#insert(chain, batch).finally(() => {
       chain.running = null;
       this.#schedule(chain);
@@ -207,9 +206,9 @@ export class AuditAppender implements AuditLog {
   }
 
   /**
-   * What is in the chain by now, by this insert's first part or by another process's append of it, is done. Only a genuine entry
-   * in its place says so: keys can be foreseen, and an intruder who can write to the database could keep an entry out of the log by a
-   * document under its key. Its caller gets an error, and appends again.
+   * Removes entries that are in the chain by now, by this insert's first part or by another process. Only a genuine
+   * entry in its place counts: keys can be foreseen, and an intruder with write access to the database could keep an
+   * entry out of the log with a document under its key. The caller gets an error and appends again.
    */
   async #withoutThoseThere(organizationId: string, open: readonly Open[]): Promise<Open[]> {
     const entryKey = { $in: open.map(({ record }) => record.entryKey) };

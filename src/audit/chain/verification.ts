@@ -9,7 +9,7 @@ import {
 } from "../../domain/audit/anchor.ts";
 import type { AuditSeal } from "../../domain/audit/entry.ts";
 import { type AnchoredHashes, type ChainBreak, ChainVerifier } from "../../domain/audit/verify.ts";
-import type { AnchorFile } from "./anchor-file.ts";
+import type { AnchorSink } from "./anchor-file.ts";
 import {
   type AuditDocument,
   auditLogOf,
@@ -20,7 +20,7 @@ import {
   strayOf,
 } from "../../store/audit-documents.ts";
 
-/** What was found of one chain. */
+/** Findings of one chain. */
 export interface ChainReport {
   readonly organizationId: string;
   /** Entries that are as they were written, up to the first break. */
@@ -29,7 +29,7 @@ export interface ChainReport {
   readonly broken: ChainBreak | null;
 }
 
-/** What the anchors' file says, once it is known to be ours. */
+/** Contents of the anchors' file, once it is known to be this service's. */
 export interface AnchorsRead {
   readonly byOrganization: ReadonlyMap<string, AnchoredHashes>;
   readonly roots: ReadonlySet<string>;
@@ -47,7 +47,7 @@ export interface AnchorsRead {
 }
 
 /** Reads every anchor. Before the chains are walked: an anchor is never ahead of what is there when it is written. */
-export async function readAnchors(file: AnchorFile, seal: AuditSeal): Promise<AnchorsRead> {
+export async function readAnchors(file: Pick<AnchorSink, "lines">, seal: AuditSeal): Promise<AnchorsRead> {
   const byOrganization = new Map<string, Map<number, string[]>>();
   const [roots, named] = [new Set<string>(), new Set<string>()];
   const transactions: AnchorTransaction[] = [];
@@ -83,7 +83,7 @@ export interface WalkOptions {
   readonly db: Db;
   readonly seal: AuditSeal;
   readonly anchors: AnchorsRead["byOrganization"];
-  /** Only this chain; null: all of them. */
+  /** Limits the verification to one chain; null for all. */
   readonly organizationId: string | null;
   readonly onEntry: () => void;
 }

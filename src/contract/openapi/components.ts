@@ -30,7 +30,7 @@ export class Components {
     const { description, title, ...schema } = this.#partsNamed(given);
     const place = description === undefined ? {} : { description };
     if (typeof title !== "string") return { ...place, ...schema };
-    // What is said of the place, such as a field, is not said of the component.
+    // The description of a place, such as a field, is not the component's.
     this.add(title, this.#withDiscriminator(schema));
     return { $ref: `${COMPONENTS}${title}`, ...place };
   }

@@ -2,7 +2,7 @@ import { ERRORS, type ErrorCode, type Refusal } from "../../domain/errors.ts";
 import { WAITS } from "./errors.ts";
 import { EXAMPLE_ID } from "./glossary/notes.ts";
 
-/** What each error looks like, by its code: with what some carry besides code and message. */
+/** Examples of each error, by code, with the extra fields that some have. */
 
 const MORE: Partial<
   Record<

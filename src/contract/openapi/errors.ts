@@ -1,7 +1,7 @@
 import { ERRORS, type ErrorCode } from "../../domain/errors.ts";
 import type { Access, ManagementAccess, Operation } from "../types.ts";
 
-/** Which errors an operation can answer, by its status: what it says itself, and what follows from who may call it. */
+/** Errors that an operation can answer, by status: its own, and those that follow from who may call it. */
 
 /** Codes that any operation may answer. */
 const COMMON_ERRORS: readonly ErrorCode[] = [
@@ -53,7 +53,7 @@ function accessErrors(access: Access): ErrorCode[] {
   return [
     "UNAUTHORIZED",
     ...BROWSER_ERRORS,
-    // Whatever a paused agent's key is used for.
+    // Any call with a paused agent's key.
     "AGENT_PAUSED",
     "WRONG_CREDENTIAL",
     ...(access.beforeEnrolment === true ? [] : (["SECOND_FACTOR_ENROLMENT_REQUIRED"] as const)),

@@ -63,7 +63,7 @@ export function examplesOf(given: Schema, resolve: Resolve): Readonly<Record<str
   );
 }
 
-/** What discriminates one form from the others: the first field with a single value. */
+/** Returns the value that discriminates one form from the others: the first field with a single value. */
 function nameOf({ properties }: Schema): string | null {
   const fields = isSchema(properties) ? Object.values(properties).filter(isSchema) : [];
   const constant = fields.find((field) => typeof field["const"] === "string")?.["const"];

@@ -11,7 +11,7 @@ interface Header {
 
 const count = { type: "integer", minimum: 0 };
 
-/** Of every response. */
+/** Headers of every response. */
 const EVERYWHERE: Readonly<Record<string, Header>> = {
   "x-ratelimit-limit": {
     description:
@@ -37,7 +37,7 @@ const EVERYWHERE: Readonly<Record<string, Header>> = {
   },
 };
 
-/** Of some. */
+/** Headers of some responses. */
 const SOMEWHERE = {
   "retry-after": {
     description: "Seconds to wait before trying again: `retry_after_seconds` of the body.",
@@ -78,11 +78,11 @@ const SOMEWHERE = {
 
 export type SomeHeader = keyof typeof SOMEWHERE;
 
-/** Of a status that has codes with a time to wait and others without. */
+/** Headers of a status of which only some codes have a time to wait. */
 const SOMETIMES = { ...SOMEWHERE["retry-after"], required: false } as const;
 const SOMETIMES_NAME = "retry-after-sometimes";
 
-/** For `components.headers`. */
+/** Headers for `components.headers`. */
 export const HEADERS: Readonly<Record<string, Header>> = {
   ...EVERYWHERE,
   ...SOMEWHERE,

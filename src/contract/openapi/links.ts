@@ -2,9 +2,12 @@ import { z } from "zod";
 import { type OperationId, operationList } from "../registry.ts";
 import type { HttpBinding, Operation } from "../types.ts";
 
-/** Which operations an answer leads to: a created agent to what can be done with it, a version that was read to its change. */
+/**
+ * Links from an answer to the operations that can follow it: from a created agent to the operations on it, from a
+ * version to its change.
+ */
 
-/** As OpenAPI has it: runtime expressions say where the next call's parts are found. */
+/** A link as OpenAPI has it: runtime expressions name the parts of the next call. */
 export interface Link {
   readonly operationId: OperationId;
   readonly description: string;
@@ -38,7 +41,7 @@ const bound: readonly Bound[] = operationList.flatMap(([id, operation]) =>
   operation.http === null ? [] : [[id, operation, operation.http] as const],
 );
 
-/** What a link is called among all: what it goes by, and where it leads. Two that go by the same are the same. */
+/** Key of a link: its operation and parameters. Links with the same key are the same. */
 export const keyOf = ({ operationId, parameters: { deliveryId, id } }: Link): string =>
   `${operationId}-by-${(deliveryId ?? id ?? "").replaceAll(/[^A-Za-z0-9]+/g, ".").replace(/^\./, "")}`;
 
@@ -56,7 +59,7 @@ export function linksOf(id: OperationId, operation: Operation): readonly Link[] 
   ];
 }
 
-/** From one record, or from the first of a list, to each operation about it alone. */
+/** Returns links from one record, or the first of a list, to each operation on it alone. */
 function recordLinks(from: OperationId, { many, one, paths }: Linked, fields: readonly string[]): Link[] {
   const place = fields.includes(one) ? `${one}/id` : fields.includes(many) ? `${many}/0/id` : null;
   if (place === null) return [];
@@ -89,7 +92,7 @@ function deliveryLinks(fields: readonly string[]): Link[] {
     }));
 }
 
-/** What is read with a `version` is written back with it: everything that a change must name. */
+/** Returns links from a record with a `version` to the change that must name it. */
 function writeBackLinks({ method, path }: HttpBinding, fields: readonly string[]): Link[] {
   if (method !== "get" || !fields.includes("version")) return [];
   return bound

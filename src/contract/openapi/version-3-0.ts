@@ -16,10 +16,10 @@ export function openApi30(document: OpenApiDocument): Schema {
   };
 }
 
-/** What is no schema: all that differs in it is below the keys named here. */
+/** Converts everything that is not a schema; the differences are below the keys named here. */
 function converted(value: unknown, key: string): unknown {
   if (key === "schema") return schemaOf(value);
-  // In 3.0 only OAuth schemes have scopes; the operation's description says which one it takes.
+  // In 3.0 only OAuth schemes have scopes; the operation's description names the scope.
   if (key === "security" && Array.isArray(value)) return value.map((each) => mapped({ ...each }, () => []));
   if (key === "examples") return value;
   if (Array.isArray(value)) return value.map((each) => converted(each, ""));

@@ -4,10 +4,10 @@ import { define } from "../define.ts";
 import { paging, timestamp } from "../primitives.ts";
 import { auditEntry, auditName, listOf } from "../records.ts";
 
-/** Of what ids and names of actions are made. */
+/** Form of ids and of action names. */
 const named = z.string().regex(/^[A-Za-z0-9_-]{1,100}$/);
 
-/** Which entries: of whom, about what, what was done, and when. */
+/** Filters: actor, resource, action and time. */
 const filters = {
   actor: named.optional().meta({ description: "The id of a user, a key or an agent." }),
   resource: named.optional().meta({ description: "The id of the resource." }),

@@ -5,7 +5,7 @@ import { email, name, newPassword, secretToken, text, timestamp, uuid } from "..
 import { organization, secondFactorEnrolment, session, user } from "../records.ts";
 import { authenticationResponse } from "../webauthn.ts";
 
-/** As authenticator apps show it, in groups too. */
+/** Digits as authenticator apps show them, also in groups. */
 const code = z
   .string()
   .max(32)

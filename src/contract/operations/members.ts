@@ -36,7 +36,7 @@ const invite = z
 
 const rank = z.object({ role });
 
-/** Only an owner makes owners; giving a user more than a member's role needs step-up. */
+/** Only an owner invites owners; a role above member needs step-up. */
 function inviteRequirements(body: unknown): PersonRequirements | null {
   const parsed = rank.safeParse(body);
   if (!parsed.success || parsed.data.role === "member") return null;

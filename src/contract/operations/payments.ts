@@ -33,7 +33,7 @@ const tool = (
   idName: ToolBinding["idName"] = null,
 ): ToolBinding => ({ name, title, hints, idName });
 
-/** How long an answer may wait: less than the 60 s after which clients of either surface give up. */
+/** Longest wait of an answer: below the 60 s after which clients give up. */
 const WAIT_SECONDS_MAX = 45;
 const waits = z.strictObject({
   waitSeconds: z
@@ -48,7 +48,7 @@ const waits = z.strictObject({
     }),
 });
 
-/** What a payment's status means to who made it, and what to do next. */
+/** Meaning of each status for the caller, and the next step. */
 const STATUSES =
   "status `approved`: paid. `pending` with an approval: a person decides until its expiresAt; read the payment again after " +
   "a minute. `pending` without one: the card network or the chain has not confirmed it yet; read it again after 5 seconds. `denied`, " +

@@ -4,7 +4,7 @@ import { define } from "../define.ts";
 import { cents, heldCents, paging, paymentCents, timestamp, uuid } from "../primitives.ts";
 import { listOf, wallet } from "../records.ts";
 
-/** Only while the sandbox rails are on; without them these routes are 404. */
+/** Operations of the sandbox rails; without these rails the routes are 404. */
 
 export const fundAgentInSandbox = define({
   summary: "Fund an agent's wallet with test money",

@@ -50,7 +50,7 @@ const url = z
 
 const scopeType = z.enum(WEBHOOK_SCOPES);
 
-/** Which ids a scope takes; a body that names only one of the two is judged with what the endpoint has. */
+/** Checks that the ids fit the scope; a body with only one of the two is checked against the endpoint's other one. */
 export const fitsScope = ({
   scopeIds: ids = [],
   scopeType: scope = "organization",

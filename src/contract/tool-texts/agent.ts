@@ -35,7 +35,7 @@ const PAYING = {
   waitSeconds: WAIT,
 } as const;
 
-/** What a model looks for in a payment. */
+/** Fields that a model looks for in a payment. */
 const PAYMENT = {
   "transaction.id": "",
   "transaction.status": "",

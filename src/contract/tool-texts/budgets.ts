@@ -26,7 +26,7 @@ const TEAM_RESULTS = {
   ...USAGE,
 } as const;
 
-/** What holds of replacing either. */
+/** Describes the replacement of a budget. */
 const replaces = (read: string, children: string): string =>
   `Replaces the whole budget: call ${read}, change what you mean to change, and send all of it back, each of the ` +
   `${children} that you read included, with the version that you read. It is in force once it is answered. A cap below what is used stops further payments and reverses nothing. If it is refused as outdated: call ${read} again and decide again. `;

@@ -3,8 +3,8 @@ import type { AgentTool, Toolset, ManagementTool } from "../tool-names.ts";
 import type { RefusalText } from "./types.ts";
 
 /**
- * What refusals mean in the words of a toolset, and what its model had better do next. A tool's own text comes before its
- * toolset's, and that before what both say; each may say only one half anew.
+ * Refusals in the words of a toolset, with the model's next step. A tool's own text precedes its toolset's, and that
+ * precedes the shared text; each may replace one half.
  */
 
 type Texts = Readonly<Partial<Record<ErrorCode, Partial<RefusalText>>>>;
@@ -187,7 +187,7 @@ function containerTexts(noun: "project" | "team"): Texts {
   };
 }
 
-/** Who does not know whether a replacement came through reads it again. */
+/** After an unknown outcome the model reads the record again. */
 const replaced = (read: string): Texts => ({
   SERVICE_UNAVAILABLE: {
     what: "A part of the service can't be reached just now; whether the change was made is not known yet.",
@@ -268,7 +268,7 @@ const TOOLS: Readonly<Partial<Record<AgentTool | ManagementTool, Texts>>> = {
 
 const TOOLSETS: Readonly<Record<Toolset, Texts>> = { agent: AGENT, management: MANAGEMENT };
 
-/** What a refusal means and what to do next, to a model of the toolset that called the tool; null where nothing was written. */
+/** Returns the refusal's text for a model of the toolset; null if there is none. */
 export function refusalText(toolset: Toolset, tool: string, code: ErrorCode): RefusalText | null {
   const own = Object.entries(TOOLS).find(([name]) => name === tool)?.[1];
   const { next, what } = { ...BOTH[code], ...TOOLSETS[toolset][code], ...own?.[code] };

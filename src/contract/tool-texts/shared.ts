@@ -1,4 +1,4 @@
-/** What the tools of both toolsets say alike. */
+/** Texts that both toolsets share. */
 
 export const PAGING = {
   limit: "The maximum number of results.",
@@ -12,7 +12,7 @@ export const STATUSES =
   "`pending`: on hold or on its way; `approved`: paid; `reversed`: paid, and returned later; `denied`, `failed`, " +
   "`expired`: not paid.";
 
-/** Where ids come from. */
+/** Sources of ids. */
 export const IDS = {
   agent: "The agent's id; list_agents has it.",
   project: "The project's id; list_projects has it.",

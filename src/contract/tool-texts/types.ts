@@ -3,15 +3,15 @@
  * operation stays with the operation. A path names a field through objects and arrays alike: `rules.params.from`.
  */
 export interface ToolText {
-  /** What it is for, when to use it, what its answers mean, and what to do then: all that most models see of it. */
+  /** Purpose, use, meaning of the answers and next steps: all that most models see of a tool. */
   readonly description: string;
-  /** By path: what to give, where the contract's own description speaks to programmers or there is none. */
+  /** Argument texts by path, where the contract's description is missing or addresses programmers. */
   readonly arguments: Readonly<Record<string, string>>;
-  /** By path: what of an answer its schema names, with a word where the name does not say it; the rest may be there too. */
+  /** Result fields that the schema names, by path, with a text if the name is not enough; answers may have more. */
   readonly results: Readonly<Record<string, string>>;
 }
 
-/** What a refusal means in the words of a toolset, and what its model had better do next; a sentence or two each. */
+/** Meaning of a refusal in the words of a toolset and the model's next step, a sentence or two each. */
 export interface RefusalText {
   readonly what: string;
   readonly next: string;

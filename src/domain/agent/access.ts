@@ -1,4 +1,4 @@
-/** What an actor knows of its agent's keys: ids and times, never a value, nor a hash. */
+/** Key state that an agent's actor knows: ids and times, never a value or a hash. */
 export interface AgentAccess {
   /** Null: the agent has no active key. */
   activeKeyId: string | null;
@@ -8,19 +8,22 @@ export interface AgentAccess {
   bundled: BundledKey;
   /** Whether a person ever minted or revoked a key. */
   touchedByPerson: boolean;
-  /** When the agent's key was used first, whatever for; null: never. */
+  /** Time of the key's first use; null if it was never used. */
   authenticatedAt: number | null;
 }
 
 export interface BundledKey {
   readonly keyId: string;
-  /** Of the organization's key that created the agent, which survives its rotation; null: a person did. */
+  /**
+   * Lineage of the organization key that created the agent; it survives the key's rotation. Null if a person created
+   * the agent.
+   */
   readonly lineageId: string | null;
   /** The end of the window in which a replay of the create delivers the key again; epoch milliseconds. */
   readonly deliverableUntil: number;
   /** Whether the key's sealed form is erased for good. */
   erased: boolean;
-  /** When a replay was answered after the window, without the key; null: none was. */
+  /** Time of a replay that was answered without the key, after the delivery window; null if there was none. */
   provenAt: number | null;
 }
 

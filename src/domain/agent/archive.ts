@@ -1,7 +1,7 @@
 import { isDeliverable } from "./access.ts";
 import type { AgentState } from "./state.ts";
 
-/** Who archives an agent: a person, or an organization's key with what is in the wallet. */
+/** The caller of an archive: a person, or an organization key with the wallet's balance. */
 export type Archiver =
   | { readonly type: "user" }
   | {

@@ -1,12 +1,12 @@
 import type { AgentState } from "./state.ts";
 
-/** What the agent's record shows of its life has changed. */
+/** Notes a change of the agent's life that its record shows. */
 export function changeForRecord(state: AgentState, now: number): void {
   state.revision += 1;
   state.updatedAt = now;
 }
 
-/** The same, and the ledger is to follow. */
+/** Notes a change that both the record and the ledger must follow. */
 export function changeForLedger(state: AgentState, now: number): void {
   changeForRecord(state, now);
   state.ledgerRevision = state.revision;

@@ -1,6 +1,6 @@
 /**
- * What people write about an agent to know it by. It decides nothing, so the agent's record alone has it; the name, which
- * payments carry, is decided by the agent's actor.
+ * Descriptive fields that people set. They decide nothing, so the record alone holds them; the agent's actor owns the
+ * name.
  */
 export interface AgentLabels {
   readonly description: string | null;
@@ -23,7 +23,7 @@ export function labelsIn(fields: object): object {
   );
 }
 
-/** All labels of an agent with these fields; one that is not given is null, as of records from before there was such a label. */
+/** Returns all labels of an agent; a missing one is null. */
 export const labelsOf = (fields: SentLabels): AgentLabels => ({ ...NO_LABELS, ...labelsIn(fields) });
 
 /** The labels among these fields that are not null. */

@@ -20,7 +20,7 @@ export interface AgentState {
   schemaVersion: 1;
   profile: AgentProfile;
   access: AgentAccess;
-  /** As the ledger has said at this revision of the account. */
+  /** Status as the ledger stated it at `accountRevision`. */
   status: "active" | "paused";
   statusRevision: number;
   archivedAt: number | null;
@@ -58,7 +58,7 @@ export const initialAgentState = (profile: AgentProfile, firstKey: FirstKey, now
 export const lifecycleOf = ({ archivedAt, status }: AgentState): AgentLifecycle =>
   archivedAt === null ? status : "archived";
 
-/** What an agent's record shows of its life; written under its revision. */
+/** The part of an agent's record that its actor decides; written under its revision. */
 export interface AgentSummary {
   readonly agentId: string;
   readonly name: string;
@@ -69,7 +69,7 @@ export interface AgentSummary {
   readonly authenticatedAt: number | null;
   readonly revision: number;
   readonly updatedAt: number;
-  /** For the journal; repeated until the record of this revision is confirmed. */
+  /** Events for the journal; repeated until the record of this revision is confirmed. */
   readonly events: readonly LifecycleEvent[];
 }
 
@@ -85,7 +85,7 @@ export const summarize = (state: AgentState): AgentSummary => ({
   events: state.outbox,
 });
 
-/** What the ledger is to follow. */
+/** State that the ledger follows from the agent's actor. */
 export interface FollowedAgent {
   readonly revision: number;
   readonly name: string;

@@ -1,5 +1,5 @@
 import { canonicalJson } from "./canonical.ts";
-import type { AuditHead, AuditSeal } from "./entry.ts";
+import { type AuditHead, type AuditSeal, isMac } from "./entry.ts";
 
 /** An anchor: the heads of chains, written where a writer of the database has no access. */
 
@@ -7,19 +7,19 @@ export interface AnchoredHead extends AuditHead {
   readonly organizationId: string;
 }
 
-/** What a line of heads says, whichever its version. */
+/** Fields of a line of heads in every version. */
 interface Heads {
   readonly kind: "heads";
   /** ISO 8601. */
   readonly at: string;
-  /** Those that have changed since the anchor before. */
+  /** Heads that have changed since the previous anchor. */
   readonly heads: readonly AnchoredHead[];
   /** SHA-256 over the canonical form of everything but `root` and `mac`; it is what goes on a chain. */
   readonly root: string;
   readonly mac: string;
 }
 
-/** From before lines named each other: that one was taken out shows nowhere in the file. */
+/** Version 1, in which lines do not name each other: a removed line leaves no trace. */
 interface UnlinkedAnchor extends Heads {
   readonly version: 1;
 }
@@ -34,7 +34,7 @@ interface LinkedAnchor extends Heads {
 
 export type Anchor = UnlinkedAnchor | LinkedAnchor;
 
-/** What a line of a transaction says, whichever its version. */
+/** Fields of a transaction line in every version. */
 interface OnChain {
   readonly kind: "transaction";
   readonly at: string;
@@ -45,18 +45,18 @@ interface OnChain {
   readonly hash: string;
 }
 
-/** From before these lines were sealed: any writer to the file may have written one. */
+/** Version 1, without a MAC: anyone who can write to the file could have added it. */
 interface UnsealedTransaction extends OnChain {
   readonly version: 1;
 }
 
 interface SealedTransaction extends OnChain {
   readonly version: 2;
-  /** Of the SHA-256 over the canonical form of all of the above. */
+  /** HMAC of the SHA-256 over the canonical form of the fields above. */
   readonly mac: string;
 }
 
-/** That the root of an anchor is in a transaction on a chain. */
+/** States that an anchor's root is in a transaction on a chain. */
 export type AnchorTransaction = UnsealedTransaction | SealedTransaction;
 
 export type AnchorLine = Anchor | AnchorTransaction;
@@ -76,7 +76,7 @@ export function anchorOf({ at, follows, heads, writer }: NewAnchor, seal: AuditS
 
 /** Whether an anchor is as it was written with the service's key. */
 export function isGenuineAnchor({ mac, root, ...content }: Anchor, seal: AuditSeal): boolean {
-  return seal.hash(canonicalJson(content)) === root && seal.mac(root) === mac;
+  return seal.hash(canonicalJson(content)) === root && isMac(seal, root, mac, content.at);
 }
 
 export const followedBy = (anchor: Anchor): readonly string[] => (anchor.version === 2 ? anchor.follows : []);
@@ -103,5 +103,5 @@ export function transactionOf(
 export function isGenuineTransaction(line: AnchorTransaction, seal: AuditSeal): boolean {
   if (line.version === 1) return true;
   const { mac, ...content } = line;
-  return seal.mac(seal.hash(canonicalJson(content))) === mac;
+  return isMac(seal, seal.hash(canonicalJson(content)), mac, content.at);
 }

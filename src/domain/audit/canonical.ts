@@ -6,11 +6,11 @@
 export type AuditValue =
   null | boolean | number | string | readonly AuditValue[] | { readonly [name: string]: AuditValue };
 
-/** What no entry can hold, such as a type of the database's own: it must not pass for any text that an entry can. */
+/** Replacement for a value that no entry can hold, such as a database type; no text of an entry equals it. */
 const FOREIGN = "\u0000";
 
 export const canonicalJson = (value: unknown): string =>
-  // What comes in that order, as each payment's entry does, V8 writes several times as fast as it is put together here.
+  // V8 serializes an object whose fields are in order several times faster than `putInOrder` does.
   isInOrder(value) ? JSON.stringify(value) : putInOrder(value);
 
 /** Whether it is nothing but what an entry can hold, all names in their order. */
@@ -51,7 +51,7 @@ function isPlain(value: object): value is Readonly<Record<string, unknown>> {
  */
 export const auditValue = (value: unknown): AuditValue => (isAuditValue(value) ? value : toAuditValue(value));
 
-/** What is kept as it is. Most of it is: a copy of it all would cost each payment more than its hash does. */
+/** Narrows without copying: a copy of each value would cost a payment more than its hash. */
 function isAuditValue(value: unknown): value is AuditValue {
   if (typeof value === "string") return value.isWellFormed();
   if (typeof value !== "object" || value === null) return isScalar(value);

@@ -1,9 +1,9 @@
 import { type AuditValue, canonicalJson } from "./canonical.ts";
 
-/** Who did it. */
+/** The author of an entry. */
 export interface AuditActor {
   readonly type: "user" | "organization_key" | "agent" | "system";
-  /** Of the user, the organization's key, the agent, or what of the service it was. */
+  /** Id of the person, organization key or agent, or the name of a part of the service. */
   readonly id: string;
   /** The agent's key. */
   readonly keyId?: string;
@@ -13,22 +13,22 @@ export interface AuditActor {
   readonly name?: string;
 }
 
-/** From where. */
+/** Origin of a request. */
 export interface AuditOrigin {
-  /** As requests are counted by: an IPv4 address, or the /64 of an IPv6 address; null where there is none. */
+  /** Address as rate limits count it: an IPv4 address or an IPv6 /64; null if there is none. */
   readonly address: string | null;
   readonly surface: "rest" | "mcp" | "admin" | "service";
   /** The route's template, the tool or the command: never what was in the path or the query. */
   readonly via: string;
 }
 
-/** What is to be kept of something that was done, before it has its place in the chain. */
+/** An entry before it has its place in the chain. */
 export interface AuditRecord {
   /** The organization of its chain. */
   readonly organizationId: string;
   /** Unique in the chain: a repeated append of the same thing is one entry. */
   readonly entryKey: string;
-  /** When it was done, in epoch milliseconds. */
+  /** Time of the operation, in epoch milliseconds. */
   readonly at: number;
   readonly action: string;
   readonly actor: AuditActor;
@@ -38,10 +38,10 @@ export interface AuditRecord {
   readonly from: AuditOrigin | null;
   /** The response: the HTTP status (null: none), and the code of a refusal. */
   readonly result: { readonly status: number | null; readonly code: string | null };
-  /** What was changed, where it is a policy: as it was and as it is. */
+  /** The policy before the change; `after` has it afterwards. */
   readonly before: AuditValue;
   readonly after: AuditValue;
-  /** Of a payment: what was decided, on which policy and inputs. */
+  /** A payment's decision with the policy and inputs that it is based on. */
   readonly decision: AuditValue;
 }
 
@@ -51,7 +51,7 @@ export const AUDIT_VERSION = 1;
 /** An entry in its place. */
 export interface AuditEntry extends AuditRecord {
   readonly version: typeof AUDIT_VERSION;
-  /** From 1, without gaps. */
+  /** Place in the chain, from 1 without gaps. */
   readonly sequence: number;
   readonly previousHash: string;
   /** SHA-256 over the canonical form of everything but `hash` and `mac`. */
@@ -60,22 +60,36 @@ export interface AuditEntry extends AuditRecord {
   readonly mac: string;
 }
 
-/** Where a chain ends. */
+/** The last entry of a chain. */
 export interface AuditHead {
   readonly sequence: number;
   readonly hash: string;
 }
 
-/** What the first entry follows. */
+/** The head of an empty chain. */
 export const NO_ENTRY: AuditHead = { sequence: 0, hash: "0".repeat(64) };
 
-/** The two functions that make a chain: hex SHA-256 of a text, and hex HMAC-SHA-256 of a hash under the service's key. */
+/** Key that something was sealed under. */
+export interface Sealing {
+  /** Instant in ISO 8601 from which on the key seals nothing more; null: it is in use. */
+  readonly retiredAt: string | null;
+}
+
+/** The functions that make a chain: hex SHA-256 of a text, and hex HMAC-SHA-256 of a hash under the service's key. */
 export interface AuditSeal {
   hash(text: string): string;
   mac(hash: string): string;
+  /** Finds the key of a MAC, since it may be an older one; null: it is none of the service's. */
+  sealingOf(hash: string, mac: string): Sealing | null;
 }
 
-/** What an entry's hash is over, from its fields as they are stored, with `at` as an ISO text. */
+/** Whether a MAC is the service's, under a key that was not retired at the instant (ISO 8601) that the sealed content names. */
+export function isMac(seal: AuditSeal, hash: string, mac: unknown, at: unknown): boolean {
+  const sealing = typeof mac === "string" ? seal.sealingOf(hash, mac) : null;
+  return sealing !== null && (sealing.retiredAt === null || String(at) <= sealing.retiredAt);
+}
+
+/** Returns the text that an entry's hash covers, from its stored fields, with `at` as ISO text. */
 export function hashedText(fields: Readonly<Record<string, unknown>>): string {
   const { hash: _hash, mac: _mac, ...content } = fields;
   return canonicalJson(content);
@@ -84,10 +98,10 @@ export function hashedText(fields: Readonly<Record<string, unknown>>): string {
 /** Whether an entry was written with the service's key, and is unchanged since. */
 export function isSealed(fields: Readonly<Record<string, unknown>>, seal: AuditSeal): boolean {
   const hash = seal.hash(hashedText(fields));
-  return fields["hash"] === hash && fields["mac"] === seal.mac(hash);
+  return fields["hash"] === hash && isMac(seal, hash, fields["mac"], fields["at"]);
 }
 
-/** What an entry's hash is over. */
+/** The fields that an entry's hash covers. */
 type Content = Omit<AuditEntry, "at" | "hash" | "mac"> & { readonly at: string };
 
 /** Puts a record behind a chain's head. */
@@ -98,8 +112,8 @@ export function link(record: AuditRecord, head: AuditHead, seal: AuditSeal): Aud
 }
 
 /**
- * What the hash is over, in the order of the canonical form. Field by field, as below: V8 takes a hundred times as long for
- * an object that is spread and then added to.
+ * Orders the fields as the canonical form does. Written field by field: V8 is a hundred times slower for an object
+ * that is spread and then extended.
  */
 const contentOf = (record: AuditRecord, head: AuditHead): Content => ({
   action: record.action,

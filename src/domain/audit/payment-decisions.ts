@@ -4,7 +4,7 @@ import type { AgentProfile } from "../agent/state.ts";
 import { auditValue } from "./canonical.ts";
 import type { AuditActor, AuditRecord } from "./entry.ts";
 
-/** What a rail says, not a policy: it is in the transaction's record. */
+/** Codes by which a rail refuses. They are no policy decisions, and are in the transaction's record. */
 const BY_THE_RAIL: ReadonlySet<DenialCode> = new Set<DenialCode>(RAIL_FAILURE_CODES);
 
 /**
@@ -23,7 +23,7 @@ export function paymentDecisions(profile: AgentProfile, payment: Payment): Audit
   ];
 }
 
-/** What any of them is made of. */
+/** Facts that every payment entry has in common. */
 interface DecisionFacts {
   readonly what: "decided" | "resolved" | "refused";
   readonly action: "decidePayment" | "resolvePayment" | "refusePayment";
@@ -65,7 +65,7 @@ function decided(profile: AgentProfile, payment: Payment): AuditRecord {
     at: createdAt,
     actor: agentOf(profile),
     code: denial?.code ?? null,
-    // In the order of the canonical form: there is one for each payment, and what is in order is not put in order.
+    // Fields are in canonical order, since there is one entry per payment and sorting costs time.
     decision: {
       agentId: profile.agentId,
       ...(approval === null ? {} : { approvalId: approval.id, budgetContext: approval.budgetContext }),
@@ -99,7 +99,7 @@ function resolved(profile: AgentProfile, payment: Payment, approval: Approval, a
   });
 }
 
-/** What a person, the agent or time made of it; that a rail or a limit refused it after that is another matter. */
+/** Returns the resolution by a person, the agent or time, regardless of a later refusal by a rail or limit. */
 function resolutionOf(
   { denial }: Payment,
   { isForged, resolution }: Approval,
@@ -119,8 +119,8 @@ function resolverOf(profile: AgentProfile, { denial }: Payment, approval: Approv
 }
 
 /**
- * What was approved by a person, and then did not fit the limits or caps any more; and what was decided, and released since
- * its agent was paused.
+ * Returns entries for payments that were approved and then refused by a limit or cap, or released because the agent
+ * was paused.
  */
 function refusedLater(profile: AgentProfile, payment: Payment): AuditRecord[] {
   const { approval, deniedAt, denial, policyVersion } = payment;

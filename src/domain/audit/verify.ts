@@ -1,4 +1,4 @@
-import { type AuditHead, type AuditSeal, hashedText, isSealed, NO_ENTRY } from "./entry.ts";
+import { type AuditHead, type AuditSeal, hashedText, isMac, isSealed, NO_ENTRY } from "./entry.ts";
 
 /** An entry as it is found: by its place in the store, with whatever fields it has, `at` as an ISO text. */
 export interface FoundEntry {
@@ -8,8 +8,8 @@ export interface FoundEntry {
 }
 
 /**
- * What can be wrong with a chain: an entry was `changed`; entries were `removed`; one was `inserted`, or `moved` to
- * another's place; what was anchored was `rewritten`; the end was cut off before what was anchored (`cut_tail`).
+ * Defects of a chain: an entry was `changed`, `removed`, `inserted` or `moved` to another's place; an anchored entry
+ * was `rewritten`; the end was cut off before an anchored entry (`cut_tail`).
  */
 export type ChainProblem = "changed" | "removed" | "inserted" | "moved" | "rewritten" | "cut_tail";
 
@@ -20,7 +20,7 @@ export interface ChainBreak {
   readonly detail: string;
 }
 
-/** What anchors say: the hashes that were the head's, by sequence. One that was anchored twice has two. */
+/** Anchored hashes of heads, by sequence. A head that was anchored twice with different hashes has two. */
 export type AnchoredHashes = ReadonlyMap<number, readonly string[]>;
 
 /** The last entry that was anchored. In a loop: in the course of years there are more than a call takes arguments. */
@@ -33,7 +33,7 @@ export function lastAnchored(anchors: AnchoredHashes): number {
 /** Stands for an entry's number in its canonical form; no text that people write. */
 const ANY_SEQUENCE = "\u0000sequence";
 
-/** So many entries that were taken out before one are searched for at the most, to distinguish that from a change. */
+/** Maximum number of removed entries to search for, to tell a removal from a change. */
 const RENUMBERED_MAX = 1_000;
 
 /**
@@ -48,6 +48,8 @@ export class ChainVerifier {
   #hash: string;
   #broken: ChainBreak | null = null;
   #anchorsMet = 0;
+  /** Latest instant of an accepted entry. */
+  #latestAt = "";
 
   /** `behind`: the entry that the walk begins behind, which was verified before. */
   constructor(seal: AuditSeal, anchors: AnchoredHashes = new Map(), behind: AuditHead = NO_ENTRY) {
@@ -75,7 +77,7 @@ export class ChainVerifier {
     return this.#broken;
   }
 
-  /** There are no more entries: what is wrong with the chain, or null. */
+  /** Ends the walk, and returns the defect or null. */
   end(): ChainBreak | null {
     if (this.#pending !== null) this.#judge(this.#pending, null);
     this.#pending = null;
@@ -109,6 +111,13 @@ export class ChainVerifier {
         expected,
       );
     }
+    const sealing = this.#seal.sealingOf(String(fields["hash"]), String(fields["mac"]));
+    const retiredAt = sealing?.retiredAt ?? null;
+    if (retiredAt !== null && this.#latestAt > retiredAt) {
+      return this.#break("inserted", "it was sealed with a master key that was retired before", expected);
+    }
+    const at = String(fields["at"]);
+    if (at > this.#latestAt) this.#latestAt = at;
     this.#accept(expected, String(fields["hash"]));
   }
 
@@ -122,7 +131,7 @@ export class ChainVerifier {
     this.#hash = hash;
   }
 
-  /** What happened to an entry that is not as it was written, as far as its neighbours show. */
+  /** Names the defect of an entry that is not as it was written, as far as its neighbours show. */
   #explain(fields: FoundEntry["fields"], next: FoundEntry | null): void {
     const expected = this.#sequence + 1;
     const original = this.#originalSequence(fields);
@@ -147,7 +156,8 @@ export class ChainVerifier {
     const expected = this.#sequence + 1;
     const parts = hashedText({ ...fields, sequence: ANY_SEQUENCE }).split(JSON.stringify(ANY_SEQUENCE));
     const [before = "", after = ""] = parts;
-    if (parts.length !== 2 || fields["mac"] !== this.#seal.mac(String(fields["hash"]))) return null;
+    if (parts.length !== 2 || !isMac(this.#seal, String(fields["hash"]), fields["mac"], fields["at"]))
+      return null;
     for (let more = 1; more <= RENUMBERED_MAX; more += 1) {
       const hash = this.#seal.hash(`${before}${expected + more}${after}`);
       if (fields["hash"] === hash) return expected + more;

@@ -60,7 +60,7 @@ export function stopAccounts(draft: Draft, { revokeKeys, teamId }: CommandOf<"st
       withdrawOpen(account, draft.now);
       draft.touch(account);
     }
-    // Also of one that was paused before: whoever paused it may not have laid it.
+    // An agent that was already paused gets a fence too: the process that paused it may not have laid one.
     const fence = fenceOf(account);
     if (fence !== null) fences.push(fence);
   }
@@ -82,7 +82,7 @@ function pause(draft: Draft, account: Account): void {
   account.status = "paused";
   account.isStatusTold = false;
   account.pausedAt = draft.now;
-  // Its key was revoked before: that is the emergency stop, too.
+  // A pause after the key's revocation is an emergency stop, too.
   if (account.keyId === null) withdrawOpen(account, draft.now);
   draft.emit(account, "agent.paused");
 }

@@ -39,7 +39,7 @@ function bitLength(value: number): number {
 abstract class Writing implements Coder {
   readonly texts: string[] = [];
 
-  /** At most a word. */
+  /** Appends up to one word. */
   protected abstract put(value: number, count: number): void;
 
   #bits(value: number, count: number): void {
@@ -182,7 +182,7 @@ export class BitReader implements Coder {
     return high * power(count - WORD_BITS) + this.#bits(count - WORD_BITS);
   }
 
-  /** At most a word. */
+  /** Reads up to one word. */
   #take(count: number): number {
     this.bitCount += count;
     const left = this.#restBits - count;
@@ -224,7 +224,7 @@ function valuesIn(alphabet: string): readonly number[] {
 }
 const SIXTY_FOUR_VALUES = valuesIn(SIXTY_FOUR);
 
-/** All texts of so many digits, in order. */
+/** Returns all texts of `digits` digits, in order. */
 const groupsOf = (alphabet: string, digits: number): readonly string[] =>
   digits === 0
     ? [""]
@@ -238,7 +238,7 @@ const wordText = (word: number): string => (HALVES[word >>> 12] ?? "") + (HALVES
 interface Form {
   readonly is: RegExp;
   readonly size: number;
-  /** Where the digits begin, and the code of what parts them. */
+  /** Index of the first digit, and the code of the separator. */
   readonly from: number;
   readonly separator: number;
   readonly digits: number;

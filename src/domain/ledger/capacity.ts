@@ -7,7 +7,7 @@ import { ledgerBytes, reweigh } from "./weight.ts";
 export type TooManyOpen = Extract<LedgerReply, { readonly kind: "too_many_open" }>;
 export type ProjectFull = Extract<LedgerReply, { readonly kind: "project_full" }>;
 
-/** All accounts are weighed anew at most this often where the ledger seems to be full. */
+/** Minimum interval between two weighings of all accounts of a ledger that seems full. */
 const REWEIGH_INTERVAL_MS = 60_000;
 
 /** A payment in flight ends within this, most of the time. */
@@ -62,7 +62,7 @@ function isHeavy(ledger: Ledger, belowBytes: number, now: number): boolean {
   return ledgerBytes(ledger) >= belowBytes;
 }
 
-/** When the first of the open payments ends by itself; null: none is open. */
+/** Returns when the first open payment ends by itself; null if none is open. */
 function freesAt(accounts: Iterable<Account>, now: number): number | null {
   let soonest = Infinity;
   for (const { open } of accounts)
@@ -73,7 +73,7 @@ function freesAt(accounts: Iterable<Account>, now: number): number | null {
 const endsAt = ({ payment: { approval, phase } }: OpenPayment, now: number): number =>
   phase === "held" && approval !== null ? Math.max(now, approval.expiresAt) : now + IN_FLIGHT_MS;
 
-/** How full a ledger is: the parts of its bounds that are taken, from 0 to 1. */
+/** Fractions of a ledger's bounds that are in use, from 0 to 1. */
 export interface Fill {
   readonly bytes: number;
   readonly openPayments: number;

@@ -33,7 +33,7 @@ function checkCap(
   return limitDenial(code, reason, capCents, remaining, null);
 }
 
-/** What is left under a cap; null where there is none. */
+/** Returns the rest of a cap; null if there is no cap. */
 export const remainingCents = ({ capCents }: Cap, totals: Totals): number | null =>
   capCents === null ? null : remainingOf(capCents, usedOf(totals));
 

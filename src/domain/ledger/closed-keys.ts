@@ -6,12 +6,12 @@ import type { Account } from "./state.ts";
  * in its record; the ledger stores only that it exists, so that a key takes some thirty bytes.
  */
 export interface ClosedKeys {
-  /** By agent, then by the hash of its key. */
+  /** Closed keys by agent, then by the key's hash. */
   readonly byAgent: Map<string, Map<string, ClosedKey>>;
-  /** In the order of closing, the oldest first. Keys of agents whose account was dropped are skipped. */
+  /** Keys in closing order, oldest first. Keys of dropped accounts are skipped. */
   order: (readonly [agentId: string, keyHash: string])[];
   count: number;
-  /** When the newest payment whose key was evicted was made; 0: none was. */
+  /** Creation time of the newest payment whose key was evicted; 0 if none was. */
   evictedCreatedAt: number;
 }
 
@@ -35,7 +35,7 @@ export interface Closing {
   readonly key: ClosedKey;
 }
 
-/** * Adds the key of a closed payment; beyond `max` the oldest are evicted, and returned by agent and closing number. */
+/** Adds the key of a closed payment. Beyond `max` the oldest are evicted, and returned by agent and closing number. */
 export function addClosedKey(
   closedKeys: ClosedKeys,
   { agentId, key, keyHash }: Closing,

@@ -8,7 +8,7 @@ import type { Cap, NewAccount, AccountStatus } from "./state.ts";
 
 /** The commands of a ledger. Several go together in one update, and are judged in their order; each has its own reply. */
 export type LedgerCommand = (AccountCommand | LevelCommand) & {
-  /** Of requests by people and backends: when the engine repeats one, it gets its first reply again. */
+  /** Identifies a request by a person or a backend; a repeated one gets its first reply. */
   readonly requestId?: string;
 };
 
@@ -26,15 +26,17 @@ export type AccountCommand = { readonly agentId: string } & (
       readonly cachedAgentRevision?: number;
       readonly request: PaymentRequest;
       readonly approvalWindowSeconds: number;
-      /** How many of the agent's payments were closed before the caller looked its key up in the records; 0: no look-up. */
+      /**
+       * Number of the agent's closed payments when the caller looked the key up in the records; 0 without a look-up.
+       */
       readonly recordsCheckedThrough: number;
-      /** What the rules of project and team need; left out where there are none. */
+      /** Inputs of the approval rules of project and team; absent without rules. */
       readonly rules?: PaymentRules;
     }
   | {
       readonly kind: "confirm";
       readonly transactionId: string;
-      /** All effects of this revision are done. */
+      /** Revision whose effects are all done. */
       readonly revision: number;
       /** The rail's outcome, if it was called, and when. */
       readonly outcome: { readonly result: RailOutcome; readonly at: number } | null;
@@ -45,7 +47,7 @@ export type AccountCommand = { readonly agentId: string } & (
       readonly kind: "approve";
       readonly transactionId: string;
       readonly by: Resolver;
-      /** That this person decided so: see `Approval`. */
+      /** Proof of the person's decision; see `Approval`. */
       readonly proof: string;
     }
   | {
@@ -100,7 +102,7 @@ export type LevelCommand =
       readonly caps: readonly { readonly teamId: string | null; readonly version: number }[];
     };
 
-/** What an agent's actor was told of the account. */
+/** The account's state as an agent's actor was told it. */
 export interface KnownToActor {
   readonly agentId: string;
   readonly status: "active" | "paused";
@@ -154,7 +156,7 @@ export type LedgerReply<P extends StoredPayment = StoredPayment> =
       readonly kind: "too_many_open";
       readonly of: "agent" | "project";
       readonly bound: "payments" | "bytes";
-      /** When the first payment that can make room ends by itself; null: none is open. */
+      /** Time at which the first payment that can make room ends by itself; null if none is open. */
       readonly freesAt: number | null;
     }
   /** The request's key is not the agent's active key. */
@@ -178,17 +180,17 @@ export type LedgerReply<P extends StoredPayment = StoredPayment> =
       /** Laid before a pause is answered; null: nothing is on its way. */
       readonly fence: Fence | null;
     }
-  /** How many agents a stop has paused, and how many keys it has revoked. */
+  /** Numbers of paused agents and revoked keys. */
   | {
       readonly kind: "stopped";
       readonly paused: number;
       readonly revoked: number;
-      /** Those to lay before the stop is answered. */
+      /** Fences to lay before the stop is answered. */
       readonly fences: readonly Fence[];
     }
   /** The account follows its agent's actor. `ended`: the payments on hold that closing it has denied. */
   | { readonly kind: "followed"; readonly ended: readonly string[] }
-  /** There is no such account, or none any more. */
+  /** The account does not exist, or no longer does. */
   | { readonly kind: "no_account" }
   | { readonly kind: "opened"; readonly changed: boolean }
   /** The project takes no more agents: they are as many as may be, or its ledger takes as many bytes. */

@@ -67,7 +67,7 @@ export class Draft {
     if (payment.revision <= before.revision) throw new Error("a payment changed without a new revision");
     setOpen(account, payment, { ...open, changedAt: this.now });
     const isMoved = moneyOf(before) !== moneyOf(payment);
-    // What is counted on another day moves, too.
+    // The day's spend moves with a payment that is counted on another day.
     if (isMoved || before.day !== payment.day) {
       rollDay(account.usage, this.now);
       move(account.usage, before, moneyOf(before), "none");
@@ -103,13 +103,13 @@ export class Draft {
     });
   }
 
-  /** What the agent's record shows of the account has changed. */
+  /** Marks a change of the account that the agent's record shows. */
   touch(account: Account): void {
     account.revision += 1;
     account.updatedAt = this.now;
   }
 
-  /** The same, and adds an event to the outbox. */
+  /** Marks the change and adds an event to the outbox. */
   emit(account: Account, type: LifecycleEventType): void {
     this.touch(account);
     const { agentId, revision } = account;

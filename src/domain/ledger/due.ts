@@ -1,10 +1,10 @@
 import type { Rail } from "./payment.ts";
 import type { Account, Ledger, Level, OpenPayment } from "./state.ts";
 
-/** What the ledger's sweep executes, since it was not confirmed in time: the process that decided may have died before acting. */
+/** Due times of the effects that the ledger's sweep executes because no process confirmed them in time. */
 
 export interface SweepSettings {
-  /** What is not confirmed after so long is executed by the ledger's sweep. */
+  /** Age at which an unconfirmed effect is executed by the sweep. */
   readonly sweepAfterMs: number;
 }
 
@@ -23,7 +23,7 @@ const BACKOFF_DOUBLINGS_MAX = 5;
 const pauseMs = ({ failures = 0 }: OpenPayment, { sweepAfterMs }: SweepSettings): number =>
   sweepAfterMs * 2 ** Math.min(Math.max(0, failures - 1), BACKOFF_DOUBLINGS_MAX);
 
-/** When the sweep executes a payment that is unconfirmed by then; Infinity: it needs no confirmation. */
+/** Returns when the sweep executes an unconfirmed payment; Infinity if it needs no confirmation. */
 export function paymentDueAt({ pausedAt }: Account, open: OpenPayment, settings: SweepSettings): number {
   const { changedAt, confirmedRevision, dueAt, isWithdrawn, payment } = open;
   const { sweepAfterMs } = settings;
@@ -43,11 +43,11 @@ export function paymentDueAt({ pausedAt }: Account, open: OpenPayment, settings:
 export const isExecutedByApproval = ({ executor, phase }: OpenPayment["payment"]): boolean =>
   executor === "approval" && phase === "sending";
 
-/** When the sweep writes the agent's record, if no server has by then; Infinity: it shows the account as it is. */
+/** Returns when the sweep writes an agent's record; Infinity if it is up to date. */
 const recordDueAt = (account: Account, { sweepAfterMs }: SweepSettings): number =>
   account.confirmedRevision < account.revision ? account.updatedAt + sweepAfterMs : Infinity;
 
-/** When something of an account is due next. */
+/** Returns the next due time of an account. */
 export function accountDueAt(account: Account, settings: SweepSettings): number {
   let soonest = recordDueAt(account, settings);
   for (const open of account.open.values())
@@ -55,7 +55,7 @@ export function accountDueAt(account: Account, settings: SweepSettings): number 
   return soonest;
 }
 
-/** When the sweep writes a cap into its record, if no server has by then; Infinity: it is there. */
+/** Returns when the sweep writes a cap into its record; Infinity if it is up to date. */
 export const capDueAt = (level: Level, { sweepAfterMs }: SweepSettings): number =>
   level.recordedCapVersion < level.cap.version ? level.capChangedAt + sweepAfterMs : Infinity;
 

@@ -16,12 +16,12 @@ export const DUPLICATED_STATUSES = [
 export const canHaveDuplicate = (status: TransactionStatus): boolean =>
   DUPLICATED_STATUSES.some((each) => each === status);
 
-/** Where the caller finds the payment that a new one may duplicate. */
+/** Place of the payment that a new one may duplicate. */
 export type PossibleDuplicate =
   | { readonly kind: "open"; readonly transactionId: string }
-  /** In the records, under this key; what became of it is known only there. */
+  /** A record under this key; only the record has its outcome. */
   | { readonly kind: "closed"; readonly keyHash: string }
-  /** In the records, if anywhere: keys that recent were evicted. */
+  /** Possibly a record: keys that recent were evicted. */
   | { readonly kind: "unknown" };
 
 /** The newest payment that a new one of this fingerprint may duplicate; null: there is none. */

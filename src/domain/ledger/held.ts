@@ -2,7 +2,7 @@ import type { Approval, StoredPayment, Resolver } from "./payment.ts";
 import { next } from "./payment.ts";
 import type { Denial } from "./policy.ts";
 
-/** What becomes of payments on hold. */
+/** State changes of a payment on hold. */
 
 export const AGENT_ARCHIVED: Denial = {
   code: "AGENT_ARCHIVED",

@@ -9,7 +9,7 @@ import type { Draft } from "./draft.ts";
 import { statusDenial } from "./pay.ts";
 import type { Account, Ledger } from "./state.ts";
 
-/** What becomes of payments on hold. The first resolution wins; a payment whose window has closed expires instead. */
+/** Resolutions of payments on hold. The first resolution wins; a payment whose window has closed expires instead. */
 
 export const approveHeld = (draft: Draft, command: CommandOf<"approve">): LedgerReply =>
   resolutionRefused(draft.ledger, draft.now) ??
@@ -63,7 +63,7 @@ function approved(
   }
   return next(payment, {
     phase: "sending",
-    // What is spent today counts today, also when it was put on hold yesterday.
+    // An amount that is spent today counts today, even if it was held yesterday.
     day: dayCounted(account.usage, now),
     approval: withApproval(payment, { ...resolution, resolution: "executing" }),
   });

@@ -30,7 +30,7 @@ export function codeAccount(coder: Coder, account: Account, packedAt: number): A
   const name = coder.text(account.name);
   const status = STATUSES[coder.small(STATUSES.indexOf(account.status))] ?? "active";
   const isStatusTold = coder.flag(account.isStatusTold);
-  // One whose key is revoked has none that may pay.
+  // An account with a revoked key has no key that may pay.
   const isRevoked = coder.flag(account.revokedKeyId !== null);
   const eitherId = codeKeyId(coder, account.keyId ?? account.revokedKeyId, agentId);
   const followedRevision = coder.small(account.followedRevision);

@@ -47,14 +47,14 @@ interface PackedTeam extends PackedLevel {
   readonly accounts: number;
 }
 
-/** What few accounts have. */
+/** Fields that few accounts have. */
 interface PackedRest {
   readonly open?: readonly OpenPayment[];
   readonly pausedAt?: number;
   readonly outbox?: readonly PackedEvent[];
 }
 
-/** Without its id, which follows from agent and revision. */
+/** An event without its id, which follows from agent and revision. */
 type PackedEvent = readonly [type: LifecycleEventType, at: number, revision: number];
 
 export function packLedger(ledger: Ledger, packedAt: number): PackedLedger {
@@ -97,7 +97,7 @@ export function packLedger(ledger: Ledger, packedAt: number): PackedLedger {
   };
 }
 
-/** In the order of closing, without those of accounts that were dropped. */
+/** Returns the keys in closing order, without those of dropped accounts. */
 function keysIn({ keys }: Ledger, accounts: readonly Account[]): CodedKey[] {
   const places = new Map(accounts.map(({ agentId }, place) => [agentId, place]));
   return keys.order.flatMap(([agentId, keyHash]) => {

@@ -129,7 +129,7 @@ export function assess(ledger: Ledger, account: Account, payment: AssessedPaymen
 const latest = (one: number | null, other: number | null): number | null =>
   one === null || other === null ? (one ?? other) : Math.max(one, other);
 
-/** When the newest payment of this fingerprint was made; denied ones do not count. */
+/** Returns when the newest payment with this fingerprint was made, denied ones excluded. */
 function newestSimilarAt({ keys }: Ledger, account: Account, fingerprint: string): number | null {
   const newest = newestSimilar(keys, account, fingerprint, (status) => status !== "denied");
   return newest?.createdAt ?? null;

@@ -3,7 +3,7 @@ import type { Denial } from "./policy.ts";
 export const RAILS = ["card", "wallet"] as const;
 export type Rail = (typeof RAILS)[number];
 
-/** Where a rail's payments settle: with a processor at once, or on a chain, where they are final some blocks later. */
+/** Settlement of each rail: with a processor at once, or on a chain, final some blocks later. */
 export const SETTLES_ON: Readonly<Record<Rail, "processor" | "chain">> = {
   card: "processor",
   wallet: "chain",
@@ -41,7 +41,7 @@ export interface PaymentRequest extends PaymentTexts {
   readonly fingerprint: string;
   /** Proof that the service accepted it: only the service can make one. */
   readonly proof: string;
-  /** Of the approval rules that it was judged by. Missing where none were ever set. */
+  /** Versions of the approval rules that judged the payment; absent if no rules were ever set. */
   readonly rulesVersions?: RulesVersions;
 }
 
@@ -75,9 +75,9 @@ export interface Approval {
   readonly feedback: string | null;
   /** Proof that `resolvedBy` decided so. Only where a person did. */
   readonly proof?: string;
-  /** Who was named has not decided so. Only in records, never in a ledger. */
+  /** The named person did not make this decision. Only in records, never in a ledger. */
   readonly isForged?: true;
-  /** Of the agent's policy that it was checked against once more when a person approved it. */
+  /** Version of the agent's policy that was checked again at the approval. */
   readonly policyVersion?: number;
 }
 
@@ -98,15 +98,15 @@ export interface Payment {
   readonly day: string;
   readonly status: TransactionStatus;
   readonly phase: PaymentPhase;
-  /** Who calls the rail: the server at once (and the ledger's sweep), or the approval workflow. */
+  /** The caller of the rail: the server (and the ledger's sweep), or the approval workflow. */
   readonly executor: "server" | "approval";
   readonly denial: Denial | null;
-  /** When it was denied, failed, expired or reversed. */
+  /** Time of the denial, failure, expiry or reversal. */
   readonly deniedAt: number | null;
   readonly approval: Approval | null;
   readonly onChainTxHash: string | null;
   readonly chainCaip2: string | null;
-  /** Of the agent's policy when it was decided. */
+  /** Version of the agent's policy at the decision. */
   readonly policyVersion: number;
   /** Raised by every change; a projection never replaces a higher revision by a lower one. */
   readonly revision: number;
@@ -171,7 +171,7 @@ export const AGENT_PAUSED: Denial = { code: "AGENT_PAUSED", reason: "The agent i
 /** A change of a payment, which leaves its request as it is. */
 type Change = Partial<Omit<Payment, "request">>;
 
-/** Where a payment's money is: every level's totals follow from this and from nothing else. */
+/** Returns where a payment's money is. The totals of every level follow from this alone. */
 export function moneyOf({ status }: Pick<Payment, "status">): "reserved" | "spent" | "none" {
   if (status === "pending") return "reserved";
   return status === "approved" ? "spent" : "none";
@@ -267,7 +267,7 @@ export const HELD_REVISION = 1;
 const resolve = (payment: StoredPayment, resolution: ApprovalResolution): Approval | null =>
   payment.approval === null ? null : { ...payment.approval, resolution };
 
-/** The same payment, changed, one revision on. */
+/** Returns the changed payment at its next revision. */
 export const next = <P extends StoredPayment>(payment: P, change: Change): P => ({
   ...payment,
   ...change,

@@ -26,7 +26,7 @@ export type LimitDenialCode =
   | "TEAM_CAP_EXCEEDED"
   | "PROJECT_CAP_EXCEEDED";
 
-/** Every reason a transaction can carry. */
+/** All reasons that a transaction can carry. */
 export type DenialCode =
   | LimitDenialCode
   | "AGENT_PAUSED"
@@ -54,7 +54,7 @@ export interface Denial {
 /** A denial by a limit, which says how much of it is left. */
 export type LimitDenial = Denial & { readonly code: LimitDenialCode; readonly details: DenialDetails };
 
-/** What a payment that is checked again on approval already holds, so that it is not counted against itself. */
+/** A held payment's own reservation, which does not count against it when it is checked again. */
 interface OwnReservation {
   readonly amountCents: number;
   /** UTC date the reservation is counted on. */

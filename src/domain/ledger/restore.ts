@@ -16,7 +16,7 @@ import {
 } from "./state.ts";
 import { weightOf } from "./weight.ts";
 
-/** What records say of a lost ledger, and the ledger that follows from it. */
+/** Restores a lost ledger from its records. */
 
 /** A project, or one of its teams. */
 export interface RecordedLevel {
@@ -34,9 +34,9 @@ export interface RecordedProject {
   readonly teams: ReadonlyMap<string, RecordedLevel>;
   /** Agents that are not archived, and archived ones of which something is left to do. */
   readonly accounts: readonly RecordedAccount[];
-  /** What all other agents have spent, by team. */
+  /** Amounts spent by all other agents, by team. */
   readonly othersSpentCents: ReadonlyMap<string, number>;
-  /** How many archived agents need no account any more. */
+  /** Number of archived agents that no longer need an account. */
   readonly droppedAccounts: number;
 }
 
@@ -64,11 +64,11 @@ export interface RecordedAccount {
 export interface RecordedPayments extends Totals {
   /** The highest number of a payment. */
   readonly sequence: number;
-  /** When those were made that policy let through, in the order of their numbers: a clock may have gone back meanwhile. */
+  /** Creation times of payments that policy accepted, by their numbers; a clock may have gone back in between. */
   readonly countedAt: readonly number[];
   /** The newest day on which anything is counted. */
   readonly day: Usage["day"];
-  /** Those with something left to execute or publish. */
+  /** Payments with something left to execute or publish. */
   readonly open: readonly Payment[];
 }
 
@@ -156,8 +156,8 @@ function restoredAccount(recorded: RecordedAccount, now: number): Account {
     confirmedRevision: recorded.recordedRevision,
     pausedAt: status === "paused" ? now : null,
   };
-  // Its key was revoked while it is paused: the emergency stop. Whether an archived agent was paused, its record does not say; it is not
-  // to spend what it can do without.
+  // A paused account without a key is an emergency stop. An archived agent's record does not say whether it was
+  // paused, so it sends nothing that can be withdrawn.
   if (isArchived || (status === "paused" && keyId === null)) withdrawOpen(account, now);
   return account;
 }
@@ -216,7 +216,7 @@ export class PaymentsOfRecords {
 
 export type CountedPayment = Pick<Payment, "createdAt" | "day" | "revision" | "sequence" | "status"> & {
   readonly amountCents: number;
-  /** It was on hold; an approval moves its amount to another day, and not its count. */
+  /** Whether it was held; an approval moves its amount to another day, but not its count. */
   readonly wasHeld: boolean;
 };
 
@@ -224,7 +224,9 @@ export type CountedPayment = Pick<Payment, "createdAt" | "day" | "revision" | "s
 const isDeniedAtOnce = ({ revision, status }: CountedPayment): boolean =>
   status === "denied" && revision === 1;
 
-/** In the order of their numbers: a day that was counted on is never left for an earlier one, whatever the clock says. */
+/**
+ * Returns the newest day in number order. A counted day is never left for an earlier one, whatever the clock says.
+ */
 function newestDay(passed: readonly CountedPayment[]): Usage["day"] {
   const day = { date: "", amountCents: 0, count: 0 };
   const reach = (date: string): void => {

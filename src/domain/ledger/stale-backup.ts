@@ -1,6 +1,6 @@
 import type { Ledger } from "./state.ts";
 
-/** Which of the two was restored from the older backup. */
+/** The part that was restored from the older backup. */
 export type StaleBackup = "ledger" | "records";
 
 /**

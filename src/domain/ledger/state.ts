@@ -17,7 +17,7 @@ export interface Cap {
 
 export const NO_CAP: Cap = { capCents: null, version: 1 };
 
-/** What the accounts under a cap have spent and hold, closed accounts included. */
+/** Spent and held amounts of the accounts under a cap, closed accounts included. */
 export interface Totals {
   readonly spentCents: number;
   readonly reservedCents: number;
@@ -51,17 +51,17 @@ export type AccountStatus = "active" | "paused" | "closed";
 /** A payment with something left to execute, publish or await. Replaced as a whole, never changed. */
 export interface OpenPayment {
   readonly payment: StoredPayment;
-  /** When it last changed: what is not confirmed some time after is executed by the ledger's sweep. */
+  /** Time of the last change; the sweep executes what is not confirmed some time after it. */
   readonly changedAt: number;
   /** The newest revision whose effects are confirmed; 0: none yet. */
   readonly confirmedRevision: number;
-  /** When the sweep executes it, if that is earlier than its last change implies: what it waited for has happened. */
+  /** Earlier due time, set when the event that the payment waited for has happened. */
   readonly dueAt?: number;
-  /** It must not be sent any more: it is released unless its rail has it already. */
+  /** The payment must not be sent any more; it is released unless its rail has it. */
   readonly isWithdrawn?: true;
-  /** How often in a row the ledger could not execute it. */
+  /** Number of consecutive failed executions. */
   readonly failures?: number;
-  /** Its rail has answered other payments since it first failed, so it was retried sooner, once. */
+  /** The payment was retried early, once, because its rail answered others. */
   readonly isExpedited?: true;
 }
 
@@ -94,7 +94,7 @@ export interface Account {
   updatedAt: number;
   /** The policy that the agent's wallet mirrors. Its first one it gets when it is deployed. */
   mirroredPolicyVersion: number;
-  /** Since when it is paused; null while it is not. */
+  /** Start of the pause; null while the account is not paused. */
   pausedAt: number | null;
   /** Whether the agent's actor is known to have the status. Not after a change, until it is told: what it was told before may arrive late. */
   isStatusTold: boolean;
@@ -106,7 +106,7 @@ export interface Account {
   weightBytes: number;
 }
 
-/** How much a ledger holds at the most: what would not fit through the engine's bounds is refused before. */
+/** Maximum contents of a ledger. Commands that would exceed the engine's own bounds are refused earlier. */
 export interface LedgerBounds {
   /** Live accounts. */
   readonly accounts: number;
@@ -131,14 +131,14 @@ export const LEDGER_BOUNDS: LedgerBounds = {
   openOfProject: 2_000,
   closedKeys: 5_000,
   openedBelowBytes: 1_550_000,
-  // Each above the one before: what is on its way needs some room to come to its end.
+  // Each bound is above the one before, so that work in progress has room to finish.
   paidBelowBytes: 1_720_000,
   resolvedBelowBytes: 1_780_000,
   paidBelowBytesOfAgent: 120_000,
   partsOfRest: 4,
 };
 
-/** All the money of a project: one decider for every limit of its agents, its teams and its own. */
+/** All money of a project: the one decider for the limits of its agents, its teams and its own. */
 export interface Ledger {
   readonly bounds: LedgerBounds;
   readonly organizationId: string;
@@ -153,11 +153,11 @@ export interface Ledger {
   readonly accounts: Map<string, Account>;
   readonly keys: ClosedKeys;
   readonly replies: ReplyCache;
-  /** How many accounts were dropped after all that was open of them had come to its end. */
+  /** Number of accounts dropped after their last open payment ended. */
   droppedAccounts: number;
   /** An upper bound of the bytes that the accounts take packed: the sum of theirs. */
   weightBytes: number;
-  /** When all accounts were weighed last. */
+  /** Time of the last weighing of all accounts. */
   weighedAt: number;
   /** Payments open in all accounts. */
   openPayments: number;
@@ -187,7 +187,7 @@ export const newLedger = (
   touched: new Set(),
 });
 
-/** What an account is opened with. */
+/** Fields that open an account. */
 export interface NewAccount {
   readonly agentId: string;
   readonly teamId: string;
@@ -224,7 +224,7 @@ export const newAccount = ({ agentId, keyId, name, policy, teamId }: NewAccount,
 
 export const levelOf = ({ teams }: Ledger, teamId: string): Level => teams.get(teamId) ?? NEW_LEVEL;
 
-/** What an agent's record shows of its account; written under its revision. */
+/** The part of an agent's record that the ledger decides; written under its revision. */
 export interface AccountSummary {
   readonly agentId: string;
   readonly status: AccountStatus;
@@ -236,7 +236,7 @@ export interface AccountSummary {
   readonly revokedKeyId: string | null;
   readonly revision: number;
   readonly updatedAt: number;
-  /** For the journal; repeated until the record of this revision is confirmed. */
+  /** Events for the journal; repeated until the record of this revision is confirmed. */
   readonly events: readonly LifecycleEvent[];
 }
 

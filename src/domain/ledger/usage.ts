@@ -1,12 +1,12 @@
 import { RULE_WINDOW_SECONDS_MAX } from "../rules/rules.ts";
 
-/** What an agent has used of its limits. Part of its account, changed only in a draft. */
+/** Usage of an agent's limits. Part of its account; changed only in a draft. */
 export interface Usage {
   spentCents: number;
   reservedCents: number;
   /** The newest UTC day that anything was counted on. */
   day: { date: string; amountCents: number; count: number };
-  /** When payments passed policy in the last 31 days, oldest first. */
+  /** Times of payments that passed policy in the last 31 days, oldest first. */
   counts: readonly Counted[];
   /** Windows of rules in force when the newest payment passed policy, those longer than an hour, shortest first. */
   windowsMs: readonly number[];
@@ -18,12 +18,12 @@ export type Counted = readonly [at: number, count: number];
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 86_400_000;
 
-/** How far back payments are counted: the longest window of a rule. */
+/** Retention of counts: the longest window of a rule. */
 export const HISTORY_MS = RULE_WINDOW_SECONDS_MAX * 1_000;
 
 /** Buckets per window that a limit or a rule in force counts in, at least. */
 const BUCKETS_IN_FORCE = 32;
-/** The same per window of a rule that may be set later. */
+/** Buckets per window of a rule that may be set later. */
 const BUCKETS_OF_OTHERS = 4;
 
 export const emptyUsage = (): Usage => ({
@@ -62,13 +62,13 @@ export const dayCounted = ({ day }: Pick<Usage, "day">, now: number): string => 
 export const instantCounted = ({ counts }: Pick<Usage, "counts">, now: number): number =>
   Math.max(now, counts.at(-1)?.[0] ?? now);
 
-/** When the day that is counted now ends. */
+/** Returns the end of the day that is counted now. */
 export function dayResetsAt(usage: Usage, now: number): number {
   const today = nextUtcMidnight(now);
   return usage.day.date > utcDate(now) ? nextUtcMidnight(Date.parse(usage.day.date)) : today;
 }
 
-/** What is counted on the day of `now`. */
+/** Returns amount and count of the day of `now`. */
 export function spentToday(usage: Usage, now: number): { date: string; amountCents: number; count: number } {
   const date = dayCounted(usage, now);
   return usage.day.date === date ? usage.day : { date, amountCents: 0, count: 0 };
@@ -85,10 +85,11 @@ export function countWithin({ counts }: Pick<Usage, "counts">, windowMs: number,
   return within;
 }
 
-/** The same of the last 3,600 s; `ownAt`: without the payment that is checked again. */
+/** Counts payments within the last 3,600 s; `ownAt` excludes the payment that is checked again. */
 export function countWithinHour(usage: Usage, now: number, ownAt: number | null = null): number {
   const count = countWithin(usage, HOUR_MS, now);
-  if (ownAt === null) return count;
+  // A payment older than the history is in none of the counts.
+  if (ownAt === null || ownAt <= now - HISTORY_MS) return count;
   const [own = ownAt] = usage.counts.find(([at]) => at >= ownAt) ?? [];
   return own > now - HOUR_MS ? Math.max(0, count - 1) : count;
 }
@@ -99,7 +100,7 @@ export function countToday(usage: Usage, now: number, ownDay: string | null = nu
   return ownDay === today.date ? Math.max(0, today.count - 1) : today.count;
 }
 
-/** When fewer than `limit` payments count in the rolling hour again; null where waiting does not help. */
+/** Returns when fewer than `limit` payments count in the rolling hour again; null if waiting does not help. */
 export function slotFreeAt({ counts }: Usage, limit: number, now: number): number | null {
   if (limit === 0) return null;
   let newer = 0;
@@ -133,7 +134,7 @@ export function countPayment(usage: Usage, now: number, windowsMs: readonly numb
   usage.counts = inBuckets(usage, now);
 }
 
-/** How much too long a window may count, at most; `windowsMs`: windows in force. */
+/** Returns the maximum excess of a window's length; `windowsMs` are the windows in force. */
 export function inaccuracyMs(windowMs: number, windowsMs: readonly number[]): number {
   if (windowMs <= HOUR_MS) return windowMs / BUCKETS_IN_FORCE;
   const inForce = windowsMs.find((each) => each >= windowMs) ?? Infinity;

@@ -5,16 +5,16 @@ import type { Account, Ledger } from "./state.ts";
 import { inBuckets } from "./usage.ts";
 
 /**
- * How many bytes a ledger takes at the most where it is carried over to a new run, packed and compressed. The engine ends a workflow
- * whose state is above its bound (2 MiB), so what would come near it is refused while there is room. Accounts are weighed by what packs
- * them; of the rest, what can't be compressed is estimated: ids, hashes, figures, and texts that people choose.
+ * Upper bound of a ledger's packed and compressed size. The engine terminates a workflow whose state exceeds its
+ * bound (2 MiB), so commands are refused while there is still room. Accounts are weighed by the code that packs them;
+ * of the rest, incompressible parts are estimated: ids, hashes, figures and texts.
  */
 
 /** Ids, hashes, proofs, times and an approval of an open payment. */
 const OPEN_BYTES = 400;
 /** An event that is not published yet; its id is not carried over. */
 const EVENT_BYTES = 18;
-/** That an account has something that few have. */
+/** Marks that an account has rare fields. */
 const REST_BYTES = 16;
 /** A key of a closed payment. */
 const KEY_BYTES = 46;
@@ -25,7 +25,7 @@ const REPLY_BYTES = 90;
 /** The tables by which all is expanded again, and the first use of each field and word. */
 const FIXED_BYTES = 1_500;
 
-/** What the compression adds to bits. */
+/** Overhead of compression on packed bits. */
 const BITS_FACTOR = 1.02 / 8;
 
 /** An account, as of `now`. */
@@ -82,12 +82,12 @@ function paymentBytes(payment: StoredPayment): number {
   return bytes;
 }
 
-/** What the letters of most scripts take more than their bytes: they make the text around them compress worse. */
+/** Factor for scripts whose letters make the surrounding text compress worse. */
 const MIXED = 1.2;
-/** What parts a text from the next. */
+/** Separators between texts. */
 const QUOTES_BYTES = 2;
 
-/** As UTF-8, of which nothing is compressed. Control characters take six bytes, as JSON writes them, but those compress. */
+/** Returns the size in UTF-8, uncompressed. Control characters take six bytes in JSON, but those compress. */
 function textBytes(text: string | null | undefined): number {
   let [plain, other] = [0, 0];
   for (let at = 0; at < (text?.length ?? 0); at += 1) {

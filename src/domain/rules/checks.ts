@@ -3,20 +3,19 @@ import { checkOf, covers, type ReadyRule, type RuleCheck, type RuledFacts } from
 import type { ZoneOffsets } from "./time-window.ts";
 
 /**
- * What a payment's rules are for the ledger. The server judges what follows from the payment alone (and from the records of
- * settled ones): of those rules only the types that flagged are here. What depends on the agent's other payments or on the
- * time is judged by the project's ledger, with what its check says of it.
+ * Rule inputs of a payment for its ledger. The server judges rules that follow from the payment and from settled
+ * records, and sends only the types that flagged. The ledger judges rules that depend on other payments or on time.
  */
 
-/** What goes with a payment to its project's ledger; left out where no rule has anything to say about it. */
+/** Rule inputs that are sent with a payment; absent if no rule is relevant. */
 export interface PaymentRules {
   /** The project's first, then the team's, each in their order; none that says no more than one before it. */
   readonly checks: readonly RuleCheck[];
   /** The wall clocks of the time windows. */
   readonly zones?: readonly ZoneOffsets[];
   /**
-   * When the newest like payment was made that is done with and in the projection, epoch milliseconds; for a ledger that
-   * does not remember all of them. It is looked up as of the command's `recordsCheckedThrough`.
+   * Creation time of the newest like payment that is closed and recorded, in epoch milliseconds, for a ledger that
+   * has evicted it. Looked up as of the command's `recordsCheckedThrough`.
    */
   readonly similarAt?: number;
 }
@@ -26,7 +25,7 @@ export interface RuledPayment extends Pick<RuledFacts, "rail" | "amountCents" | 
   readonly recipient: string;
 }
 
-/** What the server has found out for the rules of one payment. */
+/** Facts that the server looked up for the rules of one payment. */
 export interface Findings extends Pick<RuledFacts, "isNewRecipient"> {
   /** The wall clock of each zone that a time window names. */
   readonly offsetsOf: (timezone: string) => ZoneOffsets;

@@ -5,10 +5,10 @@ const INVISIBLE = /\p{Default_Ignorable_Code_Point}/gu;
 const SPACES = /\p{White_Space}+/gu;
 
 /**
- * What recipients are compared by, so that a rule about one is not evaded by how its name is written: compatibility forms
- * (NFKC), letters without their case in every script, no invisible characters, one space wherever there are some, none at
- * the ends. Through upper case first, since some letters have more than one lower case, or more than one letter for it, and
- * through lower case before, since one capital becomes such a letter (ẞ).
+ * Returns the form by which recipients are compared, so that spelling does not evade a rule: NFKC, no case in any
+ * script, no invisible characters, single spaces, none at the ends. Upper case comes before the final lower case,
+ * since some letters have several lower-case forms; lower case comes first, since one capital becomes such a letter
+ * (ẞ).
  */
 export const comparedName = (recipient: string): string =>
   recipient

@@ -1,7 +1,7 @@
 import type { PaymentRules } from "./checks.ts";
 import { checkFlags, type LedgerFacts, type RuleType } from "./rules.ts";
 
-/** What rules ask of the agent's other payments. */
+/** The history that rules need of an agent's other payments. */
 type PaymentHistory = Pick<LedgerFacts, "countWithin" | "newestSimilarAt">;
 
 /** The types of the rules that flag a payment made now, each once, the first that flags first. */

@@ -13,7 +13,7 @@ import {
  * a type is here: what sets it (`RuleParams`) and how it is judged, by the server (`BY_SERVER`) or by the ledger (`BY_LEDGER`).
  */
 
-/** Every type of rule. */
+/** All types of rules. */
 export const RULE_TYPES = [
   "amount_above",
   "new_recipient",
@@ -30,7 +30,7 @@ export type RuleType = (typeof RULE_TYPES)[number];
 export const WEEKDAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
 export type Weekday = (typeof WEEKDAYS)[number];
 
-/** What each type is set by. */
+/** Parameters of each type. */
 export interface RuleParams {
   /** Flags what is above, not what is at. */
   readonly amount_above: { readonly amountCents: number };
@@ -82,7 +82,7 @@ export interface RuledFacts {
   readonly isNewRecipient: boolean;
 }
 
-/** What the ledger judges a payment's checks by. */
+/** Facts by which the ledger judges a payment's checks. */
 export interface LedgerFacts {
   /** The time of the decision, epoch milliseconds. */
   readonly now: number;
@@ -90,11 +90,11 @@ export interface LedgerFacts {
   readonly zones: readonly ZoneOffsets[] | undefined;
   /** Payments that passed policy in the window that ends now, of this many milliseconds; one as old as it has left it. */
   readonly countWithin: (windowMs: number) => number;
-  /** When the newest like payment was made that is not denied; null: there is none. */
+  /** Returns when the newest like payment that is not denied was made; null if there is none. */
   readonly newestSimilarAt: () => number | null;
 }
 
-/** What the ledger judges of a rule, for each type that depends on the agent's other payments or on the time. */
+/** Parameters of the types that depend on other payments or on time. */
 export interface LedgerChecks {
   readonly velocity: RuleParams["velocity"];
   readonly duplicate: RuleParams["duplicate"];
@@ -105,7 +105,7 @@ export interface LedgerChecks {
 }
 export type LedgerRuleType = keyof LedgerChecks;
 
-/** Every other type follows from the payment, and from the records of settled ones, alone. */
+/** Types that follow from the payment and the records of settled ones alone. */
 export type ServerRuleType = Exclude<RuleType, LedgerRuleType>;
 
 type LedgerCheckOf<T extends LedgerRuleType> = {
@@ -113,7 +113,7 @@ type LedgerCheckOf<T extends LedgerRuleType> = {
 }[T];
 export type LedgerCheck = LedgerCheckOf<LedgerRuleType>;
 
-/** What is left of a rule for one payment: of a rule that the server judges no more than that it flags. */
+/** The part of a rule that is sent with a payment; for a server's rule only that it flagged. */
 export type RuleCheck = { readonly type: ServerRuleType } | LedgerCheck;
 
 /** A rule that the server judges, without what does not depend on the payment: that is worked out. */
@@ -147,7 +147,7 @@ const BY_SERVER: { readonly [T in ServerRuleType]: (params: RuleParams[T]) => Se
 export type ZoneOf = (timezone: string) => number;
 
 interface LedgerJudgement<T extends LedgerRuleType> {
-  /** What goes to the ledger; what does not depend on the payment is worked out before. */
+  /** Prepares the check for the ledger; the part that does not depend on the payment is computed in advance. */
   readonly ready: (params: RuleParams[T]) => (zoneOf: ZoneOf) => LedgerCheck;
   readonly flags: (check: LedgerCheckOf<T>, facts: LedgerFacts) => boolean;
   /** Whether the earlier check flags whenever the later one does. */
@@ -220,7 +220,7 @@ export const readyRules = (rules: readonly ApprovalRule[]): readonly ReadyRule[]
     .filter(({ enabled }) => enabled)
     .map((rule) => (isJudgedByLedger(rule) ? readyForLedger(rule) : readyForServer(rule)));
 
-/** What is left of one rule; null when it does not flag the payment, whatever its agent did and whenever it comes. */
+/** Returns the check of one rule; null if it can't flag the payment at any time. */
 export function checkOf(rule: ReadyRule, payment: RuledFacts, zoneOf: ZoneOf): RuleCheck | null {
   if ("checkWith" in rule) return rule.checkWith(zoneOf);
   return rule.flags(payment) ? { type: rule.type } : null;

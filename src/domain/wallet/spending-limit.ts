@@ -2,7 +2,7 @@ import type { BudgetPolicy } from "../ledger/policy.ts";
 
 const SECONDS_PER_DAY = 86_400;
 
-/** What an agent's wallet lets the service spend, kept by the chain itself: a cap for each period. */
+/** Spending limit of an agent's wallet, enforced by the chain: a cap for each period. */
 export interface SpendingLimit {
   readonly capCents: number;
   /** Fixed windows of this length since 1970, so 86,400 is the UTC day; 0: the wallet's whole life. */

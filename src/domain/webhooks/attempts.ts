@@ -4,10 +4,10 @@ export const BACKOFF_SECONDS: readonly number[] = [300, 1_800, 7_200, 28_800];
 /** Deliveries that fail one after the other until their endpoint is disabled. */
 export const DISABLE_AFTER_FAILURES = 10;
 
-/** How an attempt ended: acknowledged by any 2xx and by nothing else. */
+/** Whether an attempt was acknowledged: by any 2xx and nothing else. */
 export const isAcknowledged = (httpStatus: number | null): boolean =>
   httpStatus !== null && httpStatus >= 200 && httpStatus <= 299;
 
-/** How long to wait after so many failed attempts before the next; null: there is none. */
+/** Returns the pause before the next attempt; null if there is none. */
 export const pauseAfter = (failedAttempts: number, backoffSeconds: readonly number[]): number | null =>
   backoffSeconds[failedAttempts - 1] ?? null;

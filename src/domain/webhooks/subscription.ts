@@ -4,7 +4,7 @@ import type { EventType } from "../events.ts";
 export const WEBHOOK_SCOPES = ["organization", "project", "team", "agent"] as const;
 export type WebhookScope = (typeof WEBHOOK_SCOPES)[number];
 
-/** Every type of event, and those that come later. */
+/** Stands for all types of events, including later ones. */
 export const ALL_EVENTS = "*";
 
 /** An endpoint's subscription. */
@@ -15,7 +15,7 @@ export interface Subscription {
   readonly scopeIds: readonly string[];
 }
 
-/** What decides which endpoints receive an event; null where it concerns the organization alone. */
+/** Ids that decide which endpoints receive an event; null for an event of the organization alone. */
 export interface EventSubject {
   readonly type: EventType;
   readonly projectId: string | null;

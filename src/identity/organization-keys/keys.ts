@@ -11,7 +11,8 @@ import type { Collections } from "../../store/collections.ts";
 import { newId } from "../../lib/ids.ts";
 import type { KeyUse } from "../../agents/key-use.ts";
 import type { Binding, OrganizationKeyPrincipal } from "../principals.ts";
-import { isSameHash } from "../../secrets/api-key-hash.ts";
+import type { ApiKeyHashes } from "../../secrets/api-key-hash.ts";
+import { isSameText } from "../../lib/same-text.ts";
 import type { ClientSession } from "mongodb";
 import { batchLoader } from "../../lib/batch-loader.ts";
 import type { KeyedMutex } from "../../lib/keyed-mutex.ts";
@@ -22,7 +23,7 @@ export interface OrganizationKeysDependencies {
   /** The member who mints must still be one, and may still mint, when it is committed. */
   readonly users: AuthCollections["users"];
   readonly organizations: Organizations;
-  readonly hashApiKey: (value: string) => string;
+  readonly hashes: ApiKeyHashes;
   readonly clock: () => Date;
   readonly keyUse: KeyUse<OrganizationKeyDocument>;
   readonly mutex: KeyedMutex;
@@ -44,29 +45,37 @@ export class OrganizationKeys {
   readonly #dependencies: OrganizationKeysDependencies;
 
   /** Loads of requests that arrive together are batched; nothing is cached for later ones. */
-  readonly #byHash: DataLoader<string, OrganizationKeyDocument | null>;
+  readonly #byHashes: DataLoader<readonly string[], OrganizationKeyDocument | null>;
 
   constructor(dependencies: OrganizationKeysDependencies) {
     this.#dependencies = dependencies;
     const { organizationKeys } = dependencies.collections;
-    this.#byHash = batchLoader(async (hashes) => {
-      const alive = { hash: { $in: [...hashes] }, rotatedAt: null, revokedAt: null };
+    this.#byHashes = batchLoader(async (presented) => {
+      const alive = { hash: { $in: presented.flat() }, rotatedAt: null, revokedAt: null };
       const found = new Map((await organizationKeys.find(alive).toArray()).map((key) => [key.hash, key]));
-      return hashes.map((hash) => found.get(hash) ?? null);
+      return presented.map(
+        (hashes) => hashes.map((hash) => found.get(hash)).find((key) => key !== undefined) ?? null,
+      );
     });
   }
 
   /** Whose key this is; the key is read from the database for every request. */
   async authenticate(value: string): Promise<Result<OrganizationKeyPrincipal>> {
-    const { hashApiKey, keyUse, organizations } = this.#dependencies;
-    const hash = hashApiKey(value);
-    const found = await this.#byHash.load(hash);
-    if (found === null || !isSameHash(found.hash, hash)) return unauthorized();
+    const { keyUse, organizations } = this.#dependencies;
+    const hashes = this.#dependencies.hashes.all(value);
+    const found = await this.#byHashes.load(hashes);
+    if (found === null || !hashes.some((hash) => isSameText(found.hash, hash))) return unauthorized();
     const organization = await organizations.of(found.organizationId);
     if (organization === null) return unauthorized();
     keyUse.used(found._id, (lastUsedAt) => ({
       updateOne: { filter: { _id: found._id }, update: { $max: { lastUsedAt } } },
     }));
+    const [hash = found.hash] = hashes;
+    if (hash !== found.hash) {
+      keyUse.used(`${found._id}/hash`, () => ({
+        updateOne: { filter: { _id: found._id, hash: found.hash }, update: { $set: { hash } } },
+      }));
+    }
     const { _id: keyId, lineageId, organizationId, scopes, binding, dailyCreateLimit } = found;
     return ok({
       type: "organization_key",
@@ -165,14 +174,14 @@ export class OrganizationKeys {
   }
 
   #newKey(principal: SessionPrincipal, choice: KeyChoice, lineageId: string | null): MintedKey {
-    const { clock, hashApiKey } = this.#dependencies;
+    const { clock, hashes } = this.#dependencies;
     const value = formatApiKey("organization", randomBytes);
     const _id = newId("okey");
     const document: OrganizationKeyDocument = {
       _id,
       organizationId: principal.organizationId,
       ...choice,
-      hash: hashApiKey(value),
+      hash: hashes.make(value),
       last4: last4(value),
       lineageId: lineageId ?? _id,
       createdBy: { type: "user", id: principal.userId },

@@ -6,10 +6,7 @@ type Four = ReturnType<typeof ipaddr.IPv4.parse>;
 type Six = ReturnType<typeof ipaddr.IPv6.parse>;
 type Network<T> = readonly [T, number];
 
-/**
- * What an address is: of the public internet, of a network that is allowed besides, or neither. What cannot be read as
- * an address is neither.
- */
+/** Reach of an address: the public internet, an allowed network, or neither. An unreadable address is neither. */
 export type Reach = "public" | "allowed" | "refused";
 
 /**
@@ -38,10 +35,10 @@ const CLOSED_FOUR = fours(
   "240.0.0.0/4",
 );
 
-/** Where all IPv6 of the public internet lies. */
+/** Range of all public IPv6 addresses. */
 const GLOBAL_SIX = sixes("2000::/3");
 
-/** What within that is not public: special purposes, documentation, tunnels, and networks that were returned. */
+/** Exceptions within that range: special purposes, documentation, tunnels, returned networks. */
 const CLOSED_SIX = sixes(
   "2001::/23",
   "2001:db8::/32",

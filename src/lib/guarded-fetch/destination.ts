@@ -1,9 +1,9 @@
 import { isIP } from "node:net";
 import { REASONS } from "./reasons.ts";
 
-/** Where a URL leads, before any look-up. */
+/** Destination of a URL before any look-up. */
 export interface Destination {
-  /** As connections want it: an IPv6 address without brackets. */
+  /** Host for connections: an IPv6 address without brackets. */
   readonly host: string;
   /** Whether the host is an address, which is not resolved. */
   readonly isAddress: boolean;
@@ -12,7 +12,7 @@ export interface Destination {
   readonly path: string;
 }
 
-/** What is wrong with a URL: in words for the caller who gave it, and as the reason why nothing was sent. */
+/** Defect of a URL: in words for the caller, and as the reason why nothing was sent. */
 export interface UrlProblem {
   readonly message: string;
   readonly reason: string;
@@ -22,8 +22,8 @@ const URL_CHARACTERS_MAX = 2_048;
 const NAME_CHARACTERS_MAX = 253;
 const HTTPS_PORT = 443;
 /**
- * Besides spaces and controls: a backslash, which some read as a slash and others as part of the host, and halves of
- * surrogates, which UTF-8 can't encode.
+ * Spaces, controls, a backslash (read as a slash by some and as part of the host by others) and lone surrogates,
+ * which UTF-8 can't encode.
  */
 const UNREADABLE = /[\s\p{Cc}\p{Cs}\\]/u;
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;

@@ -12,10 +12,10 @@ import { PlainError } from "../plain-error.ts";
 import type { Destination } from "./destination.ts";
 import { certificateReason, ExchangeFailure, REASONS, reasonOf } from "./reasons.ts";
 
-/** Of several addresses the next one is tried after so long without a connection; the last one has the whole deadline. */
+/** Delay before the next of several addresses is tried; the last one has the whole deadline. */
 const NEXT_ADDRESS_MS = 1_000;
 
-/** Which authorities are trusted, read once: there are some 140 of them. Throws a `PlainError` where `extraCa` is none. */
+/** Returns the trusted authorities, read once: there are some 140. Throws a `PlainError` if `extraCa` has none. */
 export function trustOf(extraCa: string | null): SecureContext {
   if (extraCa === null) return createSecureContext({ minVersion: "TLSv1.2" });
   const extra = extraCa.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
@@ -34,7 +34,7 @@ function isCertificate(pem: string): boolean {
 
 export interface Dialing {
   readonly destination: Destination;
-  /** All of them judged; none else is connected to, since no name is looked up again. */
+  /** Judged addresses; no other is connected to, since the name is not looked up again. */
   readonly addresses: readonly string[];
   readonly trust: SecureContext;
   /** The last word, about the address that the socket has in the end. */
@@ -51,7 +51,7 @@ export function dial(dialing: Dialing): Promise<TLSSocket> {
   return new Promise((resolve, reject) => {
     const socket = connect(optionsOf(dialing));
     endWith(dialing.signal, socket);
-    // It stays for as long as the socket does: what fails after the exchange is ignored, and must not end the process.
+    // Stays for the socket's life: an error after the exchange is ignored and must not end the process.
     socket.on("error", (error) => reject(new ExchangeFailure(handshakeReason(socket, error))));
     socket.once("close", () => reject(new ExchangeFailure(REASONS.cut)));
     socket.once("secureConnect", () => {

@@ -12,7 +12,7 @@ const EXCERPT_CHARACTERS_MAX = 1_024;
 /** Answers before the answer (1xx), each of which may have headers up to the bound. */
 const INTERIM_ANSWERS_MAX = 16;
 
-/** What the exchange itself decides, whatever the caller's headers say. */
+/** Headers that the exchange sets itself, whatever the caller's. */
 const OWN_HEADERS: ReadonlySet<string> = new Set([
   "accept-encoding",
   "connection",
@@ -38,7 +38,10 @@ export interface Answer {
   readonly bodyExcerpt: string;
 }
 
-/** One request and its answer on a socket, which is destroyed in the end. A caller that wants it to end early destroys it. */
+/**
+ * Sends one request and reads its answer on a socket, which is destroyed in the end. A caller ends it early by
+ * destroying it.
+ */
 export async function exchange(socket: TLSSocket, to: Destination, message: Message): Promise<Answer> {
   try {
     // A socket that has closed already emits no further event.
@@ -58,7 +61,7 @@ function answerTo(socket: TLSSocket, to: Destination, message: Message): Promise
       reject(new ExchangeFailure(reason));
       socket.destroy();
     };
-    // With a connection given there is no agent, and so neither a pool nor a proxy of the environment.
+    // A given connection bypasses agents, pools and the environment's proxy.
     const sent = httpsRequest({
       createConnection: () => socket,
       host: to.host,
@@ -97,7 +100,7 @@ function headersOf({ headers, body }: Message): Record<string, string> {
   };
 }
 
-/** What came of the body within the bounds. That it broke off changes nothing about the answer. */
+/** Returns the beginning of the body within the bounds. A broken body does not change the answer. */
 function beginningOf(response: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve) => {
     const parts: Buffer[] = [];
@@ -120,10 +123,10 @@ function beginningOf(response: IncomingMessage): Promise<Buffer> {
   });
 }
 
-/** For people to read: controls, and what hides or turns text, are spaces; what is compressed stays so and is not shown. */
+/** Returns an excerpt for people: controls and invisible characters are spaces; a compressed body is not shown. */
 function excerptOf(response: IncomingMessage, body: Buffer): string {
   if (response.headers["content-encoding"] !== undefined) return "";
-  // As of a stream that goes on, so that a character which the bound has cut is left out.
+  // Decoded as a stream, so that a character which the bound has cut is left out.
   const text = new TextDecoder().decode(body, { stream: true });
   const readable = text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, " ");
   return readable.slice(0, EXCERPT_CHARACTERS_MAX).replace(/[\uD800-\uDBFF]$/, "");

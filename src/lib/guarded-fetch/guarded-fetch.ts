@@ -23,7 +23,7 @@ export interface GuardOptions {
   readonly extraCa: string | null;
   /** Ports that are allowed besides 443 and 8443 on public addresses. */
   readonly allowPorts?: readonly number[];
-  /** How names are resolved; by default as `resolveHost` does. */
+  /** Resolver of names; `resolveHost` by default. */
   readonly resolve?: (host: string) => Promise<readonly string[]>;
 }
 
@@ -32,7 +32,7 @@ export interface GuardedRequest {
   readonly method: "POST" | "GET";
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
-  /** For the whole exchange, look-up and handshake included. */
+  /** Timeout of the whole exchange, look-up and handshake included. */
   readonly timeoutMs: number;
 }
 
@@ -117,7 +117,7 @@ export class GuardedFetch {
     return exchange(socket, destination, request);
   }
 
-  /** Where a URL leads now, with all its addresses judged. */
+  /** Resolves a URL now, with all its addresses judged. */
   async #find(url: string, signal: AbortSignal): Promise<Found | UrlProblem> {
     const destination = destinationOf(url);
     if (isUrlProblem(destination)) return destination;
@@ -134,7 +134,7 @@ export class GuardedFetch {
     return Promise.race([looking, aborted(signal)]);
   }
 
-  /** One address that is not allowed is enough to refuse: which of them is connected to is not the caller's choice. */
+  /** One address that is not allowed is enough to refuse, since the caller does not choose which is connected to. */
   #judged({ host, isAddress, port }: Destination, addresses: readonly string[]): UrlProblem | null {
     const reaches = addresses.map((address) => this.#rules.reachOf(address));
     const allAllowed = reaches.every((reach) => reach === "allowed");

@@ -12,7 +12,7 @@ export interface Optional<T> {
 type Field<T, K extends keyof T> =
   Partial<Pick<T, K>> extends Pick<T, K> ? Optional<Exclude<T[K], undefined>> : Guard<T[K]>;
 
-/** Every field of a record with its guard; the compiler asks for those that are missing. */
+/** A guard for each field of a record; the compiler reports missing ones. */
 export type Shape<T> = { readonly [K in keyof T]-?: Field<T, K> };
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -27,7 +27,7 @@ const ID_CHARACTERS_MAX = 200;
 // oxlint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/;
 
-/** What every object has: as a key it would be found where it was never set. */
+/** Inherited names of every object: as keys they would be found without being set. */
 const INHERITED: ReadonlySet<string> = new Set(Object.getOwnPropertyNames(Object.prototype));
 
 export const isFields = (value: unknown): value is Fields =>
@@ -49,7 +49,7 @@ export const isAtMost =
   (value): value is number =>
     isCount(value) && value <= max;
 
-/** What names a record, and may be a key of one in an actor's state. */
+/** Id of a record, usable as a key in an actor's state. */
 export const isId: Guard<string> = (value): value is string =>
   typeof value === "string" &&
   value.length > 0 &&

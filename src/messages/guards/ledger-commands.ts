@@ -1,8 +1,6 @@
 import type { RailOutcome } from "../../domain/ledger/payment.ts";
 import type { BudgetPolicy, BudgetPolicyPatch } from "../../domain/ledger/policy.ts";
 import type { KnownToActor, LedgerCommand } from "../../domain/ledger/commands.ts";
-import type { AssessedPayment } from "../../domain/ledger/pay.ts";
-import type { AccountQueryInput, SnapshotQueryInput, KnownRevisions } from "../ledger.ts";
 import {
   isArrayOf,
   isAtMost,
@@ -12,29 +10,18 @@ import {
   isInteger,
   isOneOf,
   isRecord,
-  isText,
   isTime,
   isVariant,
   optional,
   orNull,
   type Variants,
 } from "./guards.ts";
-import {
-  isCents,
-  isFeedback,
-  isName,
-  isProof,
-  isRail,
-  isRailOutcome,
-  isRequest,
-  isResolver,
-  RECIPIENT_CHARACTERS_MAX,
-} from "./payment.ts";
+import { isCents, isFeedback, isName, isProof, isRailOutcome, isRequest, isResolver } from "./payment.ts";
 import { isRules } from "./payment-rules.ts";
 
 /** Guards for the commands of a project's ledger, as they may arrive through Temporal. */
 
-/** As in the settings, a year. */
+/** Maximum of the setting: a year. */
 const APPROVAL_WINDOW_SECONDS_MAX = 31_536_000;
 /** A project holds 10,000 live agents. */
 const CHILDREN_MAX = 20_000;
@@ -137,30 +124,3 @@ const commands: Variants<LedgerCommand, "kind"> = {
 export const LEDGER_COMMAND_KINDS: ReadonlySet<string> = new Set(Object.keys(commands));
 
 export const isLedgerCommand = isVariant<LedgerCommand, "kind">("kind", commands);
-
-const isAssessed = isRecord<AssessedPayment>({
-  rail: isRail,
-  recipient: isText(RECIPIENT_CHARACTERS_MAX),
-  amountCents: isCents,
-  fingerprint: isId,
-  rules: optional(isRules),
-});
-
-export const isAccountQueryInput = isRecord<AccountQueryInput>({
-  agentId: isId,
-  now: isTime,
-  payment: optional(orNull(isAssessed)),
-});
-
-export const isKnownRevisions = isRecord<KnownRevisions>({
-  ledger: isCount,
-  recorded: isCount,
-  isRead: isFlag,
-});
-
-const SNAPSHOT_PAGE_MAX = 1_000;
-
-export const isSnapshotQueryInput = isRecord<SnapshotQueryInput>({
-  after: orNull(isId),
-  limit: isAtMost(SNAPSHOT_PAGE_MAX),
-});

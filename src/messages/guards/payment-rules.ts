@@ -22,9 +22,9 @@ import {
   optional,
 } from "./guards.ts";
 
-/** What the rules of project and team say of a payment, as it may come through Temporal. */
+/** Guard of the rule inputs in a payment command. */
 
-/** Of a project and a team, 50 each; the wall clock of each may be another one's. */
+/** 50 rules each of a project and a team, each with a clock of its own. */
 const RULE_CHECKS_MAX = 100;
 const ZONE_SEGMENTS_MAX = 1_000;
 const DAY_MINUTES = 1_440;

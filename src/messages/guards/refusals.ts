@@ -16,7 +16,7 @@ export const STALE: Readonly<Record<StaleBackup, string>> = {
 
 /** A command of a batch that its actor does not take. */
 export interface RefusedCommand {
-  /** Its place in the batch. */
+  /** Index in the batch. */
   readonly index: number;
   /** The actor's worker knows of no such command, perhaps not yet; or it is not as such a command is. */
   readonly why: "unknown" | "malformed";
@@ -40,7 +40,7 @@ export const isRefusal = isRecord<Refusal>({
 export const agentRefusal = (batch: unknown): Refusal | null =>
   refusalOf(batch, SUBMIT_BATCH_MAX, isAgentCommand, AGENT_COMMAND_KINDS);
 
-/** The same for a project's ledger. */
+/** Checks a batch for a project's ledger. */
 export const ledgerRefusal = (batch: unknown): Refusal | null =>
   refusalOf(batch, LEDGER_UPDATE_MAX, isLedgerCommand, LEDGER_COMMAND_KINDS);
 

@@ -13,7 +13,7 @@ import { ZoneClocks } from "./zone-offsets.ts";
 /** The parts of a payment that its rules look at. */
 type Payment = Pick<PaymentRequest, "rail" | "recipient" | "amountCents" | "merchantCategory">;
 
-/** What the rules of a payment's project and team say of it. */
+/** Rulings of project and team on a payment. */
 export interface Ruling {
   /** Undefined where they have nothing to say. */
   readonly rules: PaymentRules | undefined;
@@ -21,11 +21,11 @@ export interface Ruling {
   readonly versions: RulesVersions | undefined;
 }
 
-/** By which a payment's like are found: rail, recipient as it is compared, amount. */
+/** Returns the key of like payments: rail, recipient as compared, amount. */
 export const fingerprint = ({ amountCents, rail, recipient }: Payment): string =>
   shortHash(`${rail} ${amountCents} ${comparedName(recipient)}`);
 
-/** From the primary: what has settled counts at once. By its index, whatever else the planner finds as good for an agent. */
+/** Reads from the primary, since settled payments count at once, by this index whatever the planner prefers. */
 export const FOUND = {
   projection: { createdAt: 1 },
   readPreference: "primary",
@@ -37,7 +37,7 @@ export interface PaymentRulesDependencies {
   readonly clock: () => Date;
 }
 
-/** What the rules of a payment's project and team say of it, made ready for its agent's actor (docs/policy.md). */
+/** Rulings of a payment's project and team, prepared for the ledger (docs/policy.md). */
 export class PaymentRulings {
   readonly #transactions: Collections["transactions"];
   readonly #projects: RulesOf;
@@ -53,8 +53,8 @@ export class PaymentRulings {
   }
 
   /**
-   * By the rules as they were some seconds ago at the most. The ledger refuses a payment that was judged by older ones than those
-   * of the newest replacement that was answered: then the cached ones are dropped, and the payment is judged again.
+   * Judges by rules that may be some seconds old. The ledger refuses a payment judged by rules older than the newest
+   * answered replacement; then the cached rules are dropped and the payment is judged again.
    */
   async of(profile: AgentProfile, payment: Payment): Promise<Ruling> {
     const [project, team] = await Promise.all([
@@ -71,7 +71,7 @@ export class PaymentRulings {
     return { rules: paymentRules(enabled, payment, findings), versions };
   }
 
-  /** What comes next is judged by the rules as they are by then. */
+  /** Drops the cached rules, so that later payments use the current ones. */
   forget({ projectId, teamId }: Pick<AgentProfile, "projectId" | "teamId">): void {
     this.#projects.forget(projectId);
     this.#teams.forget(teamId);
@@ -84,7 +84,7 @@ export class PaymentRulings {
     payment: Payment,
   ): Promise<PaymentRules | undefined> {
     if (rules?.checks.some(({ type }) => type === "duplicate") !== true) return rules;
-    // What is pending the actor has itself, and a payment that is denied is like none.
+    // Pending payments are in the ledger, and a denied one counts as no duplicate.
     const status = { $in: ["approved", "reversed", "failed", "expired"] } as const;
     const like = await this.#transactions.findOne(
       { ...toRecipient(agentId, payment), status, amountCents: payment.amountCents },

@@ -3,7 +3,7 @@ import type { ReadyRule } from "../../domain/rules/rules.ts";
 /** About what all rules that are kept take, so that no number of tenants, with rules as large as they may be, takes more. */
 const READY_RULES_BYTES_MAX = 32_000_000;
 
-/** What a rule and an entry of a set take besides their text. */
+/** Size of a rule and of an entry besides their text. */
 const RULE_BYTES = 300;
 const ENTRY_BYTES = 100;
 const BYTES_PER_UNIT = 2;

@@ -6,7 +6,7 @@ import { type ReadyRule, readyRules } from "../../domain/rules/rules.ts";
 import { documentLoader } from "../../lib/batch-loader.ts";
 import type { ReadyRulesCache } from "./ready-cache.ts";
 
-/** Which rules a container has, without what they say. */
+/** Identity of a container's rules, without their contents. */
 interface RulesHead {
   readonly _id: string;
   readonly approvalRules?: Omit<StoredRules, "rules">;
@@ -18,7 +18,7 @@ export interface RulesInForce {
   readonly version: number;
 }
 
-/** From the primary: a rule that was set binds the next payment. */
+/** Reads from the primary: a rule that was set binds the next payment. */
 const FROM_PRIMARY = { readPreference: "primary" } as const;
 const HEAD = { "approvalRules.version": 1, "approvalRules.contentHash": 1 } as const;
 
@@ -75,7 +75,7 @@ export class RulesOf {
     return head;
   }
 
-  /** Those that are there now, which may be newer than what was looked for. */
+  /** Reads the current rules, which may be newer than those asked for. */
   async #read(id: string): Promise<RulesInForce | undefined> {
     const found = await this.#containers.findOne(
       { _id: id },

@@ -15,7 +15,7 @@ import type { Wallet } from "./wallets.ts";
 /** A transfer that is to be decided: by a signed transaction, or by a refusal. */
 export interface Attempt {
   readonly transactionId: string;
-  /** From 1; a further one comes only after the one before was mined and undone by the contract. */
+  /** Number of the attempt, from 1; a further one follows only a reverted one. */
   readonly number: number;
   readonly wallet: Wallet;
   readonly to: Address;
@@ -93,7 +93,7 @@ export class Attempts {
    */
   async decide(attempt: PermittedAttempt): Promise<Recorded | "fenced"> {
     await this.#factoryIsThere(attempt.wallet);
-    // For each payment, not for a batch: where the node has no answer to one, the others go on.
+    // Checked per payment, so that one without an answer does not stop the others.
     const check = await checkTransfer(this.#dependencies, attempt);
     return new Promise((resolve, reject) => {
       const checked = { ...attempt, check };
@@ -131,12 +131,12 @@ export class Attempts {
     return { known, missing };
   }
 
-  /** Its on-chain limit is checked once more before its next payment. */
+  /** Has the wallet's on-chain limit checked again before its next payment. */
   recheckLimit({ address }: Wallet): void {
     this.#ready.delete(address);
   }
 
-  /** Once for each wallet and process: its policy may have changed while it was being deployed. */
+  /** Once per wallet and process: the policy may have changed during the deployment. */
   async #prepared(wallet: Wallet): Promise<void> {
     if (this.#ready.has(wallet.address)) return;
     await this.#dependencies.limits.converge(wallet);
@@ -173,7 +173,7 @@ export class Attempts {
    * is not looked for first.
    */
   async #decide(attempts: readonly CheckedAttempt[]): Promise<ReadonlyMap<string, Recorded>> {
-    // One that was requested twice at once counts once.
+    // An attempt that was requested twice at once counts once.
     const requested = new Map(attempts.map((attempt) => [attemptPurpose(attempt), attempt]));
     const least = await this.#leastFor([...requested.values()]);
     if (least !== null) return this.#decideWith([...requested.values()], least);
@@ -262,8 +262,8 @@ export class Attempts {
   }
 
   /**
-   * What each wallet can pay at least: takes off everything that was recorded since this process last saw the chain's nonce,
-   * and adds nothing. Null where that is too little for some payment.
+   * Returns a lower bound of each wallet's balance: less everything recorded since this process last read the chain's
+   * nonce, without additions. Null if it is too little for a payment.
    */
   async #leastFor(attempts: readonly Attempt[]): Promise<Map<Address, number> | null> {
     const { finality, outbox, rpc } = this.#dependencies;
@@ -283,8 +283,8 @@ export class Attempts {
   }
 
   /**
-   * What each wallet can pay, as of one block: transactions go in their order, so what was to be brought before is there
-   * before this payment, also while a chain that lost blocks is put together.
+   * Returns each wallet's balance as of one block. Transactions go in order, so earlier income is there before this
+   * payment, even while lost blocks are mined again.
    */
   async #exactlyFor(attempts: readonly Attempt[]): Promise<Map<Address, number>> {
     const { outbox, rpc, signer } = this.#dependencies;

@@ -15,9 +15,9 @@ import {
 } from "./refusals.ts";
 import { checkTransfer } from "./transfer-check.ts";
 
-/** What is to be done about an attempt that its contract undid. */
+/** Remedy for a reverted attempt. */
 export type Remedy =
-  /** Whatever was in its way is gone. */
+  /** The obstacle is gone. */
   | { readonly kind: "again" }
   /** The wallet's limit is below what the policy had allowed when it decided. */
   | { readonly kind: "raise" }
@@ -47,7 +47,7 @@ export async function diagnose(deps: DiagnosisDependencies, attempt: Attempt): P
   const { config, rpc } = deps;
   const { amountCents, wallet } = attempt;
   const revert = await revertOf(deps, attempt);
-  // It would succeed where no contract is: then this wallet's deployment, which came before, has failed for good.
+  // A call to an address without code succeeds: then the wallet's deployment, which came first, has failed for good.
   if (revert === null && !(await rpc.hasCode(wallet.address))) return { kind: "refuse", refusal: NOT_THERE };
   if (revert === null) return { kind: "again" };
   if (revert.name === "LimitExceeded") return { kind: "raise" };
@@ -63,7 +63,7 @@ export async function diagnose(deps: DiagnosisDependencies, attempt: Attempt): P
 
 /** Why a call of the wallet's reverted. */
 interface Revert {
-  /** Of the wallet's own error; empty for another one, such as the token's. */
+  /** Name of the wallet's own error; empty for another one, such as the token's. */
   readonly name: string;
   readonly text: string;
 }
@@ -98,7 +98,7 @@ async function revertOf(
   return rpc.answer(simulated);
 }
 
-/** What counts against the wallet's limit as of now. */
+/** Returns the amount that counts against the wallet's limit now. */
 export async function spentCents({ config, rpc }: DiagnosisDependencies, wallet: Address): Promise<number> {
   const read = { address: wallet, abi: agentWalletAbi, functionName: "limitOf" } as const;
   const [, , spent] = await rpc.answer(rpc.client.readContract({ ...read, args: [config.token] }));

@@ -48,7 +48,7 @@ export interface Wallets {
   readonly rpc: ChainRpc;
   /** The wallet that an agent will have for good; nothing is sent for it. */
   newWallet(agentId: string, owner: string): WalletRecord;
-  /** Who owns the wallets of an organization that has named no owner: on a test chain the demo owner, else none. */
+  /** Owner of wallets if the organization has named none: on a test chain the demo owner, else null. */
   readonly defaultOwner: string | null;
   /** The organizations' treasuries; every reader and payer has it from here. */
   readonly treasuries: Treasuries;
@@ -64,7 +64,10 @@ export interface Wallets {
    */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** When the oldest transaction was recorded that the chain had not at this process's last round; null: it had all. */
+  /**
+   * Time at which the oldest missing transaction was recorded, as of this process's last round; null if none was
+   * missing.
+   */
   oldestMissing(): Date | null;
 }
 
@@ -178,7 +181,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     },
     async start() {
       await (sandbox?.prepare() ?? rpc.check()).catch((error: unknown) => {
-        // No user would see money that was sent to the addresses of a sandbox on a chain that is none.
+        // Money sent to a sandbox's addresses on another chain would be lost.
         if (error instanceof WrongChain) throw error;
         onWarning("the chain is not ready yet", { error: error instanceof Error ? error.message : "" });
       });
@@ -193,7 +196,7 @@ const nothing = (): void => undefined;
 
 type Broadcast = (recorded: Iterable<Recorded>) => Promise<void>;
 
-/** One after another, so that transactions reach the chain in the order of their nonces. */
+/** Sends one after another, so that transactions reach the chain in the order of their nonces. */
 function serialized(send: Broadcast): Broadcast {
   let turn = Promise.resolve();
   return (recorded) => (turn = turn.then(() => send(recorded)));

@@ -12,7 +12,7 @@ import type { AgentWallets, Wallet, TargetLimit } from "./wallets.ts";
 /** Limits of one wallet that go by while one is being set, at the most. */
 const ROUNDS_MAX = 20;
 
-/** How long a changed limit waits for the changes that follow it, while no payment needs it. */
+/** Time that a changed limit waits for further changes while no payment needs it. */
 export const COALESCE_MS = 60_000;
 
 /** Limits that one round sets though no payment needs them. */
@@ -73,7 +73,7 @@ export class WalletLimits {
     const now = clock();
     const postponedTo = new Date(now.getTime() + COALESCE_MS);
     for (const agentId of await wallets.takeDue(now, postponedTo, PER_ROUND)) {
-      // What is left was postponed, and is due again.
+      // The rest is postponed, and due again.
       if (stopping?.aborted === true) return;
       const wallet = await wallets.of(agentId);
       if (wallet !== null) await this.converge(wallet);
@@ -96,7 +96,7 @@ export class WalletLimits {
       const target = await wallets.targetLimit(wallet);
       const last = set.findLast(isTransaction);
       const isSet = last?.limitVersion === target.policyVersion;
-      // One more try at each occasion: it is undone again as long as the service is no spender.
+      // One more attempt at each occasion: it reverts while the service is not the spender.
       if (isSet && (round > 0 || !(await this.#isReverted(last)))) {
         return await wallets.unmark(wallet, target.policyVersion);
       }
@@ -106,10 +106,7 @@ export class WalletLimits {
     throw new Error(`the limits of wallet ${wallet.address} do not come to rest`);
   }
 
-  /**
-   * It was replaced, or the contract undid it, as it does while the service is no spender of the wallet; then the limit before it
-   * holds.
-   */
+  /** Whether it was replaced or reverted, as while the service is not the spender; then the previous limit holds. */
   async #isReverted(limit: RecordedTransaction): Promise<boolean> {
     if (limit.replacedBy !== null) return true;
     const [receipt] = await this.#dependencies.finality.now([limit]);

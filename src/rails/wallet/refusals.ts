@@ -4,7 +4,7 @@ import type { RailFailure } from "../../domain/ledger/payment.ts";
 /** Why a payment is refused for good. */
 export type RefusalReason = RailFailure;
 
-/** It was not to be sent any more, before any process had. */
+/** Refusal of a payment that was withdrawn before any process had sent it. */
 export const WITHHELD = {
   code: "WITHHELD",
   reason: "The agent was paused before the payment was sent.",

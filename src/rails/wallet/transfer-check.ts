@@ -7,7 +7,7 @@ import { GAS_EXCEEDED, type RefusalReason, refusedByToken } from "./refusals.ts"
 
 /** The token's answer to an attempt before anything is signed. */
 export type TransferCheck =
-  /** With the gas that `spend` is signed for. */
+  /** Accepted, with the gas that `spend` is signed for. */
   | { readonly kind: "passes"; readonly gas: bigint }
   | { readonly kind: "refused"; readonly refusal: RefusalReason };
 
@@ -29,7 +29,7 @@ export async function checkTransfer(
   const transfer = { from: wallet.address, to: token, data: transferData(to, units) };
   if (passes(await rpc.simulate({ ...transfer, gas: TRANSFER_GAS }))) return USUAL;
   const another = transferData(to === wallet.owner ? wallet.spender : wallet.owner, units);
-  // All in one tick, so in one request: the node that says no is the one that says that there is money.
+  // One tick, so one request: the node that refuses also states the balance.
   const [held, outcome, gas, toAnother] = await Promise.all([
     rpc.balanceAt(wallet.address, "latest"),
     rpc.simulate(transfer),

@@ -18,7 +18,7 @@ export interface TreasuriesDependencies {
   readonly db: Db;
   readonly config: ChainConfig;
   readonly newWallet: (id: string, owner: string) => WalletRecord;
-  /** Who owns the treasury of an organization that has named no owner; null: it has no treasury. */
+  /** Owner of treasuries if the organization has named none; null: it has no treasury. */
   readonly defaultOwner: string | null;
   /** Done before an address is disclosed: deposits must be looked for from before the first one. */
   readonly beforeFirstUse: () => Promise<void>;
@@ -70,7 +70,7 @@ export class Treasuries implements TreasuriesPort {
     const { treasury = null, walletOwner } = organization;
     const owner = walletOwner ?? defaultOwner;
     if (treasury !== null || owner === null) return treasury;
-    // Of several at once the first wins; the others' writes change nothing, and wait until it is durable.
+    // The first of several concurrent writes wins; the others change nothing and wait until it is durable.
     const derived = { $literal: newWallet(organizationId, owner) };
     const recorded = await this.#organizations.findOneAndUpdate(
       { _id: organizationId },
@@ -80,7 +80,7 @@ export class Treasuries implements TreasuriesPort {
     return recorded?.treasury ?? null;
   }
 
-  /** All that are recorded on this chain: the organizations, by their treasuries' addresses. */
+  /** Returns the organizations with treasuries on this chain, by address. */
   async all(): Promise<ReadonlyMap<Address, string>> {
     // An address is disclosed only once its record is durable, so none is missing here.
     const found = await this.#organizations

@@ -38,7 +38,7 @@ import type { AgentWallets, Wallet } from "./wallets.ts";
  */
 const CONFIRMATION_WAIT_MS = 1_000;
 const DETACH_WAIT_MS = 5_000;
-/** How long the answer to a stop waits for a chain to take transactions that are signed already. */
+/** Maximum delay of a stop's answer by the broadcast of signed transactions. */
 const BROADCAST_WAIT_MS = 1_000;
 
 /** Attempts of one payment, each after the contract has undone the one before, until it is given up. */
@@ -111,7 +111,7 @@ export class WalletRail implements RailPort {
       const leftMs = last.replacedBy === null ? Math.max(0, until - performance.now()) : 0;
       const receipt = await finality.wait(last, leftMs);
       if (receipt !== null && hasPaid(last, receipt, transactionId)) return this.#settled(receipt);
-      // Its nonce has another transaction, for good: then it is as if the contract had undone it.
+      // A nonce used by another transaction for good counts as a revert.
       if (receipt === null && !(await foreignNonces.isReplaced(last)))
         return (await this.#paidLongAgo(wallet, last, payment)) ?? outcome;
       const next = attemptOf(wallet, payment, attempts.length + 1);
@@ -137,9 +137,9 @@ export class WalletRail implements RailPort {
   }
 
   /**
-   * What is recorded already counts as made: it is signed, and may be mined whatever is decided later. It is broadcast once more, since
-   * the process that recorded it may have been stopped before it did. A chain that does not answer is not waited for: then a keeper
-   * broadcasts it later.
+   * Lays fences. A recorded attempt counts as made: it is signed and may be mined whatever is decided later. It is
+   * broadcast once more, since its process may have been stopped before it did; if the chain does not answer, a
+   * keeper broadcasts it.
    */
   async fence(places: readonly FencedPlace[]): Promise<void> {
     const made = await fenceAttempts(this.#dependencies.outbox, places, ATTEMPTS_MAX);
@@ -161,7 +161,7 @@ export class WalletRail implements RailPort {
     const { config, rpc, wallets } = this.#dependencies;
     const wallet = await wallets.of(agentId);
     if (wallet === null) return { kind: "none" };
-    // The same address on this chain holds something else, or nothing: never what the wallet holds.
+    // The same address on this chain holds something else, or nothing.
     if (wallet.chainCaip2 !== this.#chainCaip2) return { kind: "unreadable" };
     try {
       await rpc.check();
@@ -285,7 +285,7 @@ export class WalletRail implements RailPort {
       : limits.raiseFor(wallet, spend, needed));
     await broadcast(recorded.values());
     if (recorded.has(spend.purpose)) return true;
-    // It was fenced after its limit was raised.
+    // The attempt was fenced after its limit was raised.
     if (remedy.kind === "raise") await limits.converge(wallet);
     return false;
   }
@@ -321,7 +321,10 @@ export class WalletRail implements RailPort {
     return false;
   }
 
-  /** What was spent in the running period or may be by what is recorded; in this order it may be too much, never too little. */
+  /**
+   * Returns what was spent in the running period or may be by recorded transactions; read in this order it may be too
+   * much, never too little.
+   */
   async #chargedCents({ address }: Wallet): Promise<number> {
     const { outbox, rpc, signer } = this.#dependencies;
     const mined = await rpc.nonceAt(signer.address, "latest");
@@ -342,13 +345,13 @@ export class WalletRail implements RailPort {
     if (receipt !== null) return this.#settled(receipt);
     const newest = sent.findLast(({ replacedBy }) => replacedBy === null);
     const onChain = newest === undefined ? {} : { onChain: this.#onChain(newest) };
-    // Each is in the chain or can never be in it, and none has paid.
+    // Each attempt is mined without paying, or can never be mined.
     const allReverted = sent.every(({ replacedBy }, at) => replacedBy !== null || receipts[at] !== null);
     if (!isTransaction(last) && allReverted) return { ...refused(last.refusal), ...onChain };
     return { status: "pending", ...onChain };
   }
 
-  /** By the signing that was mined, which is not always the newest. */
+  /** Returns the outcome by the mined signing, which is not always the newest. */
   #settled(mined: { readonly hash: Hash }): RailOutcome {
     return { status: "settled", final: true, onChain: this.#onChain(mined) };
   }
@@ -377,11 +380,14 @@ const causeOf = (remedy: Remedy): string =>
       ? "the wallet's limit"
       : "it would succeed by now";
 
-/** What a refusal in a payment's place makes of it. */
+/** Returns the outcome of a refusal in a payment's place. */
 const refused = ({ code, reason }: Refused["refusal"]): RailOutcome =>
   code === "WITHHELD" ? { status: "withheld" } : { status: "failed", code, reason };
 
-/** That a transaction was not undone is not enough: where no contract is, a call succeeds and does nothing. */
+/**
+ * Whether the receipt shows the payment. Success is not enough: a call to an address without code succeeds and does
+ * nothing.
+ */
 const hasPaid = ({ wallet }: RecordedTransaction, receipt: Receipt | null, transactionId: string): boolean =>
   receipt !== null && wallet !== null && showsPayment(receipt.logs, wallet, transactionId);
 

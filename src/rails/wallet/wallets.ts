@@ -28,9 +28,9 @@ export interface TargetLimit extends SpendingLimit {
 /** The limit that a ledger requested last. Beside the agent's record, which follows its actor more slowly. */
 interface WalletLimitDocument extends TargetLimit {
   readonly _id: string;
-  /** Of a limit that is not on the chain yet: when it is set at the latest, though no payment needs it. */
+  /** Latest time for setting a limit that is not on the chain and that no payment needs. */
   readonly dueAt?: Date;
-  /** Of the same: the wallet's agent and its organization. */
+  /** Agent and organization of a marked wallet. */
   readonly agentId?: string;
   readonly organizationId?: string;
 }
@@ -39,7 +39,7 @@ export const LIMIT_INDEXES: Indexes = {
   [COLLECTIONS.walletLimits]: [{ key: { dueAt: 1 }, partialFilterExpression: { dueAt: { $exists: true } } }],
 };
 
-/** How many due limits are taken at a time. */
+/** Maximum number of due limits taken at once. */
 export interface DueBounds {
   readonly ofOrganization: number;
   readonly inAll: number;
@@ -125,7 +125,7 @@ export class AgentWallets {
     await this.#limits.updateOne(marked, { $unset: { agentId: "", organizationId: "", dueAt: "" } });
   }
 
-  /** Those of some wallets whose limit is marked. */
+  /** Returns the wallets whose limit is marked. */
   async markedOf(wallets: readonly Wallet[]): Promise<readonly Wallet[]> {
     const among = { _id: { $in: wallets.map(({ address }) => address) }, dueAt: { $exists: true } };
     const found = await this.#limits.find(among, { projection: { _id: 1 } }).toArray();

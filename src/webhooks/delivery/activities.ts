@@ -12,13 +12,13 @@ import type { Watching } from "./watching.ts";
 /** The duration of one activity of a watch; then its workflow starts another. */
 const WATCH_MS = 300_000;
 const BEAT_MS = 1_000;
-/** Between looks for deliveries with a pending action. */
+/** Interval of looks for deliveries with a pending action. */
 const SWEEP_MS = 1_000;
-/** After a process has ended its look, before the next one begins. */
+/** Delay between the end of a process's watch and the next one's start. */
 const HANDOVER_MS = 500;
-/** Between two steps of a watch that is behind. */
+/** Delay between two steps of a watch that is behind. */
 const BEHIND_MS = 20;
-/** Between two steps while deliveries give way to payments. */
+/** Delay between two steps while deliveries give way to payments. */
 const YIELD_MS = 100;
 /** A process that has no chain leaves its deposits to others. */
 const NO_CHAIN_MS = 60_000;
@@ -35,7 +35,7 @@ export interface WebhookActivityDependencies {
   readonly redeliveries: Redeliveries;
   readonly deposits: Deposits | null;
   readonly watching: Readonly<Record<"events" | "deposits", Watching>>;
-  /** What else is begun that another process has left; how much that was. Never throws. */
+  /** Starts other work that another process left, and returns how much it was. Never throws. */
   readonly sweepOthers: () => Promise<number>;
 }
 
@@ -44,7 +44,7 @@ export type WebhookActivities = Pick<
   "deliverWebhook" | "eraseWebhookSecret" | "replayWebhooks" | "watchEvents" | "watchDeposits"
 >;
 
-/** What the workflows of webhooks call. */
+/** Activities of the webhooks' workflows. */
 export function createWebhookActivities(dependencies: WebhookActivityDependencies): WebhookActivities {
   const { attempts, deposits, dispatcher, redeliveries, sweepOthers, watching, webhooks } = dependencies;
   return {
@@ -94,7 +94,7 @@ async function beating(watching: Watching, step: () => Promise<boolean>): Promis
     clearInterval(timer);
   }
   if (!watching.isStopped) return;
-  // Not the end of its look, so that it is not begun here again and again until the worker is gone.
+  // Fails instead of completing, so that the watch does not begin here again until the worker is gone.
   throw later("this process ends", HANDOVER_MS);
 }
 

@@ -13,13 +13,13 @@ import { type DeliveryOutcomes, isDisabledBy } from "./outcomes.ts";
 import type { Sending, OnEndpointDisabled, WebhookSecrets } from "./ports.ts";
 import type { DeliverySlots } from "./slots.ts";
 
-/** For the whole exchange with a receiver. */
+/** Timeout of the whole exchange with a receiver. */
 const EXCHANGE_MS = 15_000;
 /** Temporal's clock and a worker's may differ by so much. */
 const TOO_EARLY_MS = 1_000;
 const USER_AGENT = "agent-spending-control-webhooks";
 
-/** What became of a delivery: its end, or when to come again. */
+/** Result of an attempt: the delivery's end, or the time of the next attempt. */
 export type Attempted =
   | { readonly kind: "ended"; readonly end: DeliveryEnd }
   | { readonly kind: "again"; readonly afterMs: number; readonly reason: string };
@@ -117,7 +117,7 @@ export class DeliveryAttempts {
       await outcomes.failed(delivery, attempt);
       return this.#reread(delivery);
     }
-    // From one attempt's beginning to the next one's, however long the receiver has taken.
+    // Measured from the start of one attempt to the start of the next, however long the receiver took.
     const nextAttemptAt = new Date(attempt.at.getTime() + pauseSeconds * 1_000);
     const isPending = await outcomes.retried(delivery, attempt, nextAttemptAt);
     if (!isPending) return this.#reread(delivery);
@@ -125,7 +125,7 @@ export class DeliveryAttempts {
     return { kind: "again", afterMs, reason: `attempt ${attempt.number}: ${attempt.failureReason}` };
   }
 
-  /** Its current state, whichever process has written it. */
+  /** Reads the current state, whichever process wrote it. */
   async #reread({ _id, endpointId, run }: DeliveryDocument): Promise<Attempted> {
     const { webhooks } = this.#dependencies;
     const delivery = await webhooks.deliveries.findOne({ _id });

@@ -28,8 +28,8 @@ const ORGANIZATIONS_MAX = 20;
 /** Lines of deliveries, of one agent's events to one endpoint, that are started beside each other; in a line one is started after the other. */
 const LINES_MAX = 16;
 /**
- * So old an event is before its deliveries begin. Events of one agent can be on their way to the journal at the same
- * time, in two inserts, of which the later is not to overtake the earlier; a payment's may wait 50 ms before its own.
+ * Minimum age of an event before its deliveries begin. Two events of one agent can reach the journal in concurrent
+ * inserts, and the later must not overtake the earlier; a payment's event may wait 50 ms before its insert.
  */
 export const SETTLED_MS = 75;
 /** Clocks are taken to differ by less: an event that waits keeps those behind it waiting. */
@@ -37,7 +37,7 @@ const AHEAD_MS = 5_000;
 /** A delivery that was created so long ago and has no workflow yet is started here: the process that created it has died, or is about to. */
 const ORPHANED_AFTER_MS = 2_000;
 
-/** Of so long the payments are counted that deliveries may have to give way to. */
+/** Window over which the payment rate is measured. */
 const COUNTED_MS = 1_000;
 /** More of them make no difference. */
 const COUNTED_MAX = 1_000;
@@ -47,7 +47,7 @@ const RECOUNTED_MS = 500;
 /** Far more than one step takes; of those that are forgotten it is said once more. */
 const UNDELIVERABLE_MAX = 1_000;
 
-/** What a step has left: no event, events for the next one, or events that are to wait a moment. */
+/** Rest after a step: no event, more events, or events that have to wait. */
 export type StepResult = "nothing" | "more" | "waiting";
 
 export interface DispatcherDependencies {
@@ -58,7 +58,7 @@ export interface DispatcherDependencies {
   readonly noticeHeld: NoticeHeld | null;
   readonly retentionDays: number;
   readonly clock: Clock;
-  /** How busy the process and its machine are, from 0 to 1. */
+  /** Returns the load of process and machine, from 0 to 1. */
   readonly load: () => number;
   /** A monotonic clock in milliseconds, for their pace. */
   readonly elapsed?: () => number;
@@ -122,7 +122,7 @@ export class EventDispatcher {
       .find({ pendingAction: { $exists: true } })
       .limit(STEP_MAX)
       .toArray();
-    // Those of an event that is still pending are begun in their order, with it.
+    // Deliveries of an event that is still pending are begun in order, with it.
     const eventIds = unfinished.flatMap(({ eventId }) => (eventId === null ? [] : [eventId]));
     const pending = new Set(await this.#events.distinct("_id", { _id: { $in: eventIds }, isPending: true }));
     const due = unfinished.filter(
@@ -140,7 +140,7 @@ export class EventDispatcher {
     return due.length;
   }
 
-  /** Its workflow was started or signalled as the record says here. */
+  /** Marks that the workflow was started or signalled as the record says. */
   async markNotified({
     _id,
     run,
@@ -239,7 +239,7 @@ export class EventDispatcher {
     return { events, lines: roundRobin([...linesOfEach.values()].map((lines) => [...lines.values()])) };
   }
 
-  /** What an event says; null where that can't be said, which must not keep other events. */
+  /** Returns an event's data; null if it can't be rendered, which must not block other events. */
   #dataOf(event: EventDocument): object | null {
     try {
       return this.#dependencies.dataOf(event);

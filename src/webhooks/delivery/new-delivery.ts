@@ -5,13 +5,13 @@ import type { DeliveryDocument, EndpointDocument } from "../../store/webhook-doc
 
 const DAY_MS = 86_400_000;
 
-/** When a delivery's record goes, from now on. */
+/** Returns when a delivery's record expires. */
 export const retainedUntil = (now: Date, retentionDays: number): Date =>
   new Date(now.getTime() + retentionDays * DAY_MS);
 
 export interface NewDelivery {
   readonly event: EventDocument;
-  /** What it says, as the API shows it. */
+  /** Data as the API shows it. */
   readonly data: object;
   readonly endpoint: Pick<EndpointDocument, "_id" | "organizationId">;
   readonly now: Date;
@@ -66,7 +66,7 @@ const begun = (endpoint: NewDelivery["endpoint"], now: Date, retentionDays: numb
   pendingAction: "start" as const,
 });
 
-/** What is sent: where it happened is left out for what concerns the organization alone. */
+/** Returns the body; ids of project, team and agent are absent for events of the organization alone. */
 function bodyOf(id: string, event: EventDocument, data: object): string {
   const { agentId, agentName, createdAt, organizationId, projectId, teamId, type } = event;
   const place =
@@ -83,7 +83,7 @@ function bodyOf(id: string, event: EventDocument, data: object): string {
   });
 }
 
-/** What its workflow is started with. */
+/** Returns the input of a delivery's workflow. */
 export const inputOf = (
   delivery: Pick<DeliveryDocument, "_id" | "organizationId" | "endpointId" | "eventType" | "isTest" | "run">,
 ): DeliveryInput => ({

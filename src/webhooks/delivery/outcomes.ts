@@ -72,7 +72,7 @@ export class DeliveryOutcomes {
     );
   }
 
-  /** Nothing more of it is sent. */
+  /** Records that nothing more of the delivery is sent. */
   async dropped({ _id, run }: DeliveryDocument): Promise<void> {
     const { deliveries } = this.#dependencies.webhooks;
     await deliveries.updateOne(
@@ -100,7 +100,7 @@ export class DeliveryOutcomes {
   }
 }
 
-/** What waits for its first or next attempt is not sent any more; its workflows are signalled by the dispatcher. */
+/** Drops deliveries that wait for an attempt; the dispatcher signals their workflows. */
 export async function dropQueued(
   { deliveries }: WebhookCollections,
   endpointId: string,
@@ -119,10 +119,10 @@ export const isDisabledBy = (
   { _id, run }: Pick<DeliveryDocument, "_id" | "run">,
 ): boolean => disabled?.by?.deliveryId === _id && disabled.by.run === run;
 
-/** This attempt is not recorded yet. */
+/** Matches the delivery while this attempt is not recorded. */
 const attemptOf = ({ _id, run, runAttempts }: DeliveryDocument) => ({ _id, run, runAttempts });
 
-/** With one more attempt, of which the record keeps the newest. A pipeline, so that it reads what it adds to. */
+/** Adds an attempt, of which the record keeps the newest. A pipeline, so that it reads the array that it extends. */
 const withAttempt = (attempt: AttemptRecord, change: object): Document[] => [
   {
     $set: {

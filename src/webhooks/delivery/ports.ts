@@ -6,7 +6,7 @@ import type { EndpointDocument, SealedSecret } from "../../store/webhook-documen
 /** Starts and signals the workflows of webhooks. Each call may be repeated. */
 export interface WebhookWorkflows {
   startDelivery(input: DeliveryInput): Promise<void>;
-  /** Its endpoint is disabled or deleted. One that has ended need not know. */
+  /** Tells a delivery's workflow that its endpoint is disabled or deleted. An ended one is ignored. */
   dropDelivery(input: Pick<DeliveryInput, "deliveryId" | "run">): Promise<void>;
   startReplay(input: ReplayInput): Promise<void>;
   startSecretExpiry(input: SecretExpiryInput): Promise<void>;
@@ -22,7 +22,7 @@ export interface WebhookSecrets {
   open(secret: SealedSecret): string;
 }
 
-/** What an event's `data` says of it: records as the API shows them, under their nouns. */
+/** Renders an event's `data`: records as the API shows them, under their nouns. */
 export type EventData = (event: EventDocument) => object;
 
 /** Told of an endpoint that was disabled because it failed. Once for each delivery and run. Idempotent. */

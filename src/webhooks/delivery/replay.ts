@@ -24,7 +24,7 @@ export interface RedeliveryDependencies {
   readonly retentionDays: number;
   readonly clock: Clock;
   readonly onDefect: (message: string, details: Readonly<Record<string, unknown>>) => void;
-  /** That one replay queues at the most. */
+  /** Maximum number of deliveries of one replay. */
   readonly deliveriesMax?: number;
 }
 
@@ -177,7 +177,7 @@ function attempted<T>(
   }
 }
 
-/** What happened from then until the replay was requested, from its position on. */
+/** Matches events from the replay's position until its request. */
 function missedIn(organizationId: string, { position, since, until }: ReplayRecord): Filter<EventDocument> {
   const within = { organizationId, createdAt: { $gte: since, $lte: until } };
   if (position === null) return within;

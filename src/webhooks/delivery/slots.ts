@@ -1,10 +1,10 @@
 /** Exchanges with receivers that one process has under way. */
 const OF_ENDPOINT_MAX = 8;
 const OF_ORGANIZATION_MAX = 32;
-/** The same where exchanges take so long that the receiver seems to hang: what it occupies, others can't have. */
+/** Lower limit for an endpoint that seems to hang, so that it cannot starve others. */
 const SLOW_MS = 5_000;
 const OF_SLOW_ENDPOINT_MAX = 4;
-/** All slow endpoints together, whosoever. Well below what a worker has under way. */
+/** Limit over all slow endpoints of all organizations, well below the worker's slots. */
 const SLOW_MAX = 100;
 /** Tests that people make, of one organization: they do not wait behind what hangs. */
 const TESTS_MAX = 4;
@@ -12,9 +12,9 @@ const TESTS_MAX = 4;
 /** The bounds of the delay between a refusal and the retry. */
 const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 600_000;
-/** What an exchange is expected to take before any has ended. */
+/** Expected duration of an exchange before any has ended. */
 const FIRST_GUESS_MS = 500;
-/** How much a new duration counts. */
+/** Weight of the newest sample in the moving average. */
 const WEIGHT = 0.2;
 const TRACKED_MAX = 10_000;
 
@@ -31,7 +31,7 @@ interface Usage {
   reservedUntil: number;
 }
 
-/** How many at a time. */
+/** Maximum number in flight. */
 interface Bound {
   readonly usage: Usage;
   readonly max: number;
@@ -91,7 +91,7 @@ export class DeliverySlots {
     const [before, now] = [usage.typicalMs, this.#now()];
     usage.inFlight -= 1;
     usage.typicalMs += (elapsedMs - before) * WEIGHT;
-    // Who comes when its receiver is well again does not wait for as long as those who came while it was not.
+    // A delivery that arrives after the receiver recovered does not wait for those from before.
     const ahead = usage.reservedUntil - now;
     if (usage.typicalMs < before && ahead > 0) usage.reservedUntil = now + (ahead * usage.typicalMs) / before;
   }

@@ -1,27 +1,27 @@
-/** From this load on deliveries give way to payments. */
+/** Load from which deliveries give way to payments. */
 const BUSY_LOAD = 0.8;
 /** Fewer payments in a second are not what makes it busy. */
 const PAYMENTS_MIN = 5;
 /**
- * Of the payments' rate, what deliveries get meanwhile; and what they get at the least, in a second. A delivery is a workflow
- * of its own and takes about three times the processor time of a payment, so at this share they take a third of it.
+ * Share of the payments' rate that deliveries get meanwhile, and the minimum rate per second. A delivery takes about
+ * three times the processor time of a payment, so this share takes a third of it.
  */
 const SHARE = 0.15;
 const DELIVERIES_MIN = 5;
-/** Once the load has fallen their rate doubles in so long, up to one that is no bound any more. */
+/** Time in which the rate doubles once the load has fallen, until it limits nothing. */
 const DOUBLED_SECONDS = 1;
 const DELIVERIES_MAX = 1_000;
 
 export interface Demand {
-  /** From 0 to 1. */
+  /** Load from 0 to 1. */
   readonly load: number;
   readonly paymentsPerSecond: number;
 }
 
 /**
- * How many deliveries are begun. An agent waits for its payment, and no caller waits for a delivery that would come a little later:
- * where both want the same processors, payments come first, and deliveries go on at a part of their rate. When the load falls
- * while payments go on, that is because deliveries gave way, so their rate grows back gradually.
+ * Limits how many deliveries begin. An agent waits for its payment, nobody for a delivery, so payments come first
+ * while processors are scarce. A load that falls while payments go on fell because deliveries gave way, so their rate
+ * grows back gradually.
  */
 export class DeliveryThrottle {
   /** Null: as many as there are. */
@@ -47,15 +47,15 @@ export class DeliveryThrottle {
       this.#bound = null;
       return Infinity;
     }
-    // What was not used in a second is not saved up.
+    // Unused capacity is not saved up.
     const allowed = Math.min(perSecond, (this.#bound?.allowed ?? 0) + perSecond * elapsedSeconds);
     this.#bound = { perSecond, allowed };
     return Math.max(0, Math.floor(allowed));
   }
 
   /**
-   * So many were begun. More than were allowed, where one event has many endpoints, are made up for; those of a time in which
-   * nothing was in their way are not.
+   * Counts begun deliveries. An excess, from one event with many endpoints, is made up for, unless nothing was
+   * limited.
    */
   begun(deliveries: number): void {
     if (this.#bound !== null) this.#bound.allowed -= deliveries;

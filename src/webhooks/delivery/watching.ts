@@ -3,11 +3,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 const PAUSE_GROWS_BY = 1.25;
 
 export interface WatchingOptions {
-  /** Between looks while nothing is said to have happened. */
+  /** Interval of looks while nothing is announced. */
   readonly pauseMs: number;
-  /** What that grows to, look by look, while there is nothing to find: an idle service costs little. */
+  /** Longest interval, approached look by look while there is nothing to find. */
   readonly pauseMaxMs: number;
-  /** From when something is said to have happened to the look. */
+  /** Delay from an announcement to the look. */
   readonly settleMs: number;
 }
 

@@ -5,7 +5,7 @@ import { startTestService, type TestService } from "../../support/service.ts";
 import { newWorld, organizationKey, times, type World } from "../../support/world.ts";
 import { Life, lives } from "./run.ts";
 
-const RUNS = shortOrSoak(14, 250);
+const RUNS = shortOrSoak(7, 250);
 /** At the same time, since most of a life is waiting. */
 const AT_ONCE = 7;
 const WINDOW_SECONDS = 3;

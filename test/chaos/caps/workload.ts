@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import type { Random } from "../../../scripts/random.ts";
+import type { Random } from "../../../lab/random.ts";
 import type { Answer, Api } from "../../support/api.ts";
 import type { SetCap } from "./observed.ts";
 

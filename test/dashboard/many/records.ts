@@ -1,5 +1,5 @@
 import pLimit from "p-limit";
-import { agentRecord } from "../../../bench/lists/seed.ts";
+import { agentRecord } from "../../../lab/bench/lists/seed.ts";
 import { collectionsOf } from "../../../src/store/collections.ts";
 import type { TransactionDocument } from "../../../src/store/documents.ts";
 import { approvalOf, type Placed, transactionOf } from "../../support/payments-in-place.ts";
@@ -16,7 +16,7 @@ export const OLDEST = String(TRANSACTIONS - 1);
 export const HELD = 200;
 const HELD_MS = 3_000_000;
 /** Payments that the ledger holds, and those of them that fit their agent's budget. */
-export const REAL = shortOrSoak(50, 200);
+export const REAL = shortOrSoak(24, 200);
 export const PAID = REAL - 20;
 const HOLDS_AT_ONCE = 20;
 const AT_ONCE = 5_000;

@@ -1,4 +1,4 @@
-import { must, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
+import { must, mustEqual } from "../../../lab/simulation/audit/violation.ts";
 import type { FollowedAgent } from "../../../src/domain/agent/state.ts";
 import { ledgerBytes } from "../../../src/domain/ledger/weight.ts";
 import type { LedgerReply } from "../../../src/domain/ledger/commands.ts";

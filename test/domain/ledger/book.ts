@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { must, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
+import { must, mustEqual } from "../../../lab/simulation/audit/violation.ts";
 import type { PaymentRequest, StoredPayment } from "../../../src/domain/ledger/payment.ts";
 import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
 import type { PaymentRules } from "../../../src/domain/rules/checks.ts";

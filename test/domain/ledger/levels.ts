@@ -1,4 +1,4 @@
-import { must, mustBeSame, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
+import { must, mustBeSame, mustEqual } from "../../../lab/simulation/audit/violation.ts";
 import type { RecordedCap } from "../../../src/domain/ledger/commands.ts";
 import { contentOf } from "../support/account.ts";
 import type { ActionOf } from "./actions.ts";

@@ -1,4 +1,4 @@
-import { must, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
+import { must, mustEqual } from "../../../lab/simulation/audit/violation.ts";
 import { isInFlight } from "../../../src/domain/ledger/permission.ts";
 import {
   moneyOf,

@@ -1,4 +1,4 @@
-import { must, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
+import { must, mustEqual } from "../../../lab/simulation/audit/violation.ts";
 import type { PaymentRequest } from "../../../src/domain/ledger/payment.ts";
 import type { CommandOf, LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import type { TooManyOpen } from "../../../src/domain/ledger/capacity.ts";

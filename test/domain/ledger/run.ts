@@ -1,4 +1,4 @@
-import { mustBeSame, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
+import { mustBeSame, mustEqual } from "../../../lab/simulation/audit/violation.ts";
 import type { RecordedCap } from "../../../src/domain/ledger/commands.ts";
 import type { Account, Ledger, Level } from "../../../src/domain/ledger/state.ts";
 import { inBuckets } from "../../../src/domain/ledger/usage.ts";

@@ -1,5 +1,5 @@
-import { must } from "../../../scripts/simulation/audit/violation.ts";
-import { mustEqual } from "../../../scripts/simulation/audit/violation.ts";
+import { must } from "../../../lab/simulation/audit/violation.ts";
+import { mustEqual } from "../../../lab/simulation/audit/violation.ts";
 import { isInFlight } from "../../../src/domain/ledger/permission.ts";
 import type { StoredPayment } from "../../../src/domain/ledger/payment.ts";
 import type { LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";

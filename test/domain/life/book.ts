@@ -1,4 +1,4 @@
-import { must, mustEqual } from "../../../scripts/simulation/audit/violation.ts";
+import { must, mustEqual } from "../../../lab/simulation/audit/violation.ts";
 import type { AgentReply } from "../../../src/domain/agent/commands.ts";
 import { type AgentState, followedOf, summarize } from "../../../src/domain/agent/state.ts";
 import { CREATOR, DELIVERY_WINDOW_MS, FIRST_KEY } from "../support/agent.ts";

@@ -1,4 +1,4 @@
-import { mustBeSame } from "../../../scripts/simulation/audit/violation.ts";
+import { mustBeSame } from "../../../lab/simulation/audit/violation.ts";
 import { isDeliverable } from "../../../src/domain/agent/access.ts";
 import type { AgentCommand, AgentReply } from "../../../src/domain/agent/commands.ts";
 import { handle } from "../../../src/domain/agent/handle.ts";

@@ -35,6 +35,7 @@ export const KEY = "akey_1";
 export class TestAccount {
   readonly ledger: Ledger;
   now: number;
+  approvalWindowSeconds = APPROVAL_WINDOW_SECONDS;
   #numbered = 0;
   readonly #texts = new Map<string, PaymentTexts>();
   #followed = 0;
@@ -93,7 +94,7 @@ export class TestAccount {
 
   payReply(request: PaymentRequest, recordsCheckedThrough = 0, rules?: PaymentRules): LedgerReply {
     const pay = { kind: "pay", keyId: this.state.keyId ?? KEY, request, recordsCheckedThrough } as const;
-    const approvalWindowSeconds = APPROVAL_WINDOW_SECONDS;
+    const { approvalWindowSeconds } = this;
     return this.do({ ...pay, approvalWindowSeconds, ...(rules === undefined ? {} : { rules }) });
   }
 

@@ -1,5 +1,5 @@
 import { gzipSync } from "node:zlib";
-import { Random } from "../../../scripts/random.ts";
+import { Random } from "../../../lab/random.ts";
 import { MAX_CENTS } from "../../../src/domain/money.ts";
 import { packLedger } from "../../../src/domain/ledger/pack.ts";
 import type { Ledger } from "../../../src/domain/ledger/state.ts";

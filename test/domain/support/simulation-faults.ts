@@ -1,4 +1,4 @@
-import { type Domain, realDomain } from "../../../scripts/simulation/domain.ts";
+import { type Domain, realDomain } from "../../../lab/simulation/domain.ts";
 import { handle } from "../../../src/domain/agent/handle.ts";
 import type { LedgerCommand } from "../../../src/domain/ledger/commands.ts";
 import { judge } from "../../../src/domain/ledger/judge.ts";

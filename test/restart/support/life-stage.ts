@@ -142,9 +142,8 @@ export class LifeStage {
   }
 
   /** The names in the folder of the delivery keys. */
-  async deliveryKeys(): Promise<readonly string[]> {
-    const names = await readdir(join(this.service.dataDir, "key-delivery"));
-    return names.filter((name) => name !== "folder-id");
+  deliveryKeys(): Promise<readonly string[]> {
+    return readdir(join(this.service.dataDir, "key-delivery"));
   }
 
   /** What became of an agent's actor; null: it never ran. */

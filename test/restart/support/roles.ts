@@ -11,8 +11,7 @@ export function roleEnvironment(): NodeJS.ProcessEnv & { readonly MONGODB_URI: s
   return {
     ...cleanEnvironment(),
     ...engines,
-    KEY_DELIVERY_DIR: join(requiredSetting("TEST_KEY_DELIVERY_DIR"), id),
-    AUDIT_ANCHOR_FILE: join(requiredSetting("TEST_KEY_DELIVERY_DIR"), "audit-anchors", `${id}.jsonl`),
+    AUDIT_ANCHOR_FILE: join(requiredSetting("TEST_DATA_DIR"), "audit-anchors", `${id}.jsonl`),
     HOST: "127.0.0.1",
     PORT: "0",
     INTERNAL_URL: "http://127.0.0.1:0",

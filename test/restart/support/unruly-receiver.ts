@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Arrival, arrivalOf } from "../../../scripts/chaos/audit/delivered.ts";
-import { Random } from "../../../scripts/random.ts";
+import { type Arrival, arrivalOf } from "../../../lab/chaos/audit/delivered.ts";
+import { Random } from "../../../lab/random.ts";
 import {
   type Handler,
   type Received,

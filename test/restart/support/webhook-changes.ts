@@ -2,7 +2,7 @@ import type { Db } from "mongodb";
 import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";
 import { COLLECTIONS } from "../../../src/store/documents.ts";
 import { auditLogOf, chainRange } from "../../../src/store/audit-documents.ts";
-import { type Change, changesIn, stateChanges } from "../../../scripts/chaos/audit/delivered.ts";
+import { type Change, changesIn, stateChanges } from "../../../lab/chaos/audit/delivered.ts";
 
 /** What was committed of an organization, as its records and its audit log have it: the journal of events is not asked. */
 export interface Committed {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import type { Random } from "../../../scripts/random.ts";
+import type { Random } from "../../../lab/random.ts";
 import { type Answer, type Api, REPEAT_AFTER_MS } from "../../support/api.ts";
 import { until } from "../../support/process.ts";
 

@@ -71,7 +71,8 @@ export const inputsOf = (events: readonly HistoryEvent[], name: string): readonl
   events.flatMap(({ activityTaskScheduledEventAttributes: scheduled }) => {
     if (scheduled?.activityType?.name !== name) return [];
     const data = scheduled.input?.payloads?.[0]?.data;
-    return [JSON.parse(Buffer.from(data ?? []).toString())];
+    const envelope: { readonly args: readonly unknown[] } = JSON.parse(Buffer.from(data ?? []).toString());
+    return [envelope.args[0]];
   });
 
 /**

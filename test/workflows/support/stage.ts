@@ -1,7 +1,7 @@
 import pLimit from "p-limit";
 import { type TextSources, wholePayment, wholeReply } from "../../../src/actors/whole-payment.ts";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Client } from "@temporalio/client";
+import { Client } from "@temporalio/client";
 import proto from "@temporalio/proto";
 import type { NativeConnection } from "@temporalio/worker";
 import { Worker } from "@temporalio/worker";
@@ -23,7 +23,7 @@ import type { Payment } from "../../../src/domain/ledger/payment.ts";
 import { agentWorkflowId } from "../../../src/messages/agent.ts";
 import { approvalWorkflowId } from "../../../src/messages/approval.ts";
 import { ledgerWorkflowId } from "../../../src/messages/ledger.ts";
-import { dataConverter } from "../../../src/lib/payload-compression.ts";
+import { testPayloads } from "../../support/payloads.ts";
 import { sideTaskQueue, SIDE_QUEUES } from "../../../src/messages/task-queues.ts";
 import { settlementWorkflowId } from "../../../src/messages/settlement.ts";
 import { eventsOf } from "./history.ts";
@@ -39,6 +39,8 @@ import {
 /** The workflows on an engine, with the real activities over doubles of what lies behind them. */
 export interface Stage {
   readonly client: Client;
+  /** A client of the same engine that has no key of the service. */
+  readonly intruder: Client;
   readonly taskQueue: string;
   /** Part of every id of the scene, so that scenes on one engine do not meet. */
   readonly scene: string;
@@ -109,7 +111,7 @@ export async function openTheatre(engine: Engine): Promise<Theatre> {
       namespace: client.options.namespace,
       taskQueue,
       workflowBundle: WORKFLOW_BUNDLE,
-      dataConverter,
+      ...testPayloads().worker,
       activities: delegatingTo(current),
       ...(identity === undefined ? {} : { identity }),
       ...(isForgetful ? { maxCachedWorkflows: 0 } : {}),
@@ -120,7 +122,7 @@ export async function openTheatre(engine: Engine): Promise<Theatre> {
           connection: native,
           namespace: client.options.namespace,
           taskQueue: sideTaskQueue(taskQueue, waitedFor),
-          dataConverter,
+          ...testPayloads().worker,
           activities: delegatingTo(current),
           ...(identity === undefined ? {} : { identity }),
         }),
@@ -203,7 +205,9 @@ function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptio
     ...options.activities,
   };
   const effects = createPaymentEffects(dependencies);
-  const stage: Stage = { client, taskQueue, scene, rail, projections, actors, effects, notSwept };
+  const { connection, options: clientOptions } = client;
+  const intruder = new Client({ connection, namespace: clientOptions.namespace });
+  const stage: Stage = { client, intruder, taskQueue, scene, rail, projections, actors, effects, notSwept };
   return { activities, stage, workflowIds };
 }
 

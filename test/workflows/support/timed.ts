@@ -3,7 +3,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import proto from "@temporalio/proto";
 import { TestWorkflowEnvironment } from "@temporalio/testing";
-import { dataConverter } from "../../../src/lib/payload-compression.ts";
+import { testPayloads } from "../../support/payloads.ts";
 import { SEARCH_ATTRIBUTES } from "../../../src/messages/common.ts";
 import { atEnd } from "../../support/at-end.ts";
 import { timesMixedUp } from "../../support/runtime.ts";
@@ -219,10 +219,13 @@ async function startEnvironment(): Promise<TestWorkflowEnvironment> {
 async function startedServer(path: string): Promise<TestWorkflowEnvironment> {
   for (let tries = 1; ; tries += 1) {
     try {
-      return await TestWorkflowEnvironment.createTimeSkipping({
+      let environment: TestWorkflowEnvironment | null = null;
+      const now = () => environment?.currentTimeMs() ?? Date.now();
+      environment = await TestWorkflowEnvironment.createTimeSkipping({
         server: { executable: { type: "existing-path", path } },
-        client: { dataConverter },
+        client: { ...testPayloads({ now }).client },
       });
+      return environment;
     } catch (error) {
       if (tries === STARTS_MAX || !String(error).includes("did not start within")) throw error;
     }

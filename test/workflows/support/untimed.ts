@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { Client, Connection } from "@temporalio/client";
 import { NativeConnection } from "@temporalio/worker";
 import { GrpcRetries } from "../../../src/lib/grpc-retries.ts";
-import { dataConverter } from "../../../src/lib/payload-compression.ts";
+import { testPayloads } from "../../support/payloads.ts";
 import type { Stage, StageOptions, Theatre } from "./stage.ts";
 import { openTheatre } from "./stage.ts";
 
@@ -21,7 +21,7 @@ export function useStage(): Play {
     const retries = new GrpcRetries();
     const connection = await Connection.connect({ address, interceptors: [retries.interceptor] });
     const native = await NativeConnection.connect({ address });
-    const client = new Client({ connection, namespace, dataConverter });
+    const client = new Client({ connection, namespace, ...testPayloads().client });
     theatre = await openTheatre({ client, native, taskQueue: `stage-${randomUUID()}` });
     connections = [{ close: () => retries.end() }, connection, native];
   });

@@ -25,7 +25,7 @@ import { AgentKey } from "./agent-key.tsx";
 import { EditAgent } from "./edit-agent.tsx";
 import { PolicyEditor } from "./policy-editor.tsx";
 
-/** One agent: what it is, what it may spend, and what it has done. */
+/** Page of one agent: its policy, budget and payments. */
 export function AgentPage(): ReactElement {
   const { id } = useParams({ from: "/app/agents/$id" });
   const { data, error, refetch } = useQuery({
@@ -125,7 +125,7 @@ function Known({ agent }: { readonly agent: Agent }): ReactElement {
   );
 }
 
-/** What its wallet holds, as the chain says now. */
+/** Balance of its wallet, as the chain says now. */
 function Balance({ agentId }: { readonly agentId: string }): ReactElement {
   const { data, isPending } = useQuery({
     queryKey: ["agents", agentId, "wallet"],

@@ -22,10 +22,10 @@ import type { Approval } from "../words.ts";
 const ID = /^apr_[0-9A-HJKMNP-TV-Z]{26}$/;
 
 const POLL_MS = 5_000;
-/** Where something is about to come out. */
+/** Poll interval while an outcome is imminent. */
 const FAST_POLL_MS = 1_500;
 
-/** One payment on hold: shows it, follows it, and puts a person's decision to the service, once. */
+/** Page of one payment on hold: shows it, follows it, and sends a person's decision once. */
 export function ApprovalPage(): ReactElement {
   const { id } = useParams({ from: "/app/approvals/$id" });
   const { organization } = useMe();
@@ -119,7 +119,7 @@ function Known({ approval }: { readonly approval: Approval }): ReactElement {
   useEffect(() => {
     const found = ["outcome", "payment"].map((name) => place.current?.querySelector<HTMLElement>(`#${name}`));
     const focused = found.find((each) => each instanceof HTMLElement);
-    // What waits is seen from its beginning, heading and all.
+    // A waiting payment is shown from its heading on.
     focused?.focus({ preventScroll: focused.id === "payment" });
   }, [isOpen, phase === "sending"]);
 

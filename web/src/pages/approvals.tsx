@@ -263,7 +263,7 @@ interface SeveralProps {
   /** Approvals that the filters let through, of so many in all. */
   readonly shown: readonly Approval[];
   readonly total: number;
-  /** Where more wait than were read. */
+  /** "+" if more wait than were read. */
   readonly plus: "+" | "";
   readonly isBusy: boolean;
   readonly onAll: (isAll: boolean) => void;
@@ -305,7 +305,7 @@ interface ExpiryProps {
   readonly onExpired: () => void;
 }
 
-/** What expires while it is looked at is read again when its time is over. It looks each second, and the inbox is not drawn for that. */
+/** Reads approvals again when they expire on screen. It looks each second without drawing the inbox. */
 function Expiry({ approvals, onExpired }: ExpiryProps): null {
   const tick = useSeconds();
   const isOver = approvals.some(({ expiresAt }) => msUntil(expiresAt) <= 0);

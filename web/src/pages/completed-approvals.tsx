@@ -8,7 +8,7 @@ import { Failed } from "../parts/problem.tsx";
 import { Table } from "../parts/table.tsx";
 import type { Approval } from "../words.ts";
 
-/** What was decided, by whom, and what came of it. */
+/** Page of decided approvals: decision, person and outcome. */
 export function CompletedApprovals(): ReactElement {
   const pages = usePages(["approvals", "completed"], (cursor, options) =>
     api.listCompletedApprovals({ query: { ...cursor, limit: 50 } }, options),

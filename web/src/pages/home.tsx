@@ -17,7 +17,7 @@ import { useMay, useMe } from "../session.tsx";
 
 const RECENT = 8;
 
-/** What there is to know at a glance, and what to do next. */
+/** Overview page with the next steps. */
 export function Home(): ReactElement {
   const { organization, user } = useMe();
   const { data, error, refetch } = useQuery({
@@ -207,7 +207,7 @@ function Waits(): ReactElement {
   );
 }
 
-/** What is still to be done in an organization, in the order in which it makes sense. */
+/** Next steps of an organization, in order. */
 function Next({ isNew }: { readonly isNew: boolean }): ReactElement | null {
   const { secondFactorEnrolment } = useMe();
   const isAdmin = useMay("admin");

@@ -35,7 +35,7 @@ export function AcceptInvite(): ReactElement {
     const check = async (): Promise<void> => {
       const answer = await api.checkInvite({ body: { token } });
       if (answer.ok) return setInvited(answer.value);
-      // What else may be wrong is said when the form is sent.
+      // Other problems are shown when the form is sent.
       setInvited(["NOT_FOUND", "VALIDATION_FAILED"].includes(answer.refused.code) ? null : "unknown");
     };
     void check();

@@ -17,7 +17,7 @@ interface EditorProps {
   readonly isReadOnly: boolean;
 }
 
-/** What an agent may spend, to read and to change. */
+/** Editor of an agent's policy. */
 export function PolicyEditor({ agentId, isReadOnly }: EditorProps): ReactElement {
   const { data, error } = useQuery({
     queryKey: ["agents", agentId, "policy"],
@@ -88,12 +88,12 @@ function Form({ agentId, current, isReadOnly }: FormProps): ReactElement {
   const read = readPolicy(typed);
   const changes = read.ok ? changesOf<PolicyValues>(base, read.values) : {};
   const isChanged = !read.ok || Object.keys(changes).length > 0;
-  // What is not being edited shows what is in force now.
+  // A field that is not being edited shows the value in force.
   if (!isChanged && theirs === null && base.version < current.version) {
     setBase(current);
     setTyped(typedPolicy(current));
   }
-  /** What was typed since this was sent stays, as a change of what is saved now. */
+  /** Keeps text that was typed after sending, as a change of the saved values. */
   const begin = (policy: Policy, sent?: typeof typed): void => {
     setBase(policy);
     setTyped((now) => (sent === undefined || now === sent ? typedPolicy(policy) : now));

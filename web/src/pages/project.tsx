@@ -21,7 +21,7 @@ import { Tile } from "./projects.tsx";
 
 type OpenDialog = "edit" | "archive" | "team";
 
-/** One project: its budget with those of its teams, and its rules. */
+/** Page of one project: its budget with its teams', and its rules. */
 export function ProjectPage(): ReactElement {
   const { id } = useParams({ from: "/app/projects/$id" });
   const { data, error } = useQuery({
@@ -144,7 +144,7 @@ function ProjectBudget({ id }: { readonly id: string }): ReactElement {
   );
 }
 
-/** Those of the teams whose names have that in them; null: nothing is looked for. */
+/** Returns the ids of the teams whose names contain the text; null without a search. */
 function foundIn(
   teams: Output<"getProjectBudget">["teams"],
   nameOf: (id: string) => string,

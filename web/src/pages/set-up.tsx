@@ -27,7 +27,7 @@ export function SetUp(): ReactElement {
       const token = tokenOfTheLink();
       if (token === "") return setPhase("used");
       const answer = await api.checkSetUp({ body: { token } });
-      // What else may be wrong is said when the form is sent.
+      // Other problems are shown when the form is sent.
       setPhase(!answer.ok && answer.refused.code === "NOT_FOUND" ? "used" : "form");
     };
     void check();

@@ -24,7 +24,7 @@ import { useMay } from "../session.tsx";
 
 type OpenDialog = "edit" | "archive";
 
-/** One team: its budget with those of its agents, and its rules. */
+/** Page of one team: its budget with its agents', and its rules. */
 export function TeamPage(): ReactElement {
   const { id } = useParams({ from: "/app/teams/$id" });
   const { data, error } = useQuery({

@@ -25,7 +25,7 @@ import { RAIL_LIST } from "../rails.ts";
 /** Statuses that an export can be narrowed by; with another one it has all. */
 const EXPORTED = ["approved", "pending", "denied", "failed"] as const;
 
-/** All payments, narrowed by what stands in the address bar. */
+/** Page of all payments, filtered by the address. */
 export function Transactions(): ReactElement {
   const timezone = useTimezone();
   return timezone === null ? <Waiting lines={8} /> : <Narrowed timezone={timezone} />;

@@ -14,7 +14,7 @@ export const typedLabelsOf = ({ description }: Agent): TypedLabels => ({ descrip
 
 const textOrNull = (typed: string): string | null => (typed.trim() === "" ? null : typed);
 
-/** As the service takes them. */
+/** Returns the labels as the service takes them. */
 export const sentLabelsOf = ({ description }: TypedLabels) => ({ description: textOrNull(description) });
 
 /** The fields whose problems are shown beside them. */
@@ -26,7 +26,7 @@ interface FieldsProps {
   readonly at: (path: string) => string | undefined;
 }
 
-/** What a form for an agent asks besides its name. */
+/** Fields of an agent's form besides its name. */
 export function LabelFields({ at, onChange, value }: FieldsProps): ReactElement {
   const set = (change: Partial<TypedLabels>): void => onChange({ ...value, ...change });
   return (

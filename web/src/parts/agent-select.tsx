@@ -47,7 +47,7 @@ export function useFoundAgents(typed: string, enabled = true): readonly Option[]
   return found.map((agent) => ({ value: agent.id, label: asWritten(agent.name) }));
 }
 
-/** Those that are chosen and were not found this time stand before the others. */
+/** Puts chosen agents that were not found this time before the others. */
 const withChosen = (
   options: readonly Option[],
   chosen: readonly string[],
@@ -70,7 +70,7 @@ export function AgentSelect({ onChange, value }: SelectProps): ReactElement {
   const [debounced] = useDebouncedValue(typed.trim(), TYPED_MS);
   const chosen = value === null ? [] : [value];
   const nameOfId = useAgentNames(chosen);
-  // What is shown of the one that was chosen is not looked for.
+  // The chosen agent's own name is not a search.
   const options = useFoundAgents(debounced === asWritten(nameOfId(value ?? "")) ? "" : debounced);
   return (
     <Select

@@ -28,7 +28,7 @@ export function AgentMark({
   );
 }
 
-/** What an agent has used of its budget. */
+/** Used part of an agent's budget. */
 export const Usage = ({ agent }: { readonly agent: Agent }): ReactElement => (
   <BudgetBar
     label="Used"

@@ -3,10 +3,10 @@ import type { ReactElement, ReactNode } from "react";
 
 interface AmountProps {
   readonly label: string;
-  /** Its name where no label is seen. */
+  /** Accessible name where no label is visible. */
   readonly ariaLabel?: string;
   readonly description?: ReactNode;
-  /** As it is typed; empty for none. */
+  /** Text as typed; empty for none. */
   readonly value: string;
   readonly onChange: (typed: string) => void;
   readonly placeholder?: string;

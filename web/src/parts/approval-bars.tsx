@@ -20,21 +20,21 @@ const useContext = (approval: Approval, isSeen = true) =>
 /** Whether what stands above a decision's buttons is there, or can't be read: from then on nothing moves them. */
 export function useIsContextSettled(approval: Approval): boolean {
   const { failureCount, isPending } = useContext(approval);
-  // Where it is refused for now, no decision waits for it.
+  // If the read is refused for now, no decision waits for it.
   return !isPending || failureCount > 0;
 }
 
 interface BarsProps {
   readonly approval: Approval;
-  /** Nothing is read for what is not on screen. */
+  /** False stops reading while it is off screen. */
   readonly isSeen?: boolean;
 }
 
-/** What a payment would leave of its agent's, its team's and its project's money; its own amount is reserved already. */
+/** Bars of what a payment leaves of its agent's, team's and project's money; its own amount is reserved already. */
 export function ApprovalBars({ approval, isSeen = true }: BarsProps): ReactElement {
   const { data } = useContext(approval, isSeen);
   const { budgetContext } = approval;
-  // Until it is read, what the agent's budget was when it asked.
+  // Until it is read, the agent's budget at the request stands in.
   const agent = data?.agent ?? {
     limitCents: budgetContext.budgetCents,
     spentCents: budgetContext.spentCents,
@@ -83,14 +83,14 @@ interface LastProps extends BarsProps {
   readonly shown?: number;
 }
 
-/** The same in a list: their place is there before they are read, so that no button below moves under a hand. */
+/** Last payments in a list. Their space is reserved before they are read, so that no button moves under a hand. */
 export const LastPaymentsInList = (props: BarsProps): ReactElement => (
   <div className="last-place">
     <LastPayments {...props} />
   </div>
 );
 
-/** What its agent has paid last, to judge this one by. */
+/** Last payments of the agent, for comparison. */
 export function LastPayments({ approval, isSeen = true, shown = SHOWN }: LastProps): ReactElement | null {
   const { data } = useContext(approval, isSeen);
   if (data === undefined || data.lastPayments.length === 0) return null;

@@ -38,7 +38,7 @@ export function TimeLeft({ until }: { readonly until: string }): ReactElement {
   );
 }
 
-/** One payment that waits, with all that there is to decide by. */
+/** Card of one waiting payment, with everything to decide by. */
 export function ApprovalCard(props: CardProps): ReactElement {
   const { approval, isChosen, isDeciding, onApprove, onChoose, onDeny } = props;
   const { inViewport, ref } = useInViewport();

@@ -7,7 +7,7 @@ import { shortFlagOf } from "../rule-types.tsx";
 import { type CardProps, TimeLeft } from "./approval-card.tsx";
 import { Written } from "./parts.tsx";
 
-/** One payment that waits, in a line: many are looked through. */
+/** Row of one waiting payment, for long lists. */
 export function ApprovalRow(props: CardProps): ReactElement {
   const { approval, isChosen, isDeciding, onApprove, onChoose, onDeny } = props;
   const isOver = useIsOver(approval.expiresAt);

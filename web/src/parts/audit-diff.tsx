@@ -13,7 +13,7 @@ const ROWS_MAX = 200;
 
 interface FieldWords {
   readonly label: string;
-  /** In the place of null. */
+  /** Text in place of null. */
   readonly none: string | null;
 }
 
@@ -42,7 +42,7 @@ const noneOf = (name: string): string => (Object.hasOwn(FIELDS, name) ? FIELDS[n
 
 interface DiffProps {
   readonly changes: readonly AuditChange[];
-  /** Each value is said to be old or new; else they are facts. */
+  /** Whether values are marked as old and new; otherwise they are facts. */
   readonly isChange: boolean;
 }
 

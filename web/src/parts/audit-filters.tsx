@@ -19,7 +19,7 @@ interface FilterProps {
 
 /** Kinds of an organization's own records. */
 const KINDS = Object.entries(RESOURCE_KINDS)
-  .filter(([kind]) => kind !== "key_delivery_folder" && kind !== "wallet_factory")
+  .filter(([kind]) => kind !== "master_key" && kind !== "wallet_factory")
   .map(([value, label]) => ({ value, label }));
 
 /** Pickers for person, action, object and days. */
@@ -108,7 +108,7 @@ function RecordSelect(props: RecordSelectProps): ReactElement {
   const unknown = value === null || known !== undefined ? [] : [value];
   const agentName = useAgentNames(withAgents ? unknown : []);
   const chosen = known ?? (value === null ? null : { value, label: asWritten(agentName(value)) || value });
-  // What is shown of the one that was chosen is not looked for.
+  // The chosen record's own label is not a search.
   const sought = typed === chosen?.label ? "" : typed.trim();
   const [debounced] = useDebouncedValue(sought, TYPED_MS);
   const agents = useFoundAgents(debounced, withAgents);
@@ -189,7 +189,7 @@ interface ObjectProps extends SelectProps {
   readonly kind: string;
 }
 
-/** One record of a kind: by its name, or by its id where there is no list to choose from. */
+/** Picker of one record of a kind: by name, or by id where there is no list. */
 function ObjectSelect({ kind, ...props }: ObjectProps): ReactElement | null {
   const is = (...kinds: readonly string[]): boolean => kinds.includes(kind);
   const members = useMembers(is("user"));

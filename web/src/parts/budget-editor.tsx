@@ -65,7 +65,7 @@ export function BudgetEditor(props: EditorProps): ReactElement {
   const [errors, setErrors] = useState<Typed>({});
   const start = useMemo(() => typedBudget(base), [base]);
   const isChanged = Object.keys(typed).some((key) => typed[key] !== start[key]);
-  // What is not being edited shows what is in force now.
+  // A field that is not being edited shows the value in force.
   if (!isChanged && base.version < budget.version) {
     setBase(budget);
     setTyped(typedBudget(budget));
@@ -90,7 +90,7 @@ export function BudgetEditor(props: EditorProps): ReactElement {
     const children = new Map(base.children.map(({ id }) => [id, read(id, mayClear, problems)]));
     setErrors(problems);
     if (Object.keys(problems).length > 0) {
-      // What is wrong may be out of sight.
+      // The invalid field may be filtered out of sight.
       names.onTyped("");
       return;
     }
@@ -98,7 +98,7 @@ export function BudgetEditor(props: EditorProps): ReactElement {
     const saved = await onSave(cap, children, base.version);
     if (saved === null) return;
     setBase(saved);
-    // What was typed since this was sent stays, as a change of what is saved now.
+    // Keeps text that was typed after sending, as a change of the saved values.
     setTyped((now) => {
       const since = Object.entries(now).filter(([key, text]) => text !== sent[key]);
       return { ...typedBudget(saved), ...Object.fromEntries(since) };

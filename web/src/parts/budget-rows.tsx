@@ -9,7 +9,7 @@ export interface ChildNames {
   readonly nameOf: (id: string) => string;
   /** Told of those that are seen: their names may still have to be read. */
   readonly onVisible?: (ids: readonly string[]) => void;
-  /** What was typed to find some of them, and those that fit; null: all. */
+  /** Search text and the matching ids; null for all. */
   readonly typed: string;
   readonly onTyped: (typed: string) => void;
   readonly found: ReadonlySet<string> | null;
@@ -25,12 +25,12 @@ interface RowsProps {
   readonly onChange: (id: string, value: string) => void;
 }
 
-/** So many rows are simply drawn; of more only those that are seen, in a frame of their own. */
+/** Maximum number of rows drawn at once; of more, only visible ones are drawn, in a frame of their own. */
 const DRAWN_MAX = 50;
 const ROW_PX = 52;
 const AROUND = 8;
 
-/** What each child may spend, as a row to type into. */
+/** Budget rows of the children, to type into. */
 export function BudgetRows({ ids, names, ...rows }: RowsProps): ReactElement {
   const shown = names.found === null ? ids : ids.filter((id) => names.found?.has(id));
   const isWindowed = shown.length > DRAWN_MAX;

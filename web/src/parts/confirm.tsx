@@ -6,7 +6,7 @@ import { Problem } from "./problem.tsx";
 interface ConfirmProps {
   readonly title: string;
   readonly children: ReactNode;
-  /** What the button says that does it. */
+  /** Label of the confirming button. */
   readonly action: string;
   readonly color?: string;
   readonly isBusy: boolean;

@@ -34,7 +34,7 @@ function kindOf(decided: Decided | undefined): Kind {
   return decided?.state === "late" ? "late" : "notSent";
 }
 
-/** In the order in which they are said. */
+/** Words in the order of the sentence. */
 const WORDS: readonly (readonly [Kind, string])[] = [
   ["paid", "paid"],
   ["executing", "on their way"],
@@ -118,13 +118,13 @@ function useFollowed(ended: Ended): Ended {
 
 interface NoticeProps {
   readonly ended: Ended;
-  /** Those of it that still wait, and were not sent. */
+  /** Approvals that still wait and were not sent. */
   readonly left: readonly Approval[];
   readonly isBusy: boolean;
   readonly onContinue: (left: readonly Approval[]) => void;
 }
 
-/** What became of a decision. */
+/** Notice of a finished decision. */
 export function DecidedNotice({ ended: answered, isBusy, left, onContinue }: NoticeProps): ReactElement {
   const ended = useFollowed(answered);
   const { approvals, decided } = ended;

@@ -6,7 +6,7 @@ import { REASONS } from "../words.ts";
 
 export const FEEDBACK_CHARACTERS_MAX = 1_000;
 
-/** In characters as the service counts them. */
+/** Returns the length in characters as the service counts them. */
 export const lengthOf = (text: string): number => Array.from(text).length;
 
 const isReason = (text: string): boolean => REASONS.some((reason) => reason === text);

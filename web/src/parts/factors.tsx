@@ -16,7 +16,7 @@ interface AddProps {
   readonly onCancel: () => void;
 }
 
-/** What enrolling a factor has changed. */
+/** Queries that enrolling a factor makes stale. */
 const STALE = [ME, ["passkeys"]] as const;
 
 const deviceName = (): string =>

@@ -49,7 +49,7 @@ interface MoreProps {
   readonly fetchNextPage: () => Promise<unknown>;
 }
 
-/** Before its end is seen. */
+/** Distance before the end at which more is read. */
 const AHEAD = "600px";
 
 /** Below a list that goes on: who comes near it gets more, and who goes by keys has a button. */

@@ -35,7 +35,7 @@ interface CardProps {
   readonly about?: ReactNode;
   readonly actions?: ReactNode;
   readonly children: ReactNode;
-  /** What it holds goes from edge to edge. */
+  /** Whether the contents reach the edges. */
   readonly flush?: boolean;
 }
 
@@ -67,7 +67,7 @@ interface EmptyProps {
   readonly action?: ReactNode;
 }
 
-/** In the place of what is not there yet: what it would be, and how to come by it. */
+/** Placeholder for a list without entries, with the way to the first one. */
 export function Empty({ action, children, icon, title }: EmptyProps): ReactElement {
   return (
     <Stack align="center" gap="xs" className="empty">
@@ -83,7 +83,7 @@ export function Empty({ action, children, icon, title }: EmptyProps): ReactEleme
   );
 }
 
-/** As many lines as there will be, so that nothing jumps. */
+/** Placeholder with as many lines as there will be, so that nothing jumps. */
 export function Waiting({
   height = 44,
   lines = 5,
@@ -140,7 +140,7 @@ export const Money = ({
   readonly currency?: string;
 }): ReactElement => <span className="figure">{money(cents, currency)}</span>;
 
-/** How long ago something was, and when that was. */
+/** Relative time, with the absolute one as its title. */
 export function When({ iso }: { readonly iso: string | null }): ReactElement {
   if (iso === null)
     return (
@@ -160,7 +160,7 @@ interface BarProps {
   readonly limitCents: number | null;
   readonly spentCents: number;
   readonly reservedCents: number;
-  /** What would come on top of it; the legend is then one for several bars. */
+  /** Additional amount on top; the legend then belongs to several bars. */
   readonly moreCents?: number;
 }
 
@@ -180,7 +180,7 @@ export const BarLegend = ({ parts }: { readonly parts: Partial<Record<BarPart, s
 
 const HUNDRED = 100;
 
-/** How much of a budget is spent, reserved, and would be used by something more. */
+/** Bar of a budget: spent, reserved, and an additional amount. */
 export function BudgetBar({
   label,
   limitCents,
@@ -244,7 +244,7 @@ interface FactProps {
   readonly children: ReactNode;
 }
 
-/** One line of what is known of something. */
+/** One labelled fact. */
 export const Fact = ({ children, label }: FactProps): ReactElement => (
   <div className="fact">
     <dt>{label}</dt>

@@ -9,7 +9,7 @@ interface ProblemProps {
   readonly id?: string;
 }
 
-/** What went wrong with something that a person has done; nothing where nothing has. */
+/** Problem of a person's action; nothing if there is none. */
 export function Problem({ id, text, title }: ProblemProps): ReactElement | null {
   if (text === "") return null;
   return (
@@ -27,7 +27,7 @@ export function Problem({ id, text, title }: ProblemProps): ReactElement | null 
   );
 }
 
-/** In the place of what could not be read. */
+/** Placeholder for contents that could not be read. */
 export function Failed({
   error,
   retry,

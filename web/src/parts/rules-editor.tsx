@@ -34,7 +34,7 @@ const rebased = (now: readonly Draft[], sent: readonly Draft[], saved: readonly 
     const at = sent.findIndex(({ key }) => key === draft.key);
     const as = saved[at];
     if (as === undefined) return draft;
-    // Its key stays, since a user who types in it would lose the cursor.
+    // The key stays, since a person typing in the row would lose the cursor.
     return sent[at] === draft ? { ...as, key: draft.key } : { ...draft, id: as.id };
   });
 
@@ -44,7 +44,7 @@ const same = (one: readonly Draft[], other: readonly Draft[]): boolean =>
 /** Path of an issue that is shown at its field. */
 const IN_A_RULE = /^rules\.[0-9]+\.params\./;
 
-/** Which payments wait for a person: the whole of a container's rules, replaced at once. */
+/** Editor of a container's rules, which are replaced as a whole. */
 export function RulesEditor(props: EditorProps): ReactElement {
   const timezone = useOrganization().data?.timezone ?? null;
   const { current, isBusy, isReadOnly, onReload, onSave, refused, what } = props;
@@ -60,7 +60,7 @@ export function RulesEditor(props: EditorProps): ReactElement {
     setDrafts(draftsOf(rules.rules));
     setRound((now) => now + 1);
   };
-  // What is not being edited shows what is in force now.
+  // Rules that are not being edited show those in force.
   if (!isChanged && base.version < current.version) begin(current);
   const change = (draft: Draft): void =>
     setDrafts((now) => now.map((each) => (each.key === draft.key ? draft : each)));
@@ -69,7 +69,7 @@ export function RulesEditor(props: EditorProps): ReactElement {
     const saved = await onSave(sentOf(drafts), base.version);
     if (saved === null) return;
     setBase(saved);
-    // What was edited since this was sent stays, as a change of what is saved now.
+    // Keeps edits made after sending, as changes of the saved rules.
     setDrafts((now) => rebased(now, drafts, draftsOf(saved.rules)));
   };
   const issues = refused?.issues ?? [];

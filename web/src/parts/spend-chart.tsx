@@ -44,7 +44,7 @@ interface ChartProps {
   readonly height?: number;
 }
 
-/** What was spent on each day, by agent, team or rail. */
+/** Chart of the spend per day, by agent, team or rail. */
 export function SpendChart({ height = 190, ...props }: ChartProps): ReactElement {
   const timezone = useTimezone();
   if (timezone === null) return <Waiting lines={1} height={height} />;
@@ -125,7 +125,7 @@ interface BarsProps extends Spend {
   readonly height: number;
 }
 
-/** Until it is known how wide the chart is. */
+/** Width until the chart has been measured. */
 const WIDTH = 900;
 const AXIS = 56;
 const FOOT = 22;

@@ -10,7 +10,7 @@ import { Problem } from "./problem.tsx";
 
 interface StopProps {
   readonly scope: Scope;
-  /** What it stops, in words: `this agent`, `all agents of the team`. */
+  /** Scope in words: `this agent`, `all agents of the team`. */
   readonly what: string;
   readonly label?: string;
 }

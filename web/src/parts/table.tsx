@@ -9,7 +9,7 @@ import {
   useState,
 } from "react";
 
-/** So many rows are simply drawn; of more only those that are seen, and some around them. */
+/** Maximum number of rows drawn at once; of more, only visible ones and some around them. */
 const DRAWN_MAX = 100;
 const AROUND = 10;
 const ROW_PX = 62;
@@ -52,7 +52,7 @@ const Whole = <T,>({ items, keyOf, columns: _columns, ...row }: RowsProps<T>): R
 function Windowed<T>({ columns, items, keyOf, ...row }: RowsProps<T>): ReactElement {
   const body = useRef<HTMLTableSectionElement>(null);
   const [scrollMargin, setScrollMargin] = useState(0);
-  // Whatever is above the rows may grow, such as a chart that has been read by now.
+  // Contents above the rows may grow, such as a chart that was read.
   useLayoutEffect(() => {
     const top = (body.current?.getBoundingClientRect().top ?? 0) + window.scrollY;
     if (Math.abs(top - scrollMargin) > 1) setScrollMargin(top);

@@ -17,7 +17,7 @@ import { RAILS } from "../rails.ts";
 
 type Story = Output<"getTransactionStory">;
 
-/** One transaction with its whole story. */
+/** Drawer of one transaction with its whole story. */
 export function TransactionDrawer({
   id,
   onClose,
@@ -108,7 +108,7 @@ const OUTCOMES = {
   denied: "Denied by policy",
 } as const;
 
-/** What became of it, in the order in which it did. */
+/** Returns the steps in the order in which they happened. */
 function stepsOf({ approval, decision, events, railSteps, transaction }: Story): readonly Step[] {
   const flags = decision?.flaggedByRuleTypes.map(shortFlagOf).join(", ") ?? "";
   const version = decision?.policyVersion ?? null;

@@ -1,7 +1,7 @@
 import { useInsertionEffect } from "react";
 
 export interface AdoptedStyleProps {
-  /** As a style element would have it. */
+  /** Contents as of a style element. */
   readonly dangerouslySetInnerHTML?: { readonly __html: string };
   readonly children?: string;
 }

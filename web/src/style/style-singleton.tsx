@@ -1,7 +1,7 @@
 import { useInsertionEffect } from "react";
 import { adopt } from "./adopted-style.tsx";
 
-/** In the place of the package of that name, which writes a style element: the same by an adopted sheet, once however many use it. */
+/** Replaces the package of that name, which writes a style element, by one adopted sheet however many use it. */
 export function styleSingleton() {
   let users = 0;
   let remove: (() => void) | null = null;

@@ -12,8 +12,9 @@ import { sandboxNotes } from "./sandbox.ts";
 import { webhookNotes } from "./webhooks.ts";
 
 /**
- * What fields mean, by subject: by their name wherever it means the same, by `Owner.name` where it does not. The owner is a
- * record, an operation, or the field around it; of a path's parameter the segment before it. No name is in two parts.
+ * Meanings of fields, by subject: by name if it means the same everywhere, otherwise by `Owner.name`. The owner is a
+ * record, an operation or the surrounding field; for a path parameter, the segment before it. No name is in two
+ * parts.
  */
 export const GLOSSARY_PARTS: readonly Readonly<Record<string, Note>>[] = [
   recordNotes,

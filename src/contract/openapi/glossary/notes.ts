@@ -1,4 +1,4 @@
-/** What a field is, and how it looks. */
+/** Meaning and form of a field. */
 export interface Note {
   readonly description: string;
   readonly example?: unknown;

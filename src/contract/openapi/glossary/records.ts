@@ -1,6 +1,6 @@
 import { CREATED, EXAMPLE_ID, LATER, note, ULID, type Note } from "./notes.ts";
 
-/** What records of all kinds have: ids, names, times, versions, and lists of them in pages. */
+/** Fields of all kinds of records: ids, names, times, versions and pages. */
 export const recordNotes: Readonly<Record<string, Note>> = {
   id: note("Its id.", EXAMPLE_ID),
   name: note("What people call it.", "Procurement"),

@@ -30,7 +30,7 @@ const auditQueryOf = ({ from, to, ...others }: AuditSearch, timezone: string): Q
   ...instantsOf({ from, to }, timezone),
 });
 
-/** Every write and every decision, in a chain that can be checked. */
+/** Page of the audit log. */
 export function AuditLog(): ReactElement {
   const timezone = useTimezone();
   return timezone === null ? <Waiting lines={8} /> : <Log timezone={timezone} />;

@@ -17,7 +17,7 @@ export function Settings(): ReactElement {
   const { pathname } = useLocation();
   const isAdmin = useMay("admin");
   const entries = useRef<HTMLElement>(null);
-  // On a phone not all of them have room.
+  // On a phone not all tabs fit.
   useEffect(() => {
     const current = entries.current?.querySelector("[aria-current=page]");
     current?.scrollIntoView({ block: "nearest", inline: "center" });

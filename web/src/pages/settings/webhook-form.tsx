@@ -11,7 +11,7 @@ import { Problem } from "../../parts/problem.tsx";
 type Endpoint = Item<"listWebhooks">;
 type EventType = Exclude<Input<"createWebhook">["body"]["eventTypes"][number], "*">;
 
-/** As long as the contract's own list, which a type holds it against. */
+/** Texts of events; the type requires all of the contract's. */
 const EVENTS: Readonly<Record<EventType, string>> = {
   "transaction.completed": "A payment settles",
   "transaction.denied": "A payment is denied",
@@ -32,7 +32,7 @@ type Scope = (typeof SCOPES)[number];
 interface FormProps {
   readonly endpoint?: Endpoint;
   readonly onClose: () => void;
-  /** With the secret. */
+  /** Called with the secret. */
   readonly onCreated?: (secret: string) => void;
 }
 

@@ -21,7 +21,7 @@ type OpenDialog = "edit" | "delete" | "rotate" | "replay";
 
 const STALE = [["webhooks"]];
 
-/** One endpoint: what it is sent, and how that went. */
+/** Page of one endpoint and its deliveries. */
 export function WebhookPage(): ReactElement {
   const { id } = useParams({ from: "/app/settings/webhooks/$id" });
   const { data, error } = useQuery({

@@ -1,0 +1,400 @@
+import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
+import { type Db, MongoClient } from "mongodb";
+import pLimit from "p-limit";
+import {
+  type Address,
+  createPublicClient,
+  erc20Abi,
+  getAbiItem,
+  type Hash,
+  http,
+  isHex,
+  type PublicClient,
+  TransactionReceiptNotFoundError,
+  zeroAddress,
+} from "viem";
+import { addressOf, spentEvents } from "../../../server/admin/reconcile/chain-reader.ts";
+import { sandboxTokenDeployment } from "../../../src/chain/contracts.ts";
+import type { ChainTransactionDocument } from "../../../src/chain/outbox.ts";
+import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";
+import { webhookCollections } from "../../../src/store/webhook-documents.ts";
+import type { CardLedgerDocument } from "../../../src/rails/card-sandbox.ts";
+import type { ProjectDocument, TeamDocument } from "../../../src/store/documents.ts";
+import { NO_CAP, NO_TOTALS } from "../../../src/domain/ledger/state.ts";
+import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
+import {
+  type AccountSnapshot,
+  SNAPSHOT_QUERY,
+  type SnapshotPage,
+  type SnapshotQueryInput,
+  CAPS_QUERY,
+  type CapsView,
+  ledgerWorkflowId,
+} from "../../../src/messages/ledger.ts";
+import { ACTORS_AT_ONCE } from "../../../server/admin/reconcile/actors-at-once.ts";
+import type { Letterbox, Letters } from "../letterbox.ts";
+import { RECIPIENTS } from "../orders.ts";
+import { CHAOS_PAYLOADS, type Deployment } from "../deployment.ts";
+import type { Stopped } from "../changes.ts";
+import type { ForeignTransaction } from "../foreign.ts";
+import type { PayingAgent } from "../tenant.ts";
+import type { Ticket } from "../tickets.ts";
+import { WaitTimeout, untilNothingIsMissing } from "../until.ts";
+import {
+  type Books,
+  type ChainBooks,
+  isReplacedBy,
+  type LevelEntry,
+  type RecordedEntry,
+  type DeliveredToEndpoint,
+  usedNonces,
+  type WalletEntry,
+} from "./books.ts";
+import { accountEntry, approvalEntry, actorEntry, recordEntry } from "./entries.ts";
+import type { ApprovalEntry } from "./delivered.ts";
+
+const CALL_MS = 10_000;
+/** An actor that has nothing left to do ends at once; a task of its may have to wait for a worker. */
+const ENDED_MS = 15_000;
+/** Accounts that are read at once. */
+const PAGE = 200;
+/** Receipts asked for in one request. */
+const BATCH = 100;
+
+interface OwnLetters extends Letters {
+  readonly organizationId: string;
+}
+
+/** Whose books are read. */
+export interface Scope {
+  readonly organizationIds: readonly string[];
+  readonly agents: readonly PayingAgent[];
+  readonly tickets: readonly Ticket[];
+  readonly projectIds: readonly string[];
+  readonly caps: Books["caps"];
+  readonly stopped: readonly Stopped[];
+  /** The organizations' endpoints. */
+  readonly letters: readonly OwnLetters[];
+  /** How many of the newest recorded transactions are looked up in the chain. */
+  readonly receiptsMax: number;
+  /** Foreign transactions of the service's key. */
+  readonly foreign: readonly ForeignTransaction[];
+  /** Approvals whose records a retention may have removed. */
+  readonly removed: readonly ApprovalEntry[];
+}
+
+type Where = Pick<Deployment, "addresses" | "letterbox">;
+
+/** Archived, with nothing to wait for. */
+const isEnding = ({ access, archivedAt }: AgentStateView): boolean =>
+  archivedAt !== null && access.bundled.erased;
+
+/** Reads MongoDB, the chain, Temporal and what receivers got, and nothing by way of the service. */
+export class Reader {
+  readonly #mongo: MongoClient;
+  readonly #db: Db;
+  readonly #connection: Connection;
+  readonly #temporal: Client;
+  readonly #chain: PublicClient;
+  readonly #letterbox: Letterbox;
+
+  private constructor(
+    mongo: MongoClient,
+    connection: Connection,
+    { addresses: { rpcUrl, temporalNamespace }, letterbox }: Where,
+  ) {
+    this.#letterbox = letterbox;
+    this.#mongo = mongo;
+    this.#db = mongo.db();
+    this.#connection = connection;
+    this.#temporal = new Client({ connection, namespace: temporalNamespace, ...CHAOS_PAYLOADS.client });
+    const transport = http(rpcUrl, { batch: { batchSize: BATCH }, retryCount: 0, timeout: CALL_MS });
+    this.#chain = createPublicClient({ transport, cacheTime: 0 });
+  }
+
+  static async open(where: Where): Promise<Reader> {
+    const { addresses } = where;
+    const bounds = { serverSelectionTimeoutMS: CALL_MS, socketTimeoutMS: CALL_MS };
+    const mongo = await new MongoClient(addresses.mongodbUri, bounds).connect();
+    return new Reader(mongo, await Connection.connect({ address: addresses.temporalAddress }), where);
+  }
+
+  async close(): Promise<void> {
+    await this.#connection.close();
+    await this.#mongo.close();
+  }
+
+  async books({
+    agents,
+    caps,
+    foreign,
+    letters,
+    organizationIds,
+    projectIds,
+    receiptsMax,
+    removed,
+    stopped,
+    tickets,
+  }: Scope): Promise<Books> {
+    const of = { organizationId: { $in: [...organizationIds] } };
+    const accounts = (
+      await pLimit(ACTORS_AT_ONCE).map(projectIds, (projectId) => this.#accounts(projectId))
+    ).flat();
+    const actors = await this.#settledActors(agents);
+    const levels = (
+      await pLimit(ACTORS_AT_ONCE).map(projectIds, (projectId) => this.#levels(projectId))
+    ).flat();
+    const [transactions, approvals, cardLedger, records, chain] = await Promise.all([
+      this.#db.collection<TransactionDocument>("transactions").find(of).toArray(),
+      this.#db.collection<ApprovalDocument>("approvals").find(of).toArray(),
+      this.#db.collection<CardLedgerDocument>("sandbox_card_ledger").find(of).toArray(),
+      this.#db.collection<AgentDocument>("agents").find(of).toArray(),
+      this.#chainBooks(agents, receiptsMax, foreign),
+    ]);
+    return {
+      agents,
+      tickets,
+      chain,
+      caps,
+      stopped,
+      accounts: accounts.map(accountEntry),
+      actors: actors.map(actorEntry),
+      levels,
+      transactions: transactions.map(({ _id, onChainTxHash, recipient, ...rest }) => ({
+        ...rest,
+        id: _id,
+        to: recipient,
+        hash: onChainTxHash,
+      })),
+      approvals: withRemoved(approvals.map(approvalEntry), removed, agents),
+      delivered: await pLimit(ACTORS_AT_ONCE).map(letters, (each) => this.#delivered(each, records)),
+      cardLedger: cardLedger.map(({ _id, ...rest }) => ({ ...rest, id: _id })),
+      records: records.map(recordEntry),
+    };
+  }
+
+  /** How many transactions of the service's key are in the chain. */
+  chainTransactions(): Promise<number> {
+    return this.#nonce();
+  }
+
+  /** What is left to be done, in a line; null: nothing is. */
+  async unfinished({ agents, foreign, organizationIds, projectIds }: Scope): Promise<string | null> {
+    const of = { organizationId: { $in: [...organizationIds] } };
+    const pending = await this.#db.collection("transactions").countDocuments({ ...of, status: "pending" });
+    if (pending > 0) return `${String(pending)} payments are pending`;
+    const accounts = (
+      await pLimit(ACTORS_AT_ONCE).map(projectIds, (projectId) => this.#accounts(projectId))
+    ).flat();
+    const open = accounts.flatMap((account) => account.open.map(({ payment }) => payment.request));
+    if (open.length > 0)
+      return `${String(open.length)} payments are open in ledgers (${open.map(({ transactionId }) => transactionId).join(", ")})`;
+    const closed = accounts.filter(({ status }) => status === "closed");
+    if (closed.length > 0) return `${String(closed.length)} closed accounts are still there`;
+    const behind = await this.#db.collection<AgentDocument>("agents").countDocuments({
+      $or: accounts.map(({ agentId, revision }) => ({ _id: agentId, accountRevision: { $lt: revision } })),
+    });
+    if (behind > 0) return `${String(behind)} agents' records are behind their accounts`;
+    const levels = (
+      await pLimit(ACTORS_AT_ONCE).map(projectIds, (projectId) => this.#levels(projectId))
+    ).flat();
+    const unrecorded = levels.filter(({ cap, recordedCap }) => recordedCap.version < cap.version);
+    if (unrecorded.length > 0) return `${String(unrecorded.length)} budgets' records are behind their ledger`;
+    const actors = await this.#actors(agents);
+    const statusOf = new Map(accounts.map(({ agentId, status }) => [agentId, status]));
+    const untold = actors
+      .map(actorEntry)
+      .filter(({ agentId, state }) => state !== "archived" && state !== (statusOf.get(agentId) ?? state));
+    if (untold.length > 0)
+      return `${String(untold.length)} agents' actors are to be told of a change of status`;
+    const ending = actors.filter(isEnding);
+    if (ending.length > 0) return `${String(ending.length)} archived agents' actors have not ended`;
+    const undispatched = await this.#db.collection("events").countDocuments({ ...of, isPending: true });
+    if (undispatched > 0) return `${String(undispatched)} events have no deliveries yet`;
+    const { deliveries } = webhookCollections(this.#db);
+    const undelivered = await deliveries.countDocuments({ ...of, status: "pending" });
+    if (undelivered > 0) return `${String(undelivered)} deliveries are pending`;
+    const recorded = await this.#recorded();
+    const nonce = await this.#nonce();
+    const used = usedNonces({ nonce, recorded, foreign }).length;
+    if (nonce !== used) return `of ${String(used)} nonces that are used ${String(nonce)} are in the chain`;
+    const query = `ExecutionStatus = "Running" AND WorkflowType IN ("settlement", "approval", "organization", "delivery")`;
+    const { count } = await this.#temporal.workflow.count(query);
+    return count > 0 ? `${String(count)} workflows still follow something` : null;
+  }
+
+  /** The same, once those have ended that are about to: a window that is open for some seconds may end just now. */
+  async #settledActors(agents: readonly PayingAgent[]): Promise<AgentStateView[]> {
+    let actors: AgentStateView[] = [];
+    const missing = async (): Promise<string | null> => {
+      actors = await this.#actors(agents);
+      return actors.some(isEnding) ? "an archived agent's actor runs on" : null;
+    };
+    await untilNothingIsMissing("archived agents' actors end", ENDED_MS, missing).catch((error: unknown) => {
+      if (!(error instanceof WaitTimeout)) throw error;
+    });
+    return actors;
+  }
+
+  /** The states of agents' actors that run. */
+  async #actors(agents: readonly PayingAgent[]): Promise<AgentStateView[]> {
+    const states = await pLimit(ACTORS_AT_ONCE).map(agents, async ({ id }) => {
+      const handle = this.#temporal.workflow.getHandle(agentWorkflowId(id));
+      const { status } = await handle.describe();
+      return status.name === "RUNNING" ? handle.query<AgentStateView>(STATE_QUERY) : null;
+    });
+    return states.flatMap((state) => state ?? []);
+  }
+
+  async #accounts(projectId: string): Promise<AccountSnapshot[]> {
+    const accounts: AccountSnapshot[] = [];
+    for (;;) {
+      const input: SnapshotQueryInput = { after: accounts.at(-1)?.agentId ?? null, limit: PAGE };
+      const page = await this.#ledger(projectId).query<SnapshotPage, [SnapshotQueryInput]>(
+        SNAPSHOT_QUERY,
+        input,
+      );
+      accounts.push(...page.accounts);
+      if (!page.hasMore) return accounts;
+    }
+  }
+
+  async #levels(projectId: string): Promise<LevelEntry[]> {
+    const view = await this.#ledger(projectId).query<CapsView>(CAPS_QUERY);
+    const teams = await this.#db.collection<TeamDocument>("teams").find({ projectId }).toArray();
+    const project = await this.#db.collection<ProjectDocument>("projects").findOne({ _id: projectId });
+    const none = { cap: NO_CAP, totals: NO_TOTALS };
+    return [
+      { projectId, teamId: null, ...view.project, recordedCap: project?.cap ?? NO_CAP },
+      ...teams.map(({ _id, cap }) => ({
+        projectId,
+        teamId: _id,
+        ...(view.teams[_id] ?? none),
+        recordedCap: cap ?? NO_CAP,
+      })),
+    ];
+  }
+
+  #ledger(projectId: string): WorkflowHandle {
+    return this.#temporal.workflow.getHandle(ledgerWorkflowId(projectId));
+  }
+
+  async #delivered(letters: OwnLetters, records: readonly AgentDocument[]): Promise<DeliveredToEndpoint> {
+    const { endpointId, organizationId } = letters;
+    const deliveries = await webhookCollections(this.#db)
+      .deliveries.find({ endpointId }, { projection: { status: 1 } })
+      .toArray();
+    return {
+      ...this.#letterbox.read(letters),
+      agentIds: records.filter((agent) => agent.organizationId === organizationId).map(({ _id }) => _id),
+      deliveries: deliveries.map(({ _id, status }) => ({ id: _id, status })),
+    };
+  }
+
+  async #chainBooks(
+    agents: readonly PayingAgent[],
+    receiptsMax: number,
+    foreign: readonly ForeignTransaction[],
+  ): Promise<ChainBooks> {
+    const token = sandboxTokenDeployment(await this.#key()).address;
+    const wallets = agents.map(({ wallet }) => addressOf(wallet));
+    const [recorded, nonce, spent, entries, supplyUnits, heldUnits] = await Promise.all([
+      this.#recorded(),
+      this.#nonce(),
+      spentEvents(this.#chain, wallets, token),
+      Promise.all(agents.map((agent) => this.#wallet(token, agent))),
+      this.#chain.readContract({ address: token, abi: erc20Abi, functionName: "totalSupply" }),
+      this.#held(token),
+    ]);
+    return {
+      nonce,
+      recorded,
+      supplyUnits,
+      heldUnits,
+      foreign,
+      wallets: entries,
+      withoutReceipt: await this.#withoutReceipt(
+        recorded.slice(-receiptsMax).filter((entry) => !isReplacedBy(entry, foreign)),
+      ),
+      spent,
+    };
+  }
+
+  async #wallet(token: Address, { id, wallet }: PayingAgent): Promise<WalletEntry> {
+    const minted = await this.#chain.getLogs({
+      address: token,
+      event: getAbiItem({ abi: erc20Abi, name: "Transfer" }),
+      args: { from: zeroAddress, to: addressOf(wallet) },
+      fromBlock: 0n,
+      strict: true,
+    });
+    const mintedUnits = minted.reduce((sum, { args }) => sum + args.value, 0n);
+    return { agentId: id, mintedUnits, balanceUnits: await this.#balance(token, addressOf(wallet)) };
+  }
+
+  #balance(token: Address, account: Address): Promise<bigint> {
+    const read = { address: token, abi: erc20Abi, functionName: "balanceOf" } as const;
+    return this.#chain.readContract({ ...read, args: [account] });
+  }
+
+  /** What everybody holds who ever got something: all agents' wallets, and the accounts that are paid. */
+  async #held(token: Address): Promise<bigint> {
+    const known = await this.#db.collection<AgentDocument>("agents").distinct("wallet.address");
+    const accounts = [...known.map((address) => addressOf(String(address))), ...RECIPIENTS];
+    const balances = await Promise.all(accounts.map((account) => this.#balance(token, account)));
+    return balances.reduce((sum, balance) => sum + balance, 0n);
+  }
+
+  async #recorded(): Promise<readonly RecordedEntry[]> {
+    const found = await this.#db
+      .collection<ChainTransactionDocument>("chain_transactions")
+      .find({ nonce: { $gte: 0 } }, { projection: { nonce: 1, hash: 1, replacedBy: 1 } })
+      .sort({ nonce: 1 })
+      .toArray();
+    return found.map(({ _id, hash, nonce, replacedBy }) => {
+      if (nonce === null || !isHex(hash)) throw new Error(`${_id} has a nonce and no hash`);
+      return { purpose: _id, nonce, hash, isReplaced: replacedBy !== null };
+    });
+  }
+
+  async #nonce(): Promise<number> {
+    return this.#chain.getTransactionCount({ address: await this.#key() });
+  }
+
+  /** The service's key, as the wallets that it spends from have it. */
+  async #key(): Promise<Address> {
+    const agent = await this.#db.collection<AgentDocument>("agents").findOne({ wallet: { $ne: null } });
+    return addressOf(agent?.wallet?.spender ?? "");
+  }
+
+  async #withoutReceipt(recorded: readonly RecordedEntry[]): Promise<readonly Hash[]> {
+    const missing: Hash[] = [];
+    for (let at = 0; at < recorded.length; at += BATCH) {
+      const hashes = recorded.slice(at, at + BATCH).map(({ hash }) => hash);
+      const found = await Promise.all(hashes.map((hash) => this.#hasReceipt(hash)));
+      missing.push(...hashes.filter((_hash, index) => found[index] === false));
+    }
+    return missing;
+  }
+
+  async #hasReceipt(hash: Hash): Promise<boolean> {
+    try {
+      await this.#chain.getTransactionReceipt({ hash });
+      return true;
+    } catch (error) {
+      if (error instanceof TransactionReceiptNotFoundError) return false;
+      throw error;
+    }
+  }
+}
+
+/** The approvals that are there, and those of these agents that a retention has removed. */
+function withRemoved(
+  there: readonly ApprovalEntry[],
+  removed: readonly ApprovalEntry[],
+  agents: readonly PayingAgent[],
+): readonly ApprovalEntry[] {
+  const known = new Set(there.map(({ id }) => id));
+  const own = new Set(agents.map(({ id }) => id));
+  return [...there, ...removed.filter(({ agentId, id }) => own.has(agentId) && !known.has(id))];
+}

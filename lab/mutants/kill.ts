@@ -1,0 +1,33 @@
+import * as fc from "fast-check";
+import { Violation } from "../simulation/audit/violation.ts";
+import { runs } from "../../test/domain/ledger/actions.ts";
+import { LedgerRun } from "../../test/domain/ledger/run.ts";
+import type { LedgerDomain } from "../../test/domain/ledger/world.ts";
+import { lives } from "../../test/domain/life/actions.ts";
+import { type LifeDomain, LifeRun } from "../../test/domain/life/run.ts";
+
+/** What the book said of a fault, and how much had to happen before it did. */
+export interface Kill {
+  readonly complaint: string;
+  readonly after: string;
+}
+
+const RUNS_MAX = 3_000;
+
+/** Plays runs of this seed, one after the other, until the book objects; null: it never did. */
+function kill<T>(what: fc.Arbitrary<T>, play: (run: T) => void, seed: number): Kill | null {
+  const { errorInstance, failed, numRuns } = fc.check(fc.property(what, play), {
+    seed,
+    numRuns: RUNS_MAX,
+    endOnFailure: true,
+  });
+  if (!failed) return null;
+  if (!(errorInstance instanceof Violation)) throw errorInstance;
+  return { complaint: errorInstance.message, after: `run ${numRuns}` };
+}
+
+export const killInLedger = (domain: () => LedgerDomain, seed: number): Kill | null =>
+  kill(runs, (actions) => new LedgerRun(domain()).play(actions), seed);
+
+export const killInLife = (domain: () => LifeDomain, seed: number): Kill | null =>
+  kill(lives, (life) => new LifeRun(life, domain()).play(), seed);

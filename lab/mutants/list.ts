@@ -1,0 +1,46 @@
+import type { LedgerDomain } from "../../test/domain/ledger/world.ts";
+import type { LifeDomain } from "../../test/domain/life/run.ts";
+import { accountMutants } from "./accounts.ts";
+import { type Kill, killInLedger, killInLife } from "./kill.ts";
+import { levelMutants } from "./levels.ts";
+import { lifeMutants } from "./life.ts";
+import type { Mutant } from "./mutant.ts";
+import { paymentMutants } from "./payments.ts";
+
+/** Fixed, so that a result is about the models and not about luck. */
+const SEED = 20_261_124;
+
+interface Listed {
+  readonly what: string;
+  readonly faults: readonly {
+    readonly fault: string;
+    readonly complaint: string;
+    readonly kill: () => Kill | null;
+  }[];
+}
+
+function listed<D>(
+  what: string,
+  mutants: readonly Mutant<D>[],
+  kill: (domain: () => D, seed: number) => Kill | null,
+): Listed {
+  const faults = mutants.map(({ complaint, domain, fault, seed }) => ({
+    fault,
+    complaint,
+    kill: () => kill(domain, seed ?? SEED),
+  }));
+  return { what, faults };
+}
+
+const inLedger = (what: string, mutants: readonly Mutant<LedgerDomain>[]): Listed =>
+  listed(what, mutants, killInLedger);
+const inLife = (what: string, mutants: readonly Mutant<LifeDomain>[]): Listed =>
+  listed(what, mutants, killInLife);
+
+/** All faults, by the part of the domain that each is put into. */
+export const lists: readonly Listed[] = [
+  inLedger("payments", paymentMutants),
+  inLedger("accounts", accountMutants),
+  inLedger("all levels, and roll-overs", levelMutants),
+  inLife("an agent's life", lifeMutants),
+];

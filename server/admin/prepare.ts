@@ -1,0 +1,135 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { isGrpcServiceError } from "@temporalio/client";
+import proto from "@temporalio/proto";
+import type { Db } from "mongodb";
+import { addMissingAttributes } from "../../src/engines/search-attributes.ts";
+import { loadTemporalDevConfig, type TemporalDevConfig } from "../../src/engines/temporal-config.ts";
+import { createLogger } from "../../src/lib/logger.ts";
+import { firstLineOf } from "../../src/lib/plain-error.ts";
+import { type Connections, withRights } from "../../src/store/connections.ts";
+import { readConfig } from "../config.ts";
+import { ensureIndexes } from "../indexes.ts";
+import { missingAttributes } from "../temporal-namespace.ts";
+import { AdminError, connected } from "./connecting.ts";
+
+const CALL_TIMEOUT_MS = 10_000;
+
+/** Time in which all frontends know a new namespace or search attribute: they refresh their caches every 10 to 60 s. */
+const KNOWN_TIMEOUT_MS = 120_000;
+const KNOWN_INTERVAL_MS = 500;
+
+const SECONDS_PER_DAY = 86_400;
+
+/** Numbers of gRPC. */
+const [NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED, UNIMPLEMENTED, UNAUTHENTICATED] = [5, 6, 7, 12, 16];
+const NOT_ALLOWED: readonly (number | null)[] = [PERMISSION_DENIED, UNIMPLEMENTED, UNAUTHENTICATED];
+
+const codeOf = (error: unknown): number | null => (isGrpcServiceError(error) ? error.code : null);
+
+/** Parts that were missing and are there now. */
+export interface Prepared {
+  readonly namespace: string;
+  readonly namespaceCreated: boolean;
+  readonly searchAttributesAdded: readonly string[];
+  readonly indexesCreated: number;
+}
+
+/** `prepare`: makes the engines ready for a first start, or for a newer version's. Does nothing where nothing is missing. */
+export const prepare = (env: NodeJS.ProcessEnv): Promise<Prepared> =>
+  connected(env, async (connections) => {
+    const { retention } = readConfig(env, "127.0.0.1");
+    const config = await loadTemporalDevConfig();
+    const { addresses, db, temporal } = connections;
+    const namespaceCreated = await temporal.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
+      ensureNamespace(connections, config),
+    );
+    const searchAttributesAdded = await ensureAttributes(connections, config);
+    const before = await countIndexes(db);
+    const logger = createLogger({ level: "silent", file: null });
+    await withRights(db, () => ensureIndexes(addresses.mongodbUri, retention, logger));
+    return {
+      namespace: addresses.temporalNamespace,
+      namespaceCreated,
+      searchAttributesAdded,
+      indexesCreated: (await countIndexes(db)) - before,
+    };
+  });
+
+/** Whether it was created. Credentials that may not look are taken for those of a namespace that is there. */
+async function ensureNamespace(
+  { addresses: { temporalNamespace: namespace }, temporal: { workflowService } }: Connections,
+  { namespace: { retentionDays } }: TemporalDevConfig,
+): Promise<boolean> {
+  try {
+    await workflowService.describeNamespace({ namespace });
+    return false;
+  } catch (error) {
+    const code = codeOf(error);
+    if (NOT_ALLOWED.includes(code)) return false;
+    if (code !== NOT_FOUND) throw error;
+  }
+  try {
+    const seconds = retentionDays * SECONDS_PER_DAY;
+    const workflowExecutionRetentionPeriod = proto.google.protobuf.Duration.fromObject({ seconds });
+    await workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod });
+    return true;
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === ALREADY_EXISTS) return false;
+    if (!NOT_ALLOWED.includes(code)) throw error;
+    throw new AdminError(
+      `TEMPORAL_NAMESPACE: there is no ${namespace}, and these credentials may not create it (${firstLineOf(error)}); create it as an administrator, such as by \`temporal operator namespace create --namespace ${namespace}\`, then run this again.`,
+    );
+  }
+}
+
+async function ensureAttributes(
+  connections: Connections,
+  { searchAttributes }: TemporalDevConfig,
+): Promise<readonly string[]> {
+  const { addresses, temporalOperator } = connections;
+  const { temporalNamespace: namespace } = addresses;
+  const untilMs = performance.now() + KNOWN_TIMEOUT_MS;
+  let added: readonly string[] = [];
+  for (;;) {
+    try {
+      added = [...added, ...(await addMissingAttributes(temporalOperator, namespace, searchAttributes))];
+      if ((await missingAttributes(connections, searchAttributes)).length === 0) return added;
+    } catch (error) {
+      const code = codeOf(error);
+      if (NOT_ALLOWED.includes(code)) return refuseMissing(connections, searchAttributes, error);
+      // A frontend that does not know the new namespace yet.
+      if (code !== NOT_FOUND) throw error;
+    }
+    if (performance.now() > untilMs)
+      throw new AdminError(
+        `TEMPORAL_NAMESPACE: Temporal does not know all search attributes of ${namespace} yet; run this again.`,
+      );
+    await sleep(KNOWN_INTERVAL_MS);
+  }
+}
+
+/** Credentials that may not register anything do where nothing is missing. */
+async function refuseMissing(
+  connections: Connections,
+  searchAttributes: TemporalDevConfig["searchAttributes"],
+  error: unknown,
+): Promise<readonly string[]> {
+  const missing = await missingAttributes(connections, searchAttributes);
+  if (missing.length === 0) return [];
+  const { temporalNamespace: namespace } = connections.addresses;
+  const flags = missing.map((name) => `--name ${name} --type ${searchAttributes[name] ?? ""}`).join(" ");
+  throw new AdminError(
+    `TEMPORAL_NAMESPACE: ${namespace} lacks search attributes, and these credentials may not register them (${firstLineOf(error)}); register them as an administrator: \`temporal operator search-attribute create --namespace ${namespace} ${flags}\`.`,
+  );
+}
+
+async function countIndexes(db: Db): Promise<number> {
+  const collections = await db.listCollections({ type: "collection" }, { nameOnly: true }).toArray();
+  const indexes = await Promise.all(
+    collections
+      .filter(({ name }) => !name.startsWith("system."))
+      .map(({ name }) => db.collection(name).indexes()),
+  );
+  return indexes.flat().length;
+}

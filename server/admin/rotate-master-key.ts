@@ -1,0 +1,143 @@
+import type { Db } from "mongodb";
+import { AgentProofs } from "../../src/agents/agent-proofs.ts";
+import { replaceSigningKey } from "../../src/identity/signing-key.ts";
+import { knownKeys } from "../../src/secrets/known-keys.ts";
+import type { MasterKey } from "../../src/secrets/master-key.ts";
+import { AGENT_PROOFS, namesOf, type Needs, needsOf } from "../../src/secrets/places.ts";
+import { Sealer } from "../../src/secrets/sealer.ts";
+import { verifyMasterKey } from "../../src/secrets/verify-master-key.ts";
+import {
+  type Renewing,
+  renewAll,
+  resealAll,
+  retireKey,
+  type Rotated,
+  type RotationOptions,
+} from "../../src/secrets/rotation.ts";
+import { type AgentDocument, COLLECTIONS } from "../../src/store/documents.ts";
+import { AdminError, connectedToMongo } from "./connecting.ts";
+import { requireMasterKey } from "./master-key.ts";
+import { recordCommand } from "./record-command.ts";
+
+export interface RotateOptions extends RotationOptions {
+  /** Changes nothing. */
+  readonly isCheck: boolean;
+  /** A key that is given up with what still needs it. */
+  readonly retire: string | null;
+  readonly newSessionKey: boolean;
+}
+
+export interface KeyReport {
+  readonly id: string;
+  /** `unused`: it was never the first one, so nothing is made under it. */
+  readonly state: "newest" | "older" | "retired" | "unused";
+  readonly neededBy: Needs;
+}
+
+export interface RotationReport {
+  readonly keys: readonly KeyReport[];
+  readonly rotated: number;
+  /** Values that open and verify under no key, by what they are. They were changed by something else than the service. */
+  readonly unreadable: Needs;
+}
+
+/** `rotate-master-key`: seals everything anew under the newest master key, and retires the older ones that nothing needs. */
+export const rotateMasterKey = (env: NodeJS.ProcessEnv, options: RotateOptions): Promise<RotationReport> =>
+  connectedToMongo(env, async ({ db }) => {
+    const masterKey = await requireMasterKey(env);
+    await verifyMasterKey(db, masterKey, new Date(), { remembers: !options.isCheck });
+    const { retire } = options;
+    if (retire !== null && (retire === masterKey.newestId || !masterKey.ids.includes(retire))) {
+      throw new AdminError(`--retire: ${retire} is no older key of ${masterKey.source}.`);
+    }
+    const results = options.isCheck ? [] : await rotateAll(db, masterKey, options);
+    const unreadable = sumsOf(results, (each) => each.unreadable);
+    const before = await reportsOn(db, masterKey, unreadable);
+    if (options.isCheck) return { keys: before, rotated: 0, unreadable };
+    const given = before.filter(
+      ({ id, neededBy, state }) => state === "older" && (isFree(neededBy) || id === retire),
+    );
+    for (const { id } of given) await retireKey(db, masterKey, id, new Date());
+    if (options.newSessionKey) await replaceSigningKey(db, new Sealer(masterKey), new Date());
+    const keys = given.length === 0 ? before : await reportsOn(db, masterKey, unreadable);
+    const rotated = results.reduce((sum, each) => sum + each.rotated, 0);
+    if (rotated > 0 || given.length > 0 || options.newSessionKey) {
+      await recordCommand(db, masterKey, {
+        via: "rotate-master-key",
+        action: "rotateMasterKey",
+        resource: { type: "master_key", id: masterKey.newestId },
+        after: {
+          rotated: sumsOf(results, (each) => each.rotated),
+          retired: given.map(({ id }) => id),
+          givenUp: given.find(({ id }) => id === retire)?.neededBy ?? {},
+          newSessionKey: options.newSessionKey,
+        },
+      });
+    }
+    for (const key of keys) options.onProgress(saidOf(key));
+    return { keys, rotated, unreadable };
+  });
+
+const isFree = (needs: Needs): boolean => Object.keys(needs).length === 0;
+
+function saidOf({ id, neededBy, state }: KeyReport): string {
+  if (state === "newest") return `${id} is the newest key.`;
+  if (state === "unused") return `${id} was never the first key.`;
+  if (state === "retired") return `${id} is retired: remove it everywhere.`;
+  return `${id} is still needed by ${namesOf(neededBy)}.`;
+}
+
+async function rotateAll(db: Db, masterKey: MasterKey, options: RotationOptions): Promise<Rotated[]> {
+  const sealed = await resealAll(db, masterKey, options);
+  const proofs = new AgentProofs(masterKey.macs("agent-proofs"));
+  const agents = db.collection<AgentDocument>(COLLECTIONS.agents, { readPreference: "primary" });
+  const renewing: Renewing<AgentDocument> = {
+    places: AGENT_PROOFS,
+    find: (filter) => agents.find(filter),
+    renew: (agent) => renewed(proofs, agent),
+  };
+  const proven = await renewAll(db, masterKey, renewing, options);
+  return [...sealed, proven];
+}
+
+/** New proofs of an agent's record. One that was changed in MongoDB alone gets none. */
+function renewed(proofs: AgentProofs, agent: AgentDocument) {
+  const { _id, key, proof } = agent;
+  if (!proofs.isAgentGenuine(agent)) return null;
+  const change = { proof: proofs.ofAgent(agent) };
+  if (key === null) return { condition: { proof, key }, change };
+  if (!proofs.isKeyGenuine(_id, key)) return null;
+  return {
+    condition: { proof, "key.hash": key.hash, "key.proof": key.proof },
+    change: { ...change, "key.proof": proofs.ofKey(_id, key) },
+  };
+}
+
+function sumsOf(results: readonly Rotated[], count: (each: Rotated) => number): Needs {
+  const sums: Record<string, number> = {};
+  for (const each of results) if (count(each) > 0) sums[each.what] = (sums[each.what] ?? 0) + count(each);
+  return sums;
+}
+
+/** What no key opens needs none. */
+async function reportsOn(db: Db, masterKey: MasterKey, unreadable: Needs): Promise<KeyReport[]> {
+  const known = await knownKeys(db).find().sort({ since: -1 }).toArray();
+  const ids = [...new Set([...masterKey.ids, ...known.map(({ _id }) => _id)])];
+  const now = new Date();
+  return Promise.all(
+    ids.map(async (id) => {
+      const found = known.find(({ _id }) => _id === id);
+      const needs = Object.entries(await needsOf(db, id, now)).filter(
+        ([what, count]) => count > (unreadable[what] ?? 0),
+      );
+      const state = stateOf(id === masterKey.newestId, found?.retiredAt);
+      return { id, state, neededBy: Object.fromEntries(needs) };
+    }),
+  );
+}
+
+function stateOf(isNewest: boolean, retiredAt: Date | null | undefined): KeyReport["state"] {
+  if (isNewest) return "newest";
+  if (retiredAt === undefined) return "unused";
+  return retiredAt === null ? "older" : "retired";
+}

@@ -1,0 +1,64 @@
+import { LRUCache } from "lru-cache";
+import type { ProjectRef } from "../messages/ledger.ts";
+import { LedgerLost, StaleLedger, StaleRecords } from "./actor-unavailable.ts";
+
+/** Why a project decides nothing until an operator acts. */
+export type BlockReason = "ledger_lost" | "stale_ledger" | "stale_records";
+
+export interface BlockedProject {
+  readonly projectId: string;
+  readonly reason: BlockReason;
+}
+
+interface Blocked extends BlockedProject {
+  readonly project: ProjectRef;
+  askedAtMs: number;
+}
+
+const BLOCKED_MAX = 1_000;
+
+/** Interval between questions to a blocked ledger that nobody else asks: an operator may have restored it. */
+const RECHECK_INTERVAL_MS = 5_000;
+
+function reasonIn(error: unknown): BlockReason | null {
+  if (error instanceof LedgerLost) return "ledger_lost";
+  if (error instanceof StaleLedger) return "stale_ledger";
+  return error instanceof StaleRecords ? "stale_records" : null;
+}
+
+/** The projects that wait for an operator, as far as this process has asked their ledgers. */
+export class BlockedProjects {
+  readonly #blocked = new LRUCache<string, Blocked>({ max: BLOCKED_MAX });
+  readonly #ask: (project: ProjectRef) => Promise<unknown>;
+  readonly #now: () => number;
+
+  /** `ask` is a question to the ledger whose answer or error comes back here. */
+  constructor(ask: (project: ProjectRef) => Promise<unknown>, now: () => number) {
+    this.#ask = ask;
+    this.#now = now;
+  }
+
+  answered({ projectId }: ProjectRef): void {
+    this.#blocked.delete(projectId);
+  }
+
+  failed(project: ProjectRef, error: unknown): void {
+    const reason = reasonIn(error);
+    const { organizationId, projectId } = project;
+    if (reason === null) return;
+    const askedAtMs = this.#now();
+    this.#blocked.set(projectId, { project: { organizationId, projectId }, projectId, reason, askedAtMs });
+  }
+
+  /** All of them. Asks those again in the background that were not asked lately. */
+  list(): readonly BlockedProject[] {
+    const now = this.#now();
+    const all = [...this.#blocked.values()];
+    for (const each of all) {
+      if (now - each.askedAtMs < RECHECK_INTERVAL_MS) continue;
+      each.askedAtMs = now;
+      this.#ask(each.project).catch(() => undefined);
+    }
+    return all.map(({ projectId, reason }) => ({ projectId, reason }));
+  }
+}

@@ -1,0 +1,108 @@
+import type { ChainRepair } from "../chain/repairs.ts";
+import type { BlockReason } from "../actors/blocked-projects.ts";
+import { RAIL_FAILURE_CODES, type RailFailureCode } from "../domain/ledger/payment.ts";
+import type { DenialCode } from "../domain/ledger/policy.ts";
+import type { LimitName } from "../limits/limits.ts";
+import type { MailOutcome } from "../mail/invite-mail.ts";
+
+export const SURFACES = ["rest", "mcp"] as const;
+
+/** Steps of a payment, one after the other, before its caller is answered. */
+export type PaymentPhase = (typeof PHASES)[number];
+export const PHASES = ["lookup", "decision", "rail", "record"] as const;
+
+/**
+ * Work that sweeps execute since it was not confirmed in time: by ledgers a payment executed, an account or a cap recorded; by agents'
+ * actors a record written, the ledger notified; by servers an entry put into the audit log that another had left.
+ */
+export type SweepName = (typeof SWEEPS)[number];
+export const SWEEPS = [
+  "payment",
+  "account_records",
+  "cap_records",
+  "agent_record",
+  "ledger",
+  "audit_entry",
+] as const;
+
+export type RailCall = (typeof RAIL_CALLS)[number];
+export const RAIL_CALLS = [
+  "send",
+  "query",
+  "settle",
+  "withhold",
+  "fence",
+  "reverse",
+  "balance",
+  "detach",
+] as const;
+
+/** Kinds of forged messages that came through Temporal. */
+export type Forged = (typeof FORGED)[number];
+export const FORGED = ["payment", "decision", "payload"] as const;
+
+/** Results of commands that were forwarded to another server. */
+export type ForwardResult = (typeof FORWARDED)[number];
+export const FORWARDED = ["answered", "failed"] as const;
+
+/** Why a payment was not put to its ledger. */
+export type ShedReason = (typeof SHED)[number];
+export const SHED = ["overload", "caller_gone"] as const;
+
+/** A limit that a caller was over: one per minute, a key's creates of a day, or an organization's mails. */
+export type HitLimit = LimitName | "daily_creates" | "mailed_invites";
+
+/** The keys of a record that the compiler holds to be complete. */
+const keysOf = <K extends string>(values: Readonly<Record<K, true>>): string[] => Object.keys(values);
+
+export const LIMITS = keysOf<HitLimit>({
+  rest: true,
+  mcp: true,
+  dashboard: true,
+  address: true,
+  logos: true,
+  operation: true,
+  management_writes: true,
+  daily_creates: true,
+  mailed_invites: true,
+});
+
+export const MAIL_OUTCOMES = keysOf<MailOutcome>({ sent: true, refused: true, unsent: true, expired: true });
+
+export const CHAIN_REPAIRS = keysOf<ChainRepair>({
+  sent_again: true,
+  fee_raised: true,
+  fee_bounded: true,
+  foreign_nonce: true,
+  nonce_unexplained: true,
+  nonce_filled: true,
+});
+
+export const BLOCK_REASONS = keysOf<BlockReason>({
+  ledger_lost: true,
+  stale_ledger: true,
+  stale_records: true,
+});
+
+/** The denial codes that go with each status of a payment that is counted. */
+export const DENIAL_CODES_OF: Readonly<Record<string, readonly string[]>> = {
+  held: ["none"],
+  approved: ["none"],
+  reversed: ["none"],
+  expired: ["APPROVAL_EXPIRED"],
+  failed: RAIL_FAILURE_CODES,
+  denied: keysOf<Exclude<DenialCode, RailFailureCode>>({
+    AGENT_PAUSED: true,
+    AGENT_ARCHIVED: true,
+    PER_TRANSACTION_LIMIT_EXCEEDED: true,
+    BUDGET_EXCEEDED: true,
+    DAILY_SPEND_LIMIT_EXCEEDED: true,
+    HOURLY_VELOCITY_EXCEEDED: true,
+    DAILY_VELOCITY_EXCEEDED: true,
+    TEAM_CAP_EXCEEDED: true,
+    PROJECT_CAP_EXCEEDED: true,
+    APPROVAL_DENIED: true,
+    APPROVAL_EXPIRED: true,
+    CANCELLED_BY_AGENT: true,
+  }),
+};

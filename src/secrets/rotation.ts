@@ -1,0 +1,133 @@
+import type { AnyBulkWriteOperation, Db, Document } from "mongodb";
+import { knownKeys } from "./known-keys.ts";
+import { MADE_UNDER_ANY, madeUnder } from "./keyed-macs.ts";
+import type { MasterKey } from "./master-key.ts";
+import { type Place, SEALED_PLACES, type SealedPlace } from "./places.ts";
+import { Sealer, SealError } from "./sealer.ts";
+import { keptAsText } from "./verify-master-key.ts";
+
+/** Writes per request. A rotation that is killed has lost at most the progress since the last one. */
+const BATCH = 200;
+
+/** A rotation of one place. */
+export interface Rotated {
+  readonly what: string;
+  readonly rotated: number;
+  /** Values that no key opens or verifies: they were changed by something else than the service. */
+  readonly unreadable: number;
+}
+
+export interface RotationOptions {
+  readonly onProgress: (line: string) => void;
+  /** Ends the rotation between two batches. */
+  readonly signal?: AbortSignal;
+}
+
+/** What a document's values become under the newest key: conditions on the present ones, and the new ones. */
+export interface Renewal {
+  readonly condition: Document;
+  readonly change: Document;
+}
+
+/** Fields of one collection whose values are made anew, all of a document at once. */
+export interface Renewing<T> {
+  readonly places: readonly [Place, ...Place[]];
+  readonly find: (filter: Document) => AsyncIterable<T>;
+  /** Null: no key opens or verifies it. */
+  readonly renew: (document: T) => Renewal | null;
+}
+
+/**
+ * Makes values anew wherever they are not under the newest master key. Each is replaced only while it is still what was
+ * read, so that no change by the service is undone.
+ */
+export async function renewAll<T extends { readonly _id: string }>(
+  db: Db,
+  masterKey: MasterKey,
+  { find, places, renew }: Renewing<T>,
+  { onProgress, signal }: RotationOptions,
+): Promise<Rotated> {
+  const [{ collection: name, what }] = places;
+  const collection = db.collection<{ _id: string }>(name);
+  const newest = madeUnder(masterKey.newestId);
+  const older = places.map(({ path }) => ({
+    [path]: { $type: "string", $regex: MADE_UNDER_ANY, $not: newest },
+  }));
+  let [rotated, unreadable] = [0, 0];
+  let writes: AnyBulkWriteOperation<{ _id: string }>[] = [];
+  const flush = async (): Promise<void> => {
+    if (writes.length === 0) return;
+    const { modifiedCount } = await collection.bulkWrite(writes, { ordered: false });
+    rotated += modifiedCount;
+    writes = [];
+    onProgress(`${what}: ${String(rotated)} under the newest key`);
+  };
+  for await (const document of find({ $or: older })) {
+    signal?.throwIfAborted();
+    const renewal = renew(document);
+    if (renewal === null) {
+      unreadable += 1;
+      continue;
+    }
+    const filter = { _id: document._id, ...renewal.condition };
+    writes.push({ updateOne: { filter, update: { $set: renewal.change } } });
+    if (writes.length >= BATCH) await flush();
+  }
+  await flush();
+  return { what, rotated, unreadable };
+}
+
+/** Seals everything that is stored anew under the newest master key. */
+export async function resealAll(db: Db, masterKey: MasterKey, options: RotationOptions): Promise<Rotated[]> {
+  const results: Rotated[] = [];
+  for (const place of SEALED_PLACES) {
+    results.push(await renewAll(db, masterKey, resealing(db, masterKey, place), options));
+  }
+  return results;
+}
+
+export function resealing(
+  db: Db,
+  masterKey: MasterKey,
+  place: SealedPlace,
+): Renewing<{ readonly _id: string }> {
+  const collection = db.collection<{ _id: string }>(place.collection, { readPreference: "primary" });
+  const sealer = new Sealer(masterKey);
+  return {
+    places: [place],
+    find: (filter) => collection.find(filter),
+    renew: (document) => resealed(sealer, place, document),
+  };
+}
+
+function resealed(
+  sealer: Sealer,
+  { boundTo, path, purpose }: SealedPlace,
+  document: unknown,
+): Renewal | null {
+  const recordId = boundTo.map((each) => String(valueAt(document, each))).join("/");
+  const sealed = String(valueAt(document, path));
+  try {
+    const opened = sealer.open(purpose, recordId, sealed);
+    return { condition: { [path]: sealed }, change: { [path]: sealer.seal(purpose, recordId, opened) } };
+  } catch (error) {
+    if (error instanceof SealError) return null;
+    throw error;
+  }
+}
+
+const valueAt = (document: unknown, path: string): unknown =>
+  path
+    .split(".")
+    .reduce<unknown>(
+      (inner, name) => (typeof inner === "object" && inner !== null ? Reflect.get(inner, name) : undefined),
+      document,
+    );
+
+/** Retires a key: what verifies its history is kept, sealed under the newest. Idempotent. */
+export async function retireKey(db: Db, masterKey: MasterKey, id: string, now: Date): Promise<void> {
+  const sub = masterKey.keptOf(id);
+  if (sub === null) throw new Error(`the master key ${id} is not there`);
+  const kept = new Sealer(masterKey).seal("kept-keys", id, keptAsText(sub));
+  await knownKeys(db).updateOne({ _id: id, retiredAt: null }, { $set: { retiredAt: now, kept } });
+}

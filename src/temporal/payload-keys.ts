@@ -1,0 +1,36 @@
+import type { KeyObject } from "node:crypto";
+import type { MasterKey } from "../secrets/master-key.ts";
+
+/** The payload keys of one master key. */
+export interface PayloadKey {
+  /** Id of the master key, stored with each payload. */
+  readonly id: string;
+  readonly sealing: KeyObject;
+  readonly authenticating: KeyObject;
+}
+
+/** `current` seals; every key that `keyFor` knows opens, so that payloads survive a rotation of the master key. */
+export interface PayloadKeys {
+  readonly current: PayloadKey;
+  keyFor(id: string): PayloadKey | null;
+}
+
+/** Includes retired keys once the database has told them, since workflows may run for years. */
+export function payloadKeysOf(masterKey: MasterKey): PayloadKeys {
+  const byId = new Map<string, PayloadKey>();
+  const keyFor = (id: string): PayloadKey | null => {
+    const known = byId.get(id) ?? derived(masterKey, id);
+    if (known !== null) byId.set(id, known);
+    return known;
+  };
+  const current = keyFor(masterKey.newestId);
+  if (current === null) throw new Error("a master key derives its own sub-keys");
+  return { current, keyFor };
+}
+
+function derived(masterKey: MasterKey, id: string): PayloadKey | null {
+  const keyOf = (purpose: "payload-authentication" | "payload-sealing"): KeyObject | undefined =>
+    masterKey.deriveKeys(purpose).find((each) => each.id === id)?.key;
+  const [sealing, authenticating] = [keyOf("payload-sealing"), keyOf("payload-authentication")];
+  return sealing === undefined || authenticating === undefined ? null : { id, sealing, authenticating };
+}

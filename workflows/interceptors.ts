@@ -1,0 +1,90 @@
+import {
+  ApplicationFailure,
+  log,
+  type WorkflowInboundCallsInterceptor,
+  workflowInfo,
+  type WorkflowInterceptorsFactory,
+  type WorkflowOutboundCallsInterceptor,
+} from "@temporalio/workflow";
+import {
+  answered,
+  enveloped,
+  forActivity,
+  forQuery,
+  forSignal,
+  forStart,
+  forUpdate,
+  openAnswer,
+  openMessage,
+  type Opened,
+  type PayloadRefusal,
+} from "../src/messages/envelope.ts";
+import { REFUSED } from "../src/messages/guards/refusals.ts";
+
+/**
+ * Maximum time between the sending of an update and the start of the run that takes it, clock differences included. Within a run Temporal
+ * takes an update's id once, so an update of an earlier run can be sent again only while it is as fresh as this.
+ */
+const UPDATE_AGE_MAX_MS = 120_000;
+
+const failure = (what: string, refused: PayloadRefusal): ApplicationFailure =>
+  ApplicationFailure.nonRetryable(`${what} is not of this service: ${refused}`, REFUSED);
+
+function taken<T>(what: string, opened: Opened<T>): T {
+  if (opened.ok) return opened.value;
+  throw failure(what, opened.refused);
+}
+
+/** Takes only what was sent to this workflow, for this purpose. */
+const inbound: WorkflowInboundCallsInterceptor = {
+  execute(input, next) {
+    const opened = openMessage(forStart(workflowInfo().workflowType), input.args);
+    // A worker that has the key continues the workflow; failed for good, it would be lost.
+    if (!opened.ok && opened.refused === "unknown_key")
+      return Promise.reject(
+        new Error("the input is sealed under a master key that this worker does not have"),
+      );
+    if (!opened.ok) return Promise.reject(failure("the input", opened.refused));
+    return next({ ...input, args: [...opened.value.args] });
+  },
+
+  validateUpdate(input, next) {
+    const what = "the update";
+    const { args, sentAt = 0 } = taken(what, openMessage(forUpdate(input.name, input.updateId), input.args));
+    if (sentAt < workflowInfo().runStartTime.getTime() - UPDATE_AGE_MAX_MS) throw failure(what, "misplaced");
+    next({ ...input, args: [...args] });
+  },
+
+  async handleUpdate(input, next) {
+    const purpose = forUpdate(input.name, input.updateId);
+    const { args } = taken("the update", openMessage(purpose, input.args));
+    return answered(purpose, await next({ ...input, args: [...args] }));
+  },
+
+  async handleSignal(input, next) {
+    const opened = openMessage(forSignal(input.signalName), input.args);
+    if (opened.ok) await next({ ...input, args: [...opened.value.args] });
+    else log.warn("a signal was ignored", { signal: input.signalName, refused: opened.refused });
+  },
+
+  async handleQuery(input, next) {
+    // Operators ask without arguments, in the Temporal UI and by its CLI.
+    if (input.args.length === 0) return next(input);
+    const { args } = taken("the query", openMessage(forQuery(input.queryName), input.args));
+    return next({ ...input, args: [...args] });
+  },
+};
+
+const outbound: WorkflowOutboundCallsInterceptor = {
+  async scheduleActivity(input, next) {
+    const purpose = forActivity(input.activityType);
+    const result = await next({ ...input, args: enveloped(purpose, input.args) });
+    return taken(`the result of ${input.activityType}`, openAnswer(purpose, result));
+  },
+
+  continueAsNew(input, next) {
+    return next({ ...input, args: enveloped(forStart(input.options.workflowType), input.args) });
+  },
+};
+
+export const interceptors: WorkflowInterceptorsFactory = () => ({ inbound: [inbound], outbound: [outbound] });
