@@ -17,8 +17,8 @@ import { DEVICE_TOKEN_LIFETIME_SECONDS } from "../../src/identity/device-token.t
 import type { Callers } from "./callers.ts";
 import { authorizationOf } from "./credentials.ts";
 
-/** Session and refresh tokens alike: three parts in base64url. A key has no dot, so no cookie passes for one. */
-const TOKEN = /^[\w-]{1,3000}\.[\w-]{1,3000}\.[\w-]{1,1000}$/;
+/** Form of session, refresh and device tokens: three or four parts in base64url. A key has no dot, so no cookie passes for one. */
+const TOKEN = /^[\w-]{1,3000}(?:\.[\w-]{1,3000}){2,3}$/;
 
 /** What a page does with the token in its link. */
 const TAKES_LINK: ReadonlySet<OperationId> = new Set<OperationId>([

@@ -90,7 +90,8 @@ describe("Refreshing a session", () => {
 
   it("leaves no raw token or password in the database", async () => {
     const { token, refreshToken } = await the.signIn();
-    const [, secret = "", signature = ""] = refreshToken.split(".");
+    const [, secret = "", , signature = ""] = refreshToken.split(".");
+    expect(signature).to.have.lengthOf(43);
     const stored = await Promise.all(
       (await the.database.db.collections()).map((collection) => collection.find().toArray()),
     );

@@ -111,7 +111,9 @@ describe("npm run admin -- reconcile", () => {
     "as a command: prints what differs, fails while it does, and no more once it is repaired": async () => {
       const world = await newWorld();
       const { service, organization } = world;
-      const { agent, books } = await newScene(world);
+      const scene = await newScene(world);
+      await atRest(world, scene);
+      const { agent, books } = scene;
       const env = { ...cleanEnvironment(), ...service.env };
       const command = async (...options: readonly string[]) => {
         const args = ["reconcile", "--organization", organization.organizationId, ...options];

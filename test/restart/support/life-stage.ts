@@ -146,6 +146,17 @@ export class LifeStage {
     return readdir(join(this.service.dataDir, "key-delivery"));
   }
 
+  /** Whether the key that seals the agent's first key is there; it is in Temporal where engines are not embedded. */
+  async hasDeliveryKey(agentId: string): Promise<boolean> {
+    const names = await this.deliveryKeys().catch(() => null);
+    if (names !== null) return names.includes(agentId);
+    const handle = this.temporal.workflow.getHandle(`delivery-key/${agentId}`);
+    return handle.describe().then(
+      ({ status }) => status.name === "RUNNING",
+      () => false,
+    );
+  }
+
   /** What became of an agent's actor; null: it never ran. */
   async actorOf(agentId: string): Promise<string | null> {
     const handle = this.temporal.workflow.getHandle(agentWorkflowId(agentId));
