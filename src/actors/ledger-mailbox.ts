@@ -3,14 +3,15 @@ import type { Projections } from "../payments/ports.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../domain/ledger/commands.ts";
 import type { StoredPayment } from "../domain/ledger/payment.ts";
 import type { ProjectRef } from "../messages/ledger.ts";
-import { LEDGER_BATCH_MAX, LEDGER_CONFIRMATIONS_MAX, LEDGER_SUMMARIES_MAX } from "../messages/ledger.ts";
+import { LEDGER_BATCH_MAX, LEDGER_CONFIRMATIONS_MAX } from "../messages/ledger.ts";
 import { AccountRecords } from "./account-records.ts";
 import { ActorUnavailable, CallerGone } from "./actor-unavailable.ts";
 import { BatchCapacity } from "./batch.ts";
 import { failureOf, type Forwarded } from "./forwarding.ts";
 import { type LedgerPeer, type LedgerRoute, NotForwarded } from "./ledger-peers.ts";
 import { CommandsRefused } from "./commands-refused.ts";
-import { FairQueue, type Urgency } from "../lib/fair-queue.ts";
+import { FairQueue } from "../lib/fair-queue.ts";
+import { isConfirmation, repliedBytesOf, senderOf, urgencyOf } from "./queued-commands.ts";
 import { BatchLinger, type Release } from "./batch-linger.ts";
 import type { Submitted } from "./ledger-revisions.ts";
 import { realTimers, type Timers } from "../lib/timers.ts";
@@ -404,48 +405,4 @@ interface Sent {
   readonly written: CommandOf<"confirm_records"> | null;
   readonly confirmations: Confirmation[];
   readonly batch: readonly Waiting[];
-}
-
-/** Confirms what was done; nothing waits for it but a flush. */
-const isConfirmation = ({ kind }: LedgerCommand): boolean => kind === "confirm" || kind === "confirm_records";
-
-/** Commands about a project or a team count as one sender. */
-const senderOf = (command: LedgerCommand): string => ("agentId" in command ? command.agentId : "");
-
-function urgencyOf(command: LedgerCommand): Urgency {
-  switch (command.kind) {
-    case "pause":
-    case "stop_accounts":
-      return "stop";
-    case "resume":
-      return "start";
-    case "follow_agent":
-      return command.isArchived || command.keyId === null ? "stop" : "start";
-    default:
-      return "none";
-  }
-}
-
-/** What an account's summary takes in an answer. */
-const SUMMARY_BYTES = 400;
-/** A payment that is answered whole. */
-const PAYMENT_BYTES = 2_000;
-
-function repliedBytesOf(command: LedgerCommand): number {
-  switch (command.kind) {
-    case "replace_team":
-      return Math.min(command.agents.length, LEDGER_SUMMARIES_MAX) * SUMMARY_BYTES;
-    case "stop_accounts":
-      return LEDGER_SUMMARIES_MAX * SUMMARY_BYTES;
-    // All agents of a project have at most 2,000 payments for their fences to name.
-    case "pause":
-    case "approve":
-    case "deny":
-    case "cancel":
-    case "expire":
-    case "read_payment":
-      return PAYMENT_BYTES;
-    default:
-      return SUMMARY_BYTES;
-  }
 }

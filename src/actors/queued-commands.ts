@@ -1,0 +1,50 @@
+import type { LedgerCommand } from "../domain/ledger/commands.ts";
+import type { Urgency } from "../lib/fair-queue.ts";
+import { LEDGER_SUMMARIES_MAX } from "../messages/ledger.ts";
+
+/** Properties by which a ledger's commands are queued and batched. */
+
+/** Confirms what was done; nothing waits for it but a flush. */
+export const isConfirmation = ({ kind }: LedgerCommand): boolean =>
+  kind === "confirm" || kind === "confirm_records";
+
+/** Commands about a project or a team count as one sender. */
+export const senderOf = (command: LedgerCommand): string => ("agentId" in command ? command.agentId : "");
+
+export function urgencyOf(command: LedgerCommand): Urgency {
+  switch (command.kind) {
+    case "pause":
+    case "stop_accounts":
+      return "stop";
+    case "resume":
+      return "start";
+    case "follow_agent":
+      return command.isArchived || command.keyId === null ? "stop" : "start";
+    default:
+      return "none";
+  }
+}
+
+/** What an account's summary takes in an answer. */
+const SUMMARY_BYTES = 400;
+/** A payment that is answered whole. */
+const PAYMENT_BYTES = 2_000;
+
+export function repliedBytesOf(command: LedgerCommand): number {
+  switch (command.kind) {
+    case "replace_team":
+      return Math.min(command.agents.length, LEDGER_SUMMARIES_MAX) * SUMMARY_BYTES;
+    case "stop_accounts":
+      return LEDGER_SUMMARIES_MAX * SUMMARY_BYTES;
+    // All agents of a project have at most 2,000 payments for their fences to name.
+    case "pause":
+    case "approve":
+    case "deny":
+    case "cancel":
+    case "expire":
+    case "read_payment":
+      return PAYMENT_BYTES;
+    default:
+      return SUMMARY_BYTES;
+  }
+}
