@@ -141,7 +141,7 @@ describe("metrics", () => {
   it("what alerts watch is there at 0 before anything has happened", async () => {
     const samples = samplesIn(await new Metrics().registry.metrics());
     for (const [name, labels] of [
-      ["forged_total", { what: "activity" }],
+      ["forged_total", { what: "payload" }],
       ["refusals_total", { surface: "rest", code: "SERVICE_UNAVAILABLE" }],
       ["sweeps_total", { what: "payment", result: "failed" }],
       ["rail_calls_total", { rail: "card", call: "settle", result: "no_answer" }],
