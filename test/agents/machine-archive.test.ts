@@ -281,7 +281,7 @@ describe("an organization's key archives an agent", () => {
       return outcomeOf(await onceReachable(() => world.api.call("listPayments", { token: key })));
     };
 
-    it(`a first request races the archive: one wins, and only it leaves anything (TEST_SEED=${seed})`, async () => {
+    it(`a first request races the archive: one wins, alone leaving anything (TEST_SEED=${seed})`, async () => {
       const wins = { agent: 0, archive: 0 };
       const racer = await orchestrator(world);
       const agents = await expiredAgents(world, racer, ROUNDS);

@@ -266,10 +266,9 @@ describe("what the service says of itself", () => {
     const health = await send(baseUrl, "/healthz");
     expect([health.status, health.body]).to.deep.equal([200, { status: "ok" }]);
     const ready = await send(baseUrl, "/readyz");
-    expect([ready.status, ready.body]).to.deep.equal([
-      200,
-      { ready: true, missing: [], blockedProjects: [] },
-    ]);
+    expect(ready.status).to.equal(200);
+    // Other tests' projects may be blocked.
+    expect(ready.body).to.deep.include({ ready: true, missing: [] }).and.have.property("blockedProjects");
     const metrics = await send(baseUrl, "/metrics");
     expect(metrics.status).to.equal(200);
     expect(metrics.headers.get("content-type")).to.match(/^text\/plain; version=0\.0\.4/);

@@ -9,6 +9,9 @@ import { Load, pay, replay } from "./support/load.ts";
 import { roleEnvironment, Roles } from "./support/roles.ts";
 import { Tenant } from "./support/tenant.ts";
 
+/** End of each log in a failure. */
+const LOGGED_CHARACTERS = 2_000;
+
 const SWEPT_MS = 120_000;
 const ANSWERED_MS = 5_500;
 /** What is promised is 3 s; the rest is for the payments by which it is noticed. */
@@ -190,7 +193,8 @@ describe("Servers and workers as processes of their own", () => {
     unfinished.write("Content-Type: application/json\r\n\r\n{");
     await onceReachable(() => new Api(first).call("GET", "/v1/openapi.json"));
     const exits = await Promise.all(running.map((child) => child.end("SIGTERM")));
-    expect(exits).to.deep.equal(running.map(() => ({ code: 0, signal: null })));
+    const last = running.map(({ stdout }) => stdout.slice(-LOGGED_CHARACTERS)).join("\n");
+    expect(exits, last).to.deep.equal(running.map(() => ({ code: 0, signal: null })));
     expect((await answered).transaction.status).to.equal("pending");
     const cut = roles.children.filter(({ stdout }) => /"requests":1,.*requests were cut off/.test(stdout));
     expect(cut, "what outlasts the drain is told of").to.have.lengthOf(1);
