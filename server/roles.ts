@@ -40,6 +40,9 @@ import type { RunningWorker, WorkerOptions } from "./worker.ts";
 const REQUESTS_PART = 0.4;
 const ACTIVITIES_PART = 0.2;
 
+/** A probe is answered at once; a connection without a request is not waited for. */
+const PROBES_DRAIN_MS = 500;
+
 /** In DATA_DIR. */
 const KEY_DELIVERY_FOLDER = "key-delivery";
 
@@ -166,7 +169,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     ["requests", () => service?.drain()],
     ["worker", () => worker?.stop()],
     ["forwarded commands", () => peers?.close()],
-    ["probes", () => probesHttp?.drain()],
+    ["probes", () => probesHttp?.drain(PROBES_DRAIN_MS)],
     ["audit log", () => core.auditLog.flush()],
     ["anchors", () => anchoring?.stop()],
     ["chain", () => wallets?.stop()],

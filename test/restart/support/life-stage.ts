@@ -150,9 +150,11 @@ export class LifeStage {
   async hasDeliveryKey(agentId: string): Promise<boolean> {
     const names = await this.deliveryKeys().catch(() => null);
     if (names !== null) return names.includes(agentId);
-    const handle = this.temporal.workflow.getHandle(`delivery-key/${agentId}`);
-    return handle.describe().then(
-      ({ status }) => status.name === "RUNNING",
+    // A handle's description would read the memo, which this client can't decode.
+    const { namespace } = this.temporal.options;
+    const execution = { workflowId: `delivery-key/${agentId}` };
+    return this.temporal.workflowService.describeWorkflowExecution({ namespace, execution }).then(
+      () => true,
       () => false,
     );
   }
