@@ -26,7 +26,7 @@ export interface Config {
   readonly keepAliveSeconds: number;
   /** Maximum time from SIGTERM to the end of the process. */
   readonly drainSeconds: number;
-  /** Where this server takes commands that other servers forward, on a port of its own; null: it takes and forwards none. */
+  /** Address for commands that other servers forward, on a port of its own; null: none are taken or forwarded. */
   readonly internalUrl: URL | null;
   /** Null: derived from the port. */
   readonly baseUrl: string | null;

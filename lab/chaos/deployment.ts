@@ -13,7 +13,7 @@ import { type Role, RoleProcess } from "./role-process.ts";
 /** What a deployment's roles run with; its own, so that nothing of this machine's is met. */
 const MASTER_KEY = "a-master-key-for-chaos-long-enough-to-be-one";
 
-/** How a deployment's payloads in Temporal are read. */
+/** Reader of a deployment's payloads in Temporal. */
 export const CHAOS_PAYLOADS = openPayloads({
   keys: payloadKeysOf(MasterKey.parse(MASTER_KEY, "chaos")),
   isEncrypted: true,

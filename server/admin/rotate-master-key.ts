@@ -119,7 +119,7 @@ function sumsOf(results: readonly Rotated[], count: (each: Rotated) => number): 
   return sums;
 }
 
-/** What no key opens needs none. */
+/** A value that no key opens needs none. */
 async function reportsOn(db: Db, masterKey: MasterKey, unreadable: Needs): Promise<KeyReport[]> {
   const known = await knownKeys(db).find().sort({ since: -1 }).toArray();
   const ids = [...new Set([...masterKey.ids, ...known.map(({ _id }) => _id)])];

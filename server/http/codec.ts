@@ -12,7 +12,7 @@ import { authorizationOf } from "./credentials.ts";
 import { sendRefusal } from "./errors.ts";
 import { noteOf } from "./request-note.ts";
 
-/** Who may read payloads, besides the owner of the only organization. */
+/** Readers of payloads, besides the owner of the only organization. */
 export interface PayloadReaders {
   /** The operators' token; null: there is none. */
   readonly token: string | null;

@@ -37,7 +37,7 @@ export const failureFor = (error: unknown): ForwardedFailure => ({
   },
 });
 
-/** What the caller of a forwarded command gets. */
+/** Answer to the caller of a forwarded command. */
 export function failureOf({ failure: { isUnavailable: canRetry, message, name } }: ForwardedFailure): Error {
   if (!canRetry) return new Error(message);
   const Known = UNAVAILABLE.find((each) => each.name === name) ?? ActorUnavailable;

@@ -21,7 +21,7 @@ const WAITING_OF_AGENT_MAX = 1_000;
 const WAITING_MAX = 5_000;
 const WAITING_STOPS_MAX = 100;
 
-/** How long commands are collected before they are forwarded, and requests with forwarded commands in flight. */
+/** Time for which commands are collected before they are forwarded, and maximum number of such requests in flight. */
 const FORWARD_LINGER_MS = 1;
 const FORWARDS_MAX = 16;
 
@@ -64,7 +64,7 @@ export interface AcceptedAnswer extends LedgerAnswer {
 }
 
 interface Waiting {
-  /** Whose turn it takes. */
+  /** Sender whose turn the command takes. */
   readonly sender: string;
   readonly command: LedgerCommand;
   /** Of another server, which writes the records that it changes. */

@@ -25,7 +25,7 @@ export function urgencyOf(command: LedgerCommand): Urgency {
   }
 }
 
-/** What an account's summary takes in an answer. */
+/** Size of an account's summary in an answer. */
 const SUMMARY_BYTES = 400;
 /** A payment that is answered whole. */
 const PAYMENT_BYTES = 2_000;

@@ -155,7 +155,7 @@ export class Authenticator {
   }
 }
 
-/** What a presented key may be stored as, the newest first. */
+/** Forms that a presented key may be stored in, the newest first. */
 type PresentedKey = readonly string[];
 
 const newestOf = ([newest = ""]: PresentedKey): string => newest;

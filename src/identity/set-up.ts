@@ -74,7 +74,7 @@ export async function setUp(context: WritingContext, input: SetUpInput): Promise
 const tokensOf = ({ masterKey }: Pick<AuthContext, "masterKey">, nonce: string): readonly string[] =>
   masterKey.deriveKeys("set-up-token").map(({ key }) => hmacSha256(key, nonce));
 
-/** What the token is made of; null once the service is set up. */
+/** Inputs of the token; null once the service is set up. */
 async function openNonce({ clock, db }: Pick<AuthContext, "clock" | "db">): Promise<string | null> {
   if (!(await isSetUpOpen(db))) return null;
   const nonce = await readOrCreateSetting(db, NONCE_SETTING, () => ({

@@ -23,7 +23,7 @@ interface AnswerEnvelope<T = unknown> {
   readonly result: T;
 }
 
-/** What messages and answers are for. */
+/** Purposes of messages and answers. */
 export const forStart = (workflowType: string): string => `start ${workflowType}`;
 export const forSignal = (name: string): string => `signal ${name}`;
 export const forQuery = (name: string): string => `query ${name}`;

@@ -1,10 +1,10 @@
 import type { MasterKey } from "./master-key.ts";
 
-/** What is stored of API keys: MACs with a pepper held outside MongoDB, of one length. */
+/** Stored forms of API keys: MACs of one length, with a pepper outside MongoDB. */
 export interface ApiKeyHashes {
   /** For a new key. */
   make(value: string): string;
-  /** What a presented key may be stored as, the newest first. */
+  /** Forms that a presented key may be stored in, the newest first. */
   all(value: string): readonly string[];
 }
 

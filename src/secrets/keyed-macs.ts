@@ -36,7 +36,7 @@ export class KeyedMacs {
     return this.#keys.map((key) => macOf(key, text));
   }
 
-  /** What a history from outside holds may be anything. */
+  /** Accepts any value, as a history from outside may hold. */
   isMac(text: string, given: unknown): boolean {
     return typeof given === "string" && this.remake(text, given) !== null;
   }

@@ -56,7 +56,7 @@ export function checkedMasterKeySetting(env: MasterKeyEnvironment): MasterKeySet
 }
 
 export interface MasterKeySource {
-  /** What the environment names. It goes before the file in DATA_DIR. */
+  /** Setting in the environment. It precedes the file in DATA_DIR. */
   readonly setting: MasterKeySetting | null;
   /**
    * DATA_DIR when the embedded default is used: the key is kept there, and made on the first start. Null where the

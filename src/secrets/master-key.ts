@@ -69,7 +69,7 @@ export class MasterKeyError extends PlainError {
 export interface DerivedKey {
   readonly id: string;
   readonly key: KeyObject;
-  /** What it proves counts only if it is older; null: the master key is in use. */
+  /** Proofs under the key count only if they are older than this; null: the master key is in use. */
   readonly retiredAt: Date | null;
 }
 

@@ -86,7 +86,7 @@ export const AGENT_PROOFS: readonly [Place, Place] = [
   { what: "proofs of agents' keys", collection: COLLECTIONS.agents, path: "key.proof" },
 ];
 
-/** What only its holder's next use, or its own end, moves on from an older master key. */
+/** Values that only their holder's next use, or their own end, moves on from an older master key. */
 const heldPlaces = (now: Date): readonly (Place & { readonly filter: Filter<Document> })[] => [
   {
     what: "agents' keys",
@@ -126,7 +126,7 @@ const heldPlaces = (now: Date): readonly (Place & { readonly filter: Filter<Docu
   },
 ];
 
-/** What needs a master key, by its plural name. */
+/** Counts of values that need a master key, by their plural name. */
 export type Needs = Readonly<Record<string, number>>;
 
 /** Counts what still needs a master key. */

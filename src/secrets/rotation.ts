@@ -23,7 +23,7 @@ export interface RotationOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What a document's values become under the newest key: conditions on the present ones, and the new ones. */
+/** Replacement of a document's values under the newest key: conditions on the present values, and the new ones. */
 export interface Renewal {
   readonly condition: Document;
   readonly change: Document;

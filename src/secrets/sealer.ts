@@ -10,7 +10,7 @@ const VERSION = "v2";
 /** `<key id>.<nonce>.<ciphertext and tag>`, base64url: 12 bytes are 16 characters, 16 bytes or more are at least 22. */
 const FORMAT = /^([0-9a-f]{8})\.([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{22,})$/;
 
-/** What is sealed and stored: `rotate-master-key` seals each of them anew. */
+/** Purposes of stored sealed values: `rotate-master-key` seals each of them anew. */
 export type StoredPurpose =
   "session-signing-key" | "totp-secret" | "webhook-secret" | "invite-link" | "invite-answer" | "kept-keys";
 

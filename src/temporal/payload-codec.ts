@@ -104,7 +104,7 @@ export class SealingCodec implements PayloadCodec {
   }
 }
 
-/** Where a payload belongs; null: the SDK does not say. Ids of workflows are never used twice for different things. */
+/** Place of a payload; null if the SDK does not say. Ids of workflows are never used twice for different things. */
 function placeOf(context: SerializationContext | undefined): string | null {
   if (context === undefined) return null;
   const workflowId = context.workflowId ?? "";

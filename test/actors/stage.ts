@@ -32,7 +32,7 @@ interface Stage {
   readonly ledger?: Ledger;
   /** By default it is the only server. */
   readonly route?: LedgerRoute;
-  /** What an update fails with instead of being judged. */
+  /** Failure of an update that is not judged. */
   readonly fails?: (commands: readonly LedgerCommand[]) => Error | null;
   readonly revisions?: Revisions;
 }

@@ -43,7 +43,7 @@ const ARCHIVES_MS = 30;
 const accepted = (world: World, id: string) =>
   world.service.db.collection<TransactionDocument>("transactions").countDocuments({ agentId: id });
 
-// Who is told to come again, on a busy machine, does so; 200: what was answered 503 was made.
+// A caller that is told to come again does so; 200: the create that was answered 503 was made.
 const outcomeOf = (answer: Answer) => codeOf(answer) ?? (answer.status === 200 ? 201 : answer.status);
 
 describe("an organization's key archives an agent", () => {

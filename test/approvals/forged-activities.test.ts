@@ -31,7 +31,7 @@ const NAMES: Readonly<Record<keyof Activities, true>> = {
   watchDeposits: true,
 };
 
-/** What an intruder may have activities do who reaches Temporal. */
+/** Effects that an intruder with access to Temporal may have through activities. */
 describe("activities that are scheduled past this service", () => {
   let world: World;
   before(async () => {

@@ -30,7 +30,7 @@ describe("a nonce that another transaction of the same key has used", () => {
     scene = await openScene(anvil.url);
     instance = scene.open({ confirmations: CONFIRMATIONS });
   });
-  // What a test leaves in the pool is final before the next one begins.
+  // A test's transactions are final before the next test begins.
   afterEach(async () => {
     await anvil.call("evm_setAutomine", [true]);
     await anvil.call("anvil_mine", ["0x8"]);

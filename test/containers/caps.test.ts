@@ -93,7 +93,7 @@ describe("what is given back under caps", () => {
     readonly approvalId: string;
   }
 
-  /** What takes all that is left of the caps for itself, and gives it back. */
+  /** Takes all that is left of the caps, and gives it back. */
   const RELEASES: Readonly<Record<string, (agent: TestAgent, ids: Held) => Promise<unknown>>> = {
     "a denial": (_agent, { approvalId: id }) =>
       world.api.ok("denyApproval", 200, { token: world.token, id, body: { feedback: "No." } }),

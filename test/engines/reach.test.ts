@@ -62,7 +62,7 @@ const inserted = async (uri: string): Promise<string> => {
   }
 };
 
-/** What a browser keeps that enters the UI of a namespace with this in its storage. */
+/** Storage of a browser that enters the UI of a namespace. */
 const entered = (stored: string | null): unknown => {
   const kept: string[] = [];
   const places: string[] = [];

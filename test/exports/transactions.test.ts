@@ -264,7 +264,7 @@ describe("a row of a file of comma-separated values", () => {
       ...["＝1", "＋1", "－1", "＠x", "﹦1", "⁼1", "\u200b=1", "\ufeff\u2060＝1", "\u{e0041}\u00ad-1"].map(
         (text) => [text, `'${text}`] as const,
       ),
-      // Where a spreadsheet splits cells at semicolons, tabs or line ends, quoted or not.
+      // Spreadsheets split cells at semicolons, tabs or line ends, quoted or not.
       ["x;=cmd|'/C calc'!A0;y", "x;'=cmd|'/C calc'!A0;y"],
       ["x;\"=cmd|'/C calc'!A0;y", "x;'\"=cmd|'/C calc'!A0;y"],
       ["x; \u200b＝1", "x;' \u200b＝1"],

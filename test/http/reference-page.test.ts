@@ -37,7 +37,7 @@ describe("the API's reference in a browser", function () {
   let context: BrowserContext;
   /** Of the document with only `FEW` operations: rendering all of them costs most of what a reader does. */
   let page: Page;
-  /** What the browser says, and where it went, since a page was opened. */
+  /** Messages and addresses of the browser since a page was opened. */
   const said: string[] = [];
   const asked: string[] = [];
   let rendersNothing = false;

@@ -183,7 +183,7 @@ describe("a browser's session", () => {
     for (const [why, from, code] of FROM) {
       const isOurs = code === null;
       it(`${isOurs ? "it counts" : "nothing counts that changes anything"}: ${why}`, async () => {
-        // What is refused changes nothing of it.
+        // A refusal changes nothing of it.
         if (unchanged === null || isOurs) unchanged = await signedIn();
         const { refresh: refreshing, session } = unchanged;
         if (isOurs) unchanged = null;

@@ -72,7 +72,7 @@ interface Seeded {
   readonly documents: ReadonlyMap<string, readonly Document[]>;
 }
 
-/** Those that no test uses now: a new one takes several times as long as emptying one. */
+/** Databases that no test uses now: a new one takes several times as long as emptying one. */
 const free: Seeded[] = [];
 
 atEnd(async () => {
@@ -129,7 +129,7 @@ async function seededDatabase(masterKey: MasterKey, clock: TestClock): Promise<S
 async function restore(seeded: Seeded): Promise<void> {
   for (const collection of await seeded.database.db.collections()) {
     const documents = seeded.documents.get(collection.collectionName);
-    // What a test made may have validators of its own.
+    // A collection that a test made may have validators of its own.
     if (documents === undefined) await collection.drop();
     else await collection.deleteMany({});
     if (documents !== undefined && documents.length > 0) await collection.insertMany([...documents]);

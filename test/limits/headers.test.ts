@@ -133,7 +133,7 @@ describe("x-ratelimit-limit, -remaining and -reset", () => {
 describe("a service without trusted proxies", () => {
   const broken = new Error("a defect");
   const clock = new FixedClock();
-  /** Which of them fail. */
+  /** Requests that fail. */
   const fails = { add: false, read: false };
   let service: TestService;
   let api: Api;

@@ -27,7 +27,7 @@ import {
   statuses,
 } from "./support.ts";
 
-/** So many days after 1970 began. */
+/** Returns an instant by its number of days since 1970. */
 const days = (count: number) => new Date(count * 86_400_000);
 
 describe("caps of single routes", () => {

@@ -47,7 +47,7 @@ for (const name of RAILS) {
       return isStopped ? { payment, isMade, outcome } : null;
     }
 
-    /** The same for each step that there is; outside the soak for every fifth of the wallet's, which are many. */
+    /** Repeats it for each step; outside the soak for every fifth of the wallet's many steps. */
     async function stoppedAtEach(
       stop: (payment: Payment) => Promise<unknown>,
       check: (stopped: NonNullable<Awaited<ReturnType<typeof stoppedAt>>>, what: string) => Promise<void>,

@@ -67,7 +67,7 @@ async function walletScene(): Promise<RailScene> {
       return { rail, close: () => chain.close() };
     },
     async timesMade({ request }) {
-      // What was handed over is mined a moment after that is answered.
+      // A transaction is mined a moment after its hand-over is answered.
       await eventually("all is mined", async () => {
         const [pending, latest] = await Promise.all(
           (["pending", "latest"] as const).map((blockTag) =>

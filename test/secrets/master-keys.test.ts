@@ -52,7 +52,7 @@ const AGENT: FixedAgent = {
   createdAt: NOW,
 };
 
-/** What is made under a master key, and how it is recognized under others. */
+/** Values made under a master key, and their recognition under others. */
 interface Kind {
   readonly what: string;
   readonly make: (by: MasterKey) => string;
@@ -246,7 +246,7 @@ describe("The rotation of what is stored", () => {
   const collectionOf = ({ collection }: SealedPlace) => database.db.collection<{ _id: string }>(collection);
   const quiet = { onProgress: () => undefined };
 
-  /** What the newest key alone opens. */
+  /** Values that the newest key alone opens. */
   async function openedIn(place: SealedPlace): Promise<number> {
     const { find, renew } = resealing(database.db, alone, place);
     let opened = 0;

@@ -23,7 +23,7 @@ const textOf = (selector: string): string =>
 
 /** The page of a payment on hold in a real browser, used as a person uses it. */
 export class ApprovalPage {
-  /** What happens to requests on their way; null: nothing, and the browser keeps what it has loaded. */
+  /** Handler of requests on their way; null: none, and the browser keeps what it has loaded. */
   #interception: Interception | null = null;
   /** The decisions that the page has sent, in their order, for the payment that it is of. */
   readonly decisions: string[] = [];
@@ -54,7 +54,7 @@ export class ApprovalPage {
     });
     this.page.on("request", (request) => {
       this.#pass(request).catch((error: unknown) => {
-        // What was under way when the interception ended has gone on by itself.
+        // A request that was under way when the interception ended has gone on by itself.
         if (this.#interception !== null) this.#complaints.push(String(error));
       });
     });

@@ -42,7 +42,7 @@ async function sealed(value: unknown, isEncrypted: boolean, context = HERE): Pro
   return payload;
 }
 
-/** What comes of a payload that is read at a place, and why it was refused. */
+/** Reads a payload at a place, and returns its value and the reasons of refusals. */
 async function read(payload: Payload, { context = HERE, keys = payloadKeysOf(first) } = {}) {
   const { codec, refused } = codecOf(true, keys);
   const [opened] = await codec.decode([payload], context);

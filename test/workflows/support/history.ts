@@ -28,7 +28,7 @@ export const activitiesOf = (events: readonly HistoryEvent[]): readonly string[]
     scheduled === null || scheduled === undefined ? [] : [scheduled.activityType?.name ?? ""],
   );
 
-/** What a history has of that for which Temporal's cloud charges. */
+/** Billable actions of a history on Temporal's cloud. */
 export function actionsOf(events: readonly HistoryEvent[]) {
   const count = (kind: keyof HistoryEvent): number => events.filter((event) => event[kind]).length;
   return {
