@@ -1,4 +1,4 @@
-/** What is compared with what. */
+/** Comparisons: systems, cases and the ratios between them. */
 
 export const SYSTEMS = [
   "bare",
@@ -332,7 +332,7 @@ export const ALL_CASES: Readonly<Record<CaseName, Case>> = {
   },
 };
 
-/** What the generator saw of a load. */
+/** Result of a load, as the generator saw it. */
 export interface LoadMeasured {
   readonly latenciesMs: readonly number[];
   /** Answers other than 2xx, and requests without an answer. */

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { builtFile } from "../../src/lib/package-root.ts";
 
-/** What a child and its parent say to each other over its channel. */
+/** Messages between a child and its parent. */
 export type ChildMessage =
   | { readonly type: "ready"; readonly port: number | null }
   | { readonly type: "answer"; readonly value: unknown };

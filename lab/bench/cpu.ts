@@ -32,7 +32,7 @@ async function machineMs(): Promise<number | null> {
   }
 }
 
-/** What each process has used so far, and the machine as a whole. */
+/** Processor time used so far by each process, and by the whole machine. */
 export async function readCpu(pids: Readonly<Record<string, number | null>>): Promise<CpuMs> {
   const entries = Object.entries(pids).map(async ([name, pid]) => [name, await processMs(pid)] as const);
   return Object.fromEntries([...(await Promise.all(entries)), [MACHINE, await machineMs()]]);

@@ -1,6 +1,6 @@
 import type { Client } from "@temporalio/client";
 
-/** What a workflow has been through: its runs, and the history events of all of them. */
+/** History of a workflow: its runs, and the events of all of them. */
 export interface Course {
   readonly runs: number;
   readonly events: number;

@@ -16,7 +16,7 @@ import { ORDER, portOf, serviceEnvironment, type Site } from "./systems/system.t
 
 const { TaskQueueType } = proto.temporal.api.enums.v1;
 
-/** What many agents without anything to do cost the one worker that has them, and how soon they are back. */
+/** Cost of many idle agents for their one worker, and the time until they pay again. */
 export interface IdleResult {
   readonly asked: number;
   readonly agents: number;

@@ -15,7 +15,7 @@ import { median, percentile } from "./statistics.ts";
 import { callTo, postTo, signIn } from "./systems/payments-agents.ts";
 import { portOf, serviceEnvironment, type Site } from "./systems/system.ts";
 
-/** What lists of many payments, and their export, cost. */
+/** Cost of lists of many payments, and of their export. */
 export interface ListsResult {
   readonly rows: number;
   readonly agents: number;
@@ -46,7 +46,7 @@ export interface PageFigures {
   readonly toOne: number;
 }
 
-/** Whose key asks. */
+/** Key of the requests. */
 export type KeyName = "organization" | "small team";
 
 type Query = Readonly<Record<string, string>>;
