@@ -1,10 +1,11 @@
 import { TextsLost, wholePayment } from "../src/actors/whole-payment.ts";
 import { FORGED } from "../src/domain/ledger/forged.ts";
 import type { Payment, RailOutcome, StoredPayment } from "../src/domain/ledger/payment.ts";
-import { settle } from "../src/domain/ledger/payment.ts";
+import { RAILS, settle } from "../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 
 import { confirmationOf, type Execution } from "../src/messages/ledger.ts";
+import { Bookings } from "../src/payments/bookings.ts";
 import { createPaymentEffects, type PaymentEffectDependencies } from "../src/payments/effects.ts";
 import { Superseded } from "../src/payments/sending.ts";
 import type { Activities, UnfinishedPayment } from "./types.ts";
@@ -17,7 +18,12 @@ export interface PaymentActivityDependencies extends PaymentEffectDependencies {
 
 export type PaymentActivities = Pick<
   Activities,
-  "executePayments" | "expireApproval" | "executeApproved" | "followPayment"
+  | "bookNetworks"
+  | "executePayments"
+  | "expireApproval"
+  | "executeApproved"
+  | "followPayment"
+  | "playNetworkEffect"
 >;
 
 /** Longest wait of one execution for a payment's end on its rail, well below the activity's own timeout. */
@@ -107,7 +113,21 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
     }
   }
 
+  const bookings = new Bookings({ ...dependencies, effects });
+
   return {
+    async playNetworkEffect({ number, rail, transactionId }) {
+      const played = (await rails[rail].network?.play?.(transactionId, number)) ?? "never";
+      if (played === "never") return;
+      if (played === "not_yet" || (await bookings.book(transactionId)) === null)
+        throw new Error(`${transactionId} was not sent yet`);
+    },
+
+    async bookNetworks({ since }) {
+      const booked = RAILS.map((rail) => bookings.bookSince(rail, new Date(since), onSweepFailed));
+      return Math.min(...(await Promise.all(booked)).map((until) => until.getTime()));
+    },
+
     executePayments: ({ payments }) => Promise.all(payments.map(sweep)),
 
     async expireApproval({ profile, transactionId }) {

@@ -202,6 +202,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const workers = [worker, ...waiting];
   const run = Promise.all(workers.map((each) => each.run()));
   await core.webhooks.workflows.startWatch("events");
+  await core.webhooks.workflows.startWatch("networks");
   if (core.wallets !== null) await core.webhooks.workflows.startWatch("deposits");
   const failed = run.then(
     () => new Promise<never>(() => undefined),

@@ -3,6 +3,7 @@ export { agent } from "./agent.ts";
 export { ledger } from "./ledger.ts";
 export { approval } from "./approval.ts";
 export { organization } from "./organization.ts";
+export { railNetwork } from "./rail-network.ts";
 export { settlement } from "./settlement.ts";
 export { delivery } from "./delivery.ts";
 export { inviteMail } from "./invite-mail.ts";

@@ -1,4 +1,4 @@
-import { remainingOf } from "../src/domain/money.ts";
+import { remainingOf, usedCents } from "../src/domain/money.ts";
 import { fillOf } from "../src/domain/ledger/capacity.ts";
 import { remainingCents } from "../src/domain/ledger/caps.ts";
 import { assess } from "../src/domain/ledger/pay.ts";
@@ -44,10 +44,10 @@ export function accountView(
     status,
     policy,
     policyVersion,
-    spentCents: usage.spentCents,
-    reservedCents: usage.reservedCents,
-    remainingCents: remainingOf(policy.budgetCents, usage.spentCents + usage.reservedCents),
-    todayCents: spentToday(usage, at).amountCents,
+    spentCents: usedCents(usage.spentMc),
+    reservedCents: usedCents(usage.reservedMc),
+    remainingCents: remainingOf(policy.budgetCents, usage.spentMc + usage.reservedMc),
+    todayCents: usedCents(spentToday(usage, at).amountMc),
     lastHourCount: countWithinHour(usage, at),
     todayCount: countToday(usage, at),
     assessment: payment === null ? null : assess(ledger, account, payment, at),
@@ -102,11 +102,11 @@ export function snapshotPage(ledger: Ledger, { after, limit }: SnapshotQueryInpu
 
 function levelSnapshots({ accounts, project, teams }: Ledger): LevelSnapshot[] {
   const sums = new Map<string | null, Totals>();
-  const add = (teamId: string | null, { reservedCents, spentCents }: Totals): void => {
+  const add = (teamId: string | null, { reservedMc, spentMc }: Totals): void => {
     const sum = sums.get(teamId) ?? NO_TOTALS;
     sums.set(teamId, {
-      spentCents: sum.spentCents + spentCents,
-      reservedCents: sum.reservedCents + reservedCents,
+      spentMc: sum.spentMc + spentMc,
+      reservedMc: sum.reservedMc + reservedMc,
     });
   };
   for (const { teamId, usage } of accounts.values()) {

@@ -1,4 +1,4 @@
-import { continueAsNew, proxyActivities, setCurrentDetails, workflowInfo } from "@temporalio/workflow";
+import { continueAsNew, proxyActivities, setCurrentDetails, sleep, workflowInfo } from "@temporalio/workflow";
 import type { Activities } from "../activities/types.ts";
 import type { Watch } from "../src/messages/delivery.ts";
 import { sideTaskQueue } from "../src/messages/task-queues.ts";
@@ -9,19 +9,31 @@ const PASSES_PER_RUN_MAX = 100;
 const WHAT = {
   events: "Dispatches events to webhook deliveries.",
   deposits: "Watches for deposits into treasuries.",
+  networks: "Books what payment networks did and no hint told.",
 } as const satisfies Record<Watch, string>;
 
-/** Keeps one worker at a time on a watch, for good; another takes over when it dies. */
-export async function watch(what: Watch): Promise<void> {
-  const { watchDeposits, watchEvents } = proxyActivities<Activities>({
-    taskQueue: sideTaskQueue(workflowInfo().taskQueue, "webhooks"),
+/** Networks' books are read so often, in case that hints were lost. */
+const NETWORKS_READ_EVERY = "1 hour";
+/** Each time so much is read again, since clocks differ and writes are late. */
+const OVERLAP_MS = 600_000;
+
+/** Keeps one worker at a time on a watch, for good; another takes over when it dies. `since`: epoch milliseconds, of networks alone. */
+export async function watch(what: Watch, since = Date.now()): Promise<void> {
+  const { bookNetworks, watchDeposits, watchEvents } = proxyActivities<Activities>({
+    taskQueue: sideTaskQueue(workflowInfo().taskQueue, what === "networks" ? "settlements" : "webhooks"),
     startToCloseTimeout: "10 minutes",
-    heartbeatTimeout: "5 seconds",
+    ...(what === "networks" ? {} : { heartbeatTimeout: "5 seconds" }),
     retry: { initialInterval: "1 second", backoffCoefficient: 1.5, maximumInterval: "10 seconds" },
   });
   setCurrentDetails(WHAT[what]);
+  let bookedSince = since;
   for (let pass = 0; pass < PASSES_PER_RUN_MAX; pass += 1) {
-    await (what === "events" ? watchEvents() : watchDeposits());
+    if (what === "events") await watchEvents();
+    else if (what === "deposits") await watchDeposits();
+    else {
+      bookedSince = await bookNetworks({ since: bookedSince - OVERLAP_MS });
+      await sleep(NETWORKS_READ_EVERY);
+    }
   }
-  await continueAsNew<typeof watch>(what);
+  await continueAsNew<typeof watch>(what, bookedSince);
 }

@@ -227,8 +227,8 @@ const alreadyResolved = (approval: Pick<ApprovalDocument, "resolution"> | null):
 
 /** The payment as it was shown to the person who decides: the proof covers exactly that. */
 const orderOf = (approval: ApprovalDocument) => {
-  const { _id: approvalId, amountCents, currency, purpose, rail, recipient, transactionId } = approval;
-  return { approvalId, amountCents, currency, purpose, rail, recipient, transactionId };
+  const { _id: approvalId, currency, ledgerState, purpose, rail, recipient, transactionId } = approval;
+  return { approvalId, amountMc: ledgerState.amountMc, currency, purpose, rail, recipient, transactionId };
 };
 
 function commandOf(

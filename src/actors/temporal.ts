@@ -1,3 +1,4 @@
+import { usedCents } from "../domain/money.ts";
 import type { Client, WorkflowHandle } from "@temporalio/client";
 import {
   QueryRejectedError,
@@ -61,6 +62,11 @@ import {
   paymentSearchAttributes,
 } from "../messages/search-attributes.ts";
 import type { SettlementInput, SettlementStateView } from "../messages/settlement.ts";
+import {
+  RAIL_NETWORK_WORKFLOW,
+  type RailNetworkInput,
+  railNetworkWorkflowId,
+} from "../messages/rail-network.ts";
 import { SETTLEMENT_WORKFLOW, settlementWorkflowId, waitingWorkflowId } from "../messages/settlement.ts";
 import { LedgerLost } from "./actor-unavailable.ts";
 import type { StartOptions, TemporalCalls } from "./calls.ts";
@@ -252,6 +258,16 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
     });
   }
 
+  startRailNetwork(profile: AgentProfile, { effects, rail, transactionId }: RailNetworkInput): Promise<void> {
+    // The rail's effects say more than the workflow needs.
+    const timed = effects.map(({ afterSeconds }) => ({ afterSeconds }));
+    const input: RailNetworkInput = { rail, transactionId, effects: timed };
+    return this.#calls.startOnce(RAIL_NETWORK_WORKFLOW, railNetworkWorkflowId(transactionId), [input], {
+      typedSearchAttributes: paymentSearchAttributes(profile, transactionId, null),
+      staticSummary: `Plays the ${rail} network's part in ${transactionId}`,
+    });
+  }
+
   async textsOf(payment: StoredPayment): Promise<PaymentTexts | null> {
     const handle = this.#client.workflow.getHandle(waitingWorkflowId(payment));
     try {
@@ -340,7 +356,7 @@ function approvalInput(profile: AgentProfile, payment: Payment): ApprovalInput |
     profile,
     approvalId: approval.id,
     transactionId: request.transactionId,
-    amountCents: request.amountCents,
+    amountCents: usedCents(request.amountMc),
     texts: { recipient: request.recipient, purpose: request.purpose },
     flaggedByRuleTypes: approval.flaggedByRuleTypes,
     expiresAt: approval.expiresAt,

@@ -39,6 +39,8 @@ export async function wholeReply(
   reply: LedgerReply,
   whole: (payment: StoredPayment) => Promise<Payment>,
 ): Promise<LedgerReply<Payment>> {
+  if (reply.kind === "authorization")
+    return { ...reply, payment: reply.payment === null ? null : await whole(reply.payment) };
   if (reply.kind !== "payment" && reply.kind !== "replayed") return reply;
   return { ...reply, payment: await whole(reply.payment) };
 }

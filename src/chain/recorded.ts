@@ -1,6 +1,6 @@
 import type { Document } from "mongodb";
 import type { Address, Hash, Hex } from "viem";
-import type { RailFailureCode } from "../domain/ledger/payment.ts";
+import type { RailFailureCode } from "../domain/ledger/rail-failures.ts";
 
 /** A transaction as it was signed once, for one fee. */
 interface SigningDocument {

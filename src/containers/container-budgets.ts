@@ -3,7 +3,8 @@ import type { ProjectDocument, TeamDocument } from "../store/documents.ts";
 import type { Projections } from "../payments/ports.ts";
 import type { CommandOf } from "../domain/ledger/commands.ts";
 import { remainingCents } from "../domain/ledger/caps.ts";
-import { NO_CAP, NO_TOTALS, type Totals } from "../domain/ledger/state.ts";
+import { NO_CAP, NO_TOTALS } from "../domain/ledger/state.ts";
+import { mcOf, usedCents } from "../domain/money.ts";
 import { refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
 import type { CapsView, LevelView, TeamBudgetView } from "../messages/ledger.ts";
@@ -22,7 +23,9 @@ export interface ContainerBudgetsDependencies {
   readonly collections: Pick<Collections, "agents" | "projects" | "teams">;
 }
 
-export interface Usage extends Totals {
+export interface Usage {
+  readonly spentCents: number;
+  readonly reservedCents: number;
   readonly remainingCents: number | null;
 }
 
@@ -164,9 +167,9 @@ export class ContainerBudgets {
 }
 
 /** A budget as a replacement of this version has made it: an answer that showed the next one would make that seem the caller's own. */
-const asDecided = (capCents: number | null, replacedVersion: number, usage: Totals): ContainerBudget => {
-  const { reservedCents, spentCents } = usage;
-  return budgetOf({ cap: { capCents, version: replacedVersion + 1 }, totals: { spentCents, reservedCents } });
+const asDecided = (capCents: number | null, replacedVersion: number, usage: Usage): ContainerBudget => {
+  const totals = { spentMc: mcOf(usage.spentCents), reservedMc: mcOf(usage.reservedCents) };
+  return budgetOf({ cap: { capCents, version: replacedVersion + 1 }, totals });
 };
 
 interface LiveAgent {
@@ -186,5 +189,9 @@ const levelOf = ({ teams }: CapsView, teamId: string): LevelView => teams[teamId
 
 const budgetOf = ({ cap, totals }: LevelView): ContainerBudget => ({
   ...cap,
-  usage: { ...totals, remainingCents: remainingCents(cap, totals) },
+  usage: {
+    spentCents: usedCents(totals.spentMc),
+    reservedCents: usedCents(totals.reservedMc),
+    remainingCents: remainingCents(cap, totals),
+  },
 });

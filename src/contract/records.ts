@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { ERRORS } from "../domain/errors.ts";
-import { RAIL_FAILURE_CODES, RAILS } from "../domain/ledger/payment.ts";
+import { RAILS } from "../domain/ledger/payment.ts";
+import { DENIAL_CODES } from "../domain/ledger/policy.ts";
 import { shownLabels } from "./agent-labels.ts";
 import { AGENT_TOOLS } from "./tool-names.ts";
 import { cents, nextCursor, paymentCount, timestamp, uuid } from "./primitives.ts";
@@ -115,21 +116,7 @@ export const denialDetails = z.strictObject({
   resetsAt: timestamp.nullable(),
 });
 
-export const denialCode = z.enum([
-  "AGENT_PAUSED",
-  "PER_TRANSACTION_LIMIT_EXCEEDED",
-  "BUDGET_EXCEEDED",
-  "DAILY_SPEND_LIMIT_EXCEEDED",
-  "HOURLY_VELOCITY_EXCEEDED",
-  "DAILY_VELOCITY_EXCEEDED",
-  "TEAM_CAP_EXCEEDED",
-  "PROJECT_CAP_EXCEEDED",
-  "APPROVAL_DENIED",
-  "APPROVAL_EXPIRED",
-  "CANCELLED_BY_AGENT",
-  "AGENT_ARCHIVED",
-  ...RAIL_FAILURE_CODES,
-]);
+export const denialCode = z.enum(DENIAL_CODES);
 
 export const transaction = z
   .strictObject({

@@ -1,6 +1,22 @@
-/** Money is integer cents, 0 or more, at most this. */
+/** Amounts in requests and answers are integer cents, 0 or more, at most this. */
 export const MAX_CENTS = 1_000_000_000_000;
 
+/** Amounts of payments and totals are counted in thousandths of a cent (`Mc`): prices on the web are often below a cent. */
+export const MC_PER_CENT = 1_000;
+
+export const MAX_MC = MAX_CENTS * MC_PER_CENT;
+
+/** Totals of a project stay below this, so that arithmetic on them is exact. */
+export const MAX_TOTAL_MC = 8 * MAX_MC;
+
+export const mcOf = (cents: number): number => cents * MC_PER_CENT;
+
+/** Cents that have been used: a started cent counts whole. */
+export const usedCents = (mc: number): number => Math.ceil(mc / MC_PER_CENT);
+
+/** Cents that are left: a started cent is not one. */
+export const leftCents = (mc: number): number => Math.floor(mc / MC_PER_CENT);
+
 /** Returns the rest of a limit; never negative, even if the limit was lowered below the used amount. */
-export const remainingOf = (limitCents: number, usedCents: number): number =>
-  Math.max(0, limitCents - usedCents);
+export const remainingOf = (limitCents: number, usedMc: number): number =>
+  Math.max(0, leftCents(mcOf(limitCents) - usedMc));

@@ -48,6 +48,6 @@ export interface ReplayInput {
 
 /** One per task queue: keeps events watched while there is a worker. */
 export const WATCH_WORKFLOW = "watch";
-export const WATCHES = ["events", "deposits"] as const;
+export const WATCHES = ["events", "deposits", "networks"] as const;
 export type Watch = (typeof WATCHES)[number];
 export const watchWorkflowId = (taskQueue: string, watch: Watch): string => `watch/${taskQueue}/${watch}`;

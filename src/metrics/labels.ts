@@ -1,7 +1,7 @@
 import type { ChainRepair } from "../chain/repairs.ts";
 import type { BlockReason } from "../actors/blocked-projects.ts";
-import { RAIL_FAILURE_CODES, type RailFailureCode } from "../domain/ledger/payment.ts";
-import type { DenialCode } from "../domain/ledger/policy.ts";
+import { DENIAL_CODES } from "../domain/ledger/policy.ts";
+import { RAIL_FAILURE_CODES } from "../domain/ledger/rail-failures.ts";
 import type { LimitName } from "../limits/limits.ts";
 import type { MailOutcome } from "../mail/invite-mail.ts";
 
@@ -91,18 +91,5 @@ export const DENIAL_CODES_OF: Readonly<Record<string, readonly string[]>> = {
   reversed: ["none"],
   expired: ["APPROVAL_EXPIRED"],
   failed: RAIL_FAILURE_CODES,
-  denied: keysOf<Exclude<DenialCode, RailFailureCode>>({
-    AGENT_PAUSED: true,
-    AGENT_ARCHIVED: true,
-    PER_TRANSACTION_LIMIT_EXCEEDED: true,
-    BUDGET_EXCEEDED: true,
-    DAILY_SPEND_LIMIT_EXCEEDED: true,
-    HOURLY_VELOCITY_EXCEEDED: true,
-    DAILY_VELOCITY_EXCEEDED: true,
-    TEAM_CAP_EXCEEDED: true,
-    PROJECT_CAP_EXCEEDED: true,
-    APPROVAL_DENIED: true,
-    APPROVAL_EXPIRED: true,
-    CANCELLED_BY_AGENT: true,
-  }),
+  denied: DENIAL_CODES.filter((code) => !RAIL_FAILURE_CODES.some((ofRail) => ofRail === code)),
 };

@@ -25,6 +25,7 @@ function observedRail(rail: Rail, port: RailPort, metrics: Metrics): RailPort {
   };
   return {
     capabilities: port.capabilities,
+    network: port.network,
     send: (profile, payment, permit) =>
       metrics.timed(rail, "rail", () =>
         counted("send", port.send(profile, payment, permit), ({ status }) => status),
@@ -39,10 +40,6 @@ function observedRail(rail: Rail, port: RailPort, metrics: Metrics): RailPort {
       ),
     withhold: (profile, payment) =>
       counted("withhold", port.withhold(profile, payment), ({ status }) => status),
-    reverse: (payment) =>
-      counted("reverse", port.reverse(payment), (answer) =>
-        answer === "not_reversible" ? answer : answer.status,
-      ),
     balance: (profile) => counted("balance", port.balance(profile), ({ kind }) => kind),
     detach: (profile) => counted("detach", port.detach(profile), (end) => end),
   };
@@ -53,6 +50,8 @@ export const observedProjections = (projections: Projections, metrics: Metrics):
   writePayment: (profile, payment) =>
     metrics.timed(payment.request.rail, "record", () => projections.writePayment(profile, payment)),
   endOf: (transactionId) => projections.endOf(transactionId),
+  paymentOf: (transactionId) => projections.paymentOf(transactionId),
+  closedAgent: (agentId) => projections.closedAgent(agentId),
   textsOf: (transactionId) => projections.textsOf(transactionId),
   writeAgent: (summary) => projections.writeAgent(summary),
   writeAccount: (summary) => projections.writeAccount(summary),

@@ -1,7 +1,8 @@
+import type { RailBooks } from "../domain/ledger/books.ts";
 import type { Payment } from "../domain/ledger/payment.ts";
 import type { Permission } from "../domain/ledger/permission.ts";
 import { FORGED, withoutResolver } from "../domain/ledger/forged.ts";
-import { HELD_REVISION, moneyOf, settle } from "../domain/ledger/payment.ts";
+import { HELD_REVISION, moneyOf, settle, totalOf } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import { confirmationOf, type ExecutionResult } from "../messages/ledger.ts";
 import type {
@@ -73,7 +74,7 @@ export interface PaymentEffects {
 }
 
 export function createPaymentEffects(dependencies: PaymentEffectDependencies): PaymentEffects {
-  const { ledgers, proofs, projections, publisher, workflows, clock } = dependencies;
+  const { ledgers, proofs, projections, publisher, rails, workflows, clock } = dependencies;
   const sending = createSending(dependencies);
 
   function forgedIn(profile: AgentProfile, payment: Payment): ForgedKind | null {
@@ -119,7 +120,27 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
   async function notifyWorkflows(profile: AgentProfile, payment: Payment): Promise<void> {
     if (payment.phase === "held") await workflows.startApproval(profile, payment);
     if (leavesHold(payment)) await workflows.notifyApproval(profile, payment);
-    if (payment.phase === "following") await workflows.startSettlement(profile, payment);
+    if (isFollowed(payment)) await workflows.startSettlement(profile, payment);
+  }
+
+  /** A payment whose network tells what it does is not asked for its end again and again. */
+  const isFollowed = ({ books, phase, request }: Payment): boolean =>
+    phase === "following" && (books === null || rails[request.rail].network === null);
+
+  /** Its ledger books what the network has done before anything is recorded: only the ledger knows what that exceeds. */
+  async function charged(
+    profile: AgentProfile,
+    { request: { transactionId } }: Payment,
+    books: readonly RailBooks[],
+    keep: PaymentEffects["record"],
+  ): Promise<ExecutionResult> {
+    const { agentId } = profile;
+    const command = { kind: "book", agentId, transactionId, books, recordsCheckedThrough: 0 } as const;
+    const reply = await ledgers.submit(profile, command);
+    if (reply.kind !== "payment") throw new Superseded("it was charged, and has ended since");
+    const { payment } = reply;
+    await Promise.all([notifyWorkflows(profile, payment), keep(profile, payment)]);
+    return { transactionId, revision: payment.revision, outcome: null, payment };
   }
 
   async function record(profile: AgentProfile, payment: Payment): Promise<void> {
@@ -158,6 +179,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
         if (ended !== null) throw new Superseded("its record shows that it ended unpaid");
       }
       const result = turn ? await sending.send(profile, before, decided) : null;
+      if (result?.status === "charged") return charged(profile, before, result.books, keep);
       const outcome = result === null ? null : { result, at: clock().getTime() };
       const payment = outcome === null ? before : settle(before, outcome.result, outcome.at);
       const { transactionId } = payment.request;
@@ -181,7 +203,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
 
 /** Whether the outcome frees money at any level. */
 const freesMoney = (before: Payment, after: Payment): boolean =>
-  moneyOf(before) !== "none" && moneyOf(after) === "none";
+  totalOf(moneyOf(after)) < totalOf(moneyOf(before));
 
 /** The revision at which a held payment was resolved; later ones come from the approval workflow itself. */
 const leavesHold = (payment: Payment): boolean =>

@@ -9,7 +9,7 @@ export type Payer = Pick<AgentProfile, "organizationId" | "agentId">;
 /** Proven fields of a payment: those that move money, with the ids that make it happen once. */
 export type ProvenOrder = Pick<
   PaymentRequest,
-  "transactionId" | "approvalId" | "rail" | "amountCents" | "recipient"
+  "transactionId" | "approvalId" | "rail" | "amountMc" | "recipient"
 > & { readonly currency: string };
 
 /**
@@ -81,8 +81,8 @@ export class HmacPaymentProofs implements PaymentProofs {
 }
 
 const factsOf = ({ agentId, organizationId }: Payer, order: ProvenOrder) => {
-  const { amountCents, approvalId, currency, rail, recipient, transactionId } = order;
-  return [organizationId, agentId, transactionId, approvalId, rail, amountCents, currency, recipient];
+  const { amountMc, approvalId, currency, rail, recipient, transactionId } = order;
+  return [organizationId, agentId, transactionId, approvalId, rail, amountMc, currency, recipient];
 };
 
 function orderFacts(payer: Payer, order: OrderRequest): string {

@@ -9,6 +9,7 @@ import { approvalDocument, transactionDocument } from "../store/records.ts";
 import type { Payment, PaymentRequest, Rail } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import { refusal } from "../domain/errors.ts";
+import { mcOf } from "../domain/money.ts";
 import type { LedgerReply } from "../domain/ledger/commands.ts";
 import { type AssessedPayment, decidedPayment } from "../domain/ledger/pay.ts";
 import { confirmationOf, type ExecutionResult } from "../messages/ledger.ts";
@@ -301,13 +302,14 @@ export class Payments {
 
   /** The query to a ledger for a dry run. Its mailbox is flushed before. */
   async assessed(profile: AgentProfile, order: CheckedOrder): Promise<AssessedPayment> {
-    const payment = { ...order, merchantCategory: order.merchantCategory ?? null };
-    const { amountCents, rail, recipient } = payment;
+    const { rail, recipient } = order;
+    const amountMc = mcOf(order.amountCents);
+    const payment = { rail, recipient, amountMc, merchantCategory: order.merchantCategory ?? null };
     // A dry run's rules are not compared by any ledger.
     this.#rulings.forget(profile);
     const { rules: ruled } = await this.#rulings.of(profile, payment);
     const rules = await this.#rulings.withSimilarPayment(ruled, profile.agentId, payment);
-    return { rail, recipient, amountCents, fingerprint: fingerprint(payment), rules };
+    return { rail, recipient, amountMc, fingerprint: fingerprint(payment), rules };
   }
 
   async #execute(
@@ -391,14 +393,16 @@ const keyReused = (transactionId: string) =>
 
 /** The request but for its proof. */
 function unprovenOf(order: PaymentOrder): Omit<PaymentRequest, "proof"> {
-  const { idempotencyKey, merchantCategory = null, ...rest } = order;
+  const { amountCents, idempotencyKey, merchantCategory = null, ...rest } = order;
+  const amountMc = mcOf(amountCents);
   return {
     ...rest,
+    amountMc,
     merchantCategory,
     transactionId: newId("txn"),
     approvalId: newId("apr"),
     keyHash: shortHash(idempotencyKey),
-    payloadHash: payloadHash({ ...rest, merchantCategory }),
-    fingerprint: fingerprint({ ...rest, merchantCategory }),
+    payloadHash: payloadHash({ ...rest, amountMc, merchantCategory }),
+    fingerprint: fingerprint({ ...rest, amountMc, merchantCategory }),
   };
 }

@@ -1,9 +1,10 @@
+import type { RailBooks } from "../domain/ledger/books.ts";
 import type { AgentCommand, AgentReply } from "../domain/agent/commands.ts";
 import type { Payment, PaymentTexts, Rail, RailOutcome, StoredPayment } from "../domain/ledger/payment.ts";
 import type { Permission } from "../domain/ledger/permission.ts";
 import type { BudgetPolicy } from "../domain/ledger/policy.ts";
 import type { AgentProfile, AgentSummary } from "../domain/agent/state.ts";
-import type { LedgerCommand, LedgerReply, RecordedCap } from "../domain/ledger/commands.ts";
+import type { DroppedAccount, LedgerCommand, LedgerReply, RecordedCap } from "../domain/ledger/commands.ts";
 import type { AccountSummary } from "../domain/ledger/state.ts";
 import type { ProjectRef } from "../messages/ledger.ts";
 
@@ -11,8 +12,6 @@ import type { ProjectRef } from "../messages/ledger.ts";
 export interface RailCapabilities {
   /** `eventual`: what was sent is final only later, and its end is waited for. */
   readonly finality: "instant" | "eventual";
-  /** Whether a settled payment can be reversed. */
-  readonly reversible: boolean;
 }
 
 /** An agent's balance on a rail. Unreadable is not zero. */
@@ -34,6 +33,8 @@ export type SendOutcome = RailOutcome | { readonly status: "fenced" };
  */
 export interface RailPort {
   readonly capabilities: RailCapabilities;
+  /** Null: nothing touches a payment after its end. */
+  readonly network: RailNetwork | null;
   /**
    * Sends a payment. At most one effect for a transaction id, however often and by whomever it is called: a rail that does not
    * guarantee that by itself records its intent first, and reconciles afterwards. The write that
@@ -70,11 +71,27 @@ export interface RailPort {
    * answers as `query` does, and what it would have refused, as `send` does; nothing is taken back.
    */
   withhold(profile: AgentProfile, payment: Payment): Promise<RailOutcome>;
-  /** Gives a settled payment back; `not_reversible` where the rail has no way to. Once, however often it is called. */
-  reverse(payment: Payment): Promise<RailOutcome | "not_reversible">;
   balance(profile: AgentProfile): Promise<RailBalance>;
   /** Gives up the service's own right to spend for the agent, for good. May be repeated until it is `detached`. */
   detach(profile: AgentProfile): Promise<Detachment>;
+}
+
+/** A network that charges payments in part, late or more than once, and gives back. Its hints make us read its books; no hint is believed. */
+export interface RailNetwork {
+  /** The books of a payment as they are now; empty: the network does not have it. */
+  booksOf(transactionId: string): Promise<readonly RailBooks[]>;
+  /** Payments that the network has touched since they were sent, the oldest change first; a payment may come more than once. */
+  changedSince(since: Date): AsyncIterable<ChangedPayment>;
+  /**
+   * Of a sandbox alone: does the numbered thing that this network does with the payment, once. `not_yet`: the payment has not
+   * reached it; `never`: it won't.
+   */
+  play?(transactionId: string, number: number): Promise<"played" | "not_yet" | "never">;
+}
+
+export interface ChangedPayment {
+  readonly transactionId: string;
+  readonly changedAt: Date;
 }
 
 /** Asks the ledger whether a payment may be sent. */
@@ -88,11 +105,21 @@ export interface FencedPlace {
 
 export type Rails = Readonly<Record<Rail, RailPort>>;
 
+/** A recorded payment, and whose it is. */
+export interface RecordedOwn {
+  readonly profile: AgentProfile;
+  readonly payment: Payment;
+}
+
 /** Queryable records of what was decided. Writing the same revision twice, or an older one, does nothing. */
 export interface Projections {
   writePayment(profile: AgentProfile, payment: Payment): Promise<void>;
   /** Returns the number among its agent's closed payments of one that ended unpaid; null if it has not ended so. */
   endOf(transactionId: string): Promise<{ readonly sequence: number } | null>;
+  /** A payment as its record has it, and whose it is; null: there is no record. */
+  paymentOf(transactionId: string): Promise<RecordedOwn | null>;
+  /** An agent as its records have it, all its payments closed; null: there is no record. */
+  closedAgent(agentId: string): Promise<Omit<DroppedAccount, "asOfRevision"> | null>;
   /** The texts in a payment's record; null: there is no record. */
   textsOf(transactionId: string): Promise<PaymentTexts | null>;
   /** Writes the fields that an agent's actor decides. */

@@ -11,7 +11,7 @@ import type { PaymentsByKey } from "./payments-by-key.ts";
 import { FOUND, toRecipient } from "./rules/payment-rules.ts";
 
 /** The parts of a payment by which an earlier one like it is found. */
-interface Made extends Pick<PaymentRequest, "amountCents" | "rail" | "recipient"> {
+interface Made extends Pick<PaymentRequest, "amountMc" | "rail" | "recipient"> {
   readonly agentId: string;
   readonly sequence: number;
   readonly createdAtMs: number;
@@ -46,23 +46,20 @@ export class PossibleDuplicates {
 
   /** Returns the possible duplicate of an earlier payment, as it could be known then. */
   async before(transaction: TransactionDocument): Promise<string | null> {
-    return this.#before({ ...transaction, createdAtMs: transaction.createdAt.getTime() });
+    return this.#before({
+      ...transaction,
+      amountMc: transaction.ledgerState.amountMc,
+      createdAtMs: transaction.createdAt.getTime(),
+    });
   }
 
-  async #before({
-    agentId,
-    amountCents,
-    createdAtMs,
-    rail,
-    recipient,
-    sequence,
-  }: Made): Promise<string | null> {
+  async #before({ agentId, amountMc, createdAtMs, rail, recipient, sequence }: Made): Promise<string | null> {
     const since = new Date(createdAtMs - DUPLICATE_WINDOW_MS);
     const found = await this.#transactions.findOne(
       {
         ...toRecipient(agentId, { rail, recipient }),
         status: { $in: DUPLICATED_STATUSES },
-        amountCents,
+        "ledgerState.amountMc": amountMc,
         createdAt: { $gte: since, $lte: new Date(createdAtMs) },
         sequence: { $lt: sequence },
       },

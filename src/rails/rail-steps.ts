@@ -1,13 +1,13 @@
 import type { ChainTransactionDocument } from "../chain/outbox.ts";
 import { SETTLES_ON } from "../domain/ledger/payment.ts";
 import type { TransactionDocument } from "../store/documents.ts";
-import type { CardLedgerDocument } from "./card-sandbox.ts";
+import type { CardLedgerDocument } from "./card/network-books.ts";
 import { attemptsPrefix } from "./wallet/attempts.ts";
 import type { Collections } from "../store/collections.ts";
 
 export interface RailStep {
   readonly id: string;
-  readonly kind: "captured" | "reversed" | "withheld" | "signed" | "refused";
+  readonly kind: CardLedgerDocument["status"] | "withheld" | "signed" | "refused";
   readonly createdAt: string;
   readonly amountCents: number | null;
   readonly onChainTxHash: string | null;
@@ -30,8 +30,8 @@ export const railStepsIn =
     rail,
   }: TransactionDocument): Promise<RailStep[]> => {
     if (SETTLES_ON[rail] === "processor") {
-      const ids = [`capture/${_id}`, `reversal/${_id}`];
-      const found = await cardLedger.find({ _id: { $in: ids }, ...NO_FENCE }).toArray();
+      const later = { transactionId: _id, changedAt: { $type: "date" } } as const;
+      const found = await cardLedger.find({ $or: [{ _id: `capture/${_id}` }, later], ...NO_FENCE }).toArray();
       const own = found.filter((entry) => (entry.organizationId ?? organizationId) === organizationId);
       return inOrder(own).map(cardStep);
     }

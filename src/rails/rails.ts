@@ -1,7 +1,7 @@
 import type { Db } from "mongodb";
 import type { RailModes } from "../contract/rails.ts";
 import type { Clock, RailPort, Rails } from "../payments/ports.ts";
-import { CardSandbox } from "./card-sandbox.ts";
+import { CardSandbox, type NetworkScripts } from "./card/rail.ts";
 import { walletRailWithoutChain } from "./unavailable.ts";
 import type { Wallets } from "./wallet/index.ts";
 import { AgentWallets } from "./wallet/wallets.ts";
@@ -9,6 +9,7 @@ import { AgentWallets } from "./wallet/wallets.ts";
 export interface RailsDependencies {
   readonly db: Db;
   readonly clock: Clock;
+  readonly cardNetwork: NetworkScripts;
   /** Null: no chain is set up. */
   readonly walletRail: RailPort | null;
 }
@@ -20,7 +21,7 @@ export function railModesOf(wallets: Pick<Wallets, "sandbox"> | null): RailModes
 }
 
 /** Makes all rails. */
-export const railsOf = ({ clock, db, walletRail }: RailsDependencies): Rails => ({
-  card: new CardSandbox(db, clock),
+export const railsOf = ({ cardNetwork, clock, db, walletRail }: RailsDependencies): Rails => ({
+  card: new CardSandbox(db, clock, cardNetwork),
   wallet: walletRail ?? walletRailWithoutChain(new AgentWallets(db)),
 });

@@ -16,7 +16,8 @@ const elsewhere = (): Promise<never> =>
  */
 export function walletRailWithoutChain(wallets: AgentWallets): RailPort {
   return {
-    capabilities: { finality: "eventual", reversible: false },
+    capabilities: { finality: "eventual" },
+    network: null,
     async send({ agentId }) {
       return (await wallets.of(agentId)) === null ? { status: "failed", ...NO_WALLET } : elsewhere();
     },
@@ -26,7 +27,6 @@ export function walletRailWithoutChain(wallets: AgentWallets): RailPort {
     async withhold({ agentId }) {
       return (await wallets.of(agentId)) === null ? { status: "failed", ...NO_WALLET } : elsewhere();
     },
-    reverse: () => Promise.resolve("not_reversible"),
     async balance({ agentId }) {
       return { kind: (await wallets.of(agentId)) === null ? "none" : "unreadable" };
     },

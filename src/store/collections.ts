@@ -13,7 +13,7 @@ import type {
 } from "./documents.ts";
 import { COLLECTIONS } from "./documents.ts";
 import type { ChainTransactionDocument } from "../chain/outbox.ts";
-import type { CardLedgerDocument } from "../rails/card-sandbox.ts";
+import type { CardLedgerDocument } from "../rails/card/network-books.ts";
 import {
   AUTH_COLLECTIONS,
   authCollections,

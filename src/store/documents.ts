@@ -1,6 +1,8 @@
 import type { EventType } from "../domain/events.ts";
 import type { Document } from "mongodb";
+import type { Books, Breach, Stage } from "../domain/ledger/books.ts";
 import type {
+  Amounts,
   ApprovalResolution,
   BudgetContext,
   PaymentPhase,
@@ -35,7 +37,12 @@ export interface TransactionDocument extends Document {
   /** Words that a search finds it by (`searchWords`). */
   words: string[];
   merchantCategory: string | null;
+  /** What it counts with: captured, and until then requested. */
   amountCents: number;
+  amounts: Amounts;
+  stage: Stage | null;
+  /** Limits that its network has exceeded; null: none. */
+  breach: Breach[] | null;
   currency: string;
   rail: Rail;
   status: TransactionStatus;
@@ -61,6 +68,9 @@ export interface LedgerState {
   phase: PaymentPhase;
   day: string;
   policyVersion: number;
+  /** Thousandths of a cent that were requested. */
+  amountMc: number;
+  books: Books | null;
   /** The id that its approval has, or would have. */
   approvalId: string;
   fingerprint: string;
@@ -98,7 +108,7 @@ export interface ApprovalDocument extends ApprovalSnapshot {
   /** When it was written down that its payment has come to its end. */
   closedAt?: Date;
   /** As a transaction's. */
-  ledgerState: { proof: string | null; policyVersion: number | null };
+  ledgerState: { amountMc: number; proof: string | null; policyVersion: number | null };
 }
 
 export interface AgentKeyRecord {
@@ -208,6 +218,9 @@ export const SHOWN_TRANSACTION_FIELDS = {
   agentName: 1,
   recipient: 1,
   amountCents: 1,
+  amounts: 1,
+  stage: 1,
+  breach: 1,
   currency: 1,
   rail: 1,
   status: 1,

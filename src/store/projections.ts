@@ -2,16 +2,24 @@ import type { AnyBulkWriteOperation, Collection, Db, Document } from "mongodb";
 import { isDuplicateKey } from "../lib/duplicate-key.ts";
 import type { Payment, PaymentTexts } from "../domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../domain/agent/state.ts";
-import type { RecordedCap } from "../domain/ledger/commands.ts";
+import type { DroppedAccount, RecordedCap } from "../domain/ledger/commands.ts";
 import type { AccountSummary, Cap } from "../domain/ledger/state.ts";
 import { type BulkOutcome, BulkWriter } from "./bulk-writer.ts";
+import { type Collections, collectionsOf } from "./collections.ts";
 import type { AgentDocument, ApprovalDocument, ContainerDocument, TransactionDocument } from "./documents.ts";
 import { COLLECTIONS } from "./documents.ts";
 import { JOURNAL_INDEXES, type EventJournal } from "./journal.ts";
 import { LIST_INDEXES } from "./newest-first.ts";
-import type { Projections } from "../payments/ports.ts";
-import { approvalDocument, transactionDocument } from "./records.ts";
-import { HeldPaymentWriter } from "./held-payments.ts";
+import type { Projections, RecordedOwn } from "../payments/ports.ts";
+import {
+  approvalDocument,
+  COUNTED_FIELDS,
+  type CountedRecord,
+  moneyIn,
+  paymentIn,
+  transactionDocument,
+} from "./records.ts";
+import { HeldPaymentWriter, recordsOf } from "./held-payments.ts";
 import type { Indexes } from "./indexes.ts";
 
 /**
@@ -36,6 +44,8 @@ export class MongoProjections implements Projections {
   readonly #journal: EventJournal;
   readonly #onPaymentWritten: (payment: Payment) => void;
 
+  readonly #collections: Pick<Collections, "agents" | "approvals" | "transactions">;
+
   /** `onPaymentWritten`: at most once for each revision, though several processes try to write it. */
   constructor(db: Db, journal: EventJournal, onPaymentWritten: (payment: Payment) => void = () => undefined) {
     this.#journal = journal;
@@ -46,6 +56,30 @@ export class MongoProjections implements Projections {
     this.#agentWrites = new BulkWriter(db.collection<AgentDocument>(COLLECTIONS.agents));
     this.#projects = db.collection<ContainerDocument>(COLLECTIONS.projects);
     this.#teams = db.collection<ContainerDocument>(COLLECTIONS.teams);
+    this.#collections = collectionsOf(db);
+  }
+
+  async paymentOf(transactionId: string): Promise<RecordedOwn | null> {
+    const found = await this.#collections.transactions.findOne({ _id: transactionId });
+    if (found === null) return null;
+    const { approval, transaction } = await recordsOf(this.#collections, found);
+    const { agentId, agentName: name, organizationId, projectId, teamId } = transaction;
+    const profile = { organizationId, projectId, teamId, agentId, name };
+    return { profile, payment: paymentIn(transaction, approval) };
+  }
+
+  async closedAgent(agentId: string): Promise<Omit<DroppedAccount, "asOfRevision"> | null> {
+    const { agents, transactions } = this.#collections;
+    const agent = await agents.findOne({ _id: agentId });
+    if (agent === null) return null;
+    let [spentMc, closed] = [0, 0];
+    const counted = transactions.find<CountedRecord>({ agentId }, { projection: COUNTED_FIELDS });
+    for await (const record of counted) {
+      spentMc += moneyIn(record).spentMc;
+      closed += 1;
+    }
+    const { accountRevision: revision, name, policy, policyVersion, teamId } = agent;
+    return { teamId, name, policy, policyVersion, spentMc, closed, revision };
   }
 
   async writePayment(profile: AgentProfile, payment: Payment): Promise<void> {
@@ -274,7 +308,7 @@ const LOOKUP_INDEXES: Indexes = {
     { key: { agentId: 1, keyHash: 1 }, unique: true },
     {
       // What rules look for: with status and amount, so that none that is passed over is read.
-      key: { agentId: 1, rail: 1, comparedRecipient: 1, status: 1, amountCents: 1, createdAt: -1 },
+      key: { agentId: 1, rail: 1, comparedRecipient: 1, status: 1, "ledgerState.amountMc": 1, createdAt: -1 },
       name: RECIPIENT_INDEX,
     },
     {
@@ -287,6 +321,14 @@ const LOOKUP_INDEXES: Indexes = {
       partialFilterExpression: { status: "pending" },
       name: "open_by_rail",
     },
+  ],
+  [COLLECTIONS.sandboxCardLedger]: [
+    // What the network has done with payments after they were sent: of one of them, and of all since some time.
+    {
+      key: { transactionId: 1, changedAt: 1 },
+      partialFilterExpression: { changedAt: { $type: "date" } },
+    },
+    { key: { changedAt: 1 }, partialFilterExpression: { changedAt: { $type: "date" } } },
   ],
   [COLLECTIONS.approvals]: [
     // How many payments are on hold, and since when, over all organizations.

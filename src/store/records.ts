@@ -1,9 +1,18 @@
-import type { Approval, Payment } from "../domain/ledger/payment.ts";
+import type { Money } from "../domain/ledger/books.ts";
+import {
+  amountCentsOf,
+  amountsOf,
+  type Approval,
+  moneyOf,
+  type Payment,
+  stageOf,
+} from "../domain/ledger/payment.ts";
+import { usedCents } from "../domain/money.ts";
 import type { Denial } from "../domain/ledger/policy.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import { comparedName } from "../domain/rules/compared-name.ts";
 import { searchWords } from "../domain/search-words.ts";
-import type { ApprovalDocument, TransactionDocument } from "./documents.ts";
+import type { ApprovalDocument, LedgerState, TransactionDocument } from "./documents.ts";
 
 /** What is written down of a payment. */
 
@@ -13,7 +22,9 @@ const REVERSED =
 
 /** The payment's transaction record. */
 export function transactionDocument(profile: AgentProfile, payment: Payment): TransactionDocument {
-  const { approval, denial, request } = payment;
+  const { approval, books, denial, request } = payment;
+  const { onChainTxHash } = payment;
+  const amountCents = amountCentsOf(payment);
   return {
     _id: request.transactionId,
     organizationId: profile.organizationId,
@@ -27,9 +38,12 @@ export function transactionDocument(profile: AgentProfile, payment: Payment): Tr
     createdAt: new Date(payment.createdAt),
     recipient: request.recipient,
     comparedRecipient: comparedName(request.recipient),
-    words: searchWords({ ...request, onChainTxHash: payment.onChainTxHash }),
+    words: searchWords({ ...request, amountCents, onChainTxHash }),
     merchantCategory: request.merchantCategory,
-    amountCents: request.amountCents,
+    amountCents,
+    amounts: amountsOf(payment),
+    stage: stageOf(payment),
+    breach: books === null || books.breaches.length === 0 ? null : [...books.breaches],
     currency: request.currency,
     rail: request.rail,
     status: payment.status,
@@ -39,7 +53,7 @@ export function transactionDocument(profile: AgentProfile, payment: Payment): Tr
     denialDetails: denialDetails(payment),
     deniedAt: dateOrNull(payment.deniedAt),
     feedback: approval?.feedback ?? null,
-    onChainTxHash: payment.onChainTxHash,
+    onChainTxHash,
     chainCaip2: payment.chainCaip2,
     approvalId: approval?.id ?? null,
     revision: payment.revision,
@@ -47,6 +61,8 @@ export function transactionDocument(profile: AgentProfile, payment: Payment): Tr
       phase: payment.phase,
       day: payment.day,
       policyVersion: payment.policyVersion,
+      amountMc: request.amountMc,
+      books,
       approvalId: request.approvalId,
       fingerprint: request.fingerprint,
       proof: request.proof,
@@ -54,6 +70,22 @@ export function transactionDocument(profile: AgentProfile, payment: Payment): Tr
     },
   };
 }
+
+/** The parts of a payment's record that say where its money is. */
+export type CountedRecord = Pick<TransactionDocument, "status" | "teamId"> & {
+  readonly ledgerState: Pick<LedgerState, "amountMc" | "books">;
+};
+
+export const COUNTED_FIELDS = {
+  status: 1,
+  teamId: 1,
+  "ledgerState.amountMc": 1,
+  "ledgerState.books": 1,
+} as const;
+
+/** Returns where the money of a recorded payment is. */
+export const moneyIn = ({ ledgerState: { amountMc, books }, status }: Omit<CountedRecord, "teamId">): Money =>
+  moneyOf({ status, books, request: { amountMc } });
 
 /** The approval's record; null for a payment that was never held. */
 export function approvalDocument(profile: AgentProfile, payment: Payment): ApprovalDocument | null {
@@ -67,7 +99,7 @@ export function approvalDocument(profile: AgentProfile, payment: Payment): Appro
     teamId: profile.teamId,
     agentId: profile.agentId,
     agentName: profile.name,
-    amountCents: request.amountCents,
+    amountCents: usedCents(request.amountMc),
     currency: request.currency,
     rail: request.rail,
     recipient: request.recipient,
@@ -82,7 +114,11 @@ export function approvalDocument(profile: AgentProfile, payment: Payment): Appro
     resolvedBy: approval.resolvedBy,
     feedback: approval.feedback,
     revision: payment.revision,
-    ledgerState: { proof: approval.proof ?? null, policyVersion: approval.policyVersion ?? null },
+    ledgerState: {
+      amountMc: request.amountMc,
+      proof: approval.proof ?? null,
+      policyVersion: approval.policyVersion ?? null,
+    },
   };
 }
 
@@ -97,7 +133,7 @@ export function paymentIn(record: TransactionDocument, approval: ApprovalDocumen
       keyHash: record.keyHash,
       payloadHash: record.payloadHash,
       rail: record.rail,
-      amountCents: record.amountCents,
+      amountMc: ledgerState.amountMc,
       currency: "USD",
       recipient: record.recipient,
       merchantCategory: record.merchantCategory,
@@ -120,6 +156,7 @@ export function paymentIn(record: TransactionDocument, approval: ApprovalDocumen
     approval: approval === null ? null : approvalIn(approval),
     onChainTxHash: record.onChainTxHash,
     chainCaip2: record.chainCaip2,
+    books: ledgerState.books,
     policyVersion: ledgerState.policyVersion,
     revision: record.revision,
   };

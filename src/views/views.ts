@@ -12,7 +12,7 @@ import type {
   TransactionDocument,
   TransactionSnapshot,
 } from "../store/documents.ts";
-import type { CardLedgerDocument } from "../rails/card-sandbox.ts";
+import type { CardLedgerDocument } from "../rails/card/network-books.ts";
 import type { failBilling, listCardLedger } from "../contract/operations/sandbox.ts";
 import type { OrganizationKeyDocument } from "../store/organization-key-documents.ts";
 import { labelsOf } from "../domain/agent/labels.ts";

@@ -1,3 +1,6 @@
+import type { Money } from "../../../src/domain/ledger/books.ts";
+import { usedCents } from "../../../src/domain/money.ts";
+import { moneyIn } from "../../../src/store/records.ts";
 import type { ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";
 import { approvalDocument, transactionDocument } from "../../../src/store/records.ts";
 import {
@@ -72,11 +75,9 @@ function compareDropped(sources: AgentSources, proofs: RecordProofs | null): Fou
   }
   const sequence = transactions.reduce((last, one) => Math.max(last, one.sequence), 0);
   const known = { open: new Map<string, OpenPaymentSnapshot>(), sequence };
-  const spent = transactions
-    .filter(({ status }) => status === "approved")
-    .reduce((sum, { amountCents }) => sum + amountCents, 0);
+  const spentMc = transactions.reduce((sum, one) => sum + moneyIn(one).spentMc, 0);
   const compared = [
-    ["spent", record.spentCents, spent],
+    ["spent", record.spentCents, usedCents(spentMc)],
     ["held", record.reservedCents, 0],
   ] as const;
   const sums = compared
@@ -143,14 +144,12 @@ function compareSum(
   { account, open, sequence }: KnownAccount,
   transactions: readonly TransactionDocument[],
 ): Found[] {
-  const closed = transactions
-    .filter((one) => one.sequence <= sequence && !open.has(one._id) && one.status === "approved")
-    .reduce((sum, { amountCents }) => sum + amountCents, 0);
-  const sums = { spent: closed, reserved: 0, none: 0 };
-  for (const { payment } of open.values()) sums[moneyOf(payment)] += payment.request.amountCents;
+  const closed = transactions.filter((one) => one.sequence <= sequence && !open.has(one._id)).map(moneyIn);
+  const all = [...closed, ...[...open.values()].map(({ payment }) => moneyOf(payment))];
+  const sumOf = (money: keyof Money): number => usedCents(all.reduce((sum, each) => sum + each[money], 0));
   const compared = [
-    ["spent", account.spentCents, sums.spent],
-    ["held", account.reservedCents, sums.reserved],
+    ["spent", account.spentCents, sumOf("spentMc")],
+    ["held", account.reservedCents, sumOf("heldMc")],
   ] as const;
   return compared
     .filter(([, said, sum]) => said !== sum)

@@ -1,4 +1,5 @@
 import type { ContainerDocument } from "../../../src/store/documents.ts";
+import { usedCents } from "../../../src/domain/money.ts";
 import { NO_CAP } from "../../../src/domain/ledger/state.ts";
 import type { LevelSnapshot } from "../../../src/messages/ledger.ts";
 import type { LedgerSource, ProjectSources } from "./sources.ts";
@@ -40,23 +41,23 @@ const named = (
  * What was used under a cap is what the accounts under it have, as the ledger said at one and the same moment, and what the records say
  * of agents whose account was dropped.
  */
-function compareTotals({ droppedCents, projectId }: ProjectSources, { levels }: LedgerSource): Found[] {
-  const ofProject = [...droppedCents.values()].reduce((sum, spent) => sum + spent, 0);
+function compareTotals({ droppedMc, projectId }: ProjectSources, { levels }: LedgerSource): Found[] {
+  const ofProject = [...droppedMc.values()].reduce((sum, spent) => sum + spent, 0);
   return levels.flatMap((level): Found[] => {
     const { accounts, teamId, totals } = level;
-    const dropped = teamId === null ? ofProject : (droppedCents.get(teamId) ?? 0);
-    const spent = accounts.spentCents + dropped;
-    if (totals.spentCents === spent && totals.reservedCents === accounts.reservedCents) return [];
+    const dropped = teamId === null ? ofProject : (droppedMc.get(teamId) ?? 0);
+    const spent = accounts.spentMc + dropped;
+    if (totals.spentMc === spent && totals.reservedMc === accounts.reservedMc) return [];
     const subject = named(projectId, level);
     return [
       {
         ...subject,
         kind: "totals_differ",
         what: `what was used under the ${subject.of}, to the sum over its agents`,
-        expected: `${cents(spent)} spent, ${cents(accounts.reservedCents)} held`,
-        found: `${cents(totals.spentCents)} spent, ${cents(totals.reservedCents)} held`,
+        expected: `${cents(usedCents(spent))} spent, ${cents(usedCents(accounts.reservedMc))} held`,
+        found: `${cents(usedCents(totals.spentMc))} spent, ${cents(usedCents(totals.reservedMc))} held`,
         advice: ADVICE.totals,
-        steady: `${String(totals.spentCents - spent)} ${String(totals.reservedCents - accounts.reservedCents)}`,
+        steady: `${String(totals.spentMc - spent)} ${String(totals.reservedMc - accounts.reservedMc)}`,
       },
     ];
   });

@@ -1,6 +1,10 @@
+import { isDeepStrictEqual } from "node:util";
 import { keccak256, toBytes } from "viem";
+import { joined, type RailBooks } from "../../../src/domain/ledger/books.ts";
 import { SETTLES_ON } from "../../../src/domain/ledger/payment.ts";
-import type { LedgerEntry, PaymentEntry, SpentEvent } from "./sources.ts";
+import { usedCents } from "../../../src/domain/money.ts";
+import { booksIn, type CardLedgerDocument } from "../../../src/rails/card/network-books.ts";
+import type { PaymentEntry, SpentEvent } from "./sources.ts";
 
 /** Where a rail's own books and the payments' records disagree. */
 export interface RailFinding {
@@ -16,13 +20,10 @@ export interface RailFinding {
 export const findingText = ({ expected, found, id, what }: RailFinding): string =>
   `${id}: ${what}; expected ${expected}, found ${found}`;
 
-/**
- * One capture for each approved card payment, one reversal too for each reversed one, and none for others. The ledger
- * must have been read after the payments.
- */
+/** A payment's books are those of its network, and payments that no network has charged have none. The network must have been read after the payments. */
 export function compareCards(
   payments: readonly PaymentEntry[],
-  ledger: readonly LedgerEntry[],
+  ledger: readonly CardLedgerDocument[],
 ): readonly RailFinding[] {
   const known = new Set(payments.map(({ id }) => id));
   const entriesOf = grouped(ledger, ({ transactionId }) => transactionId);
@@ -30,7 +31,7 @@ export function compareCards(
     .filter(([transactionId]) => !known.has(transactionId))
     .map(([id, entries]) => ({
       id,
-      what: `the processor has ${entriesText(entries)} (${entries[0]?.merchant ?? ""}, ${cents(entries[0]?.amountCents ?? 0)})`,
+      what: `the network has ${booksText(booksIn(entries))} (${entries[0]?.merchant ?? ""})`,
       expected: "its payment's record",
       found: "none",
       mayBeInFlight: true,
@@ -41,41 +42,44 @@ export function compareCards(
   ];
 }
 
-function compareCard(payment: PaymentEntry, entries: readonly LedgerEntry[]): RailFinding[] {
-  const { amountCents, id, rail, status, to } = payment;
-  const count = (expected: LedgerEntry["status"]): number =>
-    entries.filter((entry) => entry.status === expected).length;
-  const isPaid = SETTLES_ON[rail] === "processor" && (status === "approved" || status === "reversed");
-  const expected = { captured: isPaid ? 1 : 0, reversed: isPaid && status === "reversed" ? 1 : 0 };
+function compareCard(
+  { authorizations, id, rail, to }: PaymentEntry,
+  entries: readonly CardLedgerDocument[],
+): RailFinding[] {
   const findings: RailFinding[] = [];
-  const isLess = count("captured") < expected.captured || count("reversed") < expected.reversed;
-  if (isLess || count("captured") !== expected.captured || count("reversed") !== expected.reversed) {
-    findings.push({
-      id,
-      what: `the ${status} ${rail} payment and the processor's ledger`,
-      expected: `${String(expected.captured)} captures, ${String(expected.reversed)} reversals`,
-      found: entriesText(entries),
-      mayBeInFlight: !isLess && (status === "pending" || status === "approved"),
-    });
-  }
-  const other = entries.find((entry) => entry.amountCents !== amountCents || entry.merchant !== to);
+  const other = entries.find(({ merchant }) => merchant !== to);
   if (other !== undefined) {
-    findings.push({
-      id,
-      what: "the processor took another amount, or for another merchant",
-      expected: `${cents(amountCents)} for ${to}`,
-      found: `${cents(other.amountCents)} for ${other.merchant}`,
-      mayBeInFlight: false,
-    });
+    const what = "the network charged for another merchant";
+    findings.push({ id, what, expected: to, found: other.merchant, mayBeInFlight: false });
   }
+  const recorded = SETTLES_ON[rail] === "processor" ? authorizations : [];
+  const charged = booksIn(entries);
+  if (isDeepStrictEqual(recorded.map(comparable), charged.map(comparable))) return findings;
+  const isAhead = charged.some((books) =>
+    isDeepStrictEqual(comparable(joined(recorded[0] ?? books, books)), comparable(books)),
+  );
+  findings.push({
+    id,
+    what: "the network's books of the payment",
+    expected: booksText(recorded),
+    found: booksText(charged),
+    mayBeInFlight: isAhead,
+  });
   return findings;
 }
 
-function entriesText(entries: readonly LedgerEntry[]): string {
-  const count = (expected: LedgerEntry["status"]): string =>
-    String(entries.filter((entry) => entry.status === expected).length);
-  return `${count("captured")} captures, ${count("reversed")} reversals`;
-}
+/** The same books in one form, however they came. */
+const comparable = ({ authorization: _id, ...books }: RailBooks): Omit<RailBooks, "authorization"> => books;
+
+const booksText = (books: readonly RailBooks[]): string =>
+  books.length === 0
+    ? "nothing"
+    : books
+        .map(
+          ({ authorizedMc, capturedMc, creditedMc, isOpen, recalledMc }) =>
+            `${cents(usedCents(authorizedMc))} authorized, ${cents(usedCents(capturedMc))} captured, ${cents(usedCents(creditedMc))} given back, ${cents(usedCents(recalledMc))} taken back, ${isOpen ? "open" : "closed"}`,
+        )
+        .join("; ");
 
 /** What wallets and their payments are compared with. */
 export interface WalletSources {

@@ -1,3 +1,5 @@
+import type { CardLedgerDocument } from "../../../src/rails/card/network-books.ts";
+import { COUNTED_FIELDS, type CountedRecord, moneyIn } from "../../../src/store/records.ts";
 import type { Db } from "mongodb";
 import { type Client, QueryRejectedError, WorkflowNotFoundError } from "@temporalio/client";
 import pLimit from "p-limit";
@@ -19,7 +21,7 @@ import { hasTexts, type PaymentTexts } from "../../../src/domain/ledger/payment.
 import { type Collections, collectionsOf } from "../../../src/store/collections.ts";
 import type { Connections } from "../../../src/store/connections.ts";
 import { ACTORS_AT_ONCE } from "./actors-at-once.ts";
-import type { AgentSources, LedgerSource, LedgerEntry, PaymentEntry, ProjectSources } from "./sources.ts";
+import type { AgentSources, LedgerSource, PaymentEntry, ProjectSources } from "./sources.ts";
 import { paymentEntry } from "./sources.ts";
 import { addressOf, spentEvents } from "./chain-reader.ts";
 import type { WalletSources } from "./rails.ts";
@@ -238,20 +240,16 @@ export class SourceReader {
       projects.findOne({ _id: projectId }),
       teams.find({ projectId }).toArray(),
       transactions
-        .aggregate<{ _id: { agentId: string; teamId: string }; cents: number }>([
-          { $match: { organizationId, projectId, status: "approved" } },
-          {
-            $group: { _id: { agentId: "$agentId", teamId: "$teamId" }, cents: { $sum: "$amountCents" } },
-          },
-        ])
+        .find<CountedRecord>(
+          { organizationId, projectId, status: "approved", agentId: { $nin: [...accounts.keys()] } },
+          { projection: COUNTED_FIELDS },
+        )
         .toArray(),
     ]);
-    const droppedCents = new Map<string, number>();
-    for (const { _id, cents } of spent) {
-      if (accounts.has(_id.agentId)) continue;
-      droppedCents.set(_id.teamId, (droppedCents.get(_id.teamId) ?? 0) + cents);
-    }
-    return { organizationId, projectId, ledger, droppedCents, project, teams: ofProject };
+    const droppedMc = new Map<string, number>();
+    for (const record of spent)
+      droppedMc.set(record.teamId, (droppedMc.get(record.teamId) ?? 0) + moneyIn(record).spentMc);
+    return { organizationId, projectId, ledger, droppedMc, project, teams: ofProject };
   }
 
   async #payments(agents: readonly AgentSources[], focus: Focus | null): Promise<PaymentEntry[]> {
@@ -262,16 +260,9 @@ export class SourceReader {
     return found.map(paymentEntry);
   }
 
-  async #cardLedger(organizationId: string, focus: Focus | null): Promise<LedgerEntry[]> {
+  async #cardLedger(organizationId: string, focus: Focus | null): Promise<CardLedgerDocument[]> {
     const some = focus === null ? {} : { transactionId: { $in: [...focus.paymentIds] } };
-    const found = await this.#collections.cardLedger.find({ organizationId, ...some }).toArray();
-    return found.map(({ _id, amountCents, merchant, status, transactionId }) => ({
-      id: _id,
-      amountCents,
-      merchant,
-      status,
-      transactionId,
-    }));
+    return this.#collections.cardLedger.find({ organizationId, ...some }).toArray();
   }
 
   async #wallets(

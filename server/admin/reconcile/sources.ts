@@ -1,3 +1,4 @@
+import type { RailBooks } from "../../../src/domain/ledger/books.ts";
 import type { Address, Hash, Hex } from "viem";
 import type {
   AgentDocument,
@@ -19,17 +20,9 @@ export interface PaymentEntry {
   /** The merchant, or the account on the chain. */
   readonly to: string;
   readonly amountCents: number;
+  readonly authorizations: readonly RailBooks[];
   readonly status: TransactionStatus;
   readonly hash: string | null;
-}
-
-/** An effect on the card processor's books. */
-export interface LedgerEntry {
-  readonly id: string;
-  readonly transactionId: string;
-  readonly merchant: string;
-  readonly amountCents: number;
-  readonly status: "captured" | "reversed";
 }
 
 /** What a wallet on the chain says that it has paid. */
@@ -71,7 +64,7 @@ export interface ProjectSources {
   /** `lost`: there is no such ledger; `silent`: it did not answer. */
   readonly ledger: LedgerSource | "lost" | "silent";
   /** What the records say that agents without an account have spent, by team. */
-  readonly droppedCents: ReadonlyMap<string, number>;
+  readonly droppedMc: ReadonlyMap<string, number>;
   readonly project: ContainerDocument | null;
   readonly teams: readonly ContainerDocument[];
 }
@@ -80,6 +73,7 @@ export const paymentEntry = ({
   _id,
   agentId,
   amountCents,
+  ledgerState,
   onChainTxHash,
   rail,
   recipient,
@@ -87,6 +81,7 @@ export const paymentEntry = ({
 }: TransactionDocument): PaymentEntry => ({
   id: _id,
   agentId,
+  authorizations: ledgerState.books?.authorizations ?? [],
   rail,
   to: recipient,
   amountCents,

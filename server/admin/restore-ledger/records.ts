@@ -14,6 +14,7 @@ import {
   type RecordedLevel,
   type RecordedProject,
 } from "../../../src/domain/ledger/restore.ts";
+import { usedCents } from "../../../src/domain/money.ts";
 import { NO_CAP } from "../../../src/domain/ledger/state.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
 import { type Collections, collectionsOf } from "../../../src/store/collections.ts";
@@ -49,25 +50,27 @@ type Counted = Pick<
   | "_id"
   | "agentId"
   | "teamId"
-  | "amountCents"
   | "createdAt"
   | "sequence"
   | "status"
   | "revision"
   | "recordedAt"
   | "approvalId"
-> & { readonly ledgerState?: Pick<TransactionDocument["ledgerState"], "day" | "phase"> };
+> & {
+  readonly ledgerState?: Pick<TransactionDocument["ledgerState"], "amountMc" | "books" | "day" | "phase">;
+};
 
 const COUNTED = {
   agentId: 1,
   teamId: 1,
-  amountCents: 1,
   createdAt: 1,
   sequence: 1,
   status: 1,
   revision: 1,
   recordedAt: 1,
   approvalId: 1,
+  "ledgerState.amountMc": 1,
+  "ledgerState.books": 1,
   "ledgerState.day": 1,
   "ledgerState.phase": 1,
 } as const;
@@ -107,7 +110,7 @@ export async function readRecords(
       project: levelOf(project),
       teams: new Map(teams.map((team) => [team._id, levelOf(team)])),
       accounts,
-      othersSpentCents: spentByTeam(others),
+      othersSpentMc: spentByTeam(others),
       droppedAccounts,
     },
     notes,
@@ -124,7 +127,10 @@ const isDropped = (
   { reservedCents, spentCents }: AgentDocument,
   { isArchived, payments: { open, ...sums } }: RecordedAccount,
 ): boolean =>
-  isArchived && open.length === 0 && spentCents === sums.spentCents && reservedCents === sums.reservedCents;
+  isArchived &&
+  open.length === 0 &&
+  spentCents === usedCents(sums.spentMc) &&
+  reservedCents === usedCents(sums.reservedMc);
 
 /** Name and key are its actor's, where that runs and is not behind its record, as in an engine from a backup; else its record's. */
 function accountOf(
@@ -201,6 +207,8 @@ async function readPayments(
     of.set(agentId, own);
     own.payments.add({
       ...rest,
+      request: { amountMc: ledgerState.amountMc },
+      books: ledgerState.books,
       createdAt: createdAt.getTime(),
       day: ledgerState.day,
       wasHeld: approvalId !== null,
@@ -257,7 +265,7 @@ function refuse(what: string, ids: readonly string[]): void {
 function spentByTeam(others: ReadonlyMap<string, OfAgent>): ReadonlyMap<string, number> {
   const sums = new Map<string, number>();
   for (const { payments, teamId } of others.values())
-    sums.set(teamId, (sums.get(teamId) ?? 0) + payments.all.spentCents);
+    sums.set(teamId, (sums.get(teamId) ?? 0) + payments.all.spentMc);
   return sums;
 }
 

@@ -1,4 +1,5 @@
 import { differenceText, plural, shownDifference } from "../reconcile/text.ts";
+import { usedCents } from "../../../src/domain/money.ts";
 import { cents } from "../reconcile/rails.ts";
 import type { Restored } from "./restore-ledger.ts";
 
@@ -6,11 +7,11 @@ import type { Restored } from "./restore-ledger.ts";
 export function restoredText(result: Restored): string {
   const { accounts, caps, differences, droppedAccounts, isDone, lost, notes, notKnown, open, projectId } =
     result;
-  const { reservedCents, spentCents } = result.totals;
+  const { reservedMc, spentMc } = result.totals;
   return [
     `project ${projectId}: its ledger is ${lost}; the records have`,
     `  ${plural(accounts, "account")}, ${plural(droppedAccounts, "archived agent")} without one, ${plural(caps, "cap")}`,
-    `  ${cents(spentCents)} spent, ${cents(reservedCents)} held`,
+    `  ${cents(usedCents(spentMc))} spent, ${cents(usedCents(reservedMc))} held`,
     `  ${plural(open.held, "payment")} on hold, ${String(open.sending)} to be sent or queried, ${String(open.following)} on their way, ${String(open.done)} whose events may not have been written`,
     ...notes.map((note) => `note: ${note}`),
     "not known:",

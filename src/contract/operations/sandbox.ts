@@ -1,3 +1,4 @@
+import { NETWORK_ENTRIES } from "../../domain/ledger/books.ts";
 import { z } from "zod";
 import { manages, person } from "../access.ts";
 import { define } from "../define.ts";
@@ -73,7 +74,7 @@ export const listCardLedger = define({
       transactionId: z.string(),
       merchant: z.string(),
       amountCents: cents,
-      status: z.enum(["captured", "reversed"]),
+      status: z.enum(NETWORK_ENTRIES),
       createdAt: timestamp,
     }),
   ),

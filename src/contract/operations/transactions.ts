@@ -1,3 +1,4 @@
+import { NETWORK_ENTRIES } from "../../domain/ledger/books.ts";
 import { z } from "zod";
 import { manages } from "../access.ts";
 import { define } from "../define.ts";
@@ -184,8 +185,9 @@ const decision = z.strictObject({
 
 const railStep = z.strictObject({
   id: z.string(),
-  kind: z.enum(["captured", "reversed", "withheld", "signed", "refused"]).meta({
-    description: "By card: `captured` or `reversed`. On chain: `signed` and sent, or `refused` instead.",
+  kind: z.enum([...NETWORK_ENTRIES, "withheld", "signed", "refused"]).meta({
+    description:
+      "By card: what the network did, in its order. On chain: `signed` and sent, or `refused` instead.",
   }),
   createdAt: timestamp,
   amountCents: cents.nullable(),

@@ -1,5 +1,7 @@
+import { usedCents } from "../money.ts";
 import type { Denial, DenialCode } from "../ledger/policy.ts";
-import { type Approval, isWithheld, type Payment, RAIL_FAILURE_CODES } from "../ledger/payment.ts";
+import { type Approval, isWithheld, type Payment } from "../ledger/payment.ts";
+import { RAIL_FAILURE_CODES } from "../ledger/rail-failures.ts";
 import type { AgentProfile } from "../agent/state.ts";
 import { auditValue } from "./canonical.ts";
 import type { AuditActor, AuditRecord } from "./entry.ts";
@@ -58,7 +60,7 @@ function decided(profile: AgentProfile, payment: Payment): AuditRecord {
   const isDeniedAtOnce = approval === null && status === "denied" && !isWithheld(payment);
   const denial = isDeniedAtOnce ? payment.denial : null;
   const outcome = approval === null ? (denial === null ? "approved" : "denied") : "held";
-  const { amountCents, currency, merchantCategory, rail, recipient, rulesVersions } = request;
+  const { amountMc, currency, merchantCategory, rail, recipient, rulesVersions } = request;
   return recordOf(profile, payment, {
     what: "decided",
     action: "decidePayment",
@@ -72,7 +74,7 @@ function decided(profile: AgentProfile, payment: Payment): AuditRecord {
       code: denial?.code ?? null,
       details: detailsOf(denial),
       flaggedByRuleTypes: approval?.flaggedByRuleTypes ?? [],
-      inputs: { amountCents, currency, merchantCategory, rail, recipient },
+      inputs: { amountCents: usedCents(amountMc), currency, merchantCategory, rail, recipient },
       outcome,
       policyVersion: policyVersion ?? null,
       reason: denial?.reason ?? null,

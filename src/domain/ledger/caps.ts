@@ -1,20 +1,20 @@
 import { dollars, limitDenial, type LimitDenial } from "./policy.ts";
-import { remainingOf } from "../money.ts";
+import { leftCents, MAX_TOTAL_MC, mcOf, remainingOf } from "../money.ts";
 import { type Account, type Cap, type Ledger, type Level, levelOf, type Totals } from "./state.ts";
 
 /**
- * Whether so much more fits the caps of team and project, the team first; the first that does not names the denial. `ownCents`:
+ * Whether so much more fits the caps of team and project, the team first; the first that does not names the denial. `ownMc`:
  * what the payment holds already, which is not counted against it.
  */
 export function checkCaps(
   ledger: Ledger,
   { teamId }: Pick<Account, "teamId">,
-  amountCents: number,
-  ownCents = 0,
+  amountMc: number,
+  ownMc = 0,
 ): LimitDenial | null {
   return (
-    checkCap("TEAM_CAP_EXCEEDED", "team", levelOf(ledger, teamId), amountCents, ownCents) ??
-    checkCap("PROJECT_CAP_EXCEEDED", "project", ledger.project, amountCents, ownCents)
+    checkCap("TEAM_CAP_EXCEEDED", "team", levelOf(ledger, teamId), amountMc, ownMc) ??
+    checkCap("PROJECT_CAP_EXCEEDED", "project", ledger.project, amountMc, ownMc)
   );
 }
 
@@ -22,19 +22,19 @@ function checkCap(
   code: "TEAM_CAP_EXCEEDED" | "PROJECT_CAP_EXCEEDED",
   noun: string,
   { cap: { capCents }, totals }: Level,
-  amountCents: number,
-  ownCents: number,
+  amountMc: number,
+  ownMc: number,
 ): LimitDenial | null {
-  if (capCents === null) return null;
-  const usedCents = usedOf(totals) - ownCents;
-  if (usedCents + amountCents <= capCents) return null;
-  const remaining = remainingOf(capCents, usedCents);
-  const reason = `The payment exceeds what remains of the ${noun}'s cap: ${dollars(remaining)} of ${dollars(capCents)}.`;
-  return limitDenial(code, reason, capCents, remaining, null);
+  const usedMc = usedOf(totals) - ownMc;
+  if (usedMc + amountMc <= (capCents === null ? MAX_TOTAL_MC : mcOf(capCents))) return null;
+  const limit = capCents ?? leftCents(MAX_TOTAL_MC);
+  const remaining = remainingOf(limit, usedMc);
+  const reason = `The payment exceeds what remains of the ${noun}'s cap: ${dollars(remaining)} of ${dollars(limit)}.`;
+  return limitDenial(code, reason, limit, remaining, null);
 }
 
 /** Returns the rest of a cap; null if there is no cap. */
 export const remainingCents = ({ capCents }: Cap, totals: Totals): number | null =>
   capCents === null ? null : remainingOf(capCents, usedOf(totals));
 
-const usedOf = ({ reservedCents, spentCents }: Totals): number => spentCents + reservedCents;
+export const usedOf = ({ reservedMc, spentMc }: Totals): number => spentMc + reservedMc;

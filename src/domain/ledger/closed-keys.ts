@@ -51,7 +51,16 @@ export function addClosedKey(
   return evicted;
 }
 
-/** The order without the keys of agents whose account was dropped. */
+/** Forgets the key of a payment that is open again. */
+export function removeClosedKey(closedKeys: ClosedKeys, agentId: string, keyHash: string): void {
+  const keys = closedKeys.byAgent.get(agentId);
+  if (keys?.delete(keyHash) !== true) return;
+  if (keys.size === 0) closedKeys.byAgent.delete(agentId);
+  closedKeys.count -= 1;
+  closedKeys.order = known(closedKeys);
+}
+
+/** The order without keys that are gone: of dropped accounts, and of payments that are open again. */
 const known = ({ byAgent, order }: ClosedKeys): ClosedKeys["order"] =>
   order.filter(([agentId, keyHash]) => byAgent.get(agentId)?.has(keyHash) === true);
 

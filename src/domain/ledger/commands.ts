@@ -1,6 +1,7 @@
 import type { FollowedAgent } from "../agent/state.ts";
 import type { Fence, Permission } from "./permission.ts";
 import type { Approval, PaymentRequest, RailOutcome, Resolver, StoredPayment } from "./payment.ts";
+import type { AuthorizationRefusal, RailBooks } from "./books.ts";
 import type { BudgetPolicy, BudgetPolicyPatch, Denial } from "./policy.ts";
 import type { PossibleDuplicate } from "./duplicates.ts";
 import type { PaymentRules } from "../rules/checks.ts";
@@ -40,6 +41,29 @@ export type AccountCommand = { readonly agentId: string } & (
       readonly revision: number;
       /** The rail's outcome, if it was called, and when. */
       readonly outcome: { readonly result: RailOutcome; readonly at: number } | null;
+    }
+  /** Reports of the payment's network. */
+  | {
+      readonly kind: "book";
+      readonly transactionId: string;
+      readonly books: readonly RailBooks[];
+      /** The payment as its record has it, where the ledger has closed it. */
+      readonly closed?: StoredPayment;
+      /** Number of the agent's closed payments when that record was read; 0 without one. */
+      readonly recordsCheckedThrough: number;
+      /** The agent as its records have it, where the ledger has dropped its account. */
+      readonly dropped?: DroppedAccount;
+    }
+  /** The payment's network asks whether it may charge so much more. */
+  | {
+      readonly kind: "authorize";
+      readonly transactionId: string;
+      readonly authorization: string;
+      /** The request's number among those of its authorization, from 0. */
+      readonly position: number;
+      readonly amountMc: number;
+      /** Epoch milliseconds; the network does not wait longer. */
+      readonly answerBy: number;
     }
   /** The agent's wallet mirrors the policy of this version. */
   | { readonly kind: "confirm_limits"; readonly policyVersion: number }
@@ -101,6 +125,21 @@ export type LevelCommand =
       readonly kind: "confirm_caps";
       readonly caps: readonly { readonly teamId: string | null; readonly version: number }[];
     };
+
+/** An archived agent without an account, as its records have it. */
+export interface DroppedAccount {
+  /** The ledger's revision when the records were read later: no account was dropped since. */
+  readonly asOfRevision: number;
+  readonly teamId: string;
+  readonly name: string;
+  readonly policy: BudgetPolicy;
+  readonly policyVersion: number;
+  readonly spentMc: number;
+  /** Number of its payments, all of them closed. */
+  readonly closed: number;
+  /** The revision of its account that the records show. */
+  readonly revision: number;
+}
 
 /** The account's state as an agent's actor was told it. */
 export interface KnownToActor {
@@ -165,6 +204,14 @@ export type LedgerReply<P extends StoredPayment = StoredPayment> =
   | { readonly kind: "payment"; readonly changed: boolean; readonly payment: P }
   /** The payment is not open here: its final state is in the records. */
   | { readonly kind: "not_open" }
+  /** The account was dropped by this revision of the ledger: read its records, then submit again. */
+  | { readonly kind: "account_dropped"; readonly revision: number }
+  /** The answer to a request of the network; `refusal` null: it is granted. `payment` null: none is open. */
+  | {
+      readonly kind: "authorization";
+      readonly refusal: AuthorizationRefusal | null;
+      readonly payment: P | null;
+    }
   | { readonly kind: "permission"; readonly permission: Permission }
   | {
       readonly kind: "policy";

@@ -1,7 +1,8 @@
-import { moneyOf, type StoredPayment, withoutTexts } from "./payment.ts";
+import { excessOn, NO_MONEY } from "./books.ts";
+import { moneyOf, type MoneyHolder, type StoredPayment, totalOf, withoutTexts } from "./payment.ts";
 import { countPayment, rollDay, type Usage } from "./usage.ts";
 import { lifecycleEventId, type LifecycleEventType } from "../events.ts";
-import { type Closing, dropAgentKeys, addClosedKey } from "./closed-keys.ts";
+import { addClosedKey, type Closing, dropAgentKeys, removeClosedKey } from "./closed-keys.ts";
 import { type Account, type Ledger, type Level, levelOf, type OpenPayment, type Totals } from "./state.ts";
 import { weightOf } from "./weight.ts";
 
@@ -16,6 +17,9 @@ export class Draft {
   readonly #teams = new Map<string, Level>();
   #project: Level | null = null;
   readonly #closings: Closing[] = [];
+  readonly #reopenings: Pick<Closing, "agentId" | "keyHash">[] = [];
+  /** Accounts that had been dropped: their money is still in the totals of their levels. */
+  readonly #returned = new Map<string, Account>();
 
   constructor(ledger: Ledger, now: number) {
     this.ledger = ledger;
@@ -55,25 +59,38 @@ export class Draft {
     setOpen(account, payment, { changedAt: this.now, confirmedRevision: 0 });
     if (payment.denial !== null) return;
     countPayment(account.usage, this.now, windowsMs);
-    move(account.usage, payment, "none", moneyOf(payment));
+    move(account.usage, null, payment);
     this.touch(account);
   }
 
-  /** A payment that has become something else: what it holds or has spent follows from its status alone. */
+  /** A payment that has become something else: where its money is follows from what it is alone. */
   change(account: Account, payment: StoredPayment): void {
     const open = account.open.get(payment.request.transactionId);
     if (open === undefined) throw new Error("a payment changed that is not open");
     const before = open.payment;
     if (payment.revision <= before.revision) throw new Error("a payment changed without a new revision");
     setOpen(account, payment, { ...open, changedAt: this.now });
-    const isMoved = moneyOf(before) !== moneyOf(payment);
+    const [had, has] = [moneyOf(before), moneyOf(payment)];
+    const isMoved = had.heldMc !== has.heldMc || had.spentMc !== has.spentMc;
     // The day's spend moves with a payment that is counted on another day.
     if (isMoved || before.day !== payment.day) {
       rollDay(account.usage, this.now);
-      move(account.usage, before, moneyOf(before), "none");
-      move(account.usage, payment, "none", moneyOf(payment));
+      move(account.usage, before, payment);
     }
     if (isMoved) this.touch(account);
+  }
+
+  /** A closed payment, as its record has it, that its network has touched again. No money is moved: the totals count it as it is. */
+  reopen(account: Account, payment: StoredPayment): void {
+    const { revision } = payment;
+    setOpen(account, withoutTexts(payment), { changedAt: this.now, confirmedRevision: revision });
+    this.#reopenings.push({ agentId: account.agentId, keyHash: payment.request.keyHash });
+  }
+
+  /** The account of an archived agent, as its records have it, that was dropped. */
+  bringBack(account: Account): void {
+    this.#accounts.set(account.agentId, account);
+    this.#returned.set(account.agentId, copyOf(account));
   }
 
   /**
@@ -125,6 +142,7 @@ export class Draft {
     if (this.#project !== null) ledger.project = this.#project;
     for (const [teamId, team] of this.#teams) ledger.teams.set(teamId, team);
     for (const account of this.#accounts.values()) this.#put(account);
+    for (const { agentId, keyHash } of this.#reopenings) removeClosedKey(ledger.keys, agentId, keyHash);
     for (const closing of this.#closings) this.#addClosed(closing);
   }
 
@@ -154,19 +172,22 @@ export class Draft {
     const { ledger } = this;
     const { agentId, teamId, usage } = account;
     const before = ledger.accounts.get(agentId);
+    const counted = before ?? this.#returned.get(agentId);
     const isDropped = isFinished(account);
-    const spentCents = usage.spentCents - (before?.usage.spentCents ?? 0);
-    const reservedCents = usage.reservedCents - (before?.usage.reservedCents ?? 0);
+    const spentMc = usage.spentMc - (counted?.usage.spentMc ?? 0);
+    const reservedMc = usage.reservedMc - (counted?.usage.reservedMc ?? 0);
     const team = levelOf(ledger, teamId);
-    ledger.teams.set(teamId, { ...team, totals: plus(team.totals, spentCents, reservedCents) });
-    ledger.project = { ...ledger.project, totals: plus(ledger.project.totals, spentCents, reservedCents) };
+    ledger.teams.set(teamId, { ...team, totals: plus(team.totals, spentMc, reservedMc) });
+    ledger.project = { ...ledger.project, totals: plus(ledger.project.totals, spentMc, reservedMc) };
     ledger.openPayments += account.open.size - (before?.open.size ?? 0);
     account.weightBytes = isDropped ? 0 : weightOf(account, this.now);
     ledger.weightBytes += account.weightBytes - (before?.weightBytes ?? 0);
     ledger.touched.add(agentId);
+    if (this.#returned.has(agentId)) ledger.droppedAccounts -= 1;
     if (!isDropped) return void ledger.accounts.set(agentId, account);
     ledger.accounts.delete(agentId);
     ledger.droppedAccounts += 1;
+    ledger.droppedRevision = ledger.revision;
     dropAgentKeys(ledger.keys, agentId);
   }
 
@@ -184,9 +205,9 @@ export class Draft {
 const isFinished = ({ confirmedRevision, open, outbox, revision, status }: Account): boolean =>
   status === "closed" && open.size === 0 && outbox.length === 0 && confirmedRevision >= revision;
 
-const plus = (totals: Totals, spentCents: number, reservedCents: number): Totals => ({
-  spentCents: totals.spentCents + spentCents,
-  reservedCents: totals.reservedCents + reservedCents,
+const plus = (totals: Totals, spentMc: number, reservedMc: number): Totals => ({
+  spentMc: totals.spentMc + spentMc,
+  reservedMc: totals.reservedMc + reservedMc,
 });
 
 const setOpen = (account: Account, payment: StoredPayment, rest: Omit<OpenPayment, "payment">): void =>
@@ -198,25 +219,27 @@ function copyOf(account: Account): Account {
   return { ...account, open: new Map(open), usage: { ...usage, day: { ...usage.day } } };
 }
 
-type Money = ReturnType<typeof moneyOf>;
-
 /** Moves a payment's amount between what is held and what is spent; the day's follows only on the day it counts. */
-function move(usage: Usage, { day, request: { amountCents } }: StoredPayment, from: Money, to: Money): void {
-  if (from === "reserved") usage.reservedCents -= amountCents;
-  if (from === "spent") usage.spentCents -= amountCents;
-  if (to === "reserved") usage.reservedCents += amountCents;
-  if (to === "spent") usage.spentCents += amountCents;
-  if (day !== usage.day.date) return;
-  if (from !== "none") usage.day.amountCents -= amountCents;
-  if (to !== "none") usage.day.amountCents += amountCents;
+function move(usage: Usage, before: StoredPayment | null, after: StoredPayment): void {
+  const had = before === null ? NO_MONEY : moneyOf(before);
+  const has = moneyOf(after);
+  usage.reservedMc += has.heldMc - had.heldMc;
+  usage.spentMc += has.spentMc - had.spentMc;
+  const { date } = usage.day;
+  usage.day.amountMc += countedOn(after, date) - (before === null ? 0 : countedOn(before, date));
 }
 
-const isAmount = (cents: number): boolean => Number.isSafeInteger(cents) && cents >= 0;
+/** The part of a payment's amount that counts on a day. What its network has forced beyond it counts on the day that it was booked. */
+export function countedOn(payment: MoneyHolder & Pick<StoredPayment, "day">, date: string): number {
+  const { amountMc } = payment.request;
+  const own = payment.day === date ? Math.min(amountMc, totalOf(moneyOf(payment))) : 0;
+  return own + (payment.books === null ? 0 : excessOn(payment.books, amountMc, date));
+}
+
+const isAmount = (mc: number): boolean => Number.isSafeInteger(mc) && mc >= 0;
 
 /** The invariant that no command may break. */
-function assertSound({ usage: { reservedCents, spentCents } }: Account): void {
-  if (isAmount(reservedCents) && isAmount(spentCents)) return;
-  throw new Error(
-    `an account would hold ${String(reservedCents)} and have spent ${String(spentCents)} cents`,
-  );
+function assertSound({ usage: { reservedMc, spentMc } }: Account): void {
+  if (isAmount(reservedMc) && isAmount(spentMc)) return;
+  throw new Error(`an account would hold ${String(reservedMc)} and have spent ${String(spentMc)} mc`);
 }

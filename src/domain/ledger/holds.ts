@@ -50,12 +50,12 @@ function approved(
   { by, proof }: CommandOf<"approve">,
   now: number,
 ): StoredPayment {
-  const { amountCents } = payment.request;
-  const own = { amountCents, day: payment.day, countedAt: payment.countedAt };
+  const { amountMc } = payment.request;
+  const own = { amountMc, day: payment.day, countedAt: payment.countedAt };
   const denial: Denial | null =
     statusDenial(account) ??
-    checkLimits(account.policy, account.usage, amountCents, now, own) ??
-    checkCaps(ledger, account, amountCents, amountCents);
+    checkLimits(account.policy, account.usage, amountMc, now, own) ??
+    checkCaps(ledger, account, amountMc, amountMc);
   const resolution = { resolvedAt: now, resolvedBy: by, proof, policyVersion: account.policyVersion };
   if (denial !== null) {
     const approval = withApproval(payment, { ...resolution, resolution: "failed" });

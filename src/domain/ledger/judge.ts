@@ -1,3 +1,4 @@
+import { authorize, book } from "./booking.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "./commands.ts";
 import { confirm, confirmActors, confirmCaps, confirmLimits, confirmRecords } from "./confirming.ts";
 import { Draft } from "./draft.ts";
@@ -37,6 +38,10 @@ function decide(draft: Draft, command: LedgerCommand): LedgerReply {
       return pay(draft, command);
     case "confirm":
       return confirm(draft, command);
+    case "book":
+      return book(draft, command);
+    case "authorize":
+      return authorize(draft, command);
     case "confirm_records":
       return confirmRecords(draft, command);
     case "confirm_actors":

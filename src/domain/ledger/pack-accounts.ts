@@ -1,4 +1,5 @@
 import { firstKeyId } from "../api-key.ts";
+import { MC_PER_CENT } from "../money.ts";
 import { type Coder, folded, unfolded } from "./bits.ts";
 import type { ClosedKey } from "./closed-keys.ts";
 import type { BudgetPolicy } from "./policy.ts";
@@ -92,24 +93,31 @@ const codePolicy = (coder: Coder, policy: BudgetPolicy): BudgetPolicy => ({
 });
 
 function codeUsage(coder: Coder, usage: Usage, packedAt: number): Usage {
-  const spentCents = coder.number(usage.spentCents);
-  const reservedCents = coder.number(usage.reservedCents);
+  const spentMc = codeMc(coder, usage.spentMc);
+  const reservedMc = codeMc(coder, usage.reservedMc);
   const day = coder.flag(usage.day.date !== "") ? codeDay(coder, usage.day, packedAt) : emptyUsage().day;
   const windowsMs: number[] = [];
   for (let left = coder.small(usage.windowsMs.length); left > 0; left -= 1)
     windowsMs.push(coder.number(usage.windowsMs[windowsMs.length] ?? 0));
   const counts = codeCounts(coder, inBuckets(usage, packedAt), windowsMs, packedAt);
-  return { spentCents, reservedCents, day, windowsMs, counts };
+  return { spentMc, reservedMc, day, windowsMs, counts };
 }
 
-function codeDay(coder: Coder, { amountCents, count, date }: Usage["day"], packedAt: number): Usage["day"] {
+function codeDay(coder: Coder, { amountMc, count, date }: Usage["day"], packedAt: number): Usage["day"] {
   const today = Math.floor(packedAt / DAY_MS);
   const day = near(coder, Math.floor(Date.parse(date) / DAY_MS), today);
   return {
     date: utcDate(day * DAY_MS),
-    amountCents: codeSigned(coder, amountCents),
+    amountMc: codeMc(coder, amountMc),
     count: coder.small(count, COUNT_ORDER),
   };
+}
+
+/** Amounts are whole cents, but for prices below a cent. Only a day's can be negative. */
+function codeMc(coder: Coder, mc: number): number {
+  const cents = codeSigned(coder, Math.floor(mc / MC_PER_CENT));
+  const rest = mc - Math.floor(mc / MC_PER_CENT) * MC_PER_CENT;
+  return cents * MC_PER_CENT + (coder.flag(rest !== 0) ? coder.number(rest) : 0);
 }
 
 const COUNT_ORDER = 4;

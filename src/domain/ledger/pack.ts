@@ -31,6 +31,7 @@ export interface PackedLedger {
   readonly more: readonly (readonly [place: number, more: PackedRest])[];
   readonly replies: readonly (readonly [requestId: string, ...CachedReply])[];
   readonly droppedAccounts: number;
+  readonly droppedRevision: number;
 }
 
 interface PackedLevel {
@@ -58,7 +59,7 @@ interface PackedRest {
 type PackedEvent = readonly [type: LifecycleEventType, at: number, revision: number];
 
 export function packLedger(ledger: Ledger, packedAt: number): PackedLedger {
-  const { replies, droppedAccounts, organizationId, project, projectId, teams } = ledger;
+  const { replies, droppedAccounts, droppedRevision, organizationId, project, projectId, teams } = ledger;
   const { recordedRevision, revision } = ledger;
   const ofTeams = new Map<string, Account[]>();
   for (const account of ledger.accounts.values()) {
@@ -94,6 +95,7 @@ export function packLedger(ledger: Ledger, packedAt: number): PackedLedger {
     }),
     replies: [...replies].map(([requestId, answer]) => [requestId, ...answer] as const),
     droppedAccounts,
+    droppedRevision,
   };
 }
 
@@ -121,6 +123,7 @@ export function unpackLedger(packed: PackedLedger, bounds: LedgerBounds = LEDGER
     keys: { ...noClosedKeys(), evictedCreatedAt: packed.evictedCreatedAt ?? 0 },
     replies: new Map(packed.replies.map(([requestId, at, reply]) => [requestId, [at, reply]])),
     droppedAccounts: packed.droppedAccounts,
+    droppedRevision: packed.droppedRevision,
     weightBytes: 0,
     weighedAt: packedAt,
     openPayments: 0,
@@ -173,7 +176,7 @@ function put(ledger: Ledger, account: Account): void {
 
 const packLevel = ({ cap, capChangedAt, recordedCapVersion, rulesVersion, totals }: Level): PackedLevel => ({
   ...(cap.capCents === null && cap.version === NO_CAP.version ? {} : { cap }),
-  ...(totals.spentCents === 0 && totals.reservedCents === 0 ? {} : { totals }),
+  ...(totals.spentMc === 0 && totals.reservedMc === 0 ? {} : { totals }),
   ...unlessDefault("rulesVersion", rulesVersion, 0),
   ...unlessDefault("recordedCap", recordedCapVersion, cap.version),
   ...unlessDefault("capChangedAt", capChangedAt, 0),

@@ -3,7 +3,7 @@ import { AGENT_PAUSED, type Approval, type Payment, type Rail, type RulesVersion
 import type { Denial } from "./policy.ts";
 import { checkLimits, isAboveThreshold } from "./policy.ts";
 import { countWithin, dayCounted, HOUR_MS, instantCounted } from "./usage.ts";
-import { remainingOf } from "../money.ts";
+import { remainingOf, usedCents } from "../money.ts";
 import type { PaymentRules } from "../rules/checks.ts";
 import { flaggedTypes } from "../rules/flags.ts";
 import { windowsMsOf } from "../rules/rules.ts";
@@ -100,7 +100,7 @@ export interface Assessment {
 export interface AssessedPayment {
   readonly rail: Rail;
   readonly recipient: string;
-  readonly amountCents: number;
+  readonly amountMc: number;
   readonly fingerprint: string;
   readonly rules?: PaymentRules | undefined;
 }
@@ -110,13 +110,13 @@ export interface AssessedPayment {
  * threshold and rules, in this order; what is denied is flagged by nothing.
  */
 export function assess(ledger: Ledger, account: Account, payment: AssessedPayment, now: number): Assessment {
-  const { amountCents, rules } = payment;
+  const { amountMc, rules } = payment;
   const denial =
     statusDenial(account) ??
-    checkLimits(account.policy, account.usage, amountCents, now) ??
-    checkCaps(ledger, account, amountCents);
+    checkLimits(account.policy, account.usage, amountMc, now) ??
+    checkCaps(ledger, account, amountMc);
   if (denial !== null) return { denial, flaggedByRuleTypes: [] };
-  const byThreshold = isAboveThreshold(account.policy, amountCents) ? ["agent_threshold"] : [];
+  const byThreshold = isAboveThreshold(account.policy, amountMc) ? ["agent_threshold"] : [];
   const history = {
     countWithin: (windowMs: number) => countWithin(account.usage, windowMs, now),
     newestSimilarAt: () =>
@@ -165,9 +165,9 @@ function newApproval(
   flaggedByRuleTypes: readonly string[],
   now: number,
 ): Approval {
-  const { spentCents } = usage;
-  const reservedCents = usage.reservedCents + request.amountCents;
-  const remainingCents = remainingOf(budgetCents, spentCents + reservedCents);
+  const reservedMc = usage.reservedMc + request.amountMc;
+  const [spentCents, reservedCents] = [usedCents(usage.spentMc), usedCents(reservedMc)];
+  const remainingCents = remainingOf(budgetCents, usage.spentMc + reservedMc);
   return {
     id: request.approvalId,
     flaggedByRuleTypes,
@@ -199,6 +199,7 @@ export function decidedPayment(request: Payment["request"], decision: PaymentDec
     approval,
     onChainTxHash: null,
     chainCaip2: null,
+    books: null,
     policyVersion,
     revision: 1,
   };

@@ -1,4 +1,21 @@
+import {
+  type Books,
+  booked,
+  capturedIn,
+  capturedInFull,
+  isBooked,
+  type Money,
+  moneyIn,
+  NO_BOOKS,
+  NO_MONEY,
+  type RailBooks,
+  type Stage,
+  withReports,
+} from "./books.ts";
+import { usedCents } from "../money.ts";
 import type { Denial } from "./policy.ts";
+import type { RailFailureCode } from "./rail-failures.ts";
+import { utcDate } from "./usage.ts";
 
 export const RAILS = ["card", "wallet"] as const;
 export type Rail = (typeof RAILS)[number];
@@ -34,7 +51,7 @@ export interface PaymentRequest extends PaymentTexts {
   readonly keyHash: string;
   readonly payloadHash: string;
   readonly rail: Rail;
-  readonly amountCents: number;
+  readonly amountMc: number;
   readonly currency: "USD";
   readonly merchantCategory: string | null;
   /** Hash of rail, recipient as it is compared, and amount; a workflow can't make one. */
@@ -106,6 +123,8 @@ export interface Payment {
   readonly approval: Approval | null;
   readonly onChainTxHash: string | null;
   readonly chainCaip2: string | null;
+  /** Null until its network has charged it, or was asked to. */
+  readonly books: Books | null;
   /** Version of the agent's policy at the decision. */
   readonly policyVersion: number;
   /** Raised by every change; a projection never replaces a higher revision by a lower one. */
@@ -142,15 +161,6 @@ export interface OnChain {
   readonly chainCaip2: string;
 }
 
-/** Codes of payments that failed on their rail. */
-export const RAIL_FAILURE_CODES = [
-  "CARD_DECLINED",
-  "INSUFFICIENT_FUNDS",
-  "RECIPIENT_REFUSED",
-  "RAIL_UNAVAILABLE",
-] as const;
-export type RailFailureCode = (typeof RAIL_FAILURE_CODES)[number];
-
 /** Why a payment failed on its rail. */
 export interface RailFailure {
   readonly code: RailFailureCode;
@@ -159,10 +169,12 @@ export interface RailFailure {
 
 /** The outcome of a payment on its rail. */
 export type RailOutcome =
-  | { readonly status: "settled"; readonly final: boolean; readonly onChain?: OnChain }
+  /** Charged in full. */
+  | { readonly status: "settled"; readonly onChain?: OnChain }
+  /** Accepted, and not charged in full: the ledger books what the network reports before anything is recorded. */
+  | { readonly status: "charged"; readonly books: readonly RailBooks[] }
   | { readonly status: "pending"; readonly onChain?: OnChain }
   | ({ readonly status: "failed"; readonly onChain?: OnChain } & RailFailure)
-  | { readonly status: "reversed" }
   /** The rail does not have it and never will: it was withdrawn before the rail accepted it. */
   | { readonly status: "withheld" };
 
@@ -172,9 +184,48 @@ export const AGENT_PAUSED: Denial = { code: "AGENT_PAUSED", reason: "The agent i
 type Change = Partial<Omit<Payment, "request">>;
 
 /** Returns where a payment's money is. The totals of every level follow from this alone. */
-export function moneyOf({ status }: Pick<Payment, "status">): "reserved" | "spent" | "none" {
-  if (status === "pending") return "reserved";
-  return status === "approved" ? "spent" : "none";
+export function moneyOf({ books, request, status }: MoneyHolder): Money {
+  if (books !== null && isBooked(books)) return moneyIn(books);
+  return status === "pending" ? { heldMc: request.amountMc, spentMc: 0 } : NO_MONEY;
+}
+
+/** The parts of a payment that say where its money is. */
+export type MoneyHolder = Pick<StoredPayment, "books" | "status"> & {
+  readonly request: Pick<PaymentRequest, "amountMc">;
+};
+
+export const totalOf = ({ heldMc, spentMc }: Money): number => heldMc + spentMc;
+
+/** The amounts of a payment in cents. */
+export interface Amounts {
+  readonly requestedCents: number;
+  readonly authorizedCents: number;
+  readonly capturedCents: number;
+  readonly creditedCents: number;
+}
+
+export function amountsOf({ books, request }: MoneyHolder): Amounts {
+  const sum = (mcIn: (books: RailBooks) => number): number =>
+    usedCents((books?.authorizations ?? []).reduce((total, each) => total + mcIn(each), 0));
+  return {
+    requestedCents: usedCents(request.amountMc),
+    authorizedCents: sum(({ authorizedMc, capturedMc }) => Math.max(authorizedMc, capturedMc)),
+    capturedCents: sum(({ capturedMc }) => capturedMc),
+    creditedCents: sum(({ creditedMc, recalledMc }) => Math.max(0, creditedMc - recalledMc)),
+  };
+}
+
+/** The amount that a payment counts with: what was captured, and until then what was asked for. */
+export function amountCentsOf(payment: MoneyHolder): number {
+  const { capturedCents, requestedCents } = amountsOf(payment);
+  return capturedCents > 0 ? capturedCents : requestedCents;
+}
+
+/** Null: its network has nothing of it. */
+export function stageOf({ books, phase }: Pick<StoredPayment, "books" | "phase">): Stage | null {
+  if (books === null || !isBooked(books)) return null;
+  if (capturedIn(books) > 0) return "captured";
+  return phase === "done" ? "released" : "authorized";
 }
 
 /**
@@ -185,24 +236,22 @@ export function settle<P extends StoredPayment>(payment: P, outcome: RailOutcome
   if (payment.phase !== "sending" && payment.phase !== "following") return payment;
   switch (outcome.status) {
     case "pending":
-      return payment.phase === "sending"
-        ? onRail(payment, { phase: "following", ...traceOf(outcome) })
-        : payment;
+      return accepted(payment, traceOf(outcome));
+    case "charged":
+      return accepted(payment, {});
     case "settled":
-      return settled(payment, outcome);
+      return settled(payment, outcome, now);
     case "failed":
-      return payment.status === "pending" ? failed(payment, outcome, now) : payment;
-    case "reversed":
-      return onRail(payment, {
-        status: "reversed",
-        phase: "done",
-        deniedAt: now,
-        approval: resolve(payment, "approved"),
-      });
+      return isUncharged(payment) ? failed(payment, outcome, now) : payment;
     case "withheld":
-      return payment.status === "pending" ? withheld(payment, now) : payment;
+      return isUncharged(payment) ? withheld(payment, now) : payment;
   }
 }
+
+const isUncharged = ({ books, status }: StoredPayment): boolean => status === "pending" && books === null;
+
+const accepted = <P extends StoredPayment>(payment: P, trace: Change): P =>
+  payment.phase === "sending" ? onRail(payment, { phase: "following", ...trace }) : payment;
 
 /** Decided, and never sent: the agent was paused, and its key revoked or the agent archived. */
 const withheld = <P extends StoredPayment>(payment: P, now: number): P =>
@@ -220,15 +269,59 @@ export const isWithheld = ({ denial, revision, status }: Payment): boolean =>
 
 function settled<P extends StoredPayment>(
   payment: P,
-  outcome: Extract<RailOutcome, { status: "settled" }>,
+  { onChain }: Extract<RailOutcome, { status: "settled" }>,
+  now: number,
 ): P {
-  const phase = outcome.final ? "done" : "following";
-  if (payment.status === "approved" && payment.phase === phase) return payment;
-  const approval = resolve(payment, "approved");
-  return onRail(payment, { status: "approved", phase, approval, ...traceOf(outcome) });
+  const before = payment.books ?? NO_BOOKS;
+  const books = withReports(before, [capturedInFull(payment.request.amountMc)]);
+  if (books === null || books === before) return payment;
+  return onRail(payment, {
+    ...byBooks(payment, booked(books, now, utcDate(now)), now),
+    ...traceOf({ onChain }),
+  });
 }
 
-const traceOf = ({ onChain }: { readonly onChain?: OnChain }): Change =>
+const NOT_CHARGED: Denial = {
+  code: "NOT_CHARGED",
+  reason: "Nothing was charged, and the authorization has ended: the amount is available again.",
+  details: null,
+};
+
+/** Status, phase and denial as the books have them. A network may also bring back what has failed or was reversed. */
+function byBooks(payment: StoredPayment, books: Books, now: number): Change {
+  const status = statusIn(books);
+  const isEnded = status === "failed" || status === "reversed";
+  const resolution = status === "failed" ? "failed" : "approved";
+  return {
+    books,
+    status,
+    phase: isOpenIn(books) ? "following" : "done",
+    denial: status === "failed" ? NOT_CHARGED : null,
+    deniedAt: isEnded ? (payment.status === status ? payment.deniedAt : now) : null,
+    approval: status === "pending" ? payment.approval : resolve(payment, resolution),
+  };
+}
+
+function statusIn(books: Books): TransactionStatus {
+  const { heldMc, spentMc } = moneyIn(books);
+  if (capturedIn(books) > 0) return heldMc + spentMc > 0 ? "approved" : "reversed";
+  return isOpenIn(books) ? "pending" : "failed";
+}
+
+/** Whether the network may still charge something by itself. */
+const isOpenIn = ({ authorizations, clearances }: Books): boolean =>
+  clearances.length > 0 || authorizations.some(({ isOpen }) => isOpen);
+
+/**
+ * The payment as its ledger has booked it. Its revision is above all that rails' outcomes can have given it, so that what an executor
+ * has recorded meanwhile is replaced.
+ */
+export function withBooks<P extends StoredPayment>(payment: P, books: Books, now: number): P {
+  const revision = payment.revision - stepsOnRail(payment) + STEPS_ON_RAIL + 1;
+  return { ...payment, ...byBooks(payment, books, now), revision };
+}
+
+const traceOf = ({ onChain }: { readonly onChain?: OnChain | undefined }): Change =>
   onChain === undefined ? {} : { onChainTxHash: onChain.txHash, chainCaip2: onChain.chainCaip2 };
 
 function failed<P extends StoredPayment>(
@@ -256,10 +349,12 @@ function onRail<P extends StoredPayment>(payment: P, change: Change): P {
   return { ...after, revision: payment.revision - stepsOnRail(payment) + stepsOnRail(after) };
 }
 
-function stepsOnRail({ phase, status }: StoredPayment): number {
-  if (phase === "following") return status === "pending" ? 1 : 2;
-  return phase === "done" ? 3 : 0;
+function stepsOnRail({ phase }: StoredPayment): number {
+  if (phase === "following") return 1;
+  return phase === "done" ? STEPS_ON_RAIL : 0;
 }
+
+const STEPS_ON_RAIL = 2;
 
 /** The revision at which a payment on hold waits for a person. */
 export const HELD_REVISION = 1;

@@ -1,5 +1,5 @@
-import { remainingOf } from "../money.ts";
-import type { RailFailureCode } from "./payment.ts";
+import { mcOf, remainingOf } from "../money.ts";
+import { RAIL_FAILURE_CODES } from "./rail-failures.ts";
 import type { Usage } from "./usage.ts";
 import { countToday, countWithinHour, dayResetsAt, slotFreeAt, spentToday } from "./usage.ts";
 
@@ -17,24 +17,28 @@ export interface BudgetPolicy {
 /** A partial policy: a field left out stays, `null` clears. */
 export type BudgetPolicyPatch = { readonly [K in keyof BudgetPolicy]?: BudgetPolicy[K] };
 
-export type LimitDenialCode =
-  | "PER_TRANSACTION_LIMIT_EXCEEDED"
-  | "BUDGET_EXCEEDED"
-  | "DAILY_SPEND_LIMIT_EXCEEDED"
-  | "HOURLY_VELOCITY_EXCEEDED"
-  | "DAILY_VELOCITY_EXCEEDED"
-  | "TEAM_CAP_EXCEEDED"
-  | "PROJECT_CAP_EXCEEDED";
+const LIMIT_DENIAL_CODES = [
+  "PER_TRANSACTION_LIMIT_EXCEEDED",
+  "BUDGET_EXCEEDED",
+  "DAILY_SPEND_LIMIT_EXCEEDED",
+  "HOURLY_VELOCITY_EXCEEDED",
+  "DAILY_VELOCITY_EXCEEDED",
+  "TEAM_CAP_EXCEEDED",
+  "PROJECT_CAP_EXCEEDED",
+] as const;
+export type LimitDenialCode = (typeof LIMIT_DENIAL_CODES)[number];
 
 /** All reasons that a transaction can carry. */
-export type DenialCode =
-  | LimitDenialCode
-  | "AGENT_PAUSED"
-  | "AGENT_ARCHIVED"
-  | "APPROVAL_DENIED"
-  | "APPROVAL_EXPIRED"
-  | "CANCELLED_BY_AGENT"
-  | RailFailureCode;
+export const DENIAL_CODES = [
+  ...LIMIT_DENIAL_CODES,
+  "AGENT_PAUSED",
+  "AGENT_ARCHIVED",
+  "APPROVAL_DENIED",
+  "APPROVAL_EXPIRED",
+  "CANCELLED_BY_AGENT",
+  ...RAIL_FAILURE_CODES,
+] as const;
+export type DenialCode = (typeof DENIAL_CODES)[number];
 
 export interface DenialDetails {
   /** Cents, or a count for the velocity limits. */
@@ -56,7 +60,7 @@ export type LimitDenial = Denial & { readonly code: LimitDenialCode; readonly de
 
 /** A held payment's own reservation, which does not count against it when it is checked again. */
 interface OwnReservation {
-  readonly amountCents: number;
+  readonly amountMc: number;
   /** UTC date the reservation is counted on. */
   readonly day: string;
   readonly countedAt: number;
@@ -79,22 +83,22 @@ export const limitDenial = (
 export function checkLimits(
   policy: BudgetPolicy,
   usage: Usage,
-  amountCents: number,
+  amountMc: number,
   now: number,
   own: OwnReservation | null = null,
 ): Denial | null {
   return (
-    checkPerTransaction(policy, amountCents) ??
-    checkBudget(policy, usage, amountCents, own) ??
-    checkDailySpend(policy, usage, amountCents, now, own) ??
+    checkPerTransaction(policy, amountMc) ??
+    checkBudget(policy, usage, amountMc, own) ??
+    checkDailySpend(policy, usage, amountMc, now, own) ??
     checkHourlyVelocity(policy, usage, now, own) ??
     checkDailyVelocity(policy, usage, now, own)
   );
 }
 
-function checkPerTransaction(policy: BudgetPolicy, amountCents: number): Denial | null {
+function checkPerTransaction(policy: BudgetPolicy, amountMc: number): Denial | null {
   const limit = policy.perTransactionLimitCents;
-  if (limit === null || amountCents <= limit) return null;
+  if (limit === null || amountMc <= mcOf(limit)) return null;
   const reason = `The payment is above the limit of ${dollars(limit)} per transaction.`;
   return limitDenial("PER_TRANSACTION_LIMIT_EXCEEDED", reason, limit, limit, null);
 }
@@ -102,12 +106,12 @@ function checkPerTransaction(policy: BudgetPolicy, amountCents: number): Denial 
 function checkBudget(
   policy: BudgetPolicy,
   usage: Usage,
-  amountCents: number,
+  amountMc: number,
   own: OwnReservation | null,
 ): Denial | null {
-  const used = usage.spentCents + usage.reservedCents - (own?.amountCents ?? 0);
-  if (used + amountCents <= policy.budgetCents) return null;
-  const remaining = remainingOf(policy.budgetCents, used);
+  const usedMc = usage.spentMc + usage.reservedMc - (own?.amountMc ?? 0);
+  if (usedMc + amountMc <= mcOf(policy.budgetCents)) return null;
+  const remaining = remainingOf(policy.budgetCents, usedMc);
   const reason = `The payment exceeds the remaining budget: ${dollars(remaining)} of ${dollars(policy.budgetCents)}.`;
   return limitDenial("BUDGET_EXCEEDED", reason, policy.budgetCents, remaining, null);
 }
@@ -115,17 +119,17 @@ function checkBudget(
 function checkDailySpend(
   policy: BudgetPolicy,
   usage: Usage,
-  amountCents: number,
+  amountMc: number,
   now: number,
   own: OwnReservation | null,
 ): Denial | null {
   const limit = policy.dailySpendLimitCents;
   if (limit === null) return null;
   const today = spentToday(usage, now);
-  const ownToday = own !== null && own.day === today.date ? own.amountCents : 0;
-  const used = today.amountCents - ownToday;
-  if (used + amountCents <= limit) return null;
-  const remaining = remainingOf(limit, used);
+  const ownToday = own !== null && own.day === today.date ? own.amountMc : 0;
+  const usedMc = today.amountMc - ownToday;
+  if (usedMc + amountMc <= mcOf(limit)) return null;
+  const remaining = remainingOf(limit, usedMc);
   const reason = `The payment exceeds what remains for today: ${dollars(remaining)} of ${dollars(limit)}.`;
   return limitDenial("DAILY_SPEND_LIMIT_EXCEEDED", reason, limit, remaining, dayResetsAt(usage, now));
 }
@@ -159,10 +163,10 @@ function checkDailyVelocity(
 }
 
 /** True when the payment is above the agent's own threshold and must wait for a person. */
-export function isAboveThreshold(policy: BudgetPolicy, amountCents: number): boolean {
+export function isAboveThreshold(policy: BudgetPolicy, amountMc: number): boolean {
   const threshold = policy.autoApprovalThresholdCents;
   if (threshold === null) return false;
-  return threshold === 0 || amountCents > threshold;
+  return threshold === 0 || amountMc > mcOf(threshold);
 }
 
 /** The policy after a patch. `exactOptionalPropertyTypes`: a field is there, possibly null, or it is absent. */

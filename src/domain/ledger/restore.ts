@@ -1,6 +1,7 @@
-import { moneyOf, type Payment, type StoredPayment, withoutTexts } from "./payment.ts";
+import { moneyOf, type MoneyHolder, type Payment, type StoredPayment, withoutTexts } from "./payment.ts";
 import type { BudgetPolicy } from "./policy.ts";
 import { countPayment, emptyUsage, HISTORY_MS, type Usage, utcDate } from "./usage.ts";
+import { countedOn } from "./draft.ts";
 import { judge } from "./judge.ts";
 import { withdrawOpen } from "./sending.ts";
 import {
@@ -35,7 +36,7 @@ export interface RecordedProject {
   /** Agents that are not archived, and archived ones of which something is left to do. */
   readonly accounts: readonly RecordedAccount[];
   /** Amounts spent by all other agents, by team. */
-  readonly othersSpentCents: ReadonlyMap<string, number>;
+  readonly othersSpentMc: ReadonlyMap<string, number>;
   /** Number of archived agents that no longer need an account. */
   readonly droppedAccounts: number;
 }
@@ -89,16 +90,16 @@ const LEDGER_REVISION_GAP = 1_000_000;
  * records. The caller has waited until what the lost ledger decided is sent and recorded.
  */
 export function restoredLedger(recorded: RecordedProject, now: number, bounds?: LedgerBounds): Ledger {
-  const { accounts, droppedAccounts, organizationId, othersSpentCents, project, projectId, teams } = recorded;
+  const { accounts, droppedAccounts, organizationId, othersSpentMc, project, projectId, teams } = recorded;
   const ledger = newLedger(organizationId, projectId, bounds);
   ledger.droppedAccounts = droppedAccounts;
   ledger.revision = recorded.revision + LEDGER_REVISION_GAP;
   ledger.recordedRevision = recorded.revision;
+  ledger.droppedRevision = ledger.revision;
   ledger.keys.evictedCreatedAt = now;
   setLevel(ledger, null, project);
   for (const [teamId, team] of teams) setLevel(ledger, teamId, team);
-  for (const [teamId, spentCents] of othersSpentCents)
-    count(ledger, teamId, { spentCents, reservedCents: 0 });
+  for (const [teamId, spentMc] of othersSpentMc) count(ledger, teamId, { spentMc, reservedMc: 0 });
   for (const account of accounts) put(ledger, restoredAccount(account, now), now);
   for (const { agentId, agentRevision: revision, isArchived, name } of accounts) {
     if (isArchived) close(ledger, { agentId, revision, name }, now);
@@ -114,10 +115,10 @@ function setLevel(ledger: Ledger, teamId: string | null, { cap, rulesVersion }: 
   else ledger.teams.set(teamId, level);
 }
 
-function count(ledger: Ledger, teamId: string, { reservedCents, spentCents }: Totals): void {
+function count(ledger: Ledger, teamId: string, { reservedMc, spentMc }: Totals): void {
   const plus = ({ totals }: { readonly totals: Totals }): Totals => ({
-    spentCents: totals.spentCents + spentCents,
-    reservedCents: totals.reservedCents + reservedCents,
+    spentMc: totals.spentMc + spentMc,
+    reservedMc: totals.reservedMc + reservedMc,
   });
   const team = ledger.teams.get(teamId) ?? NEW_LEVEL;
   ledger.teams.set(teamId, { ...team, totals: plus(team) });
@@ -169,10 +170,10 @@ const unconfirmed = (payment: StoredPayment, now: number): OpenPayment => ({
   dueAt: now,
 });
 
-function restoredUsage({ countedAt, day, reservedCents, spentCents }: RecordedPayments, now: number): Usage {
+function restoredUsage({ countedAt, day, reservedMc, spentMc }: RecordedPayments, now: number): Usage {
   const usage = emptyUsage();
   for (const at of countedAt) if (at > now - HISTORY_MS) countPayment(usage, at);
-  return { ...usage, spentCents, reservedCents, day: { ...day } };
+  return { ...usage, spentMc, reservedMc, day: { ...day } };
 }
 
 function close(
@@ -200,12 +201,12 @@ export class PaymentsOfRecords {
 
   get all(): RecordedPayments {
     const payments = this.#payments.toSorted((one, other) => one.sequence - other.sequence);
-    const sumOf = (money: ReturnType<typeof moneyOf>): number =>
-      payments.reduce((sum, each) => (moneyOf(each) === money ? sum + each.amountCents : sum), 0);
+    const sumOf = (money: "heldMc" | "spentMc"): number =>
+      payments.reduce((sum, each) => sum + moneyOf(each)[money], 0);
     const passed = payments.filter((payment) => !isDeniedAtOnce(payment));
     return {
-      spentCents: sumOf("spent"),
-      reservedCents: sumOf("reserved"),
+      spentMc: sumOf("spentMc"),
+      reservedMc: sumOf("heldMc"),
       sequence: payments.at(-1)?.sequence ?? 0,
       countedAt: passed.map(({ createdAt }) => createdAt),
       day: newestDay(passed),
@@ -214,11 +215,11 @@ export class PaymentsOfRecords {
   }
 }
 
-export type CountedPayment = Pick<Payment, "createdAt" | "day" | "revision" | "sequence" | "status"> & {
-  readonly amountCents: number;
-  /** Whether it was held; an approval moves its amount to another day, but not its count. */
-  readonly wasHeld: boolean;
-};
+export type CountedPayment = MoneyHolder &
+  Pick<Payment, "createdAt" | "day" | "revision" | "sequence"> & {
+    /** Whether it was held; an approval moves its amount to another day, but not its count. */
+    readonly wasHeld: boolean;
+  };
 
 /** Policy did not let it through: what was let through and is denied later has another revision by that. */
 const isDeniedAtOnce = ({ revision, status }: CountedPayment): boolean =>
@@ -228,9 +229,9 @@ const isDeniedAtOnce = ({ revision, status }: CountedPayment): boolean =>
  * Returns the newest day in number order. A counted day is never left for an earlier one, whatever the clock says.
  */
 function newestDay(passed: readonly CountedPayment[]): Usage["day"] {
-  const day = { date: "", amountCents: 0, count: 0 };
+  const day = { date: "", amountMc: 0, count: 0 };
   const reach = (date: string): void => {
-    if (date > day.date) Object.assign(day, { date, amountCents: 0, count: 0 });
+    if (date > day.date) Object.assign(day, { date, amountMc: 0, count: 0 });
   };
   for (const { createdAt, day: ofAmount, wasHeld } of passed) {
     const countedOn = wasHeld ? utcDate(createdAt) : ofAmount;
@@ -239,7 +240,8 @@ function newestDay(passed: readonly CountedPayment[]): Usage["day"] {
   }
   for (const payment of passed) reach(payment.day);
   for (const payment of passed) {
-    if (payment.day === day.date && moneyOf(payment) !== "none") day.amountCents += payment.amountCents;
+    for (const { day: bookedOn } of payment.books?.bookings ?? []) reach(bookedOn);
   }
+  for (const payment of passed) day.amountMc += countedOn(payment, day.date);
   return day;
 }

@@ -1,5 +1,6 @@
 import type { LifecycleEvent } from "../events.ts";
 import type { StoredPayment } from "./payment.ts";
+import { usedCents } from "../money.ts";
 import type { AgentProfile } from "../agent/state.ts";
 import type { BudgetPolicy } from "./policy.ts";
 import { emptyUsage, type Usage } from "./usage.ts";
@@ -19,11 +20,11 @@ export const NO_CAP: Cap = { capCents: null, version: 1 };
 
 /** Spent and held amounts of the accounts under a cap, closed accounts included. */
 export interface Totals {
-  readonly spentCents: number;
-  readonly reservedCents: number;
+  readonly spentMc: number;
+  readonly reservedMc: number;
 }
 
-export const NO_TOTALS: Totals = { spentCents: 0, reservedCents: 0 };
+export const NO_TOTALS: Totals = { spentMc: 0, reservedMc: 0 };
 
 /** The project or a team, in the ledger. */
 export interface Level {
@@ -155,6 +156,8 @@ export interface Ledger {
   readonly replies: ReplyCache;
   /** Number of accounts dropped after their last open payment ended. */
   droppedAccounts: number;
+  /** The ledger's revision when one was last dropped. */
+  droppedRevision: number;
   /** An upper bound of the bytes that the accounts take packed: the sum of theirs. */
   weightBytes: number;
   /** Time of the last weighing of all accounts. */
@@ -181,6 +184,7 @@ export const newLedger = (
   keys: noClosedKeys(),
   replies: new Map(),
   droppedAccounts: 0,
+  droppedRevision: 0,
   weightBytes: 0,
   weighedAt: 0,
   openPayments: 0,
@@ -245,8 +249,8 @@ export const summaryOf = (account: Account): AccountSummary => ({
   status: account.status,
   policy: account.policy,
   policyVersion: account.policyVersion,
-  spentCents: account.usage.spentCents,
-  reservedCents: account.usage.reservedCents,
+  spentCents: usedCents(account.usage.spentMc),
+  reservedCents: usedCents(account.usage.reservedMc),
   revokedKeyId: account.revokedKeyId,
   revision: account.revision,
   updatedAt: account.updatedAt,

@@ -2,10 +2,10 @@ import { RULE_WINDOW_SECONDS_MAX } from "../rules/rules.ts";
 
 /** Usage of an agent's limits. Part of its account; changed only in a draft. */
 export interface Usage {
-  spentCents: number;
-  reservedCents: number;
+  spentMc: number;
+  reservedMc: number;
   /** The newest UTC day that anything was counted on. */
-  day: { date: string; amountCents: number; count: number };
+  day: { date: string; amountMc: number; count: number };
   /** Times of payments that passed policy in the last 31 days, oldest first. */
   counts: readonly Counted[];
   /** Windows of rules in force when the newest payment passed policy, those longer than an hour, shortest first. */
@@ -27,9 +27,9 @@ const BUCKETS_IN_FORCE = 32;
 const BUCKETS_OF_OTHERS = 4;
 
 export const emptyUsage = (): Usage => ({
-  spentCents: 0,
-  reservedCents: 0,
-  day: { date: "", amountCents: 0, count: 0 },
+  spentMc: 0,
+  reservedMc: 0,
+  day: { date: "", amountMc: 0, count: 0 },
   counts: [],
   windowsMs: [],
 });
@@ -69,9 +69,9 @@ export function dayResetsAt(usage: Usage, now: number): number {
 }
 
 /** Returns amount and count of the day of `now`. */
-export function spentToday(usage: Usage, now: number): { date: string; amountCents: number; count: number } {
+export function spentToday(usage: Usage, now: number): { date: string; amountMc: number; count: number } {
   const date = dayCounted(usage, now);
-  return usage.day.date === date ? usage.day : { date, amountCents: 0, count: 0 };
+  return usage.day.date === date ? usage.day : { date, amountMc: 0, count: 0 };
 }
 
 /** Payments that count in the window that ends now; an instant exactly as old as the window has left it. */
@@ -116,7 +116,7 @@ export function slotFreeAt({ counts }: Usage, limit: number, now: number): numbe
 /** Makes the day of `now` the day that is counted. Days only move forward. */
 export function rollDay(usage: Usage, now: number): void {
   const date = utcDate(now);
-  if (date > usage.day.date) usage.day = { date, amountCents: 0, count: 0 };
+  if (date > usage.day.date) usage.day = { date, amountMc: 0, count: 0 };
 }
 
 /**

@@ -21,7 +21,7 @@ export interface PaymentRules {
 }
 
 /** The facts of a payment that rules look at. */
-export interface RuledPayment extends Pick<RuledFacts, "rail" | "amountCents" | "merchantCategory"> {
+export interface RuledPayment extends Pick<RuledFacts, "rail" | "amountMc" | "merchantCategory"> {
   readonly recipient: string;
 }
 

@@ -1,3 +1,4 @@
+import { mcOf } from "../money.ts";
 import type { Rail } from "../ledger/payment.ts";
 import { comparedName } from "./compared-name.ts";
 import {
@@ -74,7 +75,7 @@ export const RULE_WINDOW_SECONDS_MAX = 2_678_400;
 /** The facts of a payment that the server judges rules by. */
 export interface RuledFacts {
   readonly rail: Rail;
-  readonly amountCents: number;
+  readonly amountMc: number;
   readonly merchantCategory: string | null;
   /** The recipient as it is compared. */
   readonly comparedName: string;
@@ -124,7 +125,7 @@ interface ServerJudgement {
 }
 
 const BY_SERVER: { readonly [T in ServerRuleType]: (params: RuleParams[T]) => ServerJudgement } = {
-  amount_above: ({ amountCents }) => ({ flags: (payment) => payment.amountCents > amountCents }),
+  amount_above: ({ amountCents }) => ({ flags: (payment) => payment.amountMc > mcOf(amountCents) }),
   new_recipient: () => ({ flags: ({ isNewRecipient }) => isNewRecipient }),
   recipient({ anyOf }) {
     const texts = new Set(anyOf.map(comparedName));

@@ -1,6 +1,6 @@
 import type { RailOutcome } from "../../domain/ledger/payment.ts";
 import type { BudgetPolicy, BudgetPolicyPatch } from "../../domain/ledger/policy.ts";
-import type { KnownToActor, LedgerCommand } from "../../domain/ledger/commands.ts";
+import type { DroppedAccount, KnownToActor, LedgerCommand } from "../../domain/ledger/commands.ts";
 import {
   isArrayOf,
   isAtMost,
@@ -10,13 +10,25 @@ import {
   isInteger,
   isOneOf,
   isRecord,
+  isText,
   isTime,
   isVariant,
   optional,
   orNull,
   type Variants,
 } from "./guards.ts";
-import { isCents, isFeedback, isName, isProof, isRailOutcome, isRequest, isResolver } from "./payment.ts";
+import {
+  isCents,
+  isClosedPayment,
+  isFeedback,
+  isMc,
+  isName,
+  isProof,
+  isRailOutcome,
+  isReports,
+  isRequest,
+  isResolver,
+} from "./payment.ts";
 import { isRules } from "./payment-rules.ts";
 
 /** Guards for the commands of a project's ledger, as they may arrive through Temporal. */
@@ -74,6 +86,17 @@ const isRecordedCap = isRecord<{ readonly teamId: string | null; readonly versio
   version: isCount,
 });
 
+const isDropped = isRecord<DroppedAccount>({
+  asOfRevision: isCount,
+  teamId: isId,
+  name: isName,
+  policy,
+  policyVersion: isCount,
+  spentMc: isCount,
+  closed: isCount,
+  revision: isCount,
+});
+
 const requestId = optional(isId);
 const ofAgent = { agentId: isId, requestId } as const;
 const ofPayment = { ...ofAgent, transactionId: isId } as const;
@@ -90,6 +113,20 @@ const commands: Variants<LedgerCommand, "kind"> = {
     rules: optional(isRules),
   },
   confirm: { ...ofPayment, revision: isCount, outcome: orNull(isOutcome) },
+  book: {
+    ...ofPayment,
+    books: isReports,
+    closed: optional(isClosedPayment),
+    recordsCheckedThrough: isCount,
+    dropped: optional(isDropped),
+  },
+  authorize: {
+    ...ofPayment,
+    authorization: isText(100),
+    position: isCount,
+    amountMc: isMc,
+    answerBy: isTime,
+  },
   confirm_limits: { ...ofAgent, policyVersion: isCount },
   approve: { ...ofPayment, by: isResolver, proof: isProof },
   deny: { ...ofPayment, by: isResolver, feedback: isFeedback, proof: isProof },

@@ -1,16 +1,33 @@
 import {
+  AUTHORIZATION_REFUSALS,
+  AUTHORIZATIONS_MAX,
+  type Booking,
+  BOOKINGS_MAX,
+  type Books,
+  type Breach,
+  type Clearance,
+  type NetworkAnswer,
+  type RailBooks,
+  REQUESTS_MAX,
+} from "../../domain/ledger/books.ts";
+import { DENIAL_CODES, type Denial, type DenialDetails } from "../../domain/ledger/policy.ts";
+import {
+  type Approval,
+  type BudgetContext,
   type OnChain,
   type PaymentRequest,
   type PaymentTexts,
   type RailOutcome,
-  RAIL_FAILURE_CODES,
   RAILS,
   type Resolver,
   type RulesVersions,
+  type StoredPayment,
 } from "../../domain/ledger/payment.ts";
-import { MAX_CENTS } from "../../domain/money.ts";
+import { RAIL_FAILURE_CODES } from "../../domain/ledger/rail-failures.ts";
+import { MAX_CENTS, MAX_MC } from "../../domain/money.ts";
 import {
   type Guard,
+  isArrayOf,
   isAtMost,
   isCount,
   isFlag,
@@ -18,6 +35,7 @@ import {
   isOneOf,
   isRecord,
   isText,
+  isTime,
   isVariant,
   optional,
   orNull,
@@ -31,12 +49,17 @@ const REASON_CHARACTERS_MAX = 2_000;
 const RECIPIENT_CHARACTERS_MAX = 200;
 const PURPOSE_CHARACTERS_MAX = 500;
 const FEEDBACK_CHARACTERS_MAX = 1_000;
+/** Two levels of 50 rules each, and the agent's threshold. */
+const RULE_TYPES_MAX = 101;
+/** Levels with each of their limits. */
+const BREACHES_MAX = 5;
 
 const isRail = isOneOf(RAILS);
 const isReason = isText(REASON_CHARACTERS_MAX);
 const isShort = isText(100);
 
 export const isCents = isAtMost(MAX_CENTS);
+export const isMc = isAtMost(MAX_MC);
 export const isName = isText(NAME_CHARACTERS_MAX);
 export const isFeedback = isText(FEEDBACK_CHARACTERS_MAX);
 export const isProof = isText(100);
@@ -48,27 +71,129 @@ const texts: Shape<PaymentTexts> = {
   purpose: isText(PURPOSE_CHARACTERS_MAX),
 };
 
-export const isRequest = isRecord<PaymentRequest>({
+const request: Shape<Omit<PaymentRequest, keyof PaymentTexts>> = {
   transactionId: isId,
   approvalId: isId,
   keyHash: isId,
   payloadHash: isId,
   rail: isRail,
-  amountCents: isCents,
+  amountMc: isMc,
   currency: isOneOf(["USD"]),
-  ...texts,
   merchantCategory: orNull(isShort),
   fingerprint: isId,
   proof: isProof,
   rulesVersions: optional(isRecord<RulesVersions>({ project: orNull(isCount), team: orNull(isCount) })),
+};
+
+export const isRequest = isRecord<PaymentRequest>({ ...request, ...texts });
+
+const isStoredRequest = isRecord<StoredPayment["request"]>({
+  ...request,
+  recipient: orNull(texts.recipient),
+  purpose: orNull(texts.purpose),
 });
+
+/** The books of a network; amounts of several captures or refunds may add up to more than one payment's. */
+const isReport = isRecord<RailBooks>({
+  authorization: isText(100),
+  requests: isCount,
+  authorizedMc: isMc,
+  capturedMc: isMc,
+  creditedMc: isMc,
+  recalledMc: isMc,
+  disputedMc: isMc,
+  isOpen: isFlag,
+});
+
+export const isReports = isArrayOf(isReport, AUTHORIZATIONS_MAX);
 
 const onChain = optional(isRecord<OnChain>({ txHash: isShort, chainCaip2: isShort }));
 
 export const isRailOutcome: Guard<RailOutcome> = isVariant<RailOutcome, "status">("status", {
-  settled: { final: isFlag, onChain },
+  settled: { onChain },
   pending: { onChain },
   failed: { onChain, code: isOneOf(RAIL_FAILURE_CODES), reason: isReason },
-  reversed: {},
+  charged: { books: isReports },
   withheld: {},
+});
+
+const isApproval = isRecord<Approval>({
+  id: isId,
+  flaggedByRuleTypes: isArrayOf(isShort, RULE_TYPES_MAX),
+  budgetContext: isRecord<BudgetContext>({
+    budgetCents: isCents,
+    spentCents: isCount,
+    reservedCents: isCount,
+    remainingCents: isCount,
+  }),
+  expiresAt: isTime,
+  resolution: orNull(isOneOf(["approved", "executing", "denied", "failed", "expired"])),
+  resolvedAt: orNull(isTime),
+  resolvedBy: orNull(isResolver),
+  feedback: orNull(isFeedback),
+  proof: optional(isProof),
+  isForged: optional((value): value is true => value === true),
+  policyVersion: optional(isCount),
+});
+
+const isDenial = isRecord<Denial>({
+  code: isOneOf(DENIAL_CODES),
+  reason: isReason,
+  details: orNull(isRecord<DenialDetails>({ limit: isCount, remaining: isCount, resetsAt: orNull(isTime) })),
+});
+
+const isBooks = isRecord<Books>({
+  authorizations: isReports,
+  clearances: isArrayOf(
+    isRecord<Clearance>({ authorization: isText(100), position: isCount, mc: isMc }),
+    REQUESTS_MAX,
+  ),
+  answers: isArrayOf(
+    isRecord<NetworkAnswer>({
+      authorization: isText(100),
+      position: isCount,
+      refusal: orNull(isOneOf(AUTHORIZATION_REFUSALS)),
+    }),
+    REQUESTS_MAX,
+  ),
+  bookings: isArrayOf(
+    isRecord<Booking>({
+      at: isTime,
+      day: isShort,
+      heldMc: isCount,
+      capturedMc: isCount,
+      creditedMc: isCount,
+      recalledMc: isCount,
+      disputedMc: isCount,
+    }),
+    BOOKINGS_MAX,
+  ),
+  breaches: isArrayOf(
+    isRecord<Breach>({
+      level: isOneOf(["agent", "team", "project"]),
+      limit: isOneOf(["per_transaction", "budget", "daily_spend", "cap"]),
+      overCents: isCount,
+    }),
+    BREACHES_MAX,
+  ),
+});
+
+/** A payment as its record has it; a ledger takes it back when its network touches it again. */
+export const isClosedPayment = isRecord<StoredPayment>({
+  request: isStoredRequest,
+  sequence: isCount,
+  createdAt: isTime,
+  countedAt: isTime,
+  day: isShort,
+  status: isOneOf(["approved", "pending", "denied", "failed", "reversed", "expired"]),
+  phase: isOneOf(["done"]),
+  executor: isOneOf(["server", "approval"]),
+  denial: orNull(isDenial),
+  deniedAt: orNull(isTime),
+  approval: orNull(isApproval),
+  onChainTxHash: orNull(isShort),
+  chainCaip2: orNull(isShort),
+  books: orNull(isBooks),
+  policyVersion: isCount,
+  revision: isCount,
 });

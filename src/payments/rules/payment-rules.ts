@@ -11,7 +11,7 @@ import { type RulesInForce, RulesOf } from "./rules-in-force.ts";
 import { ZoneClocks } from "./zone-offsets.ts";
 
 /** The parts of a payment that its rules look at. */
-type Payment = Pick<PaymentRequest, "rail" | "recipient" | "amountCents" | "merchantCategory">;
+type Payment = Pick<PaymentRequest, "rail" | "recipient" | "amountMc" | "merchantCategory">;
 
 /** Rulings of project and team on a payment. */
 export interface Ruling {
@@ -22,8 +22,8 @@ export interface Ruling {
 }
 
 /** Returns the key of like payments: rail, recipient as compared, amount. */
-export const fingerprint = ({ amountCents, rail, recipient }: Payment): string =>
-  shortHash(`${rail} ${amountCents} ${comparedName(recipient)}`);
+export const fingerprint = ({ amountMc, rail, recipient }: Payment): string =>
+  shortHash(`${rail} ${amountMc} ${comparedName(recipient)}`);
 
 /** Reads from the primary, since settled payments count at once, by this index whatever the planner prefers. */
 export const FOUND = {
@@ -87,7 +87,7 @@ export class PaymentRulings {
     // Pending payments are in the ledger, and a denied one counts as no duplicate.
     const status = { $in: ["approved", "reversed", "failed", "expired"] } as const;
     const like = await this.#transactions.findOne(
-      { ...toRecipient(agentId, payment), status, amountCents: payment.amountCents },
+      { ...toRecipient(agentId, payment), status, "ledgerState.amountMc": payment.amountMc },
       // Merged from one stretch of the index for each status.
       { ...FOUND, sort: { createdAt: -1 } },
     );

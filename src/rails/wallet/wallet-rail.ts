@@ -1,3 +1,4 @@
+import { usedCents } from "../../domain/money.ts";
 import { getAddress, type Hash, parseTransaction } from "viem";
 import type { OnChain, Payment, RailOutcome, StoredPayment } from "../../domain/ledger/payment.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
@@ -55,7 +56,8 @@ export interface WalletRailDependencies extends AttemptDependencies {
  * it and from what is in the chain, and from nothing that a process remembers: any process may ask or go on at any time.
  */
 export class WalletRail implements RailPort {
-  readonly capabilities = { finality: "eventual", reversible: false } as const;
+  readonly capabilities = { finality: "eventual" } as const;
+  readonly network = null;
   readonly #dependencies: WalletRailDependencies;
   readonly #attempts: Attempts;
   readonly #chainCaip2: string;
@@ -151,10 +153,6 @@ export class WalletRail implements RailPort {
     const { broadcast, rpc, signer } = this.#dependencies;
     const mined = await rpc.nonceAt(signer.address, "latest");
     await broadcast(made.filter(({ nonce, replacedBy }) => nonce >= mined && replacedBy === null));
-  }
-
-  reverse(): Promise<"not_reversible"> {
-    return Promise.resolve("not_reversible");
   }
 
   async balance({ agentId }: AgentProfile): Promise<RailBalance> {
@@ -353,7 +351,7 @@ export class WalletRail implements RailPort {
 
   /** Returns the outcome by the mined signing, which is not always the newest. */
   #settled(mined: { readonly hash: Hash }): RailOutcome {
-    return { status: "settled", final: true, onChain: this.#onChain(mined) };
+    return { status: "settled", onChain: this.#onChain(mined) };
   }
 
   #onChain({ hash }: { readonly hash: Hash }): OnChain {
@@ -396,5 +394,5 @@ const attemptOf = (wallet: Wallet, { request }: Payment, number: number): Attemp
   number,
   wallet,
   to: getAddress(request.recipient),
-  amountCents: request.amountCents,
+  amountCents: usedCents(request.amountMc),
 });

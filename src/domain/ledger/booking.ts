@@ -1,0 +1,173 @@
+import {
+  AUTHORIZATIONS_MAX,
+  type AuthorizationRefusal,
+  booked,
+  type Books,
+  type Breach,
+  isBooked,
+  NO_BOOKS,
+  withBreaches,
+  withReports,
+} from "./books.ts";
+import { checkCaps, usedOf } from "./caps.ts";
+import type { CommandOf, DroppedAccount, LedgerReply } from "./commands.ts";
+import { countedOn, type Draft } from "./draft.ts";
+import { moneyOf, type StoredPayment, totalOf, withBooks } from "./payment.ts";
+import { checkLimits } from "./policy.ts";
+import { type Account, newAccount } from "./state.ts";
+import { dayCounted, emptyUsage } from "./usage.ts";
+import { mcOf, usedCents } from "../money.ts";
+
+/** Reports and requests of the network that a payment was made on. */
+
+/**
+ * Books what the network reports. It has happened, so it is never refused, whatever it exceeds; what it exceeds is told as a breach.
+ * A closed payment is taken back, and with it the account of an archived agent.
+ */
+export function book(draft: Draft, command: CommandOf<"book">): LedgerReply {
+  const account = draft.account(command.agentId) ?? broughtBack(draft, command);
+  if (account === null) return { kind: "account_dropped", revision: draft.ledger.revision };
+  const found = openOrClosed(draft, account, command);
+  if (found.kind !== "found") return found;
+  const { isClosed, payment } = found;
+  const before = payment.books ?? NO_BOOKS;
+  const reported = payment.phase === "held" ? before : withReports(before, command.books);
+  if (reported === null) throw new Error(`a payment has at most ${AUTHORIZATIONS_MAX} authorizations`);
+  if (reported === before) return { kind: "payment", changed: false, payment };
+  const day = dayCounted(account.usage, draft.now);
+  const now = booked(reported, draft.now, day);
+  const breaches = breachesOf(draft, account, payment, withBooks(payment, now, draft.now));
+  const after = withBooks(payment, withBreaches(now, breaches), draft.now);
+  if (isClosed) draft.reopen(account, payment);
+  draft.change(account, after);
+  return { kind: "payment", changed: true, payment: after };
+}
+
+type Found =
+  | { readonly kind: "found"; readonly payment: StoredPayment; readonly isClosed: boolean }
+  | Extract<LedgerReply, { kind: "records_check_required" }>;
+
+/** The payment as it is; a closed one as its record has it, if the record was read after the payment was closed last. */
+function openOrClosed(
+  { ledger: { keys } }: Draft,
+  account: Account,
+  { closed, recordsCheckedThrough, transactionId }: CommandOf<"book">,
+): Found {
+  const payment = account.open.get(transactionId)?.payment;
+  if (payment !== undefined) return { kind: "found", payment, isClosed: false };
+  const known =
+    closed === undefined ? undefined : keys.byAgent.get(account.agentId)?.get(closed.request.keyHash);
+  const [closedAs = account.evictedThrough] = known ?? [];
+  if (closed === undefined || closedAs > recordsCheckedThrough)
+    return { kind: "records_check_required", closed: account.closed };
+  return { kind: "found", payment: closed, isClosed: true };
+}
+
+/** The account of an archived agent; null where its records have to be read first. */
+function broughtBack(draft: Draft, { agentId, dropped }: CommandOf<"book">): Account | null {
+  if (dropped === undefined || draft.ledger.droppedRevision >= dropped.asOfRevision) return null;
+  const account = accountOf(agentId, dropped, draft.now);
+  draft.bringBack(account);
+  return account;
+}
+
+function accountOf(agentId: string, dropped: DroppedAccount, now: number): Account {
+  const { closed, name, policy, policyVersion, revision, spentMc, teamId } = dropped;
+  return {
+    ...newAccount({ agentId, teamId, name, policy, keyId: null }, now),
+    status: "closed",
+    policyVersion,
+    mirroredPolicyVersion: policyVersion,
+    usage: { ...emptyUsage(), spentMc },
+    sequence: closed,
+    closed,
+    evictedThrough: 0,
+    revision,
+    confirmedRevision: revision,
+  };
+}
+
+/** The limits that a booking has exceeded, as far as it added to what was used. */
+function breachesOf(draft: Draft, account: Account, before: StoredPayment, after: StoredPayment): Breach[] {
+  const { policy, teamId, usage } = account;
+  const day = dayCounted(usage, draft.now);
+  const isSameDay = day === usage.day.date;
+  const added = totalOf(moneyOf(after)) - totalOf(moneyOf(before));
+  const addedToday = countedOn(after, day) - countedOn(before, day);
+  const usedToday = isSameDay ? usage.day.amountMc : 0;
+  const found: Breach[] = [];
+  const check = (
+    level: Breach["level"],
+    limit: Breach["limit"],
+    limitCents: number | null,
+    usedMc: number,
+    addedMc = added,
+  ): void => {
+    if (limitCents === null || addedMc <= 0) return;
+    const overMc = Math.min(addedMc, usedMc + addedMc - mcOf(limitCents));
+    if (overMc > 0) found.push({ level, limit, overCents: usedCents(overMc) });
+  };
+  const usedByPayment = totalOf(moneyOf(before));
+  check("agent", "per_transaction", policy.perTransactionLimitCents, usedByPayment);
+  check("agent", "budget", policy.budgetCents, usedOf(usage));
+  check("agent", "daily_spend", policy.dailySpendLimitCents, usedToday, addedToday);
+  const [team, project] = [draft.level(teamId), draft.level(null)];
+  check("team", "cap", team.cap.capCents, usedOf(team.totals));
+  check("project", "cap", project.cap.capCents, usedOf(project.totals));
+  return found;
+}
+
+/**
+ * Answers a request of the network to authorize more of a payment: within what was decided, while the agent is active and the
+ * limits have room for what is not held any more. A repeated request gets its first answer, and after `answerBy` none is granted.
+ */
+export function authorize(draft: Draft, command: CommandOf<"authorize">): LedgerReply {
+  const { agentId, amountMc, authorization, position, transactionId } = command;
+  const account = draft.account(agentId);
+  const payment = account?.open.get(transactionId)?.payment;
+  if (account === undefined || payment === undefined || payment.phase !== "following")
+    return { kind: "authorization", refusal: "CLOSED", payment: null };
+  const books = payment.books ?? NO_BOOKS;
+  const first = books.answers.find(
+    (each) => each.authorization === authorization && each.position === position,
+  );
+  if (first !== undefined) return { kind: "authorization", refusal: first.refusal, payment };
+  if (draft.now > command.answerBy) return { kind: "authorization", refusal: "TOO_LATE", payment };
+  const refusal = refusalOf(draft, account, payment, amountMc);
+  const answers = [...books.answers, { authorization, position, refusal }];
+  const clearance = { authorization, position, mc: amountMc };
+  // A card check of 0 holds nothing, and leaves the payment as it is.
+  const isHeld = refusal === null && amountMc > 0;
+  const clearances = isHeld ? [...books.clearances, clearance] : books.clearances;
+  const answered = booked({ ...books, answers, clearances }, draft.now, dayCounted(account.usage, draft.now));
+  const after = isHeld ? withBooks(payment, answered, draft.now) : answeredOnly(payment, answered);
+  draft.change(account, after);
+  return { kind: "authorization", refusal, payment: after };
+}
+
+const answeredOnly = (payment: StoredPayment, books: Books): StoredPayment => ({
+  ...payment,
+  books,
+  revision: payment.revision + 1,
+});
+
+function refusalOf(
+  draft: Draft,
+  account: Account,
+  payment: StoredPayment,
+  amountMc: number,
+): AuthorizationRefusal | null {
+  if (account.status !== "active") return "NOT_ACTIVE";
+  const isCharged = payment.books !== null && isBooked(payment.books);
+  const usedMc = isCharged ? totalOf(moneyOf(payment)) : 0;
+  if (usedMc + amountMc > payment.request.amountMc) return "ABOVE_PAYMENT";
+  // An armed payment holds all that was requested; a charged one only what the network has asked for so far.
+  if (!isCharged) return null;
+  const { policy, usage } = account;
+  const noCounts = { ...policy, hourlyVelocityLimit: null, dailyVelocityLimit: null };
+  const own = { amountMc: 0, day: payment.day, countedAt: payment.countedAt };
+  const isExceeded =
+    checkLimits(noCounts, usage, amountMc, draft.now, own) !== null ||
+    checkCaps(draft.ledger, account, amountMc) !== null;
+  return isExceeded ? "LIMIT_EXCEEDED" : null;
+}

@@ -1,0 +1,257 @@
+/**
+ * The books of a payment: what its network has done with it. Networks authorize, raise, capture in part, over and several times,
+ * release, refund, and take refunds back; reports of that come late, twice and in any order.
+ */
+
+/** One authorization as the network reports it. Gross amounts only rise. */
+export interface RailBooks {
+  /** The network's id of the authorization; "" where it has none. */
+  readonly authorization: string;
+  /** Number of requests that the network has counted: the authorization and its increments. */
+  readonly requests: number;
+  /** Granted, and not given back. */
+  readonly authorizedMc: number;
+  readonly capturedMc: number;
+  /** Refunds, and credits of disputes. */
+  readonly creditedMc: number;
+  /** Refunds that were reversed, and credits that were taken back. */
+  readonly recalledMc: number;
+  readonly disputedMc: number;
+  /** Whether more captures may come. */
+  readonly isOpen: boolean;
+}
+
+/** What a network does with a payment, as its entries name it. */
+export const NETWORK_ENTRIES = [
+  "authorized",
+  "captured",
+  "released",
+  "refunded",
+  "refund_reversed",
+  "disputed",
+  "dispute_lost",
+] as const;
+export type NetworkEntry = (typeof NETWORK_ENTRIES)[number];
+
+/** An authorization that was granted, and that no report shows yet. */
+export interface Clearance {
+  readonly authorization: string;
+  /** Its number among the authorization's requests, from 0. */
+  readonly position: number;
+  readonly mc: number;
+}
+
+/** The first answer to a request of the network; null: it was granted. A repeated request gets it again. */
+export interface NetworkAnswer {
+  readonly authorization: string;
+  readonly position: number;
+  readonly refusal: AuthorizationRefusal | null;
+}
+
+export const AUTHORIZATION_REFUSALS = [
+  "ABOVE_PAYMENT",
+  "NOT_ACTIVE",
+  "LIMIT_EXCEEDED",
+  "TOO_LATE",
+  "CLOSED",
+] as const;
+export type AuthorizationRefusal = (typeof AUTHORIZATION_REFUSALS)[number];
+
+/** The totals of a payment's books after a report has changed them. */
+export interface Booking {
+  /** Epoch milliseconds. */
+  readonly at: number;
+  /** UTC date on which amounts beyond the payment's own are counted. */
+  readonly day: string;
+  readonly heldMc: number;
+  readonly capturedMc: number;
+  readonly creditedMc: number;
+  readonly recalledMc: number;
+  readonly disputedMc: number;
+}
+
+/** A limit that the network has exceeded, and by how much. */
+export interface Breach {
+  readonly level: "agent" | "team" | "project";
+  readonly limit: "per_transaction" | "budget" | "daily_spend" | "cap";
+  readonly overCents: number;
+}
+
+export interface Books {
+  readonly authorizations: readonly RailBooks[];
+  readonly clearances: readonly Clearance[];
+  readonly answers: readonly NetworkAnswer[];
+  readonly bookings: readonly Booking[];
+  readonly breaches: readonly Breach[];
+}
+
+export const NO_BOOKS: Books = {
+  authorizations: [],
+  clearances: [],
+  answers: [],
+  bookings: [],
+  breaches: [],
+};
+
+/** Authorizations of one payment, at most: a card serves one payment only. */
+export const AUTHORIZATIONS_MAX = 20;
+
+/** Requests of a network about one payment that are granted; further ones are refused. */
+export const REQUESTS_MAX = 40;
+
+/** Bookings of one payment that are told apart; beyond them the newest takes the place of the one before it. */
+export const BOOKINGS_MAX = 40;
+
+/** A report of a network that captures a payment in full as soon as it accepts it. */
+export const capturedInFull = (mc: number): RailBooks => ({
+  authorization: "",
+  requests: 1,
+  authorizedMc: mc,
+  capturedMc: mc,
+  creditedMc: 0,
+  recalledMc: 0,
+  disputedMc: 0,
+  isOpen: false,
+});
+
+/**
+ * Two reports of one authorization as one. Commutative, associative and idempotent, so that order, repetition and loss of reports do
+ * not matter: of what only rises the higher, of the rest the newer by its number of requests, and of equal ones the lower.
+ */
+export function joined(one: RailBooks, other: RailBooks): RailBooks {
+  const [older, newer] = one.requests <= other.requests ? [one, other] : [other, one];
+  const isEqual = one.requests === other.requests;
+  return {
+    authorization: one.authorization,
+    requests: newer.requests,
+    authorizedMc: isEqual ? Math.min(one.authorizedMc, other.authorizedMc) : newer.authorizedMc,
+    isOpen: isEqual ? older.isOpen && newer.isOpen : newer.isOpen,
+    capturedMc: Math.max(one.capturedMc, other.capturedMc),
+    creditedMc: Math.max(one.creditedMc, other.creditedMc),
+    recalledMc: Math.max(one.recalledMc, other.recalledMc),
+    disputedMc: Math.max(one.disputedMc, other.disputedMc),
+  };
+}
+
+const isSame = (one: RailBooks, other: RailBooks): boolean =>
+  one.requests === other.requests &&
+  one.authorizedMc === other.authorizedMc &&
+  one.isOpen === other.isOpen &&
+  one.capturedMc === other.capturedMc &&
+  one.creditedMc === other.creditedMc &&
+  one.recalledMc === other.recalledMc &&
+  one.disputedMc === other.disputedMc;
+
+/**
+ * The books with these reports in them, and without the clearances that they show; the same object where they say nothing new.
+ * Null: they name more authorizations than there may be.
+ */
+export function withReports(books: Books, reports: readonly RailBooks[]): Books | null {
+  const byId = new Map(books.authorizations.map((each) => [each.authorization, each]));
+  let isNews = false;
+  for (const report of reports) {
+    const known = byId.get(report.authorization);
+    const joinedOne = known === undefined ? report : joined(known, report);
+    isNews ||= known === undefined || !isSame(known, joinedOne);
+    byId.set(report.authorization, joinedOne);
+  }
+  const isUnseen = ({ authorization, position }: Clearance): boolean =>
+    (byId.get(authorization)?.requests ?? 0) <= position;
+  const clearances = books.clearances.filter(isUnseen);
+  if (!isNews && clearances.length === books.clearances.length) return books;
+  if (byId.size > AUTHORIZATIONS_MAX) return null;
+  return { ...books, authorizations: [...byId.values()], clearances };
+}
+
+/** Where a payment's money is, in thousandths of a cent. */
+export interface Money {
+  readonly heldMc: number;
+  readonly spentMc: number;
+}
+
+export const NO_MONEY: Money = { heldMc: 0, spentMc: 0 };
+
+const sum = <T>(items: readonly T[], mcIn: (item: T) => number): number =>
+  items.reduce((total, item) => total + mcIn(item), 0);
+
+/** Whether the network has said anything, or was answered, so that the books alone say where the money is. */
+export const isBooked = ({ authorizations, clearances }: Books): boolean =>
+  authorizations.length > 0 || clearances.length > 0;
+
+export const capturedIn = ({ authorizations }: Books): number =>
+  sum(authorizations, ({ capturedMc }) => capturedMc);
+
+/** Held: granted and not captured, as far as more may be captured. Spent: captured, less what was given back; never below 0. */
+export function moneyIn({ authorizations, clearances }: Books): Money {
+  const uncaptured = sum(authorizations, ({ authorizedMc, capturedMc, isOpen }) =>
+    isOpen ? Math.max(0, authorizedMc - capturedMc) : 0,
+  );
+  const net = sum(
+    authorizations,
+    ({ capturedMc, creditedMc, recalledMc }) => capturedMc - creditedMc + recalledMc,
+  );
+  return { heldMc: uncaptured + sum(clearances, ({ mc }) => mc), spentMc: Math.max(0, net) };
+}
+
+/** The books with their totals as of now among their bookings, if those have changed. */
+export function booked(books: Books, at: number, day: string): Books {
+  const { authorizations, bookings } = books;
+  const booking: Booking = {
+    at,
+    day,
+    heldMc: moneyIn(books).heldMc,
+    capturedMc: capturedIn(books),
+    creditedMc: sum(authorizations, ({ creditedMc }) => creditedMc),
+    recalledMc: sum(authorizations, ({ recalledMc }) => recalledMc),
+    disputedMc: sum(authorizations, ({ disputedMc }) => disputedMc),
+  };
+  const last = bookings.at(-1);
+  if (last !== undefined && isSameBooking(last, booking)) return books;
+  const before = bookings.length < BOOKINGS_MAX ? bookings : bookings.slice(0, -1);
+  return { ...books, bookings: [...before, booking] };
+}
+
+const isSameBooking = (one: Booking, other: Booking): boolean =>
+  one.heldMc === other.heldMc &&
+  one.capturedMc === other.capturedMc &&
+  one.creditedMc === other.creditedMc &&
+  one.recalledMc === other.recalledMc &&
+  one.disputedMc === other.disputedMc;
+
+/** The net amount of a booking: captured less what was given back. */
+export const spentIn = ({ capturedMc, creditedMc, recalledMc }: Booking): number =>
+  Math.max(0, capturedMc - creditedMc + recalledMc);
+
+/**
+ * The part of a payment's amount that is above its request and counts on this day: the network has forced it then. What is given
+ * back is taken from it first.
+ */
+export function excessOn({ bookings }: Books, requestedMc: number, date: string): number {
+  let [excess, onDay, day] = [0, 0, ""];
+  for (const booking of bookings) {
+    const now = Math.max(0, booking.heldMc + spentIn(booking) - requestedMc);
+    if (now > excess) {
+      if (booking.day !== day) [day, onDay] = [booking.day, 0];
+      onDay += now - excess;
+    }
+    excess = now;
+    onDay = Math.min(onDay, excess);
+  }
+  return day === date ? onDay : 0;
+}
+
+/** Adds what was exceeded by now to what was exceeded before, by level and limit. */
+export function withBreaches(books: Books, found: readonly Breach[]): Books {
+  if (found.length === 0) return books;
+  const breaches = [...books.breaches];
+  for (const breach of found) {
+    const at = breaches.findIndex(({ level, limit }) => level === breach.level && limit === breach.limit);
+    const known = breaches[at];
+    if (known === undefined) breaches.push(breach);
+    else breaches[at] = { ...known, overCents: known.overCents + breach.overCents };
+  }
+  return { ...books, breaches };
+}
+
+/** How far a payment has come on its network. */
+export type Stage = "armed" | "authorized" | "captured" | "released";

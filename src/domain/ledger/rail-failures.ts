@@ -1,0 +1,9 @@
+/** Codes of payments that failed on their rail. */
+export const RAIL_FAILURE_CODES = [
+  "CARD_DECLINED",
+  "INSUFFICIENT_FUNDS",
+  "RECIPIENT_REFUSED",
+  "RAIL_UNAVAILABLE",
+  "NOT_CHARGED",
+] as const;
+export type RailFailureCode = (typeof RAIL_FAILURE_CODES)[number];

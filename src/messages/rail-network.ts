@@ -1,0 +1,24 @@
+import type { Rail } from "../domain/ledger/payment.ts";
+
+/** Names and payloads of the workflow that plays a sandbox network's part after a payment was sent. */
+
+export const RAIL_NETWORK_WORKFLOW = "railNetwork";
+export const railNetworkWorkflowId = (transactionId: string): string => `network/${transactionId}`;
+
+/** Something that a network does with a payment so long after it was sent; the rail knows the rest. */
+export interface TimedEffect {
+  readonly afterSeconds: number;
+}
+
+export interface RailNetworkInput {
+  readonly rail: Rail;
+  readonly transactionId: string;
+  readonly effects: readonly TimedEffect[];
+}
+
+export interface NetworkEffectInput {
+  readonly rail: Rail;
+  readonly transactionId: string;
+  /** Its place among the payment's effects, from 0. */
+  readonly number: number;
+}

@@ -1,0 +1,116 @@
+import { ActorUnavailable } from "../actors/actor-unavailable.ts";
+import type { RailBooks } from "../domain/ledger/books.ts";
+import type { CommandOf, DroppedAccount } from "../domain/ledger/commands.ts";
+import type { Payment, Rail } from "../domain/ledger/payment.ts";
+import type { AgentProfile } from "../domain/agent/state.ts";
+import type { PaymentEffects } from "./effects.ts";
+import type { LedgerGateway, Projections, Rails } from "./ports.ts";
+
+export interface BookingDependencies {
+  readonly effects: Pick<PaymentEffects, "recordAndPublish">;
+  readonly ledgers: LedgerGateway;
+  readonly projections: Pick<Projections, "closedAgent" | "paymentOf">;
+  readonly rails: Rails;
+}
+
+/** Submissions of one report at the most: each further one has read records that were newer. */
+const ATTEMPTS_MAX = 5;
+
+/** Books what rails' networks have done with payments: ledger, record, confirm. */
+export class Bookings {
+  readonly #dependencies: BookingDependencies;
+
+  constructor(dependencies: BookingDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /**
+   * Reads a payment's books on its rail, and has its ledger book what is new. Repeatable; the payment as it is then, null where
+   * there is no record of it. Throws where ledger or records are unavailable.
+   */
+  async book(transactionId: string): Promise<Payment | null> {
+    const { projections, rails } = this.#dependencies;
+    const found = await projections.paymentOf(transactionId);
+    if (found === null) return null;
+    const { payment, profile } = found;
+    const reports = (await rails[payment.request.rail].network?.booksOf(transactionId)) ?? [];
+    return reports.length === 0 ? payment : this.#bookReports(profile, transactionId, reports);
+  }
+
+  /** Books everything that a rail's network has touched since; the time of the newest change. */
+  async bookSince(rail: Rail, since: Date, onFailed: (id: string, error: unknown) => void): Promise<Date> {
+    const network = this.#dependencies.rails[rail].network;
+    let newest = since;
+    let isComplete = true;
+    if (network === null) return newest;
+    for await (const { changedAt, transactionId } of network.changedSince(since)) {
+      try {
+        await this.book(transactionId);
+      } catch (error) {
+        isComplete = false;
+        onFailed(transactionId, error);
+      }
+      // What could not be booked is read again.
+      if (isComplete) newest = changedAt;
+    }
+    return newest;
+  }
+
+  async #bookReports(
+    profile: AgentProfile,
+    transactionId: string,
+    books: readonly RailBooks[],
+  ): Promise<Payment> {
+    const { effects, ledgers } = this.#dependencies;
+    const { agentId } = profile;
+    let command: CommandOf<"book"> = {
+      kind: "book",
+      agentId,
+      transactionId,
+      books,
+      recordsCheckedThrough: 0,
+    };
+    for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
+      const reply = await ledgers.submit(profile, command);
+      switch (reply.kind) {
+        case "payment": {
+          const { changed, payment } = reply;
+          if (!changed) return payment;
+          await effects.recordAndPublish(profile, payment);
+          const { revision } = payment;
+          await ledgers.submit(profile, { kind: "confirm", agentId, transactionId, revision, outcome: null });
+          return payment;
+        }
+        case "records_check_required":
+          command = {
+            ...command,
+            ...(await this.#closed(transactionId)),
+            recordsCheckedThrough: reply.closed,
+          };
+          break;
+        case "account_dropped":
+          command = { ...command, ...(await this.#closed(transactionId)) };
+          command = { ...command, dropped: await this.#dropped(agentId, reply.revision) };
+          break;
+        case "failed":
+          throw new Error(reply.message);
+        default:
+          throw new Error(`a ledger answered ${reply.kind} to a report of a network`);
+      }
+    }
+    throw new ActorUnavailable("the records do not keep up with the ledger");
+  }
+
+  async #closed(transactionId: string): Promise<Pick<CommandOf<"book">, "closed">> {
+    const found = await this.#dependencies.projections.paymentOf(transactionId);
+    if (found === null) throw new ActorUnavailable(`transaction ${transactionId} has no record yet`);
+    // The record of a payment that is open may be behind its ledger.
+    return found.payment.phase === "done" ? { closed: found.payment } : {};
+  }
+
+  async #dropped(agentId: string, asOfRevision: number): Promise<DroppedAccount> {
+    const account = await this.#dependencies.projections.closedAgent(agentId);
+    if (account === null) throw new ActorUnavailable(`agent ${agentId} has no record`);
+    return { ...account, asOfRevision };
+  }
+}

@@ -1,0 +1,236 @@
+import type { Collection, Db, Document } from "mongodb";
+import type { RailBooks } from "../../domain/ledger/books.ts";
+import type { Payment, RailOutcome, StoredPayment } from "../../domain/ledger/payment.ts";
+import { mcOf, MC_PER_CENT, usedCents } from "../../domain/money.ts";
+import type { AgentProfile } from "../../domain/agent/state.ts";
+import type { TimedEffect } from "../../messages/rail-network.ts";
+import { BulkWriter } from "../../store/bulk-writer.ts";
+import { COLLECTIONS } from "../../store/documents.ts";
+import { type FenceDocument, FenceWriter } from "../../store/fence-writer.ts";
+import type {
+  ChangedPayment,
+  Clock,
+  Detachment,
+  FencedPlace,
+  RailBalance,
+  RailNetwork,
+  RailPort,
+  SendOutcome,
+} from "../../payments/ports.ts";
+import {
+  DECLINES,
+  LOSES_CONNECTION,
+  type NetworkEffect,
+  scriptOf,
+  SETTLES_SLOWLY,
+  SLOW_SETTLEMENT_SECONDS,
+} from "./merchants.ts";
+import { booksIn, type CardLedgerDocument } from "./network-books.ts";
+
+/** A decision in the capture's place that it is never made. Not on any organization's books; found by id alone. */
+interface WithheldDocument extends Document {
+  _id: string;
+  status: "withheld";
+  createdAt: Date;
+}
+
+/** A fence in the capture's place, replaced by a capture whose permit is not below it. */
+interface FencedDocument extends FenceDocument {
+  readonly status: "fenced";
+}
+
+type Entry = CardLedgerDocument | WithheldDocument | FencedDocument;
+
+/** The processor took the call, and the line broke before it answered. */
+export class ProcessorConnectionLost extends Error {
+  override readonly name = "ProcessorConnectionLost";
+}
+
+const DECLINED = {
+  status: "failed",
+  code: "CARD_DECLINED",
+  reason: "The card issuer declined the payment.",
+} as const;
+
+const captureId = (transactionId: string): string => `capture/${transactionId}`;
+
+/** Plays what the network does with a payment after its authorization, each effect at its time. */
+export interface NetworkScripts {
+  /** Repeatable, also before the payment is sent. */
+  begin(profile: AgentProfile, transactionId: string, effects: readonly TimedEffect[]): Promise<void>;
+}
+
+/**
+ * The sandbox's card processor: a real counterpart with books of its own in MongoDB. A charge is idempotent by
+ * transaction id: its entry's id is made of it, and the journaled insert is the effect. A decline makes no entry.
+ */
+export class CardSandbox implements RailPort, RailNetwork {
+  readonly capabilities = { finality: "instant" } as const;
+  readonly network = this;
+  readonly #ledger: Collection<Entry>;
+  readonly #writes: BulkWriter<Entry>;
+  readonly #fences: FenceWriter;
+  readonly #clock: Clock;
+  readonly #scripts: NetworkScripts;
+
+  constructor(db: Db, clock: Clock, scripts: NetworkScripts) {
+    this.#ledger = db.collection<Entry>(COLLECTIONS.sandboxCardLedger);
+    this.#writes = new BulkWriter(this.#ledger);
+    this.#fences = new FenceWriter(db.collection(COLLECTIONS.sandboxCardLedger));
+    this.#clock = clock;
+    this.#scripts = scripts;
+  }
+
+  async send(profile: AgentProfile, payment: Payment, permit: number): Promise<SendOutcome> {
+    const { transactionId, recipient: merchant } = payment.request;
+    if (merchant === DECLINES) return DECLINED;
+    const { effects } = scriptOf(merchant);
+    if (effects.length > 0) await this.#scripts.begin(profile, transactionId, effects);
+    const entry = this.#firstEntry(profile, payment);
+    if (!(await this.#put(entry, permit))) return (await this.query(payment)) ?? { status: "fenced" };
+    if (merchant === LOSES_CONNECTION) throw new ProcessorConnectionLost(transactionId);
+    return this.#outcome(entry, payment);
+  }
+
+  async query(payment: StoredPayment): Promise<RailOutcome | null> {
+    const { transactionId, amountMc } = payment.request;
+    const entry = await this.#ledger.findOne({ _id: captureId(transactionId) });
+    if (entry === null || isFence(entry)) return null;
+    if (isWithheld(entry)) return { status: "withheld" };
+    if (entry.authorizedMc !== amountMc) throw new Error(`another amount under ${transactionId}`);
+    return this.#outcome(entry, payment);
+  }
+
+  /** The processor settles by itself; there is nothing to do but to ask. */
+  settle(_profile: AgentProfile, payment: Payment): Promise<RailOutcome | null> {
+    return this.query(payment);
+  }
+
+  /** Inserts the refusal in the capture's place, so that exactly one of the two exists, whichever comes first. */
+  async withhold(_profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
+    // A withdrawn payment has no entry.
+    if (payment.request.recipient === DECLINES) return DECLINED;
+    const _id = captureId(payment.request.transactionId);
+    const document = { _id, status: "withheld", createdAt: this.#clock() } as const;
+    if (await this.#put(document, Infinity)) return { status: "withheld" };
+    return (await this.query(payment)) ?? unreachable(payment.request.transactionId);
+  }
+
+  async fence(places: readonly FencedPlace[]): Promise<void> {
+    const createdAt = this.#clock();
+    await Promise.all(
+      places.map(({ fence, transactionId }) =>
+        this.#fences.lay({ _id: captureId(transactionId), status: "fenced", fence, createdAt }),
+      ),
+    );
+  }
+
+  async booksOf(transactionId: string): Promise<readonly RailBooks[]> {
+    return booksIn(await this.#entriesOf(transactionId));
+  }
+
+  /** Only effects after the first entry: the sender has booked that one. */
+  async *changedSince(since: Date): AsyncIterable<ChangedPayment> {
+    const changed = this.#ledger
+      .find<CardLedgerDocument>({ changedAt: { $gte: since } })
+      .sort({ changedAt: 1 });
+    for await (const { changedAt = since, transactionId } of changed) yield { transactionId, changedAt };
+  }
+
+  async play(transactionId: string, number: number): Promise<"played" | "not_yet" | "never"> {
+    const first = await this.#ledger.findOne({ _id: captureId(transactionId) });
+    if (first === null || isFence(first)) return "not_yet";
+    const effect = isEffect(first) ? scriptOf(first.merchant).effects[number] : undefined;
+    if (effect === undefined) return "never";
+    await this.apply(transactionId, number, effect);
+    return "played";
+  }
+
+  /** Adds an effect of the network to a payment that was sent, once for each number. */
+  async apply(
+    transactionId: string,
+    number: number,
+    effect: Omit<NetworkEffect, "afterSeconds">,
+  ): Promise<void> {
+    const first = await this.#ledger.findOne({ _id: captureId(transactionId) });
+    if (first === null || !isEffect(first)) throw new Error(`${transactionId} was never sent`);
+    const amountMc = portion(first.authorizedMc ?? 0, effect.percent);
+    const changedAt = this.#clock();
+    const { authorizedMc: _granted, isOpen: _isOpen, ...common } = first;
+    const document: CardLedgerDocument = {
+      ...common,
+      _id: `${effect.kind}/${transactionId}/${String(number)}`,
+      amountMc,
+      amountCents: usedCents(amountMc),
+      status: effect.kind,
+      createdAt: changedAt,
+      settlesAt: null,
+      changedAt,
+    };
+    await this.#writes.write({ insertOne: { document } });
+  }
+
+  balance(): Promise<RailBalance> {
+    return Promise.resolve({ kind: "none" });
+  }
+
+  /** The card is the organization's, and an agent has no right of its own on it. */
+  detach(): Promise<Detachment> {
+    return Promise.resolve("detached");
+  }
+
+  async #entriesOf(transactionId: string): Promise<CardLedgerDocument[]> {
+    const later = { transactionId, changedAt: { $type: "date" } } as const;
+    const entries = await this.#ledger.find({ $or: [{ _id: captureId(transactionId) }, later] }).toArray();
+    return entries.filter(isEffect);
+  }
+
+  /** Whether the place was empty, or had a fence that is not above the permit. */
+  async #put(document: CardLedgerDocument | WithheldDocument, permit: number): Promise<boolean> {
+    if ((await this.#writes.write({ insertOne: { document } })) === "written") return true;
+    const { _id, ...replacement } = document;
+    const filter = { _id, fence: { $lte: permit } };
+    // Anything else in the place is met by the insert that `upsert` falls back on.
+    return (await this.#writes.write({ replaceOne: { filter, replacement, upsert: true } })) === "written";
+  }
+
+  #firstEntry(profile: AgentProfile, payment: Payment): CardLedgerDocument {
+    const { transactionId, recipient: merchant, amountMc: authorizedMc } = payment.request;
+    const { capturedPercent, isOpen } = scriptOf(merchant);
+    const now = this.#clock();
+    const amountMc = portion(authorizedMc, capturedPercent);
+    return {
+      _id: captureId(transactionId),
+      organizationId: profile.organizationId,
+      transactionId,
+      merchant,
+      authorizedMc,
+      isOpen,
+      amountMc,
+      amountCents: usedCents(amountMc),
+      status: capturedPercent === 0 ? "authorized" : "captured",
+      createdAt: now,
+      settlesAt:
+        merchant === SETTLES_SLOWLY ? new Date(now.getTime() + SLOW_SETTLEMENT_SECONDS * 1_000) : null,
+    };
+  }
+
+  /** As the network first charged it, whenever it is asked. */
+  #outcome(first: CardLedgerDocument, { request }: StoredPayment): RailOutcome {
+    if (first.settlesAt !== null && first.settlesAt > this.#clock()) return { status: "pending" };
+    const isPlain = first.amountMc === request.amountMc && first.isOpen !== true;
+    return isPlain ? { status: "settled" } : { status: "charged", books: booksIn([first]) };
+  }
+}
+
+/** Whole cents, rounded down; all of it where that is what is asked for. */
+const portion = (mc: number, percent: number): number =>
+  percent === 100 ? mc : mcOf(Math.floor((mc * percent) / 100 / MC_PER_CENT));
+
+const isWithheld = (entry: Entry): entry is WithheldDocument => entry.status === "withheld";
+const isFence = (entry: Entry): entry is FencedDocument => entry.status === "fenced";
+const isEffect = (entry: Entry): entry is CardLedgerDocument => !isWithheld(entry) && !isFence(entry);
+
+function unreachable(transactionId: string): never {
+  throw new Error(`the ledger has lost its entry of ${transactionId}`);
+}
