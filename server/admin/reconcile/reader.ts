@@ -51,7 +51,7 @@ export interface OrganizationSources {
   readonly agents: readonly AgentSources[];
   readonly projects: readonly ProjectSources[];
   readonly payments: readonly PaymentEntry[];
-  readonly ledger: readonly LedgerEntry[];
+  readonly ledger: readonly CardLedgerDocument[];
   /** Null: there is no chain to compare with; a text: why it could not be read. */
   readonly wallets: WalletSources | string | null;
 }
