@@ -188,7 +188,7 @@ export const capturedIn = ({ authorizations }: Books): number =>
   sum(authorizations, ({ capturedMc }) => capturedMc);
 
 /** Held: granted and not captured, as far as more may be captured. Spent: captured, less what was given back; never below 0. */
-export function moneyIn({ authorizations, clearances }: Books): Money {
+export function moneyIn({ authorizations, clearances }: Pick<Books, "authorizations" | "clearances">): Money {
   const uncaptured = sum(authorizations, ({ authorizedMc, capturedMc, isOpen }) =>
     isOpen ? Math.max(0, authorizedMc - capturedMc) : 0,
   );

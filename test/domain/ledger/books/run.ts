@@ -30,7 +30,8 @@ import { utcDate } from "../../../../src/domain/ledger/usage.ts";
 import { NOON, SECOND } from "../../support/actor.ts";
 import { type LedgerDomain, SOUND } from "../world.ts";
 import type { BooksAction, BooksScene, RequestWay } from "./actions.ts";
-import { BookedPayment, BooksModel, type Used } from "./model.ts";
+import type { Used } from "../../../../lab/simulation/audit/booked-payment.ts";
+import { BooksModel, PaymentModel } from "./model.ts";
 import { NetworkPayment } from "./network.ts";
 
 const AGENTS = [
@@ -52,7 +53,7 @@ const TEXTS = { recipient: "shop", purpose: "books" } as const;
 
 /** A report on its way into the ledger, as a server submits it: the command of its next submission, or what is left to be done. */
 interface Delivery {
-  readonly payment: BookedPayment;
+  readonly payment: PaymentModel;
   next:
     | { readonly kind: "submit"; readonly command: CommandOf<"book"> }
     | { readonly kind: "record"; readonly booked: Payment }
@@ -153,13 +154,13 @@ export class BooksRun {
     this.#note("an account was dropped");
   }
 
-  #payment(pick: number): BookedPayment | undefined {
+  #payment(pick: number): PaymentModel | undefined {
     const payments = [...this.model.payments.values()];
     // The newest have the most before them.
     return payments.at(-1 - (pick % Math.max(1, payments.length)));
   }
 
-  #open({ agentId, id }: BookedPayment): StoredPayment | undefined {
+  #open({ agentId, id }: PaymentModel): StoredPayment | undefined {
     return this.#ledger.accounts.get(agentId)?.open.get(id)?.payment;
   }
 
@@ -202,7 +203,7 @@ export class BooksRun {
       return;
     }
     const { day } = decided;
-    const payment = new BookedPayment({ id, agentId, teamId, requestedMc: request.amountMc, day });
+    const payment = new PaymentModel({ id, agentId, teamId }, request.amountMc, day);
     this.model.payments.set(id, payment);
     this.#network.set(id, new NetworkPayment());
     this.#expectWithin(payment, before, `the payment ${id}`);
@@ -213,7 +214,7 @@ export class BooksRun {
   }
 
   /** A yes of ours lifts nothing above its limit. */
-  #expectWithin(payment: BookedPayment, before: readonly Used[], what: string): void {
+  #expectWithin(payment: PaymentModel, before: readonly Used[], what: string): void {
     for (const [place, { limit, limitMc, usedMc }] of this.model.used(payment, this.#today).entries()) {
       const isWithin = limitMc === null || usedMc <= Math.max(limitMc, before[place]?.usedMc ?? 0);
       must(isWithin, `${what} lifts ${limit} to ${usedMc} of ${String(limitMc)}`);
@@ -236,7 +237,7 @@ export class BooksRun {
   }
 
   #ask(
-    payment: BookedPayment,
+    payment: PaymentModel,
     { authorization, mc, position }: { authorization: string; position: number; mc: number },
     how: RequestWay,
   ): boolean {
@@ -272,7 +273,7 @@ export class BooksRun {
     this.#deliver(delivery);
   }
 
-  #delivery(payment: BookedPayment, behind: readonly number[]): Delivery {
+  #delivery(payment: PaymentModel, behind: readonly number[]): Delivery {
     const { agentId, id } = payment;
     const books = this.#network.get(id)?.read(behind) ?? [];
     const command = { kind: "book", agentId, transactionId: id, books, recordsCheckedThrough: 0 } as const;
@@ -309,7 +310,7 @@ export class BooksRun {
     } else if (next.kind === "submit") delivery.next = this.#submit(payment, next.command);
   }
 
-  #submit(payment: BookedPayment, command: CommandOf<"book">): Delivery["next"] {
+  #submit(payment: PaymentModel, command: CommandOf<"book">): Delivery["next"] {
     const before = this.model.used(payment, this.#today);
     const reply = this.#judge(command);
     switch (reply.kind) {
@@ -334,12 +335,12 @@ export class BooksRun {
     }
   }
 
-  #closed({ id }: BookedPayment): Pick<CommandOf<"book">, "closed"> {
+  #closed({ id }: PaymentModel): Pick<CommandOf<"book">, "closed"> {
     const closed = this.#records.get(id);
     return closed?.phase === "done" ? { closed } : {};
   }
 
-  #recordedAgent({ agentId, teamId }: BookedPayment, asOfRevision: number): DroppedAccount {
+  #recordedAgent({ agentId, teamId }: PaymentModel, asOfRevision: number): DroppedAccount {
     const { closed, ...payments } = this.#paymentsIn(agentId);
     const { day, spentMc } = payments.all;
     const policy = this.model.policies.get(agentId) ?? POLICY;
@@ -358,7 +359,7 @@ export class BooksRun {
 
   /** What a booking has lifted above a limit is told, and nothing else. */
   #expectBooked(
-    payment: BookedPayment,
+    payment: PaymentModel,
     reports: readonly RailBooks[],
     before: readonly Used[],
     { books }: StoredPayment,
@@ -366,15 +367,9 @@ export class BooksRun {
     const network = this.#network.get(payment.id);
     for (const report of reports) payment.told(report, network?.numberOf(report) ?? 0);
     payment.booked(this.#today);
-    for (const [place, { limit, limitMc, usedMc }] of this.model.used(payment, this.#today).entries()) {
-      const addedMc = usedMc - (before[place]?.usedMc ?? 0);
-      const overMc = limitMc === null ? 0 : Math.min(addedMc, usedMc - limitMc);
-      if (addedMc <= 0 || overMc <= 0) continue;
-      this.#note(`breach: ${limit}`);
-      payment.breaches.set(limit, (payment.breaches.get(limit) ?? 0) + Math.ceil(overMc / 1_000));
-    }
-    const told = new Map(books?.breaches.map((each) => [`${each.level}/${each.limit}`, each.overCents]));
-    mustEqual(inOrder(told), inOrder(payment.breaches), `the breaches of ${payment.id}`);
+    payment.exceeded(before, this.model.used(payment, this.#today));
+    for (const limit of payment.breaches.keys()) this.#note(`breach: ${limit}`);
+    payment.expectBreaches(books, payment.id);
   }
 
   #changePolicy({ agent, patch }: ActionOf<"policy">): void {
@@ -540,6 +535,3 @@ export class BooksRun {
     }
   }
 }
-
-const inOrder = (limits: ReadonlyMap<string, number>): string[] =>
-  [...limits].map(([limit, cents]) => `${limit}: ${cents}`).toSorted();
