@@ -7,11 +7,9 @@ import type { Account, Ledger } from "../../src/domain/ledger/state.ts";
 import { usedCents } from "../../src/domain/money.ts";
 import type { LedgerDomain } from "../../test/domain/ledger/world.ts";
 import {
-  accountOf,
   addTotals,
   after,
   before,
-  type Judged,
   judging,
   judgingAs,
   plus,
@@ -43,22 +41,23 @@ function putPayment(ledger: Ledger, account: Account, payment: StoredPayment): v
   for (const teamId of [account.teamId, null]) addTotals(ledger, teamId, spentMc, heldMc);
 }
 
-/** After these commands the payment has other books than it should have. */
-const keeping = <K extends "authorize" | "book">(
-  kind: K,
-  change: (books: Books, command: CommandOf<K>, known: Books) => Books,
-): LedgerDomain =>
-  after(({ command, is, ledger, now, was }: Judged) => {
-    if (command.kind !== kind || is === undefined) return;
-    const { transactionId } = command as CommandOf<K>;
-    const payment = is.open.get(transactionId)?.payment;
+type Network = CommandOf<"authorize" | "book">;
+
+/** What a network has said or asked leaves the payment with other books than it should have. */
+const keeping = (change: (books: Books, command: Network, known: Books) => Books): LedgerDomain =>
+  after(({ command, is, ledger, now, was }) => {
+    if ((command.kind !== "book" && command.kind !== "authorize") || is === undefined) return;
+    const payment = is.open.get(command.transactionId)?.payment;
     if (payment === undefined || payment.books === null) return;
-    const known = was?.open.get(transactionId)?.payment.books ?? NO_BOOKS;
-    const books = change(payment.books, command as CommandOf<K>, known);
+    const known = was?.open.get(command.transactionId)?.payment.books ?? NO_BOOKS;
+    const books = change(payment.books, command, known);
     if (books !== payment.books) putPayment(ledger, is, withBooks(payment, books, now));
   });
 
+const reportsOf = (command: Network): readonly RailBooks[] => (command.kind === "book" ? command.books : []);
+
 const replacing = (books: Books, reports: readonly RailBooks[]): Books => {
+  if (reports.length === 0) return books;
   const byId = new Map(books.authorizations.map((each) => [each.authorization, each]));
   for (const report of reports) if (byId.has(report.authorization)) byId.set(report.authorization, report);
   return { ...books, authorizations: [...byId.values()] };
@@ -80,22 +79,22 @@ export const bookMutants: readonly Mutant<LedgerDomain>[] = [
   {
     fault: "a yes to the network is not held until its books show it",
     complaint: "the totals of",
-    domain: () => keeping("authorize", (books) => ({ ...books, clearances: [] })),
+    domain: () => keeping((books) => (books.clearances.length > 0 ? { ...books, clearances: [] } : books)),
   },
   {
     fault: "the last report wins",
     complaint: "the totals of",
-    domain: () => keeping("book", (books, command) => replacing(books, command.books)),
+    domain: () => keeping((books, command) => replacing(books, reportsOf(command))),
   },
   {
     fault: "the last report wins in what only rises",
     complaint: "the totals of",
     domain: () =>
-      keeping("book", (books, command, known) => {
+      keeping((books, command, known) => {
         const before = new Map(known.authorizations.map((each) => [each.authorization, each]));
         return replacing(
           books,
-          command.books.map((report) => lastPerField(before.get(report.authorization), report)),
+          reportsOf(command).map((report) => lastPerField(before.get(report.authorization), report)),
         );
       }),
   },
@@ -136,9 +135,9 @@ export const bookMutants: readonly Mutant<LedgerDomain>[] = [
     fault: "a refused request ends its payment",
     complaint: "the day",
     domain: () =>
-      keeping("book", (books, command) => {
+      keeping((books, command) => {
         const known = new Set(books.authorizations.map(({ authorization }) => authorization));
-        const refused = command.books.filter(({ authorization }) => !known.has(authorization));
+        const refused = reportsOf(command).filter(({ authorization }) => !known.has(authorization));
         return refused.length === 0
           ? books
           : { ...books, authorizations: [...books.authorizations, ...refused] };
