@@ -29,6 +29,8 @@ const NAMES: Readonly<Record<keyof Activities, true>> = {
   mailApprovals: true,
   watchEvents: true,
   watchDeposits: true,
+  playNetworkEffect: true,
+  bookNetworks: true,
 };
 
 /** Effects that an intruder with access to Temporal may have through activities. */

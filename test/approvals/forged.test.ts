@@ -1,3 +1,4 @@
+import { mcOf, usedCents } from "../../src/domain/money.ts";
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { type ApprovalDocument, COLLECTIONS, type TransactionDocument } from "../../src/store/documents.ts";
@@ -28,7 +29,7 @@ const requestOf = (fields: Partial<PaymentRequest> = {}): PaymentRequest => ({
   payloadHash: "payload",
   fingerprint: "fingerprint",
   rail: "card",
-  amountCents: 700,
+  amountMc: mcOf(700),
   currency: "USD",
   recipient: "thief",
   merchantCategory: null,
@@ -323,7 +324,7 @@ describe("what is written to Temporal past this service", () => {
       expect(ends.map(({ status }) => status)).to.deep.equal(["failed", "failed", "failed"]);
       const altered: Payment = {
         ...payment,
-        request: { ...request, amountCents: 1 },
+        request: { ...request, amountMc: mcOf(1) },
         phase: "following",
         revision: 9,
       };
@@ -339,7 +340,10 @@ describe("what is written to Temporal past this service", () => {
       for (const told of [approved, made]) expect(await effectsOn(told.request.transactionId)).to.equal(0);
       const { approval, transaction } = await paymentOf(agent, request.transactionId);
       expect(approval?.resolvedBy ?? null).to.equal(null);
-      expect([transaction.status, transaction.amountCents]).to.deep.equal(["pending", request.amountCents]);
+      expect([transaction.status, transaction.amountCents]).to.deep.equal([
+        "pending",
+        usedCents(request.amountMc),
+      ]);
       expect(transaction.purpose, "what a person decides by").to.equal(request.purpose);
       expect(await decidedBy(request.transactionId, "resolvePayment")).not.to.deep.include({ type: "user" });
     },

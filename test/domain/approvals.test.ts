@@ -71,7 +71,7 @@ describe("on hold: each way out releases exactly once", () => {
         const second = account.resolve(again, id);
         expect([second.changed, second.payment]).to.deep.equal([false, payment]);
       }
-      account.settle(id, { status: "settled", final: true });
+      account.settle(id, { status: "settled" });
       expect(account.totals()).to.deep.equal(released);
     });
   }

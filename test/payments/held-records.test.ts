@@ -15,7 +15,7 @@ import { type TestDatabase, testDatabase } from "../support/mongo.ts";
 import { MemoryProjections, MemoryRail, silentPublishing, VOUCHED } from "../workflows/support/doubles.ts";
 import { times } from "../support/world.ts";
 
-const SETTLED = { status: "settled", final: true } as const;
+const SETTLED = { status: "settled" } as const;
 /** Payments that are written at the same time, by each of two processes. */
 const PAYMENTS = 20;
 

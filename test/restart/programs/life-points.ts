@@ -110,6 +110,8 @@ export function withLifePoints(plain: EffectDependencies): EffectDependencies {
         await projections.writePayment(of, payment);
       },
       endOf: (transactionId) => projections.endOf(transactionId),
+      paymentOf: (transactionId) => projections.paymentOf(transactionId),
+      closedAgent: (agentId) => projections.closedAgent(agentId),
       textsOf: (transactionId) => projections.textsOf(transactionId),
       async writeAgent(summary) {
         const { agentId, archivedAt, keyId } = summary;

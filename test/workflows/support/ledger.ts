@@ -1,3 +1,4 @@
+import { mcOf } from "../../../src/domain/money.ts";
 import type { WorkflowHandle } from "@temporalio/client";
 import { wholePayment, wholeReply } from "../../../src/actors/whole-payment.ts";
 import type { Payment, PaymentRequest } from "../../../src/domain/ledger/payment.ts";
@@ -179,7 +180,7 @@ export class StagedAccount {
       fingerprint: `fingerprint-${String(amountCents)}`,
       proof: "",
       rail: "card",
-      amountCents,
+      amountMc: mcOf(amountCents),
       currency: "USD",
       recipient: "shop",
       merchantCategory: null,

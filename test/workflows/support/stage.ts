@@ -294,6 +294,8 @@ const delegatingTo = (cast: () => Activities): Activities => ({
   replayWebhooks: (input) => cast().replayWebhooks(input),
   watchEvents: () => cast().watchEvents(),
   watchDeposits: () => cast().watchDeposits(),
+  playNetworkEffect: (input) => cast().playNetworkEffect(input),
+  bookNetworks: (input) => cast().bookNetworks(input),
 });
 
 const REST_LOOKS_MAX = 60;
