@@ -99,7 +99,7 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     const proof = proofs.ofDecision(profile, orderOf(approval), decision);
     await begin();
     const command = commandOf(approval, decision, proof);
-    const { reply, ...answered } = await ledgers.submitUnrecorded(approval, command);
+    const { reply, ...answered } = await ledgers.submitUnrecorded(approval, command, { texts: approval });
     if (reply.kind === "payment") return ok({ profile, reply, ...answered });
     await answered.revisionRecorded;
     // Nothing was decided: what the project has open leaves no room for a person's words, until some of it is recorded.

@@ -282,7 +282,7 @@ export class Payments {
           ...(rules === undefined ? {} : { rules }),
         } as const;
         const submitting = metrics.timed(rail, "decision", () =>
-          ledgers.submitUnrecorded(profile, command, isAwaited),
+          ledgers.submitUnrecorded(profile, command, { isAwaited }),
         );
         release();
         const { requestedMs, revisionRecorded, reply } = await submitting;
