@@ -187,7 +187,6 @@ export const isClosedPayment = isRecord<StoredPayment>({
   day: isShort,
   status: isOneOf(["approved", "pending", "denied", "failed", "reversed", "expired"]),
   phase: isOneOf(["done"]),
-  executor: isOneOf(["server", "approval"]),
   denial: orNull(isDenial),
   deniedAt: orNull(isTime),
   approval: orNull(isApproval),

@@ -50,7 +50,6 @@ const closedExample = (transactionId: string): StoredPayment => ({
   day: "2026-05-13",
   status: "approved",
   phase: "done",
-  executor: "approval",
   denial: null,
   deniedAt: null,
   approval: {
