@@ -73,7 +73,7 @@ export function transactionDocument(profile: AgentProfile, payment: Payment): Tr
 
 /** The parts of a payment's record that say where its money is. */
 export type CountedRecord = Pick<TransactionDocument, "status" | "teamId"> & {
-  readonly ledgerState: Pick<LedgerState, "amountMc" | "books">;
+  readonly ledgerState: Pick<LedgerState, "amountMc" | "books" | "day">;
 };
 
 export const COUNTED_FIELDS = {
@@ -81,11 +81,16 @@ export const COUNTED_FIELDS = {
   teamId: 1,
   "ledgerState.amountMc": 1,
   "ledgerState.books": 1,
+  "ledgerState.day": 1,
 } as const;
 
 /** Returns where the money of a recorded payment is. */
-export const moneyIn = ({ ledgerState: { amountMc, books }, status }: Omit<CountedRecord, "teamId">): Money =>
-  moneyOf({ status, books, request: { amountMc } });
+export const moneyIn = ({
+  ledgerState: { amountMc, books },
+  status,
+}: Pick<TransactionDocument, "status"> & {
+  readonly ledgerState: Pick<LedgerState, "amountMc" | "books">;
+}): Money => moneyOf({ status, books, request: { amountMc } });
 
 /** The approval's record; null for a payment that was never held. */
 export function approvalDocument(profile: AgentProfile, payment: Payment): ApprovalDocument | null {

@@ -4,6 +4,7 @@ import type { Approval, PaymentRequest, RailOutcome, Resolver, StoredPayment } f
 import type { AuthorizationRefusal, RailBooks } from "./books.ts";
 import type { BudgetPolicy, BudgetPolicyPatch, Denial } from "./policy.ts";
 import type { PossibleDuplicate } from "./duplicates.ts";
+import type { Usage } from "./usage.ts";
 import type { PaymentRules } from "../rules/checks.ts";
 import type { Cap, NewAccount, AccountStatus } from "./state.ts";
 
@@ -135,6 +136,8 @@ export interface DroppedAccount {
   readonly policy: BudgetPolicy;
   readonly policyVersion: number;
   readonly spentMc: number;
+  /** The newest day on which anything is counted. */
+  readonly day: Usage["day"];
   /** Number of its payments, all of them closed. */
   readonly closed: number;
   /** The revision of its account that the records show. */

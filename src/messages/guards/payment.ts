@@ -56,7 +56,7 @@ const BREACHES_MAX = 5;
 
 const isRail = isOneOf(RAILS);
 const isReason = isText(REASON_CHARACTERS_MAX);
-const isShort = isText(100);
+export const isShort = isText(100);
 
 export const isCents = isAtMost(MAX_CENTS);
 export const isMc = isAtMost(MAX_MC);
