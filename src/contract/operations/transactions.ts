@@ -73,7 +73,8 @@ export const exportTransactions = define({
   description:
     "The same transactions as a CSV file, newest first: RFC 4180 in UTF-8, with a header row and CRLF. Columns: id, " +
     "createdAt, agentId, agentName, merchant, amountCents (integer cents), currency, direction, rail, status, " +
-    "purpose, denialReason, denialCode, onChainTxHash, chainCaip2; a null is empty. A cell that a spreadsheet would " +
+    "purpose, denialReason, denialCode, onChainTxHash, chainCaip2, requestedCents, authorizedCents, capturedCents, " +
+    "creditedCents, stage, breach (such as `agent budget 500`: level, limit, cents above it); a null is empty. A cell that a spreadsheet would " +
     "read as a formula starts with an apostrophe, and so does what would be one after a semicolon, a tab or a line " +
     "break. Each row shows its transaction as it was when that part of the file was read. A transaction that matches " +
     "the filters throughout is in the file once; one that is made after the export has begun is not. If the " +
