@@ -43,6 +43,8 @@ export interface TransactionDocument extends Document {
   stage: Stage | null;
   /** Limits that its network has exceeded; null: none. */
   breach: Breach[] | null;
+  /** What sums by day add to `amountCents` at `createdAt`; not there where all was booked at once (src/store/moved-amounts.ts). */
+  moved?: MovedAmount[];
   currency: string;
   rail: Rail;
   status: TransactionStatus;
@@ -61,6 +63,12 @@ export interface TransactionDocument extends Document {
   ledgerState: LedgerState;
   /** When this revision was written; on records that were written by a repair it is not there. */
   recordedAt?: Date;
+}
+
+/** A change of a payment's sum at a later time; negative: it has fallen. */
+export interface MovedAmount {
+  at: Date;
+  cents: number;
 }
 
 /** The part of a payment that only its ledger needs. A lost ledger is rebuilt from it; it is never shown. */
