@@ -1,5 +1,3 @@
-import { capturedInFull, NO_BOOKS } from "../../../src/domain/ledger/books.ts";
-import { amountsOf, stageOf } from "../../../src/domain/ledger/payment.ts";
 import type { Db } from "mongodb";
 import type { AgentDocument, TransactionDocument } from "../../../src/store/documents.ts";
 import { createIndexes } from "../../../src/store/indexes.ts";
@@ -162,9 +160,6 @@ export function transactionRecord(
   const amountCents = 1 + Math.floor(random() * 50_000);
   const purpose = `Order ${String(number)}: supplies for "project ${projectId.slice(-4)}", as agreed`;
   const onChainTxHash = rail === "wallet" && status === "approved" ? `0x${"ab".repeat(32)}` : null;
-  const amountMc = mcOf(amountCents);
-  const authorizations = ["approved", "reversed"].includes(status) ? [capturedInFull(amountMc)] : [];
-  const books = authorizations.length === 0 ? null : { ...NO_BOOKS, authorizations };
   return {
     _id: newId("txn"),
     organizationId,
@@ -181,8 +176,8 @@ export function transactionRecord(
     words: searchWords({ amountCents, onChainTxHash, purpose, recipient }),
     merchantCategory: null,
     amountCents,
-    amounts: amountsOf({ status, books, request: { amountMc } }),
-    stage: stageOf({ books, phase: "done" }),
+    amounts: { requestedCents: amountCents, authorizedCents: 0, capturedCents: 0, creditedCents: 0 },
+    stage: null,
     breach: null,
     currency: "USD",
     rail,
@@ -201,8 +196,8 @@ export function transactionRecord(
       phase: "done",
       day: createdAt.toISOString().slice(0, 10),
       policyVersion: 1,
-      amountMc,
-      books,
+      amountMc: mcOf(amountCents),
+      books: null,
       approvalId: newId("apr"),
       fingerprint: "seeded",
       proof: "seeded",
