@@ -38,7 +38,7 @@ const closing: readonly LedgerMutant[] = [
     domain: () =>
       after(({ command, is, ledger, was }) => {
         if (command.kind !== "follow_agent" || is === undefined || was === undefined) return;
-        putUsage(ledger, is, { reservedCents: was.usage.reservedCents });
+        putUsage(ledger, is, { reservedMc: was.usage.reservedMc });
       }),
   },
   {

@@ -80,13 +80,13 @@ export function putLevel(ledger: Ledger, teamId: string | null, change: Partial<
 export function addTotals(
   ledger: Ledger,
   teamId: string | null,
-  spentCents: number,
-  reservedCents: number,
+  spentMc: number,
+  reservedMc: number,
 ): void {
   const { totals } = teamId === null ? ledger.project : levelOf(ledger, teamId);
   const changed = {
-    spentCents: totals.spentCents + spentCents,
-    reservedCents: totals.reservedCents + reservedCents,
+    spentMc: totals.spentMc + spentMc,
+    reservedMc: totals.reservedMc + reservedMc,
   };
   putLevel(ledger, teamId, { totals: changed });
 }
@@ -154,17 +154,17 @@ const capAt = (ledger: Ledger, teamId: string | null) =>
   (teamId === null ? ledger.project : levelOf(ledger, teamId)).cap;
 
 /** What a command gave back of what the account held or had spent. */
-export function releasedCents({ is, was }: Judged): number {
+export function releasedMc({ is, was }: Judged): number {
   if (was === undefined || is === undefined) return 0;
   return Math.max(0, usedOf(was) - usedOf(is));
 }
 
-const usedOf = ({ usage }: Account): number => usage.spentCents + usage.reservedCents;
+const usedOf = ({ usage }: Account): number => usage.spentMc + usage.reservedMc;
 
-export const onRelease = (change: (ledger: Ledger, account: Account, cents: number) => void): LedgerDomain =>
+export const onRelease = (change: (ledger: Ledger, account: Account, mc: number) => void): LedgerDomain =>
   after((judged) => {
-    const cents = releasedCents(judged);
-    if (cents > 0 && judged.is !== undefined) change(judged.ledger, judged.is, cents);
+    const mc = releasedMc(judged);
+    if (mc > 0 && judged.is !== undefined) change(judged.ledger, judged.is, mc);
   });
 
 /** The ledger goes on in a new run with something else than it had. */
@@ -218,9 +218,9 @@ export function readBeforeAwait(): Judge {
     if (command.kind !== "pay") return judge(ledger, command, now);
     putLevel(ledger, null, { totals: stale });
     const reply = judge(ledger, command, now);
-    const { reservedCents, spentCents } = ledger.project.totals;
+    const { reservedMc, spentMc } = ledger.project.totals;
     putLevel(ledger, null, { totals: real });
-    addTotals(ledger, null, spentCents - stale.spentCents, reservedCents - stale.reservedCents);
+    addTotals(ledger, null, spentMc - stale.spentMc, reservedMc - stale.reservedMc);
     return reply;
   };
 }

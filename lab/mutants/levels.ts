@@ -2,6 +2,7 @@ import { noClosedKeys } from "../../src/domain/ledger/closed-keys.ts";
 import { judge } from "../../src/domain/ledger/judge.ts";
 import type { LedgerCommand } from "../../src/domain/ledger/commands.ts";
 import { type Account, levelOf, NO_CAP, NO_TOTALS } from "../../src/domain/ledger/state.ts";
+import { usedCents } from "../../src/domain/money.ts";
 import type { LedgerDomain } from "../../test/domain/ledger/world.ts";
 import {
   accountOf,
@@ -64,26 +65,26 @@ const caps: readonly LedgerMutant[] = [
     fault: "what is released stays held by the agent",
     complaint: "the totals of agent-",
     domain: () =>
-      onRelease((ledger, account, cents) => {
-        putUsage(ledger, account, { reservedCents: account.usage.reservedCents + cents });
+      onRelease((ledger, account, mc) => {
+        putUsage(ledger, account, { reservedMc: account.usage.reservedMc + mc });
       }),
   },
   {
     fault: "what is released stays held under the team's cap",
     complaint: "the totals of team-",
-    domain: () => onRelease((ledger, { teamId }, cents) => addTotals(ledger, teamId, 0, cents)),
+    domain: () => onRelease((ledger, { teamId }, mc) => addTotals(ledger, teamId, 0, mc)),
   },
   {
     fault: "what is released stays held under the project's cap",
     complaint: "the totals of the project",
-    domain: () => onRelease((ledger, _account, cents) => addTotals(ledger, null, 0, cents)),
+    domain: () => onRelease((ledger, _account, mc) => addTotals(ledger, null, 0, mc)),
   },
   {
     fault: "what is settled is spent by the agent and stays held under the project's cap",
     complaint: "the totals of the project",
     domain: () =>
       after(({ is, ledger, was }) => {
-        const spent = (is?.usage.spentCents ?? 0) - (was?.usage.spentCents ?? 0);
+        const spent = (is?.usage.spentMc ?? 0) - (was?.usage.spentMc ?? 0);
         if (is !== undefined && spent > 0) addTotals(ledger, null, -spent, spent);
       }),
   },
@@ -93,7 +94,7 @@ const caps: readonly LedgerMutant[] = [
     domain: () =>
       after(({ command, is, ledger }) => {
         if (command.kind === "follow_agent" && command.isArchived && is !== undefined)
-          addTotals(ledger, null, -is.usage.spentCents, 0);
+          addTotals(ledger, null, -is.usage.spentMc, 0);
       }),
   },
   {
@@ -102,7 +103,8 @@ const caps: readonly LedgerMutant[] = [
     domain: () =>
       underCaps(["approve"], (_level, cents, ledger, command) => {
         const id = command.kind === "approve" ? command.transactionId : "";
-        return cents - (accountOf(ledger, command)?.open.get(id)?.payment.request.amountCents ?? 0);
+        const ownMc = accountOf(ledger, command)?.open.get(id)?.payment.request.amountMc ?? 0;
+        return cents - usedCents(ownMc);
       }),
   },
   {
@@ -117,7 +119,7 @@ const caps: readonly LedgerMutant[] = [
       after(({ command, ledger, reply }) => {
         if (command.kind !== "pay" || reply.kind !== "decided") return;
         if (reply.decision.denial?.code.endsWith("CAP_EXCEEDED") === true)
-          addTotals(ledger, null, 0, command.request.amountCents);
+          addTotals(ledger, null, 0, command.request.amountMc);
       }),
   },
 ];
@@ -269,13 +271,13 @@ const losing: readonly (readonly [what: string, domain: () => LedgerDomain])[] =
   ],
   [
     "what accounts have used",
-    () => losingOfAccounts(({ usage }) => ({ usage: { ...usage, spentCents: 0, reservedCents: 0 } })),
+    () => losingOfAccounts(({ usage }) => ({ usage: { ...usage, spentMc: 0, reservedMc: 0 } })),
   ],
   ["the hour", () => losingOfAccounts(({ usage }) => ({ usage: { ...usage, counts: [] } }))],
   [
     "the day",
     () =>
-      losingOfAccounts(({ usage }) => ({ usage: { ...usage, day: { date: "", amountCents: 0, count: 0 } } })),
+      losingOfAccounts(({ usage }) => ({ usage: { ...usage, day: { date: "", amountMc: 0, count: 0 } } })),
   ],
   ["the keys of closed payments", () => rollingOver(() => ({ keys: noClosedKeys() }))],
   ["how far keys are forgotten", () => losingOfAccounts(() => ({ evictedThrough: 0 }))],

@@ -1,4 +1,4 @@
-import { moneyOf } from "../../src/domain/ledger/payment.ts";
+import { moneyOf, totalOf } from "../../src/domain/ledger/payment.ts";
 import type { BudgetPolicy } from "../../src/domain/ledger/policy.ts";
 import { utcDate } from "../../src/domain/ledger/usage.ts";
 import { isClosedKey } from "../../src/domain/ledger/closed-keys.ts";
@@ -15,7 +15,7 @@ import {
   plus,
   putDay,
   putUsage,
-  releasedCents,
+  releasedMc,
   under,
 } from "./ledger-faults.ts";
 import type { Mutant } from "./mutant.ts";
@@ -107,7 +107,7 @@ const limits: readonly LedgerMutant[] = [
       before((ledger, command, now) => {
         const account = accountOf(ledger, command);
         if (account !== undefined && account.usage.day.date > utcDate(now))
-          putDay(ledger, account, { date: utcDate(now), amountCents: 0, count: 0 });
+          putDay(ledger, account, { date: utcDate(now), amountMc: 0, count: 0 });
       }),
   },
 ];
@@ -117,16 +117,16 @@ const money: readonly LedgerMutant[] = [
     fault: "what is released twice is free twice",
     complaint: "the totals of agent-",
     domain: () =>
-      onRelease((ledger, account, cents) => {
-        putUsage(ledger, account, { reservedCents: account.usage.reservedCents - cents });
+      onRelease((ledger, account, mc) => {
+        putUsage(ledger, account, { reservedMc: account.usage.reservedMc - mc });
       }),
   },
   {
     fault: "what is denied stays in the day's spend",
     complaint: "the day of",
     domain: () =>
-      onRelease((ledger, account, cents) => {
-        putDay(ledger, account, { amountCents: account.usage.day.amountCents + cents });
+      onRelease((ledger, account, mc) => {
+        putDay(ledger, account, { amountMc: account.usage.day.amountMc + mc });
       }),
   },
   {
@@ -144,18 +144,8 @@ const money: readonly LedgerMutant[] = [
       after(({ command, is, ledger, reply }) => {
         if (command.kind !== "pay" || is === undefined || reply.kind !== "decided") return;
         if (reply.decision.approval === null) return;
-        putUsage(ledger, is, { reservedCents: is.usage.reservedCents - command.request.amountCents });
+        putUsage(ledger, is, { reservedMc: is.usage.reservedMc - command.request.amountMc });
       }),
-  },
-  {
-    fault: "a reversal is forgotten",
-    complaint: "reversed",
-    domain: () =>
-      judging((ledger, command, now) =>
-        command.kind === "confirm" && command.outcome?.result.status === "reversed"
-          ? { kind: "confirmed" }
-          : judge(ledger, command, now),
-      ),
   },
   {
     fault: "what is given back is given back to today, whatever day it was counted on",
@@ -163,10 +153,10 @@ const money: readonly LedgerMutant[] = [
     domain: () =>
       after((judged) => {
         const { command, is, ledger, was } = judged;
-        if (command.kind !== "confirm" || is === undefined || releasedCents(judged) === 0) return;
+        if (command.kind !== "confirm" || is === undefined || releasedMc(judged) === 0) return;
         const day = was?.open.get(command.transactionId)?.payment.day;
         if (day === is.usage.day.date) return;
-        putDay(ledger, is, { amountCents: is.usage.day.amountCents - releasedCents(judged) });
+        putDay(ledger, is, { amountMc: is.usage.day.amountMc - releasedMc(judged) });
       }),
   },
   {
@@ -177,7 +167,7 @@ const money: readonly LedgerMutant[] = [
         if (command.kind !== "confirm" || command.outcome?.result.status !== "settled") return;
         const account = accountOf(ledger, command);
         const open = account?.open.get(command.transactionId);
-        if (account === undefined || open === undefined || moneyOf(open.payment) !== "none") return;
+        if (account === undefined || open === undefined || totalOf(moneyOf(open.payment)) > 0) return;
         const payment = { ...open.payment, phase: "sending" } as const;
         account.open.set(command.transactionId, { ...open, payment });
       }),

@@ -4,6 +4,8 @@ import type { Payment, PaymentTexts } from "../domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../domain/agent/state.ts";
 import type { DroppedAccount, RecordedCap } from "../domain/ledger/commands.ts";
 import type { AccountSummary, Cap } from "../domain/ledger/state.ts";
+import { dayWith } from "../domain/ledger/restore.ts";
+import { emptyUsage } from "../domain/ledger/usage.ts";
 import { type BulkOutcome, BulkWriter } from "./bulk-writer.ts";
 import { type Collections, collectionsOf } from "./collections.ts";
 import type { AgentDocument, ApprovalDocument, ContainerDocument, TransactionDocument } from "./documents.ts";
@@ -73,13 +75,16 @@ export class MongoProjections implements Projections {
     const agent = await agents.findOne({ _id: agentId });
     if (agent === null) return null;
     let [spentMc, closed] = [0, 0];
+    let { day } = emptyUsage();
     const counted = transactions.find<CountedRecord>({ agentId }, { projection: COUNTED_FIELDS });
     for await (const record of counted) {
       spentMc += moneyIn(record).spentMc;
       closed += 1;
+      const { amountMc, books, day: ownDay } = record.ledgerState;
+      day = dayWith(day, { status: record.status, books, request: { amountMc }, day: ownDay });
     }
     const { accountRevision: revision, name, policy, policyVersion, teamId } = agent;
-    return { teamId, name, policy, policyVersion, spentMc, closed, revision };
+    return { teamId, name, policy, policyVersion, spentMc, day, closed, revision };
   }
 
   async writePayment(profile: AgentProfile, payment: Payment): Promise<void> {

@@ -76,7 +76,7 @@ export function transactionDocument(profile: AgentProfile, payment: Payment): Tr
 
 /** The parts of a payment's record that say where its money is. */
 export type CountedRecord = Pick<TransactionDocument, "status" | "teamId"> & {
-  readonly ledgerState: Pick<LedgerState, "amountMc" | "books">;
+  readonly ledgerState: Pick<LedgerState, "amountMc" | "books" | "day">;
 };
 
 export const COUNTED_FIELDS = {
@@ -84,11 +84,16 @@ export const COUNTED_FIELDS = {
   teamId: 1,
   "ledgerState.amountMc": 1,
   "ledgerState.books": 1,
+  "ledgerState.day": 1,
 } as const;
 
 /** Returns where the money of a recorded payment is. */
-export const moneyIn = ({ ledgerState: { amountMc, books }, status }: Omit<CountedRecord, "teamId">): Money =>
-  moneyOf({ status, books, request: { amountMc } });
+export const moneyIn = ({
+  ledgerState: { amountMc, books },
+  status,
+}: Pick<TransactionDocument, "status"> & {
+  readonly ledgerState: Pick<LedgerState, "amountMc" | "books">;
+}): Money => moneyOf({ status, books, request: { amountMc } });
 
 /** The approval's record; null for a payment that was never held. */
 export function approvalDocument(profile: AgentProfile, payment: Payment): ApprovalDocument | null {
@@ -152,8 +157,6 @@ export function paymentIn(record: TransactionDocument, approval: ApprovalDocumen
     day: ledgerState.day,
     status: record.status,
     phase: ledgerState.phase,
-    // A payment that needed an approval is executed by its approval's workflow.
-    executor: approval === null ? "server" : "approval",
     denial: denialIn(record),
     deniedAt: record.deniedAt?.getTime() ?? null,
     approval: approval === null ? null : approvalIn(approval),

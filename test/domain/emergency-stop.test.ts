@@ -172,7 +172,7 @@ describe("a payment that is released since its agent was stopped", () => {
 
   it("never changes what was settled before", () => {
     const { account, payment } = stopped();
-    const settled = settle(account.payment(idOf(payment)), { status: "settled", final: false }, account.now);
+    const settled = settle(account.payment(idOf(payment)), { status: "settled" }, account.now);
     expect(settle(settled, WITHHELD, account.now)).to.equal(settled);
   });
 

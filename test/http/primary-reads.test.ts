@@ -104,7 +104,7 @@ describe("where records are read", () => {
         collections: { containers, transactions },
         clock: () => new Date(),
       });
-      const payment = { rail: "card", recipient: "Shop", amountCents: 7, merchantCategory: null } as const;
+      const payment = { rail: "card", recipient: "Shop", amountMc: 7_000, merchantCategory: null } as const;
       const profile = { organizationId: "organization", projectId: project, teamId: team, agentId: "agent" };
       // One container alone is looked up in another way than several at once.
       for (const ids of [[project], [project, team]]) {

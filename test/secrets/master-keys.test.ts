@@ -34,7 +34,7 @@ const ORDER = {
   approvalId: "apr",
   keyHash: "key",
   rail: "card",
-  amountCents: 100,
+  amountMc: 100_000,
   currency: "USD",
   recipient: "shop",
   merchantCategory: null,

@@ -4,6 +4,7 @@ import { createIndexes } from "../../../src/store/indexes.ts";
 import { PROJECTION_INDEXES } from "../../../src/store/projections.ts";
 import { collectionsOf } from "../../../src/store/collections.ts";
 import { searchWords } from "../../../src/domain/search-words.ts";
+import { mcOf } from "../../../src/domain/money.ts";
 import { newId, newUuid } from "../../../src/lib/ids.ts";
 import type { DenialCode } from "../../../src/domain/ledger/policy.ts";
 import type { TransactionStatus } from "../../../src/domain/ledger/payment.ts";
@@ -192,6 +193,8 @@ export function transactionRecord(
       phase: "done",
       day: createdAt.toISOString().slice(0, 10),
       policyVersion: 1,
+      amountMc: mcOf(amountCents),
+      books: null,
       approvalId: newId("apr"),
       fingerprint: "seeded",
       proof: "seeded",

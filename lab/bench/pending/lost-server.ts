@@ -8,6 +8,7 @@ import {
   type LedgerSubmitResult,
   NOTHING_KNOWN,
 } from "../../../src/messages/ledger.ts";
+import { mcOf } from "../../../src/domain/money.ts";
 import { MasterKey } from "../../../src/secrets/master-key.ts";
 import { answerIn } from "../../../src/actors/temporal.ts";
 import { newId, newUuid } from "../../../src/lib/ids.ts";
@@ -38,7 +39,7 @@ export async function payAndDie(temporal: Client, payer: PayerOf): Promise<strin
     payloadHash: `lost-${transactionId}`,
     fingerprint: `lost-${transactionId}`,
     rail: ORDER.rail,
-    amountCents: ORDER.amountCents,
+    amountMc: mcOf(ORDER.amountCents),
     currency: "USD",
     recipient: ORDER.merchant,
     merchantCategory: null,

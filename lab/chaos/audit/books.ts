@@ -1,6 +1,7 @@
 import type { Hash } from "viem";
-import type { LedgerEntry, PaymentEntry, SpentEvent } from "../../../server/admin/reconcile/sources.ts";
+import type { PaymentEntry, SpentEvent } from "../../../server/admin/reconcile/sources.ts";
 import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
+import type { CardLedgerDocument } from "../../../src/rails/card/network-books.ts";
 import type { Cap, Totals } from "../../../src/domain/ledger/state.ts";
 import type { Stopped } from "../changes.ts";
 import type { ForeignTransaction } from "../foreign.ts";
@@ -14,8 +15,8 @@ export interface Books {
   readonly tickets: readonly Ticket[];
   readonly transactions: readonly TransactionEntry[];
   readonly approvals: readonly ApprovalEntry[];
-  /** The card processor's. */
-  readonly cardLedger: readonly LedgerEntry[];
+  /** The entries of the cards' network. */
+  readonly cardLedger: readonly CardLedgerDocument[];
   /** Accounts that projects' ledgers have. */
   readonly accounts: readonly AccountEntry[];
   /** Agents' actors that run. */

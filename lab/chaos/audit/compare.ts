@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { compareCards, compareWallets, findingText } from "../../../server/admin/reconcile/rails.ts";
+import { moneyIn } from "../../../src/domain/ledger/books.ts";
+import { usedCents } from "../../../src/domain/money.ts";
 import type { PayingAgent } from "../tenant.ts";
 import {
   type Books,
@@ -98,10 +100,14 @@ function compareStatus({ agents, approvals }: Books): (transaction: TransactionE
   };
 }
 
+/** By the books of their networks: what was captured, less what was given back. */
 const spentIn = (transactions: readonly TransactionEntry[]): number =>
-  transactions
-    .filter(({ status }) => status === "approved")
-    .reduce((sum, { amountCents }) => sum + amountCents, 0);
+  usedCents(
+    transactions.reduce(
+      (sum, { authorizations }) => sum + moneyIn({ authorizations, clearances: [] }).spentMc,
+      0,
+    ),
+  );
 
 /** Account, actor, record and payments of an agent say the same; every decision is there; the budget held. */
 function compareAgent({ accounts, actors, records, transactions }: Books, agent: PayingAgent): string[] {
@@ -170,12 +176,13 @@ const compareLevels = ({ levels, transactions }: Books): string[] =>
   levels.flatMap((level) => {
     const { cap, recordedCap, totals } = level;
     const spent = spentIn(transactions.filter(isUnder(level)));
-    const isRight = totals.spentCents === spent && totals.reservedCents === 0;
+    const shown = { spentCents: usedCents(totals.spentMc), reservedCents: usedCents(totals.reservedMc) };
+    const isRight = shown.spentCents === spent && shown.reservedCents === 0;
     const caps = [cap, recordedCap].map(
       (each) => `${String(each.capCents)} of version ${String(each.version)}`,
     );
     return [
-      ...(isRight ? [] : [`its ledger says ${moneyText(totals)}; its payments add up to ${String(spent)}`]),
+      ...(isRight ? [] : [`its ledger says ${moneyText(shown)}; its payments add up to ${String(spent)}`]),
       ...(isDeepStrictEqual({ ...cap }, { ...recordedCap })
         ? []
         : [`its cap is ${caps.join(" in the ledger, and in its record ")}`]),

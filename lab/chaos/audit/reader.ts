@@ -18,7 +18,7 @@ import { sandboxTokenDeployment } from "../../../src/chain/contracts.ts";
 import type { ChainTransactionDocument } from "../../../src/chain/outbox.ts";
 import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";
 import { webhookCollections } from "../../../src/store/webhook-documents.ts";
-import type { CardLedgerDocument } from "../../../src/rails/card-sandbox.ts";
+import type { CardLedgerDocument } from "../../../src/rails/card/network-books.ts";
 import type { ProjectDocument, TeamDocument } from "../../../src/store/documents.ts";
 import { NO_CAP, NO_TOTALS } from "../../../src/domain/ledger/state.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
@@ -31,6 +31,7 @@ import {
   type CapsView,
   ledgerWorkflowId,
 } from "../../../src/messages/ledger.ts";
+import { paymentEntry } from "../../../server/admin/reconcile/sources.ts";
 import { ACTORS_AT_ONCE } from "../../../server/admin/reconcile/actors-at-once.ts";
 import type { Letterbox, Letters } from "../letterbox.ts";
 import { RECIPIENTS } from "../orders.ts";
@@ -160,15 +161,10 @@ export class Reader {
       accounts: accounts.map(accountEntry),
       actors: actors.map(actorEntry),
       levels,
-      transactions: transactions.map(({ _id, onChainTxHash, recipient, ...rest }) => ({
-        ...rest,
-        id: _id,
-        to: recipient,
-        hash: onChainTxHash,
-      })),
+      transactions: transactions.map((transaction) => ({ ...transaction, ...paymentEntry(transaction) })),
       approvals: withRemoved(approvals.map(approvalEntry), removed, agents),
       delivered: await pLimit(ACTORS_AT_ONCE).map(letters, (each) => this.#delivered(each, records)),
-      cardLedger: cardLedger.map(({ _id, ...rest }) => ({ ...rest, id: _id })),
+      cardLedger,
       records: records.map(recordEntry),
     };
   }

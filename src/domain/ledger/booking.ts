@@ -72,13 +72,13 @@ function broughtBack(draft: Draft, { agentId, dropped }: CommandOf<"book">): Acc
 }
 
 function accountOf(agentId: string, dropped: DroppedAccount, now: number): Account {
-  const { closed, name, policy, policyVersion, revision, spentMc, teamId } = dropped;
+  const { closed, day, name, policy, policyVersion, revision, spentMc, teamId } = dropped;
   return {
     ...newAccount({ agentId, teamId, name, policy, keyId: null }, now),
     status: "closed",
     policyVersion,
     mirroredPolicyVersion: policyVersion,
-    usage: { ...emptyUsage(), spentMc },
+    usage: { ...emptyUsage(), spentMc, day: { ...day } },
     sequence: closed,
     closed,
     evictedThrough: 0,
@@ -134,13 +134,14 @@ export function authorize(draft: Draft, command: CommandOf<"authorize">): Ledger
   if (first !== undefined) return { kind: "authorization", refusal: first.refusal, payment };
   if (draft.now > command.answerBy) return { kind: "authorization", refusal: "TOO_LATE", payment };
   const refusal = refusalOf(draft, account, payment, amountMc);
-  const answers = [...books.answers, { authorization, position, refusal }];
-  const clearance = { authorization, position, mc: amountMc };
+  const answered = { ...books, answers: [...books.answers, { authorization, position, refusal }] };
   // A card check of 0 holds nothing, and leaves the payment as it is.
   const isHeld = refusal === null && amountMc > 0;
-  const clearances = isHeld ? [...books.clearances, clearance] : books.clearances;
-  const answered = booked({ ...books, answers, clearances }, draft.now, dayCounted(account.usage, draft.now));
-  const after = isHeld ? withBooks(payment, answered, draft.now) : answeredOnly(payment, answered);
+  const clearances = [...books.clearances, { authorization, position, mc: amountMc }];
+  const day = dayCounted(account.usage, draft.now);
+  const after = isHeld
+    ? withBooks(payment, booked({ ...answered, clearances }, draft.now, day), draft.now)
+    : answeredOnly(payment, answered);
   draft.change(account, after);
   return { kind: "authorization", refusal, payment: after };
 }
@@ -167,7 +168,11 @@ function refusalOf(
   const noCounts = { ...policy, hourlyVelocityLimit: null, dailyVelocityLimit: null };
   const own = { amountMc: 0, day: payment.day, countedAt: payment.countedAt };
   const isExceeded =
+    isAbove(usedMc + amountMc, policy.perTransactionLimitCents) ||
     checkLimits(noCounts, usage, amountMc, draft.now, own) !== null ||
     checkCaps(draft.ledger, account, amountMc) !== null;
   return isExceeded ? "LIMIT_EXCEEDED" : null;
 }
+
+const isAbove = (mc: number, limitCents: number | null): boolean =>
+  limitCents !== null && mc > mcOf(limitCents);

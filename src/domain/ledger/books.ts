@@ -147,15 +147,21 @@ const isSame = (one: RailBooks, other: RailBooks): boolean =>
   one.recalledMc === other.recalledMc &&
   one.disputedMc === other.disputedMc;
 
+/** A request that was refused, or a card check of 0: nothing is held or charged, and the payment goes on as it was. */
+const isEmpty = ({ authorizedMc, capturedMc, creditedMc, disputedMc, recalledMc }: RailBooks): boolean =>
+  authorizedMc + capturedMc + creditedMc + recalledMc + disputedMc === 0;
+
 /**
  * The books with these reports in them, and without the clearances that they show; the same object where they say nothing new.
  * Null: they name more authorizations than there may be.
  */
 export function withReports(books: Books, reports: readonly RailBooks[]): Books | null {
   const byId = new Map(books.authorizations.map((each) => [each.authorization, each]));
+  const cleared = new Set(books.clearances.map(({ authorization }) => authorization));
   let isNews = false;
   for (const report of reports) {
     const known = byId.get(report.authorization);
+    if (known === undefined && !cleared.has(report.authorization) && isEmpty(report)) continue;
     const joinedOne = known === undefined ? report : joined(known, report);
     isNews ||= known === undefined || !isSame(known, joinedOne);
     byId.set(report.authorization, joinedOne);
@@ -187,7 +193,7 @@ export const capturedIn = ({ authorizations }: Books): number =>
   sum(authorizations, ({ capturedMc }) => capturedMc);
 
 /** Held: granted and not captured, as far as more may be captured. Spent: captured, less what was given back; never below 0. */
-export function moneyIn({ authorizations, clearances }: Books): Money {
+export function moneyIn({ authorizations, clearances }: Pick<Books, "authorizations" | "clearances">): Money {
   const uncaptured = sum(authorizations, ({ authorizedMc, capturedMc, isOpen }) =>
     isOpen ? Math.max(0, authorizedMc - capturedMc) : 0,
   );
@@ -229,22 +235,29 @@ const isSameBooking = (one: Booking, other: Booking): boolean =>
 export const spentIn = ({ capturedMc, creditedMc, recalledMc }: Booking): number =>
   Math.max(0, capturedMc - creditedMc + recalledMc);
 
-/**
- * The part of a payment's amount that is above its request and counts on this day: the network has forced it then. What is given
- * back is taken from it first.
- */
-export function excessOn({ bookings }: Books, requestedMc: number, date: string): number {
-  let [excess, onDay, day] = [0, 0, ""];
+/** Parts of a payment's amount, by the day that they count on. */
+export interface Counted {
+  /** On the payment's own day: never more than was left of its hold at any time. */
+  readonly ownMc: number;
+  /** On `day`: granted or forced after that was given back. */
+  readonly addedMc: number;
+  readonly day: string;
+}
+
+/** What is given back is taken from the newest first. */
+export function countedIn({ bookings }: Books, requestedMc: number): Counted {
+  let [least, total, added, onDay, day] = [requestedMc, requestedMc, 0, 0, ""];
   for (const booking of bookings) {
-    const now = Math.max(0, booking.heldMc + spentIn(booking) - requestedMc);
-    if (now > excess) {
-      if (booking.day !== day) [day, onDay] = [booking.day, 0];
-      onDay += now - excess;
-    }
-    excess = now;
-    onDay = Math.min(onDay, excess);
+    const { capturedMc, creditedMc, heldMc, recalledMc } = booking;
+    // A refund gives nothing of the hold back: taken back itself, it counts where it was.
+    least = Math.min(least, heldMc + capturedMc + Math.max(0, recalledMc - creditedMc));
+    total = heldMc + spentIn(booking);
+    const now = Math.max(0, total - least);
+    if (now > added && booking.day !== day) [day, onDay] = [booking.day, 0];
+    onDay = Math.max(0, onDay + now - added);
+    added = now;
   }
-  return day === date ? onDay : 0;
+  return { ownMc: Math.min(least, total), addedMc: onDay, day };
 }
 
 /** Adds what the last booking has exceeded to what was exceeded before, by level and limit. */

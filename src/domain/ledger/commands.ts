@@ -4,6 +4,7 @@ import type { Approval, PaymentRequest, RailOutcome, Resolver, StoredPayment } f
 import type { AuthorizationRefusal, RailBooks } from "./books.ts";
 import type { BudgetPolicy, BudgetPolicyPatch, Denial } from "./policy.ts";
 import type { PossibleDuplicate } from "./duplicates.ts";
+import type { Usage } from "./usage.ts";
 import type { PaymentRules } from "../rules/checks.ts";
 import type { Cap, NewAccount, AccountStatus } from "./state.ts";
 
@@ -135,6 +136,8 @@ export interface DroppedAccount {
   readonly policy: BudgetPolicy;
   readonly policyVersion: number;
   readonly spentMc: number;
+  /** The newest day on which anything is counted. */
+  readonly day: Usage["day"];
   /** Number of its payments, all of them closed. */
   readonly closed: number;
   /** The revision of its account that the records show. */
@@ -201,7 +204,13 @@ export type LedgerReply<P extends StoredPayment = StoredPayment> =
   /** The request's key is not the agent's active key. */
   | { readonly kind: "inactive_key" }
   /** The payment as it is after the command, and whether this command changed it. */
-  | { readonly kind: "payment"; readonly changed: boolean; readonly payment: P }
+  | {
+      readonly kind: "payment";
+      readonly changed: boolean;
+      readonly payment: P;
+      /** To send at once what the command has approved; left out otherwise. */
+      readonly permit?: number;
+    }
   /** The payment is not open here: its final state is in the records. */
   | { readonly kind: "not_open" }
   /** The account was dropped by this revision of the ledger: read its records, then submit again. */

@@ -1,4 +1,4 @@
-import { excessOn, NO_MONEY } from "./books.ts";
+import { countedIn, isBooked, NO_MONEY } from "./books.ts";
 import { moneyOf, type MoneyHolder, type StoredPayment, totalOf, withoutTexts } from "./payment.ts";
 import { countPayment, rollDay, type Usage } from "./usage.ts";
 import { lifecycleEventId, type LifecycleEventType } from "../events.ts";
@@ -229,11 +229,12 @@ function move(usage: Usage, before: StoredPayment | null, after: StoredPayment):
   usage.day.amountMc += countedOn(after, date) - (before === null ? 0 : countedOn(before, date));
 }
 
-/** The part of a payment's amount that counts on a day. What its network has forced beyond it counts on the day that it was booked. */
+/** The part of a payment's amount that counts on a day. What is granted or forced after its hold was given back counts on the day of that. */
 export function countedOn(payment: MoneyHolder & Pick<StoredPayment, "day">, date: string): number {
-  const { amountMc } = payment.request;
-  const own = payment.day === date ? Math.min(amountMc, totalOf(moneyOf(payment))) : 0;
-  return own + (payment.books === null ? 0 : excessOn(payment.books, amountMc, date));
+  const { books, day, request } = payment;
+  if (books === null || !isBooked(books)) return day === date ? totalOf(moneyOf(payment)) : 0;
+  const counted = countedIn(books, request.amountMc);
+  return (day === date ? counted.ownMc : 0) + (counted.day === date ? counted.addedMc : 0);
 }
 
 const isAmount = (mc: number): boolean => Number.isSafeInteger(mc) && mc >= 0;

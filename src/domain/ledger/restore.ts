@@ -245,3 +245,11 @@ function newestDay(passed: readonly CountedPayment[]): Usage["day"] {
   for (const payment of passed) day.amountMc += countedOn(payment, day.date);
   return day;
 }
+
+/** The newest day on which anything counts, with one more payment, and the amounts on it. */
+export function dayWith(day: Usage["day"], payment: MoneyHolder & Pick<Payment, "day">): Usage["day"] {
+  const days = [payment.day, ...(payment.books?.bookings ?? []).map((booking) => booking.day)];
+  const date = days.reduce((newest, each) => (each > newest ? each : newest), day.date);
+  const before = date === day.date ? day.amountMc : 0;
+  return { date, amountMc: before + countedOn(payment, date), count: 0 };
+}

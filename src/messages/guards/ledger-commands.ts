@@ -28,6 +28,7 @@ import {
   isReports,
   isRequest,
   isResolver,
+  isShort,
 } from "./payment.ts";
 import { isRules } from "./payment-rules.ts";
 
@@ -93,6 +94,7 @@ const isDropped = isRecord<DroppedAccount>({
   policy,
   policyVersion: isCount,
   spentMc: isCount,
+  day: isRecord<DroppedAccount["day"]>({ date: isShort, amountMc: isCount, count: isCount }),
   closed: isCount,
   revision: isCount,
 });

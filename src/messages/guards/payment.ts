@@ -58,7 +58,7 @@ const BREACHES_MAX = 5;
 
 const isRail = isOneOf(RAILS);
 const isReason = isText(REASON_CHARACTERS_MAX);
-const isShort = isText(100);
+export const isShort = isText(100);
 
 export const isCents = isAtMost(MAX_CENTS);
 export const isMc = isAtMost(MAX_MC);
@@ -192,7 +192,6 @@ export const isClosedPayment = isRecord<StoredPayment>({
   day: isShort,
   status: isOneOf(["approved", "pending", "denied", "failed", "reversed", "expired"]),
   phase: isOneOf(["done"]),
-  executor: isOneOf(["server", "approval"]),
   denial: orNull(isDenial),
   deniedAt: orNull(isTime),
   approval: orNull(isApproval),

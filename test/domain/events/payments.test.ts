@@ -51,9 +51,9 @@ const lifecycle =
     return account.payment(request.transactionId);
   };
 
-const settled = rail({ status: "settled", final: true });
-const cleared = rail({ status: "settled", final: false });
-const reversed = rail({ status: "reversed" });
+const settled = rail({ status: "settled" });
+const reversed: Step = (account, { request }) =>
+  account.network(request.transactionId, { creditedMc: request.amountMc });
 
 interface Path {
   readonly what: string;
@@ -83,15 +83,9 @@ const PATHS: readonly Path[] = [
     begin: sent,
     first: [],
     steps: [
-      [cleared, [COMPLETED]],
+      [settled, [COMPLETED]],
       [reversed, [COMPLETED]],
     ],
-  },
-  {
-    what: "reversed, the settlement never received",
-    begin: sent,
-    first: [],
-    steps: [[reversed, [COMPLETED]]],
   },
   {
     what: "sent, and its agent archived before it settles",
@@ -127,13 +121,13 @@ const PATHS: readonly Path[] = [
     ],
   },
   {
-    what: "held, approved on the next day, cleared, reversed",
+    what: "held, approved on the next day, settled, reversed",
     begin: held,
     first: [REQUESTED],
     steps: [
       [later(DAY - 1), [REQUESTED]],
       [by("approve"), [REQUESTED, DECIDED]],
-      [cleared, [REQUESTED, DECIDED, COMPLETED]],
+      [settled, [REQUESTED, DECIDED, COMPLETED]],
       [reversed, [REQUESTED, DECIDED, COMPLETED]],
     ],
   },
@@ -309,7 +303,7 @@ describe("the events of a payment, each at its time", () => {
       [by("deny")],
       [[REQUESTED, DECIDED, DENIED], [DECIDED, DENIED], []],
     ],
-    ["settled, then reversed", sent, [cleared, reversed], [[COMPLETED], [], [], []]],
+    ["settled, then reversed", sent, [settled, reversed], [[COMPLETED], [], [], []]],
     ["denied by a limit", (account) => account.pay(openPolicy.budgetCents + 1), [], [[DENIED], []]],
   ];
   for (const [what, begin, steps, published] of PUBLISHED_AGAIN) {

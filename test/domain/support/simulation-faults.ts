@@ -2,6 +2,7 @@ import { type Domain, realDomain } from "../../../lab/simulation/domain.ts";
 import { handle } from "../../../src/domain/agent/handle.ts";
 import type { LedgerCommand } from "../../../src/domain/ledger/commands.ts";
 import { judge } from "../../../src/domain/ledger/judge.ts";
+import { usedCents } from "../../../src/domain/money.ts";
 import {
   type Account,
   type Ledger,
@@ -56,8 +57,8 @@ function under(
       const [was, is, level] = [shown.get(teamId), moved.get(teamId), real.get(teamId)];
       if (was === undefined || is === undefined || level === undefined) return is;
       const totals = {
-        spentCents: level.totals.spentCents + is.totals.spentCents - was.totals.spentCents,
-        reservedCents: level.totals.reservedCents + is.totals.reservedCents - was.totals.reservedCents,
+        spentMc: level.totals.spentMc + is.totals.spentMc - was.totals.spentMc,
+        reservedMc: level.totals.reservedMc + is.totals.reservedMc - was.totals.reservedMc,
       };
       return { ...level, rulesVersion: is.rulesVersion, totals };
     });
@@ -209,7 +210,7 @@ export const simulationFaults: readonly SimulationFault[] = [
       judging((ledger, command, now) => {
         if (command.kind !== "approve") return judge(ledger, command, now);
         const open = ledger.accounts.get(command.agentId)?.open.get(command.transactionId);
-        const own = open?.payment.request.amountCents ?? 0;
+        const own = usedCents(open?.payment.request.amountMc ?? 0);
         return under(["approve"], (level) => raised(level, -own))(ledger, command, now);
       }),
   },
@@ -265,7 +266,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "a revoked key pays on",
     complaint: "that may pay",
-    seed: 2,
+    seed: 1,
     domain: () =>
       judging((ledger, command, now) =>
         command.kind === "follow_agent" && command.keyId === null && !command.isArchived
@@ -309,7 +310,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "a clock that goes back over midnight begins the day anew",
     complaint: "when it was decided",
-    seed: 4,
+    seed: 15,
     domain: () =>
       before((ledger, command, now) => {
         if (command.kind !== "pay") return command;
@@ -317,7 +318,7 @@ export const simulationFaults: readonly SimulationFault[] = [
         changeAccount(ledger, command.agentId, (account) => {
           const { day } = account.usage;
           if (day.date <= date) return account;
-          return { ...account, usage: { ...account.usage, day: { date, amountCents: 0, count: 0 } } };
+          return { ...account, usage: { ...account.usage, day: { date, amountMc: 0, count: 0 } } };
         });
         return command;
       }),
@@ -338,7 +339,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "nothing is ever swept",
     complaint: "the record of",
-    seed: 39,
+    seed: 17,
     domain: () =>
       after((ledger) => {
         // As if all were confirmed that was decided.

@@ -1,0 +1,128 @@
+import type { Books, Breach, RailBooks } from "../../../src/domain/ledger/books.ts";
+import { mustEqual } from "./violation.ts";
+
+export type LimitName = `${Breach["level"]}/${Breach["limit"]}`;
+
+/** A limit that counts for a payment, and how much of it is used. */
+export interface Used {
+  readonly limit: LimitName;
+  readonly limitMc: number | null;
+  readonly usedMc: number;
+}
+
+/** What a payment's reports and answers must come to, in the slowest and plainest way: the newest of all that was seen, and sums. */
+export class BookedPayment {
+  readonly requestedMc: number;
+  /** UTC day that its amount counts on, as far as nothing was added later. */
+  day: string;
+  /** The newest report of each authorization that the ledger was told of. */
+  readonly #seen = new Map<string, { readonly number: number; readonly report: RailBooks }>();
+  readonly #clearances = new Map<string, { authorization: string; position: number; mc: number }>();
+  /** The part that still counts on the payment's own day, and what was added since, by the day that it was. */
+  #baseMc: number;
+  readonly #addedMc = new Map<string, number>();
+  /** What its network has exceeded, in cents. */
+  readonly breaches = new Map<LimitName, number>();
+
+  constructor(requestedMc: number, day: string) {
+    this.requestedMc = requestedMc;
+    this.day = day;
+    this.#baseMc = requestedMc;
+  }
+
+  get isBooked(): boolean {
+    return this.#seen.size + this.#clearances.size > 0;
+  }
+
+  get heldMc(): number {
+    if (!this.isBooked) return this.requestedMc;
+    const ofOpen = this.#reports.filter(({ isOpen }) => isOpen);
+    const uncaptured = ofOpen.map(({ authorizedMc, capturedMc }) => Math.max(0, authorizedMc - capturedMc));
+    return sum(uncaptured) + sum([...this.#clearances.values()].map(({ mc }) => mc));
+  }
+
+  get spentMc(): number {
+    return Math.max(0, this.#sumOf("capturedMc") - this.#sumOf("creditedMc") + this.#sumOf("recalledMc"));
+  }
+
+  get totalMc(): number {
+    return this.heldMc + this.spentMc;
+  }
+
+  countedOn(day: string): number {
+    const own = this.day === day ? Math.min(this.#baseMc, this.totalMc) : 0;
+    return own + (this.#addedMc.get(day) ?? 0);
+  }
+
+  granted(authorization: string, position: number, mc: number, day: string): void {
+    this.#clearances.set(`${authorization}/${position}`, { authorization, position, mc });
+    this.#count(day);
+  }
+
+  /** What says nothing of an authorization that is not known holds and charges nothing. */
+  told(report: RailBooks, number: number): void {
+    const { authorization } = report;
+    const known = this.#seen.get(authorization);
+    const isAnswered = [...this.#clearances.values()].some((each) => each.authorization === authorization);
+    const { authorizedMc, capturedMc, creditedMc, disputedMc, recalledMc } = report;
+    const saysMc = authorizedMc + capturedMc + creditedMc + disputedMc + recalledMc;
+    if (known === undefined && !isAnswered && saysMc === 0) return;
+    if (known === undefined || known.number < number) this.#seen.set(authorization, { number, report });
+    for (const [name, clearance] of this.#clearances)
+      if (clearance.authorization === authorization && clearance.position < report.requests)
+        this.#clearances.delete(name);
+  }
+
+  booked(day: string): void {
+    this.#count(day);
+  }
+
+  /** Whether the network may still charge something. */
+  get isOpen(): boolean {
+    return this.#clearances.size > 0 || this.#reports.some(({ isOpen }) => isOpen);
+  }
+
+  get capturedMc(): number {
+    return this.#sumOf("capturedMc");
+  }
+
+  /** What a booking has lifted above a limit is a breach, and nothing else. */
+  exceeded(before: readonly Used[], after: readonly Used[]): void {
+    for (const [place, { limit, limitMc, usedMc }] of after.entries()) {
+      const addedMc = usedMc - (before[place]?.usedMc ?? 0);
+      const overMc = limitMc === null ? 0 : Math.min(addedMc, usedMc - limitMc);
+      if (addedMc > 0 && overMc > 0)
+        this.breaches.set(limit, (this.breaches.get(limit) ?? 0) + Math.ceil(overMc / 1_000));
+    }
+  }
+
+  expectBreaches(books: Books | null, what: string): void {
+    const told = new Map(books?.breaches.map((each) => [`${each.level}/${each.limit}`, each.overCents]));
+    mustEqual(inOrder(told), inOrder(this.breaches), `the breaches of ${what}`);
+  }
+
+  #count(day: string): void {
+    const recalled = Math.max(0, this.#sumOf("recalledMc") - this.#sumOf("creditedMc"));
+    this.#baseMc = Math.min(this.#baseMc, this.heldMc + this.#sumOf("capturedMc") + recalled);
+    let moreMc = Math.max(0, this.totalMc - this.#baseMc) - sum([...this.#addedMc.values()]);
+    if (moreMc > 0) this.#addedMc.set(day, (this.#addedMc.get(day) ?? 0) + moreMc);
+    for (const [newest, mc] of [...this.#addedMc].toReversed()) {
+      const backMc = Math.min(mc, Math.max(0, -moreMc));
+      this.#addedMc.set(newest, mc - backMc);
+      moreMc += backMc;
+    }
+  }
+
+  get #reports(): readonly RailBooks[] {
+    return [...this.#seen.values()].map(({ report }) => report);
+  }
+
+  #sumOf(field: "capturedMc" | "creditedMc" | "recalledMc"): number {
+    return sum(this.#reports.map((report) => report[field]));
+  }
+}
+
+export const sum = (amounts: readonly number[]): number => amounts.reduce((total, each) => total + each, 0);
+
+const inOrder = (limits: ReadonlyMap<string, number>): string[] =>
+  [...limits].map(([limit, cents]) => `${limit}: ${cents}`).toSorted();
