@@ -109,9 +109,9 @@ const SCENES: readonly (readonly [string, readonly RailBooks[], readonly string[
   ],
 ];
 
-describe("events of what a network does with a payment", () => {
+describe("every event of a payment's books fires once", () => {
   for (const [what, reports, expected] of SCENES) {
-    it(`${what}, fires: ${expected.map((type) => type.replace("transaction.", "")).join(", ") || "nothing"}`, () => {
+    it(`a payment that was ${what}`, () => {
       expect(firedFor(lastOf(reported(reports)))).to.deep.equal(expected);
     });
   }
@@ -126,7 +126,8 @@ describe("events of what a network does with a payment", () => {
           what,
         ).to.include.members([...seen.keys()]);
         for (const { id, payment: as } of fired) {
-          const shown = { status: as.status, amounts: amountsOf(as) };
+          const { capturedCents, creditedCents } = amountsOf(as);
+          const shown = { status: as.status, capturedCents, creditedCents };
           expect(seen.get(id) ?? shown, `${what}: ${id}`).to.deep.equal(shown);
           seen.set(id, shown);
         }
