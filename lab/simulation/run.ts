@@ -64,7 +64,7 @@ export async function runWorld(
       if (tries % RESUMED_EVERY_STEPS === 0) {
         workload.resumeWaiting();
         // What no hint has told is read once an hour.
-        void world.readNetworks();
+        if (world.isBehindItsNetwork) void world.readNetworks();
       }
       if (tries > REST_STEPS_MAX) auditor.broke("the world", new Error("does not come to rest"));
       await step();

@@ -3,7 +3,7 @@ import type { WorldModel } from "./books.ts";
 import { isAsAnswered } from "./payment-audit.ts";
 import type { AgentModel } from "./agent-model.ts";
 import type { Books } from "./observer.ts";
-import { must, mustEqual } from "./violation.ts";
+import { must, mustBeSame, mustEqual } from "./violation.ts";
 
 /** With nothing under way, the books of ledger, actors, records and rail say the same, to the cent. */
 export function auditAtRest(ours: WorldModel, books: Books): void {
@@ -73,7 +73,7 @@ function auditPayment(payment: PaymentModel, { network, paymentRecords }: Books)
   const record = paymentRecords.get(id);
   mustEqual(record?.status, status, `the record of ${id}`);
   const books = network.get(id) ?? [];
-  mustEqual(record?.books?.authorizations ?? [], books, `the books of ${id}, and its network's`);
+  mustBeSame(record?.books?.authorizations ?? [], books, `the books of ${id}, and its network's`);
   if (status === "approved") must(isCaptured, `${id} is approved, and the rail has nothing`);
   if (isHeld(payment)) return must(payment.rail === null, `${id} is on hold and was sent`);
   if (payment.rail === null)
