@@ -62,7 +62,9 @@ export function nearestFirst(
   const subjects = new Set(changed.flatMap((file) => file.replace(/\.\w+$/, "").split("/")));
   const rank = (test: string): number => {
     const distance = distances.get(test) ?? Infinity;
-    return subjects.has(test.split("/")[1] ?? "") && distance > 0 ? distance - SUBJECT_NEARER : distance;
+    const isOfSubject = subjects.has(test.split("/")[1] ?? "");
+    // Those that import the file itself stay before all others.
+    return isOfSubject && distance > 1 ? Math.max(2, distance - SUBJECT_NEARER) : distance;
   };
   const ranked = tests.map((test) => ({ test, rank: rank(test) }));
   return ranked

@@ -37,8 +37,10 @@ const began = performance.now();
 const { beginWithinMs, files, grep } = await selected(process.argv.slice(2));
 const beginUntil = beginWithinMs === null ? null : began + beginWithinMs;
 if (files.length === 0) {
-  say("No test fits these words.\n0 passed, 0 failed");
-  process.exit(1);
+  say(
+    beginWithinMs === null ? "No test fits these words.\n0 passed, 0 failed" : "No test reaches the change.",
+  );
+  process.exit(beginWithinMs === null ? 1 : 0);
 }
 const folder = await runFolder();
 const dataDir = join(folder, "engines");
