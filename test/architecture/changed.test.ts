@@ -2,13 +2,13 @@ import { expect } from "chai";
 import { allEdges, nearestFirst } from "../support/changed.ts";
 import { allFiles } from "../support/plan.ts";
 
-describe("npm test -- --changed", () => {
-  /** Without endings, so that this file names none of these. */
-  const nearest = async (changed: string, ending = "ts") => {
-    const file = `${changed}.${ending}`;
-    return nearestFirst(await allFiles(), [file], await allEdges([file]));
-  };
+/** Without endings, so that this file names none of these. */
+const nearest = async (changed: string, ending = "ts") => {
+  const file = `${changed}.${ending}`;
+  return nearestFirst(await allFiles(), [file], await allEdges([file]));
+};
 
+describe("npm test -- --changed", () => {
   it("takes tests that reach what has changed, importers first, then those of its subject", async () => {
     const ofKeys = await nearest("src/domain/api-key");
     expect(ofKeys.slice(0, 2)).to.have.members([

@@ -31,6 +31,10 @@ const PARTS = [
   ...["get", "put", "patch", "delete"].map((method) => `.opblock-${method} .opblock-summary`),
 ];
 
+const ids = (of: Page): Promise<string[]> => of.$$eval(".opblock", (blocks) => blocks.map(({ id }) => id));
+const idsOf = (operations: typeof OPERATIONS) =>
+  operations.map(({ id, tag }) => `operations-${tag.replaceAll(" ", "_")}-${id}`).toSorted();
+
 describe("the API's reference in a browser", function () {
   let service: TestService;
   let world: World;
@@ -103,10 +107,6 @@ describe("the API's reference in a browser", function () {
     await page.waitForSelector(`${block} .execute`);
     return block;
   }
-
-  const ids = (of: Page): Promise<string[]> => of.$$eval(".opblock", (blocks) => blocks.map(({ id }) => id));
-  const idsOf = (operations: typeof OPERATIONS) =>
-    operations.map(({ id, tag }) => `operations-${tag.replaceAll(" ", "_")}-${id}`).toSorted();
 
   it("renders every operation of its document", async () => {
     if (!isSoak) {

@@ -91,7 +91,7 @@ const excesses = [
     MAX_REPLAYS,
   ),
 ];
-const failures = [...results.flatMap((result) => result.failures), ...excesses];
+const allFailures = [...results.flatMap(({ failures }) => failures), ...excesses];
 const failed = total(({ failed: count }) => count) + leaks.length + unheard.length + excesses.length;
 if (failed > 0) for (const line of await logged(logDir)) say(`  LOG: ${line}`);
 for (const leak of leaks) say(`  SECRET: ${leak}`);
@@ -99,7 +99,7 @@ for (const file of unheard) say(`  FAILED: ${file}\n    It was not run.`);
 for (const line of whereTheTimeWent()) say(`  ${line}`);
 if (beginUntil !== null && notRun.length > 0)
   say(`  left out, farther from the change: ${String(notRun.length)} of ${String(files.length)} files`);
-for (const { title, message } of failures) {
+for (const { title, message } of allFailures) {
   say(`  FAILED: ${title}\n    ${message.slice(0, FAILURE_CHARACTERS_MAX)}`);
 }
 const passed = total(({ passed: count }) => count) + (hidden !== null && leaks.length === 0 ? 1 : 0);
