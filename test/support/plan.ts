@@ -90,7 +90,7 @@ export interface Selection {
 /** The first word of a run of what a change can break; a revision may follow. */
 const CHANGED = "--changed";
 /** With the build before it and the last files after it such a run takes less than 2 minutes. */
-const CHANGED_BEGIN_WITHIN_MS = 75_000;
+const CHANGED_BEGIN_WITHIN_MS = 60_000;
 
 const fits = (file: string, beginnings: Beginnings): boolean =>
   beginnings.some((beginning) => file.startsWith(`test/${beginning}`));
