@@ -18,6 +18,7 @@ import { startRoles } from "../../server/roles.ts";
 import type { Backends } from "../../server/service-options.ts";
 import { LEDGER_SETTINGS } from "../../src/messages/ledger.ts";
 import { Api } from "./api.ts";
+import { accessProofsIn } from "./access-proofs.ts";
 import { atEnd } from "./at-end.ts";
 import { dropAfterFile } from "./finished-databases.ts";
 import { TEST_MASTER_KEY } from "./payloads.ts";
@@ -174,7 +175,7 @@ async function start(options: TestServiceOptions): Promise<TestService> {
     env,
     api,
     organization: (limits = WITHOUT_LIMITS) =>
-      newOrganization({ api, db: running.connections.db }, backends[0], limits),
+      newOrganization({ api, db: running.connections.db, env }, backends[0], limits),
     setUpLink: () => running.setUpLink(),
     stop: () => running.stop(),
   };
@@ -182,20 +183,21 @@ async function start(options: TestServiceOptions): Promise<TestService> {
 
 /** As `create-organization` makes it, but in one go: what its workflow is for, other tests show. */
 async function newOrganization(
-  { api, db }: Pick<TestService, "api" | "db">,
+  { api, db, env }: Pick<TestService, "api" | "db" | "env">,
   backends: Backends | undefined,
   limits: OrganizationLimits,
 ): Promise<TestOrganization> {
   if (backends === undefined) throw new Error("the service runs");
   const { actors, auditLog } = backends;
   const owner = newOwner();
-  const created = await createOrganizationWithOwner(db, { ...owner, ...limits });
+  const accessProofs = accessProofsIn(env);
+  const created = await createOrganizationWithOwner(db, accessProofs, { ...owner, ...limits });
   if (!created.ok) throw new Error(created.refusal.message);
   const { organizationId, projectId, teamId } = created.value;
   // A treasury is recorded with its first use.
   const treasuries = { record: () => Promise.resolve(null) };
   await provisionOrganization(
-    { auditLog, db, ledgerStarter: actors, treasuries },
+    { accessProofs, auditLog, db, ledgerStarter: actors, treasuries },
     { organizationId, defaultProjectId: projectId, defaultTeamId: teamId },
     new Date(),
   );
@@ -204,11 +206,15 @@ async function newOrganization(
 
 /** By `create-organization`, which a worker has to run for. */
 export async function organizationByCommand(
-  { api, connections }: Pick<TestService, "api" | "connections">,
+  { api, connections, env }: Pick<TestService, "api" | "connections" | "env">,
   limits: OrganizationLimits = WITHOUT_LIMITS,
 ): Promise<TestOrganization> {
   const owner = newOwner();
-  return signedIn(api, owner, await createOrganizationOn(connections, { ...owner, ...limits }));
+  return signedIn(
+    api,
+    owner,
+    await createOrganizationOn(connections, accessProofsIn(env), { ...owner, ...limits }),
+  );
 }
 
 const newOwner = () => ({
