@@ -173,7 +173,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     ...(options.route === null ? {} : { route: options.route }),
     revisions: new MongoLedgerRevisions(db),
     recordAccount: (summary) => records.writeAccount(summary),
-    wholePayment: (payer, payment) => wholePayment(effectDependencies, payer, payment),
+    wholePayment: (...asked) => wholePayment(effectDependencies, ...asked),
     flushPublished: () => publisher.flush(),
     confirmAfterMs: CONFIRM_AFTER_SWEEPS * ledgerSettings.sweepAfterSeconds * 1_000,
     onError,

@@ -7,6 +7,7 @@ import {
 } from "../../src/identity/create-organization.ts";
 import { AccessProofs } from "../../src/secrets/access-proofs.ts";
 import { verifyMasterKey } from "../../src/secrets/verify-master-key.ts";
+import type { Passwords } from "../../src/identity/passwords.ts";
 import type { Connections } from "../../src/store/connections.ts";
 import { AdminError, connected } from "./connecting.ts";
 
@@ -34,8 +35,16 @@ export async function createOrganizationOn(
   accessProofs: AccessProofs,
   input: CreateOrganizationInput,
   occasion: "command" | "trial" = "command",
+  passwords?: Passwords,
 ): Promise<CreatedOrganization> {
-  const created = await createOrganizationWithOwner(connections.db, accessProofs, input, undefined, occasion);
+  const created = await createOrganizationWithOwner(
+    connections.db,
+    accessProofs,
+    input,
+    undefined,
+    occasion,
+    passwords,
+  );
   if (!created.ok) {
     const issues = (created.refusal.issues ?? []).map(({ path, message }) => `${path}: ${message}`);
     throw new AdminError(issues.length === 0 ? created.refusal.message : issues.join(" "));

@@ -77,6 +77,7 @@ export async function createOrganizationWithOwner(
   input: CreateOrganizationInput,
   clock: () => Date = () => new Date(),
   occasion: Occasion = "command",
+  passwords?: Passwords,
 ): Promise<Result<CreatedOrganization>> {
   const parsed = inputSchema.safeParse(input);
   if (!parsed.success) return refused(validationRefusal(parsed.error));
@@ -86,8 +87,8 @@ export async function createOrganizationWithOwner(
   // That a call is executed once rests on an index alone, and this may be the first thing that is ever written here.
   await ensureAuthIndexes(db);
   const now = clock();
-  const passwords = await Passwords.on(db, now);
-  const making = { accessProofs, now, occasion, passwords };
+  const hashes = passwords ?? (await Passwords.on(db, now));
+  const making = { accessProofs, now, occasion, passwords: hashes };
   const { organization, owner } = await newRecords(parsed.data, making);
   // A script that is run again must not double what it made.
   const made = { creation: organization.creation, status: "ready" } as const;

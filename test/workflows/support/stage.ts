@@ -263,9 +263,9 @@ function noting(workflowIds: Set<string>, workflows: PaymentWorkflows): PaymentW
       note(payment);
       return workflows.startApproval(profile, payment);
     },
-    notifyApproval(profile, payment) {
+    endApproval(profile, payment, end) {
       note(payment);
-      return workflows.notifyApproval(profile, payment);
+      return workflows.endApproval(profile, payment, end);
     },
     startSettlement(profile, payment) {
       note(payment);
@@ -283,7 +283,6 @@ const delegatingTo = (cast: () => Activities): Activities => ({
   writeAgent: (input) => cast().writeAgent(input),
   followInLedger: (input) => cast().followInLedger(input),
   expireApproval: (input) => cast().expireApproval(input),
-  executeApproved: (input) => cast().executeApproved(input),
   followPayment: (input) => cast().followPayment(input),
   mirrorLimits: (input) => cast().mirrorLimits(input),
   closeDeliveryWindow: (input) => cast().closeDeliveryWindow(input),
