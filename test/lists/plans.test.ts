@@ -221,17 +221,12 @@ describe(`lists and rules among ${ROWS.toLocaleString("en")} records of each kin
     ];
     const set = { token: world.token, id: projectId, body: { rules, version: 1 } };
     await world.api.ok("setProjectApprovalRules", 200, set);
-<<<<<<< HEAD
-    const rulings = new PaymentRulings({ collections: collectionsOf(service.db), clock: () => new Date() });
-    const payment = { rail: "card", recipient: "Shop", amountMc: 7_000, merchantCategory: null } as const;
-=======
     const rulings = new PaymentRulings({
       accessProofs: TEST_ACCESS_PROOFS,
       collections: collectionsOf(service.db),
       clock: () => new Date(),
     });
-    const payment = { rail: "card", recipient: "Shop", amountCents: 7, merchantCategory: null } as const;
->>>>>>> main
+    const payment = { rail: "card", recipient: "Shop", amountMc: 7_000, merchantCategory: null } as const;
     const found: [boolean, boolean][] = [];
     const byIndex = { "command.hint": RECIPIENT_INDEX };
     const reads = await profiler.during(COLLECTIONS.transactions, byIndex, async () => {

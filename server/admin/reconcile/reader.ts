@@ -53,13 +53,9 @@ export interface OrganizationSources {
   readonly agents: readonly AgentSources[];
   readonly projects: readonly ProjectSources[];
   readonly payments: readonly PaymentEntry[];
-<<<<<<< HEAD
   readonly ledger: readonly CardLedgerDocument[];
-=======
-  readonly ledger: readonly LedgerEntry[];
   /** Records that decide who may do what, with their proofs: all of them, whatever the focus. */
   readonly access: readonly AccessRecord[];
->>>>>>> main
   /** Null: there is no chain to compare with; a text: why it could not be read. */
   readonly wallets: WalletSources | string | null;
 }
