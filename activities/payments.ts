@@ -4,7 +4,8 @@ import type { Payment, RailOutcome, StoredPayment } from "../src/domain/ledger/p
 import { RAILS, settle } from "../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 
-import { confirmationOf, type Execution } from "../src/messages/ledger.ts";
+import { approvalEndOf } from "../src/messages/approval.ts";
+import type { Execution } from "../src/messages/ledger.ts";
 import { Bookings } from "../src/payments/bookings.ts";
 import { createPaymentEffects, type PaymentEffectDependencies } from "../src/payments/effects.ts";
 import { Superseded } from "../src/payments/sending.ts";
@@ -18,12 +19,7 @@ export interface PaymentActivityDependencies extends PaymentEffectDependencies {
 
 export type PaymentActivities = Pick<
   Activities,
-  | "bookNetworks"
-  | "executePayments"
-  | "expireApproval"
-  | "executeApproved"
-  | "followPayment"
-  | "playNetworkEffect"
+  "bookNetworks" | "executePayments" | "expireApproval" | "followPayment" | "playNetworkEffect"
 >;
 
 /** Longest wait of one execution for a payment's end on its rail, well below the activity's own timeout. */
@@ -49,12 +45,6 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
     const { transactionId } = payment.request;
     const { revision } = payment;
     await ledgers.submit(profile, { kind: "confirm", agentId, transactionId, revision, outcome });
-  }
-
-  async function executeApproved(profile: AgentProfile, payment: Payment): Promise<Payment> {
-    const done = await effects.executeAndPublish(profile, payment, "approval");
-    await ledgers.submit(profile, confirmationOf(profile.agentId, done));
-    return done.payment;
   }
 
   /** Null: nothing new, or the ledger knows its end already, and it is not set in motion once more. */
@@ -95,12 +85,12 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
     return { outcome: { result, at: clock().getTime() }, revision: 0 };
   }
 
-  async function sweep({ executor = "server", payment, profile }: UnfinishedPayment): Promise<Execution> {
+  async function sweep({ payment, profile }: UnfinishedPayment): Promise<Execution> {
     const { transactionId } = payment.request;
     try {
       const execute = async (): Promise<Execution> => {
         const whole = await wholePayment(dependencies, profile, payment);
-        const { outcome, revision } = await effects.executeAndPublish(profile, whole, executor);
+        const { outcome, revision } = await effects.executeAndPublish(profile, whole);
         return { transactionId, revision, outcome };
       };
       return await withTimeout(SWEPT_MS, execute());
@@ -137,24 +127,13 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
       const { agentId } = profile;
       const reply = await ledgers.submit(profile, { kind: "expire", agentId, transactionId });
       if (reply.kind !== "payment") return null;
-      if (reply.payment.phase === "sending") return reply.payment;
-      await effects.recordAndPublish(profile, reply.payment);
-      await confirm(profile, reply.payment, null);
-      return reply.payment;
-    },
-
-    async executeApproved({ profile, payment }) {
-      try {
-        return await executeApproved(profile, payment);
-      } catch (error) {
-        if (!(error instanceof Superseded)) throw error;
-        const { agentId } = profile;
-        const { transactionId } = payment.request;
-        const reply = await ledgers.submit(profile, { kind: "read_payment", agentId, transactionId });
-        // Nothing of it is open any more: it has ended, and the process that died before confirming it has published it.
-        if (reply.kind !== "payment") return payment;
-        return reply.payment.phase === "sending" ? executeApproved(profile, reply.payment) : reply.payment;
+      const { payment } = reply;
+      // A resolution that came first is executed by the server that asked for it, or by the ledger's sweep.
+      if (payment.status === "expired") {
+        await effects.recordAndPublish(profile, payment);
+        await confirm(profile, payment, null);
       }
+      return approvalEndOf(payment);
     },
 
     async followPayment({ profile, payment }) {

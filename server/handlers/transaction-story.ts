@@ -1,11 +1,12 @@
 import { z } from "zod";
 import { type AuditDocument, isGenuine } from "../../src/store/audit-documents.ts";
-import { EVENT_TYPES } from "../../src/domain/events.ts";
+import { paymentEvents } from "../../src/domain/events.ts";
 import { deliveryId } from "../../src/domain/webhooks/delivery-id.ts";
-import type { EventDocument, TransactionDocument } from "../../src/store/documents.ts";
+import type { ApprovalDocument, EventDocument, TransactionDocument } from "../../src/store/documents.ts";
 import { ok } from "../../src/domain/result.ts";
 import type { ManagementPrincipal } from "../../src/identity/principals.ts";
 import { recordsOf } from "../../src/store/held-payments.ts";
+import { paymentIn } from "../../src/store/records.ts";
 import { deliveryView } from "../../src/webhooks/views.ts";
 import { auditEntryView, approvalView, transactionView } from "../../src/views/views.ts";
 import { railStepsIn } from "../../src/rails/rail-steps.ts";
@@ -22,8 +23,6 @@ const decided = z.object({
   flaggedByRuleTypes: z.array(z.string()),
 });
 
-const PAYMENT_EVENTS = EVENT_TYPES.filter((type) => /^(transaction|approval)\./.test(type));
-
 /** Everything that is known of one payment, put together from where each part is kept. */
 export function transactionStoryHandlers({
   auditSeal,
@@ -36,9 +35,9 @@ export function transactionStoryHandlers({
   const railStepsOf = railStepsIn(collections);
 
   /** Events have ids that are made of the payment's. */
-  const eventsOf = ({ _id }: TransactionDocument): Promise<EventDocument[]> =>
+  const eventsOf = ({ approval, transaction }: PaymentRecords): Promise<EventDocument[]> =>
     events
-      .find({ _id: { $in: PAYMENT_EVENTS.map((type) => `evt_${_id}_${type}`) } })
+      .find({ _id: { $in: paymentEvents(paymentIn(transaction, approval)).map(({ id }) => id) } })
       .sort({ createdAt: 1, _id: 1 })
       .toArray();
 
@@ -83,9 +82,10 @@ export function transactionStoryHandlers({
     async getTransactionStory(_input, { principal, target }) {
       const { organizationId } = target;
       const seesAll = isAdmin(principal);
+      const recorded = recordsOf(collections, target);
       const [{ approval, transaction }, published, railSteps, decision, entries] = await Promise.all([
-        recordsOf(collections, target),
-        eventsOf(target),
+        recorded,
+        recorded.then(eventsOf),
         railStepsOf(target),
         decisionOn(target),
         seesAll ? entriesOf(target) : null,
@@ -108,6 +108,11 @@ export function transactionStoryHandlers({
       });
     },
   };
+}
+
+interface PaymentRecords {
+  readonly approval: ApprovalDocument | null;
+  readonly transaction: TransactionDocument;
 }
 
 /** Who may read webhooks and the audit log. */

@@ -1,6 +1,6 @@
 import type { Document } from "mongodb";
 import type { z } from "zod";
-import { SUMMARY_INDEX } from "../../src/store/newest-first.ts";
+import { MOVED_INDEX, SUMMARY_INDEX } from "../../src/store/newest-first.ts";
 import type { summarizeTransactions } from "../../src/contract/operations/transactions.ts";
 import { agentIn } from "../../src/contract/primitives.ts";
 import { ok } from "../../src/domain/result.ts";
@@ -37,7 +37,13 @@ const FIELD_OF = {
   project: "projectId",
 } as const;
 
-/** Sums of payments by day: read from one index that has all of them, a day at a time, and no record. */
+/** Statuses of what was spent: reversed payments were, on the days before their money came back. */
+const SPENT = ["approved", "reversed"] as const;
+
+/**
+ * Sums of payments by day: read from one index that has all of them, a day at a time, and no record. To these come what
+ * later captures, refunds and the like have changed on a day, of the few payments that have such.
+ */
 export function transactionSummaryHandlers({
   clock,
   collections,
@@ -45,17 +51,24 @@ export function transactionSummaryHandlers({
 }: Pick<HandlerDependencies, "clock" | "collections" | "reads">): Pick<Handlers, "summarizeTransactions"> {
   const { transactions } = collections;
 
-  async function summed(match: Document, field: string): Promise<Group[]> {
-    return transactions
-      .aggregate<Group>(
-        [
-          { $match: match },
-          { $group: { _id: `$${field}`, count: { $sum: 1 }, amountCents: { $sum: "$amountCents" } } },
-          { $sort: { amountCents: -1, count: -1, _id: 1 } },
-        ],
-        { hint: SUMMARY_INDEX, maxTimeMS: DAY_MS_MAX },
-      )
-      .toArray();
+  const read = <T extends Document>(hint: string, pipeline: Document[]): Promise<T[]> =>
+    transactions.aggregate<T>(pipeline, { hint, maxTimeMS: DAY_MS_MAX }).toArray();
+
+  async function summed(match: Document, within: Document, field: string): Promise<Group[]> {
+    const sum = { _id: `$${field}`, count: { $sum: 1 }, amountCents: { $sum: "$amountCents" } };
+    const moved = { _id: `$${field}`, amountCents: { $sum: "$moved.cents" } };
+    const [made, changed] = await Promise.all([
+      read<Group>(SUMMARY_INDEX, [{ $match: { ...match, createdAt: within } }, { $group: sum }]),
+      read<Omit<Group, "count">>(MOVED_INDEX, [...movedWithin(match, within), { $group: moved }]),
+    ]);
+    return inOrder(made, changed);
+  }
+
+  /** The newest instant within a range at which payments that fit have changed; null: none. */
+  async function movedLast(match: Document, within: Document): Promise<Date | null> {
+    const newest = { $group: { _id: null, at: { $max: "$moved.at" } } };
+    const [last] = await read<{ at: Date }>(MOVED_INDEX, [...movedWithin(match, within), newest]);
+    return last?.at ?? null;
   }
 
   /** The newest day before an instant on which there is something that fits; null: none. */
@@ -67,7 +80,11 @@ export function transactionSummaryHandlers({
       .limit(1)
       .maxTimeMS(DAY_MS_MAX)
       .toArray();
-    return last === undefined ? null : days.of(last.createdAt);
+    const made = last === undefined ? null : days.of(last.createdAt);
+    // On the days after it nothing was made, so few payments have changed there.
+    const from = latest(since, made?.until ?? null);
+    const moved = await movedLast(match, { $lt: until, ...(from === null ? {} : { $gte: from }) });
+    return moved === null ? made : days.of(moved);
   }
 
   return {
@@ -80,7 +97,8 @@ export function transactionSummaryHandlers({
       const match = {
         organizationId,
         ...scope,
-        ...definedFields({ status, rail: type }),
+        ...definedFields({ rail: type }),
+        ...(status === undefined ? {} : { status: status === "spent" ? { $in: [...SPENT] } : status }),
         ...amountsWithin(query),
       };
       const calendar = new CalendarDays(tz);
@@ -97,13 +115,32 @@ export function transactionSummaryHandlers({
         const day = await dayBefore(match, until, since, calendar);
         if (day === null) return null;
         const within = { $gte: latest(day.from, since), $lt: until < day.until ? until : day.until };
-        const groups = await summed({ ...match, createdAt: within }, FIELD_OF[groupBy]);
+        const groups = await summed(match, within, FIELD_OF[groupBy]);
         return { from: day.from, day: dayOf(day, groups) };
       };
       // Each day takes a turn of its own: other organizations' reads come between those of a long history.
       return ok({ body: await daysBefore(end, (until) => reads.run(() => next(until), organizationId)) });
     },
   };
+}
+
+/** What has changed within a range: one document for each change. */
+const movedWithin = (match: Document, within: Document): Document[] => [
+  { $match: { ...match, moved: { $elemMatch: { at: within } } } },
+  { $unwind: "$moved" },
+  { $match: { "moved.at": within } },
+];
+
+/** The groups with what has changed in them, the largest sum first. */
+function inOrder(made: readonly Group[], changed: readonly Omit<Group, "count">[]): Group[] {
+  const groups = new Map(made.map((group) => [group._id, group]));
+  for (const { _id, amountCents } of changed) {
+    const { amountCents: before, count } = groups.get(_id) ?? { amountCents: 0, count: 0 };
+    groups.set(_id, { _id, count, amountCents: before + amountCents });
+  }
+  return [...groups.values()].toSorted(
+    (a, b) => b.amountCents - a.amountCents || b.count - a.count || (a._id < b._id ? -1 : 1),
+  );
 }
 
 /** Days from the newest on, until there are no more, or the answer has taken long enough, or its turn does not come again. */

@@ -41,6 +41,12 @@ const COLUMNS = [
   "denialCode",
   "onChainTxHash",
   "chainCaip2",
+  "requestedCents",
+  "authorizedCents",
+  "capturedCents",
+  "creditedCents",
+  "stage",
+  "breach",
 ] as const;
 
 /** Transactions of an organization. */
@@ -120,7 +126,10 @@ export const latest = (one: Date | null, other: Date | null): Date | null =>
 function rowsIn(timezone: string | undefined): (transaction: TransactionSnapshot) => string {
   const shown = zonedTime(timezone);
   return (transaction) => {
-    const view = { ...transactionView(transaction), createdAt: shown(transaction.createdAt) };
-    return csvRow(COLUMNS.map((column) => view[column]));
+    const view = transactionView(transaction);
+    const createdAt = shown(transaction.createdAt);
+    const breach = view.breach?.map(({ level, limit, overCents }) => `${level} ${limit} ${overCents}`);
+    const cells = { ...view, ...view.amounts, createdAt, breach: breach?.join(", ") ?? null };
+    return csvRow(COLUMNS.map((column) => cells[column]));
   };
 }

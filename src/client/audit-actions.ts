@@ -18,6 +18,7 @@ type AuditedOperation = {
 /** Entries that no operation leaves: decisions on payments, the service itself, the operator's commands. */
 type OtherAction =
   | "acceptRecords"
+  | "bookPayment"
   | "rotateMasterKey"
   | "createOrganization"
   | "decidePayment"
@@ -85,6 +86,7 @@ export const AUDIT_ACTIONS: Readonly<Record<AuditAction, ActionWords>> = {
 
   decidePayment: on("transaction", "Judged", "judge", "payment by policy"),
   resolvePayment: on("transaction", "Resolved", "resolve", "payment on hold"),
+  bookPayment: on("transaction", "Booked", "book", "what the network did with payment"),
   refusePayment: on("transaction", "Refused", "refuse", "payment after its approval"),
   approveApproval: on("approval", "Approved", "approve", "payment"),
   denyApproval: on("approval", "Denied", "deny", "payment"),
@@ -207,6 +209,11 @@ export function outcomeOf({ after, decision, from, result: { code, status } }: O
   if (outcome === "approved") return { kind: "done", word: "Approved", why: null };
   if (outcome === "held") return { kind: "held", word: "Held", why: "requires approval" };
   if (typeof outcome === "string") return { kind: "refused", word: capital(outcome), why };
+  const effect = fieldOf(decision, "effect");
+  if (typeof effect === "string") {
+    const isBreach = Array.isArray(fieldOf(decision, "breach"));
+    return { kind: "done", word: capital(readable(effect)), why: isBreach ? "exceeded a limit" : null };
+  }
   const refusals = fieldOf(after, "refusals");
   if (typeof refusals === "number") {
     const more = `${refusals} more`;
@@ -241,6 +248,7 @@ const SYSTEM_ACTORS: Readonly<Record<string, string>> = {
   archive: "Service (archived agent)",
   expiry: "Service (approval expired)",
   mail: "Service (mail)",
+  network: "Payment network",
   policy: "Service (policy)",
   refusals: "Service (counted refusals)",
   verification: "Service (verification)",

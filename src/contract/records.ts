@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ERRORS } from "../domain/errors.ts";
+import { BREACH_LEVELS, BREACH_LIMITS, STAGES } from "../domain/ledger/books.ts";
 import { RAILS } from "../domain/ledger/payment.ts";
 import { DENIAL_CODES } from "../domain/ledger/policy.ts";
 import { shownLabels } from "./agent-labels.ts";
@@ -118,6 +119,19 @@ export const denialDetails = z.strictObject({
 
 export const denialCode = z.enum(DENIAL_CODES);
 
+const amounts = z.strictObject({
+  requestedCents: cents,
+  authorizedCents: cents,
+  capturedCents: cents,
+  creditedCents: cents,
+});
+
+const breach = z.strictObject({
+  level: z.enum(BREACH_LEVELS),
+  limit: z.enum(BREACH_LIMITS),
+  overCents: cents,
+});
+
 export const transaction = z
   .strictObject({
     id: z.string(),
@@ -125,7 +139,9 @@ export const transaction = z
     agentId: uuid,
     agentName: z.string(),
     merchant: z.string(),
-    amountCents: cents,
+    amountCents: cents.meta({
+      description: "What it counts with, in cents: what was captured, and until then what was requested.",
+    }),
     currency: z.string(),
     direction: z.enum(["debit"]),
     rail,
@@ -136,6 +152,17 @@ export const transaction = z
     denialDetails: denialDetails.nullable(),
     onChainTxHash: z.string().nullable(),
     chainCaip2: z.string().nullable(),
+    amounts: amounts.meta({ description: "What became of the amount on the network so far." }),
+    stage: z
+      .enum(STAGES)
+      .nullable()
+      .meta({ description: "How far it has come on its network; null: the network has nothing of it." }),
+    breach: z.array(breach).nullable().meta({
+      description:
+        "Limits that the network has exceeded by charging more than was decided, and by how much; null: none.",
+    }),
+    resource: z.string().nullable().meta({ description: "The URL that was paid for; null: none." }),
+    receipt: z.string().nullable().meta({ description: "The seller's receipt; null: there is none." }),
   })
   .meta({ id: "Transaction" });
 

@@ -1,4 +1,6 @@
 import type { AgentLifecycle } from "./agent/state.ts";
+import { bookingSteps } from "./ledger/booking-steps.ts";
+import type { Breach } from "./ledger/books.ts";
 import { type Approval, HELD_REVISION, type Payment } from "./ledger/payment.ts";
 import { utcDate } from "./ledger/usage.ts";
 
@@ -6,8 +8,15 @@ import { utcDate } from "./ledger/usage.ts";
 export const EVENT_TYPES = [
   "transaction.completed",
   "transaction.denied",
+  "transaction.failed",
+  "transaction.refunded",
+  "transaction.reversed",
+  "transaction.disputed",
+  "transaction.limit_breached",
   "approval.requested",
   "approval.completed",
+  "approval.expired",
+  "approval.cancelled",
   "agent.created",
   "agent.paused",
   "agent.resumed",
@@ -48,8 +57,8 @@ export const createdEventId = (agentId: string): string => `evt_${agentId}_creat
 export const lifecycleEventId = (agentId: string, of: "agent" | "account", revision: number): string =>
   `evt_${agentId}_${of}_${revision}`;
 
-/** Ends of a payment that neither policy nor a person has decided. */
-const NOT_DENIED: readonly string[] = ["CANCELLED_BY_AGENT", "AGENT_ARCHIVED"];
+/** Ends of a payment on hold that neither policy nor a person has decided: nobody may decide it any more. */
+const CANCELLED: readonly string[] = ["CANCELLED_BY_AGENT", "AGENT_ARCHIVED"];
 
 /**
  * Everything that has fired for a payment by now. It follows from the payment alone: whichever process publishes it, at whichever of its
@@ -61,22 +70,45 @@ const NOT_DENIED: readonly string[] = ["CANCELLED_BY_AGENT", "AGENT_ARCHIVED"];
 export function paymentEvents(payment: Payment, retainedSince: number | null = null): PaymentEvent[] {
   const { approval, createdAt, denial, deniedAt, request, status } = payment;
   const fired: PaymentEvent[] = [];
-  /** `at`: null for what may have become of it just now. */
-  const fire = (type: PaymentEvent["type"], at: number | null, as: Payment = payment): void => {
-    if (retainedSince !== null && at !== null && at < retainedSince) return;
-    fired.push({ id: `evt_${request.transactionId}_${type}`, type, payment: as });
+  const ids = new Set<string>();
+  /** Fires once for each gross sum; null: once at all. */
+  const fire: Fire = (type, at, as = payment, grossSum = null) => {
+    const id = `evt_${request.transactionId}_${type}${grossSum === null ? "" : `_${String(grossSum)}`}`;
+    if (ids.has(id)) return;
+    ids.add(id);
+    if (retainedSince === null || at === null || at >= retainedSince) fired.push({ id, type, payment: as });
   };
-  if (approval !== null) fire("approval.requested", createdAt, asRequested(payment));
-  if (approval !== null && approval.resolvedBy !== null) fire("approval.completed", approval.resolvedAt);
-  if (status === "approved") fire("transaction.completed", null);
-  if (status === "reversed") fire("transaction.completed", createdAt, asSettled(payment));
-  if (status === "denied" && !NOT_DENIED.includes(denial?.code ?? "")) fire("transaction.denied", deniedAt);
+  const isCancelled = CANCELLED.includes(denial?.code ?? "");
+  if (approval !== null) {
+    const { resolution, resolvedAt, resolvedBy } = approval;
+    fire("approval.requested", createdAt, asRequested(payment));
+    if (resolvedBy !== null) fire("approval.completed", resolvedAt);
+    else if (resolution === "expired") fire("approval.expired", deniedAt);
+    else if (isCancelled) fire("approval.cancelled", deniedAt);
+  }
+  fireBooked(payment, fire);
+  if (status === "failed") fire("transaction.failed", deniedAt);
+  if (status === "denied" && !isCancelled) fire("transaction.denied", deniedAt);
   return fired;
 }
 
-/** A payment as it was before it was reversed. */
-const asSettled = (payment: Payment): Payment =>
-  payment.status === "reversed" ? { ...payment, status: "approved", deniedAt: null } : payment;
+type Fire = (type: PaymentEvent["type"], at: number | null, as?: Payment, grossSum?: number | null) => void;
+
+/** Fires what bookings have brought, each with the payment as it was then. */
+function fireBooked(payment: Payment, fire: Fire): void {
+  for (const { as, before, booking } of bookingSteps(payment)) {
+    const { at, breaches, capturedMc, creditedMc, disputedMc } = booking;
+    if (capturedMc > 0) fire("transaction.completed", at, as);
+    if (breaches !== undefined) fire("transaction.limit_breached", at, as, exceededCents(breaches));
+    if (creditedMc > before.creditedMc) fire("transaction.refunded", at, as, creditedMc);
+    if (disputedMc > before.disputedMc) fire("transaction.disputed", at, as, disputedMc);
+    if (as.status === "reversed") fire("transaction.reversed", at, as);
+    if (as.status === "failed") fire("transaction.failed", at, as);
+  }
+}
+
+const exceededCents = (breaches: readonly Breach[]): number =>
+  breaches.reduce((sum, { overCents }) => sum + overCents, 0);
 
 function undecided({ policyVersion: _whenApproved, proof: _decision, ...approval }: Approval): Approval {
   return { ...approval, resolution: null, resolvedAt: null, resolvedBy: null, feedback: null };
@@ -96,6 +128,7 @@ function asRequested(payment: Payment): Payment {
     approval: approval === null ? null : undecided(approval),
     onChainTxHash: null,
     chainCaip2: null,
+    books: null,
     revision: HELD_REVISION,
   };
 }

@@ -43,6 +43,8 @@ export interface TransactionDocument extends Document {
   stage: Stage | null;
   /** Limits that its network has exceeded; null: none. */
   breach: Breach[] | null;
+  /** What sums by day add to `amountCents` at `createdAt`; not there where all was booked at once (src/store/moved-amounts.ts). */
+  moved?: MovedAmount[];
   currency: string;
   rail: Rail;
   status: TransactionStatus;
@@ -61,6 +63,12 @@ export interface TransactionDocument extends Document {
   ledgerState: LedgerState;
   /** When this revision was written; on records that were written by a repair it is not there. */
   recordedAt?: Date;
+}
+
+/** A change of a payment's sum at a later time; negative: it has fallen. */
+export interface MovedAmount {
+  at: Date;
+  cents: number;
 }
 
 /** The part of a payment that only its ledger needs. A lost ledger is rebuilt from it; it is never shown. */
@@ -286,6 +294,8 @@ export interface StoredRules {
   readonly version: number;
   /** SHA-256 of the rules, which are the same wherever it is. */
   readonly contentHash: string;
+  /** MAC over container, version and hash (`AccessProofs`). */
+  readonly proof: string;
 }
 
 export interface ContainerDocument extends Document {
@@ -304,6 +314,8 @@ export interface ContainerDocument extends Document {
   approvalRules?: StoredRules;
   /** As the ledger has decided; missing until one is set, which is version 1 without a cap. */
   cap?: Cap;
+  /** MAC over its place (`AccessProofs`). */
+  proof: string;
   /** Counts what was put into it, so that a create and an archive write to the same record. Of teams: their agents, archived ones too. */
   childrenCreated?: number;
 }

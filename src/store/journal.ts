@@ -152,6 +152,7 @@ function snapshotOf(profile: AgentProfile, payment: Payment, withApproval: boole
     payloadHash: _payloadHash,
     comparedRecipient: _comparedRecipient,
     words: _words,
+    moved: _moved,
     ledgerState: _ledgerState,
     ...transaction
   } = transactionDocument(profile, payment);

@@ -40,6 +40,10 @@ const SUMMARIZED = {
 } as const;
 export const SUMMARY_INDEX = "summary";
 
+/** The payments whose sums have changed later, by when. */
+const MOVED = { organizationId: 1, "moved.at": -1 } as const;
+export const MOVED_INDEX = "moved";
+
 /**
  * Indexes by which payments are searched. They end with the time, and a search sorts the few records that it reads by
  * their ids itself: the id beside each of a payment's words would triple the index.
@@ -67,6 +71,7 @@ export const LIST_INDEXES: Indexes = {
   ],
   [COLLECTIONS.transactions]: [
     { key: SUMMARIZED, name: SUMMARY_INDEX },
+    { key: MOVED, name: MOVED_INDEX, partialFilterExpression: { "moved.at": { $exists: true } } },
     ...lists(
       PAYMENT_SCOPES.flatMap((scope) => [
         [scope, "rail"],

@@ -12,6 +12,7 @@ import type { Denial } from "../domain/ledger/policy.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import { comparedName } from "../domain/rules/compared-name.ts";
 import { searchWords } from "../domain/search-words.ts";
+import { movedAmounts } from "./moved-amounts.ts";
 import type { ApprovalDocument, LedgerState, TransactionDocument } from "./documents.ts";
 
 /** What is written down of a payment. */
@@ -25,6 +26,7 @@ export function transactionDocument(profile: AgentProfile, payment: Payment): Tr
   const { approval, books, denial, request } = payment;
   const { onChainTxHash } = payment;
   const amountCents = amountCentsOf(payment);
+  const moved = movedAmounts(payment);
   return {
     _id: request.transactionId,
     organizationId: profile.organizationId,
@@ -44,6 +46,7 @@ export function transactionDocument(profile: AgentProfile, payment: Payment): Tr
     amounts: amountsOf(payment),
     stage: stageOf(payment),
     breach: books === null || books.breaches.length === 0 ? null : [...books.breaches],
+    ...(moved.length === 0 ? {} : { moved }),
     currency: request.currency,
     rail: request.rail,
     status: payment.status,
@@ -154,8 +157,6 @@ export function paymentIn(record: TransactionDocument, approval: ApprovalDocumen
     day: ledgerState.day,
     status: record.status,
     phase: ledgerState.phase,
-    // A payment that needed an approval is executed by its approval's workflow.
-    executor: approval === null ? "server" : "approval",
     denial: denialIn(record),
     deniedAt: record.deniedAt?.getTime() ?? null,
     approval: approval === null ? null : approvalIn(approval),

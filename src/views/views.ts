@@ -117,6 +117,11 @@ export function transactionView(transaction: TransactionSnapshot): TransactionVi
     denialDetails: denialDetailsView(transaction.denialDetails),
     onChainTxHash: transaction.onChainTxHash,
     chainCaip2: transaction.chainCaip2,
+    amounts: transaction.amounts,
+    stage: transaction.stage,
+    breach: transaction.breach,
+    resource: null,
+    receipt: null,
   };
 }
 

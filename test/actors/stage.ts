@@ -1,3 +1,4 @@
+import { mcOf } from "../../src/domain/money.ts";
 import { CommandsRefused } from "../../src/actors/commands-refused.ts";
 import { ALONE, type LedgerRoute } from "../../src/actors/ledger-peers.ts";
 import { Ledgers } from "../../src/actors/ledgers.ts";
@@ -99,7 +100,7 @@ const pay = (agentId: string, change: object = {}): CommandOf<"pay"> => {
     fingerprint: "like",
     proof: "",
     rail: "card",
-    amountCents: 1,
+    amountMc: mcOf(1),
     currency: "USD",
     recipient: "shop",
     merchantCategory: null,

@@ -16,7 +16,6 @@ const NAMES: Readonly<Record<keyof Activities, true>> = {
   writeAgent: true,
   followInLedger: true,
   expireApproval: true,
-  executeApproved: true,
   followPayment: true,
   mirrorLimits: true,
   closeDeliveryWindow: true,
@@ -29,6 +28,8 @@ const NAMES: Readonly<Record<keyof Activities, true>> = {
   mailApprovals: true,
   watchEvents: true,
   watchDeposits: true,
+  playNetworkEffect: true,
+  bookNetworks: true,
 };
 
 /** Effects that an intruder with access to Temporal may have through activities. */

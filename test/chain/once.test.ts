@@ -45,7 +45,6 @@ describe("a wallet payment is made once", () => {
     for (const outcome of outcomes) {
       expect(outcome).to.deep.equal({
         status: "settled",
-        final: true,
         onChain: { txHash: hashes?.[0], chainCaip2: "eip155:31337" },
       });
     }

@@ -1,3 +1,4 @@
+import { mcOf, usedCents } from "../../src/domain/money.ts";
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Collection, Db } from "mongodb";
@@ -94,12 +95,12 @@ const unstopped = (rail: RailPort): UnstoppedRail => ({
     if (outcome.status === "fenced") throw new Error("a payment of an agent that nobody stopped is fenced");
     return outcome;
   },
+  network: rail.network,
   settle: (profile, payment, withinMs, ask = () => Promise.resolve({ kind: "send", permit: PERMIT })) =>
     rail.settle(profile, payment, withinMs, ask),
   fence: (places) => rail.fence(places),
   query: (payment) => rail.query(payment),
   withhold: (profile, payment) => rail.withhold(profile, payment),
-  reverse: (payment) => rail.reverse(payment),
   balance: (profile) => rail.balance(profile),
   detach: (profile) => rail.detach(profile),
 });
@@ -221,9 +222,9 @@ export async function openScene(url = sharedChainUrl(), keyOf?: Scene): Promise<
     for (const { args, transactionHash } of events) {
       const payment = payments.find(({ request }) => paymentIdOf(request.transactionId) === args.id);
       if (payment === undefined) throw new Error("money was spent on nothing that was asked for");
-      const { amountCents, recipient, transactionId } = payment.request;
+      const { amountMc, recipient, transactionId } = payment.request;
       const cents = centsOf(args.amount ?? 0n, config.tokenDecimals);
-      if (cents !== amountCents || args.to !== recipient) throw new Error("another payment was made");
+      if (cents !== usedCents(amountMc) || args.to !== recipient) throw new Error("another payment was made");
       spent.set(transactionId, [...(spent.get(transactionId) ?? []), transactionHash]);
       spentCents += cents;
     }
@@ -297,13 +298,20 @@ export function newPayment(amountCents: number, recipient: string = randomAddres
     proof: "",
   };
   const order = {
-    amountCents,
+    amountMc: mcOf(amountCents),
     currency: "USD",
     recipient,
     merchantCategory: null,
     purpose: "a test",
   } as const;
-  const nothingYet = { denial: null, deniedAt: null, approval: null, onChainTxHash: null, chainCaip2: null };
+  const nothingYet = {
+    denial: null,
+    deniedAt: null,
+    approval: null,
+    onChainTxHash: null,
+    chainCaip2: null,
+    books: null,
+  };
   return {
     request: { ...ids, rail: "wallet", ...order },
     sequence: 1,
@@ -312,7 +320,6 @@ export function newPayment(amountCents: number, recipient: string = randomAddres
     day: "2026-01-01",
     status: "pending",
     phase: "sending",
-    executor: "server",
     policyVersion: 1,
     revision: 1,
     ...nothingYet,

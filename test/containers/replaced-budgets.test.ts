@@ -39,6 +39,8 @@ describe("a budget that was replaced", () => {
         projections: {
           writePayment: (profile, payment) => plain.projections.writePayment(profile, payment),
           endOf: (transactionId) => plain.projections.endOf(transactionId),
+          paymentOf: (transactionId) => plain.projections.paymentOf(transactionId),
+          closedAgent: (agentId) => plain.projections.closedAgent(agentId),
           textsOf: (transactionId) => plain.projections.textsOf(transactionId),
           writeAgent: (summary) => plain.projections.writeAgent(summary),
           writeAccount: (summary) => unlessBroken(() => plain.projections.writeAccount(summary)),

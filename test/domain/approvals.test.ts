@@ -71,7 +71,7 @@ describe("on hold: each way out releases exactly once", () => {
         const second = account.resolve(again, id);
         expect([second.changed, second.payment]).to.deep.equal([false, payment]);
       }
-      account.settle(id, { status: "settled", final: true });
+      account.settle(id, { status: "settled" });
       expect(account.totals()).to.deep.equal(released);
     });
   }
@@ -108,7 +108,7 @@ describe("approve: the hard limits are checked again, without the payment's own 
     const { account, id } = holding();
     account.now += HOUR;
     const { payment } = account.resolve("approve", id);
-    expect(payment).to.include({ status: "pending", phase: "sending", executor: "approval", denial: null });
+    expect(payment).to.include({ status: "pending", phase: "sending", denial: null });
     expect(payment.approval).to.deep.include({
       resolution: "executing",
       resolvedBy: human,
@@ -117,6 +117,16 @@ describe("approve: the hard limits are checked again, without the payment's own 
     expect(account.totals()).to.include({ spent: 0, reserved: HELD });
     account.settle(id);
     expect(account.totals()).to.include({ spent: HELD, reserved: 0 });
+  });
+
+  it("the reply that approves it permits sending it under the account's revision, no other does", () => {
+    const { account, id } = holding();
+    const { permit } = account.resolve("approve", id);
+    expect(permit).to.equal(account.state.revision);
+    for (const way of ["approve", "deny", "cancel"] as const)
+      expect(account.resolve(way, id), way).not.to.have.property("permit");
+    const { account: denying, id: denied } = holding();
+    expect(denying.resolve("deny", denied)).not.to.have.property("permit");
   });
 
   it("its rail's refusal fails it, the approval with it, and releases", () => {
@@ -156,7 +166,7 @@ describe("approve: the hard limits are checked again, without the payment's own 
       });
       const { project, teams } = account.ledger;
       for (const { totals } of [project, ...teams.values()]) {
-        expect(totals).to.deep.equal({ spentCents: 50, reservedCents: 0 });
+        expect(totals).to.deep.equal({ spentMc: 50_000, reservedMc: 0 });
       }
     });
   }

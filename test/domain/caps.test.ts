@@ -1,3 +1,4 @@
+import { mcOf } from "../../src/domain/money.ts";
 import { expect } from "chai";
 import { checkCaps, remainingCents } from "../../src/domain/ledger/caps.ts";
 import type { Totals } from "../../src/domain/ledger/state.ts";
@@ -35,7 +36,7 @@ const replaceTeam = (account: TestAccount, version: number, budgetCents: number,
 
 const levels = ({ ledger }: TestAccount): readonly Totals[] => [
   ledger.project.totals,
-  ledger.teams.get(teamId)?.totals ?? { spentCents: -1, reservedCents: -1 },
+  ledger.teams.get(teamId)?.totals ?? { spentMc: -1, reservedMc: -1 },
 ];
 
 describe("caps: the exact limits", () => {
@@ -67,7 +68,7 @@ describe("caps: the exact limits", () => {
         if (own > 0) account.pay(own);
         if (level === "team") account.cap(null, cap);
         else account.cap(cap);
-        const denial = checkCaps(account.ledger, account.state, cents, own);
+        const denial = checkCaps(account.ledger, account.state, mcOf(cents), mcOf(own));
         expect(denial === null).to.equal(fits);
         if (own === 0) expect(account.pay(cents).denial).to.deep.equal(denial);
         if (denial === null) return;
@@ -88,7 +89,7 @@ describe("caps: the exact limits", () => {
 
   it("what is left of a cap is what would still fit, never less than nothing, null without one", () => {
     const left = [100, 90, 10, null].map((capCents) =>
-      remainingCents({ capCents, version: 1 }, { spentCents: 60, reservedCents: 30 }),
+      remainingCents({ capCents, version: 1 }, { spentMc: mcOf(60), reservedMc: mcOf(30) }),
     );
     expect(left).to.deep.equal([10, 0, 0, null]);
   });
@@ -115,18 +116,17 @@ describe("caps: what counts under them", () => {
 
   it("what is held moves to what is spent, or is released, at all levels at once", () => {
     const account = capped(1_000, 500);
-    const both = (spentCents: number, reservedCents: number) =>
-      expect(levels(account)).to.deep.equal([
-        { spentCents, reservedCents },
-        { spentCents, reservedCents },
-      ]);
+    const both = (spentCents: number, reservedCents: number) => {
+      const totals = { spentMc: mcOf(spentCents), reservedMc: mcOf(reservedCents) };
+      expect(levels(account)).to.deep.equal([totals, totals]);
+    };
     const [first, second] = [account.pay(100), account.pay(50)];
     both(0, 150);
-    account.settle(first.request.transactionId, { status: "settled", final: false });
+    account.settle(first.request.transactionId, { status: "settled" });
     both(100, 50);
     account.settle(second.request.transactionId, { status: "failed", code: "CARD_DECLINED", reason: "No." });
     both(100, 0);
-    account.settle(first.request.transactionId, { status: "reversed" });
+    account.network(first.request.transactionId, { creditedMc: mcOf(100) });
     both(0, 0);
   });
 
@@ -137,8 +137,8 @@ describe("caps: what counts under them", () => {
     const { agentId, revision } = account.state;
     account.judge({ kind: "confirm_records", records: [{ agentId, revision }] });
     expect(account.ledger.accounts.has(agentId)).to.equal(false);
-    expect(levels(account)[0]).to.deep.equal({ spentCents: 100, reservedCents: 0 });
-    expect(levels(account)[1]).to.deep.equal({ spentCents: 100, reservedCents: 0 });
+    expect(levels(account)[0]).to.deep.equal({ spentMc: 100_000, reservedMc: 0 });
+    expect(levels(account)[1]).to.deep.equal({ spentMc: 100_000, reservedMc: 0 });
   });
 });
 
@@ -202,7 +202,7 @@ describe("caps: a budget is replaced whole, in one decision", () => {
     const account = capped(1_000);
     account.paid(600);
     account.cap(100);
-    expect(levels(account)[0]).to.deep.equal({ spentCents: 600, reservedCents: 0 });
+    expect(levels(account)[0]).to.deep.equal({ spentMc: 600_000, reservedMc: 0 });
     expect(account.pay(1).denial?.details).to.deep.equal({ limit: 100, remaining: 0, resetsAt: null });
     account.cap(650);
     expect(account.pay(51).denial?.code).to.equal("PROJECT_CAP_EXCEEDED");

@@ -172,7 +172,7 @@ describe("a payment that is released since its agent was stopped", () => {
 
   it("never changes what was settled before", () => {
     const { account, payment } = stopped();
-    const settled = settle(account.payment(idOf(payment)), { status: "settled", final: false }, account.now);
+    const settled = settle(account.payment(idOf(payment)), { status: "settled" }, account.now);
     expect(settle(settled, WITHHELD, account.now)).to.equal(settled);
   });
 
@@ -204,7 +204,7 @@ describe("a payment that is released since its agent was stopped", () => {
     account.cap(100, 100);
     account.settle(idOf(payment), WITHHELD);
     for (const { totals } of [account.ledger.project, ...account.ledger.teams.values()]) {
-      expect(totals).to.deep.equal({ spentCents: 0, reservedCents: 0 });
+      expect(totals).to.deep.equal({ spentMc: 0, reservedMc: 0 });
     }
   });
 });

@@ -90,7 +90,7 @@ describe("commands that this service never made", () => {
           expect(isDeepStrictEqual(again, contentOf(copy)), `${said}, after a roll-over`).to.equal(true);
           expect(sizeOf(packed) - before, said).to.be.below(GROWTH_BYTES_MAX);
           for (const { totals } of [copy.project, ...copy.teams.values()]) {
-            expect(Math.min(totals.spentCents, totals.reservedCents), said).to.be.at.least(0);
+            expect(Math.min(totals.spentMc, totals.reservedMc), said).to.be.at.least(0);
           }
         }
       }

@@ -21,7 +21,7 @@ function flags(change: Partial<Window>, at: string): boolean {
   const now = Date.parse(at);
   const clocks = new ZoneClocks(() => new Date(now));
   const rule = { id: "r", type: "time_window", enabled: true, params: { ...WORKING, ...change } } as const;
-  const payment = { rail: "card", recipient: "x", amountCents: 1, merchantCategory: null } as const;
+  const payment = { rail: "card", recipient: "x", amountMc: 1_000, merchantCategory: null } as const;
   const rules = paymentRules(readyRules([rule]), payment, {
     isNewRecipient: false,
     offsetsOf: (timezone) => clocks.offsetsOf(timezone),

@@ -1,3 +1,4 @@
+import { mcOf } from "../../src/domain/money.ts";
 import { expect } from "chai";
 import {
   array,
@@ -30,7 +31,7 @@ import { seed } from "../support/seed.ts";
 const payment: RuledPayment = {
   rail: "card",
   recipient: "Shop",
-  amountCents: 500,
+  amountMc: mcOf(500),
   merchantCategory: null,
 };
 
@@ -100,10 +101,10 @@ describe("rules: each at, below and above its edge", () => {
   const newcomer = rule("new_recipient", {});
 
   const rows: readonly Row[] = [
-    ["amount_above, one cent below", above, { amountCents: 499 }, false],
-    ["amount_above, at it", above, { amountCents: 500 }, false],
-    ["amount_above, one cent above", above, { amountCents: 501 }, true],
-    ["amount_above 0, one cent", rule("amount_above", { amountCents: 0 }), { amountCents: 1 }, true],
+    ["amount_above, one cent below", above, { amountMc: mcOf(499) }, false],
+    ["amount_above, at it", above, { amountMc: mcOf(500) }, false],
+    ["amount_above, one cent above", above, { amountMc: mcOf(501) }, true],
+    ["amount_above 0, one cent", rule("amount_above", { amountCents: 0 }), { amountMc: mcOf(1) }, true],
     ["recipient, by its name", recipients, { recipient: "ACME Ltd" }, true],
     ["recipient, in another case", recipients, { recipient: "acme LTD" }, true],
     ["recipient, an address", recipients, { recipient: `0xabcdef${"0".repeat(33)}1`, rail: "wallet" }, true],
@@ -259,7 +260,7 @@ function says(one: ApprovalRule, of: RuledPayment & Circumstances): boolean {
   if (!one.enabled) return false;
   switch (one.type) {
     case "amount_above":
-      return of.amountCents > one.params.amountCents;
+      return of.amountMc > mcOf(one.params.amountCents);
     case "new_recipient":
       return of.isNewRecipient;
     case "recipient":
@@ -332,7 +333,7 @@ describe("rules: any set of them", () => {
       integer({ min: 0, max: DAY - 1 }),
     ).map(([date, ms]) => Date.parse(date) + ms),
     recipient: names,
-    amountCents: integer({ min: 498, max: 502 }),
+    amountMc: integer({ min: 498, max: 502 }).map(mcOf),
     merchantCategory: constantFrom(null, "5732", "7995"),
     rail: constantFrom("card", "wallet"),
   });

@@ -1,3 +1,4 @@
+import { mcOf } from "../../src/domain/money.ts";
 import { expect } from "chai";
 import type {
   Payment,
@@ -11,10 +12,8 @@ import { NOON } from "./support/actor.ts";
 
 const outcomes: Readonly<Record<string, RailOutcome>> = {
   pending: { status: "pending" },
-  settled: { status: "settled", final: true },
-  "settled, not final": { status: "settled", final: false },
+  settled: { status: "settled" },
   failed: { status: "failed", code: "CARD_DECLINED", reason: "Declined." },
-  reversed: { status: "reversed" },
 };
 
 /** Where a payment can stand once its rail is called, and the revision that says so. */
@@ -22,10 +21,8 @@ const places: Readonly<Record<string, { status: TransactionStatus; phase: Paymen
   {
     sending: { status: "pending", phase: "sending", revision: 1 },
     "sent, pending": { status: "pending", phase: "following", revision: 2 },
-    "approved, not final": { status: "approved", phase: "following", revision: 3 },
-    approved: { status: "approved", phase: "done", revision: 4 },
-    failed: { status: "failed", phase: "done", revision: 4 },
-    reversed: { status: "reversed", phase: "done", revision: 4 },
+    approved: { status: "approved", phase: "done", revision: 3 },
+    failed: { status: "failed", phase: "done", revision: 3 },
   };
 
 function at<T>(table: Readonly<Record<string, T>>, name: string): T {
@@ -42,22 +39,16 @@ describe("what a rail's outcome makes of a payment", () => {
   const rows: readonly [from: string, outcome: string, to: string][] = [
     ["sending", "pending", "sent, pending"],
     ["sending", "settled", "approved"],
-    ["sending", "settled, not final", "approved, not final"],
     ["sending", "failed", "failed"],
-    ["sending", "reversed", "reversed"],
     ["sent, pending", "settled", "approved"],
-    ["sent, pending", "settled, not final", "approved, not final"],
     ["sent, pending", "failed", "failed"],
-    ["sent, pending", "reversed", "reversed"],
-    ["approved, not final", "settled", "approved"],
-    ["approved, not final", "reversed", "reversed"],
   ];
   for (const [from, name, to] of rows) {
     it(`${from}: ${name} makes it ${to}`, () => {
       const outcome = at(outcomes, name);
       const after = settle(paymentAt(from), outcome, LATER);
       expect(after).to.include(at(places, to));
-      expect(after.deniedAt).to.equal(["failed", "reversed"].includes(to) ? LATER : null);
+      expect(after.deniedAt).to.equal(to === "failed" ? LATER : null);
       expect(after.denial?.code ?? null).to.equal(to === "failed" ? "CARD_DECLINED" : null);
       expect(settle(after, outcome, LATER + 1), "confirmed twice is confirmed once").to.equal(after);
     });
@@ -74,7 +65,7 @@ describe("what a rail's outcome makes of a payment", () => {
   });
 });
 
-describe("a terminal status never changes, but approved to reversed", () => {
+describe("a rail's outcome never changes a terminal status", () => {
   for (const [name, outcome] of Object.entries(outcomes)) {
     for (const status of ["denied", "failed", "expired", "reversed", "approved"] as const) {
       it(`${status} and done: ${name} changes nothing`, () => {
@@ -88,31 +79,14 @@ describe("a terminal status never changes, but approved to reversed", () => {
       expect(settle(before, outcome, LATER)).to.equal(before);
     });
   }
-
-  for (const name of ["pending", "settled, not final", "failed"]) {
-    it(`approved and not final: ${name} changes nothing`, () => {
-      const before = paymentAt("approved, not final");
-      expect(settle(before, at(outcomes, name), LATER)).to.equal(before);
-    });
-  }
 });
 
 describe("outcomes that are confirmed late, twice or out of order", () => {
-  it("a settlement that comes after the reversal does not bring the money back", () => {
+  it("a settlement that is confirmed after a refund does not bring the money back", () => {
     const account = new TestAccount();
-    const { request } = account.pay(100);
-    const tell = (result: RailOutcome) =>
-      account.do({
-        kind: "confirm",
-        transactionId: request.transactionId,
-        revision: 1,
-        outcome: { result, at: account.now },
-      });
-    tell({ status: "settled", final: false });
-    tell({ status: "reversed" });
-    tell({ status: "settled", final: false });
-    tell({ status: "settled", final: true });
-    expect(account.payment(request.transactionId).status).to.equal("reversed");
+    const { request } = account.paid(100);
+    account.network(request.transactionId, { creditedMc: mcOf(100) });
+    account.network(request.transactionId, {});
     expect(account.totals()).to.include({ spent: 0, reserved: 0 });
   });
 

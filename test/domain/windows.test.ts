@@ -1,3 +1,4 @@
+import { mcOf } from "../../src/domain/money.ts";
 import { expect } from "chai";
 import * as fc from "fast-check";
 import { countPayment, countWithin, emptyUsage, inBuckets } from "../../src/domain/ledger/usage.ts";
@@ -6,8 +7,6 @@ import { TestAccount } from "./support/account.ts";
 import { DAY, HOUR, MINUTE, NOON, SECOND } from "./support/actor.ts";
 
 const MIDNIGHT = NOON + 12 * HOUR;
-const reversed = { status: "reversed" } as const;
-const settledNotFinal = { status: "settled", final: false } as const;
 
 describe("the UTC day", () => {
   it("its spend and count begin anew at midnight UTC, not a millisecond before", () => {
@@ -105,19 +104,19 @@ describe("the UTC day", () => {
 describe("a reversal", () => {
   it("on the same UTC day gives back to the budget and to the day's spend, not to the counts", () => {
     const account = new TestAccount({ budgetCents: 100, dailySpendLimitCents: 100, dailyVelocityLimit: 2 });
-    const { request } = account.paid(100, settledNotFinal);
+    const { request } = account.paid(100);
     expect(account.totals()).to.deep.equal({ spent: 100, reserved: 0, today: 100, count: 1 });
-    account.settle(request.transactionId, reversed);
+    account.network(request.transactionId, { creditedMc: mcOf(100) });
     expect(account.totals()).to.deep.equal({ spent: 0, reserved: 0, today: 0, count: 1 });
     expect(account.pay(100).denial).to.equal(null);
   });
 
   it("on a later UTC day gives the amount back to the budget only", () => {
     const account = new TestAccount({ budgetCents: 200 }, MIDNIGHT - MINUTE);
-    const { request } = account.paid(100, settledNotFinal);
+    const { request } = account.paid(100);
     account.now = MIDNIGHT + MINUTE;
     account.paid(60);
-    account.settle(request.transactionId, reversed);
+    account.network(request.transactionId, { creditedMc: mcOf(100) });
     expect(account.totals()).to.deep.equal({ spent: 60, reserved: 0, today: 60, count: 1 });
   });
 
@@ -126,9 +125,9 @@ describe("a reversal", () => {
     const { request } = account.pay(100);
     account.now = MIDNIGHT + MINUTE;
     account.resolve("approve", request.transactionId);
-    account.settle(request.transactionId, settledNotFinal);
+    account.settle(request.transactionId);
     expect(account.totals()).to.include({ spent: 100, today: 100 });
-    account.settle(request.transactionId, reversed);
+    account.network(request.transactionId, { creditedMc: mcOf(100) });
     expect(account.totals()).to.include({ spent: 0, today: 0 });
   });
 });

@@ -1,3 +1,5 @@
+import { prove, TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
+import { contentHash } from "../../src/lib/ids.ts";
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -95,16 +97,19 @@ describe("where records are read", () => {
       const [project, team] = [randomUUID(), randomUUID()];
       const enabled = [{ type: "new_recipient" }, { type: "duplicate", params: { windowSeconds: 60 } }];
       const rules = enabled.map((rule) => ({ id: rule.type, enabled: true, params: {}, ...rule }));
-      const kept = { approvalRules: { rules, version: 2, contentHash: "all of them" } };
+      const approvalRules = { rules, version: 2, contentHash: contentHash(rules) };
       for (const name of ["projects", "teams"]) {
         const those = database.db.collection<{ _id: string }>(name);
-        await those.insertMany([project, team].map((_id) => ({ _id, ...kept })));
+        await those.insertMany([project, team].map((_id) => ({ _id, approvalRules })));
       }
+      await prove(database.db, "projectRules");
+      await prove(database.db, "teamRules");
       const rulings = new PaymentRulings({
+        accessProofs: TEST_ACCESS_PROOFS,
         collections: { containers, transactions },
         clock: () => new Date(),
       });
-      const payment = { rail: "card", recipient: "Shop", amountCents: 7, merchantCategory: null } as const;
+      const payment = { rail: "card", recipient: "Shop", amountMc: 7_000, merchantCategory: null } as const;
       const profile = { organizationId: "organization", projectId: project, teamId: team, agentId: "agent" };
       // One container alone is looked up in another way than several at once.
       for (const ids of [[project], [project, team]]) {

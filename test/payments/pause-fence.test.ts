@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { CardLedgerDocument } from "../../src/rails/card-sandbox.ts";
+import type { CardLedgerDocument } from "../../src/rails/card/network-books.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { cardPayment, newWorld, type TestAgent, until, type World } from "../support/world.ts";
@@ -23,6 +23,7 @@ describe("a pause whose fence is not laid", () => {
             ...plain.rails,
             card: {
               capabilities: card.capabilities,
+              network: card.network,
               async send(profile, payment, permit) {
                 const held = sleeping;
                 sleeping = null;
@@ -38,7 +39,6 @@ describe("a pause whose fence is not laid", () => {
               query: (payment) => card.query(payment),
               settle: (...asked) => card.settle(...asked),
               withhold: (profile, payment) => card.withhold(profile, payment),
-              reverse: (payment) => card.reverse(payment),
               balance: (profile) => card.balance(profile),
               detach: (profile) => card.detach(profile),
             },

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { CardLedgerDocument } from "../../src/rails/card-sandbox.ts";
+import type { CardLedgerDocument } from "../../src/rails/card/network-books.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";
 import { cardPayment, elevate, newWorld, times, type World } from "../support/world.ts";
 import { booksOnceAgreed } from "../support/books.ts";

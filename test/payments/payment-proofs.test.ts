@@ -15,7 +15,7 @@ const ORDER: OrderRequest = {
   approvalId: "apr",
   keyHash: "key",
   rail: "card",
-  amountCents: 100,
+  amountMc: 100_000,
   currency: "USD",
   recipient: "shop",
   merchantCategory: null,
@@ -61,7 +61,7 @@ describe("proofs of payments and of decisions on them", () => {
       proofs.ofOrder(PAYER, { ...ORDER, merchantCategory: "5734" }),
       proofs.ofOrder(PAYER, { ...ORDER, purpose: "Ink." }),
       proofs.ofOrder(PAYER, { ...ORDER, rail: "wallet" }),
-      proofs.ofOrder(PAYER, { ...ORDER, amountCents: 101 }),
+      proofs.ofOrder(PAYER, { ...ORDER, amountMc: 101_000 }),
       proofs.ofOrder(PAYER, { ...ORDER, currency: "EUR" }),
       proofs.ofOrder(PAYER, { ...ORDER, recipient: "shop2" }),
       // What ends one part and begins the next counts.
@@ -81,7 +81,7 @@ describe("proofs of payments and of decisions on them", () => {
     expect([accepted(PAYER), accepted(PAYER)]).to.deep.equal([true, true]);
     expect(accepted({ ...PAYER, agentId: "agent2" })).to.equal(false);
     expect(accepted({ ...PAYER, organizationId: "org2" })).to.equal(false);
-    expect(accepted(PAYER, { amountCents: 101 })).to.equal(false);
+    expect(accepted(PAYER, { amountMc: 101_000 })).to.equal(false);
   });
 
   it("each part of a decision changes its proof, and none is a payment's", () => {
@@ -94,7 +94,7 @@ describe("proofs of payments and of decisions on them", () => {
       proofOf({ by: { userId: "user", name: "Bob" } }),
       proofOf({ feedback: "Why?" }),
       proofOf({ feedback: null }),
-      proofOf({}, { ...ORDER, amountCents: 101 }),
+      proofOf({}, { ...ORDER, amountMc: 101_000 }),
       proofOf({}, { ...ORDER, recipient: "shop2" }),
       proofOf({}, { ...ORDER, purpose: "another" }),
       proofs.ofOrder(PAYER, ORDER),

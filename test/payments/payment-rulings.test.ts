@@ -1,3 +1,4 @@
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { RECIPIENT_INDEX } from "../../src/store/projections.ts";
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
@@ -21,20 +22,29 @@ describe("what rules look up among an agent's records", () => {
   before(async () => {
     world = await newWorld();
     const collections = collectionsOf(world.service.db);
-    rulings = new PaymentRulings({ collections, clock: () => new Date(NOON) });
+    rulings = new PaymentRulings({
+      accessProofs: TEST_ACCESS_PROOFS,
+      collections,
+      clock: () => new Date(NOON),
+    });
   });
 
-  const payment = { rail: "card", recipient: "Shop", amountCents: 7, merchantCategory: null } as const;
+  const payment = { rail: "card", recipient: "Shop", amountMc: 7_000, merchantCategory: null } as const;
 
   /** A payment's record, as far as it is looked at. */
-  async function record(agentId: string, change: Partial<TransactionDocument> = {}): Promise<void> {
-    const { amountCents, rail } = payment;
+  async function record(
+    agentId: string,
+    change: Partial<TransactionDocument> = {},
+    amountMc: number = payment.amountMc,
+  ): Promise<void> {
+    const { rail } = payment;
     const { recipient = payment.recipient } = change;
-    const made = { _id: newId("txn"), agentId, keyHash: randomUUID(), rail, recipient, amountCents };
+    const made = { _id: newId("txn"), agentId, keyHash: randomUUID(), rail, recipient };
     const found = {
       comparedRecipient: comparedName(recipient),
       status: "approved",
       createdAt: new Date(NOON),
+      ledgerState: { amountMc },
     };
     const document = { ...made, ...found, ...change };
     await world.service.db.collection<{ _id: string }>("transactions").insertOne(document);
@@ -62,8 +72,8 @@ describe("what rules look up among an agent's records", () => {
 
   it("the newest one is found however it is written; another amount, rail or agent is not alike", async () => {
     const agentId = randomUUID();
+    await record(agentId, { createdAt: new Date(NOON + 9_000) }, 8_000);
     for (const change of [
-      { amountCents: 8 },
       { rail: "wallet" as const },
       { recipient: "Shops" },
       { recipient: "S hop" },
@@ -144,7 +154,7 @@ describe("what rules look up among an agent's records", () => {
         rail: "card",
         comparedRecipient: "shop",
         status: { $in: ["approved", "reversed", "failed", "expired"] },
-        amountCents: 7,
+        "ledgerState.amountMc": 7_000,
       })
       .sort({ createdAt: -1 })
       .hint(RECIPIENT_INDEX)
@@ -156,7 +166,7 @@ describe("what rules look up among an agent's records", () => {
   it("a fingerprint is rail, amount and the recipient as it is compared, and nothing else", () => {
     const hash = fingerprint(payment);
     expect(fingerprint({ ...payment, recipient: "sHOP", merchantCategory: "7995" })).to.equal(hash);
-    for (const change of [{ amountCents: 70 }, { rail: "wallet" as const }, { recipient: "7 Shop" }]) {
+    for (const change of [{ amountMc: 70_000 }, { rail: "wallet" as const }, { recipient: "7 Shop" }]) {
       expect(fingerprint({ ...payment, ...change })).not.to.equal(hash);
     }
   });

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { type AgentDocument, COLLECTIONS, type TransactionDocument } from "../../src/store/documents.ts";
-import type { CardLedgerDocument } from "../../src/rails/card-sandbox.ts";
+import type { CardLedgerDocument } from "../../src/rails/card/network-books.ts";
 import type { Difference } from "../../server/admin/reconcile/difference.ts";
 import { reconciledText } from "../../server/admin/reconcile/text.ts";
 import type { Collections } from "../../src/store/collections.ts";
@@ -93,7 +93,7 @@ const CASES: readonly Case[] = [
   },
   {
     what: "a payment on hold whose record has another amount",
-    alter: ({ books, held }) => books.transactions.updateOne({ _id: held }, { $inc: { amountCents: 1 } }),
+    alter: ({ books, held }) => books.transactions.updateOne({ _id: held }, { $inc: { amountMc: 1_000 } }),
     found: ["payment_record_differs"],
     repairs: true,
   },
@@ -236,14 +236,14 @@ const CASES: readonly Case[] = [
   },
   {
     what: "a payment that was given back without a record",
-    alter: ({ books, paid }) => copyCapture(books, paid, { status: "reversed" }),
+    alter: ({ books, paid }) => copyCapture(books, paid, { status: "refunded" }),
     found: ["card_ledger_differs"],
     repairs: false,
   },
   {
     what: "a capture of another amount",
     alter: ({ books, paid }) =>
-      books.cardLedger.updateOne({ transactionId: paid }, { $inc: { amountCents: 1 } }),
+      books.cardLedger.updateOne({ transactionId: paid }, { $inc: { amountMc: 1_000 } }),
     found: ["card_ledger_differs"],
     repairs: false,
   },

@@ -24,6 +24,8 @@ describe("effects of payments, in their order", () => {
         ...plain,
         projections: {
           endOf: (transactionId) => plain.projections.endOf(transactionId),
+          paymentOf: (transactionId) => plain.projections.paymentOf(transactionId),
+          closedAgent: (agentId) => plain.projections.closedAgent(agentId),
           textsOf: (transactionId) => plain.projections.textsOf(transactionId),
           writeAgent: (summary) => plain.projections.writeAgent(summary),
           writeAccount: (summary) => plain.projections.writeAccount(summary),
@@ -41,6 +43,7 @@ describe("effects of payments, in their order", () => {
           ...plain.rails,
           card: {
             capabilities: plain.rails.card.capabilities,
+            network: plain.rails.card.network,
             async send(profile, payment, permit) {
               await onSend?.();
               return plain.rails.card.send(profile, payment, permit);
@@ -49,7 +52,6 @@ describe("effects of payments, in their order", () => {
             query: (payment) => plain.rails.card.query(payment),
             settle: (...asked) => plain.rails.card.settle(...asked),
             withhold: (profile, payment) => plain.rails.card.withhold(profile, payment),
-            reverse: (payment) => plain.rails.card.reverse(payment),
             balance: (profile) => plain.rails.card.balance(profile),
             detach: (profile) => plain.rails.card.detach(profile),
           },

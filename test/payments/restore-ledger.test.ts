@@ -1,3 +1,4 @@
+import { mcOf } from "../../src/domain/money.ts";
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { reconcileOn } from "../../server/admin/reconcile/reconcile.ts";
@@ -222,7 +223,7 @@ describe("npm run admin -- restore-ledger", () => {
     it("without --yes says what it would start, and does nothing", () => {
       expect(plan).to.deep.include({ isDone: false, differences: null, lost: "terminated", caps: 2 });
       expect(restoredText(plan)).to.match(/Nothing was done\. With --yes/);
-      expect(plan.totals.spentCents + plan.totals.reservedCents).to.equal(USED);
+      expect(plan.totals.spentMc + plan.totals.reservedMc).to.equal(mcOf(USED));
     });
 
     it("leaves no difference, and an entry in the audit log", async () => {

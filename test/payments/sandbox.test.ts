@@ -80,7 +80,7 @@ describe("the sandbox: test money and the card processor's books", () => {
     const read = () => own.api.ok("listCardLedger", 200, { token: own.token });
     const { entries, nextCursor } = await until("the reversal is on the books", async () => {
       const page = await read();
-      return page.entries.some(({ status }) => status === "reversed") ? page : null;
+      return page.entries.some(({ status }) => status === "refunded") ? page : null;
     });
     expect(nextCursor).to.equal(null);
     const seen = entries.map(({ amountCents, merchant, status, transactionId }) => [

@@ -1,7 +1,8 @@
 import type { Payment } from "../../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { RailPort, Rails } from "../../src/payments/ports.ts";
-import { CardSandbox, type CardLedgerDocument } from "../../src/rails/card-sandbox.ts";
+import type { CardLedgerDocument } from "../../src/rails/card/network-books.ts";
+import { CardSandbox } from "../../src/rails/card/rail.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";
 import { eventually, newPayment, openScene, sharedChainUrl } from "../chain/support.ts";
 import { testDatabase } from "../support/mongo.ts";
@@ -27,12 +28,15 @@ export interface RailScene {
 
 const clock = (): Date => new Date();
 
+/** Its network does nothing by itself. */
+const NO_SCRIPTS = { begin: () => Promise.resolve() };
+
 async function cardScene(): Promise<RailScene> {
   const { close, db } = await testDatabase();
   const profile = { organizationId: "o", projectId: "p", teamId: "t", agentId: "a", name: "a" };
   const ledger = db.collection<CardLedgerDocument>(COLLECTIONS.sandboxCardLedger);
   return {
-    rail: new CardSandbox(db, clock),
+    rail: new CardSandbox(db, clock, NO_SCRIPTS),
     profile,
     payment() {
       const payment = newPayment(100, "shop");
@@ -40,7 +44,7 @@ async function cardScene(): Promise<RailScene> {
     },
     stepped: (steps) =>
       Promise.resolve({
-        rail: new CardSandbox(steppedDb(db, steps), clock),
+        rail: new CardSandbox(steppedDb(db, steps), clock, NO_SCRIPTS),
         close: () => Promise.resolve(),
       }),
     timesMade: ({ request }) =>

@@ -1,3 +1,4 @@
+import { mcOf } from "../../src/domain/money.ts";
 import { expect } from "chai";
 import { judge } from "../../src/domain/ledger/judge.ts";
 import { packLedger } from "../../src/domain/ledger/pack.ts";
@@ -72,8 +73,8 @@ describe("A ledger that rolls over under load", function () {
     if (account === undefined) throw new Error("the account was not opened");
     Object.assign(account, { sequence, closed: sequence, evictedThrough: sequence, revision });
     account.confirmedRevision = revision;
-    account.usage = { ...account.usage, spentCents, reservedCents };
-    const totals = { spentCents, reservedCents };
+    const totals = { spentMc: mcOf(spentCents), reservedMc: mcOf(reservedCents) };
+    account.usage = { ...account.usage, ...totals };
     ledger.project = { ...ledger.project, totals };
     ledger.teams.set(teamId, { ...ledger.project, totals });
     // Servers would take it for one from a backup.

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { randomInt } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { CardLedgerDocument } from "../../src/rails/card-sandbox.ts";
+import type { CardLedgerDocument } from "../../src/rails/card/network-books.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";
 import { Api } from "../support/api.ts";
 import { ContractApi } from "../support/contract-api.ts";

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { TransactionDocument } from "../../src/store/documents.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";
-import type { CardLedgerDocument } from "../../src/rails/card-sandbox.ts";
+import type { CardLedgerDocument } from "../../src/rails/card/network-books.ts";
 import { type TestAgent, until, type World } from "./world.ts";
 
 const SETTLED_MS = 120_000;

@@ -1,3 +1,6 @@
+import { capturedInFull, NO_BOOKS } from "../../src/domain/ledger/books.ts";
+import { amountsOf, stageOf } from "../../src/domain/ledger/payment.ts";
+import { mcOf } from "../../src/domain/money.ts";
 import { randomUUID } from "node:crypto";
 import type { ApprovalDocument, TransactionDocument } from "../../src/store/documents.ts";
 import { searchWords } from "../../src/domain/search-words.ts";
@@ -59,6 +62,10 @@ export const transactionOf = (
   fields: Partial<TransactionDocument> = {},
 ): TransactionDocument => {
   const texts = { amountCents: 100, onChainTxHash: null, purpose: "a test", recipient: "shop", ...fields };
+  const amountMc = mcOf(texts.amountCents);
+  const isCharged = ["approved", "reversed"].includes(fields.status ?? "approved");
+  const books = isCharged ? { ...NO_BOOKS, authorizations: [capturedInFull(amountMc)] } : null;
+  const payment = { status: "approved", books, request: { amountMc } } as const;
   return {
     _id: newId("txn"),
     organizationId,
@@ -74,6 +81,9 @@ export const transactionOf = (
     comparedRecipient: "shop",
     words: searchWords(texts),
     merchantCategory: null,
+    amounts: amountsOf(payment),
+    stage: stageOf({ books, phase: "done" }),
+    breach: null,
     currency: "USD",
     rail: "card",
     status: "approved",
@@ -89,6 +99,8 @@ export const transactionOf = (
       phase: "done",
       day: "2026-01-01",
       policyVersion: 1,
+      amountMc,
+      books,
       approvalId: newId("apr"),
       fingerprint: "fingerprint",
       proof: "proof",
@@ -126,6 +138,6 @@ export const approvalOf = (
   resolvedBy: null,
   feedback: null,
   revision: 1,
-  ledgerState: { proof: null, policyVersion: null },
+  ledgerState: { amountMc: 1_000, proof: null, policyVersion: null },
   ...fields,
 });

@@ -133,7 +133,7 @@ describe("workflow ledger: a batch", () => {
       const payment = decidedPayment(request, decided(judge(books, broken.paying(request), Date.now())));
       const account = books.accounts.get(broken.agentId);
       if (account === undefined) throw new Error("it was opened");
-      account.usage.reservedCents = 0;
+      account.usage.reservedMc = 0;
       const settings = { sweepAfterSeconds: UNSWEPT_SECONDS };
       const ledger = await StagedLedger.start(stage, settings, packLedger(books, Date.now()));
       const at = Date.now();
@@ -142,7 +142,7 @@ describe("workflow ledger: a batch", () => {
         transactionId,
         revision: payment.revision,
         payment,
-        outcome: { result: { status: "settled", final: true }, at },
+        outcome: { result: { status: "settled" }, at },
       });
       const pay = () => sound.paying(sound.request(10));
       const replies = await ledger.submit(pay(), failing, pay(), failing);
@@ -201,7 +201,7 @@ describe("workflow ledger: what callers and operators see", () => {
     play(async (stage) => {
       const { account } = await withAccount(stage, { dailySpendLimitCents: 150 });
       const { createdAt } = await account.payThrough(100);
-      const asked = { rail: "card", recipient: "shop", amountCents: 51, fingerprint: "like" } as const;
+      const asked = { rail: "card", recipient: "shop", amountMc: 51_000, fingerprint: "like" } as const;
       const today = await account.view(createdAt, asked);
       expect(today).to.include({ spentCents: 100, reservedCents: 0, todayCents: 100, todayCount: 1 });
       expect(today?.assessment?.denial?.code).to.equal("DAILY_SPEND_LIMIT_EXCEEDED");

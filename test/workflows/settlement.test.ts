@@ -34,33 +34,12 @@ describe("workflow settlement: follows a payment on its rail until nothing more 
       { rail: (_payment, call) => (call <= 12 ? PENDING : SETTLED) },
     ));
 
-  it("a reversal after approval gives the money back, and a silent rail is asked again", () =>
-    play(
-      async (stage) => {
-        const { account } = await withAccount(stage);
-        const payment = await account.pay(100);
-        const { transactionId } = payment.request;
-        await account.finish(payment);
-        expect(await account.totals()).to.deep.equal({ spent: 100, reserved: 0, open: 1 });
-        const settlement = stage.client.workflow.getHandle(settlementWorkflowId(transactionId));
-        expect(await settlement.result()).to.include({ status: "reversed", phase: "done" });
-        expect(stage.projections.status(transactionId)).to.equal("reversed");
-        expect(await account.totals()).to.deep.equal({ spent: 0, reserved: 0, open: 0 });
-      },
-      {
-        rail: (_payment, call) => {
-          if (call === 1) return { status: "settled", final: false };
-          return call === 2 ? Promise.reject(new Error("no answer")) : { status: "reversed" };
-        },
-      },
-    ));
-
   it("after 200 questions it goes on as new, at the pace it had come to", () => {
     let questions = 0;
     const followPayment = ({ payment }: { payment: Payment }): Promise<Payment> => {
       questions += 1;
       if (questions <= 200) return Promise.resolve(payment);
-      return Promise.resolve({ ...payment, status: "approved", phase: "done", revision: 4 });
+      return Promise.resolve({ ...payment, status: "approved", phase: "done", revision: 3 });
     };
     return play(
       async (stage) => {

@@ -11,7 +11,7 @@ const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const settings = { sweepAfterMs: 10 * SECOND };
-const SETTLED: RailOutcome = { status: "settled", final: true };
+const SETTLED: RailOutcome = { status: "settled" };
 const { agentId } = profile;
 
 /** A ledger's actor over rails that are down or up, on a clock that jumps from one thing that is due to the next. */

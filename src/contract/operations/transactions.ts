@@ -73,7 +73,8 @@ export const exportTransactions = define({
   description:
     "The same transactions as a CSV file, newest first: RFC 4180 in UTF-8, with a header row and CRLF. Columns: id, " +
     "createdAt, agentId, agentName, merchant, amountCents (integer cents), currency, direction, rail, status, " +
-    "purpose, denialReason, denialCode, onChainTxHash, chainCaip2; a null is empty. A cell that a spreadsheet would " +
+    "purpose, denialReason, denialCode, onChainTxHash, chainCaip2, requestedCents, authorizedCents, capturedCents, " +
+    "creditedCents, stage, breach (such as `agent budget 500`: level, limit, cents above it); a null is empty. A cell that a spreadsheet would " +
     "read as a formula starts with an apostrophe, and so does what would be one after a semicolon, a tab or a line " +
     "break. Each row shows its transaction as it was when that part of the file was read. A transaction that matches " +
     "the filters throughout is in the file once; one that is made after the export has begun is not. If the " +
@@ -104,13 +105,18 @@ export const exportTransactions = define({
 });
 
 const calendarDay = z.iso.date().meta({ description: "A day in the time zone `tz`." });
-const sum = { count: z.int().min(0), amountCents: z.int().min(0) };
+const sum = {
+  count: z.int().min(0).meta({ description: "The payments that were made on this day." }),
+  amountCents: z.int().meta({ description: "In cents; below zero where more came back than was charged." }),
+};
 
 export const summarizeTransactions = define({
   summary: "Summarize transactions by day",
   description:
-    "The number and the sum of the payments of each day, newest day first, by status, rail, agent, team or project; " +
-    "the filters are those of the list, but for `search`. Without `range` and `from`: the last 30 days. The figures " +
+    "The number and the sum of the payments of each day, newest day first, by status, rail, agent, team or project. " +
+    "What was charged counts on the day it was charged, less what came back on the day it came back; what was not " +
+    "charged counts as requested, when it was made. " +
+    "The filters are those of the list, but for `search`. Without `range` and `from`: the last 30 days. The figures " +
     "are exact as of when a day is read. Days without payments are left out. An answer has as many days as can be " +
     "read in a second and a half, and at least one: continue with `before` = `nextBefore` until that is null. If a day " +
     "has many agents or teams, it lists the 50 with the largest sums, and `others` has the rest. A server makes one " +
@@ -122,9 +128,13 @@ export const summarizeTransactions = define({
   query: z
     .strictObject({
       ...filters,
-      status: transactionStatus.optional().meta({
-        description: "Only payments with this status now; `approved`: what was spent.",
-      }),
+      status: z
+        .enum([...transactionStatus.options, "spent"])
+        .optional()
+        .meta({
+          description:
+            "Only payments with this status now; `spent`: approved ones, and those reversed since.",
+        }),
       groupBy: z
         .enum(["status", "rail", "agent", "team", "project"])
         .default("status")

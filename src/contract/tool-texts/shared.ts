@@ -9,8 +9,8 @@ export const PAGING = {
 export const PAGED = { nextCursor: "null: no further page" } as const;
 
 export const STATUSES =
-  "`pending`: on hold or on its way; `approved`: paid; `reversed`: paid, and returned later; `denied`, `failed`, " +
-  "`expired`: not paid.";
+  "`pending`: on hold or on its way; `approved`: paid; `reversed`: paid, and all of it returned later; `denied`, " +
+  "`failed`, `expired`: not paid.";
 
 /** Sources of ids. */
 export const IDS = {

@@ -1,4 +1,6 @@
 import { usedCents } from "../money.ts";
+import { type BookingStep, bookingSteps, type Totals } from "../ledger/booking-steps.ts";
+import type { NetworkEntry } from "../ledger/books.ts";
 import type { Denial, DenialCode } from "../ledger/policy.ts";
 import { type Approval, isWithheld, type Payment } from "../ledger/payment.ts";
 import { RAIL_FAILURE_CODES } from "../ledger/rail-failures.ts";
@@ -11,7 +13,7 @@ const BY_THE_RAIL: ReadonlySet<DenialCode> = new Set<DenialCode>(RAIL_FAILURE_CO
 
 /**
  * Everything that was decided on a payment by now: by policy at first, by the person who resolved the hold, by policy once more
- * after that. It follows from the payment alone, at whichever of its later revisions it is published, so what one publisher
+ * after that; and everything that its network did beyond charging it as it was decided. It follows from the payment alone, at whichever of its later revisions it is published, so what one publisher
  * missed the next one writes, under the same keys.
  */
 export function paymentDecisions(profile: AgentProfile, payment: Payment): AuditRecord[] {
@@ -22,13 +24,16 @@ export function paymentDecisions(profile: AgentProfile, payment: Payment): Audit
       ? [resolved(profile, payment, approval, approval.resolvedAt)]
       : []),
     ...refusedLater(profile, payment),
+    ...bookingSteps(payment)
+      .filter((step) => !isAsDecided(step))
+      .map((step) => booked(profile, payment, step)),
   ];
 }
 
 /** Facts that every payment entry has in common. */
 interface DecisionFacts {
-  readonly what: "decided" | "resolved" | "refused";
-  readonly action: "decidePayment" | "resolvePayment" | "refusePayment";
+  readonly what: "decided" | "resolved" | "refused" | `booked/${string}`;
+  readonly action: "decidePayment" | "resolvePayment" | "refusePayment" | "bookPayment";
   readonly at: number;
   readonly actor: AuditActor;
   readonly code: DenialCode | null;
@@ -146,6 +151,46 @@ function refusedLater(profile: AgentProfile, payment: Payment): AuditRecord[] {
     },
   } as const;
   return [recordOf(profile, payment, decision)];
+}
+
+/** Whether the network has authorized or charged exactly what was decided, so that the decision's entry says it all. */
+function isAsDecided({ before, booking }: BookingStep): boolean {
+  const { breaches, capturedMc, creditedMc, disputedMc, heldMc, recalledMc } = booking;
+  if (breaches !== undefined || creditedMc + disputedMc + recalledMc > 0) return false;
+  return before.capturedMc === 0 && heldMc + capturedMc === before.heldMc;
+}
+
+/** Gross sums only rise, so they tell bookings apart. */
+function booked(profile: AgentProfile, payment: Payment, { as, before, booking }: BookingStep): AuditRecord {
+  const { at, capturedMc, creditedMc, disputedMc, heldMc, recalledMc } = booking;
+  const breaches = booking.breaches?.map(({ level, limit, overCents }) => ({ level, limit, overCents }));
+  return recordOf(profile, payment, {
+    what: `booked/${[capturedMc, creditedMc, recalledMc, disputedMc, heldMc].join("/")}`,
+    action: "bookPayment",
+    at,
+    actor: { type: "system", id: "network" },
+    code: null,
+    decision: {
+      agentId: profile.agentId,
+      breach: breaches ?? null,
+      capturedCents: usedCents(capturedMc),
+      creditedCents: usedCents(creditedMc),
+      disputedCents: usedCents(disputedMc),
+      effect: effectOf(before, booking),
+      heldCents: usedCents(heldMc),
+      recalledCents: usedCents(recalledMc),
+      status: as.status,
+    },
+  });
+}
+
+/** The effect that a booking shows; the gravest of several. */
+function effectOf(before: Totals, now: Totals): NetworkEntry {
+  if (now.disputedMc > before.disputedMc) return "disputed";
+  if (now.recalledMc > before.recalledMc) return "refund_reversed";
+  if (now.creditedMc > before.creditedMc) return "refunded";
+  if (now.capturedMc > before.capturedMc) return "captured";
+  return now.heldMc > before.heldMc ? "authorized" : "released";
 }
 
 function detailsOf(denial: Denial | null) {

@@ -68,12 +68,17 @@ export interface Booking {
   readonly creditedMc: number;
   readonly recalledMc: number;
   readonly disputedMc: number;
+  /** All that had been exceeded by then; only where this booking has exceeded something. */
+  readonly breaches?: readonly Breach[];
 }
+
+export const BREACH_LEVELS = ["agent", "team", "project"] as const;
+export const BREACH_LIMITS = ["per_transaction", "budget", "daily_spend", "cap"] as const;
 
 /** A limit that the network has exceeded, and by how much. */
 export interface Breach {
-  readonly level: "agent" | "team" | "project";
-  readonly limit: "per_transaction" | "budget" | "daily_spend" | "cap";
+  readonly level: (typeof BREACH_LEVELS)[number];
+  readonly limit: (typeof BREACH_LIMITS)[number];
   readonly overCents: number;
 }
 
@@ -213,8 +218,10 @@ export function booked(books: Books, at: number, day: string): Books {
   };
   const last = bookings.at(-1);
   if (last !== undefined && isSameBooking(last, booking)) return books;
-  const before = bookings.length < BOOKINGS_MAX ? bookings : bookings.slice(0, -1);
-  return { ...books, bookings: [...before, booking] };
+  if (bookings.length < BOOKINGS_MAX) return { ...books, bookings: [...bookings, booking] };
+  const { breaches } = last ?? {};
+  const replacing = breaches === undefined ? booking : { ...booking, breaches };
+  return { ...books, bookings: [...bookings.slice(0, -1), replacing] };
 }
 
 const isSameBooking = (one: Booking, other: Booking): boolean =>
@@ -253,7 +260,7 @@ export function countedIn({ bookings }: Books, requestedMc: number): Counted {
   return { ownMc: Math.min(least, total), addedMc: onDay, day };
 }
 
-/** Adds what was exceeded by now to what was exceeded before, by level and limit. */
+/** Adds what the last booking has exceeded to what was exceeded before, by level and limit. */
 export function withBreaches(books: Books, found: readonly Breach[]): Books {
   if (found.length === 0) return books;
   const breaches = [...books.breaches];
@@ -263,8 +270,12 @@ export function withBreaches(books: Books, found: readonly Breach[]): Books {
     if (known === undefined) breaches.push(breach);
     else breaches[at] = { ...known, overCents: known.overCents + breach.overCents };
   }
-  return { ...books, breaches };
+  const bookings = books.bookings.map((booking, at) =>
+    at === books.bookings.length - 1 ? { ...booking, breaches } : booking,
+  );
+  return { ...books, bookings, breaches };
 }
 
 /** How far a payment has come on its network. */
-export type Stage = "armed" | "authorized" | "captured" | "released";
+export const STAGES = ["armed", "authorized", "captured", "released"] as const;
+export type Stage = (typeof STAGES)[number];

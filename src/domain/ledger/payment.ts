@@ -10,7 +10,6 @@ import {
   NO_MONEY,
   type RailBooks,
   type Stage,
-  withReports,
 } from "./books.ts";
 import { usedCents } from "../money.ts";
 import type { Denial } from "./policy.ts";
@@ -115,8 +114,6 @@ export interface Payment {
   readonly day: string;
   readonly status: TransactionStatus;
   readonly phase: PaymentPhase;
-  /** The caller of the rail: the server (and the ledger's sweep), or the approval workflow. */
-  readonly executor: "server" | "approval";
   readonly denial: Denial | null;
   /** Time of the denial, failure, expiry or reversal. */
   readonly deniedAt: number | null;
@@ -272,9 +269,9 @@ function settled<P extends StoredPayment>(
   { onChain }: Extract<RailOutcome, { status: "settled" }>,
   now: number,
 ): P {
-  const before = payment.books ?? NO_BOOKS;
-  const books = withReports(before, [capturedInFull(payment.request.amountMc)]);
-  if (books === null || books === before) return payment;
+  // The network's own reports say more.
+  if (payment.books !== null) return payment;
+  const books = { ...NO_BOOKS, authorizations: [capturedInFull(payment.request.amountMc)] };
   return onRail(payment, {
     ...byBooks(payment, booked(books, now, utcDate(now)), now),
     ...traceOf({ onChain }),
@@ -289,7 +286,7 @@ const NOT_CHARGED: Denial = {
 
 /** Status, phase and denial as the books have them. A network may also bring back what has failed or was reversed. */
 function byBooks(payment: StoredPayment, books: Books, now: number): Change {
-  const status = statusIn(books);
+  const status = statusIn(books, payment.request.amountMc);
   const isEnded = status === "failed" || status === "reversed";
   const resolution = status === "failed" ? "failed" : "approved";
   return {
@@ -302,9 +299,12 @@ function byBooks(payment: StoredPayment, books: Books, now: number): Change {
   };
 }
 
-function statusIn(books: Books): TransactionStatus {
-  const { heldMc, spentMc } = moneyIn(books);
-  if (capturedIn(books) > 0) return heldMc + spentMc > 0 ? "approved" : "reversed";
+function statusIn(books: Books, requestedMc: number): TransactionStatus {
+  const capturedMc = capturedIn(books);
+  if (capturedMc > 0 || capturedMc >= requestedMc) {
+    const isGivenBack = books.authorizations.some(({ creditedMc }) => creditedMc > 0);
+    return isGivenBack && totalOf(moneyIn(books)) === 0 ? "reversed" : "approved";
+  }
   return isOpenIn(books) ? "pending" : "failed";
 }
 

@@ -4,6 +4,8 @@ import {
   type Booking,
   BOOKINGS_MAX,
   type Books,
+  BREACH_LEVELS,
+  BREACH_LIMITS,
   type Breach,
   type Clearance,
   type NetworkAnswer,
@@ -142,6 +144,15 @@ const isDenial = isRecord<Denial>({
   details: orNull(isRecord<DenialDetails>({ limit: isCount, remaining: isCount, resetsAt: orNull(isTime) })),
 });
 
+const areBreaches = isArrayOf(
+  isRecord<Breach>({
+    level: isOneOf(BREACH_LEVELS),
+    limit: isOneOf(BREACH_LIMITS),
+    overCents: isCount,
+  }),
+  BREACHES_MAX,
+);
+
 const isBooks = isRecord<Books>({
   authorizations: isReports,
   clearances: isArrayOf(
@@ -165,17 +176,11 @@ const isBooks = isRecord<Books>({
       creditedMc: isCount,
       recalledMc: isCount,
       disputedMc: isCount,
+      breaches: optional(areBreaches),
     }),
     BOOKINGS_MAX,
   ),
-  breaches: isArrayOf(
-    isRecord<Breach>({
-      level: isOneOf(["agent", "team", "project"]),
-      limit: isOneOf(["per_transaction", "budget", "daily_spend", "cap"]),
-      overCents: isCount,
-    }),
-    BREACHES_MAX,
-  ),
+  breaches: areBreaches,
 });
 
 /** A payment as its record has it; a ledger takes it back when its network touches it again. */
@@ -187,7 +192,6 @@ export const isClosedPayment = isRecord<StoredPayment>({
   day: isShort,
   status: isOneOf(["approved", "pending", "denied", "failed", "reversed", "expired"]),
   phase: isOneOf(["done"]),
-  executor: isOneOf(["server", "approval"]),
   denial: orNull(isDenial),
   deniedAt: orNull(isTime),
   approval: orNull(isApproval),

@@ -11,6 +11,11 @@ const REQUESTED = "approval.requested";
 const DECIDED = "approval.completed";
 const COMPLETED = "transaction.completed";
 const DENIED = "transaction.denied";
+const FAILED = "transaction.failed";
+const REFUNDED = "transaction.refunded";
+const REVERSED = "transaction.reversed";
+const EXPIRED = "approval.expired";
+const CANCELLED = "approval.cancelled";
 
 /** Each in a word, for titles. */
 const IN_A_WORD: Readonly<Record<string, string>> = {
@@ -18,6 +23,11 @@ const IN_A_WORD: Readonly<Record<string, string>> = {
   [DECIDED]: "decided",
   [COMPLETED]: "completed",
   [DENIED]: "denied",
+  [FAILED]: "failed",
+  [REFUNDED]: "refunded",
+  [REVERSED]: "reversed",
+  [EXPIRED]: "expired",
+  [CANCELLED]: "cancelled",
 };
 
 /** Something done to an account with one payment; the payment afterwards. */
@@ -51,9 +61,9 @@ const lifecycle =
     return account.payment(request.transactionId);
   };
 
-const settled = rail({ status: "settled", final: true });
-const cleared = rail({ status: "settled", final: false });
-const reversed = rail({ status: "reversed" });
+const settled = rail({ status: "settled" });
+const reversed: Step = (account, { request }) =>
+  account.network(request.transactionId, { creditedMc: request.amountMc });
 
 interface Path {
   readonly what: string;
@@ -77,21 +87,15 @@ const PATHS: readonly Path[] = [
       [settled, [COMPLETED]],
     ],
   },
-  { what: "sent and declined by its rail", begin: sent, first: [], steps: [[rail(DECLINED), []]] },
+  { what: "sent and declined by its rail", begin: sent, first: [], steps: [[rail(DECLINED), [FAILED]]] },
   {
     what: "settled, then reversed",
     begin: sent,
     first: [],
     steps: [
-      [cleared, [COMPLETED]],
-      [reversed, [COMPLETED]],
+      [settled, [COMPLETED]],
+      [reversed, [COMPLETED, REFUNDED, REVERSED]],
     ],
-  },
-  {
-    what: "reversed, the settlement never received",
-    begin: sent,
-    first: [],
-    steps: [[reversed, [COMPLETED]]],
   },
   {
     what: "sent, and its agent archived before it settles",
@@ -127,14 +131,14 @@ const PATHS: readonly Path[] = [
     ],
   },
   {
-    what: "held, approved on the next day, cleared, reversed",
+    what: "held, approved later, reversed",
     begin: held,
     first: [REQUESTED],
     steps: [
       [later(DAY - 1), [REQUESTED]],
       [by("approve"), [REQUESTED, DECIDED]],
-      [cleared, [REQUESTED, DECIDED, COMPLETED]],
-      [reversed, [REQUESTED, DECIDED, COMPLETED]],
+      [settled, [REQUESTED, DECIDED, COMPLETED]],
+      [reversed, [REQUESTED, DECIDED, COMPLETED, REFUNDED, REVERSED]],
     ],
   },
   {
@@ -143,7 +147,7 @@ const PATHS: readonly Path[] = [
     first: [REQUESTED],
     steps: [
       [by("approve"), [REQUESTED, DECIDED]],
-      [rail(DECLINED), [REQUESTED, DECIDED]],
+      [rail(DECLINED), [REQUESTED, DECIDED, FAILED]],
     ],
   },
   {
@@ -152,7 +156,7 @@ const PATHS: readonly Path[] = [
     first: [REQUESTED],
     steps: [
       [lifecycle("pause"), [REQUESTED]],
-      [by("approve"), [REQUESTED, DECIDED]],
+      [by("approve"), [REQUESTED, DECIDED, FAILED]],
     ],
   },
   {
@@ -165,7 +169,7 @@ const PATHS: readonly Path[] = [
     what: "held, cancelled by the agent",
     begin: held,
     first: [REQUESTED],
-    steps: [[by("cancel"), [REQUESTED]]],
+    steps: [[by("cancel"), [REQUESTED, CANCELLED]]],
   },
   {
     what: "held, expired",
@@ -173,7 +177,7 @@ const PATHS: readonly Path[] = [
     first: [REQUESTED],
     steps: [
       [later(DAY), [REQUESTED]],
-      [by("expire"), [REQUESTED]],
+      [by("expire"), [REQUESTED, EXPIRED]],
     ],
   },
   {
@@ -182,7 +186,7 @@ const PATHS: readonly Path[] = [
     first: [REQUESTED],
     steps: [
       [later(DAY), [REQUESTED]],
-      [by("approve"), [REQUESTED]],
+      [by("approve"), [REQUESTED, EXPIRED]],
     ],
   },
   {
@@ -191,22 +195,22 @@ const PATHS: readonly Path[] = [
     first: [REQUESTED],
     steps: [
       [later(DAY), [REQUESTED]],
-      [by("deny"), [REQUESTED]],
+      [by("deny"), [REQUESTED, EXPIRED]],
     ],
   },
   {
     what: "held, and its agent archived",
     begin: held,
     first: [REQUESTED],
-    steps: [[lifecycle("archive"), [REQUESTED]]],
+    steps: [[lifecycle("archive"), [REQUESTED, CANCELLED]]],
   },
   {
-    what: "held, its window closed, and its agent archived before it expired",
+    what: "held, and its agent archived after its window",
     begin: held,
     first: [REQUESTED],
     steps: [
       [later(DAY), [REQUESTED]],
-      [lifecycle("archive"), [REQUESTED]],
+      [lifecycle("archive"), [REQUESTED, EXPIRED]],
     ],
   },
 ];
@@ -276,15 +280,14 @@ describe("the events of a payment, each at its time", () => {
     }
   });
 
-  it("other events show the payment as it is then; a reversed one was approved when it settled", () => {
+  it("other events show the payment as it is then", () => {
     for (const path of PATHS) {
       for (const { payment } of walk(path)) {
         const others = paymentEvents(payment).filter(({ type }) => type !== REQUESTED);
         for (const { payment: shown, type } of others) {
-          const isGivenBack = type === "transaction.completed" && payment.status === "reversed";
-          expect(shown).to.deep.equal(
-            isGivenBack ? { ...payment, status: "approved", deniedAt: null } : payment,
-          );
+          const isSettled = type === COMPLETED && payment.status === "reversed";
+          if (isSettled) expect(shown.status).to.equal("approved");
+          else expect(shown).to.deep.equal(payment);
         }
       }
     }
@@ -300,8 +303,7 @@ describe("the events of a payment, each at its time", () => {
       "held, approved, settled",
       held,
       [by("approve"), settled],
-      // What has settled may have done so just now.
-      [[REQUESTED, DECIDED, COMPLETED], [DECIDED, COMPLETED], [COMPLETED], [COMPLETED]],
+      [[REQUESTED, DECIDED, COMPLETED], [DECIDED, COMPLETED], [COMPLETED], []],
     ],
     [
       "held and denied by a person",
@@ -309,7 +311,12 @@ describe("the events of a payment, each at its time", () => {
       [by("deny")],
       [[REQUESTED, DECIDED, DENIED], [DECIDED, DENIED], []],
     ],
-    ["settled, then reversed", sent, [cleared, reversed], [[COMPLETED], [], [], []]],
+    [
+      "settled, then reversed",
+      sent,
+      [settled, reversed],
+      [[COMPLETED, REFUNDED, REVERSED], [COMPLETED, REFUNDED, REVERSED], [REFUNDED, REVERSED], []],
+    ],
     ["denied by a limit", (account) => account.pay(openPolicy.budgetCents + 1), [], [[DENIED], []]],
   ];
   for (const [what, begin, steps, published] of PUBLISHED_AGAIN) {

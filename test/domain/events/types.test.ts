@@ -2,12 +2,19 @@ import { expect } from "chai";
 import { EVENT_TYPES } from "../../../src/domain/events.ts";
 
 describe("the types of events", () => {
-  it("are ten, by the names that subscribers know", () => {
+  it("have the names that subscribers know", () => {
     const names = [
       "transaction.completed",
       "transaction.denied",
+      "transaction.failed",
+      "transaction.refunded",
+      "transaction.reversed",
+      "transaction.disputed",
+      "transaction.limit_breached",
       "approval.requested",
       "approval.completed",
+      "approval.expired",
+      "approval.cancelled",
       "agent.created",
       "agent.paused",
       "agent.resumed",

@@ -69,7 +69,7 @@ export type Action =
   | { readonly kind: "roll_over" };
 
 export type ActionOf<K extends Action["kind"]> = Extract<Action, { readonly kind: K }>;
-export type Fate = "settled" | "settled_not_final" | "pending" | "failed" | "reversed" | "withheld";
+export type Fate = "settled" | "pending" | "failed" | "withheld";
 
 const pick = fc.nat(40);
 const agent = fc.nat(5);
@@ -108,15 +108,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
     arbitrary: fc.record({
       kind: kindOf("rail"),
       pick,
-      fate: fc.constantFrom(
-        "settled",
-        "settled",
-        "settled_not_final",
-        "pending",
-        "failed",
-        "reversed",
-        "withheld",
-      ),
+      fate: fc.constantFrom("settled", "settled", "pending", "failed", "withheld"),
       confirms: fc.boolean(),
       isAny: fc.constantFrom(true, false, false, false),
     }),

@@ -32,7 +32,6 @@ const NOTEWORTHY = [
   "too late",
   "rail: approved",
   "rail: failed",
-  "rail: reversed",
   "rail: denied",
   "permission: send",
   "permission: wait",

@@ -1,3 +1,4 @@
+import { mcOf } from "../../../src/domain/money.ts";
 import { isDeepStrictEqual } from "node:util";
 import { must, mustEqual } from "../../../lab/simulation/audit/violation.ts";
 import type { PaymentRequest, StoredPayment } from "../../../src/domain/ledger/payment.ts";
@@ -45,7 +46,8 @@ interface EventModel {
   readonly revision: number;
 }
 
-const isAbove = (limit: number | null, sum: number): boolean => limit !== null && sum > limit;
+const isAbove = (limit: number | null, count: number): boolean => limit !== null && count > limit;
+const isAboveCents = (limit: number | null, sumMc: number): boolean => limit !== null && sumMc > mcOf(limit);
 
 const dateOf = (at: number): string => new Date(at).toISOString().slice(0, 10);
 
@@ -84,11 +86,11 @@ export class LedgerModel {
   #sum(status: "pending" | "approved", isUnder: (payment: PaymentModel) => boolean): number {
     return this.payments
       .filter((each) => each.payment.status === status && isUnder(each))
-      .reduce((sum, { request }) => sum + request.amountCents, 0);
+      .reduce((sum, { request }) => sum + request.amountMc, 0);
   }
 
-  totals(isUnder: (payment: PaymentModel) => boolean): { spentCents: number; reservedCents: number } {
-    return { spentCents: this.#sum("approved", isUnder), reservedCents: this.#sum("pending", isUnder) };
+  totals(isUnder: (payment: PaymentModel) => boolean): { spentMc: number; reservedMc: number } {
+    return { spentMc: this.#sum("approved", isUnder), reservedMc: this.#sum("pending", isUnder) };
   }
 
   teamOf({ agentId }: PaymentModel): string {
@@ -122,18 +124,18 @@ export class LedgerModel {
    */
   denialOf(
     agent: AccountModel,
-    amountCents: number,
+    amountMc: number,
     now: number,
     { own, seen }: { readonly own?: PaymentModel; readonly seen: string | null },
   ): string | null {
-    const exact = this.#denialIn(HOUR_MS, agent, amountCents, now, own);
-    return exact === seen ? exact : this.#denialIn(this.#longestHourMs(now), agent, amountCents, now, own);
+    const exact = this.#denialIn(HOUR_MS, agent, amountMc, now, own);
+    return exact === seen ? exact : this.#denialIn(this.#longestHourMs(now), agent, amountMc, now, own);
   }
 
   #denialIn(
     hourMs: number,
     agent: AccountModel,
-    amountCents: number,
+    amountMc: number,
     now: number,
     own?: PaymentModel,
   ): string | null {
@@ -145,21 +147,21 @@ export class LedgerModel {
     const used = (isUnder: (payment: PaymentModel) => boolean): number =>
       model
         .filter((each) => isUsed(each) && isUnder(each))
-        .reduce((sum, { request }) => sum + request.amountCents, 0);
+        .reduce((sum, { request }) => sum + request.amountMc, 0);
     const ofAgent = (each: PaymentModel): boolean => each.agentId === agentId;
     const today = this.dayOf(agentId, now);
     const passed = model.filter((each) => ofAgent(each) && each.passed);
-    if (isAbove(policy.perTransactionLimitCents, amountCents)) return "PER_TRANSACTION_LIMIT_EXCEEDED";
-    if (used(ofAgent) + amountCents > policy.budgetCents) return "BUDGET_EXCEEDED";
+    if (isAboveCents(policy.perTransactionLimitCents, amountMc)) return "PER_TRANSACTION_LIMIT_EXCEEDED";
+    if (used(ofAgent) + amountMc > mcOf(policy.budgetCents)) return "BUDGET_EXCEEDED";
     const spentToday = used((each) => ofAgent(each) && each.day === today);
-    if (isAbove(policy.dailySpendLimitCents, spentToday + amountCents)) return "DAILY_SPEND_LIMIT_EXCEEDED";
+    if (isAboveCents(policy.dailySpendLimitCents, spentToday + amountMc)) return "DAILY_SPEND_LIMIT_EXCEEDED";
     const hourly = passed.filter(({ countedAt }) => countedAt > now - hourMs).length;
     if (isAbove(policy.hourlyVelocityLimit, hourly + 1)) return "HOURLY_VELOCITY_EXCEEDED";
     const daily = passed.filter(({ countedOn }) => countedOn === today).length;
     if (isAbove(policy.dailyVelocityLimit, daily + 1)) return "DAILY_VELOCITY_EXCEEDED";
-    const inTeam = used((each) => this.teamOf(each) === teamId) + amountCents;
-    if (isAbove(this.capOf(teamId).capCents, inTeam)) return "TEAM_CAP_EXCEEDED";
-    if (isAbove(this.capOf("project").capCents, used(() => true) + amountCents))
+    const inTeam = used((each) => this.teamOf(each) === teamId) + amountMc;
+    if (isAboveCents(this.capOf(teamId).capCents, inTeam)) return "TEAM_CAP_EXCEEDED";
+    if (isAboveCents(this.capOf("project").capCents, used(() => true) + amountMc))
       return "PROJECT_CAP_EXCEEDED";
     return null;
   }
@@ -171,10 +173,10 @@ export class LedgerModel {
     rules: PaymentRules | undefined,
     { longer, now }: { readonly longer: number; readonly now: number },
   ): string[] {
-    const { amountCents, fingerprint } = request;
+    const { amountMc, fingerprint } = request;
     const { autoApprovalThresholdCents: threshold } = policy;
     const flags = new Set<string>();
-    if (threshold !== null && (threshold === 0 || amountCents > threshold)) flags.add("agent_threshold");
+    if (threshold !== null && (threshold === 0 || amountMc > mcOf(threshold))) flags.add("agent_threshold");
     const ofAgent = this.payments.filter((each) => each.agentId === agentId);
     for (const check of rules?.checks ?? []) {
       if (check.type === "velocity") {
@@ -252,9 +254,9 @@ export class LedgerModel {
   #auditAccount(account: Account, agent: AccountModel, now: number): void {
     const { agentId, usage } = account;
     const { keyId, policy, policyVersion, status } = agent;
-    const { spentCents, reservedCents } = usage;
+    const { spentMc, reservedMc } = usage;
     const own = this.totals((each) => each.agentId === agentId);
-    mustAgree({ spentCents, reservedCents }, own, `the totals of ${agentId}`);
+    mustAgree({ spentMc, reservedMc }, own, `the totals of ${agentId}`);
     this.#auditUsage(account, now);
     const known = { status: account.status, keyId: account.keyId };
     mustAgree(known, { status, keyId }, `status and key of ${agentId}`);
@@ -269,9 +271,9 @@ export class LedgerModel {
     mustAgree(date, this.#days.get(agentId) ?? "", `the newest day of ${agentId}`);
     const passed = this.payments.filter((each) => each.agentId === agentId && each.passed);
     const used = passed.filter((each) => isUsed(each) && each.day === date);
-    const amountCents = sumOf(used.map(({ request }) => request.amountCents));
+    const amountMc = sumOf(used.map(({ request }) => request.amountMc));
     const count = passed.filter(({ countedOn }) => countedOn === date).length;
-    mustAgree(day, { amountCents, count }, `the day of ${agentId}`);
+    mustAgree(day, { amountMc, count }, `the day of ${agentId}`);
     const inHour = sumOf(usage.counts.map(([at, payments]) => (at > now - HOUR_MS ? payments : 0)));
     const within = (ms: number): number => passed.filter(({ countedAt }) => countedAt > now - ms).length;
     must(inHour >= within(HOUR_MS) && inHour <= within(this.#longestHourMs(now)), `the hour of ${agentId}`);

@@ -92,7 +92,7 @@ class Project {
   }
 
   settle({ agentId }: Holder, transactionId: string): void {
-    const outcome = { result: { status: "settled", final: true }, at: this.now } as const;
+    const outcome = { result: { status: "settled" }, at: this.now } as const;
     this.ask({ kind: "confirm", agentId, transactionId, revision: 99, outcome });
   }
 
@@ -333,7 +333,7 @@ describe("how much a ledger holds", function () {
     large.now = began + 60 * DAY;
     for (const account of ledgerAccounts(large)) {
       const { payments, ...usage } = random.pick(histories);
-      account.usage = { ...usage, day: { ...usage.day, amountCents: random.between(1, 1_000_000) } };
+      account.usage = { ...usage, day: { ...usage.day, amountMc: random.between(1, 1_000_000) } };
       Object.assign(account, { sequence: payments, closed: payments, evictedThrough: payments - 1 });
       Object.assign(account, { revision: 2 * payments, confirmedRevision: 2 * payments });
       account.updatedAt = large.now - random.between(1, DAY);

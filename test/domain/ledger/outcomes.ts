@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { must, mustEqual } from "../../../lab/simulation/audit/violation.ts";
 import { isInFlight } from "../../../src/domain/ledger/permission.ts";
 import {
@@ -16,11 +17,9 @@ import { BOUNDS, type LedgerWorld } from "./world.ts";
 /** What becomes of payments: by their rails, by people, and by who asks whether to send them. */
 
 const OUTCOMES: Readonly<Record<Fate, RailOutcome>> = {
-  settled: { status: "settled", final: true },
-  settled_not_final: { status: "settled", final: false },
+  settled: { status: "settled" },
   pending: { status: "pending" },
   failed: { status: "failed", code: "CARD_DECLINED", reason: "no" },
-  reversed: { status: "reversed" },
   withheld: { status: "withheld" },
 };
 
@@ -45,14 +44,13 @@ export function rail(world: LedgerWorld, { confirms, fate, isAny, pick }: Action
   const { transactionId } = request;
   if (confirms) booked.payment = withoutTexts(booked.payment);
   mustEqual(booked.payment.status, statusAfter(before, fate), `what ${fate} makes of ${transactionId}`);
-  if (moneyOf(before) !== moneyOf(booked.payment)) world.model.counted(agentId, world.now);
+  if (!isDeepStrictEqual(moneyOf(before), moneyOf(booked.payment))) world.model.counted(agentId, world.now);
 }
 
 /** What a payment's status is once its rail has said so. */
 function statusAfter({ phase, status }: StoredPayment, fate: Fate): StoredPayment["status"] {
   if (phase !== "sending" && phase !== "following") return status;
-  if (fate === "settled" || fate === "settled_not_final") return "approved";
-  if (fate === "reversed") return "reversed";
+  if (fate === "settled") return "approved";
   if (status !== "pending" || fate === "pending") return status;
   return fate === "failed" ? "failed" : "denied";
 }
@@ -86,7 +84,7 @@ export function resolve(world: LedgerWorld, { how, pick }: ActionOf<"resolve">):
   must(reply.kind === "payment", () => `${how} was answered ${JSON.stringify(reply)}`);
   const isLate = now >= (before.approval?.expiresAt ?? 0);
   const seen = reply.payment.denial?.code ?? null;
-  const code = model.denialOf(agent, request.amountCents, now, { own: booked, seen });
+  const code = model.denialOf(agent, request.amountMc, now, { own: booked, seen });
   booked.payment = reply.payment;
   booked.day = reply.payment.day;
   const { denial, status } = reply.payment;

@@ -1,3 +1,4 @@
+import { mcOf } from "../../../src/domain/money.ts";
 import { must, mustEqual } from "../../../lab/simulation/audit/violation.ts";
 import type { PaymentRequest } from "../../../src/domain/ledger/payment.ts";
 import type { CommandOf, LedgerReply } from "../../../src/domain/ledger/commands.ts";
@@ -104,7 +105,7 @@ function requestFor(world: LedgerWorld, agent: AccountModel, action: ActionOf<"p
       earlier === undefined || action.otherPayload ? `payload-${number}` : earlier.request.payloadHash,
     proof: "",
     rail: "card",
-    amountCents: earlier?.request.amountCents ?? action.amountCents,
+    amountMc: earlier?.request.amountMc ?? mcOf(action.amountCents),
     currency: "USD",
     recipient: "shop",
     merchantCategory: null,
@@ -212,7 +213,7 @@ function decided(
 ): void {
   const { model, now } = world;
   const { agentId } = agent;
-  const code = model.denialOf(agent, request.amountCents, now, { seen: decision.denial?.code ?? null });
+  const code = model.denialOf(agent, request.amountMc, now, { seen: decision.denial?.code ?? null });
   mustEqual(decision.denial?.code ?? null, code, `the denial of ${request.transactionId}`);
   const flagged = decision.approval?.flaggedByRuleTypes ?? [];
   const flagsOf = (longer: number): string[] =>

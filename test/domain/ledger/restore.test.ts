@@ -37,8 +37,7 @@ function paymentsOf(world: LedgerWorld, { agentId, teamId }: AccountModel): Paym
   const payments = new PaymentsOfRecords();
   for (const booked of world.model.payments.filter((each) => each.agentId === agentId)) {
     const payment = recordedPayment(withTexts(booked.payment, booked.request), teamId, agentId);
-    const { amountCents } = payment.request;
-    payments.add({ ...payment, amountCents, wasHeld: payment.approval !== null });
+    payments.add({ ...payment, wasHeld: payment.approval !== null });
     if (payment.phase !== "done") payments.open(payment);
   }
   return payments;
@@ -71,7 +70,7 @@ const levelIn = (ledger: Ledger, id: string): Level =>
 function recordsOf(world: LedgerWorld): RecordedProject {
   const { model, ledger } = world;
   const accounts: RecordedAccount[] = [];
-  const othersSpentCents = new Map<string, number>();
+  const othersSpentMc = new Map<string, number>();
   for (const agent of model.agents.values()) {
     const payments = paymentsOf(world, agent);
     const lost = ledger.accounts.get(agent.agentId);
@@ -79,7 +78,7 @@ function recordsOf(world: LedgerWorld): RecordedProject {
     if (lost !== undefined && !isDropped) accounts.push(recordedAccount(agent, lost, payments));
     else {
       const { teamId } = agent;
-      othersSpentCents.set(teamId, (othersSpentCents.get(teamId) ?? 0) + payments.all.spentCents);
+      othersSpentMc.set(teamId, (othersSpentMc.get(teamId) ?? 0) + payments.all.spentMc);
     }
   }
   // Of a budget's version the record may be behind.
@@ -94,7 +93,7 @@ function recordsOf(world: LedgerWorld): RecordedProject {
     project: recorded("project"),
     teams: new Map([...ledger.teams.keys()].map((id) => [id, recorded(id)])),
     accounts,
-    othersSpentCents,
+    othersSpentMc,
     droppedAccounts: model.agents.size - accounts.length,
   };
 }
@@ -117,7 +116,7 @@ function lose(world: LedgerWorld): void {
   for (const account of world.ledger.accounts.values()) {
     // A day on which money was only given back has left no record, and nothing counts on it.
     const date = lost.accounts.get(account.agentId)?.usage.day.date ?? "";
-    if (date > account.usage.day.date) account.usage.day = { date, amountCents: 0, count: 0 };
+    if (date > account.usage.day.date) account.usage.day = { date, amountMc: 0, count: 0 };
   }
 }
 

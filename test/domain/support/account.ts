@@ -5,6 +5,8 @@ import type {
   RailOutcome,
   StoredPayment,
 } from "../../../src/domain/ledger/payment.ts";
+import { capturedInFull, type RailBooks } from "../../../src/domain/ledger/books.ts";
+import { MC_PER_CENT, mcOf } from "../../../src/domain/money.ts";
 import { settle, withTexts } from "../../../src/domain/ledger/payment.ts";
 import type { BudgetPolicyPatch } from "../../../src/domain/ledger/policy.ts";
 import type { FollowedAgent } from "../../../src/domain/agent/state.ts";
@@ -38,6 +40,7 @@ export class TestAccount {
   approvalWindowSeconds = APPROVAL_WINDOW_SECONDS;
   #numbered = 0;
   readonly #texts = new Map<string, PaymentTexts>();
+  readonly #records = new Map<string, Payment>();
   #followed = 0;
 
   constructor(policy: BudgetPolicyPatch = {}, now = NOON, bounds: Partial<LedgerBounds> = {}) {
@@ -80,7 +83,7 @@ export class TestAccount {
       payloadHash: `payload-${number}`,
       proof: "",
       rail: "card",
-      amountCents,
+      amountMc: mcOf(amountCents),
       currency: "USD",
       recipient: "shop",
       merchantCategory: null,
@@ -129,9 +132,25 @@ export class TestAccount {
   }
 
   /** The rail has answered, and the server that asked it tells the ledger. */
-  settle(transactionId: string, result: RailOutcome = { status: "settled", final: true }): void {
-    const { revision } = settle(this.payment(transactionId), result, this.now);
+  settle(transactionId: string, result: RailOutcome = { status: "settled" }): void {
+    const settled = settle(this.payment(transactionId), result, this.now);
+    const { revision } = settled;
+    this.#records.set(transactionId, settled);
     this.do({ kind: "confirm", transactionId, revision, outcome: { result, at: this.now } });
+  }
+
+  /** The network's report of the payment: as if it was captured in full, but for `change`. */
+  network(transactionId: string, change: Partial<RailBooks>): Payment {
+    const record = this.#records.get(transactionId);
+    if (record === undefined) throw new Error(`${transactionId} has no record`);
+    const books = [{ ...capturedInFull(record.request.amountMc), ...change }];
+    const closed = record.phase === "done" ? { closed: record } : {};
+    const recordsCheckedThrough = this.state.closed;
+    const command = { kind: "book", transactionId, books, recordsCheckedThrough, ...closed } as const;
+    const booked = this.#whole(this.as("payment", this.do(command)).payment);
+    this.#records.set(transactionId, booked);
+    this.do({ kind: "confirm", transactionId, revision: booked.revision, outcome: null });
+    return booked;
   }
 
   /** What there was to do for a payment that changes no more is done. */
@@ -175,8 +194,9 @@ export class TestAccount {
 
   /** Spent, reserved, counted on the newest day. */
   totals(): { spent: number; reserved: number; today: number; count: number } {
-    const { spentCents, reservedCents, day } = this.state.usage;
-    return { spent: spentCents, reserved: reservedCents, today: day.amountCents, count: day.count };
+    const { spentMc, reservedMc, day } = this.state.usage;
+    const [spent, reserved, today] = [spentMc, reservedMc, day.amountMc].map((mc) => mc / MC_PER_CENT);
+    return { spent: spent ?? 0, reserved: reserved ?? 0, today: today ?? 0, count: day.count };
   }
 
   as<K extends LedgerReply["kind"]>(kind: K, reply: LedgerReply): Of<K> {

@@ -1,4 +1,6 @@
+import { capturedInFull } from "../../../src/domain/ledger/books.ts";
 import type { AgentCommand } from "../../../src/domain/agent/commands.ts";
+import type { StoredPayment } from "../../../src/domain/ledger/payment.ts";
 import type { CommandOf, LedgerCommand } from "../../../src/domain/ledger/commands.ts";
 import { KEY } from "./account.ts";
 import { profile } from "./actor.ts";
@@ -25,6 +27,65 @@ export const agentExamples: AgentExamples = {
   confirm_followed: { kind: "confirm_followed", revision: 1 },
   follow_status: { kind: "follow_status", status: "paused", revision: 2, revokedKeyId: null },
 };
+
+/** A closed payment with all that its record may have. */
+const closedExample = (transactionId: string): StoredPayment => ({
+  request: {
+    transactionId,
+    approvalId: "apr_example",
+    keyHash: "key-closed",
+    payloadHash: "payload-example",
+    rail: "card",
+    amountMc: 700_000,
+    currency: "USD",
+    recipient: "shop",
+    merchantCategory: null,
+    purpose: "an example",
+    fingerprint: "fingerprint-example",
+    proof: "proof",
+  },
+  sequence: 1,
+  createdAt: AT,
+  countedAt: AT,
+  day: "2026-05-13",
+  status: "approved",
+  phase: "done",
+  denial: null,
+  deniedAt: null,
+  approval: {
+    id: "apr_example",
+    flaggedByRuleTypes: ["agent_threshold"],
+    budgetContext: { budgetCents: 50_000, spentCents: 0, reservedCents: 700, remainingCents: 49_300 },
+    expiresAt: AT,
+    resolution: "approved",
+    resolvedAt: AT,
+    resolvedBy: by,
+    feedback: null,
+    proof: "proof",
+    policyVersion: 1,
+  },
+  onChainTxHash: null,
+  chainCaip2: null,
+  books: {
+    authorizations: [{ ...capturedInFull(700_000), authorization: "iauth_1" }],
+    clearances: [{ authorization: "iauth_1", position: 1, mc: 1_000 }],
+    answers: [{ authorization: "iauth_1", position: 0, refusal: null }],
+    bookings: [
+      {
+        at: AT,
+        day: "2026-05-13",
+        heldMc: 0,
+        capturedMc: 700_000,
+        creditedMc: 0,
+        recalledMc: 0,
+        disputedMc: 0,
+      },
+    ],
+    breaches: [{ level: "agent", limit: "budget", overCents: 1 }],
+  },
+  policyVersion: 1,
+  revision: 5,
+});
 
 /** Every command of a project's ledger, with every field that it may have, of the payment that is named. */
 export const ledgerExamples = (transactionId: string): LedgerExamples => ({
@@ -54,7 +115,7 @@ export const ledgerExamples = (transactionId: string): LedgerExamples => ({
       keyHash: "key-example",
       payloadHash: "payload-example",
       rail: "card",
-      amountCents: 700,
+      amountMc: 700_000,
       currency: "USD",
       recipient: "shop",
       merchantCategory: "5734",
@@ -98,6 +159,43 @@ export const ledgerExamples = (transactionId: string): LedgerExamples => ({
       },
       at: AT,
     },
+    requestId,
+  },
+  book: {
+    kind: "book",
+    agentId,
+    transactionId,
+    books: [{ ...capturedInFull(700_000), authorization: "iauth_1", creditedMc: 1_000 }],
+    recordsCheckedThrough: 1,
+    closed: closedExample(transactionId),
+    dropped: {
+      asOfRevision: 1,
+      teamId,
+      name: "An agent",
+      policy: {
+        budgetCents: 50_000,
+        autoApprovalThresholdCents: null,
+        perTransactionLimitCents: null,
+        dailySpendLimitCents: null,
+        hourlyVelocityLimit: null,
+        dailyVelocityLimit: null,
+      },
+      policyVersion: 1,
+      spentMc: 700_000,
+      day: { date: "2026-05-13", amountMc: 700_000, count: 1 },
+      closed: 1,
+      revision: 2,
+    },
+    requestId,
+  },
+  authorize: {
+    kind: "authorize",
+    agentId,
+    transactionId,
+    authorization: "iauth_1",
+    position: 0,
+    amountMc: 700_000,
+    answerBy: AT,
     requestId,
   },
   confirm_limits: { kind: "confirm_limits", agentId, policyVersion: 1, requestId },

@@ -1,3 +1,4 @@
+import { mcOf } from "../../../src/domain/money.ts";
 import { gzipSync } from "node:zlib";
 import { Random } from "../../../lab/random.ts";
 import { MAX_CENTS } from "../../../src/domain/money.ts";
@@ -76,7 +77,7 @@ export class Incompressible {
       fingerprint: this.hash(),
       proof: this.proof(),
       rail: "wallet",
-      amountCents,
+      amountMc: mcOf(amountCents),
       currency: "USD",
       merchantCategory: "5734",
       rulesVersions: { project: 1_000_000, team: 1_000_000 },

@@ -110,6 +110,8 @@ export function withLifePoints(plain: EffectDependencies): EffectDependencies {
         await projections.writePayment(of, payment);
       },
       endOf: (transactionId) => projections.endOf(transactionId),
+      paymentOf: (transactionId) => projections.paymentOf(transactionId),
+      closedAgent: (agentId) => projections.closedAgent(agentId),
       textsOf: (transactionId) => projections.textsOf(transactionId),
       async writeAgent(summary) {
         const { agentId, archivedAt, keyId } = summary;
@@ -127,7 +129,7 @@ export function withLifePoints(plain: EffectDependencies): EffectDependencies {
       },
       writeCaps: (projectId, caps) => projections.writeCaps(projectId, caps),
     },
-    workflows: through(workflows, "notifyApproval", async (tell, [first]) => {
+    workflows: through(workflows, "endApproval", async (tell, [first]) => {
       await pass("archive-decided", profile.parse(first).agentId);
       return tell();
     }),

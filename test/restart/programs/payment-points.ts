@@ -40,11 +40,11 @@ const heldRail = (rail: RailPort): RailPort => ({
     return outcome;
   },
   capabilities: rail.capabilities,
+  network: rail.network,
   fence: (places) => rail.fence(places),
   query: (payment) => rail.query(payment),
   settle: (...asked) => rail.settle(...asked),
   withhold: (profile, payment) => rail.withhold(profile, payment),
-  reverse: (payment) => rail.reverse(payment),
   balance: (profile) => rail.balance(profile),
   detach: (profile) => rail.detach(profile),
 });
@@ -60,6 +60,8 @@ export function withPaymentPoints(plain: EffectDependencies): EffectDependencies
         await pass("after-projection", payment);
       },
       endOf: (transactionId) => projections.endOf(transactionId),
+      paymentOf: (transactionId) => projections.paymentOf(transactionId),
+      closedAgent: (agentId) => projections.closedAgent(agentId),
       textsOf: (transactionId) => projections.textsOf(transactionId),
       writeAgent: (summary) => projections.writeAgent(summary),
       async writeAccount(summary) {
@@ -78,9 +80,9 @@ export function withPaymentPoints(plain: EffectDependencies): EffectDependencies
         await pass("before-approval-starts", payment);
         await workflows.startApproval(profile, payment);
       },
-      async notifyApproval(profile, payment) {
+      async endApproval(profile, payment, end) {
         await pass("before-approval-is-told", payment);
-        await workflows.notifyApproval(profile, payment);
+        await workflows.endApproval(profile, payment, end);
       },
       startSettlement: (profile, payment) => workflows.startSettlement(profile, payment),
       textsOf: (payment) => workflows.textsOf(payment),

@@ -1,7 +1,8 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Db } from "mongodb";
 import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";
 import { COLLECTIONS } from "../../../src/store/documents.ts";
-import type { CardLedgerDocument } from "../../../src/rails/card-sandbox.ts";
+import { booksIn, type CardLedgerDocument } from "../../../src/rails/card/network-books.ts";
 
 /** What an agent's actor says of its money (GET budget-policy). */
 export interface Totals {
@@ -76,22 +77,19 @@ function auditSequence(
   return wrong < 0 ? [] : [`agent ${agent._id}: payment ${wrong + 1} is missing, or there twice`];
 }
 
-/** Exactly one capture for each approved payment, one reversal too for each reversed one, and none for others. */
+/** A payment's books are those of its network, and payments that were never sent have none. */
 function auditEffects(
-  transaction: TransactionDocument,
+  { _id, ledgerState, recipient, status }: TransactionDocument,
   ledger: readonly CardLedgerDocument[],
 ): readonly string[] {
-  const { _id, amountCents, recipient, status } = transaction;
   const entries = ledger.filter(({ transactionId }) => transactionId === _id);
-  const count = (wanted: CardLedgerDocument["status"]): number =>
-    entries.filter((entry) => entry.status === wanted).length;
-  const captured = status === "approved" || status === "reversed" ? 1 : 0;
-  const reversed = status === "reversed" ? 1 : 0;
-  const differs = entries.some((entry) => entry.amountCents !== amountCents || entry.merchant !== recipient);
+  const recorded = ledgerState.books?.authorizations ?? [];
+  const isOther = entries.some(({ merchant }) => merchant !== recipient);
   return [
-    ...(count("captured") === captured ? [] : [`${status} ${_id}: captured ${count("captured")} times`]),
-    ...(count("reversed") === reversed ? [] : [`${status} ${_id}: reversed ${count("reversed")} times`]),
-    ...(differs ? [`${status} ${_id}: the processor took another amount or recipient`] : []),
+    ...(isDeepStrictEqual(booksIn(entries), recorded)
+      ? []
+      : [`${status} ${_id}: other books than its network`]),
+    ...(isOther ? [`${status} ${_id}: the network charged for another merchant`] : []),
   ];
 }
 

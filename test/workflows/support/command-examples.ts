@@ -1,3 +1,4 @@
+import { capturedInFull } from "../../../src/domain/ledger/books.ts";
 import type { CommandOf, LedgerCommand } from "../../../src/domain/ledger/commands.ts";
 import { containers, human as by, KEY, policy } from "./ledger.ts";
 
@@ -19,7 +20,7 @@ export const ledgerExamples = (agentId: string, transactionId: string): LedgerEx
       keyHash: "key-example",
       payloadHash: "payload-example",
       rail: "card",
-      amountCents: 700,
+      amountMc: 700_000,
       currency: "USD",
       recipient: "shop",
       merchantCategory: "5734",
@@ -46,6 +47,22 @@ export const ledgerExamples = (agentId: string, transactionId: string): LedgerEx
     transactionId,
     revision: 1,
     outcome: { result: { status: "failed", code: "RAIL_UNAVAILABLE", reason: "It is down." }, at: AT },
+  },
+  book: {
+    kind: "book",
+    agentId,
+    transactionId,
+    books: [{ ...capturedInFull(700_000), creditedMc: 700_000 }],
+    recordsCheckedThrough: 0,
+  },
+  authorize: {
+    kind: "authorize",
+    agentId,
+    transactionId,
+    authorization: "iauth_1",
+    position: 0,
+    amountMc: 700_000,
+    answerBy: AT,
   },
   confirm_limits: { kind: "confirm_limits", agentId, policyVersion: 1 },
   approve: { kind: "approve", agentId, transactionId, by, proof: "proof" },

@@ -1,3 +1,4 @@
+import { usedCents } from "../../../src/domain/money.ts";
 import { EventEmitter, once } from "node:events";
 import type {
   Detachment,
@@ -22,11 +23,12 @@ import type { AccountSummary, Cap } from "../../../src/domain/ledger/state.ts";
 /** How a rail answers a payment at its n-th call, from 1. */
 export type RailScript = (payment: StoredPayment, call: number) => RailOutcome | Promise<RailOutcome>;
 
-export const SETTLED: RailOutcome = { status: "settled", final: true };
+export const SETTLED: RailOutcome = { status: "settled" };
 
 /** A rail in memory: counts its calls, and takes each transaction once however often it is sent. */
 export class MemoryRail implements RailPort {
-  readonly capabilities = { finality: "instant", reversible: true } as const;
+  readonly capabilities = { finality: "instant" } as const;
+  readonly network = null;
   readonly sent: string[] = [];
   readonly queried: string[] = [];
   /** What it is never to take. */
@@ -43,11 +45,11 @@ export class MemoryRail implements RailPort {
   }
 
   async send(_profile: AgentProfile, payment: Payment, permit: number): Promise<SendOutcome> {
-    const { transactionId, amountCents } = payment.request;
+    const { transactionId, amountMc } = payment.request;
     if ((this.fences.get(transactionId) ?? 0) > permit) return { status: "fenced" };
     this.sent.push(transactionId);
     if (this.withheld.has(transactionId)) return { status: "withheld" };
-    this.taken.set(transactionId, amountCents);
+    this.taken.set(transactionId, usedCents(amountMc));
     return this.#answer(payment);
   }
 
@@ -73,10 +75,6 @@ export class MemoryRail implements RailPort {
     if (this.taken.has(transactionId)) return this.#answer(payment);
     this.withheld.add(transactionId);
     return { status: "withheld" };
-  }
-
-  reverse(): Promise<"not_reversible"> {
-    return Promise.resolve("not_reversible");
   }
 
   balance(): Promise<RailBalance> {
@@ -119,6 +117,15 @@ export class MemoryProjections implements Projections {
     const payment = this.payments.get(transactionId);
     const isEnded = payment !== undefined && ["denied", "expired", "failed"].includes(payment.status);
     return Promise.resolve(isEnded ? { sequence: payment.sequence } : null);
+  }
+
+  /** Nothing touches a payment after its end in these scenes. */
+  paymentOf(): Promise<null> {
+    return Promise.resolve(null);
+  }
+
+  closedAgent(): Promise<null> {
+    return Promise.resolve(null);
   }
 
   textsOf(transactionId: string): Promise<PaymentTexts | null> {

@@ -67,8 +67,8 @@ function Chart({
       const isFirst = client.getQueryData(queryKey) === undefined;
       let before: string | undefined;
       for (let answers = 0; answers < ANSWERS_MAX; answers += 1) {
-        const shown = { ...filters, from, range: "all", status: "approved" } as const;
-        const query = { ...queryOf(shown, timezone), groupBy: group, tz: timezone };
+        const shown = { ...filters, from, range: "all" } as const;
+        const query = { ...queryOf(shown, timezone), status: "spent", groupBy: group, tz: timezone } as const;
         const page = valueOf(
           await api.summarizeTransactions(
             { query: { ...query, ...(before === undefined ? {} : { before }) } },
@@ -98,7 +98,7 @@ function Chart({
   return (
     <Card
       title="Spend"
-      about={`Approved payments of ${periodName(filters, count)}. Days are those of ${timezone}.`}
+      about={`What was charged in ${periodName(filters, count)}, less what came back. Days are those of ${timezone}.`}
       actions={choose}
     >
       {isPending ? <Waiting lines={1} height={height} /> : null}
@@ -142,6 +142,17 @@ function seriesOf(days: readonly Day[]): readonly string[] {
     .map(([key]) => key);
 }
 
+/** The sums of a day's series, and of everything else. */
+function partsOf({ amountCents, groups }: Day, series: readonly string[]): readonly number[] {
+  const parts = series.map((key) => groups.find((each) => each.group === key)?.amountCents ?? 0);
+  return [...parts, parts.reduce((rest, cents) => rest - cents, amountCents)];
+}
+
+const extentOf = (parts: readonly number[]) => ({
+  above: parts.reduce((sum, cents) => sum + Math.max(0, cents), 0),
+  below: parts.reduce((sum, cents) => sum + Math.min(0, cents), 0),
+});
+
 /** A round amount above the largest. */
 function ceilingOf(cents: number): number {
   const step = 10 ** Math.floor(Math.log10(Math.max(cents, 1)));
@@ -154,12 +165,15 @@ function Bars({ count, days, group, height, isComplete, last, timezone }: BarsPr
   const total = days.reduce((sum, { amountCents }) => sum + amountCents, 0);
   const byDay = new Map(days.map((day) => [day.day, day]));
   const shown = Array.from({ length: count }, (_none, index) => daysAfter(last, index - count + 1));
-  const top = ceilingOf(Math.max(0, ...days.map(({ amountCents }) => amountCents)));
+  const extents = days.map((day) => extentOf(partsOf(day, series)));
+  const top = ceilingOf(Math.max(0, ...extents.map(({ above }) => above)));
+  // More came back on some days than was charged.
+  const bottom = Math.min(0, ...extents.map(({ below }) => below));
   const { ref, width: measured } = useElementSize();
   const width = measured === 0 ? WIDTH : measured;
   const step = (width - AXIS) / count;
-  const y = (cents: number): number => (height - FOOT) * (1 - cents / top);
-  if (total === 0) {
+  const y = (cents: number): number => ((height - FOOT) * (top - cents)) / (top - bottom);
+  if (days.every(({ amountCents }) => amountCents === 0)) {
     if (!isComplete) return <Waiting lines={1} height={height} />;
     return (
       <Text size="sm" c="dimmed" ta="center" py="xl">
@@ -231,9 +245,8 @@ interface ColumnProps {
 
 function Column({ day, iso, nameOf, series, width, x, y }: ColumnProps): ReactElement | null {
   if (day === undefined) return null;
-  const parts = series.map((key) => day.groups.find((each) => each.group === key)?.amountCents ?? 0);
-  const rest = day.amountCents - parts.reduce((sum, cents) => sum + cents, 0);
-  let below = 0;
+  const parts = partsOf(day, series);
+  let [above, below] = [0, 0];
   const labels = series.flatMap((key, index) => {
     const cents = parts[index] ?? 0;
     return cents === 0 ? [] : [`${nameOf(key)}: ${money(cents)}`];
@@ -241,17 +254,19 @@ function Column({ day, iso, nameOf, series, width, x, y }: ColumnProps): ReactEl
   return (
     <g>
       <title>{[`${dayOf(`${iso}T12:00:00`)}: ${money(day.amountCents)}`, ...labels].join("\n")}</title>
-      {[...parts, rest].map((cents, index) => {
-        if (cents <= 0) return null;
-        below += cents;
+      {parts.map((cents, index) => {
+        if (cents === 0) return null;
+        if (cents > 0) above += cents;
+        else below += cents;
+        const [from, to] = cents > 0 ? [above - cents, above] : [below, below - cents];
         return (
           <rect
             key={series[index] ?? "rest"}
             className={`series-${index < series.length ? index : "rest"}`}
             x={x}
-            y={y(below)}
+            y={y(to)}
             width={width}
-            height={Math.max(0, y(below - cents) - y(below))}
+            height={Math.max(0, y(from) - y(to))}
           />
         );
       })}

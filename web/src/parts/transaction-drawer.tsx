@@ -10,6 +10,7 @@ import { api } from "../api.ts";
 import { money, number, onTheWall, titled } from "../format.ts";
 import { shortFlagOf } from "../rule-types.tsx";
 import type { Transaction } from "../words.ts";
+import { ChargedFacts, ChargedState } from "./charged.tsx";
 import { Fact, Facts, State, Waiting, Written } from "./parts.tsx";
 import { Failed } from "./problem.tsx";
 import { CopyIcon } from "./secret.tsx";
@@ -51,7 +52,7 @@ function Payment({ transaction }: { readonly transaction: Transaction }): ReactE
       <div>
         <div className="approval-amount figure">{money(transaction.amountCents, transaction.currency)}</div>
         <Group gap="xs" mt={6}>
-          <State of={transaction.status} />
+          <ChargedState transaction={transaction} />
           <span className="muted">{RAILS[transaction.rail].label}</span>
         </Group>
       </div>
@@ -72,6 +73,7 @@ function Payment({ transaction }: { readonly transaction: Transaction }): ReactE
             {transaction.denialReason} <span className="mono muted">{transaction.denialCode}</span>
           </Fact>
         )}
+        <ChargedFacts transaction={transaction} />
         {denialDetails === null ? null : (
           <Fact label="The limit">
             {number(denialDetails.limit)}, of which {number(denialDetails.remaining)} was left
@@ -108,6 +110,14 @@ const OUTCOMES = {
   denied: "Denied by policy",
 } as const;
 
+/** What a network did, in the words of its customer. */
+const STEPS: Partial<Record<Story["railSteps"][number]["kind"], string>> = {
+  captured: "Charged",
+  released: "Rest released",
+  refund_reversed: "Refund taken back",
+  dispute_lost: "Dispute lost",
+};
+
 /** Returns the steps in the order in which they happened. */
 function stepsOf({ approval, decision, events, railSteps, transaction }: Story): readonly Step[] {
   const flags = decision?.flaggedByRuleTypes.map(shortFlagOf).join(", ") ?? "";
@@ -132,11 +142,13 @@ function stepsOf({ approval, decision, events, railSteps, transaction }: Story):
       about: approval.feedback ?? null,
     });
   }
+  const amountOf = (cents: number | null): string =>
+    cents === null || cents === 0 ? "" : ` ${money(cents, transaction.currency)}`;
   for (const step of railSteps) {
     steps.push({
       key: step.id,
       at: step.createdAt,
-      title: `${titled(step.kind)} ${RAILS[transaction.rail].steps}`,
+      title: `${STEPS[step.kind] ?? titled(step.kind)}${amountOf(step.amountCents)} ${RAILS[transaction.rail].steps}`,
       about: step.reason ?? step.onChainTxHash,
     });
   }

@@ -5,8 +5,9 @@ import { api } from "../api.ts";
 import { Icon } from "../icons.tsx";
 import type { Filters, Query } from "../transaction-filters.ts";
 import type { Transaction } from "../words.ts";
+import { ChargedState } from "./charged.tsx";
 import { More, usePages } from "./list.tsx";
-import { Empty, Money, State, Waiting, When, Written } from "./parts.tsx";
+import { Empty, Money, Waiting, When, Written } from "./parts.tsx";
 import { Failed } from "./problem.tsx";
 import { Table } from "./table.tsx";
 import { RAILS } from "../rails.ts";
@@ -93,7 +94,7 @@ function Cells({ filters, hidesAgent = false, transaction: each }: CellsProps): 
         </Text>
       </td>
       <td>
-        <State of={each.status} />
+        <ChargedState transaction={each} />
       </td>
       {hidesAgent ? null : (
         <td>

@@ -1,0 +1,28 @@
+import { spentIn } from "../domain/ledger/books.ts";
+import { amountCentsOf, type Payment } from "../domain/ledger/payment.ts";
+import { usedCents } from "../domain/money.ts";
+import type { MovedAmount } from "./documents.ts";
+
+/** What is booked this soon counts at the payment's creation, so that most records need nothing besides their amount. */
+const SOON_MS = 60_000;
+
+/**
+ * Returns what has to be added to the payment's amount at its creation so that every capture and refund counts when it was
+ * booked. A payment that was not charged counts as requested, at its creation.
+ */
+export function movedAmounts(payment: Payment): MovedAmount[] {
+  const { books, createdAt, status } = payment;
+  if (books === null || (status !== "approved" && status !== "reversed")) return [];
+  let net = 0;
+  let soonCents = 0;
+  const later: MovedAmount[] = [];
+  for (const booking of books.bookings) {
+    const now = usedCents(spentIn(booking));
+    const cents = now - net;
+    net = now;
+    if (booking.at - createdAt <= SOON_MS) soonCents += cents;
+    else if (cents !== 0) later.push({ at: new Date(booking.at), cents });
+  }
+  const atOnce = soonCents - amountCentsOf(payment);
+  return atOnce === 0 ? later : [{ at: new Date(createdAt), cents: atOnce }, ...later];
+}
