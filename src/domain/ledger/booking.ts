@@ -6,6 +6,7 @@ import {
   type Breach,
   isBooked,
   NO_BOOKS,
+  REQUESTS_MAX,
   withBreaches,
   withReports,
 } from "./books.ts";
@@ -132,6 +133,8 @@ export function authorize(draft: Draft, command: CommandOf<"authorize">): Ledger
     (each) => each.authorization === authorization && each.position === position,
   );
   if (first !== undefined) return { kind: "authorization", refusal: first.refusal, payment };
+  const isFull = books.answers.length >= REQUESTS_MAX;
+  if (isFull) return { kind: "authorization", refusal: "CLOSED", payment };
   if (draft.now > command.answerBy) return { kind: "authorization", refusal: "TOO_LATE", payment };
   const refusal = refusalOf(draft, account, payment, amountMc);
   const answered = { ...books, answers: [...books.answers, { authorization, position, refusal }] };

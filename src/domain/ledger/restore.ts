@@ -234,9 +234,9 @@ function newestDay(passed: readonly CountedPayment[]): Usage["day"] {
     if (date > day.date) Object.assign(day, { date, amountMc: 0, count: 0 });
   };
   for (const { createdAt, day: ofAmount, wasHeld } of passed) {
-    const countedOn = wasHeld ? utcDate(createdAt) : ofAmount;
-    reach(countedOn);
-    if (wasHeld || countedOn === day.date) day.count += 1;
+    const ofCount = wasHeld ? utcDate(createdAt) : ofAmount;
+    reach(ofCount);
+    if (wasHeld || ofCount === day.date) day.count += 1;
   }
   for (const payment of passed) reach(payment.day);
   for (const payment of passed) {
