@@ -96,6 +96,7 @@ export function restoredLedger(recorded: RecordedProject, now: number, bounds?: 
   ledger.revision = recorded.revision + LEDGER_REVISION_GAP;
   ledger.recordedRevision = recorded.revision;
   ledger.droppedRevision = ledger.revision;
+  ledger.droppedClosed = ledger.revision;
   ledger.keys.evictedCreatedAt = now;
   setLevel(ledger, null, project);
   for (const [teamId, team] of teams) setLevel(ledger, teamId, team);
