@@ -32,6 +32,7 @@ export async function openIdentity(
     baseUrl,
     relyingParty: options.relyingParty,
     clock,
+    ...(options.passwordCost === undefined ? {} : { passwordCost: options.passwordCost }),
     defaultPlan: options.defaultPlan,
     organizations,
     provision: provisioner(options),

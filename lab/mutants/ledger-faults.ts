@@ -77,12 +77,7 @@ export function putLevel(ledger: Ledger, teamId: string | null, change: Partial<
   else ledger.teams.set(teamId, { ...levelOf(ledger, teamId), ...change });
 }
 
-export function addTotals(
-  ledger: Ledger,
-  teamId: string | null,
-  spentMc: number,
-  reservedMc: number,
-): void {
+export function addTotals(ledger: Ledger, teamId: string | null, spentMc: number, reservedMc: number): void {
   const { totals } = teamId === null ? ledger.project : levelOf(ledger, teamId);
   const changed = {
     spentMc: totals.spentMc + spentMc,

@@ -1,15 +1,37 @@
+import { capturedInFull, type RailBooks } from "../../src/domain/ledger/books.ts";
+import { dayWith } from "../../src/domain/ledger/restore.ts";
+import { emptyUsage } from "../../src/domain/ledger/usage.ts";
 import { approvalDocument } from "../../src/store/records.ts";
-import type { Payment, PaymentTexts, RailOutcome } from "../../src/domain/ledger/payment.ts";
+import {
+  moneyOf,
+  type Payment,
+  type PaymentTexts,
+  type RailOutcome,
+} from "../../src/domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../../src/domain/agent/state.ts";
-import type { RecordedCap } from "../../src/domain/ledger/commands.ts";
+import type { DroppedAccount, RecordedCap } from "../../src/domain/ledger/commands.ts";
 import { type AccountSummary, type Cap, NO_CAP } from "../../src/domain/ledger/state.ts";
 import type { RuleCheck } from "../../src/domain/rules/rules.ts";
-import type { FencedPlace, SendOutcome } from "../../src/payments/ports.ts";
+import type { ChangedPayment, FencedPlace, RecordedOwn, SendOutcome } from "../../src/payments/ports.ts";
 import type { Observer, RecordShown } from "./audit/observer.ts";
 import type { Timeline } from "./timeline.ts";
 
-/** What a rail does with a payment, by the name of its recipient; `-<ms>` says after how long. */
-export const FATES = ["settle", "decline", "slow", "bounce", "reverse", "clear", "flaky"] as const;
+/** A rail's treatment of a payment, by the name of its recipient; `-<ms>` says after how long each effect comes. */
+export const FATES = [
+  "settle",
+  "decline",
+  "slow",
+  "bounce",
+  "flaky",
+  "partial",
+  "over",
+  "several",
+  "uncharged",
+  "forced",
+  "refund",
+  "reverse",
+  "recall",
+] as const;
 export type Fate = (typeof FATES)[number];
 
 export interface Recipient {
@@ -26,11 +48,31 @@ function fateOf(recipient: string): Recipient {
   return { fate, afterMs: Number(after ?? 0) };
 }
 
+type NetworkChange = Partial<Record<"capturedMc" | "creditedMc" | "recalledMc", number>> | "closes";
+
+/** What the network does with a payment after it has accepted it, in percent of the amount, one thing after the other. */
+const NETWORK: Partial<Record<Fate, readonly NetworkChange[]>> = {
+  several: [{ capturedMc: 40 }, { capturedMc: 30 }, "closes"],
+  uncharged: ["closes"],
+  forced: ["closes", { capturedMc: 100 }],
+  refund: [{ creditedMc: 30 }],
+  reverse: [{ creditedMc: 100 }],
+  recall: [{ creditedMc: 100 }, { recalledMc: 100 }],
+};
+/** Captured with the authorization, in percent; all else is captured in full. */
+const CAPTURED: Partial<Record<Fate, number>> = {
+  partial: 50,
+  over: 120,
+  several: 0,
+  uncharged: 0,
+  forced: 0,
+};
+
 interface Entry {
   readonly fate: Fate | "withheld";
-  readonly amountCents: number;
-  readonly changesAt: number;
-  isReversed: boolean;
+  readonly amountMc: number;
+  readonly acceptedAt: number;
+  readonly afterMs: number;
 }
 
 /** The line broke after the charge took effect. */
@@ -42,23 +84,59 @@ const DECLINED: RailOutcome = { status: "failed", code: "CARD_DECLINED", reason:
 const WITHHELD: RailOutcome = { status: "withheld" };
 const EMPTY: RailOutcome = { status: "failed", code: "INSUFFICIENT_FUNDS", reason: "Empty." };
 
-const isCaptured = ({ fate, isReversed }: Entry): boolean =>
-  fate !== "bounce" && fate !== "withheld" && !isReversed;
+const effectsOf = ({ fate }: Entry): readonly NetworkChange[] =>
+  fate === "withheld" ? [] : (NETWORK[fate] ?? []);
 
-/** A payment processor with books of its own: one effect for a transaction id, however often it is called. */
+const timeOf = ({ acceptedAt, afterMs }: Entry, number: number): number =>
+  acceptedAt + (number + 1) * afterMs;
+
+/** A network's books of a payment as they are at a time. */
+function booksAt(entry: Entry, at: number): readonly RailBooks[] {
+  const { amountMc, fate } = entry;
+  if (fate === "withheld" || fate === "decline") return [];
+  if ((fate === "bounce" || fate === "slow") && (fate === "bounce" || at < timeOf(entry, 0))) return [];
+  const portion = (percent: number): number => Math.floor((amountMc * percent) / 100);
+  let books: RailBooks = {
+    ...capturedInFull(amountMc),
+    capturedMc: portion(CAPTURED[fate] ?? 100),
+    isOpen: CAPTURED[fate] === 0,
+  };
+  for (const [number, change] of effectsOf(entry).entries()) {
+    if (timeOf(entry, number) > at) break;
+    if (change === "closes") books = { ...books, isOpen: false };
+    else
+      books = {
+        ...books,
+        capturedMc: books.capturedMc + portion(change.capturedMc ?? 0),
+        creditedMc: books.creditedMc + portion(change.creditedMc ?? 0),
+        recalledMc: books.recalledMc + portion(change.recalledMc ?? 0),
+      };
+  }
+  return [books];
+}
+
+/**
+ * A payment processor and its network, with books of their own: one effect for a transaction id, however often it is called, and effects
+ * that come later whether anybody reads of them or not.
+ */
 export class Processor {
   readonly #entries = new Map<string, Entry>();
   readonly #fences = new Map<string, number>();
   readonly #timeline: Pick<Timeline, "now">;
   readonly #observer: Observer;
-  captures = 0;
+  /** Told of every payment that the network will touch later, with the times of that. */
+  readonly #onAccepted: (transactionId: string, changesAt: readonly number[]) => void;
   declines = 0;
   fenced = 0;
-  reversals = 0;
 
-  constructor(timeline: Pick<Timeline, "now">, observer: Observer) {
+  constructor(
+    timeline: Pick<Timeline, "now">,
+    observer: Observer,
+    onAccepted: (transactionId: string, changesAt: readonly number[]) => void,
+  ) {
     this.#timeline = timeline;
     this.#observer = observer;
+    this.#onAccepted = onAccepted;
   }
 
   /** Nothing is charged that is not there yet under a permit below this. */
@@ -67,7 +145,7 @@ export class Processor {
   }
 
   charge({ request }: Payment, permit: number): SendOutcome {
-    const { amountCents, recipient, transactionId } = request;
+    const { amountMc, recipient, transactionId } = request;
     const known = this.query(transactionId);
     if (known !== null) return known;
     if ((this.#fences.get(transactionId) ?? 0) > permit) {
@@ -79,62 +157,89 @@ export class Processor {
       this.declines += 1;
       return this.#answered(transactionId, DECLINED);
     }
-    const changesAt = this.#timeline.now + afterMs;
-    this.#entries.set(transactionId, { fate, amountCents, changesAt, isReversed: false });
-    if (fate !== "bounce") {
-      this.captures += 1;
-      this.#observer.captured(transactionId, amountCents);
-    }
+    const entry = { fate, amountMc, acceptedAt: this.#timeline.now, afterMs };
+    this.#entries.set(transactionId, entry);
+    if (fate !== "bounce") this.#observer.captured(transactionId, amountMc);
+    this.#onAccepted(
+      transactionId,
+      effectsOf(entry).map((_effect, number) => timeOf(entry, number)),
+    );
     if (fate === "flaky") throw new LineBroken(transactionId);
     return this.query(transactionId) ?? DECLINED;
   }
 
   /** What is not there yet is never to come. */
   withhold({ request }: Payment): RailOutcome {
-    const { amountCents, recipient, transactionId } = request;
+    const { amountMc, recipient, transactionId } = request;
     const known = this.query(transactionId);
     if (known !== null) return known;
     if (fateOf(recipient).fate === "decline") return this.#answered(transactionId, DECLINED);
-    this.#entries.set(transactionId, { fate: "withheld", amountCents, changesAt: 0, isReversed: false });
+    this.#entries.set(transactionId, {
+      fate: "withheld",
+      amountMc,
+      acceptedAt: this.#timeline.now,
+      afterMs: 0,
+    });
     return this.#answered(transactionId, WITHHELD);
   }
 
   /** What has become of a payment; null when it was never sent. */
   query(transactionId: string): RailOutcome | null {
     const entry = this.#entries.get(transactionId);
-    return entry === undefined ? null : this.#answered(transactionId, this.#outcome(transactionId, entry));
+    return entry === undefined ? null : this.#answered(transactionId, this.#outcome(entry));
   }
 
-  /** Cents taken and kept, by transaction. */
-  captured(): Map<string, number> {
-    const captured = [...this.#entries].filter(([, entry]) => isCaptured(entry));
-    return new Map(captured.map(([transactionId, { amountCents }]) => [transactionId, amountCents]));
+  /** As they are now, or were some effects ago: a reader's answer may come from a copy that is behind. */
+  booksOf(transactionId: string, behindMs = 0): readonly RailBooks[] {
+    const entry = this.#entries.get(transactionId);
+    if (entry === undefined) return [];
+    return booksAt(entry, Math.max(entry.acceptedAt, this.#timeline.now - behindMs));
   }
 
-  #outcome(transactionId: string, entry: Entry): RailOutcome {
-    const hasTurned = this.#timeline.now >= entry.changesAt;
+  /** Everything that the network has touched since, the oldest first. */
+  changedSince(since: number): readonly ChangedPayment[] {
+    return [...this.#entries]
+      .flatMap(([transactionId, entry]) =>
+        effectsOf(entry).map((_effect, number) => ({ transactionId, at: timeOf(entry, number) })),
+      )
+      .filter(({ at }) => at >= since && at <= this.#timeline.now)
+      .toSorted((one, other) => one.at - other.at)
+      .map(({ at, transactionId }) => ({ transactionId, changedAt: new Date(at) }));
+  }
+
+  /** Whether the numbered thing has happened. */
+  play(transactionId: string, number: number): "played" | "not_yet" | "never" {
+    const entry = this.#entries.get(transactionId);
+    if (entry === undefined) return "not_yet";
+    if (number >= effectsOf(entry).length) return "never";
+    return timeOf(entry, number) <= this.#timeline.now ? "played" : "not_yet";
+  }
+
+  /** The network's books of every payment that it has. */
+  books(): Map<string, readonly RailBooks[]> {
+    const now = this.#timeline.now;
+    const books = [...this.#entries].map(([id, entry]) => [id, booksAt(entry, now)] as const);
+    return new Map(books.filter(([, reports]) => reports.length > 0));
+  }
+
+  /** As the network first charged it, whenever it is asked. */
+  #outcome(entry: Entry): RailOutcome {
+    const hasTurned = this.#timeline.now >= timeOf(entry, 0);
     switch (entry.fate) {
       case "slow":
-        return hasTurned ? { status: "settled", final: true } : { status: "pending" };
+        return hasTurned ? { status: "settled" } : { status: "pending" };
       case "bounce":
         return hasTurned ? EMPTY : { status: "pending" };
-      case "clear":
-        return { status: "settled", final: hasTurned };
-      case "reverse":
-        if (!hasTurned) return { status: "settled", final: false };
-        if (!entry.isReversed) {
-          entry.isReversed = true;
-          this.reversals += 1;
-          this.#observer.reversed(transactionId);
-        }
-        return { status: "reversed" };
       case "decline":
         return DECLINED;
       case "withheld":
         return WITHHELD;
-      case "settle":
-      case "flaky":
-        return { status: "settled", final: true };
+      default: {
+        const isPlain = CAPTURED[entry.fate] === undefined;
+        return isPlain
+          ? { status: "settled" }
+          : { status: "charged", books: booksAt(entry, entry.acceptedAt) };
+      }
     }
   }
 
@@ -155,6 +260,7 @@ const ENDED: readonly Payment["status"][] = ["denied", "failed", "expired"];
 /** The records. Writing the same revision twice, or an older one, does nothing. */
 export class Records {
   readonly payments = new Map<string, Payment>();
+  readonly #owners = new Map<string, AgentProfile>();
   readonly agents = new Map<string, RecordShown & { readonly teamId: string }>();
   readonly caps = new Map<string | null, Cap>();
   readonly rules = new Map<string | null, RecordedRules>();
@@ -181,6 +287,7 @@ export class Records {
     this.#observer.paymentRecorded(payment);
     this.#writeApproval(profile, payment);
     this.#byKey.set(`${profile.agentId} ${keyHash}`, transactionId);
+    this.#owners.set(transactionId, profile);
     if (known === undefined || known.revision < payment.revision) this.payments.set(transactionId, payment);
   }
 
@@ -189,6 +296,25 @@ export class Records {
     const payment = this.payments.get(transactionId);
     const isEnded = payment !== undefined && ENDED.includes(payment.status);
     return isEnded ? { sequence: payment.sequence } : null;
+  }
+
+  paymentOf(transactionId: string): RecordedOwn | null {
+    const [payment, profile] = [this.payments.get(transactionId), this.#owners.get(transactionId)];
+    return payment === undefined || profile === undefined ? null : { profile, payment };
+  }
+
+  closedAgent(agentId: string): Omit<DroppedAccount, "asOfRevision"> {
+    const { account, life, teamId } = this.#agent(agentId);
+    const { policy, policyVersion, revision } = account;
+    let [spentMc, closed] = [0, 0];
+    let { day } = emptyUsage();
+    for (const [transactionId, payment] of this.payments) {
+      if (this.#owners.get(transactionId)?.agentId !== agentId) continue;
+      spentMc += moneyOf(payment).spentMc;
+      day = dayWith(day, payment);
+      closed += 1;
+    }
+    return { teamId, name: life.name, policy, policyVersion, spentMc, day, closed, revision };
   }
 
   textsOf(transactionId: string): PaymentTexts | null {

@@ -8,7 +8,13 @@ import { Superseded } from "../../src/payments/sending.ts";
 import { layFences } from "../../src/rails/fences.ts";
 import { NoSuchActor } from "../../src/actors/no-such-actor.ts";
 import { createPaymentActivities, type PaymentActivities } from "../../activities/payments.ts";
-import type { PaymentWorkflows, Projections, RailPort, Rails } from "../../src/payments/ports.ts";
+import type {
+  PaymentWorkflows,
+  Projections,
+  RailNetwork,
+  RailPort,
+  Rails,
+} from "../../src/payments/ports.ts";
 import { AgentActors } from "../../src/actors/agent-actors.ts";
 import { Ledgers } from "../../src/actors/ledgers.ts";
 import { wholePayment } from "../../src/actors/whole-payment.ts";
@@ -25,6 +31,7 @@ import type { CommandOf, LedgerReply } from "../../src/domain/ledger/commands.ts
 import type { PaymentRules } from "../../src/domain/rules/checks.ts";
 import { confirmationOf } from "../../src/messages/ledger.ts";
 import type { ActorActivities, SimulatedAgent, SimulatedLedger } from "./actors.ts";
+import type { Random } from "../random.ts";
 import type { Observer } from "./audit/observer.ts";
 import type { Processor, RecordedRules, Records } from "./counterparts.ts";
 import type { Domain } from "./domain.ts";
@@ -38,6 +45,7 @@ export interface Surroundings {
   readonly network: Network;
   readonly observer: Observer;
   readonly processor: Processor;
+  readonly random: Random;
   readonly records: Records;
   readonly agents: ReadonlyMap<string, SimulatedAgent>;
   /** The ledger, as it is by now. */
@@ -51,6 +59,10 @@ export interface Surroundings {
 const PAY_MS = 3_400;
 const CONFIRM_AFTER_MS = 200;
 const DECISION_ATTEMPTS_MAX = 6;
+
+/** A copy of the network's books that is read may be behind. */
+const STALE_READS = 0.1;
+const STALE_MAX_MS = 600_000;
 
 /** What could not be done comes again. */
 const onError = (): void => undefined;
@@ -354,6 +366,8 @@ export class ServiceProcess {
     return {
       writePayment: (profile, payment) => this.#call(() => records.writePayment(profile, payment)),
       endOf: (transactionId) => this.#call(() => records.endOf(transactionId)),
+      paymentOf: (transactionId) => this.#call(() => records.paymentOf(transactionId)),
+      closedAgent: (agentId) => this.#call(() => records.closedAgent(agentId)),
       textsOf: (transactionId) => this.#call(() => records.textsOf(transactionId)),
       writeAgent: (summary) => this.#call(() => records.writeAgentRecord(summary)),
       writeAccount: (summary) => this.#call(() => records.writeAccount(summary)),
@@ -362,21 +376,32 @@ export class ServiceProcess {
   }
 
   #rails(): Rails {
-    const { processor } = this.#surroundings;
+    const { processor, random } = this.#surroundings;
+    const call = <T>(work: () => T): Promise<T> => this.#call(work);
+    const network: RailNetwork = {
+      booksOf: (transactionId) => {
+        const behindMs = random.chance(STALE_READS) ? random.between(1, STALE_MAX_MS) : 0;
+        return call(() => processor.booksOf(transactionId, behindMs));
+      },
+      async *changedSince(since) {
+        yield* await call(() => processor.changedSince(since.getTime()));
+      },
+      play: (transactionId, number) => call(() => processor.play(transactionId, number)),
+    };
     const query = (payment: StoredPayment) =>
       this.#call(() => processor.query(payment.request.transactionId));
     const rail: RailPort = {
-      capabilities: { finality: "instant", reversible: true },
+      capabilities: { finality: "instant" },
+      network: null,
       send: (_profile, payment, permit) => this.#call(() => processor.charge(payment, permit)),
       fence: (places) => this.#call(() => places.forEach((place) => processor.fence(place))),
       withhold: (_profile, payment) => this.#call(() => processor.withhold(payment)),
       query,
       settle: (_profile, payment) => query(payment),
-      reverse: () => Promise.resolve("not_reversible"),
       balance: () => Promise.resolve({ kind: "none" }),
       detach: () => Promise.resolve("detached"),
     };
-    return perRail(() => rail);
+    return perRail((name) => (name === "card" ? { ...rail, network } : rail));
   }
 
   /** Starting and telling a workflow are messages, too. */

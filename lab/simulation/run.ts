@@ -54,11 +54,18 @@ export async function runWorld(
     if (!(await world.timeline.step())) auditor.broke("the world", new Error("has come to a standstill"));
   };
   const isAtRest = (): boolean =>
-    world.timeline.isAtRest && !auditor.isBehindItsRail && !workload.isAnyWaiting;
+    world.timeline.isAtRest &&
+    !auditor.isBehindItsRail &&
+    !workload.isAnyWaiting &&
+    !world.isBehindItsNetwork;
   const rest = async (): Promise<void> => {
     for (let tries = 0; mayGoOn() && !isAtRest(); tries += 1) {
       // What waits for a paused agent to be resumed never comes to rest by itself.
-      if (tries % RESUMED_EVERY_STEPS === 0) workload.resumeWaiting();
+      if (tries % RESUMED_EVERY_STEPS === 0) {
+        workload.resumeWaiting();
+        // What no hint has told is read once an hour.
+        if (world.isBehindItsNetwork) void world.readNetworks();
+      }
       if (tries > REST_STEPS_MAX) auditor.broke("the world", new Error("does not come to rest"));
       await step();
     }
@@ -94,6 +101,7 @@ const countsOf = (auditor: Auditor, world: World): Record<string, number> => ({
   crashes: world.crashes,
   stalls: world.stalls,
   fenced: world.fenced,
+  "networks read": world.networkReads,
   "clocks set back": world.clockSetBack,
 });
 

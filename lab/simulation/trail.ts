@@ -42,7 +42,6 @@ export class Trail {
         ({ phase, request, revision, status }) => [request.transactionId, revision, status, phase],
       ),
       captured: traced("captured", (...args) => observer.captured(...args), all),
-      reversed: traced("given back", (...args) => observer.reversed(...args), all),
       railAnswered: (...args) => observer.railAnswered(...args),
       clientAnswered: (...args) => observer.clientAnswered(...args),
       pauseAnswered: traced("pause answered", (...args) => observer.pauseAnswered(...args), all),

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { Fenced, Superseded } from "../../src/payments/sending.ts";
 import { NoSuchActor } from "../../src/actors/no-such-actor.ts";
 import type { BudgetPolicy } from "../../src/domain/ledger/policy.ts";
@@ -42,6 +43,12 @@ const DELIVERY_WINDOW_MS = 60_000;
 
 export const STORMY: Weather = { lost: 0.01, late: 0.05, twice: 0.04 };
 
+/** As the watch over networks does it. */
+const NETWORKS_READ_EVERY_MS = 3_600_000;
+const NETWORKS_OVERLAP_MS = 600_000;
+const HINT_EARLY_MS = 1_000;
+const HINT_LATE_MAX_MS = 20_000;
+
 /** How long a process is suspended. */
 const STALL_MS = [100, 5_000] as const;
 
@@ -67,7 +74,11 @@ export class World {
   crashes = 0;
   stalls = 0;
   clockSetBack = 0;
+  networkReads = 0;
   #behindMs = 0;
+  readonly #hints: Random;
+  #networksReadThrough: number;
+  #isReadingNetworks = false;
 
   constructor(seed: number, domain: Domain, observer: Observer) {
     this.random = new Random(seed);
@@ -75,8 +86,11 @@ export class World {
     this.#domain = domain;
     this.timeline = new Timeline(this.random.pick(EVENINGS));
     this.network = new Network(this.timeline, this.random.fork("network"), STORMY);
+    this.#hints = this.random.fork("hints");
     this.records = new Records(observer);
-    this.processor = new Processor(this.timeline, observer);
+    this.processor = new Processor(this.timeline, observer, (transactionId, changesAt) =>
+      this.#hint(transactionId, changesAt),
+    );
     this.#workflows = new DurableWorkflows(this.timeline, this.random.fork("timers"), (work) =>
       this.#activity(work, Infinity),
     );
@@ -98,6 +112,7 @@ export class World {
       network: this.network,
       observer,
       processor: this.processor,
+      random: this.random.fork("reads"),
       records: this.records,
       agents: this.agents,
       ledger: () => this.ledger,
@@ -106,6 +121,8 @@ export class World {
       approvalWindowSeconds: this.random.pick(APPROVAL_WINDOWS_SECONDS),
     };
     for (let index = 0; index < PROCESSES; index += 1) this.#startProcess();
+    this.#networksReadThrough = this.timeline.now;
+    void this.#watchNetworks();
   }
 
   /** By the engine's clock, which is what actors go by: it may have gone back. */
@@ -220,8 +237,51 @@ export class World {
       recordedCaps: new Map([null, ...TEAMS].map((teamId) => [teamId, this.records.cap(teamId)])),
       paymentRecords: this.records.payments,
       pendingApprovals: new Set(this.records.pending.keys()),
-      rail: this.processor.captured(),
+      network: this.processor.books(),
     };
+  }
+
+  /** Whether the records lack something that the network has done. */
+  get isBehindItsNetwork(): boolean {
+    for (const [transactionId, books] of this.processor.books()) {
+      const recorded = this.records.payments.get(transactionId)?.books?.authorizations ?? [];
+      if (!isDeepStrictEqual(recorded, books)) return true;
+    }
+    return false;
+  }
+
+  /** Books what the network has done and nobody has read of yet. */
+  async readNetworks(): Promise<void> {
+    if (this.#isReadingNetworks) return;
+    this.#isReadingNetworks = true;
+    const since = this.#networksReadThrough - NETWORKS_OVERLAP_MS;
+    this.#networksReadThrough = await this.#activity(({ bookNetworks }) => bookNetworks({ since }), Infinity);
+    this.networkReads += 1;
+    this.#isReadingNetworks = false;
+  }
+
+  /** As the workflow that watches them. */
+  async #watchNetworks(): Promise<void> {
+    for (;;) {
+      await this.timeline.sleep(NETWORKS_READ_EVERY_MS, true);
+      await this.readNetworks();
+    }
+  }
+
+  /** The network tells of what it does; some hints are lost, some come twice, or too early. */
+  #hint(transactionId: string, changesAt: readonly number[]): void {
+    const random = this.#hints;
+    for (const [number, at] of changesAt.entries()) {
+      for (let hints = random.pick([0, 1, 1, 2]); hints > 0; hints -= 1) {
+        const afterMs = at - this.timeline.now + random.between(-HINT_EARLY_MS, HINT_LATE_MAX_MS);
+        const play = () =>
+          this.#activity(
+            ({ playNetworkEffect }) => playNetworkEffect({ rail: "card", transactionId, number }),
+            ACTIVITY_ATTEMPTS,
+          ).catch(() => undefined);
+        this.timeline.after(Math.max(1, afterMs), () => void play(), true);
+      }
+    }
   }
 
   /** The cap of the project (null) or a team, as it is now. */
@@ -279,7 +339,9 @@ export class World {
       error instanceof Superseded ||
       error instanceof Fenced ||
       error instanceof NoSuchActor ||
-      error instanceof ActorUnavailable;
+      error instanceof ActorUnavailable ||
+      // A hint came too early.
+      (error instanceof Error && error.message.endsWith("was not sent yet"));
     if (!isExpected) this.observer.broke("a process", error);
   }
 }

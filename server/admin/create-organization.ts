@@ -5,6 +5,7 @@ import {
   type CreateOrganizationInput,
   createOrganizationWithOwner,
 } from "../../src/identity/create-organization.ts";
+import type { Passwords } from "../../src/identity/passwords.ts";
 import type { Connections } from "../../src/store/connections.ts";
 import { AdminError, connected } from "./connecting.ts";
 
@@ -27,8 +28,9 @@ export async function createOrganizationOn(
   connections: Connections,
   input: CreateOrganizationInput,
   occasion: "command" | "trial" = "command",
+  passwords?: Passwords,
 ): Promise<CreatedOrganization> {
-  const created = await createOrganizationWithOwner(connections.db, input, undefined, occasion);
+  const created = await createOrganizationWithOwner(connections.db, input, undefined, occasion, passwords);
   if (!created.ok) {
     const issues = (created.refusal.issues ?? []).map(({ path, message }) => `${path}: ${message}`);
     throw new AdminError(issues.length === 0 ? created.refusal.message : issues.join(" "));

@@ -17,7 +17,7 @@ import {
 } from "../store/identity-documents.ts";
 import { InviteRequests } from "./invite-requests.ts";
 import { Organizations } from "./organizations.ts";
-import { Passwords } from "./passwords.ts";
+import { type PasswordCost, Passwords } from "./passwords.ts";
 import { DeviceTokens } from "./device-token.ts";
 import { type RelyingParty, relyingPartyOf } from "./relying-party.ts";
 import { RefreshTokens } from "./refresh-token.ts";
@@ -38,6 +38,8 @@ export interface AuthDeps {
   readonly productName?: string;
   readonly clock?: () => Date;
   readonly randomBytes?: RandomBytes;
+  /** See `Passwords.on`. */
+  readonly passwordCost?: PasswordCost;
   readonly provision?: Provision;
   /** Null or missing: invites are not mailed, and their tokens are answered. */
   readonly mailing?: Mailing | null;
@@ -121,7 +123,7 @@ export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
     },
     organizations: deps.organizations ?? Organizations.in(collections.organizations, clock),
     sealer,
-    passwords: await Passwords.on(db, clock()),
+    passwords: await Passwords.on(db, clock(), deps.passwordCost),
     sessionTokens: new SessionTokens(signingKey, deps.baseUrl),
     refreshTokens: new RefreshTokens(deps.masterKey, random),
     deviceTokens: new DeviceTokens(deps.masterKey, random),

@@ -75,6 +75,7 @@ export async function createOrganizationWithOwner(
   input: CreateOrganizationInput,
   clock: () => Date = () => new Date(),
   occasion: Occasion = "command",
+  passwords?: Passwords,
 ): Promise<Result<CreatedOrganization>> {
   const parsed = inputSchema.safeParse(input);
   if (!parsed.success) return refused(validationRefusal(parsed.error));
@@ -84,7 +85,8 @@ export async function createOrganizationWithOwner(
   // That a call is executed once rests on an index alone, and this may be the first thing that is ever written here.
   await ensureAuthIndexes(db);
   const now = clock();
-  const { organization, owner } = await newRecords(parsed.data, occasion, now, await Passwords.on(db, now));
+  const hashes = passwords ?? (await Passwords.on(db, now));
+  const { organization, owner } = await newRecords(parsed.data, occasion, now, hashes);
   // A script that is run again must not double what it made.
   const made = { creation: organization.creation, status: "ready" } as const;
   if ((await authCollections(db).organizations.findOne(made)) !== null) {

@@ -57,6 +57,7 @@ export async function setUp(context: WritingContext, input: SetUpInput): Promise
     },
     clock,
     "set-up",
+    context.passwords,
   );
   if (!created.ok) return refused(inTermsOfTheRequest(created.refusal));
   const { organizationId, userId } = created.value;

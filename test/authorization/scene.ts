@@ -1,10 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { authCollections } from "../../src/store/identity-documents.ts";
-import { Passwords } from "../../src/identity/passwords.ts";
 import { AGENT_TOOLS } from "../../src/contract/tool-names.ts";
 import { ORGANIZATION_SCOPES, type OrganizationScope, type Role } from "../../src/contract/types.ts";
-import { PASSWORD, startTestService, type TestService } from "../support/service.ts";
+import { PASSWORD, startTestService, testPasswords, type TestService } from "../support/service.ts";
 import { someOrAll } from "../support/soak.ts";
 import { organizationKey, type TestAgent, type World } from "../support/world.ts";
 import type { Credential } from "./oracle.ts";
@@ -43,7 +42,7 @@ async function sessionOf(
   });
   if (owner === null) throw new Error("an organization has its owner");
   const email = `${role}-${randomUUID()}@example.com`;
-  const passwordHash = await (await Passwords.on(world.service.db)).hash(email, PASSWORD);
+  const passwordHash = await (await testPasswords(world.service.db)).hash(email, PASSWORD);
   const user = {
     ...owner,
     _id: randomUUID(),

@@ -2,6 +2,9 @@ import { expect } from "chai";
 import { type Address, getAddress, keccak256, toBytes } from "viem";
 import type { SpentEvent } from "../../server/admin/reconcile/sources.ts";
 import type { Books, RecordEntry, TransactionEntry } from "../../lab/chaos/audit/books.ts";
+import { capturedInFull } from "../../src/domain/ledger/books.ts";
+import { mcOf } from "../../src/domain/money.ts";
+import type { CardLedgerDocument } from "../../src/rails/card/network-books.ts";
 import { compare } from "../../lab/chaos/audit/compare.ts";
 import type { Arrival } from "../../lab/chaos/audit/delivered.ts";
 import { RECIPIENTS } from "../../lab/chaos/orders.ts";
@@ -23,6 +26,10 @@ const agent: PayingAgent = {
   isBrief: false,
 };
 
+const charged = (amountCents: number): TransactionEntry["authorizations"] => [
+  capturedInFull(mcOf(amountCents)),
+];
+
 const transaction = (change: Partial<TransactionEntry>): TransactionEntry => ({
   id: "txn_card",
   agentId: agent.id,
@@ -31,6 +38,7 @@ const transaction = (change: Partial<TransactionEntry>): TransactionEntry => ({
   rail: "card",
   to: "shop",
   amountCents: 100,
+  authorizations: charged(100),
   status: "approved",
   denialCode: null,
   hash: null,
@@ -48,6 +56,7 @@ const wallet = transaction({
   rail: "wallet",
   to: RECIPIENTS[0],
   amountCents: 200,
+  authorizations: charged(200),
   hash: "0xaa",
 });
 const spent: SpentEvent = {
@@ -65,13 +74,19 @@ const ticketOf = ({ amountCents, id, keyHash: key, rail, status, to }: Transacti
   isRefused: false,
   requests: 1,
 });
-const capture = {
-  id: "capture/txn_card",
+const capture: CardLedgerDocument = {
+  _id: "capture/txn_card",
+  organizationId: "organization-1",
   transactionId: card.id,
   merchant: "shop",
   amountCents: 100,
+  amountMc: mcOf(100),
+  authorizedMc: mcOf(100),
+  isOpen: false,
   status: "captured",
-} as const;
+  createdAt: card.createdAt,
+  settlesAt: null,
+};
 const arrival = (type: string, record: string): Arrival => ({
   deliveryId: `dlv_${type}_${record}`,
   type,
@@ -124,7 +139,7 @@ const life = {
   state: "active",
   isWindowOpen: false,
 } as const;
-const totals = { spentCents: 300, reservedCents: 0 };
+const totals = { spentMc: mcOf(300), reservedMc: 0 };
 const cap = { capCents: 300, version: 2 };
 const level = { projectId: "project-1", teamId: "team-1", cap, recordedCap: cap, totals };
 const archived = { ...record, state: "archived", keyId: null } as const;
@@ -165,19 +180,21 @@ const onChain = (change: Partial<Books["chain"]>): Partial<Books> => ({
 /** Books that something is wrong with. */
 const WRONG: Readonly<Record<string, Partial<Books>>> = {
   "a payment without its capture": { cardLedger: [] },
-  "a payment that was captured twice": { cardLedger: [capture, { ...capture, id: "capture/again" }] },
+  "a payment that was captured twice": { cardLedger: [capture, { ...capture, _id: "capture/again" }] },
   "an unknown capture": {
-    cardLedger: [capture, { ...capture, id: "capture/txn_other", transactionId: "txn_other" }],
+    cardLedger: [capture, { ...capture, _id: "capture/txn_other", transactionId: "txn_other" }],
   },
-  "a capture of another amount": { cardLedger: [{ ...capture, amountCents: 101 }] },
-  "a denied payment that was captured": { transactions: [{ ...card, status: "denied" }, wallet] },
+  "a capture of another amount": { cardLedger: [{ ...capture, amountMc: mcOf(101) }] },
+  "a denied payment that was captured": {
+    transactions: [{ ...card, status: "denied", authorizations: [] }, wallet],
+  },
   "a wallet payment that the chain has not made": onChain({ spent: [] }),
   "a wallet payment that the chain has made twice": onChain({ spent: [spent, { ...spent, hash: "0xbb" }] }),
   "a wallet payment to another recipient": onChain({ spent: [{ ...spent, to: RECIPIENTS[1] }] }),
   "a wallet payment of another amount": onChain({ spent: [{ ...spent, units: 1n }] }),
   "a wallet payment from another wallet": onChain({ spent: [{ ...spent, wallet: RECIPIENTS[2] }] }),
   "a failed payment that the chain has made": {
-    transactions: [card, { ...wallet, status: "failed", denialCode: "RAIL_UNAVAILABLE" }],
+    transactions: [card, { ...wallet, status: "failed", denialCode: "RAIL_UNAVAILABLE", authorizations: [] }],
   },
   "a balance that does not follow from what was spent": onChain({
     wallets: [{ agentId: agent.id, mintedUnits: 2_000n * UNITS_PER_CENT, balanceUnits: 0n }],
@@ -205,10 +222,10 @@ const WRONG: Readonly<Record<string, Partial<Books>>> = {
   },
   "a record with other totals": { records: [{ ...record, spentCents: 1 }] },
   "a cap that was passed": { caps: [{ projectId: "project-1", teamId: "team-1", capCents: 299 }] },
-  "a team whose ledger has other sums": { levels: [{ ...level, totals: { ...totals, spentCents: 1 } }] },
-  "a team that keeps something on hold": { levels: [{ ...level, totals: { ...totals, reservedCents: 1 } }] },
+  "a team whose ledger has other sums": { levels: [{ ...level, totals: { ...totals, spentMc: 1 } }] },
+  "a team that keeps something on hold": { levels: [{ ...level, totals: { ...totals, reservedMc: 1 } }] },
   "a project whose ledger has other sums": {
-    levels: [{ ...level, teamId: null, totals: { ...totals, spentCents: 301 } }],
+    levels: [{ ...level, teamId: null, totals: { ...totals, spentMc: mcOf(301) } }],
   },
   "a record with another cap": { levels: [{ ...level, recordedCap: { capCents: null, version: 1 } }] },
   "a payment that was decided while its agent was paused": {

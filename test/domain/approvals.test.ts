@@ -166,7 +166,7 @@ describe("approve: the hard limits are checked again, without the payment's own 
       });
       const { project, teams } = account.ledger;
       for (const { totals } of [project, ...teams.values()]) {
-        expect(totals).to.deep.equal({ spentCents: 50, reservedCents: 0 });
+        expect(totals).to.deep.equal({ spentMc: 50_000, reservedMc: 0 });
       }
     });
   }

@@ -137,8 +137,8 @@ describe("caps: what counts under them", () => {
     const { agentId, revision } = account.state;
     account.judge({ kind: "confirm_records", records: [{ agentId, revision }] });
     expect(account.ledger.accounts.has(agentId)).to.equal(false);
-    expect(levels(account)[0]).to.deep.equal({ spentCents: 100, reservedCents: 0 });
-    expect(levels(account)[1]).to.deep.equal({ spentCents: 100, reservedCents: 0 });
+    expect(levels(account)[0]).to.deep.equal({ spentMc: 100_000, reservedMc: 0 });
+    expect(levels(account)[1]).to.deep.equal({ spentMc: 100_000, reservedMc: 0 });
   });
 });
 
@@ -202,7 +202,7 @@ describe("caps: a budget is replaced whole, in one decision", () => {
     const account = capped(1_000);
     account.paid(600);
     account.cap(100);
-    expect(levels(account)[0]).to.deep.equal({ spentCents: 600, reservedCents: 0 });
+    expect(levels(account)[0]).to.deep.equal({ spentMc: 600_000, reservedMc: 0 });
     expect(account.pay(1).denial?.details).to.deep.equal({ limit: 100, remaining: 0, resetsAt: null });
     account.cap(650);
     expect(account.pay(51).denial?.code).to.equal("PROJECT_CAP_EXCEEDED");

@@ -204,7 +204,7 @@ describe("a payment that is released since its agent was stopped", () => {
     account.cap(100, 100);
     account.settle(idOf(payment), WITHHELD);
     for (const { totals } of [account.ledger.project, ...account.ledger.teams.values()]) {
-      expect(totals).to.deep.equal({ spentCents: 0, reservedCents: 0 });
+      expect(totals).to.deep.equal({ spentMc: 0, reservedMc: 0 });
     }
   });
 });

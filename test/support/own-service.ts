@@ -9,6 +9,7 @@ import {
   organizationByCommand,
   type OrganizationLimits,
   REACHES_LOOPBACK,
+  TEST_PASSWORD_COST,
   testLogger,
   type TestService,
 } from "./service.ts";
@@ -44,6 +45,7 @@ export async function startServiceOn({
     mcpUrl: baseUrl,
     logger: logger ?? testLogger(`own-${randomUUID()}`),
     clock,
+    passwordCost: TEST_PASSWORD_COST,
     env,
     ...(counts === undefined ? {} : { counts }),
   });

@@ -144,7 +144,8 @@ export class AccountAudit {
     mustEqual([...reply.ended].toSorted(), held.map(({ id }) => id).toSorted(), "what closing has ended");
     for (const payment of held) {
       const status = now >= payment.expiresAt ? "expired" : "denied";
-      this.#books.change(model, payment, { status, isOver: true }, now);
+      const change = (): void => void Object.assign(payment, { status, isOver: true });
+      this.#books.change(model, payment, { by: "person", change, now });
     }
     if (model.status === "paused") model.withdraw();
     model.status = "closed";

@@ -2,6 +2,8 @@ import type { RailOutcome, TransactionStatus } from "../../../src/domain/ledger/
 import type { BudgetPolicy, DenialDetails } from "../../../src/domain/ledger/policy.ts";
 import type { NewAccount, AccountStatus } from "../../../src/domain/ledger/state.ts";
 import type { RuleCheck } from "../../../src/domain/rules/rules.ts";
+import type { Totals } from "../../../src/domain/ledger/state.ts";
+import { type BookedPayment, sum } from "./booked-payment.ts";
 import { EventModel } from "./event-model.ts";
 import { must } from "./violation.ts";
 
@@ -12,7 +14,9 @@ export interface PaymentModel {
   readonly keyHash: string;
   readonly payloadHash: string;
   readonly fingerprint: string;
-  readonly amountCents: number;
+  readonly amountMc: number;
+  /** What its network has done with it, as far as the ledger was told. */
+  readonly books: BookedPayment;
   readonly createdAt: number;
   /** When it counts: never before what was counted earlier. */
   readonly countedAt: number;
@@ -26,20 +30,18 @@ export interface PaymentModel {
   status: TransactionStatus;
   /** Nothing more can become of it. */
   isOver: boolean;
-  /** UTC day its amount counts on. */
-  day: string;
   approvedAt: number | null;
   /** Whether its rail has it, as far as the ledger has received. */
   isFollowed: boolean;
+  /** Whether its rail has accepted it. */
   isCaptured: boolean;
-  isReversed: boolean;
-  rail: RailOutcome["status"] | "final" | null;
+  rail: RailOutcome["status"] | null;
   recorded: { revision: number; status: TransactionStatus } | null;
   /** What was written down under each revision. */
   readonly written: Map<number, string>;
   /** It was let through, and is not to be sent any more. */
   isWithdrawn: boolean;
-  /** How often it has changed, and the newest change whose effects are known to be done. */
+  /** Of the ledger's payment, and the newest one whose effects are known to be done. */
   revision: number;
   confirmedRevision: number;
 }
@@ -51,24 +53,47 @@ export interface Verdict {
   readonly laterMs?: number;
 }
 
+/** Thousandths in a cent. */
+export const MC = 1_000;
+
 const DAY = 24 * 60 * 60 * 1_000;
 export const HOUR = 60 * 60 * 1_000;
 
 const dayOf = (at: number): string => new Date(at).toISOString().split("T")[0] ?? "";
 const midnightAfter = (at: number): number => Date.parse(`${dayOf(at + DAY)}T00:00:00.000Z`);
-const orZero = (cents: number): number => (cents < 0 ? 0 : cents);
+/** What is left, a started cent not counted. */
+export const wholeCents = (mc: number): number => (mc < 0 ? 0 : Math.floor(mc / MC));
 
-export const isMoney = (status: TransactionStatus): boolean => status === "pending" || status === "approved";
+/** Where a payment's money is: on hold until its network has said anything. */
+export function moneyOf({ amountMc, books, status }: PaymentModel): Totals {
+  if (books.isBooked) return { reservedMc: books.heldMc, spentMc: books.spentMc };
+  return { reservedMc: status === "pending" ? amountMc : 0, spentMc: 0 };
+}
 
-/** What may follow on a status. */
+const totalOf = (payment: PaymentModel): number => {
+  const { reservedMc, spentMc } = moneyOf(payment);
+  return reservedMc + spentMc;
+};
+
+export const countedOn = (payment: PaymentModel, day: string): number => {
+  if (payment.books.isBooked) return payment.books.countedOn(day);
+  return payment.books.day === day ? totalOf(payment) : 0;
+};
+
+/** What may follow on a status. From an end, only by what a network does. */
 const CHANGES: Readonly<Record<string, readonly TransactionStatus[]>> = {
   pending: ["pending", "approved", "denied", "failed", "expired", "reversed"],
   approved: ["approved", "reversed"],
+  reversed: ["approved"],
+  failed: ["approved", "reversed"],
 };
 
 /** The same of a record, which may have missed some in between. */
 export const mayFollow = (before: TransactionStatus, after: TransactionStatus): boolean =>
   before === after || CHANGES[before]?.includes(after) === true;
+
+/** Steps of a payment on its rail, which its revision counts. */
+const stepsOnRail = ({ isFollowed, isOver }: PaymentModel): number => (isOver ? 2 : isFollowed ? 1 : 0);
 
 /**
  * The one book of an agent's account: what its payments, limits and counts must be. Written from the rules and not from the code, in
@@ -94,8 +119,8 @@ export class AccountModel {
   /** The highest permit and the highest fence that the ledger gave. */
   #permit = 0;
   #fence = 0;
-  spentCents = 0;
-  reservedCents = 0;
+  spentMc = 0;
+  reservedMc = 0;
   /** The newest day, and the newest time, that anything was counted on. */
   #newestDay = "";
   #newestCountedAt = 0;
@@ -127,23 +152,41 @@ export class AccountModel {
     this.#count(payment, 1);
     if (!payment.isCounted) return;
     this.#newestCountedAt = payment.countedAt;
-    this.#newestDay = payment.day;
+    this.#newestDay = payment.books.day;
   }
 
-  /** A payment's money moves with its status, and with nothing else; whatever was held or spent comes to an end once. */
-  change(payment: PaymentModel, change: Partial<PaymentModel>, now: number): void {
+  /** A payment's money moves with its status and its books, and with nothing else. `by`: what its revision follows from. */
+  change(
+    payment: PaymentModel,
+    {
+      by,
+      change,
+      now,
+    }: { readonly by: "person" | "rail" | "books"; readonly change: () => void; readonly now: number },
+  ): void {
     const { status } = payment;
-    must(change.status === undefined || mayFollow(status, change.status), `${payment.id} changed twice`);
-    const wasMoney = isMoney(status);
+    const [had, ownDay, steps] = [moneyOf(payment), payment.books.day, stepsOnRail(payment)];
     this.#count(payment, -1);
-    Object.assign(payment, change, { revision: payment.revision + 1 });
+    change();
     this.#count(payment, 1);
-    if (status !== payment.status && (wasMoney || isMoney(payment.status))) this.counted(now);
+    must(mayFollow(status, payment.status), `${payment.id} was ${status} and became ${payment.status}`);
+    must(by === "books" || status === "pending" || status === payment.status, `${payment.id} changed twice`);
+    if (by === "person") payment.revision += 1;
+    else payment.revision += (by === "books" ? 3 : stepsOnRail(payment)) - steps;
+    const has = moneyOf(payment);
+    const isMoved = had.reservedMc !== has.reservedMc || had.spentMc !== has.spentMc;
+    if (isMoved || ownDay !== payment.books.day) this.counted(now);
   }
 
-  #count({ amountCents, status }: PaymentModel, sign: 1 | -1): void {
-    if (status === "pending") this.reservedCents += sign * amountCents;
-    if (status === "approved") this.spentCents += sign * amountCents;
+  #count(payment: PaymentModel, sign: 1 | -1): void {
+    const { reservedMc, spentMc } = moneyOf(payment);
+    this.reservedMc += sign * reservedMc;
+    this.spentMc += sign * spentMc;
+  }
+
+  /** Its account was dropped, and came back with what the records say was counted last. */
+  cameBack(day: string): void {
+    this.#newestDay = day;
   }
 
   /** Something was counted now: what comes later is not counted on a day before that. */
@@ -189,31 +232,31 @@ export class AccountModel {
     for (const payment of this.inFlight()) payment.isWithdrawn = true;
   }
 
-  get usedCents(): number {
-    return this.spentCents + this.reservedCents;
+  get usedMc(): number {
+    return this.spentMc + this.reservedMc;
   }
 
-  needsPerson(amountCents: number): boolean {
+  needsPerson(amountMc: number): boolean {
     const threshold = this.policy.autoApprovalThresholdCents;
-    return threshold !== null && (threshold === 0 || amountCents > threshold);
+    return threshold !== null && (threshold === 0 || amountMc > threshold * MC);
   }
 
   /** What the agent's life and its own limits say to an amount, `own` not counted; the first that fails. */
   verdict(
-    amountCents: number,
+    amountMc: number,
     now: number,
     { hourMs, own }: { readonly hourMs: number; readonly own: PaymentModel | null },
   ): Verdict | null {
     if (this.status !== "active") {
       return { code: this.status === "paused" ? "AGENT_PAUSED" : "AGENT_ARCHIVED", details: null };
     }
-    return this.#amounts(amountCents, now, own) ?? this.#counts(now, hourMs, own);
+    return this.#amounts(amountMc, now, own) ?? this.#counts(now, hourMs, own);
   }
 
   /** What the agent's budget shows. */
   usage(now: number): { todayCents: number; todayCount: number } {
     const today = this.dayOf(now);
-    return { todayCents: this.#spentOn(today, null), todayCount: this.#countOn(today, null) };
+    return { todayCents: Math.ceil(this.spentOn(today, null) / MC), todayCount: this.#countOn(today, null) };
   }
 
   /** How many payments the hour may count: never fewer than it has, and those of its last bucket. */
@@ -224,21 +267,21 @@ export class AccountModel {
     };
   }
 
-  #amounts(amountCents: number, now: number, own: PaymentModel | null): Verdict | null {
+  #amounts(amountMc: number, now: number, own: PaymentModel | null): Verdict | null {
     const { budgetCents, dailySpendLimitCents: daily, perTransactionLimitCents: each } = this.policy;
-    if (each !== null && amountCents > each) {
+    if (each !== null && amountMc > each * MC) {
       const details = { limit: each, remaining: each, resetsAt: null };
       return { code: "PER_TRANSACTION_LIMIT_EXCEEDED", details };
     }
-    const left = budgetCents - this.usedCents + (own?.amountCents ?? 0);
-    if (amountCents > left) {
-      const details = { limit: budgetCents, remaining: orZero(left), resetsAt: null };
+    const leftMc = budgetCents * MC - this.usedMc + (own?.amountMc ?? 0);
+    if (amountMc > leftMc) {
+      const details = { limit: budgetCents, remaining: wholeCents(leftMc), resetsAt: null };
       return { code: "BUDGET_EXCEEDED", details };
     }
     if (daily === null) return null;
-    const leftToday = daily - this.#spentOn(this.dayOf(now), own);
-    if (amountCents <= leftToday) return null;
-    const details = { limit: daily, remaining: orZero(leftToday), resetsAt: this.#dayEndsAt(now) };
+    const leftTodayMc = daily * MC - this.spentOn(this.dayOf(now), own);
+    if (amountMc <= leftTodayMc) return null;
+    const details = { limit: daily, remaining: wholeCents(leftTodayMc), resetsAt: this.#dayEndsAt(now) };
     return { code: "DAILY_SPEND_LIMIT_EXCEEDED", details };
   }
 
@@ -272,13 +315,13 @@ export class AccountModel {
    * they may count.
    */
   flags(
-    amountCents: number,
+    amountMc: number,
     fingerprint: string,
     rules: readonly RuleCheck[],
     { now, windows }: { readonly now: number; readonly windows: "exact" | "longest" },
   ): Set<string> {
     const flags = new Set<string>();
-    if (this.needsPerson(amountCents)) flags.add("agent_threshold");
+    if (this.needsPerson(amountMc)) flags.add("agent_threshold");
     for (const rule of rules) {
       if (rule.type === "velocity") {
         const windowMs = rule.windowSeconds * 1_000;
@@ -295,12 +338,8 @@ export class AccountModel {
     return flags;
   }
 
-  #spentOn(day: string, own: PaymentModel | null): number {
-    let cents = 0;
-    for (const payment of this.payments) {
-      if (payment !== own && payment.day === day && isMoney(payment.status)) cents += payment.amountCents;
-    }
-    return cents;
+  spentOn(day: string, own: PaymentModel | null): number {
+    return sum(this.payments.map((payment) => (payment === own ? 0 : countedOn(payment, day))));
   }
 
   #countOn(day: string, own: PaymentModel | null): number {

@@ -1,9 +1,9 @@
-import { type AccountModel, type PaymentModel, isClosed, isHeld } from "./account-model.ts";
+import { type AccountModel, MC, type PaymentModel, isClosed, isHeld } from "./account-model.ts";
 import type { WorldModel } from "./books.ts";
-import { STATUS_BY_RAIL } from "./payment-audit.ts";
+import { isAsAnswered } from "./payment-audit.ts";
 import type { AgentModel } from "./agent-model.ts";
 import type { Books } from "./observer.ts";
-import { must, mustEqual } from "./violation.ts";
+import { must, mustBeSame, mustEqual } from "./violation.ts";
 
 /** With nothing under way, the books of ledger, actors, records and rail say the same, to the cent. */
 export function auditAtRest(ours: WorldModel, books: Books): void {
@@ -17,8 +17,10 @@ export function auditAtRest(ours: WorldModel, books: Books): void {
   for (const payment of ours.payments.values()) auditPayment(payment, books);
   const held = [...ours.payments.values()].filter(isHeld).map(({ id }) => id);
   mustEqual([...books.pendingApprovals].toSorted(), held.toSorted(), "the approvals that are pending");
-  for (const transactionId of books.rail.keys())
+  for (const transactionId of books.network.keys())
     must(ours.payments.has(transactionId), `the rail was paid for ${transactionId}, which was never decided`);
+  for (const teamId of [null, ...new Set([...ours.accounts.values()].map((account) => account.teamId))])
+    auditTotals(ours, teamId, books);
   for (const [teamId, recorded] of books.recordedCaps) {
     const { capCents, version } = ours.level(teamId);
     mustEqual({ ...recorded }, { capCents, version }, `the recorded cap of ${teamId ?? "the project"}`);
@@ -56,8 +58,8 @@ function auditRecord(account: AccountModel, model: AgentModel, { records }: Book
   const record = records.get(agentId);
   must(record !== undefined, `${agentId} has no record`);
   const { account: money, life } = record;
-  mustEqual(money.spentCents, account.spentCents, `recorded as spent by ${agentId}`);
-  mustEqual(money.reservedCents, account.reservedCents, `recorded as reserved by ${agentId}`);
+  mustEqual(money.spentCents, Math.ceil(account.spentMc / MC), `recorded as spent by ${agentId}`);
+  mustEqual(money.reservedCents, Math.ceil(account.reservedMc / MC), `recorded as reserved by ${agentId}`);
   mustEqual(money.policyVersion, account.version, `the recorded version of the policy of ${agentId}`);
   mustEqual(money.policy, account.policy, `the recorded policy of ${agentId}`);
   mustEqual(money.status, account.status, `the recorded status of ${agentId}`);
@@ -66,13 +68,33 @@ function auditRecord(account: AccountModel, model: AgentModel, { records }: Book
   mustEqual(life.keyId, model.keys.activeKeyId(), `the recorded key of ${agentId}`);
 }
 
-function auditPayment(payment: PaymentModel, { paymentRecords, rail }: Books): void {
-  const { amountCents, id, isCaptured, isReversed, status } = payment;
-  mustEqual(paymentRecords.get(id)?.status, status, `the record of ${id}`);
-  mustEqual(rail.get(id) ?? 0, isCaptured && !isReversed ? amountCents : 0, `the rail's books for ${id}`);
-  if (status === "approved") must(isCaptured && !isReversed, `${id} is approved, and the rail has nothing`);
+function auditPayment(payment: PaymentModel, { network, paymentRecords }: Books): void {
+  const { id, isCaptured, status } = payment;
+  const record = paymentRecords.get(id);
+  mustEqual(record?.status, status, `the record of ${id}`);
+  const books = network.get(id) ?? [];
+  mustBeSame(record?.books?.authorizations ?? [], books, `the books of ${id}, and its network's`);
+  if (status === "approved") must(isCaptured, `${id} is approved, and the rail has nothing`);
   if (isHeld(payment)) return must(payment.rail === null, `${id} is on hold and was sent`);
   if (payment.rail === null)
     return must(payment.isOver && !isCaptured, `${id} is ${status}, and was never sent`);
-  mustEqual(status, STATUS_BY_RAIL[payment.rail], `${id}, after its rail said ${payment.rail}`);
+  must(isAsAnswered(payment), `${id} is ${status}, after its rail said ${payment.rail}`);
+}
+
+/** What a level has used is what the networks have of its payments, and what is on hold. */
+function auditTotals(ours: WorldModel, teamId: string | null, { caps, network }: Books): void {
+  const total = { spentMc: 0, reservedMc: 0 };
+  for (const payment of ours.payments.values()) {
+    if (teamId !== null && ours.account(payment.agentId).teamId !== teamId) continue;
+    const [books] = network.get(payment.id) ?? [];
+    if (books === undefined) {
+      if (payment.status === "pending") total.reservedMc += payment.amountMc;
+      continue;
+    }
+    const { authorizedMc, capturedMc, creditedMc, isOpen, recalledMc } = books;
+    total.spentMc += Math.max(0, capturedMc - creditedMc + recalledMc);
+    if (isOpen) total.reservedMc += Math.max(0, authorizedMc - capturedMc);
+  }
+  const shown = teamId === null ? caps.project : caps.teams[teamId];
+  mustEqual({ ...shown?.totals }, total, `the totals of ${teamId ?? "the project"}, and their networks'`);
 }

@@ -3,11 +3,11 @@ import type { Payment, RailOutcome } from "../../../src/domain/ledger/payment.ts
 import type { AgentProfile, AgentSummary } from "../../../src/domain/agent/state.ts";
 import type { LedgerCommand, LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import type { AccountSummary } from "../../../src/domain/ledger/state.ts";
-import { type PaymentModel, mayFollow } from "./account-model.ts";
+import { MC, mayFollow } from "./account-model.ts";
 import { auditAtRest } from "./at-rest.ts";
 import { WorldModel, type LevelModel } from "./books.ts";
 import { LedgerAudit } from "./ledger-audit.ts";
-import { STATUS_BY_RAIL } from "./payment-audit.ts";
+import { isAsAnswered } from "./payment-audit.ts";
 import { AgentAudit } from "./agent-audit.ts";
 import { AgentModel } from "./agent-model.ts";
 import type { AgentAnswered, Books, LedgerShown, Observer } from "./observer.ts";
@@ -44,34 +44,36 @@ export class Auditor implements Observer {
       const agentId = "agentId" in command ? command.agentId : "";
       const model = this.#books.accounts.get(agentId);
       const levels = [null, ...Object.keys(shown.caps.teams)].map((teamId) => this.#books.level(teamId));
-      const before = levels.map(usedCents);
-      const usedBefore = model?.usedCents ?? 0;
+      const before = levels.map(usedMc);
+      const usedBefore = model?.usedMc ?? 0;
       this.#ledgerAudit.expect(command, reply, shown);
+      this.#expectShown(agentId, shown);
+      // What a network does is no decision: it is told as a breach, to the cent.
+      if (command.kind === "book") return;
       levels.forEach((level, place) => {
-        const most = Math.max(level.capCents ?? Infinity, before[place] ?? 0);
-        must(usedCents(level) <= most, "more was used than there is room under a cap");
+        const most = Math.max((level.capCents ?? Infinity) * MC, before[place] ?? 0);
+        must(usedMc(level) <= most, "more was used than there is room under a cap");
       });
       if (model !== undefined)
         must(
-          model.usedCents <= Math.max(model.policy.budgetCents, usedBefore),
+          model.usedMc <= Math.max(model.policy.budgetCents * MC, usedBefore),
           "more was used than there is budget",
         );
-      this.#expectShown(agentId, shown);
     });
   }
 
   /** What the ledger shows is what the book says, at all three levels. */
   #expectShown(agentId: string, { account, caps }: LedgerShown): void {
     for (const [teamId, { cap, totals }] of [[null, caps.project] as const, ...Object.entries(caps.teams)]) {
-      const { capCents, reservedCents, spentCents, version } = this.#books.level(teamId);
+      const { capCents, reservedMc, spentMc, version } = this.#books.level(teamId);
       const where = teamId ?? "the project";
-      mustEqual({ ...totals }, { spentCents, reservedCents }, `the totals of ${where}`);
+      mustEqual({ ...totals }, { spentMc, reservedMc }, `the totals of ${where}`);
       mustEqual({ ...cap }, { capCents, version }, `the cap of ${where}`);
     }
     if (account === null) return;
     const model = this.#books.account(agentId);
-    mustEqual(account.spentCents, model.spentCents, `spent by ${agentId}`);
-    mustEqual(account.reservedCents, model.reservedCents, `reserved by ${agentId}`);
+    mustEqual(account.spentCents, Math.ceil(model.spentMc / MC), `spent by ${agentId}`);
+    mustEqual(account.reservedCents, Math.ceil(model.reservedMc / MC), `reserved by ${agentId}`);
     mustEqual(account.status, model.status, `the status of ${agentId}`);
     mustEqual(account.policyVersion, model.version, `the version of the policy of ${agentId}`);
     mustEqual({ ...account.policy }, { ...model.policy }, `the policy of ${agentId}`);
@@ -107,14 +109,14 @@ export class Auditor implements Observer {
   }
 
   /** Not while its agent is paused, once the caller who paused it was answered. */
-  captured(transactionId: string, amountCents: number): void {
+  captured(transactionId: string, amountMc: number): void {
     this.#audit(() => {
       const payment = this.#books.payment(transactionId);
       const { pausedAtSequence } = this.#books.life(payment.agentId);
       const { turns } = this.#books.account(payment.agentId);
       must(pausedAtSequence !== turns, `${transactionId} was paid while its agent was paused`);
       must(!payment.isCaptured, `${transactionId} was paid twice`);
-      mustEqual(amountCents, payment.amountCents, `what was paid for ${transactionId}`);
+      mustEqual(amountMc, payment.amountMc, `what was paid for ${transactionId}`);
       must(payment.status === "pending", `${transactionId} was paid when it was ${payment.status}`);
       const { approvedAt, expiresAt, needsPerson } = payment;
       const isApproved = approvedAt !== null && approvedAt < expiresAt;
@@ -124,18 +126,9 @@ export class Auditor implements Observer {
     });
   }
 
-  reversed(transactionId: string): void {
-    this.#audit(() => {
-      const payment = this.#books.payment(transactionId);
-      must(payment.isCaptured && !payment.isReversed, `${transactionId} was given back for nothing`);
-      payment.isReversed = true;
-      this.#books.count("given back");
-    });
-  }
-
   railAnswered(transactionId: string, outcome: RailOutcome): void {
     const payment = this.#books.payments.get(transactionId);
-    if (payment !== undefined) payment.rail = nameOf(outcome);
+    if (payment !== undefined) payment.rail = outcome.status;
   }
 
   clientAnswered(agentId: string, keyHash: string, transactionId: string): void {
@@ -207,7 +200,7 @@ export class Auditor implements Observer {
 
   checked(agentId: string, amountCents: number, denialCode: string | null, now: number): void {
     this.#audit(() => {
-      const verdict = this.#books.verdict(this.#books.account(agentId), amountCents, now, {
+      const verdict = this.#books.verdict(this.#books.account(agentId), amountCents * MC, now, {
         seen: denialCode,
       });
       mustEqual(denialCode, verdict?.code ?? null, `what a dry run of ${amountCents} by ${agentId} said`);
@@ -228,8 +221,7 @@ export class Auditor implements Observer {
    */
   get isBehindItsRail(): boolean {
     for (const payment of this.#books.payments.values()) {
-      if (!payment.isOver && payment.rail !== null && STATUS_BY_RAIL[payment.rail] !== payment.status)
-        return true;
+      if (!payment.isOver && !isAsAnswered(payment)) return true;
     }
     return false;
   }
@@ -248,7 +240,4 @@ export class Auditor implements Observer {
   }
 }
 
-const usedCents = ({ reservedCents, spentCents }: LevelModel): number => spentCents + reservedCents;
-
-const nameOf = (outcome: RailOutcome): PaymentModel["rail"] =>
-  outcome.status === "settled" && outcome.final ? "final" : outcome.status;
+const usedMc = ({ reservedMc, spentMc }: LevelModel): number => spentMc + reservedMc;

@@ -59,6 +59,11 @@ export class BookedPayment {
     this.#count(day);
   }
 
+  /** Whether a report says what was not known. */
+  isNews({ authorization }: RailBooks, number: number): boolean {
+    return (this.#seen.get(authorization)?.number ?? -1) < number;
+  }
+
   /** What says nothing of an authorization that is not known holds and charges nothing. */
   told(report: RailBooks, number: number): void {
     const { authorization } = report;

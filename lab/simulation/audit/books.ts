@@ -3,10 +3,13 @@ import {
   type AccountModel,
   HOUR,
   isClosed,
-  isMoney,
+  MC,
+  moneyOf,
   type PaymentModel,
   type Verdict,
+  wholeCents,
 } from "./account-model.ts";
+import type { LimitName, Used } from "./booked-payment.ts";
 import type { StoppedModel } from "./account-audit.ts";
 import type { AgentModel } from "./agent-model.ts";
 import { must, mustEqual } from "./violation.ts";
@@ -16,16 +19,16 @@ export interface LevelModel {
   capCents: number | null;
   version: number;
   rulesVersion: number;
-  spentCents: number;
-  reservedCents: number;
+  spentMc: number;
+  reservedMc: number;
 }
 
 const newLevel = (): LevelModel => ({
   capCents: null,
   version: 1,
   rulesVersion: 0,
-  spentCents: 0,
-  reservedCents: 0,
+  spentMc: 0,
+  reservedMc: 0,
 });
 
 /** The auditor's books: every account's, every agent's life, every payment's, and what is used of the caps. */
@@ -73,16 +76,42 @@ export class WorldModel {
     this.#count(model, payment, 1);
   }
 
-  change(model: AccountModel, payment: PaymentModel, change: Partial<PaymentModel>, now: number): void {
+  change(
+    model: AccountModel,
+    payment: PaymentModel,
+    how: { readonly by: "person" | "rail" | "books"; readonly change: () => void; readonly now: number },
+  ): void {
+    this.#open.add(payment);
     this.#count(model, payment, -1);
-    model.change(payment, change, now);
+    model.change(payment, how);
     this.#count(model, payment, 1);
   }
 
-  #count({ teamId }: AccountModel, { amountCents, status }: PaymentModel, sign: 1 | -1): void {
-    if (!isMoney(status)) return;
-    const field = status === "pending" ? "reservedCents" : "spentCents";
-    for (const level of [this.level(null), this.level(teamId)]) level[field] += sign * amountCents;
+  #count({ teamId }: AccountModel, payment: PaymentModel, sign: 1 | -1): void {
+    const { reservedMc, spentMc } = moneyOf(payment);
+    for (const level of [this.level(null), this.level(teamId)]) {
+      level.reservedMc += sign * reservedMc;
+      level.spentMc += sign * spentMc;
+    }
+  }
+
+  /** What is used of every limit that counts for a payment. */
+  used(model: AccountModel, payment: PaymentModel, day: string): Used[] {
+    const { policy } = model;
+    const { reservedMc, spentMc } = moneyOf(payment);
+    const [team, project] = [this.level(model.teamId), this.level(null)];
+    const limits: readonly (readonly [LimitName, number | null, number])[] = [
+      ["agent/per_transaction", policy.perTransactionLimitCents, reservedMc + spentMc],
+      ["agent/budget", policy.budgetCents, model.usedMc],
+      ["agent/daily_spend", policy.dailySpendLimitCents, model.spentOn(day, null)],
+      ["team/cap", team.capCents, team.spentMc + team.reservedMc],
+      ["project/cap", project.capCents, project.spentMc + project.reservedMc],
+    ];
+    return limits.map(([limit, cents, usedMc]) => ({
+      limit,
+      usedMc,
+      limitMc: cents === null ? null : cents * MC,
+    }));
   }
 
   openCount(): number {
@@ -96,26 +125,26 @@ export class WorldModel {
    */
   verdict(
     model: AccountModel,
-    amountCents: number,
+    amountMc: number,
     now: number,
     { own = null, seen }: { readonly own?: PaymentModel | null; readonly seen: string | null },
   ): Verdict | null {
     const verdictOf = (hourMs: number): Verdict | null =>
-      model.verdict(amountCents, now, { hourMs, own }) ?? this.#capVerdict(model.teamId, amountCents, own);
+      model.verdict(amountMc, now, { hourMs, own }) ?? this.#capVerdict(model.teamId, amountMc, own);
     const exact = verdictOf(HOUR);
     const longestHourMs = model.longestMs(HOUR, now);
     return (exact?.code ?? null) === seen ? exact : verdictOf(longestHourMs);
   }
 
-  #capVerdict(teamId: string, amountCents: number, own: PaymentModel | null): Verdict | null {
+  #capVerdict(teamId: string, amountMc: number, own: PaymentModel | null): Verdict | null {
     for (const [code, level] of [
       ["TEAM_CAP_EXCEEDED", this.level(teamId)],
       ["PROJECT_CAP_EXCEEDED", this.level(null)],
     ] as const) {
-      const { capCents, reservedCents, spentCents } = level;
-      const used = spentCents + reservedCents - (own?.amountCents ?? 0);
-      if (capCents === null || used + amountCents <= capCents) continue;
-      const remaining = capCents > used ? capCents - used : 0;
+      const { capCents, reservedMc, spentMc } = level;
+      const usedMc = spentMc + reservedMc - (own?.amountMc ?? 0);
+      if (capCents === null || usedMc + amountMc <= capCents * MC) continue;
+      const remaining = wholeCents(capCents * MC - usedMc);
       return { code, details: { limit: capCents, remaining, resetsAt: null } };
     }
     return null;

@@ -1,6 +1,7 @@
 import type { RulesVersions } from "../../../src/domain/ledger/payment.ts";
 import type { CommandOf, LedgerReply } from "../../../src/domain/ledger/commands.ts";
-import { type AccountModel, type PaymentModel, isClosed, type Verdict } from "./account-model.ts";
+import { type AccountModel, MC, type PaymentModel, isClosed, type Verdict } from "./account-model.ts";
+import { BookedPayment } from "./booked-payment.ts";
 import { type WorldModel, expectDenial } from "./books.ts";
 import type { LedgerShown } from "./observer.ts";
 import { must, mustEqual } from "./violation.ts";
@@ -70,22 +71,22 @@ export class DecisionAudit {
     now: number,
   ): void {
     const { agentId, approvalWindowSeconds, request, rules } = command;
-    const { amountCents, fingerprint } = request;
-    const verdict = this.#books.verdict(model, amountCents, now, { seen: decision.denial?.code ?? null });
-    const what = `a payment of ${amountCents} by ${agentId}`;
+    const { amountMc, fingerprint } = request;
+    const verdict = this.#books.verdict(model, amountMc, now, { seen: decision.denial?.code ?? null });
+    const what = `a payment of ${amountMc / MC} by ${agentId}`;
     expectDenial(decision.denial, verdict, what);
     const flagged = decision.approval?.flaggedByRuleTypes ?? [];
     const flags = new Set<string>(flagged);
     if (verdict !== null) mustEqual(flagged, [], `what flags ${what}, which is denied`);
     else
       this.#expectFlags(flags, what, (windows) =>
-        model.flags(amountCents, fingerprint, rules?.checks ?? [], { now, windows }),
+        model.flags(amountMc, fingerprint, rules?.checks ?? [], { now, windows }),
       );
     mustEqual(new Set(flagged).size, flagged.length, "a type of rule that is named twice: types");
     const payment = newPayment(model, command, { verdict, needsPerson: flags.size > 0, now });
     if (decision.approval !== null)
       mustEqual(decision.approval.expiresAt, now + approvalWindowSeconds * 1_000, "the end of the window");
-    mustEqual([decision.createdAt, decision.day], [now, payment.day], "when it was decided");
+    mustEqual([decision.createdAt, decision.day], [now, payment.books.day], "when it was decided");
     mustEqual(decision.sequence, model.payments.length + 1, "the sequence");
     const { isArchiveAnswered } = this.#books.life(agentId);
     must(!isArchiveAnswered, "a payment was decided after its agent's archive was answered");
@@ -142,7 +143,7 @@ function newPayment(
 ): PaymentModel {
   const { needsPerson, now, verdict } = decided;
   const isAccepted = verdict === null;
-  const { amountCents, fingerprint, keyHash, payloadHash, transactionId } = request;
+  const { amountMc, fingerprint, keyHash, payloadHash, transactionId } = request;
   const day = model.dayOf(now);
   return {
     id: transactionId,
@@ -150,7 +151,8 @@ function newPayment(
     keyHash,
     payloadHash,
     fingerprint,
-    amountCents,
+    amountMc,
+    books: new BookedPayment(amountMc, day),
     createdAt: now,
     countedAt: model.countedAt(now),
     countedOn: day,
@@ -159,11 +161,9 @@ function newPayment(
     isCounted: isAccepted,
     status: isAccepted ? "pending" : "denied",
     isOver: !isAccepted,
-    day,
     approvedAt: null,
     isFollowed: false,
     isCaptured: false,
-    isReversed: false,
     rail: null,
     recorded: null,
     written: new Map(),

@@ -51,6 +51,10 @@ export class LedgerAudit {
         return this.#decisions.expect(command, reply, shown);
       case "confirm":
         return this.#payments.expectConfirmed(command, reply, now);
+      case "book":
+        return this.#payments.expectBooked(command, reply, now);
+      case "authorize":
+        throw new Error("no network here asks for more");
       case "approve":
       case "deny":
       case "cancel":

@@ -1,5 +1,6 @@
 import type { FirstKey } from "../../../src/domain/agent/access.ts";
 import type { AgentCommand, AgentReply } from "../../../src/domain/agent/commands.ts";
+import type { RailBooks } from "../../../src/domain/ledger/books.ts";
 import type { Payment, RailOutcome } from "../../../src/domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../../../src/domain/agent/state.ts";
 import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
@@ -20,9 +21,8 @@ export interface Observer {
   accountRecorded(summary: AccountSummary): void;
   agentRecorded(summary: AgentSummary): void;
   paymentRecorded(payment: Payment): void;
-  /** The rail took money, once; or gave it back. */
-  captured(transactionId: string, amountCents: number): void;
-  reversed(transactionId: string): void;
+  /** The rail has accepted a payment, once. */
+  captured(transactionId: string, amountMc: number): void;
   railAnswered(transactionId: string, outcome: RailOutcome): void;
   /** Clients were answered. */
   clientAnswered(agentId: string, keyHash: string, transactionId: string): void;
@@ -74,8 +74,8 @@ export interface Books {
   readonly paymentRecords: ReadonlyMap<string, Payment>;
   /** The payments that people are asked to look at. */
   readonly pendingApprovals: ReadonlySet<string>;
-  /** Cents taken and not given back, by transaction. */
-  readonly rail: ReadonlyMap<string, number>;
+  /** What the network has, by transaction. */
+  readonly network: ReadonlyMap<string, readonly RailBooks[]>;
 }
 
 /** An agent's record: what its actor and what its ledger have decided. */

@@ -1,20 +1,32 @@
-import type { StoredPayment, RailOutcome } from "../../../src/domain/ledger/payment.ts";
+import { capturedInFull, type RailBooks } from "../../../src/domain/ledger/books.ts";
+import type { StoredPayment, RailOutcome, TransactionStatus } from "../../../src/domain/ledger/payment.ts";
 import type { CommandOf, LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import { type AccountModel, type PaymentModel, isClosed, isHeld } from "./account-model.ts";
+import type { BookedPayment } from "./booked-payment.ts";
 import { type WorldModel, expectDenial } from "./books.ts";
 import { must, mustEqual } from "./violation.ts";
 
 type Resolution = CommandOf<"approve" | "deny" | "cancel" | "expire">;
 
-/** What a payment is when its rail has said so. */
-export const STATUS_BY_RAIL = {
-  pending: "pending",
-  settled: "approved",
-  final: "approved",
-  failed: "failed",
-  reversed: "reversed",
-  withheld: "denied",
-} as const;
+/** Statuses that a rail's refusals leave. Of all else the books decide. */
+const STATUS_BY_REFUSAL = { failed: "failed", withheld: "denied" } as const;
+
+/** What a payment is by its network's books. */
+export function statusIn(books: BookedPayment): TransactionStatus {
+  if (books.capturedMc > 0) return books.totalMc > 0 ? "approved" : "reversed";
+  return books.isOpen ? "pending" : "failed";
+}
+
+/** Whether a payment has become what its rail has answered. */
+export function isAsAnswered({ books, rail, status }: PaymentModel): boolean {
+  if (books.isBooked) return status === statusIn(books);
+  if (rail === "failed" || rail === "withheld") return status === STATUS_BY_REFUSAL[rail];
+  return rail === null || rail === "pending";
+}
+
+/** The number of a report among those of its authorization: a network here asks once, and then only adds or closes. */
+const numberOf = ({ capturedMc, creditedMc, disputedMc, isOpen, recalledMc }: RailBooks): number =>
+  2 * (capturedMc + creditedMc + disputedMc + recalledMc) + (isOpen ? 0 : 1);
 
 /** What must become of a payment that is decided: its way over the rail, and what people make of it. */
 export class PaymentAudit {
@@ -36,18 +48,74 @@ export class PaymentAudit {
   }
 
   #settle(model: AccountModel, payment: PaymentModel, outcome: RailOutcome, now: number): void {
-    if (outcome.status === "pending") {
-      if (!payment.isFollowed) this.#books.change(model, payment, { isFollowed: true }, now);
-      return;
+    const books = this.#books;
+    const end = (status: TransactionStatus): void => {
+      books.count(outcome.status === "withheld" ? "withheld" : status);
+      const change = (): void => void Object.assign(payment, { status, isOver: true, isFollowed: true });
+      books.change(model, payment, { by: "rail", change, now });
+    };
+    switch (outcome.status) {
+      case "pending":
+      case "charged":
+        if (payment.isFollowed) return;
+        return books.change(model, payment, {
+          by: "rail",
+          change: () => void (payment.isFollowed = true),
+          now,
+        });
+      case "failed":
+      case "withheld":
+        if (payment.status === "pending" && !payment.books.isBooked) end(STATUS_BY_REFUSAL[outcome.status]);
+        return;
+      case "settled":
+        if (!payment.books.isBooked)
+          this.#told(model, payment, { by: "rail", reports: [capturedInFull(payment.amountMc)], now });
     }
-    const isRefused = outcome.status === "failed" || outcome.status === "withheld";
-    if (isRefused && payment.status !== "pending") return;
-    const status = STATUS_BY_RAIL[outcome.status];
-    const isOver = outcome.status !== "settled" || outcome.final;
-    if (status === payment.status && isOver === payment.isOver) return;
-    if (outcome.status === "withheld") this.#books.count("withheld");
-    if (status !== payment.status) this.#books.count(status);
-    this.#books.change(model, payment, { status, isOver, isFollowed: true }, now);
+  }
+
+  /** Its books say all of a payment, from then on. */
+  #told(
+    model: AccountModel,
+    payment: PaymentModel,
+    told: { readonly by: "rail" | "books"; readonly reports: readonly RailBooks[]; readonly now: number },
+  ): void {
+    const { by, now, reports } = told;
+    const { books } = payment;
+    const was = payment.status;
+    const change = (): void => {
+      for (const report of reports) books.told(report, numberOf(report));
+      books.booked(model.dayOf(now));
+      Object.assign(payment, { status: statusIn(books), isOver: !books.isOpen, isFollowed: true });
+    };
+    this.#books.change(model, payment, { by, change, now });
+    if (was !== payment.status) this.#books.count(payment.status);
+  }
+
+  /** What the network has done is never refused; a closed payment is taken back with its newest record. */
+  expectBooked(command: CommandOf<"book">, reply: LedgerReply, now: number): void {
+    const payment = this.#books.payment(command.transactionId);
+    const model = this.#books.account(payment.agentId);
+    this.#books.count(`booked: ${reply.kind}`);
+    if (reply.kind === "records_check_required" || reply.kind === "account_dropped")
+      return must(isClosed(payment), `${payment.id} is open, and was answered ${reply.kind}`);
+    must(reply.kind === "payment", `a report was answered ${reply.kind}`);
+    const isReopened = isClosed(payment);
+    must(!isReopened || command.closed !== undefined, `${payment.id} was taken back without its record`);
+    if (command.dropped !== undefined && model.status === "closed" && model.open().length === 0)
+      model.cameBack(command.dropped.day.date);
+    const isNews = command.books.some((report) => payment.books.isNews(report, numberOf(report)));
+    mustEqual(reply.changed, isNews, `whether a report changed ${payment.id}`);
+    if (!isNews) return;
+    if (isReopened) this.#books.count("taken back");
+    const day = model.dayOf(now);
+    const before = this.#books.used(model, payment, day);
+    this.#told(model, payment, { by: "books", reports: command.books, now });
+    const after = this.#books.used(model, payment, day);
+    payment.books.exceeded(before, after);
+    for (const limit of payment.books.breaches.keys()) this.#books.count(`breach: ${limit}`);
+    payment.books.expectBreaches(reply.payment.books, payment.id);
+    mustEqual(reply.payment.status, payment.status, `what a report made of ${payment.id}`);
+    mustEqual(reply.payment.revision, payment.revision, `the revision of ${payment.id}`);
   }
 
   /** Nothing is sent of a paused agent, and what was withdrawn never is. */
@@ -96,11 +164,13 @@ export class PaymentAudit {
     const books = this.#books;
     const isLate = now >= payment.expiresAt;
     books.count(isLate ? `${command.kind} too late` : command.kind);
-    const end = (status: "denied" | "expired" | "failed"): void =>
-      books.change(model, payment, { isOver: true, status }, now);
+    const end = (status: "denied" | "expired" | "failed"): void => {
+      const change = (): void => void Object.assign(payment, { isOver: true, status });
+      books.change(model, payment, { by: "person", change, now });
+    };
     if (isLate || command.kind === "expire") return end("expired");
     if (command.kind !== "approve") return end("denied");
-    const verdict = books.verdict(model, payment.amountCents, now, {
+    const verdict = books.verdict(model, payment.amountMc, now, {
       own: payment,
       seen: shown.denial?.code ?? null,
     });
@@ -112,8 +182,11 @@ export class PaymentAudit {
     // What is spent today counts today, also when it was put on hold yesterday.
     const day = model.dayOf(now);
     mustEqual(shown.day, day, `the day of ${payment.id}`);
-    if (day !== payment.day) model.counted(now);
-    books.change(model, payment, { approvedAt: now, day }, now);
+    const change = (): void => {
+      payment.approvedAt = now;
+      payment.books.day = day;
+    };
+    books.change(model, payment, { by: "person", change, now });
   }
 
   /** What was decided stays until it is over, and a process has confirmed that all is done for it. */

@@ -1,11 +1,15 @@
 import type { AgentProfile } from "../../../src/domain/agent/state.ts";
 import type { Payment, PaymentRequest } from "../../../src/domain/ledger/payment.ts";
-import { FATES, recipientOf } from "../counterparts.ts";
+import { mcOf } from "../../../src/domain/money.ts";
+import { type Fate, FATES, recipientOf } from "../counterparts.ts";
 import type { World } from "../world.ts";
 import { HOUR, MINUTE, SECOND } from "./spans.ts";
 
 const REPEATS_MAX = 4;
 const RECENT_KEYS_MAX = 200;
+
+/** Networks touch payments days after these, too. */
+const LATE_FATES: readonly Fate[] = ["forced", "reverse", "recall"];
 
 /** A payment that a client has asked for, and may ask for again. */
 interface Order {
@@ -40,7 +44,7 @@ export class Orders {
     const { random } = this.#world;
     const fate = random.chance(0.4) ? "settle" : random.pick(FATES);
     // Over midnight only now and then: its rail is asked again and again meanwhile.
-    const afterMs = random.chance(fate === "reverse" ? 0.3 : 0.02)
+    const afterMs = random.chance(LATE_FATES.includes(fate) ? 0.3 : 0.02)
       ? 26 * HOUR
       : random.pick([SECOND, 3 * SECOND, 30 * SECOND, 5 * MINUTE]);
     const keyHash = this.#world.nextId("key");
@@ -98,7 +102,7 @@ export class Orders {
       keyHash,
       payloadHash,
       rail: "card",
-      amountCents,
+      amountMc: mcOf(amountCents),
       currency: "USD",
       recipient,
       merchantCategory: null,

@@ -1,5 +1,6 @@
 import type { AgentCommand } from "../../../src/domain/agent/commands.ts";
 import type { Account } from "../../../src/domain/ledger/state.ts";
+import { mcOf } from "../../../src/domain/money.ts";
 import type { RuleCheck } from "../../../src/domain/rules/rules.ts";
 import { accountView } from "../../../workflows/ledger-views.ts";
 import { TEAMS, type World } from "../world.ts";
@@ -71,7 +72,11 @@ export class Workload {
     const probed = (amountCents: number) =>
       accountView(
         ledger.ledger,
-        { agentId, now, payment: { rail: "card", recipient: "a shop", amountCents, fingerprint } },
+        {
+          agentId,
+          now,
+          payment: { rail: "card", recipient: "a shop", amountMc: mcOf(amountCents), fingerprint },
+        },
         now,
       );
     const view = probed(1);

@@ -287,7 +287,7 @@ const NOT_CHARGED: Denial = {
 
 /** Status, phase and denial as the books have them. A network may also bring back what has failed or was reversed. */
 function byBooks(payment: StoredPayment, books: Books, now: number): Change {
-  const status = statusIn(books);
+  const status = statusIn(books, payment.request.amountMc);
   const isEnded = status === "failed" || status === "reversed";
   const resolution = status === "failed" ? "failed" : "approved";
   return {
@@ -300,9 +300,12 @@ function byBooks(payment: StoredPayment, books: Books, now: number): Change {
   };
 }
 
-function statusIn(books: Books): TransactionStatus {
-  const { heldMc, spentMc } = moneyIn(books);
-  if (capturedIn(books) > 0) return heldMc + spentMc > 0 ? "approved" : "reversed";
+function statusIn(books: Books, requestedMc: number): TransactionStatus {
+  const capturedMc = capturedIn(books);
+  if (capturedMc > 0 || capturedMc >= requestedMc) {
+    const isGivenBack = books.authorizations.some(({ creditedMc }) => creditedMc > 0);
+    return isGivenBack && totalOf(moneyIn(books)) === 0 ? "reversed" : "approved";
+  }
   return isOpenIn(books) ? "pending" : "failed";
 }
 

@@ -182,6 +182,7 @@ export const ledgerExamples = (transactionId: string): LedgerExamples => ({
       },
       policyVersion: 1,
       spentMc: 700_000,
+      day: { date: "2026-05-13", amountMc: 700_000, count: 1 },
       closed: 1,
       revision: 2,
     },
