@@ -144,6 +144,22 @@ describe("the dashboard at work, in a browser", function () {
     expect(await page.sees("Too expensive")).to.include("Second Shop");
   });
 
+  it("a payment shows what its merchant charged and gave back, in list, drawer and timeline", async () => {
+    const { transaction } = await pay({ amountCents: 400, merchant: "sandbox-partial-refund" });
+    await until("a part came back", async () => {
+      const read = await world.api.ok("getTransaction", 200, { token: world.token, id: transaction.id });
+      return read.transaction.amounts.creditedCents > 0 ? true : null;
+    });
+    await page.go(`/transactions?open=${transaction.id}`);
+    const drawer = await page.sees("Refunded $1.00 by the card processor");
+    expect(drawer).to.include("Approved Part refunded Card");
+    expect(drawer).to.include("Asked for $4.00 Authorized $4.00 Charged $4.00 Came back $1.00");
+    expect(drawer).to.match(/Charged \$4\.00 by the card processor.*Refunded \$1\.00/);
+    expect(await page.barriers()).to.deep.equal([]);
+    await page.page.keyboard.press("Escape");
+    await page.page.waitForSelector('tbody [data-mark="Part refunded"]');
+  });
+
   it("no button of the inbox moves when what an approval is judged by has been read", async () => {
     const { transaction } = await pay({ amountCents: 600 });
     const context = await heldBack(page, /\/context$/);

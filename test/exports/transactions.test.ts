@@ -29,6 +29,12 @@ const COLUMNS = [
   "denialCode",
   "onChainTxHash",
   "chainCaip2",
+  "requestedCents",
+  "authorizedCents",
+  "capturedCents",
+  "creditedCents",
+  "stage",
+  "breach",
 ];
 
 type Query = Readonly<Record<string, string>>;
@@ -111,11 +117,31 @@ describe("the export of transactions", () => {
       Object.fromEntries(
         COLUMNS.map((column) => [
           column,
-          cellOf(Object.entries(each).find(([name]) => name === column)?.[1]),
+          cellOf(Object.entries({ ...each, ...each.amounts }).find(([name]) => name === column)?.[1]),
         ]),
       ),
     );
     expect(rows).to.deep.equal(listed);
+  });
+
+  it("says what the network charged and gave back, and which limits that exceeded", async () => {
+    await put({
+      amounts: { requestedCents: 100, authorizedCents: 100, capturedCents: 120, creditedCents: 30 },
+      breach: [
+        { level: "agent", limit: "per_transaction", overCents: 20 },
+        { level: "team", limit: "cap", overCents: 5 },
+      ],
+    });
+    const answer = await world.api.call("exportTransactions", { token: world.token });
+    const [row] = rowsOf(answer.body);
+    expect(row).to.deep.include({
+      requestedCents: "100",
+      authorizedCents: "100",
+      capturedCents: "120",
+      creditedCents: "30",
+      stage: "captured",
+      breach: "agent per_transaction 20, team cap 5",
+    });
   });
 
   it("ends every line with CRLF, and is a header alone where there is nothing", async () => {

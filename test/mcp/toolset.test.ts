@@ -156,6 +156,20 @@ describe("the agent toolset", () => {
       expect(denials.map(({ transactionId }) => transactionId)).to.deep.equal(denied.slice(0, 20));
     });
 
+    it("a payment that was never charged says NOT_CHARGED, one in part has its amounts", async () => {
+      const { transaction } = await pay({ amountCents: 400, merchant: "sandbox-uncharged" });
+      const { denials } = await until("the merchant lets it lapse", () =>
+        feedback(transaction.id).catch(() => null),
+      );
+      expect(denials[0]).to.deep.include({ status: "failed", denialCode: "NOT_CHARGED" });
+      const partial = (await pay({ amountCents: 401, merchant: "sandbox-partial" })).transaction;
+      expect([partial.status, partial.amountCents, partial.amounts]).to.deep.equal([
+        "approved",
+        200,
+        { requestedCents: 401, authorizedCents: 401, capturedCents: 200, creditedCents: 0 },
+      ]);
+    });
+
     it("NOT_FOUND for approved, held, unknown and other agents' payments", async () => {
       const other = await world.agent({ budgetCents: 1 });
       const foreign = (await other.pay()).transaction;

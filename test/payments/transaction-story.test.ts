@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { demote, newEndpoint, newWorld, until, type World } from "../support/world.ts";
+import { demote, elevate, newEndpoint, newWorld, until, type World } from "../support/world.ts";
 
 describe("a transaction's story", () => {
   let world: World;
@@ -56,13 +56,60 @@ describe("a transaction's story", () => {
     );
   });
 
-  it("a reversal is a step of its own on the rail", async () => {
-    const { transaction } = await (await world.agent()).pay({ merchant: "sandbox-reverse" });
-    const story = await until("it is given back", async () => {
-      const found = await storyOf(transaction.id);
-      return found.transaction.status === "reversed" ? found : null;
+  it("tells what the network did: steps, events, deliveries, audit entries, each once", async () => {
+    await newEndpoint(world, { eventTypes: ["transaction.refunded", "transaction.limit_breached"] });
+    const agent = await world.agent();
+    await elevate(world);
+    const body = { version: 1, perTransactionLimitCents: 1_000 };
+    await world.api.ok("updateAgentBudgetPolicy", 200, { token: world.token, id: agent.id, body });
+    const over = await agent.pay({ amountCents: 1_000, merchant: "sandbox-over" });
+    const { amounts, breach, stage } = over.transaction;
+    expect({ amounts, breach, stage }).to.deep.equal({
+      amounts: { requestedCents: 1_000, authorizedCents: 1_200, capturedCents: 1_200, creditedCents: 0 },
+      breach: [{ level: "agent", limit: "per_transaction", overCents: 200 }],
+      stage: "captured",
     });
-    expect(story.railSteps.map(({ kind }) => kind)).to.deep.equal(["captured", "reversed"]);
+    const refunded = await agent.pay({ amountCents: 1_000, merchant: "sandbox-partial-refund" });
+    const told = async (id: string, types: readonly string[], isWhole: (kinds: string[]) => boolean) => {
+      const story = await until(`the events of ${id}`, async () => {
+        const found = await storyOf(id);
+        const actions = found.auditEntries?.map(({ action }) => action) ?? [];
+        return found.webhookDeliveries?.length === 1 && isWhole(actions) ? found : null;
+      });
+      expect(story.events.map(({ type }) => type)).to.deep.equal(types);
+      const booked = story.auditEntries?.filter(({ action }) => action === "bookPayment");
+      return { ...story, booked: booked?.map(({ decision }) => decision) };
+    };
+    const hasBooked = (actions: string[]) => actions.includes("bookPayment");
+    const breached = await told(
+      over.transaction.id,
+      ["transaction.completed", "transaction.limit_breached"],
+      hasBooked,
+    );
+    expect(breached.booked).to.deep.equal([
+      {
+        agentId: agent.id,
+        breach: [{ level: "agent", limit: "per_transaction", overCents: 200 }],
+        capturedCents: 1_200,
+        creditedCents: 0,
+        disputedCents: 0,
+        effect: "captured",
+        heldCents: 0,
+        recalledCents: 0,
+        status: "approved",
+      },
+    ]);
+    const back = await told(
+      refunded.transaction.id,
+      ["transaction.completed", "transaction.refunded"],
+      hasBooked,
+    );
+    expect(back.transaction.amounts.creditedCents).to.equal(250);
+    expect(back.booked).to.have.lengthOf(1);
+    expect(back.railSteps.map(({ amountCents, kind }) => [kind, amountCents])).to.deep.equal([
+      ["captured", 1_000],
+      ["refunded", 250],
+    ]);
   });
 
   it("members read everything of it but deliveries and the audit log", async () => {

@@ -8,7 +8,8 @@ import { api } from "../api.ts";
 import { money, number } from "../format.ts";
 import { Icon, type IconName } from "../icons.tsx";
 import { ButtonLink, TextLink } from "../parts/links.tsx";
-import { Card, Empty, Money, Page, State, Waiting, When, Written } from "../parts/parts.tsx";
+import { ChargedState } from "../parts/charged.tsx";
+import { Card, Empty, Money, Page, Waiting, When, Written } from "../parts/parts.tsx";
 import { SpendChart } from "../parts/spend-chart.tsx";
 import { Failed } from "../parts/problem.tsx";
 import { EmergencyStop } from "../parts/stop.tsx";
@@ -143,7 +144,7 @@ function Recent(): ReactElement {
                   </Text>
                 </td>
                 <td>
-                  <State of={each.status} />
+                  <ChargedState transaction={each} />
                 </td>
                 <td className="away">
                   <When iso={each.createdAt} />

@@ -73,7 +73,7 @@ export function ChargedFacts({ transaction }: { readonly transaction: Charged })
     ["Asked for", requestedCents],
     ["Authorized", authorizedCents],
     ["Charged", capturedCents],
-    ["Came back", creditedCents],
+    ...(creditedCents === 0 ? [] : [["Came back", creditedCents] as const]),
   ] as const;
   return (
     <>
