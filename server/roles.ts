@@ -142,6 +142,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     deliveryKeys,
     auditSeal: seal,
     paymentMacs: masterKey.macs("payment-proofs"),
+    accessMacs: masterKey.macs("access-proofs"),
     metrics,
     sealer: new Sealer(masterKey),
     webhookSettings: config.webhooks,

@@ -1,6 +1,8 @@
 import * as fc from "fast-check";
 import { Violation } from "../simulation/audit/violation.ts";
 import { runs } from "../../test/domain/ledger/actions.ts";
+import { booksScenes } from "../../test/domain/ledger/books/actions.ts";
+import { BooksRun } from "../../test/domain/ledger/books/run.ts";
 import { LedgerRun } from "../../test/domain/ledger/run.ts";
 import type { LedgerDomain } from "../../test/domain/ledger/world.ts";
 import { lives } from "../../test/domain/life/actions.ts";
@@ -28,6 +30,9 @@ function kill<T>(what: fc.Arbitrary<T>, play: (run: T) => void, seed: number): K
 
 export const killInLedger = (domain: () => LedgerDomain, seed: number): Kill | null =>
   kill(runs, (actions) => new LedgerRun(domain()).play(actions), seed);
+
+export const killInBooks = (domain: () => LedgerDomain, seed: number): Kill | null =>
+  kill(booksScenes, (scene) => new BooksRun(scene, domain()).play(), seed);
 
 export const killInLife = (domain: () => LifeDomain, seed: number): Kill | null =>
   kill(lives, (life) => new LifeRun(life, domain()).play(), seed);

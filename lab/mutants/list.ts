@@ -1,7 +1,8 @@
 import type { LedgerDomain } from "../../test/domain/ledger/world.ts";
 import type { LifeDomain } from "../../test/domain/life/run.ts";
 import { accountMutants } from "./accounts.ts";
-import { type Kill, killInLedger, killInLife } from "./kill.ts";
+import { bookMutants } from "./books.ts";
+import { type Kill, killInBooks, killInLedger, killInLife } from "./kill.ts";
 import { levelMutants } from "./levels.ts";
 import { lifeMutants } from "./life.ts";
 import type { Mutant } from "./mutant.ts";
@@ -42,5 +43,6 @@ export const lists: readonly Listed[] = [
   inLedger("payments", paymentMutants),
   inLedger("accounts", accountMutants),
   inLedger("all levels, and roll-overs", levelMutants),
+  listed("books of payments", bookMutants, killInBooks),
   inLife("an agent's life", lifeMutants),
 ];

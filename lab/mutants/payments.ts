@@ -161,7 +161,7 @@ const money: readonly LedgerMutant[] = [
   },
   {
     fault: "a late outcome changes a payment that is over",
-    complaint: "the totals of the project",
+    complaint: "what settled makes of",
     domain: () =>
       before((ledger, command) => {
         if (command.kind !== "confirm" || command.outcome?.result.status !== "settled") return;

@@ -1,5 +1,5 @@
 import { ActorUnavailable } from "../actors/actor-unavailable.ts";
-import type { RailBooks } from "../domain/ledger/books.ts";
+import { type RailBooks, withReports } from "../domain/ledger/books.ts";
 import type { CommandOf, DroppedAccount } from "../domain/ledger/commands.ts";
 import type { Payment, Rail } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
@@ -34,7 +34,9 @@ export class Bookings {
     if (found === null) return null;
     const { payment, profile } = found;
     const reports = (await rails[payment.request.rail].network?.booksOf(transactionId)) ?? [];
-    return reports.length === 0 ? payment : this.#bookReports(profile, transactionId, reports);
+    // A record has only what its ledger has, or is about to be told.
+    const isKnown = payment.books !== null && withReports(payment.books, reports) === payment.books;
+    return reports.length === 0 || isKnown ? payment : this.#bookReports(profile, transactionId, reports);
   }
 
   /** Books everything that a rail's network has touched since; the time of the newest change. */

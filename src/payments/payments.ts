@@ -18,6 +18,7 @@ import { ok, refused } from "../domain/result.ts";
 import { ActorUnavailable, CallerGone } from "../actors/actor-unavailable.ts";
 import type { Ledgers } from "../actors/ledgers.ts";
 import type { TemporalActors } from "../actors/temporal.ts";
+import type { AccessProofs } from "../secrets/access-proofs.ts";
 import type { Collections } from "../store/collections.ts";
 import { newId, payloadHash, shortHash } from "../lib/ids.ts";
 import type { Deadline } from "../lib/deadline.ts";
@@ -71,6 +72,7 @@ export interface MadePayment extends RecordedPayment {
 
 export interface PaymentDependencies {
   readonly collections: Pick<Collections, "transactions" | "approvals" | "containers">;
+  readonly accessProofs: Pick<AccessProofs, "genuine">;
   readonly ledgers: Ledgers;
   readonly effects: PaymentEffects;
   readonly rails: Rails;

@@ -1,3 +1,4 @@
+import { prove, TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { authCollections } from "../../src/store/identity-documents.ts";
@@ -35,7 +36,7 @@ async function sessionOf(
   lacks: { readonly secondFactorRequired?: true } = {},
 ): Promise<string> {
   const { organizationId } = world.organization;
-  const { sessions, users } = authCollections(world.service.db);
+  const { users } = authCollections(world.service.db);
   const owner = await users.findOne({
     organizationId,
     emailNormalized: world.organization.email.toLowerCase(),
@@ -52,11 +53,11 @@ async function sessionOf(
     role,
     ...lacks,
   };
-  await users.insertOne(user);
+  await users.insertOne(TEST_ACCESS_PROOFS.proven("user", user));
   const body = { email, password: PASSWORD };
   const answer = await world.service.api.call("POST", "/v1/auth/sign-in", { body });
   const stepUpExpiresAt = steppedUp ? new Date(Date.now() + 300_000) : null;
-  await sessions.updateMany({ userId: user._id }, { $set: { stepUpExpiresAt } });
+  await prove(world.service.db, "session", { userId: user._id }, { stepUpExpiresAt });
   return signedIn.parse(answer.body).token;
 }
 

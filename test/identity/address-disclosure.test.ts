@@ -1,3 +1,4 @@
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { authCollections } from "../../src/store/identity-documents.ts";
@@ -101,7 +102,7 @@ async function people(world: World, count: number): Promise<readonly string[]> {
     const email = `somebody-${randomUUID()}@example.com`;
     return { ...owner, _id: randomUUID(), email, emailNormalized: email, role: "member" as const };
   });
-  await users.insertMany(members);
+  await users.insertMany(members.map((member) => TEST_ACCESS_PROOFS.proven("user", member)));
   return members.map(({ email }) => email);
 }
 

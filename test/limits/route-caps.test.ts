@@ -1,3 +1,4 @@
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { randomBytes, randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { z } from "zod";
@@ -233,7 +234,8 @@ describe("caps of single routes", () => {
       if (owner === null) throw new Error("an organization has its owner");
       const passwords = await testPasswords(service.db);
       const passwordHash = await passwords.hash(owner.email, "the stranger's own");
-      await users.insertOne({ ...owner, _id: randomUUID(), organizationId, passwordHash });
+      const account = { ...owner, _id: randomUUID(), organizationId, passwordHash };
+      await users.insertOne(TEST_ACCESS_PROOFS.proven("user", account));
       const own = await signInAs({ password: "the stranger's own" });
       const { deviceToken } = known.parse(own.body);
       counts.forget();

@@ -51,7 +51,8 @@ export async function startServiceOn({
   });
   const { connections } = running;
   const api = new Api(baseUrl);
-  const organization = (limits?: OrganizationLimits) => organizationByCommand({ api, connections }, limits);
+  const organization = (limits?: OrganizationLimits) =>
+    organizationByCommand({ api, connections, env }, limits);
   const setUpLink = () => running.setUpLink();
   const stop = () => running.stop();
   const renewTemporal = () => running.renewTemporal();

@@ -19,6 +19,7 @@ import { startRoles } from "../../server/roles.ts";
 import type { Backends } from "../../server/service-options.ts";
 import { LEDGER_SETTINGS } from "../../src/messages/ledger.ts";
 import { Api } from "./api.ts";
+import { accessProofsIn } from "./access-proofs.ts";
 import { atEnd } from "./at-end.ts";
 import { dropAfterFile } from "./finished-databases.ts";
 import { TEST_MASTER_KEY } from "./payloads.ts";
@@ -185,7 +186,7 @@ async function start(options: TestServiceOptions): Promise<TestService> {
     async organization(limits = WITHOUT_LIMITS) {
       const { db } = running.connections;
       const passwords = await Passwords.on(db, new Date(), passwordCost);
-      return newOrganization({ api, db, passwords }, backends[0], limits);
+      return newOrganization({ api, db, env, passwords }, backends[0], limits);
     },
     setUpLink: () => running.setUpLink(),
     stop: () => running.stop(),
@@ -194,21 +195,22 @@ async function start(options: TestServiceOptions): Promise<TestService> {
 
 /** As `create-organization` makes it, but in one go: what its workflow is for, other tests show. */
 async function newOrganization(
-  { api, db, passwords }: Pick<TestService, "api" | "db"> & { readonly passwords: Passwords },
+  { api, db, env, passwords }: Pick<TestService, "api" | "db" | "env"> & { readonly passwords: Passwords },
   backends: Backends | undefined,
   limits: OrganizationLimits,
 ): Promise<TestOrganization> {
   if (backends === undefined) throw new Error("the service runs");
   const { actors, auditLog } = backends;
   const owner = newOwner();
+  const accessProofs = accessProofsIn(env);
   const input = { ...owner, ...limits };
-  const created = await createOrganizationWithOwner(db, input, undefined, "command", passwords);
+  const created = await createOrganizationWithOwner(db, accessProofs, input, undefined, "command", passwords);
   if (!created.ok) throw new Error(created.refusal.message);
   const { organizationId, projectId, teamId } = created.value;
   // A treasury is recorded with its first use.
   const treasuries = { record: () => Promise.resolve(null) };
   await provisionOrganization(
-    { auditLog, db, ledgerStarter: actors, treasuries },
+    { accessProofs, auditLog, db, ledgerStarter: actors, treasuries },
     { organizationId, defaultProjectId: projectId, defaultTeamId: teamId },
     new Date(),
   );
@@ -217,13 +219,14 @@ async function newOrganization(
 
 /** By `create-organization`, which a worker has to run for. */
 export async function organizationByCommand(
-  { api, connections }: Pick<TestService, "api" | "connections">,
+  { api, connections, env }: Pick<TestService, "api" | "connections" | "env">,
   limits: OrganizationLimits = WITHOUT_LIMITS,
 ): Promise<TestOrganization> {
   const owner = newOwner();
   const passwords = await testPasswords(connections.db);
   const input = { ...owner, ...limits };
-  return signedIn(api, owner, await createOrganizationOn(connections, input, "command", passwords));
+  const proofs = accessProofsIn(env);
+  return signedIn(api, owner, await createOrganizationOn(connections, proofs, input, "command", passwords));
 }
 
 const newOwner = () => ({

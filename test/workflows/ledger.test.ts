@@ -91,11 +91,11 @@ describe("workflow ledger: roll-over by continue-as-new", () => {
       const { payment } = await account.resolve("approve", held);
       await account.finish(payment);
       const approval = stage.client.workflow.getHandle(`approval/${held.request.approvalId}`);
-      expect(await approval.result()).to.include({ status: "approved" });
+      expect(await approval.result()).to.equal("approved");
       expect(await account.totals()).to.deep.include({ spent: 6_200, reserved: 0 });
       expect((await ledger.state()).project).to.deep.equal({
         cap: { capCents: 9_000, version: 2 },
-        totals: { spentCents: 6_200, reservedCents: 0 },
+        totals: { spentMc: 6_200_000, reservedMc: 0 },
       });
     }));
 
@@ -228,7 +228,7 @@ describe("workflow ledger: what callers and operators see", () => {
         droppedAccounts: 0,
         openPayments: 2,
         closedKeys: 1,
-        project: { cap: { capCents: null, version: 1 }, totals: { spentCents: 100, reservedCents: 50 } },
+        project: { cap: { capCents: null, version: 1 }, totals: { spentMc: 100_000, reservedMc: 50_000 } },
       });
       const { denial } = (await closed.booked())?.open[0]?.payment ?? held;
       expect(denial?.code).to.equal("AGENT_ARCHIVED");

@@ -10,7 +10,6 @@ import {
   NO_MONEY,
   type RailBooks,
   type Stage,
-  withReports,
 } from "./books.ts";
 import { usedCents } from "../money.ts";
 import type { Denial } from "./policy.ts";
@@ -270,9 +269,9 @@ function settled<P extends StoredPayment>(
   { onChain }: Extract<RailOutcome, { status: "settled" }>,
   now: number,
 ): P {
-  const before = payment.books ?? NO_BOOKS;
-  const books = withReports(before, [capturedInFull(payment.request.amountMc)]);
-  if (books === null || books === before) return payment;
+  // The network's own reports say more.
+  if (payment.books !== null) return payment;
+  const books = { ...NO_BOOKS, authorizations: [capturedInFull(payment.request.amountMc)] };
   return onRail(payment, {
     ...byBooks(payment, booked(books, now, utcDate(now)), now),
     ...traceOf({ onChain }),

@@ -1,6 +1,10 @@
 import { expect } from "chai";
 import * as fc from "fast-check";
 import { joined, type RailBooks } from "../../../src/domain/ledger/books.ts";
+import { judge } from "../../../src/domain/ledger/judge.ts";
+import { newLedger } from "../../../src/domain/ledger/state.ts";
+import { MAX_CENTS, MAX_MC, MAX_TOTAL_MC, mcOf, remainingOf, usedCents } from "../../../src/domain/money.ts";
+import { NOON } from "../support/actor.ts";
 import { seed } from "../../support/seed.ts";
 import { shortOrSoak } from "../../support/soak.ts";
 import { booksScenes } from "./books/actions.ts";
@@ -46,6 +50,49 @@ const report = (authorization: string): fc.Arbitrary<RailBooks> =>
     isOpen: fc.boolean(),
   });
 
+const limitCents = fc.oneof(fc.integer({ min: 1, max: 20 }), fc.constantFrom(MAX_CENTS - 1, MAX_CENTS));
+const POLICY = {
+  autoApprovalThresholdCents: null,
+  perTransactionLimitCents: null,
+  dailySpendLimitCents: null,
+  hourlyVelocityLimit: null,
+  dailyVelocityLimit: null,
+};
+
+/** Pays such amounts one after the other within a limit; the amounts that were accepted. */
+function accepted(budgetCents: number, amounts: readonly number[]): number[] {
+  const ledger = newLedger("org-1", "project-1");
+  const own = { agentId: "agent-1", keyId: "key-1" };
+  const policy = { ...POLICY, budgetCents };
+  judge(ledger, { kind: "open_account", ...own, teamId: "team-1", name: "Agent", policy }, NOON);
+  return amounts.filter((amountMc, number) => {
+    const request = {
+      transactionId: `txn-${number}`,
+      approvalId: `apr-${number}`,
+      keyHash: `key-${number}`,
+      payloadHash: "payload",
+      fingerprint: `like-${number}`,
+      proof: "",
+      rail: "card",
+      amountMc,
+      currency: "USD",
+      merchantCategory: null,
+      recipient: "shop",
+      purpose: "rounding",
+    } as const;
+    const pay = {
+      kind: "pay",
+      ...own,
+      request,
+      approvalWindowSeconds: 60,
+      recordsCheckedThrough: 0,
+    } as const;
+    const reply = judge(ledger, pay, NOON);
+    expect(reply.kind).to.equal("decided");
+    return reply.kind === "decided" && reply.decision.denial === null;
+  });
+}
+
 describe("the books of payments", function () {
   this.timeout(SECONDS * 1_000 + LAST_RUN_MS);
 
@@ -64,6 +111,22 @@ describe("the books of payments", function () {
   it(`totals are the network's, and only it exceeds a limit, to the cent (TEST_SEED=${String(seed)})`, () => {
     const property = fc.property(booksScenes, (scene) => new BooksRun(scene).play());
     fc.assert(property, { seed, numRuns: Infinity, interruptAfterTimeLimit: SECONDS * 1_000 });
+  });
+
+  it(`amounts below a cent add up, and no limit is exceeded by rounding (TEST_SEED=${String(seed)})`, () => {
+    const someMc = fc.array(fc.integer({ min: 1, max: 1_999 }), { minLength: 1, maxLength: 40 });
+    const property = fc.property(limitCents, someMc, (limit, few) => {
+      const amounts = [Math.max(1, mcOf(limit) - 5_000), ...few];
+      let usedMc = 0;
+      const isRoomFor = (mc: number): boolean => usedMc + mc <= mcOf(limit);
+      const expected = amounts.filter((mc) => isRoomFor(mc) && (usedMc += mc) > 0);
+      expect(accepted(limit, amounts)).to.deep.equal(expected);
+      expect(usedCents(usedMc)).to.be.at.most(limit);
+      expect(mcOf(remainingOf(limit, usedMc)) + usedMc).to.be.at.most(mcOf(limit));
+      expect(mcOf(usedCents(usedMc))).to.be.at.least(usedMc);
+    });
+    fc.assert(property, { seed });
+    expect(Number.isSafeInteger(MAX_TOTAL_MC + MAX_MC)).to.equal(true);
   });
 
   it("the scenes come to everything that matters", () => {

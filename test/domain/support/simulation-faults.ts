@@ -183,7 +183,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "a team's budget reaches none of its agents",
     complaint: "the version of the policy of",
-    seed: 1,
+    seed: 2,
     domain: () =>
       before((_ledger, command) => (command.kind === "replace_team" ? { ...command, agents: [] } : command)),
   },
@@ -335,6 +335,37 @@ export const simulationFaults: readonly SimulationFault[] = [
     fault: "a roll-over forgets the idempotency keys",
     complaint: "continue-as-new lost something of the ledger",
     domain: () => rollingOver(({ keys }) => keys.byAgent.clear()),
+  },
+  {
+    fault: "what a network reports of a closed payment is dropped",
+    complaint: "whether a report changed",
+    seed: 1,
+    domain: () =>
+      judging((ledger, command, now) => {
+        if (command.kind !== "book" || command.closed === undefined) return judge(ledger, command, now);
+        return { kind: "payment", changed: false, payment: command.closed };
+      }),
+  },
+  {
+    fault: "what a network forces above a limit is not flagged",
+    complaint: "the breaches of",
+    seed: 1,
+    domain: () =>
+      judging((ledger, command, now) => {
+        const reply = judge(ledger, command, now);
+        if (command.kind !== "book" || reply.kind !== "payment" || reply.payment.books === null) return reply;
+        const books = { ...reply.payment.books, breaches: [] };
+        return { ...reply, payment: { ...reply.payment, books } };
+      }),
+  },
+  {
+    fault: "a closed payment is taken back as an old record has it",
+    complaint: "whether a report changed",
+    seed: 2,
+    domain: () =>
+      before((_ledger, command) =>
+        command.kind === "book" ? { ...command, recordsCheckedThrough: Number.MAX_SAFE_INTEGER } : command,
+      ),
   },
   {
     fault: "nothing is ever swept",

@@ -1,4 +1,5 @@
 import pLimit from "p-limit";
+import { TEST_ACCESS_PROOFS } from "../../support/access-proofs.ts";
 import { type TextSources, wholePayment, wholeReply } from "../../../src/actors/whole-payment.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "@temporalio/client";
@@ -191,6 +192,7 @@ function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptio
   const activities: Activities = {
     ...createActivities({
       ...dependencies,
+      accessProofs: TEST_ACCESS_PROOFS,
       agents: agentsOver(actors),
       auditLog: { append: () => Promise.resolve() },
       db,

@@ -51,11 +51,12 @@ const pick = fc.nat(11);
 const agent = fc.nat(2);
 const authorization = fc.nat(2);
 const mc = fc.oneof(fc.integer({ min: 1, max: 60_000 }), fc.constantFrom(1, 500, 20_000, 40_000));
-const limit = fc.option(fc.integer({ min: 20, max: 80 }), { nil: null });
+const few = fc.integer({ min: 1, max: 15_000 });
+const limit = fc.option(fc.integer({ min: 10, max: 120 }), { nil: null });
 
 const patch: fc.Arbitrary<BudgetPolicyPatch> = fc.record(
   {
-    budgetCents: fc.integer({ min: 20, max: 120 }),
+    budgetCents: fc.integer({ min: 10, max: 150 }),
     perTransactionLimitCents: limit,
     dailySpendLimitCents: limit,
   },
@@ -63,14 +64,14 @@ const patch: fc.Arbitrary<BudgetPolicyPatch> = fc.record(
 );
 
 const action: fc.Arbitrary<BooksAction> = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ kind: fc.constant("pay"), agent, mc }) },
+  { weight: 6, arbitrary: fc.record({ kind: fc.constant("pay"), agent, mc: fc.oneof(mc, few) }) },
   {
-    weight: 6,
+    weight: 10,
     arbitrary: fc.record({
       kind: fc.constant("request"),
       pick,
       authorization,
-      mc: fc.oneof(mc, fc.constant(0)),
+      mc: fc.oneof(mc, few, few, fc.constant(0)),
       how: fc.constantFrom("asked", "asked", "asked", "twice", "late", "lost", "lost_stands_in", "stands_in"),
     }),
   },
@@ -102,7 +103,7 @@ const action: fc.Arbitrary<BooksAction> = fc.oneof(
     }),
   },
   { weight: 6, arbitrary: fc.record({ kind: fc.constant("step"), pick, isLost: fc.boolean() }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant("policy"), agent, patch }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant("policy"), agent, patch }) },
   {
     weight: 2,
     arbitrary: fc.record({
@@ -123,5 +124,5 @@ const action: fc.Arbitrary<BooksAction> = fc.oneof(
 export const booksScenes: fc.Arbitrary<BooksScene> = fc.record({
   isWhole: fc.boolean(),
   caps: fc.record({ project: limit, team: limit }),
-  actions: fc.array(action, { maxLength: 60, size: "max" }),
+  actions: fc.array(action, { minLength: 10, maxLength: 60, size: "max" }),
 });
