@@ -136,7 +136,7 @@ export async function overwriteAgent(
   const written = await Promise.all([
     agent === null ||
       agents.updateOne({ _id: agent.agentId, revision: { $lte: agent.revision } }, [
-        { $set: agentFields(agent) },
+        { $set: { ...agentFields(agent), ...literal(firstUseOf(agent)) } },
       ]),
     account === null ||
       agents.updateOne({ _id: account.agentId, accountRevision: { $lte: account.revision } }, [
@@ -204,10 +204,12 @@ const notBefore = (updatedAt: number): Document => ({
  * its keys' hashes are written when it is created, by the server, and never again.
  */
 function agentFields(summary: AgentSummary): Document {
-  const { archivedAt, authenticatedAt, keyId, name, revision, updatedAt, walletDetached } = summary;
-  const dates = { archivedAt: dateOrNull(archivedAt), authenticatedAt: dateOrNull(authenticatedAt) };
+  const { archivedAt, keyId, name, revision, updatedAt, walletDetached } = summary;
+  const { authenticatedAt } = firstUseOf(summary);
   return {
-    ...literal({ name, walletDetached, revision, ...dates }),
+    ...literal({ name, walletDetached, revision, archivedAt: dateOrNull(archivedAt) }),
+    // A first use raises no revision, so this summary may be from before it.
+    authenticatedAt: { $ifNull: ["$authenticatedAt", { $literal: authenticatedAt }] },
     ...(archivedAt === null ? {} : { lifecycle: { $literal: "archived" } }),
     ...keyFields(keyId),
     updatedAt: notBefore(updatedAt),
@@ -250,6 +252,8 @@ function keyFields(keyId: string | null): Document {
     candidateKeys: otherCandidates(keyId),
   };
 }
+
+const firstUseOf = ({ authenticatedAt }: AgentSummary) => ({ authenticatedAt: dateOrNull(authenticatedAt) });
 
 const dateOrNull = (at: number | null): Date | null => (at === null ? null : new Date(at));
 
