@@ -34,6 +34,8 @@ interface Paid {
   readonly rate: number;
   readonly p50: number;
   readonly perUpdate: number;
+  /** Requests to other servers, per payment. */
+  readonly forwards: number;
   readonly errors: readonly string[];
   readonly cpuMs: string;
 }
@@ -61,6 +63,15 @@ async function measure(counts: readonly number[]): Promise<void> {
   const { agents, place } = await createOrganizationWithAgents(env, portOf(servers[0]?.port ?? null), 1);
   const ledger = site.temporal.workflow.getHandle(ledgerWorkflowId(place.projectId));
   const updates = async () => (await ledger.query<LedgerStateView>(LEDGER_STATE_QUERY)).revision;
+  const forwards = async (): Promise<number> => {
+    const texts = servers.map(async ({ port }) =>
+      (await fetch(`http://127.0.0.1:${String(portOf(port))}/metrics`)).text(),
+    );
+    const found = (await Promise.all(texts)).map((text) =>
+      /ledger_forwards_total\{result="answered"\} (\d+)/.exec(text),
+    );
+    return found.reduce((sum, each) => sum + Number(each?.[1] ?? 0), 0);
+  };
   const cpu = (): Promise<CpuMs> => {
     const own = servers.map(({ pid }, index) => [`server-${String(index)}`, pid] as const);
     return readCpu({ ...site.pids(), worker: worker.pid, ...Object.fromEntries(own) });
@@ -70,7 +81,7 @@ async function measure(counts: readonly number[]): Promise<void> {
     const clients = used.map(({ port }) => new LoadClient(portOf(port), CONNECTIONS));
     const latencies: number[] = [];
     const errors: string[] = [];
-    const [before, cpuBefore] = await Promise.all([updates(), cpu()]);
+    const [before, forwarded, cpuBefore] = await Promise.all([updates(), forwards(), cpu()]);
     const startedAt = performance.now();
     await Promise.all(
       Array.from({ length: CONNECTIONS }, async (_each, number) => {
@@ -85,7 +96,7 @@ async function measure(counts: readonly number[]): Promise<void> {
       }),
     );
     const tookSeconds = (performance.now() - startedAt) / 1_000;
-    const [after, cpuAfter] = await Promise.all([updates(), cpu()]);
+    const [after, forwardedAfter, cpuAfter] = await Promise.all([updates(), forwards(), cpu()]);
     for (const client of clients) client.close();
     latencies.sort((a, b) => a - b);
     const paid = latencies.length;
@@ -93,6 +104,7 @@ async function measure(counts: readonly number[]): Promise<void> {
       rate: paid / tookSeconds,
       p50: latencies[paid >> 1] ?? 0,
       perUpdate: paid / (after - before),
+      forwards: (forwardedAfter - forwarded) / paid,
       errors,
       cpuMs: cpuOf(cpuUsed(cpuBefore, cpuAfter), paid),
     };
@@ -125,13 +137,18 @@ function cpuOf(used: CpuMs, payments: number): string {
   return [...kinds].map(([kind, ms]) => `${kind} ${ms.toFixed(1)}`).join(", ");
 }
 
-function say(title: string, { cpuMs, errors, p50, perUpdate, rate }: Paid, ratio: number | null): void {
+function say(
+  title: string,
+  { cpuMs, errors, forwards, p50, perUpdate, rate }: Paid,
+  ratio: number | null,
+): void {
   const line = [
     title.padEnd(10),
     `${rate.toFixed(1)}/s`,
     ...(ratio === null ? [] : [`${ratio.toFixed(2)} of one`]),
     `p50 ${p50.toFixed(0)} ms`,
     `${perUpdate.toFixed(1)} an update`,
+    `${forwards.toFixed(2)} forwards a payment`,
     `${String(errors.length)} errors ${errors[0]?.slice(0, 100) ?? ""}`,
     `processor ms a payment: ${cpuMs}`,
   ];

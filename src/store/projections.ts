@@ -281,6 +281,7 @@ const LOOKUP_INDEXES: Indexes = {
       key: { agentId: 1, rail: 1, comparedRecipient: 1, status: 1, amountCents: 1, createdAt: -1 },
       name: RECIPIENT_INDEX,
     },
+    // The newest denials, which an agent asks for.
     {
       key: { agentId: 1, deniedAt: -1, _id: -1 },
       partialFilterExpression: { deniedAt: { $type: "date" } },
@@ -299,7 +300,6 @@ const LOOKUP_INDEXES: Indexes = {
       partialFilterExpression: { state: "pending" },
       name: "on_hold_since",
     },
-    { key: { transactionId: 1 } },
   ],
   [COLLECTIONS.agents]: [
     {
