@@ -12,6 +12,7 @@ import type {
   LimitMirror,
   Treasuries,
 } from "../src/payments/ports.ts";
+import type { AccessProofs } from "../src/secrets/access-proofs.ts";
 import { detachEverywhere } from "../src/rails/detach.ts";
 import type { Activities } from "./types.ts";
 import type { WebhookActivities } from "../src/webhooks/delivery/activities.ts";
@@ -20,6 +21,7 @@ import type { WebhookActivities } from "../src/webhooks/delivery/activities.ts";
 const TOLD_AT_ONCE_MAX = 8;
 
 export interface ActivityDependencies extends PaymentActivityDependencies {
+  readonly accessProofs: AccessProofs;
   readonly agents: AgentGateway;
   readonly auditLog: AuditLog;
   readonly db: Db;
@@ -33,7 +35,8 @@ export interface ActivityDependencies extends PaymentActivityDependencies {
 
 /** The activities over their dependencies; the worker registers them. */
 export function createActivities(dependencies: ActivityDependencies): Activities {
-  const { auditLog, clock, db, ledgers, ledgerStarter, limits, onSweepFailed, projections } = dependencies;
+  const { accessProofs, auditLog, clock, db, ledgers, ledgerStarter, limits, onSweepFailed, projections } =
+    dependencies;
   const { rails, treasuries, windows } = dependencies;
   const tellActor = actorTeller(dependencies.agents);
 
@@ -76,7 +79,7 @@ export function createActivities(dependencies: ActivityDependencies): Activities
     },
 
     provisionOrganization: (input) =>
-      provisionOrganization({ auditLog, db, ledgerStarter, treasuries }, input, clock()),
+      provisionOrganization({ accessProofs, auditLog, db, ledgerStarter, treasuries }, input, clock()),
   };
 }
 

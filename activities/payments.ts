@@ -4,7 +4,8 @@ import type { Payment, RailOutcome, StoredPayment } from "../src/domain/ledger/p
 import { settle } from "../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 
-import { confirmationOf, type Execution } from "../src/messages/ledger.ts";
+import { approvalEndOf } from "../src/messages/approval.ts";
+import type { Execution } from "../src/messages/ledger.ts";
 import { createPaymentEffects, type PaymentEffectDependencies } from "../src/payments/effects.ts";
 import { Superseded } from "../src/payments/sending.ts";
 import type { Activities, UnfinishedPayment } from "./types.ts";
@@ -15,10 +16,7 @@ export interface PaymentActivityDependencies extends PaymentEffectDependencies {
   readonly onSweepFailed: (id: string, error: unknown) => void;
 }
 
-export type PaymentActivities = Pick<
-  Activities,
-  "executePayments" | "expireApproval" | "executeApproved" | "followPayment"
->;
+export type PaymentActivities = Pick<Activities, "executePayments" | "expireApproval" | "followPayment">;
 
 /** Longest wait of one execution for a payment's end on its rail, well below the activity's own timeout. */
 const SETTLE_MS = 8_000;
@@ -43,12 +41,6 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
     const { transactionId } = payment.request;
     const { revision } = payment;
     await ledgers.submit(profile, { kind: "confirm", agentId, transactionId, revision, outcome });
-  }
-
-  async function executeApproved(profile: AgentProfile, payment: Payment): Promise<Payment> {
-    const done = await effects.executeAndPublish(profile, payment, "approval");
-    await ledgers.submit(profile, confirmationOf(profile.agentId, done));
-    return done.payment;
   }
 
   /** Null: nothing new, or the ledger knows its end already, and it is not set in motion once more. */
@@ -89,12 +81,12 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
     return { outcome: { result, at: clock().getTime() }, revision: 0 };
   }
 
-  async function sweep({ executor = "server", payment, profile }: UnfinishedPayment): Promise<Execution> {
+  async function sweep({ payment, profile }: UnfinishedPayment): Promise<Execution> {
     const { transactionId } = payment.request;
     try {
       const execute = async (): Promise<Execution> => {
         const whole = await wholePayment(dependencies, profile, payment);
-        const { outcome, revision } = await effects.executeAndPublish(profile, whole, executor);
+        const { outcome, revision } = await effects.executeAndPublish(profile, whole);
         return { transactionId, revision, outcome };
       };
       return await withTimeout(SWEPT_MS, execute());
@@ -114,24 +106,13 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
       const { agentId } = profile;
       const reply = await ledgers.submit(profile, { kind: "expire", agentId, transactionId });
       if (reply.kind !== "payment") return null;
-      if (reply.payment.phase === "sending") return reply.payment;
-      await effects.recordAndPublish(profile, reply.payment);
-      await confirm(profile, reply.payment, null);
-      return reply.payment;
-    },
-
-    async executeApproved({ profile, payment }) {
-      try {
-        return await executeApproved(profile, payment);
-      } catch (error) {
-        if (!(error instanceof Superseded)) throw error;
-        const { agentId } = profile;
-        const { transactionId } = payment.request;
-        const reply = await ledgers.submit(profile, { kind: "read_payment", agentId, transactionId });
-        // Nothing of it is open any more: it has ended, and the process that died before confirming it has published it.
-        if (reply.kind !== "payment") return payment;
-        return reply.payment.phase === "sending" ? executeApproved(profile, reply.payment) : reply.payment;
+      const { payment } = reply;
+      // A resolution that came first is executed by the server that asked for it, or by the ledger's sweep.
+      if (payment.status === "expired") {
+        await effects.recordAndPublish(profile, payment);
+        await confirm(profile, payment, null);
       }
+      return approvalEndOf(payment);
     },
 
     async followPayment({ profile, payment }) {

@@ -4,6 +4,7 @@ import type { AgentProfile, AgentSummary, FollowedAgent } from "../src/domain/ag
 import type { RecordedCap } from "../src/domain/ledger/commands.ts";
 import type { AccountSummary } from "../src/domain/ledger/state.ts";
 import type { ToldActor } from "../src/messages/agent.ts";
+import type { ApprovalEnd } from "../src/messages/approval.ts";
 import type { Execution } from "../src/messages/ledger.ts";
 import type { DeliveryEnd, DeliveryInput, ReplayInput, SecretExpiryInput } from "../src/messages/delivery.ts";
 import type { ApprovalMailEnd } from "../src/domain/approval-mails.ts";
@@ -14,8 +15,6 @@ import type { OrganizationInput } from "../src/messages/organization.ts";
 export interface UnfinishedPayment {
   readonly profile: AgentProfile;
   readonly payment: StoredPayment;
-  /** In whose place; left out: the server's. */
-  readonly executor?: Payment["executor"];
 }
 
 /** The policy that an agent's wallet is to mirror in its limits. */
@@ -45,10 +44,8 @@ export interface Activities {
   writeAgent(input: { summary: AgentSummary }): Promise<void>;
   /** Tells the project's ledger what it is to follow of an agent. */
   followInLedger(input: { agent: AgentProfile; followed: FollowedAgent }): Promise<void>;
-  /** Asks the ledger to expire a payment on hold; answers the payment as it is then, null if long over. */
-  expireApproval(input: { profile: AgentProfile; transactionId: string }): Promise<Payment | null>;
-  /** Calls the rail for an approved payment, writes its record and confirms the outcome to the ledger. */
-  executeApproved(input: { profile: AgentProfile; payment: Payment }): Promise<Payment>;
+  /** Asks the ledger to expire a payment on hold; answers how its approval has ended, null if long over. */
+  expireApproval(input: { profile: AgentProfile; transactionId: string }): Promise<ApprovalEnd | null>;
   /** Queries the rail for the status of a payment; records what is new and confirms it to the ledger. */
   followPayment(input: { profile: AgentProfile; payment: Payment }): Promise<Payment>;
   /**

@@ -23,6 +23,8 @@ import { TemporalActors } from "../src/actors/temporal.ts";
 import { TemporalWebhooks } from "../src/actors/webhooks.ts";
 import type { WebhookSettings } from "../src/webhooks/settings.ts";
 import type { Connections } from "../src/store/connections.ts";
+import { AccessProofs } from "../src/secrets/access-proofs.ts";
+import { forgedRecordsLog } from "../src/secrets/forged-records-log.ts";
 import type { KeyedMacs } from "../src/secrets/keyed-macs.ts";
 import type { Sealer } from "../src/secrets/sealer.ts";
 import { openWebhooks, type Webhooks } from "../src/webhooks/webhooks.ts";
@@ -48,6 +50,7 @@ export interface Core {
   readonly windows: DeliveryWindows;
   readonly auditLog: AuditAppender;
   readonly proofs: HmacPaymentProofs;
+  readonly accessProofs: AccessProofs;
   readonly metrics: Metrics;
   readonly webhooks: Webhooks;
   readonly mail: MailParts;
@@ -63,6 +66,8 @@ export interface CoreOptions {
   readonly auditSeal: AuditSeal;
   /** Under which proofs of payments and of decisions on them are made. */
   readonly paymentMacs: KeyedMacs;
+  /** Under which proofs of records are made that decide who may do what. */
+  readonly accessMacs: KeyedMacs;
   readonly metrics: Metrics;
   readonly sealer: Sealer;
   readonly webhookSettings: WebhookSettings;
@@ -123,7 +128,8 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const calls = new TemporalCalls(temporal, connections.addresses.taskQueue);
   const actors = new TemporalActors(calls, ledgerSettings);
   const { sealer } = options;
-  const common = { db, sealer, auditLog, clock, logger, metrics };
+  const accessProofs = new AccessProofs(options.accessMacs, forgedRecordsLog(logger, metrics));
+  const common = { db, sealer, accessProofs, auditLog, clock, logger, metrics };
   const mail = await openMail({ ...common, settings: options.mailSettings, calls });
   const webhooks = await openWebhooks({
     ...common,
@@ -167,7 +173,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     ...(options.route === null ? {} : { route: options.route }),
     revisions: new MongoLedgerRevisions(db),
     recordAccount: (summary) => records.writeAccount(summary),
-    wholePayment: (payer, payment) => wholePayment(effectDependencies, payer, payment),
+    wholePayment: (...asked) => wholePayment(effectDependencies, ...asked),
     flushPublished: () => publisher.flush(),
     confirmAfterMs: CONFIRM_AFTER_SWEEPS * ledgerSettings.sweepAfterSeconds * 1_000,
     onError,
@@ -196,6 +202,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     windows,
     auditLog,
     proofs,
+    accessProofs,
     metrics,
     webhooks,
     mail,

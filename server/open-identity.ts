@@ -20,6 +20,7 @@ export async function openIdentity(
   mutex: KeyedMutex,
 ) {
   const { baseUrl, clock, connections, core, logger, masterKey } = options;
+  const { accessProofs } = core;
   const { db } = connections;
   const organizations = Organizations.in(authCollections(db).organizations, clock);
   const useNotWritten = (err: unknown) =>
@@ -29,9 +30,11 @@ export async function openIdentity(
   const auth = await createAuthService({
     db,
     masterKey,
+    accessProofs,
     baseUrl,
     relyingParty: options.relyingParty,
     clock,
+    ...(options.passwordCost === undefined ? {} : { passwordCost: options.passwordCost }),
     defaultPlan: options.defaultPlan,
     organizations,
     provision: provisioner(options),
@@ -49,6 +52,7 @@ export async function openIdentity(
     collections,
     users,
     organizations,
+    accessProofs,
     hashes,
     clock,
     keyUse: organizationKeyUse,

@@ -11,6 +11,7 @@ import type { Logger } from "../src/lib/logger.ts";
 import { isUnavailable } from "../src/lib/unavailable.ts";
 import type { MailSettings } from "../src/mail/settings.ts";
 import type { Metrics } from "../src/metrics/metrics.ts";
+import type { AccessProofs } from "../src/secrets/access-proofs.ts";
 import type { Sealer } from "../src/secrets/sealer.ts";
 import { INVITE_LINK_PURPOSE } from "../src/identity/invite-link.ts";
 import type { MailedPerson } from "../src/messages/mail.ts";
@@ -22,6 +23,7 @@ export interface MailOptions {
   /** Null: nothing is mailed. */
   readonly settings: MailSettings | null;
   readonly sealer: Sealer;
+  readonly accessProofs: AccessProofs;
   readonly auditLog: AuditLog;
   readonly calls: TemporalCalls;
   readonly clock: () => Date;
@@ -40,12 +42,13 @@ export interface MailParts {
 
 /** Puts mail together. Throws `ConfigError` where the authorities that are to be trusted can't be read. */
 export async function openMail(options: MailOptions): Promise<MailParts> {
-  const { auditLog, calls, clock, db, logger, metrics, sealer, settings } = options;
+  const { accessProofs, auditLog, calls, clock, db, logger, metrics, sealer, settings } = options;
   const activities = mailActivities({
     db,
     mail: settings === null ? null : await mailServer(settings),
     baseUrl: settings?.baseUrl ?? "",
     openLink: (inviteId, sealed) => sealer.open(INVITE_LINK_PURPOSE, inviteId, sealed),
+    isGenuine: (invite) => accessProofs.genuine("invite", invite) !== null,
     auditLog,
     clock,
     onOutcome: (outcome) => metrics.mailed(outcome),

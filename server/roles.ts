@@ -5,6 +5,7 @@ import { AuditAnchoring } from "../src/audit/chain/anchoring.ts";
 import { auditSeal } from "../src/audit/chain/seal.ts";
 import type { EffectDependencies } from "../src/payments/effects.ts";
 import type { EventJournal } from "../src/store/journal.ts";
+import type { PasswordCost } from "../src/identity/passwords.ts";
 import { relyingPartyOf } from "../src/identity/relying-party.ts";
 import type { Wallets } from "../src/rails/wallet/index.ts";
 import type { AuditSeal } from "../src/domain/audit/entry.ts";
@@ -76,6 +77,8 @@ export interface RoleOptions {
   readonly auditsPaymentDecisions?: boolean;
   /** As for the core; only tests set them. */
   readonly ledgerSettings?: LedgerSettings;
+  /** As for the service; only tests set it. */
+  readonly passwordCost?: PasswordCost;
   /** Where requests are counted; by default in this process, or in MongoDB where it is one of several. */
   readonly counts?: Counts;
 }
@@ -139,6 +142,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     deliveryKeys,
     auditSeal: seal,
     paymentMacs: masterKey.macs("payment-proofs"),
+    accessMacs: masterKey.macs("access-proofs"),
     metrics,
     sealer: new Sealer(masterKey),
     webhookSettings: config.webhooks,
@@ -250,7 +254,8 @@ type Opened = Pick<ServiceOptions, "connections" | "core" | "engines" | "masterK
 
 /** A process without a server does not load what answers requests. */
 async function runService(options: RoleOptions, opened: Opened) {
-  const { baseUrl, clock, config, counts, decorateBackends, http, logger, mcpUrl, roles } = options;
+  const { baseUrl, clock, config, counts, decorateBackends, http, logger, mcpUrl, passwordCost, roles } =
+    options;
   if (http === null) throw new Error("a server needs its port");
   const { startService } = await import("./service.ts");
   const { allowedHosts, approvalWindowSeconds, connectionsPerAddress } = config;
@@ -277,5 +282,6 @@ async function runService(options: RoleOptions, opened: Opened) {
     logger,
     showsMetrics: (options.probesHttp ?? null) === null,
     ...(decorateBackends === undefined ? {} : { decorateBackends }),
+    ...(passwordCost === undefined ? {} : { passwordCost }),
   });
 }

@@ -3,6 +3,7 @@ import type { AuditLog } from "../src/audit/chain/appender.ts";
 import type { Ledgers } from "../src/actors/ledgers.ts";
 import type { TemporalActors } from "../src/actors/temporal.ts";
 import type { Mailing } from "../src/identity/context.ts";
+import type { PasswordCost } from "../src/identity/passwords.ts";
 import type { RelyingParty } from "../src/identity/relying-party.ts";
 import type { Collections } from "../src/store/collections.ts";
 import type { TrustedProxies } from "./config.ts";
@@ -41,6 +42,8 @@ export interface ServiceOptions {
   /** Maximum time for requests under way when the service drains. */
   readonly drainTimeoutMs: number;
   readonly clock: () => Date;
+  /** Cost of hashes of passwords; only tests set it. */
+  readonly passwordCost?: PasswordCost;
   readonly logger: Logger;
   /** Whether `/metrics` is on this port; false where it has one of its own. */
   readonly showsMetrics: boolean;

@@ -116,6 +116,7 @@ function activitiesOf({ connections, core, logger }: WorkerOptions): Activities 
       logger.warn({ err, id }, "the execution of a payment or agent failed and will be repeated");
     },
     auditLog: core.auditLog,
+    accessProofs: core.accessProofs,
     db: connections.db,
     limits: core.limits,
     windows: core.windows,

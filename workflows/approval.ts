@@ -6,64 +6,47 @@ import {
   setCurrentDetails,
   setHandler,
   upsertSearchAttributes,
-  workflowInfo,
 } from "@temporalio/workflow";
 import type { Activities } from "../activities/types.ts";
-import type { Payment } from "../src/domain/ledger/payment.ts";
 import { STATE_QUERY } from "../src/messages/agent.ts";
-import type { ApprovalInput, ApprovalResult, ApprovalStateView } from "../src/messages/approval.ts";
+import type { ApprovalEnd, ApprovalInput, ApprovalStateView } from "../src/messages/approval.ts";
 import { RESOLVED_SIGNAL } from "../src/messages/approval.ts";
 import { approvalStateKey } from "../src/messages/search-attributes.ts";
-import { sideTaskQueue } from "../src/messages/task-queues.ts";
 import { shownName } from "./shown-name.ts";
 
-export const resolved = defineSignal<[Payment]>(RESOLVED_SIGNAL);
+export const resolved = defineSignal<[ApprovalEnd]>(RESOLVED_SIGNAL);
 export const approvalStateQuery = defineQuery<ApprovalStateView>(STATE_QUERY);
 
-const ACTIVITY_OPTIONS = {
+const { expireApproval } = proxyActivities<Activities>({
   startToCloseTimeout: "20 seconds",
   retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
-} as const;
-
-const { expireApproval } = proxyActivities<Activities>(ACTIVITY_OPTIONS);
+});
 
 /**
- * Waits with a payment on hold: holds the timer for `expiresAt`, and executes what a person has approved. The project's
- * ledger alone decides which of approve, deny, cancel and expiry came first; this workflow is signalled.
+ * The timer of a payment on hold: asks the project's ledger to expire it at `expiresAt`, unless a signal has ended the wait. The
+ * ledger alone decides which of approve, deny, cancel and expiry came first; servers execute what it decides.
  */
-export async function approval(input: ApprovalInput): Promise<ApprovalResult | null> {
-  let payment: Payment | null = null;
-  let state: ApprovalStateView["state"] = "pending";
-  const show = (now: ApprovalStateView["state"]): void => {
-    state = now;
-    upsertSearchAttributes([{ key: approvalStateKey, value: now }]);
-    setCurrentDetails(describe(input, now));
-  };
-  setHandler(resolved, (signalled) => void (payment ??= signalled));
+export async function approval(input: ApprovalInput): Promise<ApprovalEnd | null> {
+  let end: ApprovalEnd | null = null;
+  setHandler(resolved, (signalled) => void (end ??= signalled));
   setHandler(approvalStateQuery, () => ({
-    state,
+    state: end ?? "pending",
     expiresAt: new Date(input.expiresAt).toISOString(),
     transactionId: input.transactionId,
     texts: input.texts,
   }));
-  setCurrentDetails(describe(input, state));
+  setCurrentDetails(describe(input, "pending"));
 
   const { profile, transactionId } = input;
-  const signalled = await condition(() => payment !== null, Math.max(1, input.expiresAt - Date.now()));
-  if (!signalled) payment = (await expireApproval({ profile, transactionId })) ?? payment;
-  if (payment === null) return null;
-
-  if (payment.phase === "sending") {
-    show("executing");
-    const taskQueue = sideTaskQueue(workflowInfo().taskQueue, payment.request.rail);
-    const { executeApproved } = proxyActivities<Activities>({ ...ACTIVITY_OPTIONS, taskQueue });
-    payment = await executeApproved({ profile, payment });
-  }
-  show(payment.approval?.resolution ?? "pending");
-  return payment;
+  const signalled = await condition(() => end !== null, Math.max(1, input.expiresAt - Date.now()));
+  if (!signalled) end = (await expireApproval({ profile, transactionId })) ?? end;
+  if (end === null) return null;
+  upsertSearchAttributes([{ key: approvalStateKey, value: end }]);
+  setCurrentDetails(describe(input, end));
+  return end;
 }
 
-const describe = (input: ApprovalInput, state: string): string =>
+const describe = (input: ApprovalInput, state: ApprovalStateView["state"]): string =>
   [
     `**${state}**: payment \`${input.transactionId}\` of ${(input.amountCents / 100).toFixed(2)} USD by agent **${shownName(input.profile.name)}**`,
     `flagged by ${input.flaggedByRuleTypes.join(", ")}`,

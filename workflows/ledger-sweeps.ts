@@ -1,12 +1,5 @@
 import type { Activities, UnfinishedPayment } from "../activities/types.ts";
-import {
-  type Due,
-  dueNow,
-  expedite,
-  isExecutedByApproval,
-  postpone,
-  type SweepSettings,
-} from "../src/domain/ledger/due.ts";
+import { type Due, dueNow, expedite, postpone, type SweepSettings } from "../src/domain/ledger/due.ts";
 import type { LedgerCommand, LedgerReply } from "../src/domain/ledger/commands.ts";
 import {
   type Account,
@@ -266,11 +259,11 @@ export class LedgerSweeps {
     });
   }
 
-  #toExecute(agentId: string, transactionId: string) {
+  #toExecute(agentId: string, transactionId: string): readonly UnfinishedPayment[] {
     const overdue = this.#overdue(agentId, transactionId);
     if (overdue === undefined) return [];
     const isOverdue = overdue.confirmedRevision >= overdue.payment.revision;
-    // Its approval's workflow was to expire it.
+    // Its approval's workflow has not expired it.
     if (isOverdue && overdue.payment.phase === "held")
       this.#ports.judge({ kind: "expire", agentId, transactionId });
     const account = this.#ledger.accounts.get(agentId);
@@ -278,9 +271,7 @@ export class LedgerSweeps {
     if (account === undefined || open === undefined) return [];
     const { dueAt: _dueAt, ...rest } = open;
     account.open.set(transactionId, rest);
-    const isTakeover = isOverdue && isExecutedByApproval(open.payment);
-    const executor = isTakeover ? { executor: "approval" as const } : {};
-    return [{ profile: profileIn(this.#ledger, account), payment: open.payment, ...executor }];
+    return [{ profile: profileIn(this.#ledger, account), payment: open.payment }];
   }
 
   #overdue(agentId: string, transactionId: string): OpenPayment | undefined {

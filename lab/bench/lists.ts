@@ -1,3 +1,5 @@
+import { accessProofsOf, prove } from "../../test/support/access-proofs.ts";
+import { MasterKey } from "../../src/secrets/master-key.ts";
 import { join } from "node:path";
 import { type Db, MongoClient } from "mongodb";
 import { z } from "zod";
@@ -13,7 +15,7 @@ import type { Load } from "./load/messages.ts";
 import type { ServiceConfig } from "./processes/service.ts";
 import { median, percentile } from "./statistics.ts";
 import { callTo, postTo, signIn } from "./systems/payments-agents.ts";
-import { portOf, serviceEnvironment, type Site } from "./systems/system.ts";
+import { MASTER_KEY, portOf, serviceEnvironment, type Site } from "./systems/system.ts";
 
 /** Cost of lists of many payments, and of their export. */
 export interface ListsResult {
@@ -259,7 +261,13 @@ async function mintKeys(
   { small }: Seeded,
 ): Promise<Readonly<Record<KeyName, string>>> {
   const stepUpExpiresAt = new Date(Date.now() + 60_000);
-  await db.collection("sessions").updateMany({}, { $set: { stepUpExpiresAt } });
+  await prove(
+    db,
+    "session",
+    {},
+    { stepUpExpiresAt },
+    accessProofsOf(MasterKey.parse(MASTER_KEY, "the bench")),
+  );
   const mint = async (binding: object): Promise<string> => {
     const body = { name: "bench", scopes: ["agents:read"], binding };
     return minted.parse(await postTo(port, "/v1/organization-keys", body, token)).key;

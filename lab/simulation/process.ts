@@ -203,14 +203,16 @@ export class ServiceProcess {
     };
   }
 
-  /** Puts a person's or the agent's decision on a payment on hold to the ledger, and tells its workflow. */
+  /** Puts a person's or the agent's decision on a payment on hold to the ledger, and executes it. */
   async resolve(
     profile: AgentProfile,
     command: CommandOf<"approve" | "deny" | "cancel"> & { readonly requestId: string },
   ): Promise<void> {
-    const reply = await this.ledgers.submit(profile, command);
+    const { reply, requestedMs } = await this.ledgers.submitRecorded(profile, command);
     if (reply.kind !== "payment") return;
-    if (reply.changed || reply.payment.status === "expired") await this.#execute(profile, reply.payment);
+    const { changed, payment, permit } = reply;
+    const hints = permit === undefined ? {} : { decided: { permit, requestedMs } };
+    if (changed || payment.status === "expired") await this.#execute(profile, payment, hints);
   }
 
   /** As server/handlers/agents.ts: answered once the record shows it, and the rails are fenced. */
@@ -311,7 +313,7 @@ export class ServiceProcess {
   }
 
   async #confirmed(profile: AgentProfile, payment: Payment, hints?: ExecutionHints): Promise<Payment> {
-    const done = await this.#effects.execute(profile, payment, "server", hints);
+    const done = await this.#effects.execute(profile, payment, hints);
     const published = this.#effects.publish(profile, done.payment, "soon");
     this.ledgers.confirmLater(profile, confirmationOf(profile.agentId, done), published);
     return done.payment;
@@ -386,7 +388,7 @@ export class ServiceProcess {
       ).done;
     return {
       startApproval: (profile, payment) => sent(() => workflows.startApproval(profile, payment)),
-      notifyApproval: (profile, payment) => sent(() => workflows.notifyApproval(profile, payment)),
+      endApproval: (...ended) => sent(() => workflows.endApproval(...ended)),
       startSettlement: (profile, payment) => sent(() => workflows.startSettlement(profile, payment)),
       textsOf: (payment) => workflows.textsOf(payment),
     };

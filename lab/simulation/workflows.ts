@@ -11,7 +11,7 @@ type Activity = <T>(work: (activities: PaymentActivities) => Promise<T>) => Prom
 const TIMER_DELAY_MAX_MS = 120_000;
 
 interface ApprovalRun {
-  notifiedOf: Payment | null;
+  isEnded: boolean;
   wake: () => void;
 }
 
@@ -36,10 +36,10 @@ export class DurableWorkflows implements PaymentWorkflows {
     return Promise.resolve();
   }
 
-  notifyApproval(profile: AgentProfile, payment: Payment): Promise<void> {
+  endApproval(profile: AgentProfile, payment: Payment): Promise<void> {
     const run = this.#approvalOf(profile, payment);
     if (run !== null) {
-      run.notifiedOf ??= payment;
+      run.isEnded = true;
       run.wake();
     }
     return Promise.resolve();
@@ -63,35 +63,27 @@ export class DurableWorkflows implements PaymentWorkflows {
     if (approval === null) return null;
     const known = this.#approvals.get(approval.id);
     if (known !== undefined) return known;
-    const run: ApprovalRun = { notifiedOf: null, wake: () => undefined };
+    const run: ApprovalRun = { isEnded: false, wake: () => undefined };
     this.#approvals.set(approval.id, run);
-    void this.#approve(profile, payment.request.transactionId, approval.expiresAt, run);
+    void this.#expire(profile, payment.request.transactionId, approval.expiresAt, run);
     return run;
   }
 
-  async #approve(
+  async #expire(
     profile: AgentProfile,
     transactionId: string,
     expiresAt: number,
     run: ApprovalRun,
   ): Promise<void> {
-    if (run.notifiedOf === null) {
-      await new Promise<void>((resolve) => {
-        run.wake = resolve;
-        // A timer fires late where no worker is free in time.
-        const lateMs = this.#random.chance(0.4) ? this.#random.between(1, TIMER_DELAY_MAX_MS) : 0;
-        this.#timeline.after(Math.max(1, expiresAt - this.#timeline.now) + lateMs, resolve, true);
-      });
-    }
-    let payment = run.notifiedOf;
-    if (payment === null) {
-      this.expiries += 1;
-      payment = await this.#activity((activities) => activities.expireApproval({ profile, transactionId }));
-      payment ??= run.notifiedOf;
-    }
-    if (payment?.phase !== "sending") return;
-    const approved = payment;
-    await this.#activity((activities) => activities.executeApproved({ profile, payment: approved }));
+    await new Promise<void>((resolve) => {
+      run.wake = resolve;
+      // A timer fires late where no worker is free in time.
+      const lateMs = this.#random.chance(0.4) ? this.#random.between(1, TIMER_DELAY_MAX_MS) : 0;
+      this.#timeline.after(Math.max(1, expiresAt - this.#timeline.now) + lateMs, resolve, true);
+    });
+    if (run.isEnded) return;
+    this.expiries += 1;
+    await this.#activity((activities) => activities.expireApproval({ profile, transactionId }));
   }
 
   async #settle(profile: AgentProfile, sent: Payment): Promise<void> {

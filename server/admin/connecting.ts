@@ -3,6 +3,7 @@ import { readLiveRuntimeFile, type RuntimeFile } from "../../src/engines/runtime
 import { encryptsPayloads, readAddresses, readConfig, readEvmRpcUrl, readTaskQueue } from "../config.ts";
 import { type Addresses, connect, type Connections, reachMongodb } from "../../src/store/connections.ts";
 import { loadMasterKey } from "../../src/secrets/load-master-key.ts";
+import type { MasterKey } from "../../src/secrets/master-key.ts";
 import { openPayloads } from "../../src/temporal/temporal-payloads.ts";
 import { payloadKeysOf } from "../../src/temporal/payload-keys.ts";
 import { PlainError } from "../../src/lib/plain-error.ts";
@@ -16,7 +17,7 @@ export class AdminError extends PlainError {
 /** Does an admin command's work on the service's engines, and lets go of them. */
 export async function connected<T>(
   env: NodeJS.ProcessEnv,
-  work: (connections: Connections) => Promise<T>,
+  work: (connections: Connections, masterKey: MasterKey) => Promise<T>,
 ): Promise<T> {
   const addresses = await addressesOf(env);
   const config = readConfig(env, "127.0.0.1");
@@ -30,7 +31,7 @@ export async function connected<T>(
   });
   const connections = await connect(addresses, payloads);
   try {
-    return await work(connections);
+    return await work(connections, masterKey);
   } finally {
     await connections.close();
   }

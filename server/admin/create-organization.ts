@@ -5,6 +5,9 @@ import {
   type CreateOrganizationInput,
   createOrganizationWithOwner,
 } from "../../src/identity/create-organization.ts";
+import { AccessProofs } from "../../src/secrets/access-proofs.ts";
+import { verifyMasterKey } from "../../src/secrets/verify-master-key.ts";
+import type { Passwords } from "../../src/identity/passwords.ts";
 import type { Connections } from "../../src/store/connections.ts";
 import { AdminError, connected } from "./connecting.ts";
 
@@ -20,15 +23,28 @@ export const createOrganization = (
   input: CreateOrganizationInput,
   occasion: "command" | "trial" = "command",
 ): Promise<CreatedOrganization> =>
-  connected(env, (connections) => createOrganizationOn(connections, input, occasion));
+  connected(env, async (connections, masterKey) => {
+    await verifyMasterKey(connections.db, masterKey);
+    const accessProofs = new AccessProofs(masterKey.macs("access-proofs"));
+    return await createOrganizationOn(connections, accessProofs, input, occasion);
+  });
 
 /** The same on engines that the caller is connected to. */
 export async function createOrganizationOn(
   connections: Connections,
+  accessProofs: AccessProofs,
   input: CreateOrganizationInput,
   occasion: "command" | "trial" = "command",
+  passwords?: Passwords,
 ): Promise<CreatedOrganization> {
-  const created = await createOrganizationWithOwner(connections.db, input, undefined, occasion);
+  const created = await createOrganizationWithOwner(
+    connections.db,
+    accessProofs,
+    input,
+    undefined,
+    occasion,
+    passwords,
+  );
   if (!created.ok) {
     const issues = (created.refusal.issues ?? []).map(({ path, message }) => `${path}: ${message}`);
     throw new AdminError(issues.length === 0 ? created.refusal.message : issues.join(" "));

@@ -2,6 +2,7 @@ import type { Db } from "mongodb";
 import type { AuthContext, WritingContext } from "../../src/identity/context.ts";
 import { authCollections } from "../../src/store/identity-documents.ts";
 import { type FactorsHeld, factorsHeldBy } from "../../src/identity/reset-factors.ts";
+import { AccessProofs } from "../../src/secrets/access-proofs.ts";
 import type { MasterKey } from "../../src/secrets/master-key.ts";
 import { verifyMasterKey } from "../../src/secrets/verify-master-key.ts";
 import { transactionsOf } from "../../src/store/transactions.ts";
@@ -13,7 +14,7 @@ import { requireMasterKey } from "./master-key.ts";
 export interface AccountCommand {
   readonly db: Db;
   readonly masterKey: MasterKey;
-  readonly context: Pick<WritingContext, "clock" | "collections" | "transaction">;
+  readonly context: Pick<WritingContext, "accessProofs" | "clock" | "collections" | "transaction">;
   readonly held: FactorsHeld;
 }
 
@@ -28,6 +29,7 @@ export const withOnlyAccount = <T>(
     const masterKey = await requireMasterKey(env);
     await verifyMasterKey(db, masterKey);
     const context = {
+      accessProofs: new AccessProofs(masterKey.macs("access-proofs")),
       clock: () => new Date(),
       collections: authCollections(db),
       transaction: withoutEntry(transactionsOf(db.client)),
@@ -51,3 +53,7 @@ async function onlyAccount(
   const ids = accounts.map((account) => account.organizationId).join(", ");
   throw new AdminError(`${email} has accounts in several organizations; name one by --organization: ${ids}`);
 }
+
+/** Why a command has changed nothing: a new proof would make good what something else has written. */
+export const notDone = (email: string): string =>
+  `${email} was removed meanwhile, or its record was changed by hand: \`npm run admin -- reconcile\` says which.`;

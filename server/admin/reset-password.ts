@@ -2,7 +2,7 @@ import { issueOf, resetPassword as resetPasswordOf } from "../../src/identity/pa
 import { Passwords } from "../../src/identity/passwords.ts";
 import { AdminError } from "./connecting.ts";
 import { recordCommand } from "./record-command.ts";
-import { withOnlyAccount } from "./only-account.ts";
+import { notDone, withOnlyAccount } from "./only-account.ts";
 
 /** Whose password it was, and how many sessions ended with it. */
 export interface PasswordReset {
@@ -38,6 +38,6 @@ export const resetPassword = (
       after: null,
     });
     const reset = await resetPasswordOf(context, user, password);
-    if (!reset.ok) throw new AdminError(`${email} was removed meanwhile.`);
+    if (!reset.ok) throw new AdminError(notDone(email));
     return { userId, organizationId: user.organizationId, email: user.email, ...reset.value };
   });

@@ -2,7 +2,7 @@ import { type FactorsReset, resetFactors } from "../../src/identity/reset-factor
 import { KeyedMutex } from "../../src/lib/keyed-mutex.ts";
 import { AdminError } from "./connecting.ts";
 import { recordCommand } from "./record-command.ts";
-import { withOnlyAccount } from "./only-account.ts";
+import { notDone, withOnlyAccount } from "./only-account.ts";
 
 /** There are no concurrent requests in this process. */
 const LOCK_WAIT_MS = 1_000;
@@ -27,6 +27,6 @@ export const resetSecondFactors = (
       after: { passkeys: [], totp: false },
     });
     const reset = await resetFactors({ ...context, mutex: new KeyedMutex(LOCK_WAIT_MS) }, held.userId);
-    if (!reset.ok) throw new AdminError(`${email} was removed meanwhile.`);
+    if (!reset.ok) throw new AdminError(notDone(email));
     return reset.value;
   });

@@ -1,6 +1,13 @@
 import type { Db } from "mongodb";
 import { AgentProofs } from "../../src/agents/agent-proofs.ts";
 import { replaceSigningKey } from "../../src/identity/signing-key.ts";
+import { valueAt } from "../../src/lib/value-at.ts";
+import {
+  ACCESS_KINDS,
+  ACCESS_RECORDS,
+  type AccessKind,
+  AccessProofs,
+} from "../../src/secrets/access-proofs.ts";
 import { knownKeys } from "../../src/secrets/known-keys.ts";
 import type { MasterKey } from "../../src/secrets/master-key.ts";
 import { AGENT_PROOFS, namesOf, type Needs, needsOf } from "../../src/secrets/places.ts";
@@ -96,8 +103,25 @@ async function rotateAll(db: Db, masterKey: MasterKey, options: RotationOptions)
     find: (filter) => agents.find(filter),
     renew: (agent) => renewed(proofs, agent),
   };
-  const proven = await renewAll(db, masterKey, renewing, options);
-  return [...sealed, proven];
+  const proven = [await renewAll(db, masterKey, renewing, options)];
+  const access = new AccessProofs(masterKey.macs("access-proofs"));
+  for (const kind of ACCESS_KINDS)
+    proven.push(await renewAll(db, masterKey, reproving(db, access, kind), options));
+  return [...sealed, ...proven];
+}
+
+/** New proofs of records that decide who may do what; a changed one gets none. */
+function reproving(db: Db, proofs: AccessProofs, kind: AccessKind): Renewing<{ readonly _id: string }> {
+  const { collection: name, path } = ACCESS_RECORDS[kind];
+  const collection = db.collection<{ readonly _id: string }>(name, { readPreference: "primary" });
+  return {
+    places: [ACCESS_RECORDS[kind]],
+    find: (filter) => collection.find(filter),
+    renew: (record) =>
+      proofs.isGenuine(kind, record)
+        ? { condition: { [path]: valueAt(record, path) }, change: { [path]: proofs.make(kind, record) } }
+        : null,
+  };
 }
 
 /** New proofs of an agent's record. One that was changed in MongoDB alone gets none. */

@@ -3,6 +3,7 @@ import type { ApprovalDocument } from "../../src/store/documents.ts";
 import type { PersonsDecision } from "../../src/payments/payment-proofs.ts";
 import { agentIn } from "../../src/contract/primitives.ts";
 import type { InputOf, OutputOf } from "../../src/contract/types.ts";
+import type { LedgerAnswer } from "../../src/actors/ledger-mailbox.ts";
 import type { Payment } from "../../src/domain/ledger/payment.ts";
 import type { CommandOf, LedgerReply } from "../../src/domain/ledger/commands.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
@@ -40,7 +41,7 @@ const STEP_MIN_MS = 250;
 type Caller = Pick<ContextOf<typeof operations.approveApproval.access>, "audit" | "deadline" | "principal">;
 
 /** A decision that the ledger has taken. */
-interface Taken {
+interface Taken extends Pick<LedgerAnswer<Payment>, "requestedMs" | "revisionRecorded"> {
   readonly profile: AgentProfile;
   readonly reply: Extract<LedgerReply<Payment>, { readonly kind: "payment" }>;
 }
@@ -52,7 +53,7 @@ type ListQuery = InputOf<typeof operations.listPendingApprovals>["query"];
 
 /** The approvals queue. */
 export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHandlers {
-  const { actors, collections, lists, ledgers, logger, payments, proofs } = dependencies;
+  const { collections, lists, ledgers, logger, payments, proofs } = dependencies;
 
   async function list(
     state: ApprovalDocument["state"],
@@ -97,24 +98,28 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     const profile = profileOfApproval(approval);
     const proof = proofs.ofDecision(profile, orderOf(approval), decision);
     await begin();
-    const reply = await ledgers.submit(approval, commandOf(approval, decision, proof));
+    const command = commandOf(approval, decision, proof);
+    const { reply, ...answered } = await ledgers.submitUnrecorded(approval, command, { texts: approval });
+    if (reply.kind === "payment") return ok({ profile, reply, ...answered });
+    await answered.revisionRecorded;
     // Nothing was decided: what the project has open leaves no room for a person's words, until some of it is recorded.
     if (reply.kind === "too_many_open") return refused(refusal("SERVICE_UNAVAILABLE"));
-    if (reply.kind !== "payment") return refused(alreadyResolved(await find(id, principal)));
-    return ok({ profile, reply });
+    return refused(alreadyResolved(await find(id, principal)));
   }
 
-  /** Executes what was decided, and answers the approval as it stands then. */
+  /** Executes what was decided, and answers the approval as it stands then: `executing` if the rail has not answered in time. */
   async function complete(
-    id: string,
-    { deadline, principal }: Caller,
-    { profile, reply: { changed, payment } }: Taken,
+    { deadline }: Caller,
+    { profile, reply: { changed, payment, permit }, requestedMs, revisionRecorded }: Taken,
   ): Promise<Result<ApprovalDocument>> {
-    if (changed || payment.status === "expired") await payments.executeResolution(profile, payment, deadline);
+    const hints = permit === undefined ? {} : { decided: { permit, requestedMs } };
+    const isToExecute = changed || payment.status === "expired";
+    const [executed] = await Promise.all([
+      isToExecute ? payments.executeResolution(profile, payment, deadline, hints) : null,
+      revisionRecorded,
+    ]);
     if (!changed) return refused(alreadyResolved({ resolution: payment.approval?.resolution ?? null }));
-    // A payment that has no end by then is answered as executing.
-    if (payment.phase === "sending") await actors.approvalResult(id, deadline.spareMs);
-    const resolved = await find(id, principal);
+    const resolved = executed?.approval ?? null;
     return resolved === null ? refused(refusal("NOT_FOUND")) : ok(resolved);
   }
 
@@ -126,7 +131,7 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     // Each of the ledger's decisions has an entry of its own, `resolvePayment`.
     const begin = () => caller.audit.begin({ before: null, after: null });
     const taken = await decide(id, caller.principal, decision, begin);
-    return taken.ok ? complete(id, caller, taken.value) : taken;
+    return taken.ok ? complete(caller, taken.value) : taken;
   }
 
   /** The outcome of a step of one decision among many: what goes wrong with it is its own result. */
@@ -146,7 +151,7 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     }
   }
 
-  /** All are decided before the outcome of any is waited for: each wait may last as long as the call. */
+  /** Each is executed as soon as it is decided, and may take as long as the call: none waits for another's rail. */
   async function resolveAll(
     given: readonly Many[],
     caller: Caller,
@@ -154,22 +159,18 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
   ): Promise<readonly ManyResult[]> {
     const limit = pLimit(CONCURRENCY_MAX);
     const { principal } = caller;
-    const taken = await Promise.all(
-      given.map((each) =>
-        limit(() =>
-          step(caller, caller.deadline.spareMs, () =>
-            decide(each.id, principal, decisionOf(each, principal), () => Promise.resolve()),
-          ),
-        ),
-      ),
-    );
     return Promise.all(
-      given.map(async ({ id }, index) => {
-        const one = taken[index] ?? refused(refusal("INTERNAL"));
-        if (one.ok) onTaken(id, one.value);
+      given.map(async (each) => {
+        const { id } = each;
+        const taken = await limit(() =>
+          step(caller, caller.deadline.spareMs, () =>
+            decide(id, principal, decisionOf(each, principal), () => Promise.resolve()),
+          ),
+        );
+        if (taken.ok) onTaken(id, taken.value);
         // A completion itself waits as long as the answer has time to spare, and comes to an end a little later.
         const { leftMs } = caller.deadline;
-        const resolved = one.ok ? await step(caller, leftMs, () => complete(id, caller, one.value)) : one;
+        const resolved = taken.ok ? await step(caller, leftMs, () => complete(caller, taken.value)) : taken;
         return resolved.ok
           ? { id, approval: approvalView(resolved.value) }
           : { id, error: errorBodyOf(resolved.refusal, caller.deadline.requestId ?? "") };

@@ -3,6 +3,7 @@ import type { PaymentEffects } from "../../src/payments/effects.ts";
 import type { EventJournal } from "../../src/store/journal.ts";
 import type { DeliveryWindows, Rails } from "../../src/payments/ports.ts";
 import type { AgentProofs } from "../../src/agents/agent-proofs.ts";
+import type { AccessProofs } from "../../src/secrets/access-proofs.ts";
 import type { HmacPaymentProofs } from "../../src/payments/payment-proofs.ts";
 import type { Wallets } from "../../src/rails/wallet/index.ts";
 import type { AgentDocument } from "../../src/store/documents.ts";
@@ -61,6 +62,7 @@ export interface HandlerDependencies {
   readonly auditSeal: AuditSeal;
   readonly hashApiKey: (value: string) => string;
   readonly agentProofs: AgentProofs;
+  readonly accessProofs: AccessProofs;
   readonly clock: () => Date;
   readonly logger: Logger;
   readonly metrics: Metrics;

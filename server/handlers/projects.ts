@@ -23,7 +23,7 @@ interface CreateContext {
 
 /** Projects. */
 export function projectHandlers(dependencies: HandlerDependencies): ProjectHandlers {
-  const { actors, collections, containers, creates, lists, logos } = dependencies;
+  const { accessProofs, actors, collections, containers, creates, lists, logos } = dependencies;
   const view = (project: ProjectDocument) => projectView(project, (logoHash) => logos.link(logoHash));
   const answer = (project: ProjectDocument) => ({ body: { project: view(project) } });
 
@@ -46,7 +46,8 @@ export function projectHandlers(dependencies: HandlerDependencies): ProjectHandl
         // It runs before there is anything that it is to decide about; once the project has its record, it is never started
         // again.
         await actors.startLedger({ organizationId, projectId: id });
-        return { record: await newContainer(id, organizationId, body, dependencies) };
+        const record = await newContainer(id, organizationId, body, dependencies);
+        return { record: accessProofs.proven("project", record) };
       },
       async insert({ record }, session) {
         await collections.projects.insertOne(record, { session });

@@ -122,6 +122,18 @@ export function stopHandlers(dependencies: HandlerDependencies): StopHandlers {
     return ok({ body: { paused, revoked } });
   }
 
+  /**
+   * Projects of the organization, archived ones too, since what was decided before is still sent. Also those that only
+   * agents name: a project's record may have been changed to hide it, while an agent whose record was changed can't pay.
+   */
+  async function projectsOf(organizationId: string): Promise<readonly string[]> {
+    const [recorded, ofAgents] = await Promise.all([
+      projects.find({ organizationId }, { projection: { _id: 1 } }).toArray(),
+      agents.distinct("projectId", { organizationId }),
+    ]);
+    return [...new Set([...recorded.map(({ _id }) => _id), ...ofAgents])];
+  }
+
   /** All ledgers of the organization, each for itself: one that does not answer keeps no other from being stopped. */
   async function stopAll(
     organizationId: string,
@@ -129,17 +141,18 @@ export function stopHandlers(dependencies: HandlerDependencies): StopHandlers {
     { audit, deadline }: StopCall,
   ) {
     await audit.begin({ before: null, after: { revokeKeys } });
-    // Archived ones too: what was decided before is still sent.
-    const all = await projects.find({ organizationId }, { projection: { _id: 1 } }).toArray();
-    const outcomes = await pLimit(STOPPED_LEDGERS_AT_ONCE).map(all, async ({ _id: projectId }) => {
-      try {
-        return await withTimeout(deadline.spareMs, stopIn({ organizationId, projectId }, null, revokeKeys));
-      } catch (error) {
-        if (!isUnavailable(error)) throw error;
-        logger.warn({ requestId: deadline.requestId, projectId, err: error }, "a project was not stopped");
-        return projectId;
-      }
-    });
+    const outcomes = await pLimit(STOPPED_LEDGERS_AT_ONCE).map(
+      await projectsOf(organizationId),
+      async (projectId) => {
+        try {
+          return await withTimeout(deadline.spareMs, stopIn({ organizationId, projectId }, null, revokeKeys));
+        } catch (error) {
+          if (!isUnavailable(error)) throw error;
+          logger.warn({ requestId: deadline.requestId, projectId, err: error }, "a project was not stopped");
+          return projectId;
+        }
+      },
+    );
     const stopped = outcomes.filter((outcome) => typeof outcome !== "string");
     const paused = stopped.reduce((sum, each) => sum + each.paused, 0);
     const revoked = stopped.reduce((sum, each) => sum + each.revoked, 0);

@@ -26,7 +26,7 @@ interface CreateContext {
 
 /** Teams. */
 export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
-  const { collections, containers, creates, lists, logos } = dependencies;
+  const { accessProofs, collections, containers, creates, lists, logos } = dependencies;
   const view = (team: TeamDocument) => teamView(team, (logoHash) => logos.link(logoHash));
   const answer = (team: TeamDocument) => ({ body: { team: view(team) } });
 
@@ -51,7 +51,7 @@ export function teamHandlers(dependencies: HandlerDependencies): TeamHandlers {
       find: (id) => collections.teams.findOne({ _id: id }),
       async prepare(id) {
         const container = await newContainer(id, principal.organizationId, body, dependencies);
-        return { record: { ...container, projectId } };
+        return { record: accessProofs.proven("team", { ...container, projectId }) };
       },
       capacityRefusal: (session) => containers.teamCapacityRefusal(projectId, session),
       async insert({ record }, session) {

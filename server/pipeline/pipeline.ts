@@ -14,6 +14,7 @@ import type { AuditTrail, Call } from "../../src/audit/trail.ts";
 import type { Handlers, Reply } from "../handlers/types.ts";
 import type { Limits, Requester } from "../../src/limits/limits.ts";
 import type { Logger } from "../../src/lib/logger.ts";
+import type { AccessProofs } from "../../src/secrets/access-proofs.ts";
 import type { Collections } from "../../src/store/collections.ts";
 import type { Principal } from "../../src/identity/principals.ts";
 import { resolveResource, type NamedIn } from "./resources.ts";
@@ -64,6 +65,7 @@ export type Receive = () => Promise<Result<Received>>;
 export interface PipelineDependencies {
   readonly handlers: Handlers;
   readonly collections: Collections;
+  readonly accessProofs: AccessProofs;
   readonly limits: Limits;
   readonly audit: AuditTrail;
   readonly clock: () => Date;
@@ -259,8 +261,7 @@ export class Pipeline {
     if (access.kind !== "management") return handler(input, { ...context, target: null });
     // `authorize` has refused everyone else.
     if (principal === null || principal.type === "agent") throw new Error("a stranger manages");
-    const { collections } = this.#dependencies;
-    const target = await resolveResource(access, collections, principal, input as NamedIn);
+    const target = await resolveResource(access, this.#dependencies, principal, input as NamedIn);
     return target.ok ? handler(input, { ...context, target: target.value }) : target;
   }
 

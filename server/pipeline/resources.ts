@@ -10,6 +10,7 @@ import { refusal } from "../../src/domain/errors.ts";
 import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import { bindingOf, covers, type ContainerRef, type Reach, reachOf } from "../../src/identity/binding.ts";
+import type { AccessProofs } from "../../src/secrets/access-proofs.ts";
 import type { Collections } from "../../src/store/collections.ts";
 import type { ManagementPrincipal } from "../../src/identity/principals.ts";
 
@@ -35,8 +36,14 @@ export interface NamedIn {
   readonly body: { readonly teamId?: string; readonly projectId?: string } | undefined;
 }
 
+/** Records, and what tells whether one is as the service wrote it. */
+export interface ResourceRecords {
+  readonly collections: Collections;
+  readonly accessProofs: AccessProofs;
+}
+
 type Find<S extends ResourceKind> = (
-  collections: Collections,
+  records: ResourceRecords,
   principal: ManagementPrincipal,
   input: NamedIn,
 ) => Promise<Result<ResourceByKind[S]>> | Result<ResourceByKind[S]>;
@@ -57,13 +64,15 @@ function inside<T extends { readonly organizationId: string }>(
 const projectRef = ({ _id }: ProjectDocument): ContainerRef => ({ projectId: _id, teamId: null });
 const teamRef = ({ _id, projectId }: TeamDocument): ContainerRef => ({ projectId, teamId: _id });
 
-async function project({ projects }: Collections, principal: ManagementPrincipal, id: string) {
-  const found = await projects.findOne({ _id: id });
+async function project(records: ResourceRecords, principal: ManagementPrincipal, id: string) {
+  const { accessProofs, collections } = records;
+  const found = accessProofs.genuine("project", await collections.projects.findOne({ _id: id }));
   return inside(found, principal, projectRef);
 }
 
-async function team({ teams }: Collections, principal: ManagementPrincipal, id: string) {
-  const found = await teams.findOne({ _id: id });
+async function team(records: ResourceRecords, principal: ManagementPrincipal, id: string) {
+  const { accessProofs, collections } = records;
+  const found = accessProofs.genuine("team", await collections.teams.findOne({ _id: id }));
   return inside(found, principal, teamRef);
 }
 
@@ -77,40 +86,40 @@ function required(value: string | undefined): string {
 
 const FINDERS: { readonly [S in ResourceKind]: Find<S> } = {
   none: () => ok(null),
-  list: (_collections, principal) => ok(reachOf(bindingOf(principal))),
-  async agent({ agents }, principal, { params }) {
+  list: (_records, principal) => ok(reachOf(bindingOf(principal))),
+  async agent({ collections: { agents } }, principal, { params }) {
     const found = await agents.findOne({ _id: required(params.id) });
     return inside(found, principal, (agent) => agent);
   },
-  async transaction({ transactions }, principal, { params }) {
+  async transaction({ collections: { transactions } }, principal, { params }) {
     return inside(await transactions.findOne({ _id: required(params.id) }), principal, (found) => found);
   },
-  async approval({ approvals }, principal, { params }) {
+  async approval({ collections: { approvals } }, principal, { params }) {
     return inside(await approvals.findOne({ _id: required(params.id) }), principal, (found) => found);
   },
-  project: (collections, principal, { params }) => project(collections, principal, required(params.id)),
-  team: (collections, principal, { params }) => team(collections, principal, required(params.id)),
-  newAgent(collections, principal, { body }) {
+  project: (records, principal, { params }) => project(records, principal, required(params.id)),
+  team: (records, principal, { params }) => team(records, principal, required(params.id)),
+  newAgent(records, principal, { body }) {
     if (orgNotReady(principal)) return refused(refusal("ORG_NOT_READY"));
-    return team(collections, principal, required(body?.teamId));
+    return team(records, principal, required(body?.teamId));
   },
-  newProject(_collections, principal) {
+  newProject(_records, principal) {
     if (orgNotReady(principal)) return refused(refusal("ORG_NOT_READY"));
     return bindingOf(principal).type === "organization" ? ok(null) : outside();
   },
-  newTeam(collections, principal, { body }) {
+  newTeam(records, principal, { body }) {
     if (orgNotReady(principal)) return refused(refusal("ORG_NOT_READY"));
     const binding = bindingOf(principal);
     if (binding.type === "team") return outside();
     const own = binding.type === "project" ? binding.id : principal.organization.defaultProjectId;
-    return project(collections, principal, body?.projectId ?? own);
+    return project(records, principal, body?.projectId ?? own);
   },
 };
 
 /** Finds what an operation acts on: the one place that checks existence and an organization key's binding. */
 export const resolveResource = async (
   access: ManagementAccess,
-  collections: Collections,
+  records: ResourceRecords,
   principal: ManagementPrincipal,
   input: NamedIn,
-): Promise<Result<ResourceByKind[ResourceKind]>> => FINDERS[access.subject](collections, principal, input);
+): Promise<Result<ResourceByKind[ResourceKind]>> => FINDERS[access.subject](records, principal, input);

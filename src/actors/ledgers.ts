@@ -4,7 +4,7 @@ import type { LedgerGateway } from "../payments/ports.ts";
 import type { Fill } from "../domain/ledger/capacity.ts";
 import type { AccountSummary } from "../domain/ledger/state.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../domain/ledger/commands.ts";
-import type { Payment, StoredPayment } from "../domain/ledger/payment.ts";
+import type { Payment, PaymentTexts, StoredPayment } from "../domain/ledger/payment.ts";
 import type { ProjectRef } from "../messages/ledger.ts";
 import type { LedgerRevisionRecords } from "../store/ledger-revisions.ts";
 import type { Release } from "./batch-linger.ts";
@@ -36,7 +36,14 @@ export interface LedgersDependencies extends Omit<LedgerMailboxDependencies, "ro
   readonly wholePayment: (
     payer: Pick<AgentProfile, "organizationId" | "agentId">,
     payment: StoredPayment,
+    read?: PaymentTexts,
   ) => Promise<Payment>;
+}
+
+interface SubmitOptions {
+  readonly isAwaited?: (() => boolean) | undefined;
+  /** Texts of the command's payment, where the caller has just read them: they are not read once more. */
+  readonly texts?: PaymentTexts;
 }
 
 /** The way to the ledgers of projects, for this process: a mailbox for each project that has commands pending. */
@@ -119,12 +126,15 @@ export class Ledgers implements LedgerGateway {
   async submitUnrecorded(
     project: ProjectRef,
     command: LedgerCommand,
-    isAwaited?: () => boolean,
+    { isAwaited, texts }: SubmitOptions = {},
   ): Promise<LedgerAnswer<Payment>> {
     const { reply, ...answered } = await this.#of(project).submit(command, isAwaited);
     const agentId = "agentId" in command ? command.agentId : "";
     const payer = { organizationId: project.organizationId, agentId };
-    return { ...answered, reply: await wholeReply(reply, (payment) => this.#wholePayment(payer, payment)) };
+    return {
+      ...answered,
+      reply: await wholeReply(reply, (payment) => this.#wholePayment(payer, payment, texts)),
+    };
   }
 
   /** Puts commands that another server has forwarded to a project's ledger, and answers once its revision is recorded. */

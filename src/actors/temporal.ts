@@ -25,7 +25,7 @@ import {
   STATE_QUERY,
   SUBMIT_UPDATE,
 } from "../messages/agent.ts";
-import type { ApprovalInput, ApprovalResult, ApprovalStateView } from "../messages/approval.ts";
+import type { ApprovalEnd, ApprovalInput, ApprovalStateView } from "../messages/approval.ts";
 import { APPROVAL_WORKFLOW, approvalWorkflowId, RESOLVED_SIGNAL } from "../messages/approval.ts";
 import type {
   AccountQueryInput,
@@ -227,8 +227,8 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
     return this.#calls.startOnce(APPROVAL_WORKFLOW, id, [input], approvalOptions(profile, payment));
   }
 
-  /** Tells the approval's workflow; one that never came to run is started with it, one that has ended knows. */
-  async notifyApproval(profile: AgentProfile, payment: Payment): Promise<void> {
+  /** Ends the approval's workflow; one that never came to run is started with it, one that has ended knows. */
+  async endApproval(profile: AgentProfile, payment: Payment, end: ApprovalEnd): Promise<void> {
     const input = approvalInput(profile, payment);
     if (input === null) return;
     await this.#calls.ignoringStarted(() =>
@@ -238,7 +238,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
         workflowId: approvalWorkflowId(input.approvalId),
         args: [input],
         signal: RESOLVED_SIGNAL,
-        signalArgs: [payment],
+        signalArgs: [end],
       }),
     );
   }
@@ -296,11 +296,6 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
     } catch {
       return false;
     }
-  }
-
-  /** The payment once its approval is executed; null when that takes longer than the bound. */
-  approvalResult(approvalId: string, withinMs: number): Promise<ApprovalResult | null> {
-    return this.#calls.resultWithin(approvalWorkflowId(approvalId), withinMs);
   }
 }
 

@@ -1,6 +1,12 @@
 import type { PaymentProofs, PaymentWorkflows, Projections } from "../payments/ports.ts";
 import type { LedgerReply } from "../domain/ledger/commands.ts";
-import { hasTexts, type Payment, type StoredPayment, withTexts } from "../domain/ledger/payment.ts";
+import {
+  hasTexts,
+  type Payment,
+  type PaymentTexts,
+  type StoredPayment,
+  withTexts,
+} from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import { ActorUnavailable } from "./actor-unavailable.ts";
 
@@ -17,17 +23,20 @@ export class TextsLost extends ActorUnavailable {
 
 /**
  * The payment with the texts that it was accepted with: from its record where its ledger has dropped them, and where that was lost
- * or changed, from the workflow that waits with the payment. Throws `TextsLost`.
+ * or changed, from the workflow that waits with the payment. `read`: the texts if the caller has just read a record. Throws
+ * `TextsLost`.
  */
 export async function wholePayment(
   { projections, proofs, workflows }: TextSources,
   payer: Pick<AgentProfile, "organizationId" | "agentId">,
   payment: StoredPayment,
+  read: PaymentTexts | null = null,
 ): Promise<Payment> {
   if (hasTexts(payment)) return payment;
   const { transactionId } = payment.request;
-  for (const read of [() => projections.textsOf(transactionId), () => workflows.textsOf(payment)]) {
-    const texts = await read();
+  const sources = [() => read, () => projections.textsOf(transactionId), () => workflows.textsOf(payment)];
+  for (const source of sources) {
+    const texts = await source();
     const whole = texts === null ? null : withTexts(payment, texts);
     if (whole !== null && proofs.isAccepted(payer, whole)) return whole;
   }

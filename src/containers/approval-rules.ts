@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import type { ClientSession, Collection } from "mongodb";
 import type { ContainerDocument, StoredRules } from "../store/documents.ts";
 import { refusal, type ValidationIssue } from "../domain/errors.ts";
@@ -7,8 +6,9 @@ import type { ApprovalRule } from "../domain/rules/rules.ts";
 import { type AuditedWrites, changed, type Outcome, unchanged } from "../audit/notes.ts";
 import type { LedgerGateway } from "../payments/ports.ts";
 import type { Collections } from "../store/collections.ts";
+import type { AccessProofs } from "../secrets/access-proofs.ts";
 import type { KeyedMutex } from "../lib/keyed-mutex.ts";
-import { newId } from "../lib/ids.ts";
+import { contentHash, newId } from "../lib/ids.ts";
 import type { ContainerKind } from "./containers.ts";
 
 /** A container's current approval rules. */
@@ -34,6 +34,7 @@ export function rulesOf({ approvalRules }: Pick<ContainerDocument, "approvalRule
 
 export interface ApprovalRulesDependencies {
   readonly collections: Pick<Collections, "containers">;
+  readonly accessProofs: AccessProofs;
   readonly ledgers: LedgerGateway;
   readonly mutex: KeyedMutex;
 }
@@ -41,10 +42,12 @@ export interface ApprovalRulesDependencies {
 /** The approval rules of projects and teams: one array in the container's record, replaced whole. */
 export class ApprovalRules {
   readonly #containers: Collections["containers"];
+  readonly #accessProofs: AccessProofs;
   readonly #ledgers: LedgerGateway;
   readonly #mutex: KeyedMutex;
 
-  constructor({ collections, ledgers, mutex }: ApprovalRulesDependencies) {
+  constructor({ accessProofs, collections, ledgers, mutex }: ApprovalRulesDependencies) {
+    this.#accessProofs = accessProofs;
     this.#containers = collections.containers;
     this.#ledgers = ledgers;
     this.#mutex = mutex;
@@ -66,8 +69,8 @@ export class ApprovalRules {
     if (known.version !== version) return refused(refusal("STALE_APPROVAL_RULES"));
     const issues = unknownIds(rules, known.rules);
     if (issues.length > 0) return refused(refusal("VALIDATION_FAILED", undefined, { issues }));
-    const approvalRules = stored(rules.map(withId), version + 1);
     const { _id } = target;
+    const approvalRules = this.#stored(kind, _id, rules.map(withId), version + 1);
     // Rules that were never set are not in the record, and null finds that, too.
     const isAtVersion = { "approvalRules.version": version === FIRST_VERSION ? null : version };
     const current = { _id, archivedAt: null, ...isAtVersion };
@@ -99,12 +102,12 @@ export class ApprovalRules {
   #of(kind: ContainerKind): Collection<ContainerDocument> {
     return this.#containers[kind];
   }
-}
 
-/** Rules with the same hash are the same to the letter: prepared rules are cached by it (src/payments/rules). */
-function stored(rules: readonly ApprovalRule[], version: number): StoredRules {
-  const contentHash = createHash("sha256").update(JSON.stringify(rules)).digest("base64url");
-  return { rules, version, contentHash };
+  /** Rules with the same hash are the same to the letter: prepared rules are cached by it (src/payments/rules). */
+  #stored(kind: ContainerKind, _id: string, rules: readonly ApprovalRule[], version: number): StoredRules {
+    const head = { _id, approvalRules: { version, contentHash: contentHash(rules) } };
+    return { rules, ...head.approvalRules, proof: this.#accessProofs.make(`${kind}Rules`, head) };
+  }
 }
 
 function unknownIds(rules: readonly SentRule[], known: readonly ApprovalRule[]): ValidationIssue[] {

@@ -21,13 +21,27 @@ export const payloadOf = ({ color, description, logo, name }: NewContainer) => (
 /** Fields of a new container in the audit log. */
 export const createdOf = ({ description, name }: ContainerDocument) => ({ name, description });
 
-/** The record of a new container. Its logo is kept first: a record never names an image that is not there. */
+/** A container's record that has no proof yet, since its place is not known here. */
+type UnprovenContainer = Pick<
+  ContainerDocument,
+  | "_id"
+  | "organizationId"
+  | "name"
+  | "description"
+  | "color"
+  | "logoHash"
+  | "createdAt"
+  | "archivedAt"
+  | "state"
+>;
+
+/** A new container's record without its proof. Its logo is kept first: a record never names an image that is not there. */
 export async function newContainer(
   id: string,
   organizationId: string,
   body: NewContainer,
   { logos, clock }: { readonly logos: Logos; readonly clock: () => Date },
-): Promise<ContainerDocument> {
+): Promise<UnprovenContainer> {
   return {
     _id: id,
     organizationId,

@@ -5,11 +5,13 @@ import type { OrganizationInput } from "../messages/organization.ts";
 import type { AuditLog } from "../audit/chain/appender.ts";
 import type { ProjectDocument, TeamDocument } from "../store/documents.ts";
 import { COLLECTIONS } from "../store/documents.ts";
+import type { AccessProofs } from "../secrets/access-proofs.ts";
 import type { LedgerStarter, Treasuries } from "../payments/ports.ts";
 
 const DEFAULT_NAME = "General";
 
 export interface ProvisioningDependencies {
+  readonly accessProofs: AccessProofs;
   readonly auditLog: AuditLog;
   readonly db: Db;
   readonly ledgerStarter: LedgerStarter;
@@ -21,7 +23,7 @@ export interface ProvisioningDependencies {
  * nothing, where there is no such organization, or its default project and team are others: the ids come through Temporal.
  */
 export async function provisionOrganization(
-  { auditLog, db, ledgerStarter, treasuries }: ProvisioningDependencies,
+  { accessProofs, auditLog, db, ledgerStarter, treasuries }: ProvisioningDependencies,
   input: OrganizationInput,
   now: Date,
 ): Promise<void> {
@@ -42,12 +44,14 @@ export async function provisionOrganization(
   await ledgerStarter.startLedger({ organizationId, projectId: defaultProjectId });
   const projects = db.collection<ProjectDocument>(COLLECTIONS.projects);
   const teams = db.collection<TeamDocument>(COLLECTIONS.teams);
-  await projects.updateOne({ _id: defaultProjectId }, { $setOnInsert: container }, { upsert: true });
-  await teams.updateOne(
-    { _id: defaultTeamId },
-    { $setOnInsert: { ...container, projectId: defaultProjectId } },
-    { upsert: true },
-  );
+  const { _id: projectId, ...project } = accessProofs.proven("project", {
+    _id: defaultProjectId,
+    ...container,
+  });
+  const inProject = { _id: defaultTeamId, ...container, projectId };
+  const { _id: teamId, ...team } = accessProofs.proven("team", inProject);
+  await projects.updateOne({ _id: projectId }, { $setOnInsert: project }, { upsert: true });
+  await teams.updateOne({ _id: teamId }, { $setOnInsert: team }, { upsert: true });
   await treasuries.record(organizationId);
   // The first entry of its chain, before anything else can be done in it.
   await auditLog.append(creationOf(organization));

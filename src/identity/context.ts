@@ -3,6 +3,7 @@ import type DataLoader from "dataloader";
 import type { Db } from "mongodb";
 import type { RandomBytes } from "../domain/api-key.ts";
 import type { MasterKey } from "../secrets/master-key.ts";
+import { AccessProofs } from "../secrets/access-proofs.ts";
 import { Sealer } from "../secrets/sealer.ts";
 import type { AuditedWrites } from "../audit/notes.ts";
 import { documentLoader } from "../lib/batch-loader.ts";
@@ -17,7 +18,7 @@ import {
 } from "../store/identity-documents.ts";
 import { InviteRequests } from "./invite-requests.ts";
 import { Organizations } from "./organizations.ts";
-import { Passwords } from "./passwords.ts";
+import { type PasswordCost, Passwords } from "./passwords.ts";
 import { DeviceTokens } from "./device-token.ts";
 import { type RelyingParty, relyingPartyOf } from "./relying-party.ts";
 import { RefreshTokens } from "./refresh-token.ts";
@@ -30,6 +31,8 @@ const LOCK_WAIT_MS = 4_000;
 export interface AuthDeps {
   readonly db: Db;
   readonly masterKey: MasterKey;
+  /** By default ones that tell nobody of a forgery. */
+  readonly accessProofs?: AccessProofs;
   /** The service's own address: issuer and audience of the session tokens. */
   readonly baseUrl: string;
   /** Whom passkeys are made for; by default what follows from `baseUrl`. */
@@ -38,6 +41,8 @@ export interface AuthDeps {
   readonly productName?: string;
   readonly clock?: () => Date;
   readonly randomBytes?: RandomBytes;
+  /** See `Passwords.on`. */
+  readonly passwordCost?: PasswordCost;
   readonly provision?: Provision;
   /** Null or missing: invites are not mailed, and their tokens are answered. */
   readonly mailing?: Mailing | null;
@@ -70,7 +75,8 @@ export interface AuthContext {
   readonly db: Db;
   readonly masterKey: MasterKey;
   readonly collections: AuthCollections;
-  /** Loads of requests that arrive together are batched; nothing is cached for later ones. */
+  readonly accessProofs: AccessProofs;
+  /** Loads of requests that arrive together are batched; nothing is cached for later ones. A forged record is null. */
   readonly loaders: {
     readonly sessions: DataLoader<string, SessionDocument | null>;
     readonly users: DataLoader<string, UserDocument | null>;
@@ -105,23 +111,31 @@ export async function createAuthContext(deps: AuthDeps): Promise<AuthContext> {
   const signingKey = await loadSigningKey(deps.db, sealer, clock);
   const { db, masterKey } = deps;
   const collections = authCollections(db);
+  const { accessProofs = new AccessProofs(masterKey.macs("access-proofs")) } = deps;
   return {
     db,
     masterKey,
     collections,
+    accessProofs,
     loaders: {
       sessions: documentLoader(
-        (_id) => collections.sessions.findOne({ _id }),
-        (ids) => collections.sessions.find({ _id: { $in: [...ids] } }).toArray(),
+        async (_id) => accessProofs.genuine("session", await collections.sessions.findOne({ _id })),
+        async (ids) => {
+          const found = await collections.sessions.find({ _id: { $in: [...ids] } }).toArray();
+          return found.filter((session) => accessProofs.genuine("session", session) !== null);
+        },
       ),
       users: documentLoader(
-        (_id) => collections.users.findOne({ _id }),
-        (ids) => collections.users.find({ _id: { $in: [...ids] } }).toArray(),
+        async (_id) => accessProofs.genuine("user", await collections.users.findOne({ _id })),
+        async (ids) => {
+          const found = await collections.users.find({ _id: { $in: [...ids] } }).toArray();
+          return found.filter((user) => accessProofs.genuine("user", user) !== null);
+        },
       ),
     },
     organizations: deps.organizations ?? Organizations.in(collections.organizations, clock),
     sealer,
-    passwords: await Passwords.on(db, clock()),
+    passwords: await Passwords.on(db, clock(), deps.passwordCost),
     sessionTokens: new SessionTokens(signingKey, deps.baseUrl),
     refreshTokens: new RefreshTokens(deps.masterKey, random),
     deviceTokens: new DeviceTokens(deps.masterKey, random),

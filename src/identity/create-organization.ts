@@ -5,6 +5,7 @@ import { email } from "../contract/primitives.ts";
 import { refusal, type Refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
 import { isDuplicateKey } from "../lib/duplicate-key.ts";
+import type { AccessProofs } from "../secrets/access-proofs.ts";
 import { settingsOf } from "../secrets/settings.ts";
 import {
   authCollections,
@@ -72,9 +73,11 @@ type ParsedInput = z.output<typeof inputSchema>;
  */
 export async function createOrganizationWithOwner(
   db: Db,
+  accessProofs: AccessProofs,
   input: CreateOrganizationInput,
   clock: () => Date = () => new Date(),
   occasion: Occasion = "command",
+  passwords?: Passwords,
 ): Promise<Result<CreatedOrganization>> {
   const parsed = inputSchema.safeParse(input);
   if (!parsed.success) return refused(validationRefusal(parsed.error));
@@ -84,7 +87,9 @@ export async function createOrganizationWithOwner(
   // That a call is executed once rests on an index alone, and this may be the first thing that is ever written here.
   await ensureAuthIndexes(db);
   const now = clock();
-  const { organization, owner } = await newRecords(parsed.data, occasion, now, await Passwords.on(db, now));
+  const hashes = passwords ?? (await Passwords.on(db, now));
+  const making = { accessProofs, now, occasion, passwords: hashes };
+  const { organization, owner } = await newRecords(parsed.data, making);
   // A script that is run again must not double what it made.
   const made = { creation: organization.creation, status: "ready" } as const;
   if ((await authCollections(db).organizations.findOne(made)) !== null) {
@@ -108,11 +113,16 @@ export async function isSetUpOpen(db: Db, session?: ClientSession): Promise<bool
   return (await authCollections(db).organizations.findOne(others, options)) === null;
 }
 
+interface Making {
+  readonly accessProofs: AccessProofs;
+  readonly now: Date;
+  readonly occasion: Occasion;
+  readonly passwords: Passwords;
+}
+
 async function newRecords(
   input: ParsedInput,
-  occasion: Occasion,
-  now: Date,
-  passwords: Passwords,
+  { accessProofs, now, occasion, passwords }: Making,
 ): Promise<{ readonly organization: OrganizationDocument; readonly owner: UserDocument }> {
   const organizationId = newUuid(now, randomBytes);
   const owner = await newUser(
@@ -129,6 +139,7 @@ async function newRecords(
     now,
     randomBytes,
     passwords,
+    accessProofs,
   );
   const organization: OrganizationDocument = {
     _id: organizationId,

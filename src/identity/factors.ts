@@ -3,9 +3,8 @@ import { type Refusal, refusal } from "../domain/errors.ts";
 import { refused, type Result } from "../domain/result.ts";
 import { type Outcome, unchanged } from "../audit/notes.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
-import type { FactorDocument, UserDocument } from "../store/identity-documents.ts";
+import type { FactorDocument, HeldFactor, UserDocument } from "../store/identity-documents.ts";
 import { epochOf, isFreshlySignedIn, isSteppedUp, type SessionPrincipal } from "./principal.ts";
-import { isInForce } from "./views.ts";
 
 export const stepUpRequired = () => refused(refusal("STEP_UP_REQUIRED"));
 
@@ -17,12 +16,26 @@ export const factorsOf = (
 ): Promise<FactorDocument[]> =>
   collections.factors.find({ userId }, session === undefined ? {} : { session }).toArray();
 
-/** Whether a second factor is in force, so that one more needs step-up. */
-export const hasFactor = async (
-  context: AuthContext,
+/** Whether a second factor is in force, so that one more needs step-up. The person's record decides, not the factors'. */
+export const hasFactor = ({ secondFactors = [] }: UserDocument): boolean => secondFactors.length > 0;
+
+/** A person's record as it is now; null where there is none, or it is not as the service wrote it. */
+export const genuineUser = async (
+  { accessProofs, collections }: Pick<AuthContext, "accessProofs" | "collections">,
   userId: string,
-  session?: ClientSession,
-): Promise<boolean> => (await factorsOf(context, userId, session)).some(isInForce);
+): Promise<UserDocument | null> =>
+  accessProofs.genuine("user", await collections.users.findOne({ _id: userId }));
+
+/** Writes which second factors a person has in force, as part of `changeFactors`. */
+export async function holdFactors(
+  { accessProofs, collections }: Pick<AuthContext, "accessProofs" | "collections">,
+  user: UserDocument,
+  secondFactors: readonly HeldFactor[],
+  session: ClientSession,
+): Promise<void> {
+  const change = accessProofs.changed("user", user, { secondFactors });
+  await collections.users.updateOne({ _id: user._id }, { $set: change }, { session });
+}
 
 const SIGN_IN_AGAIN =
   "The first second factor needs a sign-in within the last 5 minutes: sign in again, then enrol it.";
@@ -31,29 +44,31 @@ const SIGN_IN_AGAIN =
  * Why a user must not begin an enrolment now, or null. A further factor needs step-up with one that is there. The first
  * needs a sign-in of just now: a stolen refresh token would enrol one of the thief's own, and step up by it.
  */
-export function enrolmentRefusal(
-  principal: SessionPrincipal,
-  factors: readonly FactorDocument[],
-  now: Date,
-): Refusal | null {
+export function enrolmentRefusal(principal: SessionPrincipal, user: UserDocument, now: Date): Refusal | null {
   if (isSteppedUp(principal, now)) return null;
-  if (factors.some(isInForce)) return refusal("STEP_UP_REQUIRED");
+  if (hasFactor(user)) return refusal("STEP_UP_REQUIRED");
   return isFreshlySignedIn(principal, now) ? null : refusal("STEP_UP_REQUIRED", SIGN_IN_AGAIN);
 }
 
 /**
  * One change of one person's factors, alone: each writes the person's revision first, so that of two at once the second
  * starts over and sees what the first did. That makes "the first" and "the last" factor exact. A user who was removed
- * meanwhile is `UNAUTHORIZED`.
+ * meanwhile, or whose record is not genuine, is `UNAUTHORIZED`.
  */
 export async function changeFactors<T>(
-  { collections, transaction, mutex }: Pick<WritingContext, "collections" | "transaction" | "mutex">,
+  {
+    accessProofs,
+    collections,
+    transaction,
+    mutex,
+  }: Pick<WritingContext, "accessProofs" | "collections" | "transaction" | "mutex">,
   userId: string,
   change: (session: ClientSession, user: UserDocument) => Promise<Outcome<Result<T>>>,
 ): Promise<Result<T>> {
   const write = async (session: ClientSession): Promise<Outcome<Result<T>>> => {
     const next = { $inc: { factorsRevision: 1 } };
-    const user = await collections.users.findOneAndUpdate({ _id: userId }, next, { session });
+    const found = await collections.users.findOneAndUpdate({ _id: userId }, next, { session });
+    const user = accessProofs.genuine("user", found);
     return user === null ? unchanged(refused(refusal("UNAUTHORIZED"))) : await change(session, user);
   };
   return await mutex.run(userId, () => transaction(write));

@@ -97,7 +97,7 @@ function newInvite(
   input: Pick<CreateInviteInput, "email" | "role">,
   now: Date,
 ): { readonly invite: InviteDocument; readonly token: string } {
-  const { mailing, randomBytes, sealer } = context;
+  const { accessProofs, mailing, randomBytes, sealer } = context;
   const _id = newId("inv");
   const email = input.email.trim();
   const token = Buffer.from(randomBytes(TOKEN_SIZE_BYTES)).toString("base64url");
@@ -105,7 +105,7 @@ function newInvite(
     const sealedLink = sealer.seal(INVITE_LINK_PURPOSE, _id, by.linkOf(token));
     return { mail: { state: "mailing", sealedLink, endedAt: null }, mailStartPending: true };
   };
-  const invite: InviteDocument = {
+  const invite: InviteDocument = accessProofs.proven("invite", {
     _id,
     organizationId,
     email,
@@ -116,7 +116,7 @@ function newInvite(
     createdAt: now,
     expiresAt: new Date(now.getTime() + INVITE_LIFETIME_MILLISECONDS),
     ...(mailing === null ? { mail: null } : toBeMailed(mailing)),
-  };
+  });
   return { invite, token };
 }
 
@@ -175,13 +175,16 @@ export interface ShownInvite {
 /** Reads an open invite by its token; `NOT_FOUND` also where its maker could not make it any more. */
 export async function checkInvite(context: AuthContext, token: string): Promise<Result<ShownInvite>> {
   const { invites, organizations, users } = context.collections;
-  const invite = await invites.findOne(openUnder(context, token, context.clock()));
+  const { accessProofs } = context;
+  const found = await invites.findOne(openUnder(context, token, context.clock()));
+  const invite = accessProofs.genuine("invite", found);
   if (invite === null) return refused(refusal("NOT_FOUND"));
   const { createdBy, email, organizationId, role } = invite;
-  const [organization, maker] = await Promise.all([
+  const [organization, member] = await Promise.all([
     organizations.findOne({ _id: organizationId }),
     users.findOne({ _id: createdBy.id, organizationId }),
   ]);
+  const maker = accessProofs.genuine("user", member);
   if (organization === null || maker === null || !mayInvite(maker.role, role))
     return refused(refusal("NOT_FOUND"));
   return ok({ organizationName: organization.name, inviterName: maker.name, email, role });
@@ -196,9 +199,10 @@ export async function acceptInvite(
   context: WritingContext,
   input: AcceptInviteInput,
 ): Promise<Result<SignedIn>> {
-  const { clock, collections, passwords, randomBytes } = context;
+  const { accessProofs, clock, collections, passwords, randomBytes } = context;
   const now = clock();
-  const invite = await collections.invites.findOne(openUnder(context, input.token, now));
+  const found = await collections.invites.findOne(openUnder(context, input.token, now));
+  const invite = accessProofs.genuine("invite", found);
   const organization =
     invite === null ? null : await collections.organizations.findOne({ _id: invite.organizationId });
   if (invite === null || organization === null) return refused(refusal("NOT_FOUND"));
@@ -210,7 +214,7 @@ export async function acceptInvite(
   // A mailed token is in the mail alone.
   const emailVerified = invite.mail !== null;
   const person = { organizationId, name, email, emailVerified, role, password };
-  const user = await newUser(person, now, randomBytes, passwords);
+  const user = await newUser(person, now, randomBytes, passwords, accessProofs);
   const joined = await join(context, invite, { user, organization }, now, input.userAgent);
   return joined.ok ? ok(await shownOnce(context, joined.value, now)) : joined;
 }
@@ -227,12 +231,13 @@ async function join(
   now: Date,
   userAgent: string | null | undefined,
 ): Promise<Result<OpenedSession>> {
-  const { collections, transaction } = context;
+  const { accessProofs, collections, transaction } = context;
   try {
     return await context.mutex.run(invite.organizationId, () =>
       transaction<Result<OpenedSession>>(async (session) => {
         const { _id, createdBy, organizationId, role, tokenHash } = invite;
-        const maker = await collections.users.findOne({ _id: createdBy.id, organizationId }, { session });
+        const made = await collections.users.findOne({ _id: createdBy.id, organizationId }, { session });
+        const maker = accessProofs.genuine("user", made);
         if (maker === null || !mayInvite(maker.role, role)) return unchanged(refused(refusal("NOT_FOUND")));
         const open = { _id, tokenHash, expiresAt: { $gt: now } };
         const { deletedCount } = await collections.invites.deleteOne(open, { session });
@@ -242,7 +247,8 @@ async function join(
           session,
         });
         const isRequired = joined?.requireSecondFactor === true;
-        const member: UserDocument = { ...user, ...(isRequired ? { secondFactorRequired: true } : {}) };
+        const required = { ...user, ...(isRequired ? { secondFactorRequired: true as const } : {}) };
+        const member: UserDocument = accessProofs.proven("user", required);
         await collections.users.insertOne(member, { session });
         const opened = newSession(context, { user: member, organization }, ["pwd"], now, userAgent);
         await collections.sessions.insertOne(opened.session, { session });

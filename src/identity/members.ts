@@ -62,7 +62,11 @@ export async function changeRole(
     if (member.role === role) return unchanged(ok({ member, lost: [] }));
     const reason = await changeRefusal(context, principal, member, session);
     if (reason !== null) return unchanged(refused(reason));
-    await context.collections.users.updateOne({ _id: member._id }, { $set: { role } }, { session });
+    const { accessProofs, collections } = context;
+    // A new proof would make good whatever was changed besides.
+    if (accessProofs.genuine("user", member) === null) return unchanged(refused(refusal("NOT_FOUND")));
+    const change = accessProofs.changed("user", member, { role });
+    await collections.users.updateOne({ _id: member._id }, { $set: change }, { session });
     const lost = role === "member" ? await loseKeys(context, member, keys, session) : [];
     const entry = { before: { role: member.role }, after: { role, ...keysNamed(lost, keys) } };
     return changed(ok({ member: { ...member, role }, lost }), entry);

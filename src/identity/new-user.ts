@@ -4,6 +4,7 @@ import type { Role, UserDocument } from "../store/identity-documents.ts";
 import { normalizeEmail } from "./email.ts";
 import { newUuid } from "./ids.ts";
 import type { Passwords } from "./passwords.ts";
+import type { AccessProofs } from "../secrets/access-proofs.ts";
 
 export interface NewUser {
   readonly organizationId: string;
@@ -23,16 +24,17 @@ export async function newUser(
   now: Date,
   randomBytes: RandomBytes,
   passwords: Passwords,
+  accessProofs: AccessProofs,
 ): Promise<UserDocument> {
   const email = person.email.trim();
-  return {
+  return accessProofs.proven("user", {
     _id: newUuid(now, randomBytes),
     ...person,
     email,
     emailNormalized: normalizeEmail(email),
     passwordHash: await passwords.hash(email, password),
     createdAt: now,
-  };
+  });
 }
 
 /** The refusal of one field of what was sent. */

@@ -1,8 +1,9 @@
+import type { AnyBulkWriteOperation, ClientSession } from "mongodb";
 import { refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
 import { changed, unchanged } from "../audit/notes.ts";
 import type { WritingContext } from "./context.ts";
-import type { OrganizationDocument } from "../store/identity-documents.ts";
+import type { OrganizationDocument, UserDocument } from "../store/identity-documents.ts";
 import { hasFactor } from "./factors.ts";
 import type { SessionPrincipal } from "./principal.ts";
 
@@ -38,9 +39,9 @@ export async function changeOrganizationSettings(
       const isForOwners = requireSecondFactor !== undefined || walletOwner !== undefined;
       const roles = isForOwners ? (["owner"] as const) : (["owner", "admin"] as const);
       const caller = { _id: userId, organizationId, role: { $in: roles } };
-      if ((await users.findOne(caller, { session })) === null)
-        return unchanged(refused(refusal("ROLE_REQUIRED")));
-      if (requireSecondFactor === true && !(await hasFactor(context, userId, session)))
+      const user = context.accessProofs.genuine("user", await users.findOne(caller, { session }));
+      if (user === null) return unchanged(refused(refusal("ROLE_REQUIRED")));
+      if (requireSecondFactor === true && !hasFactor(user))
         return unchanged(refused(refusal("SECOND_FACTOR_ENROLMENT_REQUIRED")));
       const _id = organizationId;
       const before = await organizations.findOneAndUpdate(
@@ -60,12 +61,8 @@ export async function changeOrganizationSettings(
         ...(timezone === null ? { timezone: "" as const } : {}),
       };
       await organizations.updateOne({ _id }, { $set: set, $unset: unset }, { session });
-      if (requireSecondFactor !== undefined) {
-        const change = requireSecondFactor
-          ? { $set: { secondFactorRequired: true } as const }
-          : { $unset: { secondFactorRequired: "" } as const };
-        await users.updateMany({ organizationId }, change, { session });
-      }
+      if (requireSecondFactor !== undefined)
+        await requireOfAll(context, organizationId, requireSecondFactor, session);
       const after = await organizations.findOne({ _id }, { session });
       if (before === null || after === null) throw new Error("a caller's organization has lost its record");
       // Only the requested fields, also where they had the value before.
@@ -85,4 +82,24 @@ export async function changeOrganizationSettings(
   const written = await context.mutex.run(organizationId, write);
   context.organizations.changed(organizationId);
   return written;
+}
+
+/** Writes into each person's record whether a second factor is required; one that is not genuine stays so. */
+async function requireOfAll(
+  { accessProofs, collections: { users } }: WritingContext,
+  organizationId: string,
+  isRequired: boolean,
+  session: ClientSession,
+): Promise<void> {
+  const found = await users.find({ organizationId }, { session }).toArray();
+  const genuine = found.filter((user) => accessProofs.genuine("user", user) !== null);
+  const secondFactorRequired = isRequired ? (true as const) : undefined;
+  const writes = genuine.map((user): AnyBulkWriteOperation<UserDocument> => {
+    const { proof } = accessProofs.changed("user", user, { secondFactorRequired });
+    const update = isRequired
+      ? { $set: { secondFactorRequired: true as const, proof } }
+      : { $set: { proof }, $unset: { secondFactorRequired: "" as const } };
+    return { updateOne: { filter: { _id: user._id }, update } };
+  });
+  if (writes.length > 0) await users.bulkWrite(writes, { session });
 }

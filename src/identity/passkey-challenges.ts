@@ -18,14 +18,15 @@ export interface ChallengeFor {
 
 /** Makes a challenge that is good once, for this alone, for 5 minutes of the service's clock. */
 export async function issueChallenge(
-  { clock, collections, randomBytes }: AuthContext,
+  { accessProofs, clock, collections, randomBytes }: AuthContext,
   { purpose, sessionId, userId }: ChallengeFor,
   steppedUp = false,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const challenge = Uint8Array.from(randomBytes(CHALLENGE_SIZE_BYTES));
   const expiresAt = new Date(clock().getTime() + CHALLENGE_MILLISECONDS);
   const _id = hashOf(Buffer.from(challenge).toString("base64url"));
-  await collections.passkeyChallenges.insertOne({ _id, purpose, userId, sessionId, steppedUp, expiresAt });
+  const issued = { _id, purpose, userId, sessionId, steppedUp, expiresAt };
+  await collections.passkeyChallenges.insertOne(accessProofs.proven("passkeyChallenge", issued));
   return challenge;
 }
 
@@ -35,11 +36,12 @@ export async function issueChallenge(
  * it up, too.
  */
 export async function takeChallenge(
-  { clock, collections }: AuthContext,
+  { accessProofs, clock, collections }: AuthContext,
   challenge: string,
   { purpose, sessionId, userId }: ChallengeFor,
 ): Promise<PasskeyChallengeDocument | null> {
-  const given = await collections.passkeyChallenges.findOneAndDelete({ _id: hashOf(challenge) });
+  const taken = await collections.passkeyChallenges.findOneAndDelete({ _id: hashOf(challenge) });
+  const given = accessProofs.genuine("passkeyChallenge", taken);
   if (given === null || given.expiresAt.getTime() <= clock().getTime()) return null;
   const isFor = given.purpose === purpose && given.userId === userId && given.sessionId === sessionId;
   return isFor ? given : null;

@@ -32,9 +32,7 @@ export async function signInWithPasskey(
   const { users } = context.collections;
   // As they were before the passkey was accepted: after a reset of their factors meanwhile their session is over when it begins.
   const before: UserDocument[] = [];
-  const used = await usePasskey(context, response, ANONYMOUS, async ({ userId }) => {
-    const owner = await users.findOne({ _id: userId });
-    if (owner === null) return;
+  const used = await usePasskey(context, response, ANONYMOUS, ({ userId }, owner) => {
     before.push(owner);
     noteAffected({ organizationId: owner.organizationId, userId, name: owner.name });
   });

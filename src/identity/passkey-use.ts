@@ -3,7 +3,8 @@ import type { AuthenticationResponse } from "../contract/webauthn.ts";
 import { refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
 import type { AuthContext } from "./context.ts";
-import type { PasskeyDocument } from "../store/identity-documents.ts";
+import { genuineUser } from "./factors.ts";
+import type { PasskeyDocument, UserDocument } from "../store/identity-documents.ts";
 import type { UsedPasskey } from "./passkey-ceremonies.ts";
 import { type ChallengeFor, takeChallenge } from "./passkey-challenges.ts";
 import { ceremonies } from "./webauthn.ts";
@@ -37,13 +38,13 @@ export interface AcceptedPasskey {
  * user and session, taken by this response; a passkey of that user, or of any user where none is known; origin, relying
  * party, user verification, signature; a counter that went on, where the passkey stays on one device. There is no lock
  * as TOTP has: a code can be guessed, a signature can't, and the route's caps bound the work. `onFound` gets the
- * passkey that the response names before its signature is verified.
+ * passkey that the response names, with its person, before its signature is verified.
  */
 export async function usePasskey(
   context: AuthContext,
   response: AuthenticationResponse,
   expected: ChallengeFor,
-  onFound: (passkey: PasskeyDocument) => Promise<void> = async () => undefined,
+  onFound: (passkey: PasskeyDocument, user: UserDocument) => void = () => undefined,
 ): Promise<Result<AcceptedPasskey>> {
   const { challengeOf, verifyAssertion } = await ceremonies();
   const challenge = challengeOf(response);
@@ -56,7 +57,9 @@ export async function usePasskey(
   const of = { kind: "passkey", credentialId: response.id, ...owner } as const;
   const passkey = await context.collections.passkeys.findOne(of);
   if (passkey === null) return notAccepted();
-  await onFound(passkey);
+  const user = await genuineUser(context, passkey.userId);
+  if (user === null || !isHeld(user, passkey)) return notAccepted();
+  onFound(passkey, user);
   const used = await verifyAssertion(context.relyingParty, response, challenge, passkey);
   if (used === null) return notAccepted();
   const recorded = await recordUse(context, passkey, used);
@@ -65,6 +68,12 @@ export async function usePasskey(
   if (recorded === "counter behind") return refused(refusal("PASSKEY_POSSIBLY_COPIED"));
   return ok({ passkey, change: changeOf(passkey, used) });
 }
+
+/** Whether the person's record names the passkey and its key. */
+const isHeld = ({ secondFactors = [] }: UserDocument, { _id, publicKey }: PasskeyDocument): boolean =>
+  secondFactors.some(
+    (factor) => factor.kind === "passkey" && factor.id === _id && factor.publicKey === publicKey,
+  );
 
 /**
  * Stores what a good signature said. A passkey that may be synced is on several devices by design, and managers move

@@ -6,12 +6,20 @@ import { isDuplicateKey } from "../lib/duplicate-key.ts";
 import { changed, unchanged } from "../audit/notes.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
 import type { PasskeyDocument } from "../store/identity-documents.ts";
-import { changeOwnFactors, factorsOf, hasFactor, stepUpRequired, enrolmentRefusal } from "./factors.ts";
+import {
+  changeOwnFactors,
+  enrolmentRefusal,
+  factorsOf,
+  genuineUser,
+  hasFactor,
+  holdFactors,
+  stepUpRequired,
+} from "./factors.ts";
 import type { NewPasskey } from "./passkey-ceremonies.ts";
 import { type ChallengeFor, issueChallenge, takeChallenge } from "./passkey-challenges.ts";
 import { notAccepted } from "./passkey-use.ts";
 import { isSteppedUp, type SessionPrincipal } from "./principal.ts";
-import { isInForce, isPasskey } from "./views.ts";
+import { isPasskey } from "./views.ts";
 import { ceremonies } from "./webauthn.ts";
 
 /** More devices than a user has; every one of them goes into the options of each ceremony. */
@@ -34,10 +42,13 @@ export async function passkeyOptions(
   principal: SessionPrincipal,
 ): Promise<Result<CreationOptions>> {
   const { productName, relyingParty } = context;
-  const factors = await factorsOf(context, principal.userId);
+  const [user, factors] = await Promise.all([
+    genuineUser(context, principal.userId),
+    factorsOf(context, principal.userId),
+  ]);
   const now = context.clock();
   const steppedUp = isSteppedUp(principal, now);
-  const reason = enrolmentRefusal(principal, factors, now);
+  const reason = user === null ? refusal("UNAUTHORIZED") : enrolmentRefusal(principal, user, now);
   if (reason !== null) return refused(reason);
   const passkeys = factors.filter(isPasskey);
   if (passkeys.length >= PASSKEYS_MAX) return refused(refusal("TOO_MANY_PASSKEYS"));
@@ -79,14 +90,15 @@ const insertPasskey = (
   passkey: PasskeyDocument,
   steppedUp: boolean,
 ): Promise<Result<PasskeyDocument>> =>
-  changeOwnFactors<PasskeyDocument>(context, principal, async (session) => {
-    const { userId } = passkey;
-    if (!steppedUp && (await hasFactor(context, userId, session))) return unchanged(stepUpRequired());
+  changeOwnFactors<PasskeyDocument>(context, principal, async (session, user) => {
+    const { _id: id, name, publicKey, userId } = passkey;
+    if (!steppedUp && hasFactor(user)) return unchanged(stepUpRequired());
     const { passkeys } = context.collections;
     const count = await passkeys.countDocuments({ userId, kind: "passkey" }, { session });
     if (count >= PASSKEYS_MAX) return unchanged(refused(refusal("TOO_MANY_PASSKEYS")));
     await passkeys.insertOne(passkey, { session });
-    const { _id: id, name } = passkey;
+    const held = { kind: "passkey", id, publicKey } as const;
+    await holdFactors(context, user, [...(user.secondFactors ?? []), held], session);
     return changed(ok(passkey), { on: { type: "passkey", id }, after: { name } });
   });
 
@@ -132,13 +144,15 @@ export const removePasskey = (
   principal: SessionPrincipal,
   id: string,
 ): Promise<Result<null>> =>
-  changeOwnFactors<null>(context, principal, async (session, { _id: userId, role, secondFactorRequired }) => {
-    const factors = await factorsOf(context, userId, session);
-    const one = factors.filter(isPasskey).find((passkey) => passkey._id === id);
-    if (one === undefined) return unchanged(refused(refusal("NOT_FOUND")));
-    const others = factors.filter((factor) => factor._id !== id);
+  changeOwnFactors<null>(context, principal, async (session, user) => {
+    const { _id: userId, role, secondFactorRequired, secondFactors = [] } = user;
+    const own = { _id: id, userId, kind: "passkey" } as const;
+    const one = await context.collections.passkeys.findOne(own, { session });
+    if (one === null) return unchanged(refused(refusal("NOT_FOUND")));
+    const others = secondFactors.filter((factor) => factor.id !== id);
     const mustKeepOne = role !== "member" || secondFactorRequired === true;
-    if (mustKeepOne && !others.some(isInForce)) return unchanged(refused(refusal("LAST_FACTOR")));
-    await context.collections.passkeys.deleteOne({ _id: id, userId }, { session });
+    if (mustKeepOne && others.length === 0) return unchanged(refused(refusal("LAST_FACTOR")));
+    await context.collections.passkeys.deleteOne(own, { session });
+    await holdFactors(context, user, others, session);
     return changed(ok(null), { before: { name: one.name } });
   });

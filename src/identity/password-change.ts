@@ -4,6 +4,7 @@ import { ok, refused, type Result } from "../domain/result.ts";
 import { changed, unchanged } from "../audit/notes.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
 import type { SessionEnd, UserDocument } from "../store/identity-documents.ts";
+import { genuineUser } from "./factors.ts";
 import { invalid } from "./new-user.ts";
 import { chosenPasswordIssue } from "./passwords.ts";
 import { epochOf, type SessionPrincipal } from "./principal.ts";
@@ -17,7 +18,7 @@ export interface SessionsEnded {
   readonly sessionsEnded: number;
 }
 
-type Writing = Pick<WritingContext, "clock" | "collections" | "passwords" | "transaction">;
+type Writing = Pick<WritingContext, "accessProofs" | "clock" | "collections" | "passwords" | "transaction">;
 
 const wrongPassword = () => refused(refusal("PASSWORD_INVALID"));
 
@@ -31,25 +32,23 @@ export async function changePassword(
   principal: SessionPrincipal,
   { currentPassword, newPassword }: PasswordChange,
 ): Promise<Result<SessionsEnded>> {
-  const { collections, passwords, transaction } = context;
+  const { accessProofs, collections, passwords, transaction } = context;
   const { sessionId, userId } = principal;
-  const user = await collections.users.findOne({ _id: userId });
+  const user = await genuineUser(context, userId);
   if (user === null || !(await passwords.matches(user.passwordHash, currentPassword))) return wrongPassword();
   const issue = await issueOf(context, user, newPassword);
   if (issue !== null) return refused(invalid("newPassword", issue));
   const passwordHash = await passwords.hash(user.email, newPassword);
   return await transaction<Result<SessionsEnded>>(async (session) => {
     const own = { _id: sessionId, userId, revokedAt: null };
-    if ((await collections.sessions.findOne(own, { session })) === null)
-      return unchanged(refused(refusal("UNAUTHORIZED")));
+    const current = accessProofs.genuine("session", await collections.sessions.findOne(own, { session }));
+    if (current === null) return unchanged(refused(refusal("UNAUTHORIZED")));
     // Of two changes with one current password the second's is not current any more.
     const asRead = { _id: userId, passwordHash: user.passwordHash };
-    const replaced = await collections.users.findOneAndUpdate(asRead, replacing(passwordHash), {
-      session,
-      returnDocument: "after",
-    });
-    if (replaced === null) return unchanged(wrongPassword());
-    await collections.sessions.updateOne(own, { $set: { epoch: epochOf(replaced) } }, { session });
+    const epoch = await replacePassword(context, asRead, passwordHash, session);
+    if (epoch === null) return unchanged(wrongPassword());
+    const kept = accessProofs.changed("session", current, { epoch });
+    await collections.sessions.updateOne(own, { $set: kept }, { session });
     await dropEnrolment(context, userId, session);
     const others = { userId, _id: { $ne: sessionId } };
     const ended = { sessionsEnded: await endSessions(context, others, "password_changed", session) };
@@ -68,10 +67,8 @@ export async function resetPassword(
 ): Promise<Result<SessionsEnded>> {
   const passwordHash = await context.passwords.hash(email, password);
   return await context.transaction<Result<SessionsEnded>>(async (session) => {
-    const replaced = await context.collections.users.updateOne({ _id: userId }, replacing(passwordHash), {
-      session,
-    });
-    if (replaced.matchedCount === 0) return unchanged(refused(refusal("UNAUTHORIZED")));
+    const epoch = await replacePassword(context, { _id: userId }, passwordHash, session);
+    if (epoch === null) return unchanged(refused(refusal("UNAUTHORIZED")));
     await dropEnrolment(context, userId, session);
     const sessionsEnded = await endSessions(context, { userId }, "password_reset", session);
     return changed(ok({ sessionsEnded }));
@@ -88,7 +85,20 @@ export async function issueOf(
   return await chosenPasswordIssue(password, [email, name, organization?.name ?? ""]);
 }
 
-const replacing = (passwordHash: string) => ({ $set: { passwordHash }, $inc: { sessionsEpoch: 1 } });
+/** Returns the epoch of sessions from now on; null where there is no such person, or their record is not genuine. */
+async function replacePassword(
+  { accessProofs, collections: { users } }: Pick<AuthContext, "accessProofs" | "collections">,
+  which: { readonly _id: string; readonly passwordHash?: string },
+  passwordHash: string,
+  session: ClientSession,
+): Promise<number | null> {
+  const user = accessProofs.genuine("user", await users.findOne(which, { session }));
+  if (user === null) return null;
+  const sessionsEpoch = epochOf(user) + 1;
+  const change = accessProofs.changed("user", user, { passwordHash, sessionsEpoch });
+  await users.updateOne({ _id: user._id }, { $set: change }, { session });
+  return sessionsEpoch;
+}
 
 /** Forgets a code generator that was begun and not confirmed, by an earlier holder of the account. */
 async function dropEnrolment(

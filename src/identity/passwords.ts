@@ -9,8 +9,15 @@ import { isGuessable } from "./password-strength.ts";
 export const PASSWORD_MIN_CHARACTERS = 12;
 export const PASSWORD_MAX_BYTES = 1024;
 
+/** Cost of a hash by Argon2id; the memory is in KiB. */
+export interface PasswordCost {
+  readonly memoryCost: number;
+  readonly timeCost: number;
+  readonly parallelism: number;
+}
+
 /** OWASP's first choice for Argon2id, which is this library's default algorithm. About 30 ms on a small server. */
-const PARAMETERS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;
+export const PASSWORD_COST: PasswordCost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
 /**
  * What is wrong with a password that a user chooses, in words for the person, or null. What
@@ -51,17 +58,20 @@ const SALT_SIZE_BYTES = 16;
  */
 export class Passwords {
   readonly #salts: string;
+  readonly #cost: PasswordCost;
 
-  private constructor(salts: string) {
+  private constructor(salts: string, cost: PasswordCost) {
     this.#salts = salts;
+    this.#cost = cost;
   }
 
-  static async on(db: Db, now: Date = new Date()): Promise<Passwords> {
+  /** Only tests set a cost: a password fits only where it is hashed at the cost of its hash. */
+  static async on(db: Db, now: Date = new Date(), cost = PASSWORD_COST): Promise<Passwords> {
     const { value } = await readOrCreateSetting(db, SALTS_SETTING, () => ({
       value: randomBytes(32).toString("base64url"),
       createdAt: now,
     }));
-    return new Passwords(value);
+    return new Passwords(value, cost);
   }
 
   /**
@@ -73,7 +83,7 @@ export class Passwords {
     const mac = createHmac("sha256", this.#salts).update(normalizeEmail(email));
     const salt = mac.digest().subarray(0, SALT_SIZE_BYTES);
     // No stored password is that long, or empty; hashing it would be work for nothing, but a quick answer would be a sign.
-    return await hashing.run(() => hash(isTooLong(text) ? "" : text, { ...PARAMETERS, salt }));
+    return await hashing.run(() => hash(isTooLong(text) ? "" : text, { ...this.#cost, salt }));
   }
 
   /** Whether a password is that of this hash, whatever its salt. Throws `TooMuchWork` as `hash` does. */

@@ -4,6 +4,7 @@ import type { AuthContext, WritingContext } from "./context.ts";
 import type { FactorDocument } from "../store/identity-documents.ts";
 import { normalizeEmail } from "./email.ts";
 import { changeFactors, factorsOf } from "./factors.ts";
+import { epochOf } from "./principal.ts";
 import { isInForce, isPasskey } from "./views.ts";
 
 /** Of passkeys their names; whether there is a code generator in force. */
@@ -52,15 +53,21 @@ export async function factorsHeldBy(
  * `UNAUTHORIZED` where there is no such person. For the operator alone: no operation of the service leads here.
  */
 export const resetFactors = (
-  context: Pick<WritingContext, "clock" | "collections" | "transaction" | "mutex">,
+  context: Pick<WritingContext, "accessProofs" | "clock" | "collections" | "transaction" | "mutex">,
   userId: string,
 ): Promise<Result<FactorsReset>> =>
-  changeFactors<FactorsReset>(context, userId, async (session, { email, organizationId }) => {
+  changeFactors<FactorsReset>(context, userId, async (session, user) => {
+    const { email, organizationId } = user;
     const { factors, sessions, users } = context.collections;
     const removed = namesOf(await factorsOf(context, userId, session));
     await factors.deleteMany({ userId }, { session });
     // A sign-in that is on its way counts as one of theirs.
-    await users.updateOne({ _id: userId }, { $inc: { sessionsEpoch: 1 } }, { session });
+    const none = { secondFactors: [], sessionsEpoch: epochOf(user) + 1 };
+    await users.updateOne(
+      { _id: userId },
+      { $set: context.accessProofs.changed("user", user, none) },
+      { session },
+    );
     const ended = { revokedAt: context.clock(), revokedBecause: "factors_reset" } as const;
     const open = await sessions.updateMany({ userId, revokedAt: null }, { $set: ended }, { session });
     return changed(ok({ userId, organizationId, email, removed, sessionsEnded: open.modifiedCount }));

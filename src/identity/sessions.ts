@@ -127,7 +127,7 @@ export function newSession(
 ): OpenedSession {
   const sessionId = newUuid(now, context.randomBytes);
   const refresh = context.refreshTokens.issue(sessionId);
-  const session: SessionDocument = {
+  const session: SessionDocument = context.accessProofs.proven("session", {
     _id: sessionId,
     userId: person.user._id,
     organizationId: person.organization._id,
@@ -143,7 +143,7 @@ export function newSession(
     revokedAt: null,
     revokedBecause: null,
     stepUpExpiresAt: null,
-  };
+  });
   return { ...person, session, refreshToken: refresh.token };
 }
 
@@ -177,7 +177,7 @@ export async function authenticateSession(
   const { session, user } = live;
   if (now.getTime() - session.lastSeenAt.getTime() >= LAST_SEEN_PRECISION_MS)
     context.onSessionUsed(session._id);
-  const mustEnrol = user.secondFactorRequired === true && !(await hasFactor(context, user._id));
+  const mustEnrol = user.secondFactorRequired === true && !hasFactor(user);
   return ok(principalOf(live, mustEnrol));
 }
 
@@ -275,14 +275,14 @@ async function readLiveSession(
 
 /** Session and person were read at once, so that the session may have gone on with a new password in between. */
 async function isOfEpoch(
-  { collections }: AuthContext,
+  { accessProofs, collections }: AuthContext,
   session: SessionDocument,
   user: UserDocument,
 ): Promise<boolean> {
   const epoch = epochOf(user);
   if (session.epoch >= epoch) return true;
   const still = { _id: session._id, epoch: { $gte: epoch }, revokedAt: null };
-  return (await collections.sessions.findOne(still)) !== null;
+  return accessProofs.genuine("session", await collections.sessions.findOne(still)) !== null;
 }
 
 function principalOf({ session, user, organization }: LiveSession, mustEnrol: boolean): SessionPrincipal {

@@ -44,10 +44,11 @@ export async function isSetUpToken(context: AuthContext, token: string): Promise
  * through; a wrong token, and any token once the service is set up, is `NOT_FOUND`.
  */
 export async function setUp(context: WritingContext, input: SetUpInput): Promise<Result<SignedIn>> {
-  const { clock, collections, db } = context;
+  const { accessProofs, clock, collections, db } = context;
   if (!(await isSetUpToken(context, input.token))) return refused(refusal("NOT_FOUND"));
   const created = await createOrganizationWithOwner(
     db,
+    accessProofs,
     {
       name: input.organizationName,
       ownerName: input.name,
@@ -57,6 +58,7 @@ export async function setUp(context: WritingContext, input: SetUpInput): Promise
     },
     clock,
     "set-up",
+    context.passwords,
   );
   if (!created.ok) return refused(inTermsOfTheRequest(created.refusal));
   const { organizationId, userId } = created.value;

@@ -8,7 +8,6 @@ import { isSamePassword } from "./passwords.ts";
 import type { PasskeyChange } from "./passkey-use.ts";
 import { openSession, repairProvisioning, type SignedIn } from "./sessions.ts";
 import { onlyUseCode, spendTotpCode } from "./totp-factor.ts";
-import { confirmedFactorKinds } from "./views.ts";
 
 export interface SignInInput {
   readonly email: string;
@@ -51,7 +50,7 @@ export async function signIn(
   const [user, another] = fitting;
   if (user === undefined) return refused(refusal("UNAUTHORIZED", "The e-mail or the password is wrong."));
   if (another !== undefined) return await whichOrganization(context, fitting);
-  const amr = await secondFactor(context, user._id, input.code, now);
+  const amr = await secondFactor(context, user, input.code, now);
   if (!amr.ok) return amr;
   return ok(await beginSession(context, user, amr.value, input.userAgent));
 }
@@ -82,8 +81,8 @@ async function isServiceShared({ collections }: AuthContext): Promise<boolean> {
 }
 
 /** The accounts that a sign-in may be for: first those whose address is proved, so that an unproved claim does not take their place. */
-function accountsOf(
-  { collections }: AuthContext,
+async function accountsOf(
+  { accessProofs, collections }: AuthContext,
   { email, onlyUserId = null, organizationId }: SignInInput,
 ): Promise<UserDocument[]> {
   const of = {
@@ -92,7 +91,8 @@ function accountsOf(
     ...(onlyUserId === null ? {} : { _id: onlyUserId }),
   };
   const order = { emailVerified: -1, createdAt: 1, _id: 1 } as const;
-  return collections.users.find(of, { sort: order, limit: ACCOUNTS_TRIED_MAX }).toArray();
+  const found = await collections.users.find(of, { sort: order, limit: ACCOUNTS_TRIED_MAX }).toArray();
+  return found.filter((user) => accessProofs.genuine("user", user) !== null);
 }
 
 /** Asks a user who has shown the password of all of these accounts which one they mean. */
@@ -125,14 +125,18 @@ export async function beginSession(
 /** Asks for a code where there is TOTP. Passkeys are another way in, not a second step of this one. */
 async function secondFactor(
   context: AuthContext,
-  userId: string,
+  { _id: userId, secondFactors = [] }: UserDocument,
   code: string | undefined,
   now: Date,
 ): Promise<Result<readonly AuthenticationMethod[]>> {
-  const factors = await context.collections.factors.find({ userId }).toArray();
-  if (!confirmedFactorKinds(factors).includes("totp")) return ok(["pwd"]);
+  const totp = secondFactors.find(({ kind }) => kind === "totp");
+  if (totp === undefined) return ok(["pwd"]);
   if (code === undefined) return refused(refusal("SECOND_FACTOR_REQUIRED"));
-  const spent = await spendTotpCode(context, { userId, slot: "confirmed", code, now }, onlyUseCode);
+  const spent = await spendTotpCode(
+    context,
+    { userId, slot: "confirmed", secretId: totp.id, code, now },
+    onlyUseCode,
+  );
   if (spent.ok) return ok(["pwd", "otp"]);
   // This code has two statuses: 401 at sign-in, 403 elsewhere.
   return spent.refusal.code === "SECOND_FACTOR_INVALID" ? refused({ ...spent.refusal, status: 401 }) : spent;

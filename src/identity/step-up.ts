@@ -3,12 +3,12 @@ import { refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
 import { changed, unchanged } from "../audit/notes.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
-import { factorsOf } from "./factors.ts";
+import { factorsOf, genuineUser } from "./factors.ts";
 import { ceremonies } from "./webauthn.ts";
 import { type ChallengeFor, issueChallenge } from "./passkey-challenges.ts";
 import { type PasskeyChange, usePasskey } from "./passkey-use.ts";
 import type { SessionPrincipal } from "./principal.ts";
-import { onlyUseCode, spendTotpCode } from "./totp-factor.ts";
+import { nothingToVerify, onlyUseCode, spendTotpCode } from "./totp-factor.ts";
 import { isPasskey } from "./views.ts";
 
 /** A step-up elevates the session for 5 minutes. */
@@ -47,11 +47,13 @@ export async function stepUp(
   const verified = await verifyFactor(context, principal, input, now);
   if (!verified.ok) return verified;
   const stepUpExpiresAt = new Date(now.getTime() + STEP_UP_MILLISECONDS);
+  const { accessProofs, collections } = context;
   const alive = { _id: principal.sessionId, revokedAt: null };
-  const elevated = { $set: { stepUpExpiresAt } };
   return await context.transaction<Result<{ readonly stepUpExpiresAt: string }>>(async (session) => {
-    const { matchedCount } = await context.collections.sessions.updateOne(alive, elevated, { session });
-    if (matchedCount === 0) return unchanged(refused(refusal("UNAUTHORIZED")));
+    const own = accessProofs.genuine("session", await collections.sessions.findOne(alive, { session }));
+    if (own === null) return unchanged(refused(refusal("UNAUTHORIZED")));
+    const elevated = accessProofs.changed("session", own, { stepUpExpiresAt });
+    await collections.sessions.updateOne(alive, { $set: elevated }, { session });
     return changed(ok({ stepUpExpiresAt: stepUpExpiresAt.toISOString() }), { ...verified.value });
   });
 }
@@ -66,7 +68,11 @@ async function verifyFactor(
     const used = await usePasskey(context, input.response, stepUpBy(principal));
     return used.ok ? ok(used.value.change) : used;
   }
-  const request = { userId: principal.userId, slot: "confirmed", code: input.code, now } as const;
+  const { userId } = principal;
+  const user = await genuineUser(context, userId);
+  const totp = user?.secondFactors?.find(({ kind }) => kind === "totp");
+  if (totp === undefined) return nothingToVerify();
+  const request = { userId, slot: "confirmed", secretId: totp.id, code: input.code, now } as const;
   const spent = await spendTotpCode(context, request, onlyUseCode);
   return spent.ok ? ok(null) : spent;
 }

@@ -1,9 +1,18 @@
+import { refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
 import { changed, unchanged } from "../audit/notes.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
 import { isDuplicateKey } from "../lib/duplicate-key.ts";
 import type { PendingTotpSecret, TotpFactorDocument } from "../store/identity-documents.ts";
-import { changeOwnFactors, factorsOf, hasFactor, stepUpRequired, enrolmentRefusal } from "./factors.ts";
+import {
+  changeOwnFactors,
+  enrolmentRefusal,
+  factorsOf,
+  genuineUser,
+  hasFactor,
+  holdFactors,
+  stepUpRequired,
+} from "./factors.ts";
 import { newUuid } from "./ids.ts";
 import { isSteppedUp, type SessionPrincipal } from "./principal.ts";
 import { newTotpSecret, otpauthUrl } from "./totp-code.ts";
@@ -38,7 +47,8 @@ export async function enrollTotp(
   const now = context.clock();
   const { sessionId, userId } = principal;
   const steppedUp = isSteppedUp(principal, now);
-  const reason = enrolmentRefusal(principal, await factorsOf(context, userId), now);
+  const user = await genuineUser(context, userId);
+  const reason = user === null ? refusal("UNAUTHORIZED") : enrolmentRefusal(principal, user, now);
   if (reason !== null) return refused(reason);
   await ensureRecord(context, userId);
   const secret = newTotpSecret(context.randomBytes);
@@ -82,12 +92,15 @@ export async function confirmTotp(
     if (pending === null || pending.sessionId !== sessionId || pending.expiresAt <= now)
       return unchanged(nothingToVerify());
     // Begun before a factor was in force, it must not become a way round the step-up that is needed since.
-    const isFurther = !pending.steppedUp && (await hasFactor(context, userId, session));
+    const isFurther = !pending.steppedUp && hasFactor(user);
     if (isFurther && !isSteppedUp(principal, now)) return unchanged(stepUpRequired());
-    const request = { userId, slot: "pending", code, now, session } as const;
+    const { id } = pending;
+    const request = { userId, slot: "pending", secretId: id, code, now, session } as const;
     const spent = await spendTotpCode(context, request, promotePending);
     // What it has counted is written all the same.
     if (!spent.ok) return unchanged(spent);
+    const others = (user.secondFactors ?? []).filter(({ kind }) => kind !== "totp");
+    await holdFactors(context, user, [...others, { kind: "totp", id }], session);
     return changed(ok({ user: userView(user, await factorsOf(context, userId, session)) }));
   });
 }

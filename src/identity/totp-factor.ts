@@ -27,6 +27,8 @@ export const sealTotpSecret = (
 export interface TotpRequest {
   readonly userId: string;
   readonly slot: TotpSlot;
+  /** The secret that the code must be of; another one in its place is not verified against. */
+  readonly secretId: string;
   readonly code: string;
   readonly now: Date;
   /** Where it is part of a transaction. */
@@ -115,7 +117,8 @@ const unlockedFilter = (
 async function readSecret(context: AuthContext, request: TotpRequest): Promise<TotpSecret | null> {
   const _id = totpFactorId(request.userId);
   const factor = await context.collections.totpFactors.findOne({ _id }, within(request));
-  return factor?.[request.slot] ?? null;
+  const secret = factor?.[request.slot] ?? null;
+  return secret?.id === request.secretId ? secret : null;
 }
 
 const within = ({ session }: TotpRequest) => (session === undefined ? {} : { session });

@@ -30,6 +30,9 @@ export const newUuid = (): string => v7();
 export const shortHash = (value: string): string =>
   hash("sha256", value, "buffer").subarray(0, 16).toString("base64url");
 
+/** SHA-256 of a value as JSON: the same for values that are the same to the letter. */
+export const contentHash = (value: unknown): string => hash("sha256", JSON.stringify(value), "base64url");
+
 /** A hash of a parsed body, the same for the same content in any order of fields. */
 export const payloadHash = (payload: unknown): string => shortHash(canonicalJson(payload));
 

@@ -15,6 +15,8 @@ export interface InviteMailDependencies {
   readonly db: Db;
   /** Null: this process has no mail server; another one may. */
   readonly mail: Mail | null;
+  /** Whether the invite is as the service wrote it. */
+  readonly isGenuine: (invite: MailedInvite) => boolean;
   readonly openLink: (inviteId: string, sealed: string) => string;
   readonly auditLog: AuditLog;
   readonly clock: Clock;
@@ -30,10 +32,12 @@ export async function mailInvite(
   dependencies: InviteMailDependencies,
   { inviteId }: InviteMailInput,
 ): Promise<InviteMailEnd> {
-  const { auditLog, clock, db, onOutcome } = dependencies;
+  const { auditLog, clock, db, isGenuine, onOutcome } = dependencies;
   const { invites } = mailCollections(db);
   const invite = await invites.findOne({ _id: inviteId });
   if (invite?.mail === undefined || invite.mail === null) return "gone";
+  // Its link must not be mailed to another address.
+  if (!isGenuine(invite)) return "gone";
   const { sealedLink, state } = invite.mail;
   // The worker that wrote it down may have died before its entry was.
   if (state !== "mailing")

@@ -1,4 +1,4 @@
-import type { Payment, PaymentTexts } from "../domain/ledger/payment.ts";
+import type { ApprovalResolution, PaymentTexts, StoredPayment } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 
 /** Names and payloads of the workflow that waits with a payment on hold. */
@@ -18,15 +18,21 @@ export interface ApprovalInput {
   readonly expiresAt: number;
 }
 
-/** The agent's actor has resolved the payment: approved (then it is `sending`), denied, cancelled or expired. */
+/** Tells the workflow that the payment no longer waits, and how its approval has ended. */
 export const RESOLVED_SIGNAL = "resolved";
 
+/** State that an approval's workflow ends in. */
+export type ApprovalEnd = Exclude<ApprovalResolution, "executing">;
+
+/** `approved` also where the rail has not answered yet, since the workflow does not wait for it; null: still on hold. */
+export function approvalEndOf({ approval }: StoredPayment): ApprovalEnd | null {
+  const resolution = approval?.resolution ?? null;
+  return resolution === "executing" ? "approved" : resolution;
+}
+
 export interface ApprovalStateView {
-  readonly state: "pending" | "approved" | "denied" | "failed" | "expired" | "executing";
+  readonly state: "pending" | ApprovalEnd;
   readonly expiresAt: string;
   readonly transactionId: string;
   readonly texts: PaymentTexts;
 }
-
-/** The payment once everything that follows from the resolution is done or handed on. */
-export type ApprovalResult = Payment;

@@ -14,7 +14,7 @@ export interface SettlementInput {
   readonly polls: number;
 }
 
-/** The workflow that waits with a payment: its approval's until it is executed, then the one that follows it on its rail. */
+/** The workflow that has a payment's texts: its approval's, also after its end, or the one that follows it on its rail. */
 export const waitingWorkflowId = ({ approval, phase, request }: StoredPayment): string =>
   approval === null || phase === "following"
     ? settlementWorkflowId(request.transactionId)

@@ -37,9 +37,9 @@ export const RAIL_CALLS = [
   "detach",
 ] as const;
 
-/** Kinds of forged messages that came through Temporal. */
+/** Kinds of what was forged: records in MongoDB, the others through Temporal. */
 export type Forged = (typeof FORGED)[number];
-export const FORGED = ["payment", "decision", "payload"] as const;
+export const FORGED = ["payment", "decision", "payload", "record"] as const;
 
 /** Results of commands that were forwarded to another server. */
 export type ForwardResult = (typeof FORWARDED)[number];

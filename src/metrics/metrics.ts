@@ -111,7 +111,7 @@ export class Metrics {
   });
   readonly #forged = this.#zeroed(
     "forged_total",
-    "Payments and decisions without a valid proof, and payloads that did not come from this service",
+    "Payments, decisions and records without a valid proof, and payloads that did not come from this service",
     { what: FORGED },
   );
   readonly #shed = this.#zeroed(

@@ -1,8 +1,9 @@
 import type { Payment } from "../domain/ledger/payment.ts";
 import type { Permission } from "../domain/ledger/permission.ts";
 import { FORGED, withoutResolver } from "../domain/ledger/forged.ts";
-import { HELD_REVISION, moneyOf, settle } from "../domain/ledger/payment.ts";
+import { moneyOf, settle } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
+import { approvalEndOf } from "../messages/approval.ts";
 import { confirmationOf, type ExecutionResult } from "../messages/ledger.ts";
 import type {
   Clock,
@@ -40,19 +41,13 @@ export interface ExecutionHints {
 
 export interface PaymentEffects {
   /**
-   * Does everything that a payment needs at its revision: calls the rail if it is this executor's turn, starts or signals the
-   * workflows that wait with it, writes the projection. Every step is idempotent by transaction id, so the server, the ledger's
-   * sweep and the workflows may all do it, at the same time too. While its agent is paused the rail is only queried; a payment
-   * that the rail does not have is left as it is, and no revision is done. Throws when a step could not be done; nothing is
-   * confirmed then, and another executor repeats it. What the service did not take in, or a person it names did not approve, is
-   * ended without any of it: no rail is called.
+   * Does everything that a payment needs at its revision: calls the rail if it is to be sent, starts the workflow that waits with
+   * it, writes the projection. Every step is idempotent by transaction id, so the server and the ledger's sweep may both do it, at
+   * the same time too. While its agent is paused the rail is only queried; a payment that the rail does not have is left as it is,
+   * and no revision is done. Throws when a step could not be done; nothing is confirmed then, and the ledger's sweep repeats it.
+   * What the service did not take in, or a person it names did not approve, is ended without any of it: no rail is called.
    */
-  execute(
-    profile: AgentProfile,
-    payment: Payment,
-    executor: Payment["executor"],
-    hints?: ExecutionHints,
-  ): Promise<ExecutionResult>;
+  execute(profile: AgentProfile, payment: Payment, hints?: ExecutionHints): Promise<ExecutionResult>;
   /** Executes the payment and publishes the outcome, for callers that confirm it at once. */
   executeAndPublish: PaymentEffects["execute"];
   /** Whether a payment may be sent now. Throws `Superseded` where it is past that. */
@@ -66,8 +61,9 @@ export interface PaymentEffects {
   record(profile: AgentProfile, payment: Payment): Promise<void>;
   recordAndPublish(profile: AgentProfile, payment: Payment): Promise<void>;
   /**
-   * Publishes the outcome of a payment whose effects are done. No answer waits for it, but the confirmation does: what was not
-   * published is not confirmed, and the process that executes the payment next publishes it.
+   * Publishes the outcome of a payment whose effects are done, and ends the workflow that waited for a person. No answer waits for
+   * it, but the confirmation does: what was not published is not confirmed, and the process that executes the payment next
+   * publishes it.
    */
   publish(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void>;
 }
@@ -110,15 +106,12 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     // Only if the ledger has the same payment: a forged workflow may pass one that it does not have.
     const reply = await ledgers.submit(profile, { kind: "read_payment", agentId, transactionId });
     const isActual = reply.kind === "payment" && reply.payment.revision === ended.revision;
-    if (what === "decision" && isActual) {
-      await Promise.all([workflows.notifyApproval(profile, done.payment), keep(profile, ended)]);
-    }
+    if (what === "decision" && isActual) await keep(profile, ended);
     return done;
   }
 
-  async function notifyWorkflows(profile: AgentProfile, payment: Payment): Promise<void> {
+  async function startWorkflow(profile: AgentProfile, payment: Payment): Promise<void> {
     if (payment.phase === "held") await workflows.startApproval(profile, payment);
-    if (leavesHold(payment)) await workflows.notifyApproval(profile, payment);
     if (payment.phase === "following") await workflows.startSettlement(profile, payment);
   }
 
@@ -129,13 +122,19 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
 
   async function publish(profile: AgentProfile, payment: Payment, when: "now" | "soon"): Promise<void> {
     const visible = shown(profile, payment);
-    if (visible !== null) await publisher.publish(profile, visible, when);
+    if (visible === null) return;
+    const end = approvalEndOf(visible);
+    await Promise.all([
+      publisher.publish(profile, visible, when),
+      end === null ? null : workflows.endApproval(profile, visible, end),
+    ]);
   }
 
   async function recordAndPublish(profile: AgentProfile, payment: Payment): Promise<void> {
     // An event is never read before the records that it tells of.
     await record(profile, payment);
-    await publish(profile, payment, "now");
+    const visible = shown(profile, payment);
+    if (visible !== null) await publisher.publish(profile, visible, "now");
   }
 
   async function release(profile: AgentProfile, before: Payment, done: ExecutionResult): Promise<void> {
@@ -145,33 +144,36 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
 
   const executeWith =
     (keep: PaymentEffects["record"]): PaymentEffects["execute"] =>
-    async (profile, before, executor, { decided } = {}) => {
+    async (profile, before, { decided } = {}) => {
       const forged = forgedIn(profile, before);
       if (forged !== null) return refuse(profile, before, forged, keep);
-      const turn = before.phase === "sending" && before.executor === executor;
-      // The caller that got the decision has just created the payment's id. All others check whether it has ended before: a
-      // ledger that was replaced, or restored, may not know that.
-      if (turn && decided === undefined) {
+      const isToSend = before.phase === "sending";
+      // The caller that got the decision has just created the payment's id, or read in its record that it waits for a person. All
+      // others check whether it has ended before: a ledger that was replaced, or restored, may not know that.
+      if (isToSend && decided === undefined) {
         const ended = await projections.endOf(before.request.transactionId);
         if (ended !== null && ended.sequence !== before.sequence)
           return refuse(profile, before, "payment", keep);
         if (ended !== null) throw new Superseded("its record shows that it ended unpaid");
       }
-      const result = turn ? await sending.send(profile, before, decided) : null;
+      const result = isToSend ? await sending.send(profile, before, decided) : null;
       const outcome = result === null ? null : { result, at: clock().getTime() };
       const payment = outcome === null ? before : settle(before, outcome.result, outcome.at);
       const { transactionId } = payment.request;
-      const waits = turn && result === null;
+      const waits = isToSend && result === null;
       const done = { transactionId, revision: waits ? 0 : payment.revision, outcome, payment };
       await release(profile, before, done);
-      await Promise.all([notifyWorkflows(profile, payment), keep(profile, payment)]);
+      await Promise.all([startWorkflow(profile, payment), keep(profile, payment)]);
       return done;
     };
 
   return {
     requestPermission: (profile, payment) => sending.requestPermission(profile, payment),
     execute: executeWith(record),
-    executeAndPublish: executeWith(recordAndPublish),
+    executeAndPublish: executeWith(async (profile, payment) => {
+      await record(profile, payment);
+      await publish(profile, payment, "now");
+    }),
     release,
     record,
     recordAndPublish,
@@ -182,7 +184,3 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
 /** Whether the outcome frees money at any level. */
 const freesMoney = (before: Payment, after: Payment): boolean =>
   moneyOf(before) !== "none" && moneyOf(after) === "none";
-
-/** The revision at which a held payment was resolved; later ones come from the approval workflow itself. */
-const leavesHold = (payment: Payment): boolean =>
-  payment.approval !== null && payment.revision === HELD_REVISION + 1;

@@ -17,6 +17,7 @@ import { ok, refused } from "../domain/result.ts";
 import { ActorUnavailable, CallerGone } from "../actors/actor-unavailable.ts";
 import type { Ledgers } from "../actors/ledgers.ts";
 import type { TemporalActors } from "../actors/temporal.ts";
+import type { AccessProofs } from "../secrets/access-proofs.ts";
 import type { Collections } from "../store/collections.ts";
 import { newId, payloadHash, shortHash } from "../lib/ids.ts";
 import type { Deadline } from "../lib/deadline.ts";
@@ -70,6 +71,7 @@ export interface MadePayment extends RecordedPayment {
 
 export interface PaymentDependencies {
   readonly collections: Pick<Collections, "transactions" | "approvals" | "containers">;
+  readonly accessProofs: Pick<AccessProofs, "genuine">;
   readonly ledgers: Ledgers;
   readonly effects: PaymentEffects;
   readonly rails: Rails;
@@ -226,15 +228,16 @@ export class Payments {
   }
 
   /**
-   * Does what followed from a command on a payment that was held: its workflow is notified, its record written, the ledger's
-   * confirmation sent. What takes longer than `withinMs` is left to the ledger.
+   * Does what follows from a command on a payment that was held: an approved one is sent, its record written, the ledger's
+   * confirmation sent. What takes longer than the request has time to spare is left to the ledger.
    */
   async executeResolution(
     profile: AgentProfile,
     payment: Payment,
     { requestId, spareMs }: Pick<Deadline, "requestId" | "spareMs">,
+    hints: ExecutionHints = {},
   ): Promise<RecordedPayment> {
-    return this.#execute(profile, payment, {}, { requestId, until: performance.now() + spareMs });
+    return this.#execute(profile, payment, hints, { requestId, until: performance.now() + spareMs });
   }
 
   #requestOf(profile: AgentProfile, order: PaymentOrder): PaymentRequest {
@@ -281,7 +284,7 @@ export class Payments {
           ...(rules === undefined ? {} : { rules }),
         } as const;
         const submitting = metrics.timed(rail, "decision", () =>
-          ledgers.submitUnrecorded(profile, command, isAwaited),
+          ledgers.submitUnrecorded(profile, command, { isAwaited }),
         );
         release();
         const { requestedMs, revisionRecorded, reply } = await submitting;
@@ -353,7 +356,7 @@ export class Payments {
   /** The effects, confirmed to the ledger once they are done and published, also when no caller waits for them any more. */
   async #confirmed(profile: AgentProfile, payment: Payment, hints: ExecutionHints): Promise<ExecutionResult> {
     const { effects, ledgers } = this.#dependencies;
-    const done = await effects.execute(profile, payment, "server", hints);
+    const done = await effects.execute(profile, payment, hints);
     const published = effects.publish(profile, done.payment, "soon");
     ledgers.confirmLater(profile, confirmationOf(profile.agentId, done), published);
     return done;

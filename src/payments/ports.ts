@@ -5,6 +5,7 @@ import type { BudgetPolicy } from "../domain/ledger/policy.ts";
 import type { AgentProfile, AgentSummary } from "../domain/agent/state.ts";
 import type { LedgerCommand, LedgerReply, RecordedCap } from "../domain/ledger/commands.ts";
 import type { AccountSummary } from "../domain/ledger/state.ts";
+import type { ApprovalEnd } from "../messages/approval.ts";
 import type { ProjectRef } from "../messages/ledger.ts";
 
 /** Properties of a rail. */
@@ -128,7 +129,7 @@ export type ForgedKind = "payment" | "decision";
 /** Starts and signals the workflows that wait with a payment. Each call may be repeated. */
 export interface PaymentWorkflows {
   startApproval(profile: AgentProfile, payment: Payment): Promise<void>;
-  notifyApproval(profile: AgentProfile, payment: Payment): Promise<void>;
+  endApproval(profile: AgentProfile, payment: Payment, end: ApprovalEnd): Promise<void>;
   startSettlement(profile: AgentProfile, payment: Payment): Promise<void>;
   /** The texts as the workflow has them that waits with the payment; null: none waits. */
   textsOf(payment: StoredPayment): Promise<PaymentTexts | null>;

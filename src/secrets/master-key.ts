@@ -18,6 +18,7 @@ export type KeyPurpose =
   | "audit-log"
   | "payment-proofs"
   | "agent-proofs"
+  | "access-proofs"
   | "payload-sealing"
   | "server-calls"
   | "payload-authentication"

@@ -2,6 +2,7 @@ import type { Db, Document, Filter } from "mongodb";
 import { COLLECTIONS } from "../store/documents.ts";
 import { AUTH_COLLECTIONS } from "../store/identity-documents.ts";
 import { WEBHOOK_COLLECTIONS } from "../store/webhook-documents.ts";
+import { ACCESS_RECORDS } from "./access-proofs.ts";
 import { madeUnder } from "./keyed-macs.ts";
 import { MASTER_KEYS } from "./known-keys.ts";
 import type { StoredPurpose } from "./sealer.ts";
@@ -86,6 +87,9 @@ export const AGENT_PROOFS: readonly [Place, Place] = [
   { what: "proofs of agents' keys", collection: COLLECTIONS.agents, path: "key.proof" },
 ];
 
+/** All MACs over records that the service can make anew. */
+const PROOFS: readonly Place[] = [...AGENT_PROOFS, ...Object.values(ACCESS_RECORDS)];
+
 /** Values that only their holder's next use, or their own end, moves on from an older master key. */
 const heldPlaces = (now: Date): readonly (Place & { readonly filter: Filter<Document> })[] => [
   {
@@ -131,7 +135,7 @@ export type Needs = Readonly<Record<string, number>>;
 
 /** Counts what still needs a master key. */
 export async function needsOf(db: Db, keyId: string, now: Date): Promise<Needs> {
-  const places = [...SEALED_PLACES, ...AGENT_PROOFS].map((each) => ({ ...each, filter: {} }));
+  const places = [...SEALED_PLACES, ...PROOFS].map((each) => ({ ...each, filter: {} }));
   const needs: Record<string, number> = {};
   for (const { collection, filter, path, what } of [...places, ...heldPlaces(now)]) {
     const found = await db

@@ -1,4 +1,5 @@
 import type { AnyBulkWriteOperation, Db, Document } from "mongodb";
+import { valueAt } from "../lib/value-at.ts";
 import { knownKeys } from "./known-keys.ts";
 import { MADE_UNDER_ANY, madeUnder } from "./keyed-macs.ts";
 import type { MasterKey } from "./master-key.ts";
@@ -115,14 +116,6 @@ function resealed(
     throw error;
   }
 }
-
-const valueAt = (document: unknown, path: string): unknown =>
-  path
-    .split(".")
-    .reduce<unknown>(
-      (inner, name) => (typeof inner === "object" && inner !== null ? Reflect.get(inner, name) : undefined),
-      document,
-    );
 
 /** Retires a key: what verifies its history is kept, sealed under the newest. Idempotent. */
 export async function retireKey(db: Db, masterKey: MasterKey, id: string, now: Date): Promise<void> {

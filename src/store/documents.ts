@@ -273,6 +273,8 @@ export interface StoredRules {
   readonly version: number;
   /** SHA-256 of the rules, which are the same wherever it is. */
   readonly contentHash: string;
+  /** MAC over container, version and hash (`AccessProofs`). */
+  readonly proof: string;
 }
 
 export interface ContainerDocument extends Document {
@@ -291,6 +293,8 @@ export interface ContainerDocument extends Document {
   approvalRules?: StoredRules;
   /** As the ledger has decided; missing until one is set, which is version 1 without a cap. */
   cap?: Cap;
+  /** MAC over its place (`AccessProofs`). */
+  proof: string;
   /** Counts what was put into it, so that a create and an archive write to the same record. Of teams: their agents, archived ones too. */
   childrenCreated?: number;
 }

@@ -66,7 +66,17 @@ export interface UserDocument {
   readonly secondFactorRequired?: true;
   /** They are mailed about payments on hold, where the service mails; missing: they are not. */
   readonly approvalMails?: true;
+  /** Their second factors in force; missing: none. A factor's own record counts only if it is one of these. */
+  readonly secondFactors?: readonly HeldFactor[];
+  /** MAC over what gives access (`AccessProofs`). */
+  readonly proof: string;
 }
+
+/** A second factor in force, in its person's record. */
+export type HeldFactor =
+  /** The id is its secret's. */
+  | { readonly kind: "totp"; readonly id: string }
+  | { readonly kind: "passkey"; readonly id: string; readonly publicKey: string };
 
 /** How a person proved who they are, in the terms of RFC 8176: a passkey is proof of a key, and two factors in one. */
 export type AuthenticationMethod = "pwd" | "otp" | "pop" | "mfa";
@@ -103,6 +113,8 @@ export interface SessionDocument {
   readonly revokedAt: Date | null;
   readonly revokedBecause: SessionEnd | null;
   readonly stepUpExpiresAt: Date | null;
+  /** MAC over what gives access (`AccessProofs`). */
+  readonly proof: string;
 }
 
 /** One TOTP secret with its guards. Secrets are replaced whole, so an id always means the same secret. */
@@ -176,6 +188,8 @@ export interface PasskeyChallengeDocument {
   /** Given to a session that had stepped up, so that the enrolment may add to a factor in force. */
   readonly steppedUp: boolean;
   readonly expiresAt: Date;
+  /** MAC over what gives access (`AccessProofs`). */
+  readonly proof: string;
 }
 
 /** An invite that is open: once accepted, withdrawn or replaced it is gone. */
@@ -195,6 +209,8 @@ export interface InviteDocument {
   readonly mail: InviteMail | null;
   /** Set until the workflow that mails it was started. */
   readonly mailStartPending?: true;
+  /** MAC over what gives access (`AccessProofs`). */
+  readonly proof: string;
 }
 
 /** Invites that were mailed in one window of time. */

@@ -20,6 +20,8 @@ export interface OrganizationKeyDocument extends Document {
   lastUsedAt: Date | null;
   rotatedAt: Date | null;
   revokedAt: Date | null;
+  /** MAC over what gives access (`AccessProofs`). */
+  proof: string;
 }
 
 /**

@@ -113,8 +113,6 @@ export function paymentIn(record: TransactionDocument, approval: ApprovalDocumen
     day: ledgerState.day,
     status: record.status,
     phase: ledgerState.phase,
-    // A payment that needed an approval is executed by its approval's workflow.
-    executor: approval === null ? "server" : "approval",
     denial: denialIn(record),
     deniedAt: record.deniedAt?.getTime() ?? null,
     approval: approval === null ? null : approvalIn(approval),

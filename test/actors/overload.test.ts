@@ -15,7 +15,7 @@ function stage() {
   );
   const ask = (agentId: string, isAwaited?: () => boolean) => {
     const command = { kind: "resume", agentId } as const;
-    const answered = ledgers.submitUnrecorded(place, command, isAwaited);
+    const answered = ledgers.submitUnrecorded(place, command, { isAwaited });
     answered.catch(() => undefined);
     return answered;
   };

@@ -1,3 +1,4 @@
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { z } from "zod";
@@ -314,7 +315,7 @@ async function fullProject({ organization, service }: World, agents: number): Pr
   const project = await projects.findOne({ _id: organization.projectId });
   const team = await teams.findOne({ _id: organization.teamId });
   if (project === null || team === null) throw new Error("the organization has lost its default containers");
-  await projects.insertOne({ ...project, _id: projectId });
-  await teams.insertOne({ ...team, _id: teamId, projectId });
+  await projects.insertOne(TEST_ACCESS_PROOFS.proven("project", { ...project, _id: projectId }));
+  await teams.insertOne(TEST_ACCESS_PROOFS.proven("team", { ...team, _id: teamId, projectId }));
   return teamId;
 }

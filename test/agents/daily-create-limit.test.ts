@@ -1,3 +1,4 @@
+import { prove } from "../support/access-proofs.ts";
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { DailyCreates } from "../../src/agents/creates/daily-creates.ts";
@@ -57,7 +58,7 @@ describe("the daily create limit of organization keys", () => {
   async function stepUp(): Promise<void> {
     const stepUpExpiresAt = new Date(now() + 300_000);
     const { organizationId } = world.organization;
-    await service.db.collection("sessions").updateMany({ organizationId }, { $set: { stepUpExpiresAt } });
+    await prove(service.db, "session", { organizationId }, { stepUpExpiresAt });
   }
 
   const createProject = ({ token }: TestOrganizationKey, body: Fields = project()) =>

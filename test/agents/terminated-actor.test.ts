@@ -1,3 +1,4 @@
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { collectionsOf } from "../../src/store/collections.ts";
@@ -88,8 +89,9 @@ describe("an actor that an operator has ended", () => {
     ];
     if (project === null || team === null)
       throw new Error("the organization has lost its default containers");
-    const forgotten = { ...project, _id: randomUUID() };
-    const under = { ...team, _id: randomUUID(), projectId: forgotten._id };
+    const forgotten = TEST_ACCESS_PROOFS.proven("project", { ...project, _id: randomUUID() });
+    const inIt = { ...team, _id: randomUUID(), projectId: forgotten._id };
+    const under = TEST_ACCESS_PROOFS.proven("team", inIt);
     await Promise.all([projects.insertOne(forgotten), teams.insertOne(under)]);
     const { token } = world;
     const asked: readonly Asked[] = [

@@ -16,7 +16,6 @@ const NAMES: Readonly<Record<keyof Activities, true>> = {
   writeAgent: true,
   followInLedger: true,
   expireApproval: true,
-  executeApproved: true,
   followPayment: true,
   mirrorLimits: true,
   closeDeliveryWindow: true,

@@ -1,10 +1,10 @@
+import { prove, TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { authCollections } from "../../src/store/identity-documents.ts";
-import { Passwords } from "../../src/identity/passwords.ts";
 import { AGENT_TOOLS } from "../../src/contract/tool-names.ts";
 import { ORGANIZATION_SCOPES, type OrganizationScope, type Role } from "../../src/contract/types.ts";
-import { PASSWORD, startTestService, type TestService } from "../support/service.ts";
+import { PASSWORD, startTestService, testPasswords, type TestService } from "../support/service.ts";
 import { someOrAll } from "../support/soak.ts";
 import { organizationKey, type TestAgent, type World } from "../support/world.ts";
 import type { Credential } from "./oracle.ts";
@@ -36,14 +36,14 @@ async function sessionOf(
   lacks: { readonly secondFactorRequired?: true } = {},
 ): Promise<string> {
   const { organizationId } = world.organization;
-  const { sessions, users } = authCollections(world.service.db);
+  const { users } = authCollections(world.service.db);
   const owner = await users.findOne({
     organizationId,
     emailNormalized: world.organization.email.toLowerCase(),
   });
   if (owner === null) throw new Error("an organization has its owner");
   const email = `${role}-${randomUUID()}@example.com`;
-  const passwordHash = await (await Passwords.on(world.service.db)).hash(email, PASSWORD);
+  const passwordHash = await (await testPasswords(world.service.db)).hash(email, PASSWORD);
   const user = {
     ...owner,
     _id: randomUUID(),
@@ -53,11 +53,11 @@ async function sessionOf(
     role,
     ...lacks,
   };
-  await users.insertOne(user);
+  await users.insertOne(TEST_ACCESS_PROOFS.proven("user", user));
   const body = { email, password: PASSWORD };
   const answer = await world.service.api.call("POST", "/v1/auth/sign-in", { body });
   const stepUpExpiresAt = steppedUp ? new Date(Date.now() + 300_000) : null;
-  await sessions.updateMany({ userId: user._id }, { $set: { stepUpExpiresAt } });
+  await prove(world.service.db, "session", { userId: user._id }, { stepUpExpiresAt });
   return signedIn.parse(answer.body).token;
 }
 

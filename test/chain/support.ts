@@ -312,7 +312,6 @@ export function newPayment(amountCents: number, recipient: string = randomAddres
     day: "2026-01-01",
     status: "pending",
     phase: "sending",
-    executor: "server",
     policyVersion: 1,
     revision: 1,
     ...nothingYet,

@@ -7,6 +7,7 @@ import { atOnce } from "../support/at-once.ts";
 import { codeOf } from "../support/contract-api.ts";
 import { secondService } from "../support/own-service.ts";
 import type { TestService } from "../support/service.ts";
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { shortOrSoak } from "../support/soak.ts";
 import { elevate, type Fields, newWorld, tally, times, worldOf, type World } from "../support/world.ts";
 import { projects, teams } from "./kinds.ts";
@@ -17,18 +18,19 @@ const teamRecord = (
   { organization: { organizationId } }: World,
   projectId: string,
   archivedAt: Date | null,
-): TeamDocument => ({
-  _id: randomUUID(),
-  organizationId,
-  projectId,
-  name: "T",
-  description: null,
-  color: null,
-  logoHash: null,
-  createdAt: new Date(),
-  archivedAt,
-  state: archivedAt === null ? "active" : "archived",
-});
+): TeamDocument =>
+  TEST_ACCESS_PROOFS.proven("team", {
+    _id: randomUUID(),
+    organizationId,
+    projectId,
+    name: "T",
+    description: null,
+    color: null,
+    logoHash: null,
+    createdAt: new Date(),
+    archivedAt,
+    state: archivedAt === null ? "active" : "archived",
+  });
 
 const outcomeOf = (answer: Answer): string => codeOf(answer) ?? String(answer.status);
 /** Of a create under a key of its own; 200: of one that was told to come again, on a busy machine, and was made. */

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { cookieNames } from "../../src/contract/cookies.ts";
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { createOrganizationOn } from "../../server/admin/create-organization.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
 import { Dashboard } from "../support/dashboard.ts";
@@ -33,7 +34,12 @@ describe("coming into the dashboard, in a browser", function () {
     service = await startTestService({ evmRpcUrl: null });
     // A service that has just started takes long for its first organization, on a busy machine too long for an answer.
     const owner = { ownerEmail: "trial@example.com", ownerPassword: PASSWORD };
-    await createOrganizationOn(service.connections, { name: "Trial", ...owner, plan: "free" }, "trial");
+    await createOrganizationOn(
+      service.connections,
+      TEST_ACCESS_PROOFS,
+      { name: "Trial", ...owner, plan: "free" },
+      "trial",
+    );
     page = await Dashboard.open(browser, pageOrigin({ service }));
   });
   afterEach(() => page.check());

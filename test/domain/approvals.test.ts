@@ -108,7 +108,7 @@ describe("approve: the hard limits are checked again, without the payment's own 
     const { account, id } = holding();
     account.now += HOUR;
     const { payment } = account.resolve("approve", id);
-    expect(payment).to.include({ status: "pending", phase: "sending", executor: "approval", denial: null });
+    expect(payment).to.include({ status: "pending", phase: "sending", denial: null });
     expect(payment.approval).to.deep.include({
       resolution: "executing",
       resolvedBy: human,
@@ -117,6 +117,16 @@ describe("approve: the hard limits are checked again, without the payment's own 
     expect(account.totals()).to.include({ spent: 0, reserved: HELD });
     account.settle(id);
     expect(account.totals()).to.include({ spent: HELD, reserved: 0 });
+  });
+
+  it("the reply that approves it permits sending it under the account's revision, no other does", () => {
+    const { account, id } = holding();
+    const { permit } = account.resolve("approve", id);
+    expect(permit).to.equal(account.state.revision);
+    for (const way of ["approve", "deny", "cancel"] as const)
+      expect(account.resolve(way, id), way).not.to.have.property("permit");
+    const { account: denying, id: denied } = holding();
+    expect(denying.resolve("deny", denied)).not.to.have.property("permit");
   });
 
   it("its rail's refusal fails it, the approval with it, and releases", () => {

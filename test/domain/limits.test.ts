@@ -270,7 +270,6 @@ describe("threshold: which payments wait for a person", () => {
       const account = new TestAccount({ autoApprovalThresholdCents: threshold });
       const payment = account.pay(amount);
       expect([payment.status, payment.phase]).to.deep.equal(["pending", held ? "held" : "sending"]);
-      expect(payment.executor).to.equal(held ? "approval" : "server");
       expect(payment.approval?.flaggedByRuleTypes ?? []).to.deep.equal(held ? ["agent_threshold"] : []);
       expect(account.totals().reserved, "holding reserves as sending does").to.equal(amount);
     });

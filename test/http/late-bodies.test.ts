@@ -1,8 +1,8 @@
+import { prove } from "../support/access-proofs.ts";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { authCollections } from "../../src/store/identity-documents.ts";
 import {
   cardPayment,
   elevate,
@@ -131,8 +131,7 @@ describe("a request whose body comes after its credential has ended", () => {
     const body = { version: 1, budgetCents: 1 };
     const changing = await half(`PATCH /v1/agents/${agent.id}/budget-policy`, world.token, body);
     const { organizationId } = world.organization;
-    const { sessions } = authCollections(world.service.db);
-    await sessions.updateMany({ organizationId }, { $set: { stepUpExpiresAt: new Date(0) } });
+    await prove(world.service.db, "session", { organizationId }, { stepUpExpiresAt: new Date(0) });
     expect(await changing.finish())
       .to.match(/^HTTP\/1\.1 403 /)
       .and.include("STEP_UP_REQUIRED");

@@ -1,3 +1,5 @@
+import { prove, TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
+import { contentHash } from "../../src/lib/ids.ts";
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -95,12 +97,15 @@ describe("where records are read", () => {
       const [project, team] = [randomUUID(), randomUUID()];
       const enabled = [{ type: "new_recipient" }, { type: "duplicate", params: { windowSeconds: 60 } }];
       const rules = enabled.map((rule) => ({ id: rule.type, enabled: true, params: {}, ...rule }));
-      const kept = { approvalRules: { rules, version: 2, contentHash: "all of them" } };
+      const approvalRules = { rules, version: 2, contentHash: contentHash(rules) };
       for (const name of ["projects", "teams"]) {
         const those = database.db.collection<{ _id: string }>(name);
-        await those.insertMany([project, team].map((_id) => ({ _id, ...kept })));
+        await those.insertMany([project, team].map((_id) => ({ _id, approvalRules })));
       }
+      await prove(database.db, "projectRules");
+      await prove(database.db, "teamRules");
       const rulings = new PaymentRulings({
+        accessProofs: TEST_ACCESS_PROOFS,
         collections: { containers, transactions },
         clock: () => new Date(),
       });

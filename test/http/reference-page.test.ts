@@ -4,6 +4,7 @@ import { z } from "zod";
 import { operationList } from "../../src/contract/registry.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
 import { barriersOn } from "../support/dashboard.ts";
+import { isSoak } from "../support/soak.ts";
 import type { TestService } from "../support/service.ts";
 import { newWorld, type TestAgent, type World } from "../support/world.ts";
 
@@ -29,6 +30,10 @@ const PARTS = [
   '[id$="-createPayment"]',
   ...["get", "put", "patch", "delete"].map((method) => `.opblock-${method} .opblock-summary`),
 ];
+
+const ids = (of: Page): Promise<string[]> => of.$$eval(".opblock", (blocks) => blocks.map(({ id }) => id));
+const idsOf = (operations: typeof OPERATIONS) =>
+  operations.map(({ id, tag }) => `operations-${tag.replaceAll(" ", "_")}-${id}`).toSorted();
 
 describe("the API's reference in a browser", function () {
   let service: TestService;
@@ -103,11 +108,14 @@ describe("the API's reference in a browser", function () {
     return block;
   }
 
-  it("renders every operation", async () => {
+  it("renders every operation of its document", async () => {
+    if (!isSoak) {
+      const few = OPERATIONS.filter(({ id }) => FEW.includes(id));
+      expect((await ids(page)).toSorted()).to.deep.equal(idsOf(few));
+      return;
+    }
     const whole = await opened();
-    const ids: string[] = await whole.$$eval(".opblock", (blocks) => blocks.map(({ id }) => id));
-    const expected = OPERATIONS.map(({ id, tag }) => `operations-${tag.replaceAll(" ", "_")}-${id}`);
-    expect(ids.toSorted()).to.deep.equal(expected.toSorted());
+    expect((await ids(whole)).toSorted()).to.deep.equal(idsOf(OPERATIONS));
     await whole.close();
   });
 

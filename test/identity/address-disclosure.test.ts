@@ -1,8 +1,11 @@
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { authCollections } from "../../src/store/identity-documents.ts";
 import { AUDIT_LOG } from "../../src/store/audit-documents.ts";
+import { PASSWORD_COST } from "../../src/identity/passwords.ts";
 import { entriesOf } from "../audit/support.ts";
+import { startTestService, type TestService } from "../support/service.ts";
 import { newWorld, until, type World } from "../support/world.ts";
 
 const SAMPLES = 30;
@@ -15,12 +18,15 @@ const WARM_UP = 4;
 const TOLD_APART = 0.3;
 
 describe("whether an e-mail has an account", () => {
+  let service: TestService;
   let world: World;
   let known: readonly string[];
   before(async () => {
-    world = await newWorld();
+    service = await startTestService({ passwordCost: PASSWORD_COST });
+    world = await newWorld(service);
     known = await people(world, SAMPLES + WARM_UP);
   });
+  after(() => service.stop());
 
   it("can't be told from how long a wrong password's answer takes", async () => {
     const times: { known: number[]; unknown: number[] } = { known: [], unknown: [] };
@@ -41,7 +47,7 @@ describe("whether an e-mail has an account", () => {
 
   it("can't be told from the entry that a refused sign-in leaves in its organization's log", async () => {
     // Of its own: of one address only so many refusals have an entry each in a minute.
-    const another = await newWorld();
+    const another = await newWorld(service);
     const { organizationId } = another.organization;
     const [email = ""] = await people(another, 1);
     const held = await holdChain(another, organizationId);
@@ -96,7 +102,7 @@ async function people(world: World, count: number): Promise<readonly string[]> {
     const email = `somebody-${randomUUID()}@example.com`;
     return { ...owner, _id: randomUUID(), email, emailNormalized: email, role: "member" as const };
   });
-  await users.insertMany(members);
+  await users.insertMany(members.map((member) => TEST_ACCESS_PROOFS.proven("user", member)));
   return members.map(({ email }) => email);
 }
 

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import {
   createOrganizationWithOwner,
   type CreateOrganizationInput,
@@ -27,7 +28,7 @@ describe("Creating an organization with its owner", () => {
   afterEach(() => database.close());
 
   const create = (changes: Partial<CreateOrganizationInput> = {}) =>
-    createOrganizationWithOwner(database.db, { ...INPUT, ...changes });
+    createOrganizationWithOwner(database.db, TEST_ACCESS_PROOFS, { ...INPUT, ...changes });
   const counts = async () => [
     await collections.organizations.countDocuments(),
     await collections.users.countDocuments(),

@@ -1,3 +1,4 @@
+import { prove } from "../support/access-proofs.ts";
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { PASSWORD } from "../support/service.ts";
@@ -180,8 +181,7 @@ describe("invites", () => {
     expect(await outcomes(admin.token)).to.deep.equal(["made", "made", "ROLE_REQUIRED"]);
     expect(await outcomes(member.token)).to.deep.equal(["ROLE_REQUIRED", "ROLE_REQUIRED", "ROLE_REQUIRED"]);
     const { organizationId } = world.organization;
-    const none = { $set: { stepUpExpiresAt: null } };
-    await world.service.db.collection("sessions").updateMany({ organizationId }, none);
+    await prove(world.service.db, "session", { organizationId }, { stepUpExpiresAt: null });
     const STEP_UP = "STEP_UP_REQUIRED";
     expect(await outcomes(world.token)).to.deep.equal(["made", STEP_UP, STEP_UP]);
     expect(await outcomes(admin.token)).to.deep.equal(["made", STEP_UP, "ROLE_REQUIRED"]);
@@ -197,8 +197,7 @@ describe("invites", () => {
     };
     await refused(admin.token, 403, "ROLE_REQUIRED");
     const { organizationId } = world.organization;
-    const none = { $set: { stepUpExpiresAt: null } };
-    await world.service.db.collection("sessions").updateMany({ organizationId }, none);
+    await prove(world.service.db, "session", { organizationId }, { stepUpExpiresAt: null });
     await refused(world.token, 403, "STEP_UP_REQUIRED");
     expect((await world.api.ok("acceptInvite", 201, accepting(token))).user.role).to.equal("owner");
     const again = await invite(world, "owner");
@@ -247,7 +246,7 @@ describe("invites", () => {
     const age = async ({ id }: { readonly id: string }, ageMs: number) => {
       const createdAt = new Date(Date.now() - ageMs);
       const aged = { createdAt, expiresAt: new Date(createdAt.getTime() + WEEK_MS) };
-      await db.collection<{ _id: string }>("invites").updateOne({ _id: id }, { $set: aged });
+      await prove(db, "invite", { _id: id }, aged);
     };
     await age(early.invite, WEEK_MS - 60_000);
     await age(late.invite, WEEK_MS + 1_000);

@@ -1,3 +1,4 @@
+import { prove } from "../support/access-proofs.ts";
 import { expect } from "chai";
 import { onceReachable } from "../support/api.ts";
 import { PASSWORD } from "../support/service.ts";
@@ -112,8 +113,7 @@ describe("members", () => {
       }
     }
     const { organizationId } = world.organization;
-    const none = { $set: { stepUpExpiresAt: null } };
-    await world.service.db.collection("sessions").updateMany({ organizationId }, none);
+    await prove(world.service.db, "session", { organizationId }, { stepUpExpiresAt: null });
     expect(codeOf(await change(owner, admin, "member"))).to.equal("STEP_UP_REQUIRED");
     expect(codeOf(await remove(owner, admin))).to.equal("STEP_UP_REQUIRED");
     expect(await roles()).to.deep.equal({ owner: 1, admin: 1 });

@@ -45,7 +45,7 @@ describe("Owners, among requests that were admitted before either was executed",
       ]);
       expect(countOutcomes(results)).to.deep.equal({ ok: 1, LAST_OWNER: 1 });
       expect(await owners()).to.equal(1);
-      await the.collections.users.updateMany({}, { $set: { role: "owner" } });
+      await the.prove("user", {}, { role: "owner" });
     }
   });
 

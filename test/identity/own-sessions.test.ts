@@ -1,3 +1,4 @@
+import { prove } from "../support/access-proofs.ts";
 import { expect } from "chai";
 import { PASSWORD } from "../support/service.ts";
 import { join } from "../support/people.ts";
@@ -72,8 +73,8 @@ describe("one's own sessions", () => {
   it("one that has run out is not listed, nor one that was begun before the password changed", async () => {
     const [over, outrun] = [await signIn(), await signIn()];
     const idOf = async (token?: string) => (await sessionsOf(token)).find(({ current }) => current)?.id ?? "";
-    await records().updateOne({ _id: await idOf(outrun.token) }, { $set: { epoch: -1 } });
-    await records().updateOne({ _id: await idOf(over.token) }, { $set: { expiresAt: new Date() } });
+    await prove(world.service.db, "session", { _id: await idOf(outrun.token) }, { epoch: -1 });
+    await prove(world.service.db, "session", { _id: await idOf(over.token) }, { expiresAt: new Date() });
     expect((await sessionsOf(world.token)).map(({ current }) => current)).to.deep.equal([true]);
     for (const { token } of [over, outrun]) await world.api.refused("getMe", 401, "UNAUTHORIZED", { token });
   });

@@ -160,6 +160,7 @@ describe("Passkeys", () => {
         ]);
         expect(countOutcomes(results)).to.deep.equal({ ok: 1, STEP_UP_REQUIRED: 1 });
         await the.collections.factors.deleteMany({});
+        await the.prove("user", { _id: the.userId }, { secondFactors: [] });
         the.clock.advance(STEP);
       }
     });
@@ -371,7 +372,7 @@ describe("Passkeys", () => {
       expect(outcomeOf(await remove(member))).to.equal(null);
       expect(outcomeOf(await remove(member))).to.equal("NOT_FOUND");
       // By the role of this moment, whatever it was when the request came in.
-      await the.collections.users.updateOne({ _id: admin.principal.userId }, { $set: { role: "member" } });
+      await the.prove("user", { _id: admin.principal.userId }, { role: "member" });
       expect(outcomeOf(await remove(admin))).to.equal(null);
     });
 

@@ -14,9 +14,9 @@ describe("Refreshing a session", () => {
   it("gives new tokens of the same session, with the time of the sign-in and the role of now", async () => {
     const first = await the.signIn();
     the.clock.advance(20 * MINUTE);
-    await the.collections.users.updateOne({ _id: the.userId }, { $set: { role: "admin" } });
+    await the.prove("user", { _id: the.userId }, { role: "admin" });
     const second = valueOf(await refresh(first.refreshToken));
-    await the.collections.users.updateOne({ _id: the.userId }, { $set: { role: "owner" } });
+    await the.prove("user", { _id: the.userId }, { role: "owner" });
     const [old, fresh] = [decodeJwt(first.token), decodeJwt(second.token)];
     expect(fresh["sid"]).to.equal(old["sid"]);
     expect(fresh["auth_time"]).to.equal(old["auth_time"]);

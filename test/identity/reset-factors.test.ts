@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { AUDIT_LOG } from "../../src/store/audit-documents.ts";
 import { resetSecondFactors } from "../../server/admin/reset-second-factors.ts";
+import { accessProofsOf } from "../support/access-proofs.ts";
 import { createOrganizationWithOwner } from "../../src/identity/create-organization.ts";
 import { verifyMasterKey } from "../../src/secrets/verify-master-key.ts";
 import { entriesOf } from "../audit/support.ts";
@@ -114,7 +115,7 @@ describe("npm run admin -- reset-second-factors", () => {
   it("asks which organization is meant where the e-mail has accounts in several", async () => {
     await withPasskey(the);
     const { organizationId: elsewhere } = valueOf(
-      await createOrganizationWithOwner(the.database.db, {
+      await createOrganizationWithOwner(the.database.db, accessProofsOf(the.masterKey), {
         name: "Difference Engines",
         ownerEmail: EMAIL.toLowerCase(),
         ownerPassword: "another long password",

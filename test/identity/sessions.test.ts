@@ -240,9 +240,9 @@ describe("A session token", () => {
 
   it("carries a changed role from the next request on, whatever it says itself", async () => {
     const { token } = await the.signIn();
-    await the.collections.users.updateOne({ _id: the.userId }, { $set: { role: "member" } });
+    await the.prove("user", { _id: the.userId }, { role: "member" });
     expect(valueOf(await the.auth.authenticateSession(token)).role).to.equal("member");
-    await the.collections.users.updateOne({ _id: the.userId }, { $set: { role: "owner" } });
+    await the.prove("user", { _id: the.userId }, { role: "owner" });
     expect(valueOf(await the.auth.authenticateSession(token)).role).to.equal("owner");
   });
 
@@ -252,6 +252,7 @@ describe("A session token", () => {
     expect(await outcome(token)).to.equal("UNAUTHORIZED");
     if (user === null) throw new Error("The user was there.");
     await the.collections.users.insertOne({ ...user, organizationId: "another" });
+    await the.prove("user");
     expect(await outcome(token)).to.equal("UNAUTHORIZED");
     await the.collections.users.replaceOne({ _id: the.userId }, user);
     expect(await outcome(token)).to.equal(null);

@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { promisify } from "node:util";
 import { expect } from "chai";
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { createOrganizationWithOwner } from "../../src/identity/create-organization.ts";
 import { createOrganization } from "../../server/admin/create-organization.ts";
 import { PASSWORD, startTestService, type TestService } from "../support/service.ts";
@@ -107,7 +108,13 @@ describe("the set-up link", () => {
     running.child.stdin?.end(`${PASSWORD}\n`);
     expect(JSON.parse((await running).stdout)).to.include.keys("organizationId", "teamId");
     const again = { name: "Again", ownerEmail: "again@example.com", ownerPassword: PASSWORD, plan: "pro" };
-    const made = await createOrganizationWithOwner(service.db, again, () => new Date(), "trial");
+    const made = await createOrganizationWithOwner(
+      service.db,
+      TEST_ACCESS_PROOFS,
+      again,
+      () => new Date(),
+      "trial",
+    );
     expect(made.ok).to.equal(true);
     expect(await tokenOf()).to.equal(token);
     await api.ok("setUp", 201, request(token));

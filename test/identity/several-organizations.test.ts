@@ -174,6 +174,7 @@ describe("Sign-in to one of several accounts", () => {
       ...fields,
     }));
     await the.collections.users.insertMany(accounts);
+    await the.prove("user");
   }
 
   it("asks for no second factor and uses up no code before it is known which account is meant", async () => {

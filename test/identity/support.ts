@@ -1,5 +1,7 @@
 import type { Document } from "mongodb";
 import { generate } from "otplib";
+import type { AccessKind } from "../../src/secrets/access-proofs.ts";
+import { accessProofsOf, prove } from "../support/access-proofs.ts";
 import { createOrganizationWithOwner } from "../../src/identity/create-organization.ts";
 import { authCollections, type AuthCollections } from "../../src/store/identity-documents.ts";
 import type { SessionPrincipal } from "../../src/identity/principal.ts";
@@ -58,6 +60,8 @@ export interface Fixture {
   readonly auth: TestAuth;
   readonly organizationId: string;
   readonly userId: string;
+  /** Changes records as the service would; without a change, what a test has written counts as the service's own. */
+  readonly prove: (kind: AccessKind, filter?: Document, change?: Document) => Promise<void>;
   /** Signs the owner in, without or with a code. */
   readonly signIn: (code?: string) => Promise<SignedIn>;
   /** Signs the owner in and authenticates the token. */
@@ -100,6 +104,7 @@ export async function fixture(): Promise<Fixture> {
     auth,
     organizationId,
     userId,
+    prove: (kind, filter, change) => prove(db, kind, filter, change, accessProofsOf(masterKey)),
     signIn,
     session,
   };
@@ -112,7 +117,9 @@ async function seededDatabase(masterKey: MasterKey, clock: TestClock): Promise<S
     await ensureAuthIndexes(db);
     const owner = { ownerEmail: EMAIL, ownerPassword: PASSWORD };
     const input = { name: "Analytical Engines", ...owner, plan: "pro" };
-    const { organizationId, userId } = valueOf(await createOrganizationWithOwner(db, input, clock.read));
+    const { organizationId, userId } = valueOf(
+      await createOrganizationWithOwner(db, accessProofsOf(masterKey), input, clock.read),
+    );
     await authOn({ db, masterKey, baseUrl: BASE_URL, clock: clock.read });
     const documents = new Map<string, readonly Document[]>();
     for (const { collectionName: name } of await db.collections()) {

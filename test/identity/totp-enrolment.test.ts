@@ -1,3 +1,4 @@
+import { accessProofsOf } from "../support/access-proofs.ts";
 import { expect } from "chai";
 import type { SessionPrincipal } from "../../src/identity/principal.ts";
 import { resetPassword } from "../../src/identity/password-change.ts";
@@ -171,13 +172,13 @@ describe("Enrolment of TOTP", () => {
     const tried = await the.auth.confirmTotp(principal, { code: await code(secret) });
     expect(outcomeOf(tried)).to.equal("SECOND_FACTOR_INVALID");
     valueOf(await the.auth.enrollTotp(principal));
-    const { clock, collections, database } = the;
+    const { clock, collections, database, masterKey } = the;
     const passwords = await Passwords.on(database.db);
     const transaction = withoutEntry(transactionsOf(database.db.client));
     const person = { _id: the.userId, email: EMAIL };
-    valueOf(
-      await resetPassword({ clock: clock.read, collections, passwords, transaction }, person, PASSWORD),
-    );
+    const accessProofs = accessProofsOf(masterKey);
+    const context = { accessProofs, clock: clock.read, collections, passwords, transaction };
+    valueOf(await resetPassword(context, person, PASSWORD));
     expect(await begun()).to.equal(null);
   });
 
@@ -218,6 +219,10 @@ describe("Enrolment of TOTP", () => {
     if (factor === null) throw new Error("The factor is there.");
     expect(JSON.stringify(factor)).not.to.include(secret);
     await the.collections.factors.insertOne({ ...factor, _id: "totp:another", userId: "another" });
+    const user = await the.collections.users.findOne({ _id: the.userId });
+    if (user === null) throw new Error("The person is there.");
+    await the.collections.users.insertOne({ ...user, _id: "another", emailNormalized: "another" });
+    await the.prove("user", { _id: "another" });
     const another = { ...principal, userId: "another" };
     const error: unknown = await stepUp(another, await code(secret, 1)).catch((reason: unknown) => reason);
     expect(error).to.be.instanceOf(Error).with.property("name", "SealError");

@@ -4,8 +4,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { expect } from "chai";
 import { z } from "zod";
+import { PASSWORD_COST } from "../../src/identity/passwords.ts";
 import { timed } from "../support/in-time.ts";
-import { sharedService, type TestOrganization, type TestService } from "../support/service.ts";
+import { startTestService, type TestOrganization, type TestService } from "../support/service.ts";
 import { shortOrSoak } from "../support/soak.ts";
 import { tally, times } from "../support/world.ts";
 
@@ -47,9 +48,10 @@ describe("a flood of sign-ins", () => {
   let service: TestService;
   let user: TestOrganization;
   before(async () => {
-    service = await sharedService();
+    service = await startTestService({ passwordCost: PASSWORD_COST });
     user = await service.organization();
   });
+  after(() => service.stop());
 
   const signIn = () => {
     const { email, password } = user;

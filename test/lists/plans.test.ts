@@ -1,3 +1,4 @@
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { Collection, Document, OptionalUnlessRequiredId } from "mongodb";
@@ -189,6 +190,7 @@ describe(`lists and rules among ${ROWS.toLocaleString("en")} records of each kin
     createdAt: madeAt(index),
     archivedAt: isRare(index) ? madeAt(0) : null,
     state: isRare(index) ? "archived" : "active",
+    proof: "",
   });
 
   it("projects and teams: any project and state, under any binding", async () => {
@@ -219,7 +221,11 @@ describe(`lists and rules among ${ROWS.toLocaleString("en")} records of each kin
     ];
     const set = { token: world.token, id: projectId, body: { rules, version: 1 } };
     await world.api.ok("setProjectApprovalRules", 200, set);
-    const rulings = new PaymentRulings({ collections: collectionsOf(service.db), clock: () => new Date() });
+    const rulings = new PaymentRulings({
+      accessProofs: TEST_ACCESS_PROOFS,
+      collections: collectionsOf(service.db),
+      clock: () => new Date(),
+    });
     const payment = { rail: "card", recipient: "Shop", amountCents: 7, merchantCategory: null } as const;
     const found: [boolean, boolean][] = [];
     const byIndex = { "command.hint": RECIPIENT_INDEX };

@@ -188,6 +188,7 @@ describe("invites by mail", () => {
         null,
       ),
       baseUrl: PUBLIC_URL,
+      isGenuine: () => true,
       openLink: (inviteId, sealed) => sealer.open(INVITE_LINK_PURPOSE, inviteId, sealed),
       auditLog: new AuditAppender(service.db, auditSeal(masterKey.deriveKeys("audit-log"))),
       clock: () => new Date(Date.now() + clockAheadMs),

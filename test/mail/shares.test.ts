@@ -42,6 +42,7 @@ describe("mails of several organizations at once", () => {
       db: database.db,
       mail: { send },
       baseUrl: "https://spend.example.com",
+      isGenuine: () => true,
       openLink: (_inviteId, sealed) => sealed,
       auditLog: NO_LOG,
       clock: () => new Date(),

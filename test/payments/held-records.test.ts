@@ -112,7 +112,7 @@ describe("a held payment's two records", () => {
       }),
       workflows: {
         startApproval: nothing,
-        notifyApproval: nothing,
+        endApproval: nothing,
         startSettlement: nothing,
         textsOf: () => Promise.resolve(null),
       },
@@ -122,7 +122,7 @@ describe("a held payment's two records", () => {
       monotonicMs: () => 0,
       ledgers: { submit: () => Promise.reject(new Error("nothing is asked of the ledger")) },
     });
-    await effects.executeAndPublish(profile, held, "approval");
+    await effects.executeAndPublish(profile, held);
     expect(steps).to.deep.equal(["recorded", "published"]);
   });
 });

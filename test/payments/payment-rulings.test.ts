@@ -1,3 +1,4 @@
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { RECIPIENT_INDEX } from "../../src/store/projections.ts";
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
@@ -21,7 +22,11 @@ describe("what rules look up among an agent's records", () => {
   before(async () => {
     world = await newWorld();
     const collections = collectionsOf(world.service.db);
-    rulings = new PaymentRulings({ collections, clock: () => new Date(NOON) });
+    rulings = new PaymentRulings({
+      accessProofs: TEST_ACCESS_PROOFS,
+      collections,
+      clock: () => new Date(NOON),
+    });
   });
 
   const payment = { rail: "card", recipient: "Shop", amountCents: 7, merchantCategory: null } as const;

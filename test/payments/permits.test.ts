@@ -62,7 +62,7 @@ describe("a permit to send", () => {
         projections: new MemoryProjections(),
         workflows: {
           startApproval: nothing,
-          notifyApproval: nothing,
+          endApproval: nothing,
           startSettlement: nothing,
           textsOf: () => Promise.resolve(null),
         },
@@ -73,7 +73,7 @@ describe("a permit to send", () => {
         ledgers: { submit },
       });
       const decided = { permit: 5, requestedMs: 0 };
-      await effects.execute(PROFILE, payment, "server", { decided });
+      await effects.execute(PROFILE, payment, { decided });
       expect([asked, rail.taken.has(transactionId)]).to.deep.equal([asks, sent]);
       if (!sent) expect(rail.fences.get(transactionId), "the fence is laid here, too").to.equal(7);
     });

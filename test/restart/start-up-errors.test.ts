@@ -3,6 +3,8 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readAddresses, readConfig, refuseExposure } from "../../server/config.ts";
+import { connectMongo } from "../../src/store/connections.ts";
+import { authCollections } from "../../src/store/identity-documents.ts";
 import { Api, onceReachable } from "../support/api.ts";
 import { Child, cleanEnvironment, ServiceProcess } from "../support/process.ts";
 import { PASSWORD } from "../support/service.ts";
@@ -30,6 +32,13 @@ async function reasonOf(
   expect(await child.exit(withinMs)).to.deep.equal({ code: 1, signal: null });
   expect(child.stderr).to.match(/^error: [^\n]+\n$/);
   return child.stderr;
+}
+
+async function passwordHashOf(uri: string, email: string): Promise<string | undefined> {
+  const { db, mongo } = await connectMongo(uri);
+  const user = await authCollections(db).users.findOne({ email });
+  await mongo.close();
+  return user?.passwordHash;
 }
 
 describe("A service's process, on the run's engines", () => {
@@ -66,6 +75,9 @@ describe("A service's process, on the run's engines", () => {
     // A call that took effect may have been told to come again.
     await onceReachable(() => api.call("POST", "/v1/setup", { body: { token, ...owner } }));
     const session = await api.signIn(owner.email, owner.password);
+    expect(await passwordHashOf(running.runtime.mongodb.uri, owner.email), "at its real cost").to.match(
+      /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/,
+    );
     const { body } = await api.surely("GET", "/v1/organization", { token: session });
     expect(body, "without embedded engines").to.have.nested.property("organization.plan", "free");
     expect(running.child.stdout.split(token)).to.have.lengthOf(2);
@@ -101,13 +113,15 @@ describe("A service's process, on the run's engines", () => {
     });
 
     it("a setting is nonsense: a port, a role, an argument", async () => {
-      const [port, role, argument] = await Promise.all([
-        reasonOf({ ...other.env, PORT: "eighty" }),
+      // The line of each is written in one place.
+      const [role, argument] = await Promise.all([
         reasonOf(other.env, { role: "everything" }),
         reasonOf(other.env, { role: "start", args: ["--port=80"] }),
       ]);
-      expect(port).to.equal("error: PORT: must be a whole number from 0 to 65535.\n");
-      expect(() => readConfig({ PORT: "70000" }, "127.0.0.1")).to.throw(/^PORT: must be a whole number/);
+      for (const PORT of ["eighty", "70000"])
+        expect(() => readConfig({ PORT }, "127.0.0.1")).to.throw(
+          "PORT: must be a whole number from 0 to 65535.",
+        );
       expect(role).to.include("everything");
       expect(argument).to.include("takes no arguments");
       expect(await other.processes()).to.deep.equal([]);

@@ -18,6 +18,7 @@ import { SEALED_PLACES, type SealedPlace } from "../../src/secrets/places.ts";
 import { renewAll, resealAll, resealing, retireKey } from "../../src/secrets/rotation.ts";
 import { Sealer } from "../../src/secrets/sealer.ts";
 import { verifyMasterKey } from "../../src/secrets/verify-master-key.ts";
+import { accessProofsOf } from "../support/access-proofs.ts";
 import { recordOf, stored } from "../audit/tampering.ts";
 import { type TestDatabase, testDatabase } from "../support/mongo.ts";
 
@@ -99,6 +100,14 @@ const KINDS: readonly Kind[] = [
     make: (by) => new AgentProofs(by.macs("agent-proofs")).ofKey("agent", { id: "key", hash: "hash" }),
     isKnown: (by, proof) =>
       new AgentProofs(by.macs("agent-proofs")).isKeyGenuine("agent", { id: "key", hash: "hash", proof }),
+  },
+  {
+    what: "the proof of a person's record",
+    make: (by) => accessProofsOf(by).make("user", { _id: "user" }),
+    isKnown: (by, proof) => {
+      const record = { _id: "user", proof };
+      return accessProofsOf(by).isGenuine("user", record);
+    },
   },
   {
     what: "the proof of a payment's order",

@@ -27,6 +27,7 @@ const NEW_ID = MasterKey.parse(NEW_KEY, "a test").newestId;
 const BOTH = { MASTER_KEY: "", MASTER_KEYS: `${NEW_KEY} ${TEST_MASTER_KEY}` };
 /** A restart takes another port; sessions are bound to the public address. */
 const URL = "https://service.example";
+const RULES = "teams' approval rules";
 const PLAIN = { isCheck: false, retire: null, newSessionKey: false, onProgress: () => undefined };
 
 /** One service on one database, under the old master key, under both, and under the new one alone. */
@@ -68,6 +69,8 @@ describe("A service whose master key is rotated", () => {
     await idle.pay();
     held = await used.hold({ amountCents: 2_000 });
     key = await organizationKey(world);
+    const rules = { token: world.token, id: world.organization.teamId, body: { rules: [], version: 1 } };
+    await world.api.ok("setTeamApprovalRules", 200, rules);
     endpoint = await newEndpoint(world);
     [refreshToken, idleRefreshToken] = [await signIn(), await signIn()];
     await elevate(world);
@@ -120,7 +123,8 @@ describe("A service whose master key is rotated", () => {
   });
 
   it("is sealed anew while it is used, and the command names what still needs the old key", async () => {
-    expect(await neededBy()).to.include.keys("webhook secrets", "session signing keys", "agents' records");
+    const PROVEN = ["projects' records", "teams' records"];
+    expect(await neededBy()).to.include.keys("webhook secrets", "session signing keys", ...PROVEN, RULES);
     const rotating = new AbortController();
     const use = async () => {
       while (!rotating.signal.aborted) {
@@ -141,6 +145,8 @@ describe("A service whose master key is rotated", () => {
       "TOTP secrets",
       "agents' records",
       "payments in progress",
+      RULES,
+      ...PROVEN,
     );
     expect((await rotate()).rotated, "again").to.equal(0);
   });

@@ -18,6 +18,8 @@ const fileResult = z.object({
   childCpuMs: z.number(),
   /** Calls that were told to come again, and did. */
   repeats: z.int(),
+  /** Scenes that were played again since their time-skipping server failed. */
+  replays: z.int(),
 });
 export type FileResult = z.infer<typeof fileResult>;
 

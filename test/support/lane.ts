@@ -51,13 +51,14 @@ async function run(file: string, grep: string | null): Promise<FileResult> {
   mocha.addFile(builtFile(file));
   said.length = 0;
   const failures: { title: string; message: string }[] = [];
-  const stats = { passed: 0, failed: 0, pending: 0 };
+  const stats = { passed: 0, failed: 0, pending: 0, replays: 0 };
   try {
     await mocha.loadFilesAsync();
     await new Promise<void>((resolve) => {
       const runner = mocha.run(() => resolve());
       runner.on("pass", () => (stats.passed += 1));
       runner.on("pending", () => (stats.pending += 1));
+      runner.on("retry", () => (stats.replays += 1));
       runner.on("fail", (failed: Mocha.Runnable, error: Error) => {
         stats.failed += 1;
         // Before the reporter prints it.

@@ -11,6 +11,8 @@ import { shortOrSoak } from "./soak.ts";
 export interface LanesOptions {
   readonly files: readonly string[];
   readonly grep: string | null;
+  /** See `Plan`. */
+  readonly beginUntil: number | null;
   /** Where the engines are. The processes load what they need while these come up. */
   readonly env: Promise<Readonly<Record<string, string>>>;
   /** How many processes run files side by side where the machine is theirs; fewer while others use it, so that no test is late for that. */
@@ -30,7 +32,7 @@ const LOOK_MS = 5_000;
 
 /** Runs test files in processes side by side, each taking the next file when it is done with one. */
 export async function runInLanes(options: LanesOptions): Promise<void> {
-  const plan = new Plan(options.files);
+  const plan = new Plan(options.files, options.beginUntil);
   const lanes: Lane[] = [];
   const free = new FreeCores();
   let busyMax = options.lanes;
@@ -171,4 +173,5 @@ const lost = (file: string, output: string): FileResult => ({
   ownCpuMs: 0,
   childCpuMs: 0,
   repeats: 0,
+  replays: 0,
 });

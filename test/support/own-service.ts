@@ -9,6 +9,7 @@ import {
   organizationByCommand,
   type OrganizationLimits,
   REACHES_LOOPBACK,
+  TEST_PASSWORD_COST,
   testLogger,
   type TestService,
 } from "./service.ts";
@@ -44,12 +45,14 @@ export async function startServiceOn({
     mcpUrl: baseUrl,
     logger: logger ?? testLogger(`own-${randomUUID()}`),
     clock,
+    passwordCost: TEST_PASSWORD_COST,
     env,
     ...(counts === undefined ? {} : { counts }),
   });
   const { connections } = running;
   const api = new Api(baseUrl);
-  const organization = (limits?: OrganizationLimits) => organizationByCommand({ api, connections }, limits);
+  const organization = (limits?: OrganizationLimits) =>
+    organizationByCommand({ api, connections, env }, limits);
   const setUpLink = () => running.setUpLink();
   const stop = () => running.stop();
   const renewTemporal = () => running.renewTemporal();

@@ -1,5 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { allEdges, changedFiles, nearestFirst } from "./changed.ts";
 
 /** Which test files run, beside what, and in which order. */
 
@@ -82,7 +83,14 @@ export interface Selection {
   readonly files: readonly string[];
   /** A pattern that titles must fit; null: all tests of the files. */
   readonly grep: string | null;
+  /** Time after which no further file begins, of files that come in the order of their importance; null: all run. */
+  readonly beginWithinMs: number | null;
 }
+
+/** The first word of a run of what a change can break; a revision may follow. */
+const CHANGED = "--changed";
+/** With the build before it and the last files after it such a run takes less than 2 minutes. */
+const CHANGED_BEGIN_WITHIN_MS = 60_000;
 
 const fits = (file: string, beginnings: Beginnings): boolean =>
   beginnings.some((beginning) => file.startsWith(`test/${beginning}`));
@@ -103,19 +111,27 @@ export async function allFiles(): Promise<readonly string[]> {
 
 /**
  * What the arguments name: files whose path holds one of them; where no path does, the tests whose titles, with those of
- * the suites around them, hold all of them as words.
+ * the suites around them, hold all of them as words. After `--changed`, the files that reach what has changed.
  */
 export async function selected(words: readonly string[]): Promise<Selection> {
   const files = await allFiles();
-  if (words.length === 0) return { files: files.filter((file) => !fits(file, SOAK)), grep: null };
+  const all = { grep: null, beginWithinMs: null };
+  if (words.length === 0) return { ...all, files: files.filter((file) => !fits(file, SOAK)) };
+  if (words[0] === CHANGED) {
+    const changed = await changedFiles(words[1]);
+    // These take half a minute or more each, and start the service's processes, which everything is part of.
+    const short = files.filter((file) => !fits(file, [...SOAK, ...ONE_AT_A_TIME]) || changed.includes(file));
+    const nearest = nearestFirst(short, changed, await allEdges(changed));
+    return { ...all, files: nearest, beginWithinMs: CHANGED_BEGIN_WITHIN_MS };
+  }
   const named = files.filter((file) => words.some((word) => file.includes(word.replace(/^\.\//, ""))));
-  if (named.length > 0) return { files: named, grep: null };
+  if (named.length > 0) return { ...all, files: named };
   const texts = await Promise.all(files.map(async (file) => (await textOf(file)).toLowerCase()));
   const holding = files.filter((_file, index) =>
     words.every((word) => texts[index]?.includes(word.toLowerCase()) === true),
   );
   const escaped = words.map((word) => `(?=.*${word.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")})`);
-  return { files: holding, grep: `^${escaped.join("")}` };
+  return { ...all, files: holding, grep: `^${escaped.join("")}` };
 }
 
 /** With the scenes that a file is made of, which lie in the folder of its name. */
@@ -133,8 +149,15 @@ const rankOfLong = (file: string): number =>
 export class Plan {
   readonly #waiting: string[];
   readonly #running = new Set<string>();
+  readonly #beginUntil: number;
 
-  constructor(files: readonly string[]) {
+  /** With an end, in the order given: what has not begun by then, in `performance.now()`, is left out. */
+  constructor(files: readonly string[], beginUntil: number | null) {
+    this.#beginUntil = beginUntil ?? Infinity;
+    if (beginUntil !== null) {
+      this.#waiting = [...files];
+      return;
+    }
     const [long, rest] = [
       files.filter((file) => fits(file, LONG)),
       files.filter((file) => !fits(file, LONG)),
@@ -144,6 +167,7 @@ export class Plan {
 
   /** The next file that may run now; null: none may, or none is left. */
   take(): string | null {
+    if (performance.now() > this.#beginUntil) this.#waiting.length = 0;
     const busy = [...this.#running].some((file) => fits(file, ONE_AT_A_TIME));
     const index = this.#waiting.findIndex((file) => !busy || !fits(file, ONE_AT_A_TIME));
     const [file = null] = index === -1 ? [] : this.#waiting.splice(index, 1);

@@ -13,6 +13,7 @@ import { type EngineBinaries, engineBinaries } from "./engine-binaries.ts";
 import { withClassArchive } from "./class-archive.ts";
 import { runFolder } from "./run-folder.ts";
 import { plant, scanRun } from "./secret-scan.ts";
+import { shortOrSoak } from "./soak.ts";
 
 /**
  * `npm test`: brings up one MongoDB and one Temporal for the whole run, hands their addresses to the tests in the
@@ -24,16 +25,22 @@ const LOGGED_ERRORS_MAX = 20;
 const LOGGED_CHARACTERS_MAX = 1_500;
 const FAILURE_CHARACTERS_MAX = 1_000;
 const SLOWEST_FILES = 10;
+/** Retries of a whole run, of which a good one needs a handful: more would hide a service, or scenes, that often fail. */
+const MAX_REPEATS = shortOrSoak(30, Infinity);
+const MAX_REPLAYS = shortOrSoak(12, Infinity);
 /** More than the cores, since many tests wait most of their time; fewer than what makes them late for each other. */
 const LANES = Number(process.env["TEST_LANES"] ?? 4);
 /** Of each phase. */
 const LANES_OF = [LANES, 2, 1] as const;
 
 const began = performance.now();
-const { files, grep } = await selected(process.argv.slice(2));
+const { beginWithinMs, files, grep } = await selected(process.argv.slice(2));
+const beginUntil = beginWithinMs === null ? null : began + beginWithinMs;
 if (files.length === 0) {
-  say("No test fits these words.\n0 passed, 0 failed");
-  process.exit(1);
+  say(
+    beginWithinMs === null ? "No test fits these words.\n0 passed, 0 failed" : "No test reaches the change.",
+  );
+  process.exit(beginWithinMs === null ? 1 : 0);
 }
 const folder = await runFolder();
 const dataDir = join(folder, "engines");
@@ -54,6 +61,7 @@ for (const [phase, inPhase] of phasesOf(files).entries()) {
   await runInLanes({
     files: inPhase,
     grep,
+    beginUntil,
     env,
     lanes: LANES_OF[phase] ?? 1,
     withChains: bringsUp !== null,
@@ -69,13 +77,29 @@ const [engines, hidden] = await Promise.all([bringsUp, planted]);
 const engineMs = engines === null ? 0 : enginesProcessorMs(engines);
 await engines?.stop();
 const leaks = hidden === null ? [] : await scanRun(dataDir, hidden, say);
-const unheard = files.filter((file) => results.every((result) => result.file !== file));
-const failed = total(({ failed: count }) => count) + leaks.length + unheard.length;
+const notRun = files.filter((file) => results.every((result) => result.file !== file));
+const unheard = beginUntil === null ? notRun : [];
+const excesses = [
+  ...excess(
+    "calls repeated after a 503",
+    total(({ repeats }) => repeats),
+    MAX_REPEATS,
+  ),
+  ...excess(
+    "scenes played again",
+    total(({ replays }) => replays),
+    MAX_REPLAYS,
+  ),
+];
+const allFailures = [...results.flatMap(({ failures }) => failures), ...excesses];
+const failed = total(({ failed: count }) => count) + leaks.length + unheard.length + excesses.length;
 if (failed > 0) for (const line of await logged(logDir)) say(`  LOG: ${line}`);
 for (const leak of leaks) say(`  SECRET: ${leak}`);
 for (const file of unheard) say(`  FAILED: ${file}\n    It was not run.`);
 for (const line of whereTheTimeWent()) say(`  ${line}`);
-for (const { title, message } of results.flatMap(({ failures }) => failures)) {
+if (beginUntil !== null && notRun.length > 0)
+  say(`  left out, farther from the change: ${String(notRun.length)} of ${String(files.length)} files`);
+for (const { title, message } of allFailures) {
   say(`  FAILED: ${title}\n    ${message.slice(0, FAILURE_CHARACTERS_MAX)}`);
 }
 const passed = total(({ passed: count }) => count) + (hidden !== null && leaks.length === 0 ? 1 : 0);
@@ -146,6 +170,13 @@ async function logged(inFolder: string): Promise<string[]> {
   return [...new Set([...errors, ...ofFailures])].map((line) => line.slice(0, LOGGED_CHARACTERS_MAX));
 }
 
+/** Failure of a run that retried too often, though each of its tests passed. */
+function excess(what: string, count: number, max: number): FileResult["failures"] {
+  return count > max
+    ? [{ title: what, message: `${String(count)}, of which at most ${String(max)} may be` }]
+    : [];
+}
+
 function enginesProcessorMs({ chain, mongodb, temporal }: RunningEngines): number {
   const pids = [mongodb.pid, temporal.pid, chain.pid].filter((pid) => pid !== null);
   return pids.reduce((sum, pid) => sum + processorTime(pid).ownMs, 0);
@@ -169,7 +200,7 @@ function whereTheTimeWent(): string[] {
   return [
     `time: ${seconds(performance.now() - began)}`,
     `processor time: ${seconds(ownMs + childrenMs)}; the tests' own processes ${seconds(inProcess)}, MongoDB and Temporal ${seconds(engineMs)}`,
-    `calls repeated after a 503: ${String(total(({ repeats }) => repeats))}`,
+    `calls repeated after a 503: ${String(total(({ repeats }) => repeats))}; scenes played again: ${String(total(({ replays }) => replays))}`,
     ...slowest.map(timesOf),
   ];
 }

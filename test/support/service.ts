@@ -9,6 +9,7 @@ import {
   type CreateOrganizationInput,
   createOrganizationWithOwner,
 } from "../../src/identity/create-organization.ts";
+import { type PasswordCost, Passwords } from "../../src/identity/passwords.ts";
 import { readConfig } from "../../server/config.ts";
 import type { Addresses, Connections } from "../../src/store/connections.ts";
 import { listen } from "../../server/http/server.ts";
@@ -18,6 +19,7 @@ import { startRoles } from "../../server/roles.ts";
 import type { Backends } from "../../server/service-options.ts";
 import { LEDGER_SETTINGS } from "../../src/messages/ledger.ts";
 import { Api } from "./api.ts";
+import { accessProofsIn } from "./access-proofs.ts";
 import { atEnd } from "./at-end.ts";
 import { dropAfterFile } from "./finished-databases.ts";
 import { TEST_MASTER_KEY } from "./payloads.ts";
@@ -58,6 +60,8 @@ export interface TestServiceOptions {
   /** `TRUSTED_PROXIES`. By default the tests are their own proxy: each request says where it comes from. */
   readonly trustedProxies?: string;
   readonly counts?: Counts;
+  /** By default `TEST_PASSWORD_COST`. */
+  readonly passwordCost?: PasswordCost;
   /** What the service is told that it is reached at, such as behind a proxy that speaks https. */
   readonly publicUrl?: string;
   /** The same where the service is reached at its own port, by this name. */
@@ -79,6 +83,11 @@ export const WITHOUT_LIMITS = {
   restPerMinute: 1_000_000,
   mcpPerMinute: 1_000_000,
 } as const;
+
+/** Hashes of passwords are no part of what most tests test, and take 30 ms of processor each at their real cost. */
+export const TEST_PASSWORD_COST: PasswordCost = { memoryCost: 8, timeCost: 1, parallelism: 1 };
+
+export const testPasswords = (db: Db): Promise<Passwords> => Passwords.on(db, new Date(), TEST_PASSWORD_COST);
 
 /** Short, since judging a password takes the longer the longer it is, and each organization's owner has this one. */
 export const PASSWORD = "Tq7-vexbu-Zk";
@@ -111,7 +120,7 @@ async function start(options: TestServiceOptions): Promise<TestService> {
   const id = options.continues?.env["TEMPORAL_TASK_QUEUE"] ?? `test_${randomBytes(8).toString("hex")}`;
   const uri = new URL(required("TEST_MONGODB_URI"));
   uri.pathname = `/${id}`;
-  const { evmRpcUrl = required("TEST_EVM_RPC_URL") } = options;
+  const { evmRpcUrl = required("TEST_EVM_RPC_URL"), passwordCost = TEST_PASSWORD_COST } = options;
   const addresses: Addresses = {
     mongodbUri: uri.toString(),
     temporalAddress: required("TEST_TEMPORAL_ADDRESS"),
@@ -155,6 +164,7 @@ async function start(options: TestServiceOptions): Promise<TestService> {
     mcpUrl: baseUrl,
     logger: testLogger(id),
     clock: options.clock ?? (() => new Date()),
+    passwordCost,
     env,
     ...(options.counts === undefined ? {} : { counts: options.counts }),
     ...(options.sweepAfterSeconds === undefined
@@ -173,8 +183,11 @@ async function start(options: TestServiceOptions): Promise<TestService> {
     connections: running.connections,
     env,
     api,
-    organization: (limits = WITHOUT_LIMITS) =>
-      newOrganization({ api, db: running.connections.db }, backends[0], limits),
+    async organization(limits = WITHOUT_LIMITS) {
+      const { db } = running.connections;
+      const passwords = await Passwords.on(db, new Date(), passwordCost);
+      return newOrganization({ api, db, env, passwords }, backends[0], limits);
+    },
     setUpLink: () => running.setUpLink(),
     stop: () => running.stop(),
   };
@@ -182,20 +195,22 @@ async function start(options: TestServiceOptions): Promise<TestService> {
 
 /** As `create-organization` makes it, but in one go: what its workflow is for, other tests show. */
 async function newOrganization(
-  { api, db }: Pick<TestService, "api" | "db">,
+  { api, db, env, passwords }: Pick<TestService, "api" | "db" | "env"> & { readonly passwords: Passwords },
   backends: Backends | undefined,
   limits: OrganizationLimits,
 ): Promise<TestOrganization> {
   if (backends === undefined) throw new Error("the service runs");
   const { actors, auditLog } = backends;
   const owner = newOwner();
-  const created = await createOrganizationWithOwner(db, { ...owner, ...limits });
+  const accessProofs = accessProofsIn(env);
+  const input = { ...owner, ...limits };
+  const created = await createOrganizationWithOwner(db, accessProofs, input, undefined, "command", passwords);
   if (!created.ok) throw new Error(created.refusal.message);
   const { organizationId, projectId, teamId } = created.value;
   // A treasury is recorded with its first use.
   const treasuries = { record: () => Promise.resolve(null) };
   await provisionOrganization(
-    { auditLog, db, ledgerStarter: actors, treasuries },
+    { accessProofs, auditLog, db, ledgerStarter: actors, treasuries },
     { organizationId, defaultProjectId: projectId, defaultTeamId: teamId },
     new Date(),
   );
@@ -204,11 +219,14 @@ async function newOrganization(
 
 /** By `create-organization`, which a worker has to run for. */
 export async function organizationByCommand(
-  { api, connections }: Pick<TestService, "api" | "connections">,
+  { api, connections, env }: Pick<TestService, "api" | "connections" | "env">,
   limits: OrganizationLimits = WITHOUT_LIMITS,
 ): Promise<TestOrganization> {
   const owner = newOwner();
-  return signedIn(api, owner, await createOrganizationOn(connections, { ...owner, ...limits }));
+  const passwords = await testPasswords(connections.db);
+  const input = { ...owner, ...limits };
+  const proofs = accessProofsIn(env);
+  return signedIn(api, owner, await createOrganizationOn(connections, proofs, input, "command", passwords));
 }
 
 const newOwner = () => ({

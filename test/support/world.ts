@@ -1,3 +1,4 @@
+import { accessProofsIn, prove } from "./access-proofs.ts";
 import { randomUUID } from "node:crypto";
 import { COLLECTIONS } from "../../src/store/documents.ts";
 import { WEBHOOK_COLLECTIONS } from "../../src/store/webhook-documents.ts";
@@ -95,7 +96,7 @@ export const cardPayment = (fields: Fields = {}): Fields => ({
 export async function elevate({ organization, service }: World, now = new Date()): Promise<void> {
   const stepUpExpiresAt = new Date(now.getTime() + 300_000);
   const { organizationId } = organization;
-  await service.db.collection("sessions").updateMany({ organizationId }, { $set: { stepUpExpiresAt } });
+  await prove(service.db, "session", { organizationId }, { stepUpExpiresAt }, accessProofsIn(service.env));
 }
 
 /** Where no server listens: what is sent there fails at once. */
@@ -153,7 +154,8 @@ export async function rotated(world: World, { id }: TestOrganizationKey): Promis
 /** Gives the organization's owner another role; it binds the open session at once. */
 export async function demote(world: World, role: "member" | "admin" | "owner"): Promise<void> {
   const { organizationId } = world.organization;
-  await world.service.db.collection("users").updateOne({ organizationId }, { $set: { role } });
+  const owner = await world.service.db.collection("users").findOne({ organizationId });
+  await prove(world.service.db, "user", { _id: owner?._id }, { role }, accessProofsIn(world.service.env));
 }
 
 /** It is not promised: so long a busy machine may take for what else takes a moment. */

@@ -37,6 +37,7 @@ describe("workflow of a person's mails about payments on hold", () => {
       db: database.db,
       mail: { send: async (message) => (mails.push({ ...message, at: (await stageNow?.()) ?? 0 }), "sent") },
       baseUrl: "https://spend.example.com",
+      isGenuine: () => true,
       openLink: (_inviteId, sealed) => sealed,
       auditLog: { append: () => Promise.resolve() },
       clock: () => new Date(),

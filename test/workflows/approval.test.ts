@@ -1,12 +1,10 @@
 import { expect } from "chai";
 import type { Payment } from "../../src/domain/ledger/payment.ts";
 import { STATE_QUERY } from "../../src/messages/agent.ts";
-import type { ApprovalResult } from "../../src/messages/approval.ts";
-import { approvalWorkflowId } from "../../src/messages/approval.ts";
-import { SETTLED } from "./support/doubles.ts";
+import { type ApprovalEnd, approvalWorkflowId } from "../../src/messages/approval.ts";
 import { type StagedAccount, withAccount } from "./support/ledger.ts";
 import type { HistoryEvent } from "./support/history.ts";
-import { activitiesOf, afterActivities, eventsOf, eventsUntil, timeOf, timersOf } from "./support/history.ts";
+import { activitiesOf, afterActivities, eventsOf, timeOf, timersOf } from "./support/history.ts";
 import { atRest, type Stage } from "./support/stage.ts";
 import { type TimedStage, useTimedStage } from "./support/timed.ts";
 import { useStage } from "./support/untimed.ts";
@@ -28,7 +26,7 @@ async function held(account: StagedAccount): Promise<Payment> {
 }
 
 function approvalOf(stage: Stage, { request }: Payment) {
-  type Approval = () => Promise<ApprovalResult | null>;
+  type Approval = () => Promise<ApprovalEnd | null>;
   return stage.client.workflow.getHandle<Approval>(approvalWorkflowId(request.approvalId));
 }
 
@@ -46,9 +44,8 @@ describe("workflow approval: the timer of a payment on hold", () => {
       const payment = await held(account);
       const approval = approvalOf(stage, payment);
       const began = performance.now();
-      const result = await approval.result();
+      expect(await approval.result()).to.equal("expired");
       const tookMs = performance.now() - began;
-      expect(result).to.include({ status: "expired", phase: "done" });
       expect(tookMs, "real milliseconds").to.be.below(SKIPPED_MS);
       const events = await eventsOf(approval);
       const expiresAt = payment.createdAt + DAY_MS;
@@ -59,9 +56,10 @@ describe("workflow approval: the timer of a payment on hold", () => {
         texts: { recipient: "shop", purpose: "a test" },
       });
       expect(timersOf(events)).to.deep.equal([expiresAt - beganAt(events)]);
-      expect(result?.deniedAt ?? 0, "the ledger's own time").to.be.within(expiresAt, expiresAt + LATE_MS);
       expect(await account.totals()).to.deep.equal({ spent: 0, reserved: 0, open: 0 });
-      expect(stage.projections.status(payment.request.transactionId)).to.equal("expired");
+      const recorded = stage.projections.payments.get(payment.request.transactionId);
+      expect(recorded).to.include({ status: "expired", phase: "done" });
+      expect(recorded?.deniedAt ?? 0, "the ledger's own time").to.be.within(expiresAt, expiresAt + LATE_MS);
       expect(stage.rail.sent).to.deep.equal([]);
     }));
 
@@ -72,10 +70,9 @@ describe("workflow approval: the timer of a payment on hold", () => {
       await stage.skipTo(payment.createdAt + DAY_MS - 2 * LATE_MS);
       const { changed, payment: approved } = await account.resolve("approve", payment);
       expect([changed, approved.phase]).to.deep.equal([true, "sending"]);
-      await account.execute(approved);
-      const result = await approvalOf(stage, payment).result();
-      expect(result).to.include({ status: "approved", phase: "done" });
-      expect(result?.approval?.resolution).to.equal("approved");
+      const paid = await account.finish(approved);
+      expect(paid).to.include({ status: "approved", phase: "done" });
+      expect(await approvalOf(stage, payment).result()).to.equal("approved");
       expect(stage.rail.sent).to.deep.equal([payment.request.transactionId]);
       expect(stage.projections.status(payment.request.transactionId)).to.equal("approved");
       expect(await account.totals()).to.deep.equal({ spent: HELD, reserved: 0, open: 0 });
@@ -87,17 +84,18 @@ describe("workflow approval: the timer of a payment on hold", () => {
       const payment = await account.pay(HELD);
       await stage.skip(11_000);
       await afterActivities(account.ledger.handle, 1);
-      expect(await approvalOf(stage, payment).result()).to.include({ status: "expired" });
+      expect(await approvalOf(stage, payment).result()).to.equal("expired");
       expect(await account.totals()).to.include({ spent: 0, reserved: 0 });
     }));
 
-  it("server gone after the approval: the ledger tells the workflow, and the rail is called once", () =>
+  it("server gone after the approval: the ledger pays once and ends the workflow", () =>
     play(async (stage) => {
       const { account } = await withAccount(stage);
       const payment = await held(account);
       await account.resolve("approve", payment);
       await stage.skip(11_000);
-      expect(await approvalOf(stage, payment).result()).to.include({ status: "approved" });
+      expect(await approvalOf(stage, payment).result()).to.equal("approved");
+      await afterActivities(account.ledger.handle, 1);
       expect(stage.rail.sent).to.deep.equal([payment.request.transactionId]);
       expect(await account.totals()).to.include({ spent: HELD, reserved: 0 });
     }));
@@ -108,19 +106,6 @@ async function endByHand(stage: TimedStage, payment: Payment): Promise<void> {
   const approval = approvalOf(stage, payment);
   await atRest(stage.client, approval.workflowId);
   await approval.terminate("by hand");
-}
-
-/** By the ledger alone. */
-async function expectPaidOnce(
-  stage: TimedStage,
-  account: StagedAccount,
-  { request }: Payment,
-): Promise<void> {
-  await stage.skip(60_000);
-  await afterActivities(account.ledger.handle, 1);
-  expect(stage.rail.sent).to.deep.equal([request.transactionId]);
-  expect(stage.projections.status(request.transactionId)).to.equal("approved");
-  expect(await account.totals()).to.deep.equal({ spent: HELD, reserved: 0, open: 0 });
 }
 
 describe("workflow approval: ended by hand", () => {
@@ -145,50 +130,15 @@ describe("workflow approval: ended by hand", () => {
       await endByHand(stage, payment);
       const { payment: approved } = await account.resolve("approve", payment);
       await account.finish(approved);
-      expect(stage.rail.sent, "there is no process to send it").to.deep.equal([]);
-      await expectPaidOnce(stage, account, payment);
+      expect(stage.rail.sent).to.deep.equal([payment.request.transactionId]);
+      expect(await account.totals()).to.deep.equal({ spent: HELD, reserved: 0, open: 0 });
     }));
-
-  it("between the approval and the rail: it is paid once", () =>
-    play(
-      async (stage) => {
-        const { account } = await withAccount(stage);
-        const payment = await held(account);
-        const approval = approvalOf(stage, payment);
-        const { payment: approved } = await account.resolve("approve", payment);
-        await account.finish(approved);
-        await eventsUntil(approval, (events) => activitiesOf(events).includes("executeApproved"));
-        await endByHand(stage, payment);
-        await expectPaidOnce(stage, account, payment);
-      },
-      { activities: { executeApproved: () => Promise.reject(new Error("the worker dies")) } },
-    ));
-
-  it("after the rail has it, before the ledger hears so: the rail is asked again, and pays once", () => {
-    let isEnded = false;
-    return play(
-      async (stage) => {
-        const { account } = await withAccount(stage);
-        const payment = await held(account);
-        const { payment: approved } = await account.resolve("approve", payment);
-        await account.finish(approved);
-        while (stage.rail.sent.length === 0) await stage.rail.nextCall();
-        await endByHand(stage, payment);
-        isEnded = true;
-        await stage.skip(60_000);
-        await afterActivities(account.ledger.handle, 1);
-        expect([...stage.rail.taken]).to.deep.equal([[payment.request.transactionId, HELD]]);
-        expect(await account.totals()).to.deep.equal({ spent: HELD, reserved: 0, open: 0 });
-      },
-      { rail: () => (isEnded ? SETTLED : Promise.reject(new Error("no answer"))) },
-    );
-  });
 });
 
 describe("workflow approval: a person's decision", () => {
   const playNow = useStage();
 
-  it("ten approvals of one payment at once, each executed and signalled, debit and send it once", () =>
+  it("ten approvals of one payment at once, each executed, debit it once", () =>
     playNow(async (stage) => {
       const { account } = await withAccount(stage);
       const payment = await held(account);
@@ -196,9 +146,9 @@ describe("workflow approval: a person's decision", () => {
         Array.from({ length: 10 }, () => account.resolve("approve", payment)),
       );
       expect(replies.filter((reply) => reply.changed)).to.have.length(1);
-      await Promise.all(replies.map((reply) => account.execute(reply.payment)));
-      await approvalOf(stage, payment).result();
-      expect(stage.rail.sent).to.deep.equal([payment.request.transactionId]);
+      await Promise.all(replies.map((reply) => account.finish(reply.payment)));
+      expect(await approvalOf(stage, payment).result()).to.equal("approved");
+      expect([...stage.rail.taken]).to.deep.equal([[payment.request.transactionId, HELD]]);
       expect(await account.totals()).to.deep.equal({ spent: HELD, reserved: 0, open: 0 });
     }));
 
@@ -210,7 +160,9 @@ describe("workflow approval: a person's decision", () => {
         const reply = await account.resolve(kind, payment);
         await account.finish(reply.payment);
         const approval = approvalOf(stage, payment);
-        expect(await approval.result()).to.deep.equal(reply.payment);
+        expect(await approval.result()).to.equal("denied");
+        const { searchAttributes } = await approval.describe();
+        expect(searchAttributes["ApprovalState"]).to.deep.equal(["denied"]);
         expect(activitiesOf(await eventsOf(approval))).to.deep.equal([]);
         expect(stage.projections.status(payment.request.transactionId)).to.equal("denied");
         expect(await account.totals()).to.deep.equal({ spent: 0, reserved: 0, open: 0 });
@@ -224,24 +176,25 @@ describe("workflow approval: a person's decision", () => {
       const payment = await held(account);
       await account.ledger.submit({ kind: "pause", agentId: account.agentId });
       const reply = await account.resolve("approve", payment);
-      await account.execute(reply.payment);
-      const result = await approvalOf(stage, payment).result();
-      expect(result).to.include({ status: "failed" });
-      expect([result?.denial?.code, result?.approval?.resolution]).to.deep.equal(["AGENT_PAUSED", "failed"]);
+      const ended = await account.finish(reply.payment);
+      expect([ended.status, ended.denial?.code, ended.approval?.resolution]).to.deep.equal([
+        "failed",
+        "AGENT_PAUSED",
+        "failed",
+      ]);
+      expect(await approvalOf(stage, payment).result()).to.equal("failed");
       expect(stage.rail.sent).to.deep.equal([]);
     }));
 
-  it("a rail that gives no answer twice is called again until it does, and takes the money once", () =>
+  it("approved, while its rail is still at work: its workflow has ended as approved", () =>
     playNow(
       async (stage) => {
         const { account } = await withAccount(stage);
         const payment = await held(account);
         const { payment: approved } = await account.resolve("approve", payment);
-        await account.execute(approved);
-        expect(await approvalOf(stage, payment).result()).to.include({ status: "approved" });
-        expect([...stage.rail.taken]).to.deep.equal([[payment.request.transactionId, HELD]]);
-        expect(await account.totals()).to.deep.equal({ spent: HELD, reserved: 0, open: 0 });
+        expect(await account.finish(approved)).to.include({ status: "pending", phase: "following" });
+        expect(await approvalOf(stage, payment).result()).to.equal("approved");
       },
-      { rail: (_payment, call) => (call <= 3 ? Promise.reject(new Error("no answer")) : SETTLED) },
+      { rail: () => ({ status: "pending" }) },
     ));
 });

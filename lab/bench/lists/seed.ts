@@ -1,5 +1,8 @@
 import type { Db } from "mongodb";
 import type { AgentDocument, TransactionDocument } from "../../../src/store/documents.ts";
+import { accessProofsOf } from "../../../test/support/access-proofs.ts";
+import { MASTER_KEY } from "../systems/system.ts";
+import { MasterKey } from "../../../src/secrets/master-key.ts";
 import { createIndexes } from "../../../src/store/indexes.ts";
 import { PROJECTION_INDEXES } from "../../../src/store/projections.ts";
 import { collectionsOf } from "../../../src/store/collections.ts";
@@ -85,9 +88,10 @@ export async function seedTransactions({
     archivedAt: null,
     state: "active" as const,
   });
-  const projects = Array.from({ length: PROJECTS }, container);
+  const accessProofs = accessProofsOf(MasterKey.parse(MASTER_KEY, "the bench"));
+  const projects = Array.from({ length: PROJECTS }, () => accessProofs.proven("project", container()));
   const teams = projects.flatMap(({ _id: projectId }) =>
-    Array.from({ length: TEAMS_IN_EACH }, () => ({ ...container(), projectId })),
+    Array.from({ length: TEAMS_IN_EACH }, () => accessProofs.proven("team", { ...container(), projectId })),
   );
   const small = Math.max(1, Math.round(count * SMALL_TEAM_SHARE));
   const agents = Array.from({ length: count }, (_each, index) => {

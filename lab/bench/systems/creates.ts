@@ -1,3 +1,4 @@
+import { AccessProofs } from "../../../src/secrets/access-proofs.ts";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -72,11 +73,12 @@ export async function startCreates(site: Site): Promise<System> {
 /** Straight into the database: over REST the owner mints 30 a minute at the most. */
 async function mintKeys(db: Db, organizationId: string): Promise<readonly string[]> {
   const masterKey = MasterKey.parse(MASTER_KEY, "the bench");
+  const accessProofs = new AccessProofs(masterKey.macs("access-proofs"));
   const keys = Array.from({ length: KEYS_PER_LOAD }, () => formatApiKey("organization", randomBytes));
   await collectionsOf(db).organizationKeys.insertMany(
     keys.map((value) => {
       const _id = newId("okey");
-      return {
+      return accessProofs.proven("organizationKey", {
         _id,
         organizationId,
         name: "bench",
@@ -91,7 +93,7 @@ async function mintKeys(db: Db, organizationId: string): Promise<readonly string
         lastUsedAt: null,
         rotatedAt: null,
         revokedAt: null,
-      };
+      });
     }),
   );
   return keys;

@@ -1,3 +1,5 @@
+import { accessProofsOf, prove } from "../../../test/support/access-proofs.ts";
+import { MasterKey } from "../../../src/secrets/master-key.ts";
 import { join } from "node:path";
 import { z } from "zod";
 import { createOrganization } from "../../../server/admin/create-organization.ts";
@@ -7,7 +9,7 @@ import type { BareReadConfig } from "../processes/bare-read.ts";
 import type { ServiceConfig } from "../processes/service.ts";
 import { postTo } from "./payments-agents.ts";
 import type { Site, System } from "./system.ts";
-import { databaseOf, portOf, serviceEnvironment } from "./system.ts";
+import { databaseOf, MASTER_KEY, portOf, serviceEnvironment } from "./system.ts";
 
 /**
  * The same trivial read, of one project's record: bare over the same driver and Express, and from the service by an
@@ -103,7 +105,13 @@ const signIn = async (port: number): Promise<string> =>
 async function mintKey(env: NodeJS.ProcessEnv, port: number, token: string): Promise<string> {
   const { mongo, db } = await connectMongo(String(env["MONGODB_URI"]));
   const stepUpExpiresAt = new Date(Date.now() + 60_000);
-  await db.collection("sessions").updateMany({}, { $set: { stepUpExpiresAt } });
+  await prove(
+    db,
+    "session",
+    {},
+    { stepUpExpiresAt },
+    accessProofsOf(MasterKey.parse(MASTER_KEY, "the bench")),
+  );
   await mongo.close();
   const body = { name: "bench", scopes: ["projects:read"], binding: { type: "organization" } };
   return minted.parse(await postTo(port, "/v1/organization-keys", body, token)).key;

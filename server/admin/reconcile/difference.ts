@@ -23,6 +23,8 @@ export type DifferenceKind =
   | "totals_differ"
   /** A cap, or the version of approval rules, that its record does not show. */
   | "container_record_differs"
+  /** A record that decides who may do what, and that something else than the service has changed. */
+  | "access_record_differs"
   /** A payment that the ledger has decided, and of which there is no record. */
   | "payment_record_lost"
   /** A record that the ledger has never decided, or another of the same number. */
@@ -47,7 +49,17 @@ export type Repair =
 /** One thing that does not agree. */
 export interface Difference {
   readonly kind: DifferenceKind;
-  readonly of: "agent" | "payment" | "approval" | "project" | "team";
+  readonly of:
+    | "agent"
+    | "payment"
+    | "approval"
+    | "project"
+    | "team"
+    | "person"
+    | "session"
+    | "challenge"
+    | "organization key"
+    | "invite";
   readonly id: string;
   /** Whose books have to be read again to see whether it is still so. */
   readonly agentId: string | null;
@@ -88,6 +100,8 @@ export const ADVICE = {
     "No ledger decided it, so nothing was paid for it: remove the record, and find out who wrote it.",
   proof:
     "It was changed by hand: restore the record from a backup. Until then revoke the agent's key and find out who wrote it.",
+  access:
+    "It was changed by hand and is refused. Restore it from a backup, or make it anew: invite the person, mint a key, set the rules. Find out who wrote it.",
   closedPayment:
     "The ledger no longer holds this payment: correct the record from the processor's ledger and the journal of events.",
   sum: "One of the agent's records was changed or lost: compare them with the processor's ledger.",

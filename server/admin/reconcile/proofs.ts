@@ -3,6 +3,7 @@ import type { AgentProfile } from "../../../src/domain/agent/state.ts";
 import type { Payment } from "../../../src/domain/ledger/payment.ts";
 import { FORGED } from "../../../src/domain/ledger/forged.ts";
 import { HmacPaymentProofs } from "../../../src/payments/payment-proofs.ts";
+import { AccessProofs } from "../../../src/secrets/access-proofs.ts";
 import { KeyedMacs } from "../../../src/secrets/keyed-macs.ts";
 import type { MasterKey } from "../../../src/secrets/master-key.ts";
 import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";
@@ -14,6 +15,7 @@ import { ADVICE } from "./difference.ts";
 export class RecordProofs {
   readonly #payments: HmacPaymentProofs;
   readonly #agents: AgentProofs;
+  readonly access: AccessProofs;
 
   constructor(masterKey: MasterKey) {
     this.#payments = new HmacPaymentProofs(
@@ -21,6 +23,7 @@ export class RecordProofs {
       () => undefined,
     );
     this.#agents = new AgentProofs(masterKey.macs("agent-proofs"));
+    this.access = new AccessProofs(masterKey.macs("access-proofs"));
   }
 
   /** Where an agent belongs, its scopes and its wallet; and its key's hash. */

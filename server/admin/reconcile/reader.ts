@@ -21,6 +21,8 @@ import type { Connections } from "../../../src/store/connections.ts";
 import { ACTORS_AT_ONCE } from "./actors-at-once.ts";
 import type { AgentSources, LedgerSource, LedgerEntry, PaymentEntry, ProjectSources } from "./sources.ts";
 import { paymentEntry } from "./sources.ts";
+import type { AccessRecord } from "./access.ts";
+import { ACCESS_KINDS, ACCESS_RECORDS } from "../../../src/secrets/access-proofs.ts";
 import { addressOf, spentEvents } from "./chain-reader.ts";
 import type { WalletSources } from "./rails.ts";
 
@@ -50,6 +52,8 @@ export interface OrganizationSources {
   readonly projects: readonly ProjectSources[];
   readonly payments: readonly PaymentEntry[];
   readonly ledger: readonly LedgerEntry[];
+  /** Records that decide who may do what, with their proofs: all of them, whatever the focus. */
+  readonly access: readonly AccessRecord[];
   /** Null: there is no chain to compare with; a text: why it could not be read. */
   readonly wallets: WalletSources | string | null;
 }
@@ -104,11 +108,24 @@ export class SourceReader {
       this.#project(organizationId, projectId, ledger),
     );
     const payments = await this.#payments(agents, focus);
-    const [ledger, wallets] = await Promise.all([
+    const [ledger, wallets, access] = await Promise.all([
       this.#cardLedger(organizationId, focus),
       this.#wallets(organizationId, payments, focus),
+      this.#access(organizationId),
     ]);
-    return { agents, projects, payments, ledger, wallets };
+    return { agents, projects, payments, ledger, access, wallets };
+  }
+
+  async #access(organizationId: string): Promise<AccessRecord[]> {
+    const found = ACCESS_KINDS.map(async (kind) => {
+      const { collection, path } = ACCESS_RECORDS[kind];
+      // Not there, for rules that were never set; a proof that was struck from any other record is a difference.
+      const some = path === "proof" ? {} : { approvalRules: { $exists: true } };
+      const records = this.#db.collection<{ readonly _id: string }>(collection);
+      const own = await records.find({ organizationId, ...some }).toArray();
+      return own.map((record): AccessRecord => ({ kind, record }));
+    });
+    return (await Promise.all(found)).flat();
   }
 
   /** Agents with the projects they are in. One whose record is lost is known by its payments. */

@@ -5,6 +5,7 @@ import { AdminError, connected } from "../connecting.ts";
 import type { MasterKey } from "../../../src/secrets/master-key.ts";
 import { verifyMasterKey } from "../../../src/secrets/verify-master-key.ts";
 import { findMasterKey, requireMasterKey } from "../master-key.ts";
+import { compareAccess } from "./access.ts";
 import { compareAgent } from "./agents.ts";
 import type { AgentSources } from "./sources.ts";
 import { compareProject } from "./ledgers.ts";
@@ -83,7 +84,7 @@ export async function reconcileOn(
 }
 
 const WITHOUT_PROOFS =
-  "MASTER_KEY is not set: agents' keys and scopes, and what is recorded of ended payments, were not checked against their proofs.";
+  "MASTER_KEY is not set: people, keys, containers and their rules, agents' keys and scopes, and what is recorded of ended payments, were not checked against their proofs.";
 
 type OrganizationResult = Omit<Reconciled, "organizations">;
 
@@ -194,7 +195,7 @@ function refuseSilence(agents: readonly AgentSources[]): void {
 }
 
 function differencesIn(
-  { agents, ledger, payments, projects, wallets }: OrganizationSources,
+  { access, agents, ledger, payments, projects, wallets }: OrganizationSources,
   proofs: RecordProofs | null,
 ): Difference[] {
   const paidBy = new Map(payments.map(({ agentId, id }) => [id, agentId]));
@@ -213,6 +214,7 @@ function differencesIn(
   return [
     ...agents.flatMap((sources) => compareAgent(sources, proofs)),
     ...projects.flatMap(compareProject),
+    ...(proofs === null ? [] : compareAccess(access, proofs.access)),
     ...compareCards(payments, ledger).map(onRail("card_ledger_differs", ADVICE.ledger)),
     ...onChain.map(onRail("chain_differs", ADVICE.chain)),
   ];

@@ -162,7 +162,13 @@ export type LedgerReply<P extends StoredPayment = StoredPayment> =
   /** The request's key is not the agent's active key. */
   | { readonly kind: "inactive_key" }
   /** The payment as it is after the command, and whether this command changed it. */
-  | { readonly kind: "payment"; readonly changed: boolean; readonly payment: P }
+  | {
+      readonly kind: "payment";
+      readonly changed: boolean;
+      readonly payment: P;
+      /** To send at once what the command has approved; left out otherwise. */
+      readonly permit?: number;
+    }
   /** The payment is not open here: its final state is in the records. */
   | { readonly kind: "not_open" }
   | { readonly kind: "permission"; readonly permission: Permission }

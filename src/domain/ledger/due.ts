@@ -12,8 +12,8 @@ export interface SweepSettings {
 const PAUSED_POLL_MAX_MS = 3_600_000;
 
 /**
- * Expiry, and the sending of what was approved, are the approval's workflow's. So many times the usual pause later the ledger
- * does it itself: that workflow may have been ended by hand, and is never started twice.
+ * Delay of the ledger's own expiry of a payment on hold, as a multiple of the usual pause. The approval's workflow expires it, but
+ * may have been ended by hand, and is never started twice.
  */
 const OVERDUE_SWEEPS = 2;
 
@@ -33,15 +33,9 @@ export function paymentDueAt({ pausedAt }: Account, open: OpenPayment, settings:
     return changedAt + Math.min(Math.max(sweepAfterMs, changedAt - pausedAt), PAUSED_POLL_MAX_MS);
   }
   if (confirmedRevision < payment.revision) return changedAt + pauseMs(open, settings);
-  if (isExecutedByApproval(payment))
-    return changedAt + Math.max(OVERDUE_SWEEPS * sweepAfterMs, pauseMs(open, settings));
   const expiresAt = payment.phase === "held" ? payment.approval?.expiresAt : undefined;
   return expiresAt === undefined ? Infinity : Math.max(expiresAt, changedAt) + OVERDUE_SWEEPS * sweepAfterMs;
 }
-
-/** Approved, and to be sent by its approval's workflow. */
-export const isExecutedByApproval = ({ executor, phase }: OpenPayment["payment"]): boolean =>
-  executor === "approval" && phase === "sending";
 
 /** Returns when the sweep writes an agent's record; Infinity if it is up to date. */
 const recordDueAt = (account: Account, { sweepAfterMs }: SweepSettings): number =>

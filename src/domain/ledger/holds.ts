@@ -39,7 +39,8 @@ function resolve(
   const isLate = now >= payment.approval.expiresAt;
   const resolved = isLate ? expire(payment, now) : resolution(payment, account);
   draft.change(account, resolved);
-  return { kind: "payment", changed: !isLate, payment: resolved };
+  const permit = resolved.phase === "sending" ? { permit: account.revision } : {};
+  return { kind: "payment", changed: !isLate, payment: resolved, ...permit };
 }
 
 /** The hard limits of all levels hold once more, the payment's own hold not counted against it; else it has failed. */

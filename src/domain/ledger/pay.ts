@@ -193,7 +193,6 @@ export function decidedPayment(request: Payment["request"], decision: PaymentDec
     day,
     status: isDenied ? "denied" : "pending",
     phase: isDenied ? "done" : isHeld ? "held" : "sending",
-    executor: isHeld ? "approval" : "server",
     denial,
     deniedAt: isDenied ? createdAt : null,
     approval,

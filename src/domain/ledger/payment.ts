@@ -98,8 +98,6 @@ export interface Payment {
   readonly day: string;
   readonly status: TransactionStatus;
   readonly phase: PaymentPhase;
-  /** The caller of the rail: the server (and the ledger's sweep), or the approval workflow. */
-  readonly executor: "server" | "approval";
   readonly denial: Denial | null;
   /** Time of the denial, failure, expiry or reversal. */
   readonly deniedAt: number | null;

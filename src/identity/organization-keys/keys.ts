@@ -11,6 +11,7 @@ import type { Collections } from "../../store/collections.ts";
 import { newId } from "../../lib/ids.ts";
 import type { KeyUse } from "../../agents/key-use.ts";
 import type { Binding, OrganizationKeyPrincipal } from "../principals.ts";
+import type { AccessProofs } from "../../secrets/access-proofs.ts";
 import type { ApiKeyHashes } from "../../secrets/api-key-hash.ts";
 import { isSameText } from "../../lib/same-text.ts";
 import type { ClientSession } from "mongodb";
@@ -23,6 +24,7 @@ export interface OrganizationKeysDependencies {
   /** The member who mints must still be one, and may still mint, when it is committed. */
   readonly users: AuthCollections["users"];
   readonly organizations: Organizations;
+  readonly accessProofs: AccessProofs;
   readonly hashes: ApiKeyHashes;
   readonly clock: () => Date;
   readonly keyUse: KeyUse<OrganizationKeyDocument>;
@@ -61,9 +63,9 @@ export class OrganizationKeys {
 
   /** Whose key this is; the key is read from the database for every request. */
   async authenticate(value: string): Promise<Result<OrganizationKeyPrincipal>> {
-    const { keyUse, organizations } = this.#dependencies;
+    const { accessProofs, keyUse, organizations } = this.#dependencies;
     const hashes = this.#dependencies.hashes.all(value);
-    const found = await this.#byHashes.load(hashes);
+    const found = accessProofs.genuine("organizationKey", await this.#byHashes.load(hashes));
     if (found === null || !hashes.some((hash) => isSameText(found.hash, hash))) return unauthorized();
     const organization = await organizations.of(found.organizationId);
     if (organization === null) return unauthorized();
@@ -72,8 +74,9 @@ export class OrganizationKeys {
     }));
     const [hash = found.hash] = hashes;
     if (hash !== found.hash) {
+      const change = accessProofs.changed("organizationKey", found, { hash });
       keyUse.used(`${found._id}/hash`, () => ({
-        updateOne: { filter: { _id: found._id, hash: found.hash }, update: { $set: { hash } } },
+        updateOne: { filter: { _id: found._id, hash: found.hash }, update: { $set: change } },
       }));
     }
     const { _id: keyId, lineageId, organizationId, scopes, binding, dailyCreateLimit } = found;
@@ -109,12 +112,14 @@ export class OrganizationKeys {
 
   /** A new value in the old one's place: both at once or, after a crash, neither. Of two at once, one wins. */
   async rotate(principal: SessionPrincipal, id: string, audit: AuditedWrites): Promise<Result<MintedKey>> {
-    const { clock, collections } = this.#dependencies;
+    const { accessProofs, clock, collections } = this.#dependencies;
     return await this.#asMinter(principal, audit, async (session) => {
       const alive = { _id: id, organizationId: principal.organizationId, rotatedAt: null, revokedAt: null };
       const change = { $set: { rotatedAt: clock() } };
-      const old = await collections.organizationKeys.findOneAndUpdate(alive, change, { session });
+      const found = await collections.organizationKeys.findOne(alive, { session });
+      const old = accessProofs.genuine("organizationKey", found);
       if (old === null) return unchanged(refused(refusal("NOT_FOUND")));
+      await collections.organizationKeys.updateOne(alive, change, { session });
       const { name, scopes, binding, dailyCreateLimit, lineageId } = old;
       const minted = this.#newKey(principal, { name, scopes, binding, dailyCreateLimit }, lineageId);
       await collections.organizationKeys.insertOne(minted.document, { session });
@@ -174,10 +179,10 @@ export class OrganizationKeys {
   }
 
   #newKey(principal: SessionPrincipal, choice: KeyChoice, lineageId: string | null): MintedKey {
-    const { clock, hashes } = this.#dependencies;
+    const { accessProofs, clock, hashes } = this.#dependencies;
     const value = formatApiKey("organization", randomBytes);
     const _id = newId("okey");
-    const document: OrganizationKeyDocument = {
+    const document: OrganizationKeyDocument = accessProofs.proven("organizationKey", {
       _id,
       organizationId: principal.organizationId,
       ...choice,
@@ -189,7 +194,7 @@ export class OrganizationKeys {
       lastUsedAt: null,
       rotatedAt: null,
       revokedAt: null,
-    };
+    });
     return { document, value };
   }
 }

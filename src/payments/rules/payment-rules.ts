@@ -4,10 +4,11 @@ import type { AgentProfile } from "../../domain/agent/state.ts";
 import { paymentRules, type PaymentRules } from "../../domain/rules/checks.ts";
 import type { ReadyRule } from "../../domain/rules/rules.ts";
 import { comparedName } from "../../domain/rules/compared-name.ts";
+import type { AccessProofs } from "../../secrets/access-proofs.ts";
 import type { Collections } from "../../store/collections.ts";
 import { shortHash } from "../../lib/ids.ts";
 import { ReadyRulesCache } from "./ready-cache.ts";
-import { type RulesInForce, RulesOf } from "./rules-in-force.ts";
+import { type RulesHead, type RulesInForce, RulesOf } from "./rules-in-force.ts";
 import { ZoneClocks } from "./zone-offsets.ts";
 
 /** The parts of a payment that its rules look at. */
@@ -33,6 +34,7 @@ export const FOUND = {
 } as const;
 
 export interface PaymentRulesDependencies {
+  readonly accessProofs: Pick<AccessProofs, "genuine">;
   readonly collections: Pick<Collections, "transactions" | "containers">;
   readonly clock: () => Date;
 }
@@ -44,11 +46,13 @@ export class PaymentRulings {
   readonly #teams: RulesOf;
   readonly #zones: ZoneClocks;
 
-  constructor({ clock, collections }: PaymentRulesDependencies) {
+  constructor({ accessProofs, clock, collections }: PaymentRulesDependencies) {
     this.#transactions = collections.transactions;
     const cache = new ReadyRulesCache();
-    this.#projects = new RulesOf(collections.containers.project, cache);
-    this.#teams = new RulesOf(collections.containers.team, cache);
+    const areGenuine = (kind: "projectRules" | "teamRules") => (head: RulesHead) =>
+      accessProofs.genuine(kind, head) !== null;
+    this.#projects = new RulesOf(collections.containers.project, cache, areGenuine("projectRules"));
+    this.#teams = new RulesOf(collections.containers.team, cache, areGenuine("teamRules"));
     this.#zones = new ZoneClocks(clock);
   }
 

@@ -4,10 +4,11 @@ import type { Collection } from "mongodb";
 import type { ContainerDocument, StoredRules } from "../../store/documents.ts";
 import { type ReadyRule, readyRules } from "../../domain/rules/rules.ts";
 import { documentLoader } from "../../lib/batch-loader.ts";
+import { contentHash as contentHashOf } from "../../lib/ids.ts";
 import type { ReadyRulesCache } from "./ready-cache.ts";
 
 /** Identity of a container's rules, without their contents. */
-interface RulesHead {
+export interface RulesHead {
   readonly _id: string;
   readonly approvalRules?: Omit<StoredRules, "rules">;
 }
@@ -20,7 +21,20 @@ export interface RulesInForce {
 
 /** Reads from the primary: a rule that was set binds the next payment. */
 const FROM_PRIMARY = { readPreference: "primary" } as const;
-const HEAD = { "approvalRules.version": 1, "approvalRules.contentHash": 1 } as const;
+const HEAD = {
+  "approvalRules.version": 1,
+  "approvalRules.contentHash": 1,
+  "approvalRules.proof": 1,
+} as const;
+
+/** Whether rules are as the service wrote them; if not, the forgery has been reported. */
+export type AreRulesGenuine = (head: RulesHead) => boolean;
+
+/** No payment is judged by rules that something else than the service has changed. */
+export class RulesForged extends Error {
+  override readonly name = "RulesForged";
+  readonly isUnavailable = true;
+}
 
 /** The cache of rule versions: its size and TTL, which is how late a replacement takes effect that got no response. */
 const CACHED_HEADS_MAX = 10_000;
@@ -34,6 +48,7 @@ const HEAD_CACHE_MS = 5_000;
 export class RulesOf {
   readonly #containers: Collection<ContainerDocument>;
   readonly #cache: ReadyRulesCache;
+  readonly #areGenuine: AreRulesGenuine;
   readonly #heads: DataLoader<string, RulesHead | null>;
   /** An entry without rules is a container that has none. */
   readonly #cached = new LRUCache<string, { readonly head: RulesHead["approvalRules"] }>({
@@ -43,9 +58,14 @@ export class RulesOf {
   /** Rules that are being read: payments that come at once wait for one reading of them. */
   readonly #reading = new Map<string, Promise<RulesInForce | undefined>>();
 
-  constructor(containers: Collection<ContainerDocument>, cache: ReadyRulesCache) {
+  constructor(
+    containers: Collection<ContainerDocument>,
+    cache: ReadyRulesCache,
+    areGenuine: AreRulesGenuine,
+  ) {
     this.#containers = containers;
     this.#cache = cache;
+    this.#areGenuine = areGenuine;
     this.#heads = headLoader(containers);
   }
 
@@ -70,7 +90,9 @@ export class RulesOf {
   }
 
   async #readHead(id: string): Promise<RulesHead["approvalRules"]> {
-    const head = (await this.#heads.load(id))?.approvalRules;
+    const found = await this.#heads.load(id);
+    this.#verify(found);
+    const head = found?.approvalRules;
     this.#cached.set(id, { head });
     return head;
   }
@@ -82,10 +104,19 @@ export class RulesOf {
       { ...FROM_PRIMARY, projection: { approvalRules: 1 } },
     );
     if (!found?.approvalRules) return undefined;
+    this.#verify(found);
     const { contentHash, rules, version } = found.approvalRules;
+    if (contentHashOf(rules) !== contentHash)
+      throw new RulesForged(`the approval rules of ${id} were changed`);
     const ready = readyRules(rules);
     this.#cache.set(contentHash, ready);
     return { rules: ready, version };
+  }
+
+  /** Throws `RulesForged`. */
+  #verify(found: RulesHead | null): void {
+    if (found?.approvalRules === undefined || this.#areGenuine(found)) return;
+    throw new RulesForged(`the approval rules of ${found._id} are not as the service wrote them`);
   }
 }
 

@@ -1,11 +1,5 @@
 import { expect } from "chai";
-import {
-  accountDueAt,
-  dueNow,
-  isExecutedByApproval,
-  paymentDueAt,
-  postpone,
-} from "../../../src/domain/ledger/due.ts";
+import { accountDueAt, dueNow, paymentDueAt, postpone } from "../../../src/domain/ledger/due.ts";
 import { KEY, TestAccount } from "../support/account.ts";
 import { DAY, HOUR, NOON, profile, SECOND } from "../support/actor.ts";
 
@@ -84,14 +78,13 @@ describe("what a ledger sees to itself", () => {
     expect(dueAt(account, id)).to.equal(DAY + 2 * SWEEP_MS);
   });
 
-  it("what was approved is its approval's to send, for twice the usual time", () => {
+  it("what was approved after the usual time, as any payment", () => {
     const account = quiet({ autoApprovalThresholdCents: 0 });
     const id = sent(account);
+    confirm(account, id);
     account.now += HOUR;
     account.resolve("approve", id);
-    expect(isExecutedByApproval(account.payment(id))).to.equal(true);
-    confirm(account, id);
-    expect(dueAt(account, id)).to.equal(2 * SWEEP_MS);
+    expect(dueAt(account, id)).to.equal(SWEEP_MS);
   });
 
   it("a paused agent's payments at a slowing pace, at least once an hour", () => {

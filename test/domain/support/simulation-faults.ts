@@ -265,7 +265,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "a revoked key pays on",
     complaint: "that may pay",
-    seed: 2,
+    seed: 1,
     domain: () =>
       judging((ledger, command, now) =>
         command.kind === "follow_agent" && command.keyId === null && !command.isArchived
@@ -309,7 +309,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "a clock that goes back over midnight begins the day anew",
     complaint: "when it was decided",
-    seed: 4,
+    seed: 15,
     domain: () =>
       before((ledger, command, now) => {
         if (command.kind !== "pay") return command;
@@ -338,7 +338,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   {
     fault: "nothing is ever swept",
     complaint: "the record of",
-    seed: 39,
+    seed: 17,
     domain: () =>
       after((ledger) => {
         // As if all were confirmed that was decided.

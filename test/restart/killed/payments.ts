@@ -5,8 +5,6 @@ import { Stage } from "../support/stage.ts";
 
 /** The actor does itself what is not confirmed 10 s after it was decided; the rest is the work. */
 const SWEPT_MS = 120_000;
-/** An activity that died with its worker is tried again when its 20 s are over. */
-const RETRIED_MS = 120_000;
 const SOON_MS = 120_000;
 
 /** So late the machine may be. */
@@ -170,7 +168,7 @@ export function paymentsAtHand() {
 
       it("while approved and other payments settle: each ends as it should, and the books agree", async () => {
         const { tenant } = stage;
-        await tenant.expectTotals(following.agent.id, { spentCents: 1_011, reservedCents: 0 }, RETRIED_MS);
+        await tenant.expectTotals(following.agent.id, { spentCents: 1_011, reservedCents: 0 }, SWEPT_MS);
         await tenant.expectBooksToAgree(SWEPT_MS);
       });
     });

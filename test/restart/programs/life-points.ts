@@ -127,7 +127,7 @@ export function withLifePoints(plain: EffectDependencies): EffectDependencies {
       },
       writeCaps: (projectId, caps) => projections.writeCaps(projectId, caps),
     },
-    workflows: through(workflows, "notifyApproval", async (tell, [first]) => {
+    workflows: through(workflows, "endApproval", async (tell, [first]) => {
       await pass("archive-decided", profile.parse(first).agentId);
       return tell();
     }),

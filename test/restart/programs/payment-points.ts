@@ -78,9 +78,9 @@ export function withPaymentPoints(plain: EffectDependencies): EffectDependencies
         await pass("before-approval-starts", payment);
         await workflows.startApproval(profile, payment);
       },
-      async notifyApproval(profile, payment) {
+      async endApproval(profile, payment, end) {
         await pass("before-approval-is-told", payment);
-        await workflows.notifyApproval(profile, payment);
+        await workflows.endApproval(profile, payment, end);
       },
       startSettlement: (profile, payment) => workflows.startSettlement(profile, payment),
       textsOf: (payment) => workflows.textsOf(payment),

@@ -1,3 +1,4 @@
+import { prove } from "../../support/access-proofs.ts";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Client, Connection } from "@temporalio/client";
@@ -110,7 +111,7 @@ export class LifeStage {
   async elevate(): Promise<void> {
     const { organizationId } = this.tenant.organization;
     const stepUpExpiresAt = new Date(Date.now() + STEPPED_UP_MS);
-    await this.db.collection("sessions").updateMany({ organizationId }, { $set: { stepUpExpiresAt } });
+    await prove(this.db, "session", { organizationId }, { stepUpExpiresAt });
   }
 
   async #newTeam(): Promise<string> {

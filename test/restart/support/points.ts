@@ -16,7 +16,7 @@ export const POINTS = [
   "after-projection",
   /** Decided as held, its approval's workflow does not run. */
   "before-approval-starts",
-  /** Approved by a person, its approval's workflow does not know. */
+  /** Approved by a person and executed, its approval's workflow does not know, nor the ledger. */
   "before-approval-is-told",
 ] as const;
 

@@ -205,10 +205,13 @@ export class StagedAccount {
   }
 
   /** What a server does with a payment at once. `agoMs`: so long ago it has asked. */
-  execute(payment: Payment, agoMs = 0): Promise<ExecutionResult> {
+  async execute(payment: Payment, agoMs = 0): Promise<ExecutionResult> {
+    const { effects } = this.ledger.stage;
     const permit = this.#permits.get(payment.request.transactionId);
     const hints = permit === undefined ? {} : { decided: { permit, requestedMs: performance.now() - agoMs } };
-    return this.ledger.stage.effects.execute(this.profile, payment, "server", hints);
+    const done = await effects.execute(this.profile, payment, hints);
+    await effects.publish(this.profile, done.payment, "soon");
+    return done;
   }
 
   confirmation(done: ExecutionResult): LedgerCommand {
@@ -227,17 +230,19 @@ export class StagedAccount {
     return this.finish(await this.pay(amountCents));
   }
 
-  resolve(kind: "approve" | "deny" | "cancel", { request }: Payment): Promise<Of<"payment">> {
+  async resolve(kind: "approve" | "deny" | "cancel", { request }: Payment): Promise<Of<"payment">> {
     const { agentId } = this;
     const { transactionId } = request;
     if (kind === "cancel") return this.ledger.ask("payment", { kind, agentId, transactionId });
     const by = { by: human, proof: "" };
-    return this.ledger.ask(
+    const reply = await this.ledger.ask(
       "payment",
       kind === "approve"
         ? { kind, agentId, transactionId, ...by }
         : { kind, agentId, transactionId, ...by, feedback: "Too dear." },
     );
+    if (reply.permit !== undefined) this.#permits.set(transactionId, reply.permit);
+    return reply;
   }
 
   /** What its agent's actor has told: its key is revoked, or it is archived. */

@@ -1,4 +1,5 @@
 import pLimit from "p-limit";
+import { TEST_ACCESS_PROOFS } from "../../support/access-proofs.ts";
 import { type TextSources, wholePayment, wholeReply } from "../../../src/actors/whole-payment.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "@temporalio/client";
@@ -191,6 +192,7 @@ function setUp({ client, taskQueue }: Engine, scene: string, options: StageOptio
   const activities: Activities = {
     ...createActivities({
       ...dependencies,
+      accessProofs: TEST_ACCESS_PROOFS,
       agents: agentsOver(actors),
       auditLog: { append: () => Promise.resolve() },
       db,
@@ -261,9 +263,9 @@ function noting(workflowIds: Set<string>, workflows: PaymentWorkflows): PaymentW
       note(payment);
       return workflows.startApproval(profile, payment);
     },
-    notifyApproval(profile, payment) {
+    endApproval(profile, payment, end) {
       note(payment);
-      return workflows.notifyApproval(profile, payment);
+      return workflows.endApproval(profile, payment, end);
     },
     startSettlement(profile, payment) {
       note(payment);
@@ -281,7 +283,6 @@ const delegatingTo = (cast: () => Activities): Activities => ({
   writeAgent: (input) => cast().writeAgent(input),
   followInLedger: (input) => cast().followInLedger(input),
   expireApproval: (input) => cast().expireApproval(input),
-  executeApproved: (input) => cast().executeApproved(input),
   followPayment: (input) => cast().followPayment(input),
   mirrorLimits: (input) => cast().mirrorLimits(input),
   closeDeliveryWindow: (input) => cast().closeDeliveryWindow(input),

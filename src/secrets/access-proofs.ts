@@ -1,0 +1,185 @@
+import { auditValue, canonicalJson } from "../domain/audit/canonical.ts";
+import { valueAt } from "../lib/value-at.ts";
+import { COLLECTIONS, type ProjectDocument, type TeamDocument } from "../store/documents.ts";
+import {
+  AUTH_COLLECTIONS,
+  type InviteDocument,
+  type PasskeyChallengeDocument,
+  type SessionDocument,
+  type UserDocument,
+} from "../store/identity-documents.ts";
+import type { OrganizationKeyDocument } from "../store/organization-key-documents.ts";
+import type { KeyedMacs } from "./keyed-macs.ts";
+
+const RULES_FIELDS = ["_id", "approvalRules.version", "approvalRules.contentHash"];
+
+/**
+ * Records that decide who may do what: the collection of each kind, the path of its proof, and the fields that the proof
+ * covers. Fields that only end something, such as `revokedAt`, are left out: a MAC does not keep a record from being
+ * replaced by an older version of itself.
+ */
+export const ACCESS_RECORDS = {
+  user: {
+    what: "people's records",
+    collection: AUTH_COLLECTIONS.users,
+    path: "proof",
+    fields: [
+      "_id",
+      "organizationId",
+      "email",
+      "emailNormalized",
+      "role",
+      "passwordHash",
+      "secondFactors",
+      "secondFactorRequired",
+      "sessionsEpoch",
+    ] satisfies readonly (keyof UserDocument)[],
+  },
+  session: {
+    what: "sessions' records",
+    collection: AUTH_COLLECTIONS.sessions,
+    path: "proof",
+    fields: [
+      "_id",
+      "userId",
+      "organizationId",
+      "amr",
+      "createdAt",
+      "expiresAt",
+      "epoch",
+      "stepUpExpiresAt",
+    ] satisfies readonly (keyof SessionDocument)[],
+  },
+  passkeyChallenge: {
+    what: "challenges of passkeys",
+    collection: AUTH_COLLECTIONS.passkeyChallenges,
+    path: "proof",
+    fields: [
+      "_id",
+      "purpose",
+      "userId",
+      "sessionId",
+      "steppedUp",
+      "expiresAt",
+    ] satisfies readonly (keyof PasskeyChallengeDocument)[],
+  },
+  organizationKey: {
+    what: "organization keys' records",
+    collection: AUTH_COLLECTIONS.organizationKeys,
+    path: "proof",
+    fields: [
+      "_id",
+      "organizationId",
+      "hash",
+      "scopes",
+      "binding",
+      "dailyCreateLimit",
+      "lineageId",
+      "createdBy",
+      "createdAt",
+    ] satisfies readonly (keyof OrganizationKeyDocument)[],
+  },
+  invite: {
+    what: "invites' records",
+    collection: AUTH_COLLECTIONS.invites,
+    path: "proof",
+    fields: [
+      "_id",
+      "organizationId",
+      "email",
+      "emailNormalized",
+      "role",
+      "tokenHash",
+      "createdBy",
+      "expiresAt",
+    ] satisfies readonly (keyof InviteDocument)[],
+  },
+  project: {
+    what: "projects' records",
+    collection: COLLECTIONS.projects,
+    path: "proof",
+    fields: ["_id", "organizationId"] satisfies readonly (keyof ProjectDocument)[],
+  },
+  team: {
+    what: "teams' records",
+    collection: COLLECTIONS.teams,
+    path: "proof",
+    fields: ["_id", "organizationId", "projectId"] satisfies readonly (keyof TeamDocument)[],
+  },
+  projectRules: {
+    what: "projects' approval rules",
+    collection: COLLECTIONS.projects,
+    path: "approvalRules.proof",
+    fields: RULES_FIELDS,
+  },
+  teamRules: {
+    what: "teams' approval rules",
+    collection: COLLECTIONS.teams,
+    path: "approvalRules.proof",
+    fields: RULES_FIELDS,
+  },
+} as const;
+
+export type AccessKind = keyof typeof ACCESS_RECORDS;
+export const ACCESS_KINDS: readonly AccessKind[] = [
+  "user",
+  "session",
+  "passkeyChallenge",
+  "organizationKey",
+  "invite",
+  "project",
+  "team",
+  "projectRules",
+  "teamRules",
+];
+
+interface Stored {
+  readonly _id: string;
+}
+
+/** Called for each record that was read to decide something and whose proof does not hold. */
+export type OnForgedRecord = (kind: AccessKind, id: string) => void;
+
+/**
+ * MACs over the fields by which records decide who may do what: a change in MongoDB alone shows. Every write of such a
+ * field takes its proof from here, and every decision by one asks here first.
+ */
+export class AccessProofs {
+  readonly #macs: KeyedMacs;
+  readonly #onForged: OnForgedRecord;
+
+  constructor(macs: KeyedMacs, onForged: OnForgedRecord = () => undefined) {
+    this.#macs = macs;
+    this.#onForged = onForged;
+  }
+
+  make(kind: AccessKind, record: Stored): string {
+    return this.#macs.make(factsOf(kind, record));
+  }
+
+  /** A new record with its proof. */
+  proven<T extends Stored>(kind: AccessKind, record: T): T & { readonly proof: string } {
+    return { ...record, proof: this.make(kind, record) };
+  }
+
+  /** A change of a record that was found genuine, with the proof that the record has from then on. */
+  changed<C extends object>(kind: AccessKind, record: Stored, change: C): C & { readonly proof: string } {
+    return { ...change, proof: this.make(kind, { ...record, ...change }) };
+  }
+
+  isGenuine(kind: AccessKind, record: Stored): boolean {
+    return this.#macs.isMac(factsOf(kind, record), valueAt(record, ACCESS_RECORDS[kind].path));
+  }
+
+  /** The record, if it is as the service wrote it; null where there is none, or something else has changed it. */
+  genuine<T extends Stored>(kind: AccessKind, record: T | null): T | null {
+    if (record === null || this.isGenuine(kind, record)) return record;
+    this.#onForged(kind, record._id);
+    return null;
+  }
+}
+
+function factsOf(kind: AccessKind, record: Stored): string {
+  const values = ACCESS_RECORDS[kind].fields.map((path) => valueAt(record, path) ?? null);
+  return canonicalJson(auditValue([kind, ...values]));
+}

@@ -1,0 +1,23 @@
+import { LRUCache } from "lru-cache";
+import type { Logger } from "../lib/logger.ts";
+import type { Metrics } from "../metrics/metrics.ts";
+import type { OnForgedRecord } from "./access-proofs.ts";
+
+/** Interval between two lines about one record: anybody who presents its credential causes one. */
+const LINE_INTERVAL_MS = 60_000;
+const RECORDS_MAX = 1_000;
+
+/** Counts every look at a record whose proof does not hold, and names the record in the log. */
+export function forgedRecordsLog(logger: Logger, metrics: Metrics): OnForgedRecord {
+  const logged = new LRUCache<string, true>({ max: RECORDS_MAX, ttl: LINE_INTERVAL_MS });
+  return (kind, id) => {
+    metrics.forged("record");
+    const name = `${kind} ${id}`;
+    if (logged.has(name)) return;
+    logged.set(name, true);
+    logger.error(
+      { kind, id },
+      "forged: a record was changed by something else than this service and is refused",
+    );
+  };
+}
