@@ -97,8 +97,8 @@ type Fire = (type: PaymentEvent["type"], at: number | null, as?: Payment, grossS
 /** Fires what bookings have brought, each with the payment as it was then. */
 function fireBooked(payment: Payment, fire: Fire): void {
   for (const { as, before, booking } of bookingSteps(payment)) {
-    const { at, breaches, capturedMc, creditedMc, disputedMc } = booking;
-    if (capturedMc > 0) fire("transaction.completed", at, as);
+    const { at, breaches, creditedMc, disputedMc } = booking;
+    if (as.status === "approved" || as.status === "reversed") fire("transaction.completed", at, as);
     if (breaches !== undefined) fire("transaction.limit_breached", at, as, exceededCents(breaches));
     if (creditedMc > before.creditedMc) fire("transaction.refunded", at, as, creditedMc);
     if (disputedMc > before.disputedMc) fire("transaction.disputed", at, as, disputedMc);

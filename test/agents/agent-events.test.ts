@@ -96,6 +96,7 @@ describe("the journal of events", () => {
       "agent.created": 1,
       "approval.requested": 3,
       "approval.completed": 2,
+      "approval.cancelled": 1,
       "transaction.completed": 1,
       "transaction.denied": 1,
     });

@@ -69,7 +69,7 @@ describe("the sandbox: test money and the card processor's books", () => {
     }
   });
 
-  it("the ledger has one entry for each effect: capture, reversal; and pages", async () => {
+  it("the ledger has one entry for each effect: capture, refund; and pages", async () => {
     const own = await newWorld();
     const agent = await own.agent();
     const merchants = ["shop", "sandbox-decline", "sandbox-reverse", "sandbox-flaky"];
@@ -78,7 +78,7 @@ describe("the sandbox: test money and the card processor's books", () => {
     await fund(own, agent, 100);
     await payFromWallet(own, agent, walletPayment(freshRecipient()));
     const read = () => own.api.ok("listCardLedger", 200, { token: own.token });
-    const { entries, nextCursor } = await until("the reversal is on the books", async () => {
+    const { entries, nextCursor } = await until("the refund is on the books", async () => {
       const page = await read();
       return page.entries.some(({ status }) => status === "refunded") ? page : null;
     });
@@ -93,7 +93,7 @@ describe("the sandbox: test money and the card processor's books", () => {
     expect(seen).to.have.deep.members([
       entry("shop", "captured"),
       entry("sandbox-reverse", "captured"),
-      entry("sandbox-reverse", "reversed"),
+      entry("sandbox-reverse", "refunded"),
       entry("sandbox-flaky", "captured"),
     ]);
     expect(new Set(entries.map(({ id }) => id))).to.have.property("size", 4);

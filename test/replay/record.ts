@@ -193,8 +193,8 @@ function created(stage: Stage, rollOverAfterEvents = 1_000): Promise<StagedAgent
 async function recordLife(stage: Stage): Promise<void> {
   await withAccount(stage);
   const agent = await created(stage, 60);
-  await agent.submit({ kind: "authenticate", keyId: FIRST_KEY });
-  await afterActivities(agent.handle, 2);
+  await agent.submit({ kind: "authenticate", keyId: FIRST_KEY }, { kind: "rename", name: "Renamed" });
+  await afterActivities(agent.handle, 3);
   await agent.submit(replayOfCreate, { kind: "revoke_key" });
   await agent.submit(
     { kind: "mint_key", keyId: "akey_second" },

@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { Db } from "mongodb";
+import { booked, capturedInFull, NO_BOOKS } from "../../src/domain/ledger/books.ts";
+import { withBooks } from "../../src/domain/ledger/payment.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";
 import { EventJournal } from "../../src/store/journal.ts";
 import { deliveryKeysOf } from "../support/life.ts";
@@ -186,8 +188,10 @@ describe("what a retention removes", () => {
     const payment = paymentIn(held, approval);
     await journal.publishPayment(profile, payment, new Date(Date.now() + 91 * DAY_MS), "now");
     expect(await events.countDocuments({ agentId })).to.equal(0);
-    const resolved = { ...payment, status: "approved", phase: "done" } as const;
-    await journal.publishPayment(profile, resolved, new Date(Date.now() + 91 * DAY_MS), "now");
+    const later = new Date(Date.now() + 91 * DAY_MS);
+    const authorizations = [capturedInFull(payment.request.amountMc)];
+    const books = booked({ ...NO_BOOKS, authorizations }, later.getTime(), payment.day);
+    await journal.publishPayment(profile, withBooks(payment, books, later.getTime()), later, "now");
     expect((await events.find({ agentId }).toArray()).map(({ type }) => type)).to.deep.equal([
       "transaction.completed",
     ]);

@@ -13,9 +13,9 @@ const NOT_PAID =
   "`denied`, `failed`, `expired` (nobody decided): not paid; denialReason says why, get_denial_feedback what a " +
   "person said. Pay again, with a new idempotencyKey, only if that has changed. ";
 const CHARGED =
-  "The merchant may charge less or more than you asked for, later, and refund some: transaction.amounts has what it charged " +
-  "(capturedCents) and gave back (creditedCents), amountCents is what counts now. Charged less: the rest is yours again, " +
-  "do not pay it again. Charged more: breach names the limits that were exceeded; tell the people you work for. ";
+  "transaction.amounts: what the merchant charged (capturedCents) and gave back (creditedCents). Less than you asked for: " +
+  "the rest is yours again, do not pay it again. More: tell the people you work for, also where breach names limits.";
+const LATER = "The merchant may charge less or more, or refund, later: get_payment has its amounts. ";
 const REPEAT =
   "After a time-out or any doubt repeat the call with the same idempotencyKey and arguments: it is never paid twice, " +
   "and the answer says `replayed`. possibleDuplicateOf: an earlier payment with the same recipient and amount, but another " +
@@ -44,7 +44,6 @@ const PAYMENT = {
   "transaction.id": "",
   "transaction.status": "",
   "transaction.denialReason": "",
-  "transaction.amounts": "",
   approval: "",
   approvalUrl: "",
 } as const;
@@ -103,7 +102,7 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
   create_card_payment: {
     description:
       "Pays a merchant by card, once. For a blockchain address use create_wallet_payment. Read transaction.status: " +
-      `\`approved\`: paid. ${HELD}${ON_ITS_WAY}${NOT_PAID}${CHARGED}${REPEAT}`,
+      `\`approved\`: paid. ${HELD}${ON_ITS_WAY}${NOT_PAID}${LATER}${REPEAT}`,
     arguments: {
       ...PAYING,
       merchant: "The merchant's name, as people know it: `Acme Corp`.",
@@ -134,7 +133,13 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
       transactionId: "`transaction.id` of the payment; list_payments has those of all yours.",
       waitSeconds: WAIT,
     },
-    results: { ...PAYMENT, "transaction.breach": "", "approval.resolution": "", "approval.feedback": "" },
+    results: {
+      ...PAYMENT,
+      "transaction.amounts": "",
+      "transaction.breach": "",
+      "approval.resolution": "",
+      "approval.feedback": "",
+    },
   },
   list_payments: {
     description:
@@ -166,10 +171,9 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
       "try such a payment again. Denied by a person: pay again only as the feedback asks. A limit: wait until it " +
       "resets, or ask for more; get_budget shows what is left. CARD_DECLINED: by the card network. " +
       "INSUFFICIENT_FUNDS: the wallet holds too little. RECIPIENT_REFUSED: the token never pays this address; ask " +
-      "for another one. RAIL_UNAVAILABLE: it could not be sent; a new payment may work later. NOT_CHARGED: the merchant let " +
-      "it lapse, nothing was taken; ask it before you pay again. Reversed: the merchant or the network gave all of it back; " +
-      "do not pay again unless asked. Payments that were charged in part, above the amount or refunded in part were made: " +
-      "get_payment has their amounts and breach.",
+      "for another one. RAIL_UNAVAILABLE: it could not be sent; a new payment may work later. NOT_CHARGED: the " +
+      "merchant took nothing; ask it before you pay again. A null code: paid, and all of it given back. What was charged or " +
+      "refunded in part was paid: see get_payment.",
     arguments: {
       transactionId: "Of one payment. Left out: the last 20 that were not made, newest first.",
     },

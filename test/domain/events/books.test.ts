@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { paymentEvents } from "../../../src/domain/events.ts";
 import { capturedInFull, type RailBooks } from "../../../src/domain/ledger/books.ts";
-import { amountsOf, type Payment } from "../../../src/domain/ledger/payment.ts";
+import { amountsOf, type Payment, settle } from "../../../src/domain/ledger/payment.ts";
 import { mcOf } from "../../../src/domain/money.ts";
 import { TestAccount } from "../support/account.ts";
 import { SECOND } from "../support/actor.ts";
@@ -148,6 +148,12 @@ describe("every event of a payment's books fires once", () => {
       ["evt_txn_1_transaction.limit_breached_200", [{ level: "agent", limit: "budget", overCents: 200 }]],
       ["evt_txn_1_transaction.limit_breached_300", [{ level: "agent", limit: "budget", overCents: 300 }]],
     ]);
+  });
+
+  it("a payment of nothing completes once it is charged", () => {
+    const account = new TestAccount();
+    const payment = settle(account.pay(0), { status: "settled" }, account.now);
+    expect(firedFor(payment)).to.deep.equal([COMPLETED]);
   });
 
   it("nothing is published again that fired before what is kept", () => {
