@@ -58,7 +58,11 @@ export async function openIdentity(
     keyUse: organizationKeyUse,
     mutex,
   });
-  const firstUses = new FirstUses(core.agents);
+  const firstUses = new FirstUses(core.agents, ({ agentId: _id, at: authenticatedAt, keyId }) =>
+    agentKeyUse.used(`${keyId}/first`, () => ({
+      updateOne: { filter: { _id, authenticatedAt: null }, update: { $set: { authenticatedAt } } },
+    })),
+  );
   const authenticator = new Authenticator({
     agents: collections.agents,
     hashes,

@@ -44,6 +44,7 @@ export function openPeers(options: PeersOptions): Peers {
     ownId: serverId,
     live: () => servers.live(),
     seals,
+    monotonicMs: () => performance.now(),
     onForwarded: (result) => metrics.forwarded(result),
     onError: (message, err) => logger.warn({ err }, message),
   });

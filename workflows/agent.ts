@@ -131,10 +131,11 @@ class AgentActor {
     const isOver = () => this.isOver || this.#rollOverDue();
     while (!isOver()) {
       const dueAt = this.#nextDueAt();
-      const isSooner = () => isOver() || this.#nextDueAt() < dueAt;
+      // Also where it is due later: a timer that is cancelled costs nothing, one that fires a task.
+      const isChanged = () => isOver() || this.#nextDueAt() !== dueAt;
       let isTimeUp = false;
-      if (dueAt === Infinity) await condition(isSooner);
-      else isTimeUp = !(await condition(isSooner, Math.max(1, dueAt - Date.now())));
+      if (dueAt === Infinity) await condition(isChanged);
+      else isTimeUp = !(await condition(isChanged, Math.max(1, dueAt - Date.now())));
       await condition(allHandlersFinished);
       if (isOver()) return;
       const now = Date.now();

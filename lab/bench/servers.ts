@@ -1,6 +1,8 @@
 import { join } from "node:path";
 import type { Roles } from "../../server/roles.ts";
+import { LEDGER_STATE_QUERY, type LedgerStateView, ledgerWorkflowId } from "../../src/messages/ledger.ts";
 import { Child } from "./child.ts";
+import { type CpuMs, cpuUsed, readCpu } from "./cpu.ts";
 import { LoadClient } from "./load/client.ts";
 import type { ServiceConfig } from "./processes/service.ts";
 import { prepareSite, Undo } from "./run.ts";
@@ -8,23 +10,37 @@ import { createOrganizationWithAgents } from "./systems/payments.ts";
 import { ORDER, portOf, serviceEnvironment } from "./systems/system.ts";
 
 /**
- * One project's payments through 1, 2, 4 and 8 servers, and through 1 again: `node dist/bench/servers.js`; with `apart`, servers that do
- * not know of each other. All share the machine with the engines, so the ratios are lower bounds.
+ * One project's payments through several servers, each number between two measurements of one server:
+ * `node dist/lab/bench/servers.js 2 8 14`. All share the machine with the engines, so the ratios are lower bounds. With `apart`, servers
+ * do not know of each other; with `spare`, only the first is sent payments, which shows the cost of processes that have nothing to do.
  */
-const COUNTS = [1, 2, 4, 8, 1];
 const CONNECTIONS = 32;
 const SECONDS = 8;
+/** A process that has answered some hundred payments only runs code that is not compiled yet. */
+const WARM_UP_SECONDS = 10;
 
-const apart = process.argv.includes("apart");
+const named = process.argv.slice(2);
+const [apart, spare] = [named.includes("apart"), named.includes("spare")];
+const numbers = named.map(Number).filter((count) => count > 0);
 const undo = new Undo();
 try {
-  await measure();
+  await measure(numbers.length > 0 ? numbers : [2, 8, 14]);
 } finally {
   await undo.all();
 }
 process.exit(0);
 
-async function measure(): Promise<void> {
+interface Paid {
+  readonly rate: number;
+  readonly p50: number;
+  readonly perUpdate: number;
+  /** Requests to other servers, per payment. */
+  readonly forwards: number;
+  readonly errors: readonly string[];
+  readonly cpuMs: string;
+}
+
+async function measure(counts: readonly number[]): Promise<void> {
   const site = await prepareSite({ profileDir: null }, undo, () => undefined);
   const env = {
     ...serviceEnvironment(site, "bench_servers"),
@@ -44,11 +60,28 @@ async function measure(): Promise<void> {
     await Promise.all(servers.splice(count).map((server) => server.stop()));
   };
   await resize(1);
-  const { agents } = await createOrganizationWithAgents(env, portOf(servers[0]?.port ?? null), 1);
-  const pay = async (seconds: number) => {
-    const clients = servers.map(({ port }) => new LoadClient(portOf(port), CONNECTIONS));
+  const { agents, place } = await createOrganizationWithAgents(env, portOf(servers[0]?.port ?? null), 1);
+  const ledger = site.temporal.workflow.getHandle(ledgerWorkflowId(place.projectId));
+  const updates = async () => (await ledger.query<LedgerStateView>(LEDGER_STATE_QUERY)).revision;
+  const forwards = async (): Promise<number> => {
+    const texts = servers.map(async ({ port }) =>
+      (await fetch(`http://127.0.0.1:${String(portOf(port))}/metrics`)).text(),
+    );
+    const found = (await Promise.all(texts)).map((text) =>
+      /ledger_forwards_total\{result="answered"\} (\d+)/.exec(text),
+    );
+    return found.reduce((sum, each) => sum + Number(each?.[1] ?? 0), 0);
+  };
+  const cpu = (): Promise<CpuMs> => {
+    const own = servers.map(({ pid }, index) => [`server-${String(index)}`, pid] as const);
+    return readCpu({ ...site.pids(), worker: worker.pid, ...Object.fromEntries(own) });
+  };
+  const pay = async (seconds: number): Promise<Paid> => {
+    const used = spare ? servers.slice(0, 1) : servers;
+    const clients = used.map(({ port }) => new LoadClient(portOf(port), CONNECTIONS));
     const latencies: number[] = [];
     const errors: string[] = [];
+    const [before, forwarded, cpuBefore] = await Promise.all([updates(), forwards(), cpu()]);
     const startedAt = performance.now();
     await Promise.all(
       Array.from({ length: CONNECTIONS }, async (_each, number) => {
@@ -63,25 +96,61 @@ async function measure(): Promise<void> {
       }),
     );
     const tookSeconds = (performance.now() - startedAt) / 1_000;
+    const [after, forwardedAfter, cpuAfter] = await Promise.all([updates(), forwards(), cpu()]);
     for (const client of clients) client.close();
     latencies.sort((a, b) => a - b);
-    return { rate: latencies.length / tookSeconds, p50: latencies[latencies.length >> 1] ?? 0, errors };
+    const paid = latencies.length;
+    return {
+      rate: paid / tookSeconds,
+      p50: latencies[paid >> 1] ?? 0,
+      perUpdate: paid / (after - before),
+      forwards: (forwardedAfter - forwarded) / paid,
+      errors,
+      cpuMs: cpuOf(cpuUsed(cpuBefore, cpuAfter), paid),
+    };
+  };
+  const measured = async (count: number): Promise<Paid> => {
+    await resize(count);
+    await pay(WARM_UP_SECONDS);
+    return pay(SECONDS);
   };
   await pay(SECONDS);
-  let ofOne: number | null = null;
-  for (const count of COUNTS) {
-    await resize(count);
-    await pay(SECONDS / 2);
-    const { errors, p50, rate } = await pay(SECONDS);
-    ofOne ??= rate;
-    const line = [
-      `${String(count)} servers`,
-      `${rate.toFixed(1)}/s`,
-      `${(rate / ofOne).toFixed(2)} of one`,
-      `p50 ${p50.toFixed(0)} ms`,
-      `${String(errors.length)} errors`,
-      errors[0]?.slice(0, 100) ?? "",
-    ];
-    process.stdout.write(`${line.join("  ")}\n`);
+  let before = await measured(1);
+  say("1 server", before, null);
+  for (const count of counts) {
+    const several = await measured(count);
+    const after = await measured(1);
+    say(`${String(count)} servers`, several, (2 * several.rate) / (before.rate + after.rate));
+    say("1 server", after, null);
+    before = after;
   }
+}
+
+/** Processor time of a payment by kind of process. */
+function cpuOf(used: CpuMs, payments: number): string {
+  const { machine: _machine, ...processes } = used;
+  const kinds = new Map<string, number>();
+  for (const [name, ms] of Object.entries(processes)) {
+    const [kind = name] = name.split("-");
+    kinds.set(kind, (kinds.get(kind) ?? 0) + (ms ?? 0) / payments);
+  }
+  return [...kinds].map(([kind, ms]) => `${kind} ${ms.toFixed(1)}`).join(", ");
+}
+
+function say(
+  title: string,
+  { cpuMs, errors, forwards, p50, perUpdate, rate }: Paid,
+  ratio: number | null,
+): void {
+  const line = [
+    title.padEnd(10),
+    `${rate.toFixed(1)}/s`,
+    ...(ratio === null ? [] : [`${ratio.toFixed(2)} of one`]),
+    `p50 ${p50.toFixed(0)} ms`,
+    `${perUpdate.toFixed(1)} an update`,
+    `${forwards.toFixed(2)} forwards a payment`,
+    `${String(errors.length)} errors ${errors[0]?.slice(0, 100) ?? ""}`,
+    `processor ms a payment: ${cpuMs}`,
+  ];
+  process.stdout.write(`${line.join("  ")}\n`);
 }

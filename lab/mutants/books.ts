@@ -91,10 +91,10 @@ export const bookMutants: readonly Mutant<LedgerDomain>[] = [
     complaint: "the totals of",
     domain: () =>
       keeping((books, command, known) => {
-        const before = new Map(known.authorizations.map((each) => [each.authorization, each]));
+        const knownById = new Map(known.authorizations.map((each) => [each.authorization, each]));
         return replacing(
           books,
-          reportsOf(command).map((report) => lastPerField(before.get(report.authorization), report)),
+          reportsOf(command).map((report) => lastPerField(knownById.get(report.authorization), report)),
         );
       }),
   },

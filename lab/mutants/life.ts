@@ -59,7 +59,7 @@ const accepting = (when: (state: AgentState, keyId: string) => boolean): LifeDom
   handling((state, command, now) => {
     const reply = handle(state, command, now);
     const accepts = command.kind === "authenticate" && when(state, command.keyId);
-    return accepts ? { kind: "authenticated", accepted: true } : reply;
+    return accepts ? { kind: "authenticated", firstUsedAt: 1 } : reply;
   });
 
 /** A machine's archives are decided as if the state were another. */

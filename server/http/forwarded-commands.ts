@@ -31,7 +31,6 @@ export function forwardedCommands(dependencies: ForwardedCommandsDependencies): 
       return end(response, 403);
     }
     response.writeHead(200, { "content-type": "text/plain" });
-    response.flushHeaders();
     // So that a server that is busy is told from one that hangs.
     const beat = setInterval(() => response.write(" "), BEAT_MS);
     try {

@@ -5,7 +5,7 @@ const EXPECTED_REQUEST_MS = 2;
 
 /** How long after a response its caller may send the next request, and how long a batch waits for those that are being answered at the most. */
 const RETURNING_MS = 2;
-const RESPONSE_MARGIN_MS = 12;
+export const RETURNED_WITHIN_MS = 12;
 
 /** An update's duration is taken for what most of the last ones have shown. */
 const NEWEST_SHARE = 0.25;
@@ -84,7 +84,7 @@ export class BatchLinger {
   }
 
   #returningUntilMs(): number {
-    const lastMs = this.#endedMs + Math.min(this.#updateMs, RESPONSE_MARGIN_MS);
+    const lastMs = this.#endedMs + Math.min(this.#updateMs, RETURNED_WITHIN_MS);
     return this.#answering > 0 ? lastMs : Math.min(lastMs, this.#answeredMs + RETURNING_MS);
   }
 

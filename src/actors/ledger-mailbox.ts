@@ -12,7 +12,7 @@ import { type LedgerPeer, type LedgerRoute, NotForwarded } from "./ledger-peers.
 import { CommandsRefused } from "./commands-refused.ts";
 import { FairQueue } from "../lib/fair-queue.ts";
 import { isConfirmation, repliedBytesOf, senderOf, urgencyOf } from "./queued-commands.ts";
-import { BatchLinger, type Release } from "./batch-linger.ts";
+import { BatchLinger, type Release, RETURNED_WITHIN_MS } from "./batch-linger.ts";
 import type { Submitted } from "./ledger-revisions.ts";
 import { realTimers, type Timers } from "../lib/timers.ts";
 
@@ -102,6 +102,8 @@ export class LedgerMailbox {
   #isConfirming = false;
   /** Commands of other servers that wait: they are not forwarded again. */
   #accepted = 0;
+  /** Callers of other servers that were answered, and may pay again. */
+  readonly #returning: Release[] = [];
   readonly #timers: Timers;
   #cancelTimer: (() => void) | null = null;
   readonly #linger: BatchLinger;
@@ -154,7 +156,26 @@ export class LedgerMailbox {
   accept(command: LedgerCommand): Promise<AcceptedAnswer> {
     const own = senderOf(command);
     const sender = isConfirmation(command) ? `confirm ${own}` : own;
-    return this.#put(command, { sender, isAccepted: true, isAwaited: () => true });
+    const answered = this.#put(command, { sender, isAccepted: true, isAwaited: () => true });
+    if (command.kind === "pay") {
+      this.#returning.shift()?.();
+      answered.then(
+        () => this.#awaitReturn(),
+        () => undefined,
+      );
+    }
+    return answered;
+  }
+
+  /** A caller of another server was answered: a batch waits for its next payment, or another that is forwarded first. */
+  #awaitReturn(): void {
+    const release = this.answering();
+    this.#returning.push(release);
+    this.#timers.after(RETURNED_WITHIN_MS, () => {
+      const index = this.#returning.indexOf(release);
+      if (index >= 0) this.#returning.splice(index, 1);
+      release();
+    });
   }
 
   #put(

@@ -9,9 +9,12 @@ import type { Forwarded, ForwardSeals } from "./forwarding.ts";
 /** Path of forwarded commands on a server's internal port. */
 export const FORWARD_PATH = "/ledger-commands";
 
-/** Interval at which a server that works on forwarded commands says so, and the silence after which it counts as hung. */
+/**
+ * Interval at which a server that works on forwarded commands says so, and the silence, in intervals, after which it counts as hung. They
+ * are counted here: a process that was held up itself has heard nothing for long, and counts one.
+ */
 export const BEAT_MS = 250;
-const MAX_SILENCE_MS = 1_000;
+const MAX_SILENT_BEATS = 4;
 
 /** Commands that have no answer by then have none in time: their callers were answered 503 before. */
 const FORWARD_TIMEOUT_MS = 5_000;
@@ -51,6 +54,7 @@ export interface LedgerPeersDependencies {
   readonly ownId: string;
   readonly live: () => Promise<readonly LiveServer[]>;
   readonly seals: ForwardSeals;
+  readonly monotonicMs: () => number;
   readonly onForwarded: (outcome: "answered" | "failed") => void;
   readonly onError: (message: string, error: unknown) => void;
 }
@@ -73,7 +77,7 @@ export class LedgerPeers implements LedgerRoute {
   }
 
   peerFor(project: ProjectRef): LedgerPeer | null {
-    const now = performance.now();
+    const now = this.#dependencies.monotonicMs();
     if (now - this.#askedAtMs >= LIVE_REFRESH_MS) void this.refresh();
     if (now - this.#liveSinceMs > LIVE_EXPIRY_MS) return null;
     const usable = this.#live.filter(({ id }) => (this.#down.get(id)?.untilMs ?? 0) <= now);
@@ -84,11 +88,11 @@ export class LedgerPeers implements LedgerRoute {
 
   /** Reads who is live; what can't be read now is read with a later command. */
   async refresh(): Promise<void> {
-    this.#askedAtMs = performance.now();
+    this.#askedAtMs = this.#dependencies.monotonicMs();
     try {
       const live = await this.#dependencies.live();
       this.#live = live;
-      this.#liveSinceMs = performance.now();
+      this.#liveSinceMs = this.#dependencies.monotonicMs();
       for (const id of this.#down.keys()) if (!live.some((server) => server.id === id)) this.#down.delete(id);
     } catch (error) {
       this.#dependencies.onError("the list of servers could not be read", error);
@@ -121,10 +125,13 @@ export class LedgerPeers implements LedgerRoute {
     }
   }
 
+  /** Requests that were in flight together and failed together are one failure. */
   #pause({ id }: LiveServer): void {
-    const failures = this.#down.get(id)?.failures ?? 0;
+    const { failures, untilMs } = this.#down.get(id) ?? { failures: 0, untilMs: 0 };
+    const now = this.#dependencies.monotonicMs();
+    if (untilMs > now) return;
     const pauseMs = DOWN_MS * 2 ** Math.min(failures, DOWN_DOUBLINGS_MAX);
-    this.#down.set(id, { failures: failures + 1, untilMs: performance.now() + pauseMs });
+    this.#down.set(id, { failures: failures + 1, untilMs: now + pauseMs });
   }
 
   #post(url: string, body: string): Promise<string> {
@@ -133,17 +140,21 @@ export class LedgerPeers implements LedgerRoute {
       const sent = request(new URL(FORWARD_PATH, url), { method: "POST", agent: this.#agent, headers });
       const tooLate = new ActorUnavailable("the server that commands were forwarded to takes too long");
       const whole = setTimeout(() => sent.destroy(tooLate), FORWARD_TIMEOUT_MS);
-      const silence = setTimeout(() => sent.destroy(new Error("silent")), MAX_SILENCE_MS);
+      let silentBeats = 0;
+      const beats = setInterval(() => {
+        silentBeats += 1;
+        if (silentBeats >= MAX_SILENT_BEATS) sent.destroy(new Error("silent"));
+      }, BEAT_MS);
       sent.on("close", () => {
         clearTimeout(whole);
-        clearTimeout(silence);
+        clearInterval(beats);
         reject(new Error("closed without an answer"));
       });
       sent.on("error", reject);
       sent.on("response", (response) => {
         let text = "";
         response.setEncoding("utf8").on("data", (part: string) => {
-          silence.refresh();
+          silentBeats = 0;
           text = (text + part).trimStart();
           if (text.length > MAX_ANSWER_BYTES) sent.destroy(new Error("too long an answer"));
         });

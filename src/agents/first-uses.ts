@@ -2,28 +2,37 @@ import { LRUCache } from "lru-cache";
 import type { AgentDocument } from "../store/documents.ts";
 import type { AgentGateway } from "../payments/ports.ts";
 
-/** Agents that are known to have used a key, until their records show it. */
-const CACHED_AGENTS_MAX = 10_000;
+/** Keys that are known to have been used, until their agents' records show it: the record is written within seconds, or again later. */
+const CACHED_KEYS = { max: 10_000, ttl: 30_000 } as const;
+
+/** The first use of a key of an agent, for its record. */
+export interface FirstUse {
+  readonly agentId: string;
+  readonly keyId: string;
+  readonly at: Date;
+}
 
 /**
  * An agent's first request ever is confirmed by its actor before it has any effect, so that this and a machine's archive ("the
- * agent never authenticated") never both succeed. Once in an agent's life.
+ * agent never authenticated") never both succeed. The record follows later: until it shows the first use, each server asks the actor.
  */
 export class FirstUses {
   readonly #agents: AgentGateway;
-  /** By key: a record may be read a little before it shows what its actor has said. */
-  readonly #accepted = new LRUCache<string, true>({ max: CACHED_AGENTS_MAX });
+  readonly #onAccepted: (use: FirstUse) => void;
+  readonly #accepted = new LRUCache<string, true>(CACHED_KEYS);
 
-  constructor(agents: AgentGateway) {
+  constructor(agents: AgentGateway, onAccepted: (use: FirstUse) => void) {
     this.#agents = agents;
+    this.#onAccepted = onAccepted;
   }
 
   async accept({ _id, key }: AgentDocument): Promise<boolean> {
     if (key === null) return false;
     if (this.#accepted.has(key.id)) return true;
     const reply = await this.#agents.submit(_id, { kind: "authenticate", keyId: key.id });
-    if (reply.kind !== "authenticated" || !reply.accepted) return false;
+    if (reply.kind !== "authenticated" || reply.firstUsedAt === null) return false;
     this.#accepted.set(key.id, true);
+    this.#onAccepted({ agentId: _id, keyId: key.id, at: new Date(reply.firstUsedAt) });
     return true;
   }
 }

@@ -150,7 +150,7 @@ export class Authenticator {
     const caller = { id: agent.key.id, organizationId: agent.organizationId };
     if (agent.lifecycle === "paused") return { result: refused(refusal("AGENT_PAUSED")), caller };
     const principal: AgentPrincipal = { type: "agent", agent, keyId: agent.key.id };
-    if (!isFirst) this.#cached.set(newestHash, principal);
+    this.#cached.set(newestHash, principal);
     return { result: ok(principal), caller };
   }
 }

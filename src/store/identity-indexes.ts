@@ -18,7 +18,7 @@ const expiry = (expireAfterSeconds: number) => ({
   expireAfterSeconds,
 });
 
-/** The indexes that the rules of accounts rest on. */
+/** The indexes that the rules of accounts rest on. A query by the organization alone reads the first part of one of its indexes. */
 export const AUTH_INDEXES: Indexes = {
   [AUTH_COLLECTIONS.organizations]: [
     {
@@ -30,8 +30,9 @@ export const AUTH_INDEXES: Indexes = {
   ],
   [AUTH_COLLECTIONS.users]: [
     { key: { organizationId: 1, emailNormalized: 1 }, name: "one_per_email_and_organization", unique: true },
+    // Sign-in, which knows no organization.
     { key: { emailNormalized: 1, emailVerified: -1, createdAt: 1, _id: 1 }, name: "accounts_of_email" },
-    { key: { organizationId: 1, _id: 1 }, name: "organization" },
+    // The list of members; the owner who came first, and how many there are.
     { key: { organizationId: 1, createdAt: -1, _id: -1 }, name: "members" },
     {
       key: { organizationId: 1, approvalMails: 1, _id: 1 },
@@ -39,6 +40,7 @@ export const AUTH_INDEXES: Indexes = {
       partialFilterExpression: { approvalMails: true },
     },
   ],
+  // Sessions that a change of password or a departure ends.
   [AUTH_COLLECTIONS.sessions]: [{ key: { userId: 1 }, name: "user" }, expiry(EXPIRED_RETENTION_SECONDS)],
   [AUTH_COLLECTIONS.factors]: [
     { key: newestFirst(["userId"]), name: "newest" },

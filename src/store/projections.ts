@@ -175,7 +175,7 @@ export async function overwriteAgent(
   const written = await Promise.all([
     agent === null ||
       agents.updateOne({ _id: agent.agentId, revision: { $lte: agent.revision } }, [
-        { $set: agentFields(agent) },
+        { $set: { ...agentFields(agent), ...literal(firstUseOf(agent)) } },
       ]),
     account === null ||
       agents.updateOne({ _id: account.agentId, accountRevision: { $lte: account.revision } }, [
@@ -243,10 +243,12 @@ const notBefore = (updatedAt: number): Document => ({
  * its keys' hashes are written when it is created, by the server, and never again.
  */
 function agentFields(summary: AgentSummary): Document {
-  const { archivedAt, authenticatedAt, keyId, name, revision, updatedAt, walletDetached } = summary;
-  const dates = { archivedAt: dateOrNull(archivedAt), authenticatedAt: dateOrNull(authenticatedAt) };
+  const { archivedAt, keyId, name, revision, updatedAt, walletDetached } = summary;
+  const { authenticatedAt } = firstUseOf(summary);
   return {
-    ...literal({ name, walletDetached, revision, ...dates }),
+    ...literal({ name, walletDetached, revision, archivedAt: dateOrNull(archivedAt) }),
+    // A first use raises no revision, so this summary may be from before it.
+    authenticatedAt: { $ifNull: ["$authenticatedAt", { $literal: authenticatedAt }] },
     ...(archivedAt === null ? {} : { lifecycle: { $literal: "archived" } }),
     ...keyFields(keyId),
     updatedAt: notBefore(updatedAt),
@@ -290,6 +292,8 @@ function keyFields(keyId: string | null): Document {
   };
 }
 
+const firstUseOf = ({ authenticatedAt }: AgentSummary) => ({ authenticatedAt: dateOrNull(authenticatedAt) });
+
 const dateOrNull = (at: number | null): Date | null => (at === null ? null : new Date(at));
 
 /** Writes of one record that race at the most; each round one of them wins. */
@@ -316,6 +320,7 @@ const LOOKUP_INDEXES: Indexes = {
       key: { agentId: 1, rail: 1, comparedRecipient: 1, status: 1, "ledgerState.amountMc": 1, createdAt: -1 },
       name: RECIPIENT_INDEX,
     },
+    // The newest denials, which an agent asks for.
     {
       key: { agentId: 1, deniedAt: -1, _id: -1 },
       partialFilterExpression: { deniedAt: { $type: "date" } },
@@ -342,7 +347,6 @@ const LOOKUP_INDEXES: Indexes = {
       partialFilterExpression: { state: "pending" },
       name: "on_hold_since",
     },
-    { key: { transactionId: 1 } },
   ],
   [COLLECTIONS.agents]: [
     {

@@ -94,7 +94,7 @@ describe("an agent's mailbox", () => {
     const { actors, batches } = life();
     const asked = times(150, () => actors.submit("agent", { kind: "authenticate", keyId: "akey_1" }));
     const replies = await Promise.all(asked);
-    expect(replies).to.deep.equal(times(150, () => ({ kind: "authenticated", accepted: true })));
+    expect(replies).to.deep.equal(times(150, () => ({ kind: "authenticated", firstUsedAt: 2 })));
     expect(batches[0]).to.have.length(1);
     expect(Math.max(...batches.map(({ length }) => length))).to.be.at.most(128);
     expect(batches.length).to.be.at.most(4);

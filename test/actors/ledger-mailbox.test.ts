@@ -15,6 +15,33 @@ describe("a ledger's mailbox", () => {
     expect(sizes).to.deep.equal([1, 128, 128, 43]);
   });
 
+  it("a batch waits for callers of other servers that were answered a moment ago", async () => {
+    const clock = { now: 1_000 };
+    const due: (() => void)[] = [];
+    const { batches, ledgers, pay } = stage({
+      timers: {
+        after(_ms, run) {
+          due.push(run);
+          return () => undefined;
+        },
+        monotonicMs: () => clock.now,
+      },
+      // An update takes 10 ms.
+      fails() {
+        clock.now += 10;
+        return null;
+      },
+    });
+    const forwarded = () => ledgers.accept({ project: place, commands: [pay("one")] });
+    await forwarded();
+    const paid = [ledgers.submit(place, pay("two")), forwarded()];
+    expect(batches).to.have.length(1);
+    clock.now += 2;
+    due.forEach((run) => run());
+    await Promise.all(paid);
+    expect(batches.slice(1).map(kindsIn)).to.deep.equal([["pay", "pay"]]);
+  });
+
   it("confirmations ride along with what is asked, and go by themselves where nothing is", async () => {
     const { batches, ledger, ledgers, pay } = stage();
     const paid = times(200, () => pay("one"));

@@ -12,7 +12,7 @@ import { Sealer } from "../../src/secrets/sealer.ts";
 import type { LiveServer } from "../../src/store/servers.ts";
 import { times } from "../support/world.ts";
 import { confirm, kindsIn, stage, stagedLedger } from "./stage.ts";
-import { place } from "./support.ts";
+import { place, turn } from "./support.ts";
 
 const sealsUnder = (key: string) =>
   new ForwardSeals(
@@ -23,6 +23,7 @@ const sealsUnder = (key: string) =>
 const KEY = "a-master-key-of-servers-that-forward";
 const logger = createLogger({ level: "silent", file: null });
 let now = 1_000_000;
+const monotonic = { now: 1_000 };
 
 const decided = (replies: readonly LedgerReply[]) => kindsIn(replies).filter((kind) => kind === "decided");
 
@@ -52,6 +53,8 @@ describe("servers that share ledgers", () => {
       ownId: id,
       live: () => Promise.resolve(seen()),
       seals,
+      monotonicMs: () => monotonic.now,
+
       onForwarded: (result) => forwards.push(result),
       onError: () => undefined,
     });
@@ -146,6 +149,34 @@ describe("servers that share ledgers", () => {
       expect(batches.length).to.be.greaterThan(0);
     });
   }
+
+  it("requests that fail together have their server tried again after one pause", async () => {
+    const failing: (() => void)[] = [];
+    const { ledgers, pay, route } = await beside(({ socket }) => failing.push(() => socket.destroy()));
+    const paid: Promise<unknown>[] = [];
+    while (paid.length < 3) {
+      paid.push(ledgers.submit(place, pay("one")));
+      while (failing.length < paid.length) await turn();
+    }
+    failing.forEach((fail) => fail());
+    await Promise.all(paid);
+    expect(route.peerFor(place), "at once").to.equal(null);
+    monotonic.now += 2_001;
+    expect(route.peerFor(place)).to.not.equal(null);
+  });
+
+  it("a server that was held up itself does not take another for hung", async () => {
+    const seals = sealsUnder(KEY);
+    const peer = await serverOn("peer");
+    const answer = forwardedCommands({ ledgers: peer.ledgers, seals, serverId: "peer", logger });
+    const { forwards, ledgers, pay } = await beside((request, response) => {
+      const until = performance.now() + 1_500;
+      while (performance.now() < until);
+      answer(request, response);
+    });
+    await ledgers.submit(place, pay("one"));
+    expect(forwards).to.deep.equal(["answered"]);
+  });
 
   it("an answer that was not sealed for these commands decides nothing", async () => {
     const forger = sealsUnder(`${KEY}-of-another`);

@@ -12,6 +12,7 @@ import {
   newLedger,
   summaryOf,
 } from "../../src/domain/ledger/state.ts";
+import { realTimers, type Timers } from "../../src/lib/timers.ts";
 import { ledgerRefusal } from "../../src/messages/guards/refusals.ts";
 import type { KnownRevisions } from "../../src/messages/ledger.ts";
 import type { LedgerRevisionRecords } from "../../src/store/ledger-revisions.ts";
@@ -36,6 +37,7 @@ interface Stage {
   /** Failure of an update that is not judged. */
   readonly fails?: (commands: readonly LedgerCommand[]) => Error | null;
   readonly revisions?: Revisions;
+  readonly timers?: Timers;
 }
 
 /** Records of how far ledgers have come. */
@@ -123,6 +125,7 @@ export function stage({
   ledger = stagedLedger(),
   revisions = new Revisions(),
   route = ALONE,
+  timers = realTimers,
 }: Stage = {}) {
   const batches: (readonly LedgerCommand[])[] = [];
   const knowns: KnownRevisions[] = [];
@@ -158,6 +161,7 @@ export function stage({
     },
     flushPublished: () => undefined,
     confirmAfterMs: 1,
+    timers,
     onError: (message) => void errors.push(message),
   });
   return { batches, errors, flight, knowns, ledger, ledgers, pay, records };

@@ -62,6 +62,18 @@ describe("appending to the audit log", () => {
     await expectUnbroken(WRITERS * ENTRIES_EACH);
   });
 
+  it("processes that take turns lose a round each, and then look before they append", async () => {
+    const { db } = database;
+    const logs = times(2, appender);
+    await db.setProfilingLevel("all");
+    for (const turn of times(20, (index) => index))
+      await logs[turn % logs.length]?.append(nextRecord(organizationId));
+    await db.setProfilingLevel("off");
+    await expectUnbroken(20);
+    const inserts = { op: "insert", ns: `${db.databaseName}.${AUDIT_LOG}` };
+    expect(await db.collection("system.profile").countDocuments(inserts)).to.equal(22);
+  });
+
   it("the same thing told any number of times, by any process, at once and again, is one entry", async () => {
     const logs = times(4, appender);
     const records = times(20, () => nextRecord(organizationId));

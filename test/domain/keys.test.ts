@@ -28,14 +28,14 @@ describe("using a key", () => {
   it("stamps the first use once, and is refused for any key but the active one", () => {
     const agent = new TestAgent();
     const use = (keyId: string) => agent.do({ kind: "authenticate", keyId });
-    expect(use("akey_of_another")).to.deep.equal({ kind: "authenticated", accepted: false });
+    expect(use("akey_of_another")).to.deep.equal({ kind: "authenticated", firstUsedAt: null });
     expect(agent.state.access.authenticatedAt).to.equal(null);
-    const first = agent.now;
-    expect(use(FIRST_KEY)).to.deep.equal({ kind: "authenticated", accepted: true });
+    const firstUsedAt = agent.now;
+    expect(use(FIRST_KEY)).to.deep.equal({ kind: "authenticated", firstUsedAt });
     agent.now += 1;
-    use(FIRST_KEY);
-    expect(agent.state.access.authenticatedAt).to.equal(first);
+    expect(use(FIRST_KEY)).to.deep.equal({ kind: "authenticated", firstUsedAt });
+    expect(agent.state.access.authenticatedAt).to.equal(firstUsedAt);
     agent.do({ kind: "revoke_key" });
-    expect(use(FIRST_KEY)).to.deep.equal({ kind: "authenticated", accepted: false });
+    expect(use(FIRST_KEY)).to.deep.equal({ kind: "authenticated", firstUsedAt: null });
   });
 });

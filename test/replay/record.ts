@@ -18,6 +18,7 @@ import {
 } from "../../src/messages/delivery.ts";
 import { approvalMailsWorkflowId, inviteMailWorkflowId } from "../../src/messages/mail.ts";
 import { ORGANIZATION_WORKFLOW, organizationWorkflowId } from "../../src/messages/organization.ts";
+import { railNetworkWorkflowId } from "../../src/messages/rail-network.ts";
 import { settlementWorkflowId } from "../../src/messages/settlement.ts";
 import { testPayloads } from "../support/payloads.ts";
 import { FIRST_KEY, StagedAgent } from "../workflows/support/agent.ts";
@@ -68,6 +69,7 @@ function webhooks(): StageOptions {
       replayWebhooks: () => Promise.resolve((steps += 1) === 2),
       watchEvents: look,
       watchDeposits: look,
+      bookNetworks: ({ since }) => Promise.resolve(since),
     },
   };
 }
@@ -84,6 +86,8 @@ const mailed: StageOptions = {
     mailApprovals: ({ mail }) => Promise.resolve(mail.kind === "single" ? "sent" : "unsent"),
   },
 };
+
+const played: StageOptions = { activities: { playNetworkEffect: () => Promise.resolve() } };
 
 const dataDir = await mkdtemp(join(tmpdir(), "spending-control-record-"));
 const engines = await startEngines({
@@ -118,6 +122,7 @@ async function recordAll(on: Theatre): Promise<void> {
   await on.play("denied", {}, (stage) => recordApproval(stage, "deny"));
   await on.play("expired", {}, recordExpiry);
   await on.play("settled", slowRail, recordSettlement);
+  await on.play("network", played, recordNetwork);
   await on.play("organization", provisioned, recordOrganization);
   await on.play("webhooks", webhooks(), recordWebhooks);
   await on.play("mailed", mailed, recordInviteMail);
@@ -188,8 +193,8 @@ function created(stage: Stage, rollOverAfterEvents = 1_000): Promise<StagedAgent
 async function recordLife(stage: Stage): Promise<void> {
   await withAccount(stage);
   const agent = await created(stage, 60);
-  await agent.submit({ kind: "authenticate", keyId: FIRST_KEY });
-  await afterActivities(agent.handle, 2);
+  await agent.submit({ kind: "authenticate", keyId: FIRST_KEY }, { kind: "rename", name: "Renamed" });
+  await afterActivities(agent.handle, 3);
   await agent.submit(replayOfCreate, { kind: "revoke_key" });
   await agent.submit(
     { kind: "mint_key", keyId: "akey_second" },
@@ -250,6 +255,18 @@ async function recordSettlement(stage: Stage): Promise<void> {
   await write("settlement-approved", settlement);
 }
 
+/** A sandbox's network does two things with a payment. */
+async function recordNetwork(stage: Stage): Promise<void> {
+  const { account } = await withAccount(stage);
+  const { profile } = account;
+  const transactionId = "txn_network";
+  const effects = [{ afterSeconds: 0 }, { afterSeconds: 1 }];
+  await stage.actors.startRailNetwork(profile, { rail: "card", transactionId, effects });
+  const network = stage.client.workflow.getHandle(railNetworkWorkflowId(transactionId));
+  await network.result();
+  await write("rail-network-played", network);
+}
+
 async function recordOrganization(stage: Stage): Promise<void> {
   const input = {
     organizationId: stage.scene,
@@ -293,7 +310,8 @@ async function recordWebhooks({ client: on, taskQueue }: Stage): Promise<void> {
   for (const what of WATCHES) {
     await workflows.startWatch(what);
     const watching = on.workflow.getHandle(watchWorkflowId(taskQueue, what));
-    await afterActivities(watching, LOOKS);
+    // An hour is between two reads of networks.
+    await afterActivities(watching, what === "networks" ? 1 : LOOKS);
     await write(`watch-${what}`, watching);
     await watching.terminate("it was recorded");
   }

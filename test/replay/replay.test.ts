@@ -81,6 +81,8 @@ describe("replay: workflows that run somewhere still run with today's code", () 
     { name: "secret-expiry-erased", what: "the erasure is renamed", alter: renameActivity },
     { name: "replay-queued", what: "the first step is missing", alter: removeActivity },
     { name: "watch-events", what: "the look is renamed", alter: renameActivity },
+    { name: "watch-networks", what: "the reading is renamed", alter: renameActivity },
+    { name: "rail-network-played", what: "an effect is missing", alter: removeActivity },
     { name: "watch-deposits", what: "the first look is missing", alter: removeActivity },
     { name: "invite-mail-mailed", what: "the mailing is renamed", alter: renameActivity },
     { name: "invite-mail-mailed", what: "the mailing is missing", alter: removeActivity },

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { StageOptions } from "./support/stage.ts";
 import { FIRST_KEY, StagedAgent } from "./support/agent.ts";
-import { activitiesOf, eventsOf, eventsUntil, silentTasksOf } from "./support/history.ts";
+import { actionsOf, activitiesOf, eventsOf, eventsUntil, silentTasksOf } from "./support/history.ts";
 import { withAccount } from "./support/ledger.ts";
 import {
   begin,
@@ -138,10 +138,10 @@ describe("workflow agent: what it decided and no server has told", () => {
       expect(activitiesOf(await eventsOf(agent.handle)), "before the bound").to.deep.equal([]);
       await stage.skip(2_500);
       await eventsUntil(agent.handle, (events) => activitiesOf(events).length === 2);
-      while ((await agent.state()).confirmedRevision < 5) await stage.skip(10);
+      while ((await agent.state()).confirmedRevision < 4) await stage.skip(10);
       expect(await account.booked()).to.include({ keyId: "akey_second", name: "Another" });
       const record = stage.projections.agents.get(agent.profile.agentId);
-      expect(record).to.include({ keyId: "akey_second", name: "Another", revision: 5 });
+      expect(record).to.include({ keyId: "akey_second", name: "Another", revision: 4 });
       expect(record?.authenticatedAt).to.be.a("number");
       await stage.skip(MINUTE_MS);
       const events = await eventsOf(agent.handle);
@@ -152,19 +152,37 @@ describe("workflow agent: what it decided and no server has told", () => {
       expect(silentTasksOf(events)).to.deep.equal([]);
     }));
 
-  it("the first use of a key is for the record alone: the ledger hears nothing of it", () =>
+  it("a key's first use costs one update, and what servers have told of leaves no timer", () =>
     play(async (stage) => {
       const { agent } = await begin(stage);
-      const [first, again, other] = await agent.submit(
+      const before = actionsOf(await eventsOf(agent.handle));
+      const uses = await agent.submit(
         { kind: "authenticate", keyId: FIRST_KEY },
         { kind: "authenticate", keyId: FIRST_KEY },
         { kind: "authenticate", keyId: "akey_other" },
       );
-      expect([first, again, other]).to.deep.equal(
-        [true, true, false].map((accepted) => ({ kind: "authenticated", accepted })),
+      const { authenticatedAt } = (await agent.state()).access;
+      expect(authenticatedAt).to.be.a("number");
+      expect(uses).to.deep.equal(
+        [authenticatedAt, authenticatedAt, null].map((firstUsedAt) => ({
+          kind: "authenticated",
+          firstUsedAt,
+        })),
       );
       await stage.skip(MINUTE_MS);
-      expect(activitiesOf(await eventsOf(agent.handle))).to.deep.equal(["writeAgent"]);
+      const used = actionsOf(await eventsOf(agent.handle));
+      expect(used).to.deep.equal({ ...before, updates: 1 });
+      const { unfollowed, unrecorded } = await agent.update({ kind: "rename", name: "Another" });
+      await agent.submit(
+        { kind: "confirm_followed", revision: unfollowed?.followed.revision ?? 0 },
+        { kind: "confirm_record", revision: unrecorded?.revision ?? 0 },
+      );
+      await stage.skip(MINUTE_MS);
+      const { timers } = used;
+      const events = await eventsOf(agent.handle);
+      // The second timer is the one that the change has put off.
+      expect(actionsOf(events)).to.deep.equal({ ...used, updates: 3, timers: timers + 2 });
+      expect(events.filter((event) => event.timerFiredEventAttributes)).to.deep.equal([]);
     }));
 
   it("a pause is the ledger's: the actor's search attribute follows it, and no older one", () =>

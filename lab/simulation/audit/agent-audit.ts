@@ -57,9 +57,10 @@ export class AgentAudit {
 
   #expectUse(model: AgentModel, keyId: string, reply: AgentReply, now: number): void {
     const accepted = model.archivedAt === null && model.keys.isActive(keyId);
-    mustEqual(reply, { kind: "authenticated", accepted }, `the use of ${keyId}`);
-    this.#books.count(accepted ? "key accepted" : "key refused");
     if (accepted) model.keys.authenticatedAt ??= now;
+    const firstUsedAt = accepted ? model.keys.authenticatedAt : null;
+    mustEqual(reply, { kind: "authenticated", firstUsedAt }, `the use of ${keyId}`);
+    this.#books.count(accepted ? "key accepted" : "key refused");
   }
 
   #expectMint({ archivedAt, keys }: AgentModel, keyId: string, reply: AgentReply): void {
@@ -128,7 +129,7 @@ export class AgentAudit {
     mustEqual(summary.keyId, keys.activeKeyId(), "the active key");
     mustEqual(summary.authenticatedAt, keys.authenticatedAt, "when a key was first used");
     this.#books.account(agentId).journal.expectOutbox(summary.events, ["agent.archived"]);
-    const { events: _told, ...record } = summary;
+    const { authenticatedAt: _first, events: _told, ...record } = summary;
     must(record.revision >= model.revision, "an agent's revision fell");
     const text = JSON.stringify(record);
     must(record.revision > model.revision || text === model.record, "one revision shows two things");

@@ -47,6 +47,7 @@ const lostRecord = (agentId: string): Found => ({
 function compareLifecycleRecord(actor: AgentStateView, record: AgentDocument): Found[] {
   const summary = summarize(actor);
   const { archivedAt, authenticatedAt, keyId, name, revision, walletDetached } = summary;
+  const firstUse = record.authenticatedAt?.getTime() ?? null;
   return compareAgentRecord({
     record,
     of: "actor",
@@ -56,7 +57,8 @@ function compareLifecycleRecord(actor: AgentStateView, record: AgentDocument): F
     target: {
       name,
       archivedAt,
-      authenticatedAt,
+      // A record that does not show the first use has the next one ask the actor again.
+      ...(firstUse === null ? {} : { authenticatedAt }),
       walletDetached,
       keyId,
       ...(archivedAt === null ? {} : { lifecycle: "archived" }),
@@ -64,7 +66,7 @@ function compareLifecycleRecord(actor: AgentStateView, record: AgentDocument): F
     shown: {
       name: record.name,
       archivedAt: record.archivedAt?.getTime() ?? null,
-      authenticatedAt: record.authenticatedAt?.getTime() ?? null,
+      authenticatedAt: firstUse,
       walletDetached: record.walletDetached,
       keyId: record.key?.id ?? null,
       ...(archivedAt === null ? {} : { lifecycle: record.lifecycle }),

@@ -67,6 +67,8 @@ interface Chain {
   isUrgent: boolean;
   /** Null: to be looked up. A wrong one is refused by the index on places, so it is never more than a guess. */
   head: AuditHead | null;
+  /** Whether other processes append to it, so that the head is read before each insert instead of after a refused one. */
+  isShared: boolean;
   timer: NodeJS.Timeout | null;
   running: Promise<void> | null;
 }
@@ -142,6 +144,7 @@ export class AuditAppender implements AuditLog {
       waiting: [],
       isUrgent: false,
       head: null,
+      isShared: false,
       timer: null,
       running: null,
     };
@@ -187,7 +190,7 @@ export class AuditAppender implements AuditLog {
     let open = batch.flatMap(recordsOf);
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       if (open.length === 0) return;
-      const head = chain.head ?? (await headOf(this.#log, chain.organizationId));
+      const head = await this.#headOf(chain);
       const records = open.map(({ record }) => record);
       const entries = linkAll(records, head, this.#seal);
       try {
@@ -198,11 +201,20 @@ export class AuditAppender implements AuditLog {
       } catch (error) {
         chain.head = null;
         if (!isDuplicate(error)) throw error;
+        chain.isShared = true;
         open = await this.#withoutThoseThere(chain.organizationId, open);
         await sleep(Math.random() * AFTER_LOST_ROUND_MAX_MS);
       }
     }
     throw new AuditLogUnavailable("entries could not be appended against other processes");
+  }
+
+  async #headOf(chain: Chain): Promise<AuditHead> {
+    const { head: own, isShared, organizationId } = chain;
+    if (own !== null && !isShared) return own;
+    const head = await headOf(this.#log, organizationId);
+    if (own?.sequence === head.sequence) chain.isShared = false;
+    return head;
   }
 
   /**

@@ -29,8 +29,8 @@ export type AgentCommand =
 
 export type AgentReply =
   | { readonly kind: "renamed" }
-  /** Whether the key is the active one. */
-  | { readonly kind: "authenticated"; readonly accepted: boolean }
+  /** Time of the first use of a key of the agent; null: this key is not the active one. */
+  | { readonly kind: "authenticated"; readonly firstUsedAt: number | null }
   /** The key that was minted, or revoked. */
   | { readonly kind: "key"; readonly keyId: string }
   | { readonly kind: "key_exists" }

@@ -1,6 +1,6 @@
 import { isDeliverable } from "./access.ts";
 import { isOfLineage } from "./archive.ts";
-import { changeForLedger, changeForRecord } from "./changes.ts";
+import { changeForLedger } from "./changes.ts";
 import type { AgentCommandOf, AgentReply } from "./commands.ts";
 import type { AgentState } from "./state.ts";
 
@@ -8,7 +8,7 @@ import type { AgentState } from "./state.ts";
 
 /**
  * The first use of a key and the archive of its agent are decided here, one after the other, so exactly one of them
- * comes first. Using it again changes nothing.
+ * comes first. Using it again changes nothing. The caller writes the time into the record; until it has, each use asks again.
  */
 export function authenticate(
   state: AgentState,
@@ -16,12 +16,10 @@ export function authenticate(
   now: number,
 ): AgentReply {
   const { access, archivedAt } = state;
-  if (archivedAt !== null || access.activeKeyId !== keyId) return { kind: "authenticated", accepted: false };
-  if (access.authenticatedAt === null) {
-    access.authenticatedAt = now;
-    changeForRecord(state, now);
-  }
-  return { kind: "authenticated", accepted: true };
+  if (archivedAt !== null || access.activeKeyId !== keyId)
+    return { kind: "authenticated", firstUsedAt: null };
+  access.authenticatedAt ??= now;
+  return { kind: "authenticated", firstUsedAt: access.authenticatedAt };
 }
 
 export function mintKey(state: AgentState, { keyId }: AgentCommandOf<"mint_key">, now: number): AgentReply {

@@ -6,6 +6,7 @@ import {
   type Breach,
   isBooked,
   NO_BOOKS,
+  REQUESTS_MAX,
   withBreaches,
   withReports,
 } from "./books.ts";
@@ -25,9 +26,12 @@ import { mcOf, usedCents } from "../money.ts";
  * A closed payment is taken back, and with it the account of an archived agent.
  */
 export function book(draft: Draft, command: CommandOf<"book">): LedgerReply {
-  const account = draft.account(command.agentId) ?? broughtBack(draft, command);
+  const known = draft.account(command.agentId);
+  const account = known ?? broughtBack(draft, command);
   if (account === null) return { kind: "account_dropped", revision: draft.ledger.revision };
-  const found = openOrClosed(draft, account, command);
+  // Records that bring an account back were read since it was dropped, this payment's among them.
+  const readThrough = known === undefined ? account.closed : command.recordsCheckedThrough;
+  const found = openOrClosed(draft, account, { ...command, recordsCheckedThrough: readThrough });
   if (found.kind !== "found") return found;
   const { isClosed, payment } = found;
   const before = payment.books ?? NO_BOOKS;
@@ -66,13 +70,15 @@ function openOrClosed(
 /** The account of an archived agent; null where its records have to be read first. */
 function broughtBack(draft: Draft, { agentId, dropped }: CommandOf<"book">): Account | null {
   if (dropped === undefined || draft.ledger.droppedRevision >= dropped.asOfRevision) return null;
-  const account = accountOf(agentId, dropped, draft.now);
+  const account = accountOf(agentId, dropped, draft);
   draft.bringBack(account);
   return account;
 }
 
-function accountOf(agentId: string, dropped: DroppedAccount, now: number): Account {
+function accountOf(agentId: string, dropped: DroppedAccount, { ledger, now }: Draft): Account {
   const { closed, day, name, policy, policyVersion, revision, spentMc, teamId } = dropped;
+  // Above every count that the account had before: what was read of its records then is not mistaken for new.
+  const closedBefore = Math.max(closed, ledger.droppedClosed);
   return {
     ...newAccount({ agentId, teamId, name, policy, keyId: null }, now),
     status: "closed",
@@ -80,8 +86,8 @@ function accountOf(agentId: string, dropped: DroppedAccount, now: number): Accou
     mirroredPolicyVersion: policyVersion,
     usage: { ...emptyUsage(), spentMc, day: { ...day } },
     sequence: closed,
-    closed,
-    evictedThrough: 0,
+    closed: closedBefore,
+    evictedThrough: closedBefore,
     revision,
     confirmedRevision: revision,
   };
@@ -132,6 +138,8 @@ export function authorize(draft: Draft, command: CommandOf<"authorize">): Ledger
     (each) => each.authorization === authorization && each.position === position,
   );
   if (first !== undefined) return { kind: "authorization", refusal: first.refusal, payment };
+  const isFull = books.answers.length >= REQUESTS_MAX;
+  if (isFull) return { kind: "authorization", refusal: "CLOSED", payment };
   if (draft.now > command.answerBy) return { kind: "authorization", refusal: "TOO_LATE", payment };
   const refusal = refusalOf(draft, account, payment, amountMc);
   const answered = { ...books, answers: [...books.answers, { authorization, position, refusal }] };

@@ -101,7 +101,7 @@ export const NO_BOOKS: Books = {
 /** Authorizations of one payment, at most: a card serves one payment only. */
 export const AUTHORIZATIONS_MAX = 20;
 
-/** Requests of a network about one payment that are granted; further ones are refused. */
+/** Requests of a network about one payment that are answered each by itself; further ones are refused. */
 export const REQUESTS_MAX = 40;
 
 /** Bookings of one payment that are told apart; beyond them the newest takes the place of the one before it. */

@@ -188,6 +188,7 @@ export class Draft {
     ledger.accounts.delete(agentId);
     ledger.droppedAccounts += 1;
     ledger.droppedRevision = ledger.revision;
+    ledger.droppedClosed = Math.max(ledger.droppedClosed, account.closed);
     dropAgentKeys(ledger.keys, agentId);
   }
 

@@ -32,6 +32,7 @@ export interface PackedLedger {
   readonly replies: readonly (readonly [requestId: string, ...CachedReply])[];
   readonly droppedAccounts: number;
   readonly droppedRevision: number;
+  readonly droppedClosed: number;
 }
 
 interface PackedLevel {
@@ -59,7 +60,16 @@ interface PackedRest {
 type PackedEvent = readonly [type: LifecycleEventType, at: number, revision: number];
 
 export function packLedger(ledger: Ledger, packedAt: number): PackedLedger {
-  const { replies, droppedAccounts, droppedRevision, organizationId, project, projectId, teams } = ledger;
+  const {
+    replies,
+    droppedAccounts,
+    droppedClosed,
+    droppedRevision,
+    organizationId,
+    project,
+    projectId,
+    teams,
+  } = ledger;
   const { recordedRevision, revision } = ledger;
   const ofTeams = new Map<string, Account[]>();
   for (const account of ledger.accounts.values()) {
@@ -96,6 +106,7 @@ export function packLedger(ledger: Ledger, packedAt: number): PackedLedger {
     replies: [...replies].map(([requestId, answer]) => [requestId, ...answer] as const),
     droppedAccounts,
     droppedRevision,
+    droppedClosed,
   };
 }
 
@@ -124,6 +135,7 @@ export function unpackLedger(packed: PackedLedger, bounds: LedgerBounds = LEDGER
     replies: new Map(packed.replies.map(([requestId, at, reply]) => [requestId, [at, reply]])),
     droppedAccounts: packed.droppedAccounts,
     droppedRevision: packed.droppedRevision,
+    droppedClosed: packed.droppedClosed,
     weightBytes: 0,
     weighedAt: packedAt,
     openPayments: 0,

@@ -96,6 +96,7 @@ export function restoredLedger(recorded: RecordedProject, now: number, bounds?: 
   ledger.revision = recorded.revision + LEDGER_REVISION_GAP;
   ledger.recordedRevision = recorded.revision;
   ledger.droppedRevision = ledger.revision;
+  ledger.droppedClosed = ledger.revision;
   ledger.keys.evictedCreatedAt = now;
   setLevel(ledger, null, project);
   for (const [teamId, team] of teams) setLevel(ledger, teamId, team);
@@ -234,9 +235,9 @@ function newestDay(passed: readonly CountedPayment[]): Usage["day"] {
     if (date > day.date) Object.assign(day, { date, amountMc: 0, count: 0 });
   };
   for (const { createdAt, day: ofAmount, wasHeld } of passed) {
-    const countedOn = wasHeld ? utcDate(createdAt) : ofAmount;
-    reach(countedOn);
-    if (wasHeld || countedOn === day.date) day.count += 1;
+    const ofCount = wasHeld ? utcDate(createdAt) : ofAmount;
+    reach(ofCount);
+    if (wasHeld || ofCount === day.date) day.count += 1;
   }
   for (const payment of passed) reach(payment.day);
   for (const payment of passed) {

@@ -158,6 +158,8 @@ export interface Ledger {
   droppedAccounts: number;
   /** The ledger's revision when one was last dropped. */
   droppedRevision: number;
+  /** Most payments that an account had closed when it was dropped: one that comes back counts on from there. */
+  droppedClosed: number;
   /** An upper bound of the bytes that the accounts take packed: the sum of theirs. */
   weightBytes: number;
   /** Time of the last weighing of all accounts. */
@@ -185,6 +187,7 @@ export const newLedger = (
   replies: new Map(),
   droppedAccounts: 0,
   droppedRevision: 0,
+  droppedClosed: 0,
   weightBytes: 0,
   weighedAt: 0,
   openPayments: 0,

@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import * as fc from "fast-check";
-import { joined, type RailBooks } from "../../../src/domain/ledger/books.ts";
+import { joined, type RailBooks, REQUESTS_MAX } from "../../../src/domain/ledger/books.ts";
 import { judge } from "../../../src/domain/ledger/judge.ts";
-import { newLedger } from "../../../src/domain/ledger/state.ts";
+import { type Ledger, newLedger } from "../../../src/domain/ledger/state.ts";
 import { MAX_CENTS, MAX_MC, MAX_TOTAL_MC, mcOf, remainingOf, usedCents } from "../../../src/domain/money.ts";
 import { NOON } from "../support/actor.ts";
 import { seed } from "../../support/seed.ts";
@@ -59,12 +59,17 @@ const POLICY = {
   dailyVelocityLimit: null,
 };
 
-/** Pays such amounts one after the other within a limit; the amounts that were accepted. */
-function accepted(budgetCents: number, amounts: readonly number[]): number[] {
+const own = { agentId: "agent-1", keyId: "key-1" } as const;
+
+function ledgerOf(budgetCents: number): Ledger {
   const ledger = newLedger("org-1", "project-1");
-  const own = { agentId: "agent-1", keyId: "key-1" };
   const policy = { ...POLICY, budgetCents };
   judge(ledger, { kind: "open_account", ...own, teamId: "team-1", name: "Agent", policy }, NOON);
+  return ledger;
+}
+
+/** Pays such amounts one after the other; the amounts that were accepted. */
+function accepted(ledger: Ledger, amounts: readonly number[]): number[] {
   return amounts.filter((amountMc, number) => {
     const request = {
       transactionId: `txn-${number}`,
@@ -120,13 +125,27 @@ describe("the books of payments", function () {
       let usedMc = 0;
       const isRoomFor = (mc: number): boolean => usedMc + mc <= mcOf(limit);
       const expected = amounts.filter((mc) => isRoomFor(mc) && (usedMc += mc) > 0);
-      expect(accepted(limit, amounts)).to.deep.equal(expected);
+      expect(accepted(ledgerOf(limit), amounts)).to.deep.equal(expected);
       expect(usedCents(usedMc)).to.be.at.most(limit);
       expect(mcOf(remainingOf(limit, usedMc)) + usedMc).to.be.at.most(mcOf(limit));
       expect(mcOf(usedCents(usedMc))).to.be.at.least(usedMc);
     });
     fc.assert(property, { seed });
     expect(Number.isSafeInteger(MAX_TOTAL_MC + MAX_MC)).to.equal(true);
+  });
+
+  it("a network's requests about one payment are answered up to a bound", () => {
+    const ledger = ledgerOf(MAX_CENTS);
+    accepted(ledger, [mcOf(100)]);
+    const of = { agentId: own.agentId, transactionId: "txn-0" };
+    const outcome = { result: { status: "pending" }, at: NOON } as const;
+    judge(ledger, { kind: "confirm", ...of, revision: 0, outcome }, NOON);
+    const ask = { kind: "authorize", ...of, authorization: "a", amountMc: 1, answerBy: NOON } as const;
+    const answers = Array.from({ length: REQUESTS_MAX + 1 }, (_each, position) =>
+      judge(ledger, { ...ask, position }, NOON),
+    ).map((reply) => (reply.kind === "authorization" ? reply.refusal : reply.kind));
+    expect(answers.slice(0, -1)).to.deep.equal(Array<null>(REQUESTS_MAX).fill(null));
+    expect(answers.at(-1)).to.equal("CLOSED");
   });
 
   it("the scenes come to everything that matters", () => {

@@ -40,8 +40,9 @@ export class AgentModel {
 
   authenticated(keyId: string, reply: AgentReply, now: number): void {
     const accepted = this.archivedAt === null && keyId === this.activeKey;
-    mustEqual(reply, { kind: "authenticated", accepted }, `the use of ${keyId}`);
     if (accepted) this.#usedAt ??= now;
+    const firstUsedAt = accepted ? this.#usedAt : null;
+    mustEqual(reply, { kind: "authenticated", firstUsedAt }, `the use of ${keyId}`);
     this.note(accepted ? "key accepted" : "key refused");
   }
 
@@ -163,7 +164,13 @@ export class AgentModel {
 
   /** A revision of the record shows one thing; and the ledger is sent every change of what it follows. */
   #auditFollowers(state: AgentState): void {
-    const { events: _events, updatedAt: _at, revision, ...record } = summarize(state);
+    const {
+      authenticatedAt: _first,
+      events: _events,
+      updatedAt: _at,
+      revision,
+      ...record
+    } = summarize(state);
     const shown = JSON.stringify(record);
     mustEqual(shown, this.#shown.get(revision) ?? shown, "what one revision shows");
     this.#shown.set(revision, shown);

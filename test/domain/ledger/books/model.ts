@@ -56,8 +56,6 @@ export class BooksModel {
   used({ agentId, id, teamId }: { agentId: string; id: string | null; teamId: string }, day: string): Used[] {
     const policy = this.policies.get(agentId);
     if (policy === undefined) throw new Error(`no policy of ${agentId}`);
-    const usedIn = (payments: readonly PaymentModel[]): number => sum(payments.map(({ totalMc }) => totalMc));
-    const mcOrNull = (cents: number | null): number | null => (cents === null ? null : cents * 1_000);
     const own = this.payments.get(id ?? "")?.totalMc ?? 0;
     const limits: readonly (readonly [LimitName, number | null, number])[] = [
       ["agent/per_transaction", policy.perTransactionLimitCents, own],
@@ -69,3 +67,6 @@ export class BooksModel {
     return limits.map(([limit, cents, usedMc]) => ({ limit, limitMc: mcOrNull(cents), usedMc }));
   }
 }
+
+const usedIn = (payments: readonly PaymentModel[]): number => sum(payments.map(({ totalMc }) => totalMc));
+const mcOrNull = (cents: number | null): number | null => (cents === null ? null : cents * 1_000);

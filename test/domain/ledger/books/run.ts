@@ -1,11 +1,6 @@
 import { must, mustEqual } from "../../../../lab/simulation/audit/violation.ts";
 import type { RailBooks } from "../../../../src/domain/ledger/books.ts";
-import type {
-  CommandOf,
-  DroppedAccount,
-  LedgerCommand,
-  LedgerReply,
-} from "../../../../src/domain/ledger/commands.ts";
+import type { CommandOf, LedgerCommand, LedgerReply } from "../../../../src/domain/ledger/commands.ts";
 import { decidedPayment } from "../../../../src/domain/ledger/pay.ts";
 import {
   type Payment,
@@ -14,18 +9,8 @@ import {
   withTexts,
 } from "../../../../src/domain/ledger/payment.ts";
 import type { BudgetPolicy } from "../../../../src/domain/ledger/policy.ts";
-import {
-  PaymentsOfRecords,
-  type RecordedAccount,
-  restoredLedger,
-} from "../../../../src/domain/ledger/restore.ts";
-import {
-  type Account,
-  type Ledger,
-  LEDGER_BOUNDS,
-  levelOf,
-  newLedger,
-} from "../../../../src/domain/ledger/state.ts";
+import { restoredLedger } from "../../../../src/domain/ledger/restore.ts";
+import { type Ledger, LEDGER_BOUNDS, levelOf, newLedger } from "../../../../src/domain/ledger/state.ts";
 import { utcDate } from "../../../../src/domain/ledger/usage.ts";
 import { NOON, SECOND } from "../../support/actor.ts";
 import { type LedgerDomain, SOUND } from "../world.ts";
@@ -33,6 +18,7 @@ import type { BooksAction, BooksScene, RequestWay } from "./actions.ts";
 import type { Used } from "../../../../lab/simulation/audit/booked-payment.ts";
 import { BooksModel, PaymentModel } from "./model.ts";
 import { NetworkPayment } from "./network.ts";
+import { BooksRecords, TEXTS } from "./records.ts";
 
 const AGENTS = [
   { agentId: "agent-0", teamId: "team-0" },
@@ -49,7 +35,6 @@ const POLICY: BudgetPolicy = {
   hourlyVelocityLimit: null,
   dailyVelocityLimit: null,
 };
-const TEXTS = { recipient: "shop", purpose: "books" } as const;
 
 /** A report on its way into the ledger, as a server submits it: the command of its next submission, or what is left to be done. */
 interface Delivery {
@@ -69,7 +54,7 @@ export class BooksRun {
   readonly #scene: BooksScene;
   readonly model: BooksModel;
   readonly #network = new Map<string, NetworkPayment>();
-  readonly #records = new Map<string, Payment>();
+  readonly #records = new BooksRecords();
   readonly #dropped = new Set<string>();
   #deliveries: Delivery[] = [];
   #ledger: Ledger = newLedger("org-1", "project-1", BOUNDS);
@@ -197,8 +182,7 @@ export class BooksRun {
     const decided = decidedPayment(request, reply.decision);
     if (decided.denial !== null) {
       this.#note("denied");
-      this.#deniedOf.set(request.keyHash, agentId);
-      this.#write(decided);
+      this.#records.write(decided, agentId);
       this.#judge({ kind: "confirm", agentId, transactionId: id, revision: 1, outcome: null });
       return;
     }
@@ -209,7 +193,7 @@ export class BooksRun {
     this.#expectWithin(payment, before, `the payment ${id}`);
     const outcome = { result: { status: "pending" }, at: this.#now } as const;
     this.#judge({ kind: "confirm", agentId, transactionId: id, revision: 0, outcome });
-    this.#write(this.#open(payment));
+    this.#records.write(this.#open(payment) ?? decided, agentId);
     this.#note("armed");
   }
 
@@ -321,7 +305,8 @@ export class BooksRun {
           command: { ...command, ...this.#closed(payment), recordsCheckedThrough: reply.closed },
         };
       case "account_dropped": {
-        const dropped = this.#recordedAgent(payment, reply.revision);
+        const policy = this.model.policies.get(payment.agentId) ?? POLICY;
+        const dropped = { ...this.#records.closedAgent(payment, policy), asOfRevision: reply.revision };
         return { kind: "submit", command: { ...command, ...this.#closed(payment), dropped } };
       }
       case "payment": {
@@ -336,25 +321,8 @@ export class BooksRun {
   }
 
   #closed({ id }: PaymentModel): Pick<CommandOf<"book">, "closed"> {
-    const closed = this.#records.get(id);
+    const closed = this.#records.payments.get(id);
     return closed?.phase === "done" ? { closed } : {};
-  }
-
-  #recordedAgent({ agentId, teamId }: PaymentModel, asOfRevision: number): DroppedAccount {
-    const { closed, ...payments } = this.#paymentsIn(agentId);
-    const { day, spentMc } = payments.all;
-    const policy = this.model.policies.get(agentId) ?? POLICY;
-    return {
-      asOfRevision,
-      teamId,
-      name: agentId,
-      policy,
-      policyVersion: 1,
-      spentMc,
-      day,
-      closed,
-      revision: 1_000,
-    };
   }
 
   /** What a booking has lifted above a limit is told, and nothing else. */
@@ -400,97 +368,17 @@ export class BooksRun {
   }
 
   #write(payment: StoredPayment | undefined): void {
-    if (payment === undefined) return;
-    const whole = withTexts(payment, TEXTS);
-    const known = this.#records.get(whole.request.transactionId);
-    if (known === undefined || known.revision < whole.revision)
-      this.#records.set(whole.request.transactionId, whole);
+    if (payment !== undefined) this.#records.write(payment);
   }
-
-  #paymentsIn(agentId: string): { readonly all: PaymentsOfRecords["all"]; readonly closed: number } {
-    const payments = new PaymentsOfRecords();
-    let closed = 0;
-    for (const payment of this.#recordsOf(agentId)) {
-      payments.add({ ...payment, wasHeld: false });
-      if (payment.phase === "done") closed += 1;
-      else payments.open(payment);
-    }
-    return { all: payments.all, closed };
-  }
-
-  #recordsOf(agentId: string): Payment[] {
-    return [...this.#records.values()].filter(({ request: { keyHash, transactionId } }) => {
-      const owner = this.model.payments.get(transactionId)?.agentId ?? this.#deniedOf.get(keyHash);
-      return owner === agentId;
-    });
-  }
-
-  readonly #deniedOf = new Map<string, string>();
 
   /** The ledger is lost, and made anew of the records, once all that it had decided is in them. */
   #restore(): void {
-    const lost = this.#ledger;
-    for (const { open } of lost.accounts.values())
+    for (const { open } of this.#ledger.accounts.values())
       for (const { payment } of open.values()) this.#write(payment);
     for (const delivery of this.#deliveries)
       if (delivery.next?.kind === "submit") delivery.next = this.#delivery(delivery.payment, []).next;
-    const accounts = [...lost.accounts.values()].map((account) => this.#recordedAccount(account));
-    const othersSpentMc = new Map<string, number>();
-    for (const { agentId, teamId } of AGENTS) {
-      if (lost.accounts.has(agentId)) continue;
-      const { spentMc } = this.#paymentsIn(agentId).all;
-      othersSpentMc.set(teamId, (othersSpentMc.get(teamId) ?? 0) + spentMc);
-    }
-    const levelOfRecords = (teamId: string | null) => {
-      const { cap, rulesVersion } = teamId === null ? lost.project : levelOf(lost, teamId);
-      return { cap, rulesVersion };
-    };
-    this.#ledger = restoredLedger(
-      {
-        organizationId: "org-1",
-        projectId: "project-1",
-        revision: lost.revision,
-        project: levelOfRecords(null),
-        teams: new Map(TEAMS.map((teamId) => [teamId, levelOfRecords(teamId)])),
-        accounts,
-        othersSpentMc,
-        droppedAccounts: AGENTS.length - accounts.length,
-      },
-      this.#now,
-      BOUNDS,
-    );
+    this.#ledger = restoredLedger(this.#records.project(this.#ledger, AGENTS), this.#now, BOUNDS);
     this.#note("restored");
-  }
-
-  #recordedAccount(account: Account): RecordedAccount {
-    const {
-      agentId,
-      confirmedRevision,
-      keyId,
-      name,
-      policy,
-      policyVersion,
-      revision,
-      status,
-      teamId,
-      updatedAt,
-    } = account;
-    return {
-      agentId,
-      teamId,
-      name,
-      keyId,
-      status: status === "paused" ? "paused" : "active",
-      isArchived: status === "closed",
-      agentRevision: account.followedRevision,
-      policy,
-      policyVersion,
-      isUnmirrored: false,
-      recordedRevision: confirmedRevision,
-      knownRevision: revision,
-      updatedAt,
-      payments: this.#paymentsIn(agentId).all,
-    };
   }
 
   /** At every level the ledger has what the model has, at any moment. */
@@ -527,7 +415,7 @@ export class BooksRun {
       const charged = sumOf(({ capturedMc, creditedMc, recalledMc }) => capturedMc - creditedMc + recalledMc);
       const held = sumOf((each) => (each.isOpen ? Math.max(0, each.authorizedMc - each.capturedMc) : 0));
       const truth = { heldMc: held, spentMc: Math.max(0, charged) };
-      const record = this.#open(payment) ?? this.#records.get(payment.id);
+      const record = this.#open(payment) ?? this.#records.payments.get(payment.id);
       must(record !== undefined, `${payment.id} is nowhere`);
       const isArmed = record.status === "pending" && !payment.isBooked;
       const expected = isArmed ? { heldMc: payment.requestedMc, spentMc: 0 } : truth;
