@@ -134,7 +134,7 @@ describe("engines from backups of different times", () => {
     expect((await restore(false)).lost).to.match(/^running from a backup, at revision \d+ of \d+$/);
     expect(await pay(lost)).to.equal(UNAVAILABLE);
     const restored = await restore(true);
-    expect(restored.totals).to.deep.equal({ spentCents: 800, reservedCents: 0 });
+    expect(restored.totals).to.deep.equal({ spentMc: 800_000, reservedMc: 0 });
     expect(restored.differences).to.deep.equal([]);
     expect(await pay(lost)).to.equal(`200 ${second}`);
     expect(await pay(bodyOf(400))).to.equal("201 BUDGET_EXCEEDED");

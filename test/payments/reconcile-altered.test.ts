@@ -88,12 +88,12 @@ const CASES: readonly Case[] = [
   {
     what: "a payment on hold whose record says that it was paid",
     alter: ({ books, held }) => books.transactions.updateOne({ _id: held }, { $set: { status: "approved" } }),
-    found: ["card_ledger_differs", "payment_record_differs"],
+    found: ["payment_record_differs"],
     repairs: true,
   },
   {
     what: "a payment on hold whose record has another amount",
-    alter: ({ books, held }) => books.transactions.updateOne({ _id: held }, { $inc: { amountMc: 1_000 } }),
+    alter: ({ books, held }) => books.transactions.updateOne({ _id: held }, { $inc: { amountCents: 1 } }),
     found: ["payment_record_differs"],
     repairs: true,
   },
@@ -139,13 +139,23 @@ const CASES: readonly Case[] = [
   {
     what: "a paid payment whose record has another amount",
     alter: ({ books, paid }) => books.transactions.updateOne({ _id: paid }, { $inc: { amountCents: -1 } }),
+    found: ["payment_record_differs"],
+    repairs: false,
+  },
+  {
+    what: "a paid payment whose record has other books",
+    alter: ({ books, paid }) =>
+      books.transactions.updateOne(
+        { _id: paid },
+        { $inc: { "ledgerState.books.authorizations.0.capturedMc": -1_000 } },
+      ),
     found: ["card_ledger_differs", "payment_record_differs", "payments_sum_differs"],
     repairs: false,
   },
   {
     what: "a paid payment whose record says that it is pending",
     alter: ({ books, paid }) => books.transactions.updateOne({ _id: paid }, { $set: { status: "pending" } }),
-    found: ["card_ledger_differs", "payment_record_differs", "payments_sum_differs"],
+    found: ["payment_record_differs"],
     repairs: false,
   },
   {

@@ -57,7 +57,10 @@ describe("npm run admin -- reconcile", () => {
 
     it("finds a payment of it that was altered, up to the totals of team and project", async () => {
       const { books, paid } = scene;
-      await books.transactions.updateOne({ _id: paid }, { $inc: { amountCents: -1 } });
+      await books.transactions.updateOne(
+        { _id: paid },
+        { $inc: { "ledgerState.books.authorizations.0.capturedMc": -1_000 } },
+      );
       const result = await run(world, true);
       const found = result.left.map(({ id, kind }) => `${kind} ${id}`).toSorted();
       const { projectId, teamId } = world.organization;

@@ -210,7 +210,12 @@ describe("npm run admin -- restore-ledger", () => {
     async function forgetEnds({ service }: World): Promise<void> {
       const { cardLedger, transactions } = collectionsOf(service.db);
       const [sent, unsent] = [kept.get("sent")?.id ?? "", kept.get("unsent")?.id ?? ""];
-      const undone = { status: "pending", revision: 1, "ledgerState.phase": "sending" } as const;
+      const undone = {
+        status: "pending",
+        revision: 1,
+        "ledgerState.phase": "sending",
+        "ledgerState.books": null,
+      } as const;
       await transactions.updateMany({ _id: { $in: [sent, unsent] } }, { $set: undone });
       await cardLedger.deleteOne({ transactionId: unsent });
     }

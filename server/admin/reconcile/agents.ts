@@ -1,9 +1,10 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Money } from "../../../src/domain/ledger/books.ts";
 import { usedCents } from "../../../src/domain/money.ts";
-import { moneyIn } from "../../../src/store/records.ts";
 import type { ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";
-import { approvalDocument, transactionDocument } from "../../../src/store/records.ts";
+import { approvalDocument, moneyIn, paymentIn, transactionDocument } from "../../../src/store/records.ts";
 import {
+  bookedStatus,
   hasTexts,
   moneyOf,
   type Payment,
@@ -303,6 +304,27 @@ function compareClosed(
     const approval = record.approvalId === null ? null : (approvalsById.get(record.approvalId) ?? null);
     return proofs === null ? [] : proofs.comparePayment(record, approval);
   });
+  const altered = closed.flatMap((record): Found[] => {
+    const { agentName: name } = record;
+    const payment = paymentIn(record, approvalsById.get(record.approvalId ?? "") ?? null);
+    const { amountCents, amounts, breach, stage } = transactionDocument({ ...record, name }, payment);
+    const status = bookedStatus(payment) ?? record.status;
+    const fields = Object.entries({ status, amountCents, amounts, breach, stage }).filter(
+      ([field, value]) => !isDeepStrictEqual(value, record[field]),
+    );
+    if (fields.length === 0 || record.status === "pending") return [];
+    return [
+      {
+        kind: "payment_record_differs",
+        of: "payment",
+        id: record._id,
+        what: `${fields.map(([field]) => field).join(", ")} in the record of a payment`,
+        expected: `${JSON.stringify(fields.map(([, value]) => value))}, as its books say`,
+        found: JSON.stringify(fields.map(([field]) => record[field])),
+        advice: ADVICE.closedPayment,
+      },
+    ];
+  });
   const ended = closed.flatMap(({ _id, approvalId, createdAt, revision, status }): Found[] => {
     const advice = ADVICE.closedPayment;
     if (status === "pending") {
@@ -341,5 +363,5 @@ function compareClosed(
       },
     ];
   });
-  return [...unproven, ...ended];
+  return [...unproven, ...altered, ...ended];
 }

@@ -299,6 +299,10 @@ function byBooks(payment: StoredPayment, books: Books, now: number): Change {
   };
 }
 
+/** The status that a payment's books give it; null: nothing is booked. */
+export const bookedStatus = ({ books, request }: MoneyHolder): TransactionStatus | null =>
+  books !== null && isBooked(books) ? statusIn(books, request.amountMc) : null;
+
 function statusIn(books: Books, requestedMc: number): TransactionStatus {
   const capturedMc = capturedIn(books);
   if (capturedMc > 0 || capturedMc >= requestedMc) {
