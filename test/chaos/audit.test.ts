@@ -97,7 +97,13 @@ const arrival = (type: string, record: string): Arrival => ({
   body: `${type} ${record}`,
   isAcknowledged: true,
 });
-const held = { id: "apr_wallet", transactionId: wallet.id, agentId: agent.id, isDecidedByPerson: true };
+const held = {
+  id: "apr_wallet",
+  transactionId: wallet.id,
+  agentId: agent.id,
+  isDecidedByPerson: true,
+  resolution: "approved",
+} as const;
 const arrivals = [
   arrival("agent.created", agent.id),
   arrival("transaction.completed", card.id),

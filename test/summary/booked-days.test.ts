@@ -15,6 +15,8 @@ import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 
 type Context = ContextOf<(typeof operations.summarizeTransactions)["access"]>;
 
+const clock = () => new Date(NOON + 5 * DAY);
+
 /** Changes of the books in cents, and how many days after the payment. */
 type Reports = readonly (readonly [
   days: number,
@@ -51,7 +53,6 @@ describe("sums by day count what a network did when it was booked", () => {
     await collections.transactions.insertOne({ ...record, _id: `${organizationId}_1` });
     const share = { atOnceMax: 2, waitingMax: 8 };
     const reads = new BoundedWork({ atOnceMax: 4, waitingMax: 64, waitMs: 60_000, share });
-    const clock = () => new Date(NOON + 5 * DAY);
     const { summarizeTransactions } = transactionSummaryHandlers({ clock, collections, reads });
     const principal = { organizationId } as Context["principal"];
     const context = { principal, target: { bindingFilter: {} } } as Context;

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { verifyWebhook } from "../../../src/webhooks/verify-webhook.ts";
+import type { ApprovalResolution } from "../../../src/domain/ledger/payment.ts";
 import type { TransactionEntry } from "./books.ts";
 
 /** Something that records say has happened, of which each endpoint that subscribes to it receives one delivery. */
@@ -35,9 +36,10 @@ export interface ApprovalEntry {
   readonly transactionId: string;
   readonly agentId: string;
   readonly isDecidedByPerson: boolean;
+  readonly resolution: ApprovalResolution | null;
 }
 
-/** Refusals without an event: the agent has taken the payment back itself, or is no more. */
+/** Refusals that fire no denial: the agent has taken the payment back itself, or is no more. */
 const SILENT_DENIALS: readonly (string | null)[] = ["CANCELLED_BY_AGENT", "AGENT_ARCHIVED"];
 const STATES: readonly string[] = ["agent.paused", "agent.resumed"];
 const ARCHIVED = "agent.archived";
@@ -56,6 +58,22 @@ export const changesIn = ({ agentIds, approvals, transactions }: Records): Chang
   ...approvals
     .filter(({ isDecidedByPerson }) => isDecidedByPerson)
     .map(({ agentId, id }) => ({ type: "approval.completed", subject: id, agentId })),
+  // A denial that nobody has made is the agent's own, or its archive's.
+  ...approvals
+    .filter(({ isDecidedByPerson, resolution }) => !isDecidedByPerson && resolution === "denied")
+    .map(({ agentId, id }) => ({ type: "approval.cancelled", subject: id, agentId })),
+  ...approvals
+    .filter(({ resolution }) => resolution === "expired")
+    .map(({ agentId, id }) => ({ type: "approval.expired", subject: id, agentId })),
+  ...transactions
+    .filter(({ status }) => status === "failed")
+    .map(({ agentId, id }) => ({ type: "transaction.failed", subject: id, agentId })),
+  // The merchant that reverses refunds all at once.
+  ...transactions
+    .filter(({ status }) => status === "reversed")
+    .flatMap(({ agentId, id }) =>
+      ["transaction.refunded", "transaction.reversed"].map((type) => ({ type, subject: id, agentId })),
+    ),
   ...transactions
     .filter(({ status }) => status === "approved" || status === "reversed")
     .map(({ agentId, id }) => ({ type: "transaction.completed", subject: id, agentId })),

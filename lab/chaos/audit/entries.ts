@@ -10,6 +10,7 @@ import type { ApprovalEntry } from "./delivered.ts";
 export const approvalEntry = ({
   _id,
   agentId,
+  resolution,
   resolvedBy,
   transactionId,
 }: ApprovalDocument): ApprovalEntry => ({
@@ -17,6 +18,7 @@ export const approvalEntry = ({
   agentId,
   transactionId,
   isDecidedByPerson: resolvedBy !== null,
+  resolution,
 });
 
 export const accountEntry = ({ open, status, ...account }: AccountSnapshot): AccountEntry => ({

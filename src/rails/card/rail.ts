@@ -132,7 +132,7 @@ export class CardSandbox implements RailPort, RailNetwork {
   /** Only effects after the first entry: the sender has booked that one. */
   async *changedSince(since: Date): AsyncIterable<ChangedPayment> {
     const changed = this.#ledger
-      .find<CardLedgerDocument>({ changedAt: { $gte: since } })
+      .find<CardLedgerDocument>({ changedAt: { $gte: since, $type: "date" } })
       .sort({ changedAt: 1 });
     for await (const { changedAt = since, transactionId } of changed) yield { transactionId, changedAt };
   }

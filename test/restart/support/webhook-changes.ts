@@ -27,10 +27,11 @@ export async function committedOf(db: Db, organizationId: string): Promise<Commi
   ]);
   const ofRecords = changesIn({
     transactions: transactions.map(({ _id, ...rest }) => ({ ...rest, id: _id })),
-    approvals: approvals.map(({ _id, agentId, resolvedBy }) => ({
+    approvals: approvals.map(({ _id, agentId, resolution, resolvedBy }) => ({
       id: _id,
       agentId,
       isDecidedByPerson: resolvedBy !== null,
+      resolution,
     })),
     agentIds: agents.map(({ _id }) => _id),
   });
