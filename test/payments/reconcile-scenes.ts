@@ -68,8 +68,8 @@ export async function newScene(world: World): Promise<Scene> {
 export const actorsOf = ({ service }: World): TemporalActors =>
   new TemporalActors(new TemporalCalls(service.connections.temporal, "unused"));
 
-/** Waits until the ledger has let go of what has ended and knows it to be written, so that no process writes altered records again. */
-export const atRest = (world: World, { agent, held }: Scene): Promise<true> =>
+/** Waits until the ledger has let go of what has ended and knows it to be written, and the key's use is, so that no process writes altered records again. */
+export const atRest = (world: World, { agent, books, held }: Scene): Promise<true> =>
   until(
     "the agent is at rest",
     async () => {
@@ -79,7 +79,9 @@ export const atRest = (world: World, { agent, held }: Scene): Promise<true> =>
       if (account === undefined) throw new Error("an agent has no account");
       const { confirmedRevision, open, revision } = account;
       const ids = open.map(({ payment }) => payment.request.transactionId);
-      return confirmedRevision === revision && ids.join(" ") === held ? true : null;
+      const record = await books.agents.findOne({ _id: agent.id });
+      const isUseWritten = (record?.authenticatedAt ?? null) !== null && record?.key?.lastUsedAt !== null;
+      return isUseWritten && confirmedRevision === revision && ids.join(" ") === held ? true : null;
     },
     REST_MS,
   );
