@@ -245,7 +245,8 @@ export function settle<P extends StoredPayment>(payment: P, outcome: RailOutcome
   }
 }
 
-const isUncharged = ({ books, status }: StoredPayment): boolean => status === "pending" && books === null;
+const isUncharged = ({ books, status }: StoredPayment): boolean =>
+  status === "pending" && (books === null || !isBooked(books));
 
 const accepted = <P extends StoredPayment>(payment: P, trace: Change): P =>
   payment.phase === "sending" ? onRail(payment, { phase: "following", ...trace }) : payment;
@@ -270,8 +271,9 @@ function settled<P extends StoredPayment>(
   now: number,
 ): P {
   // The network's own reports say more.
-  if (payment.books !== null) return payment;
-  const books = { ...NO_BOOKS, authorizations: [capturedInFull(payment.request.amountMc)] };
+  if (!isUncharged(payment)) return payment;
+  const authorizations = [capturedInFull(payment.request.amountMc)];
+  const books = { ...(payment.books ?? NO_BOOKS), authorizations };
   return onRail(payment, {
     ...byBooks(payment, booked(books, now, utcDate(now)), now),
     ...traceOf({ onChain }),
