@@ -13,9 +13,9 @@ const NOT_PAID =
   "`denied`, `failed`, `expired` (nobody decided): not paid; denialReason says why, get_denial_feedback what a " +
   "person said. Pay again, with a new idempotencyKey, only if that has changed. ";
 const CHARGED =
-  "transaction.amounts: what the merchant charged (capturedCents) and gave back (creditedCents). Less than you asked for: " +
-  "the rest is yours again, do not pay it again. More: tell the people you work for, also where breach names limits.";
-const LATER = "The merchant may charge less or more, or refund, later: get_payment has its amounts. ";
+  "transaction.amounts: what the merchant charged and gave back. Less than you asked for: the rest is yours again, do " +
+  "not pay it. More, or a breach: tell the people you work for.";
+const LATER = "It may be charged in part, above, or refunded later: see get_payment. ";
 const REPEAT =
   "After a time-out or any doubt repeat the call with the same idempotencyKey and arguments: it is never paid twice, " +
   "and the answer says `replayed`. possibleDuplicateOf: an earlier payment with the same recipient and amount, but another " +
@@ -128,15 +128,13 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
       "decides, at approvalUrl, until approval.expiresAt; wait with waitSeconds 45, then do other work and ask " +
       "again now and then. `pending` otherwise: on its way, waitSeconds 10. `denied`, `failed`, `expired`: not " +
       "paid; denialReason says why, approval.feedback what the person said. `reversed`: paid, and all of it came " +
-      `back: it is yours again. \`failed\` with NOT_CHARGED: the merchant took nothing. ${CHARGED}`,
+      `back. ${CHARGED}`,
     arguments: {
       transactionId: "`transaction.id` of the payment; list_payments has those of all yours.",
       waitSeconds: WAIT,
     },
     results: {
       ...PAYMENT,
-      "transaction.amounts": "",
-      "transaction.breach": "",
       "approval.resolution": "",
       "approval.feedback": "",
     },
@@ -172,8 +170,7 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
       "resets, or ask for more; get_budget shows what is left. CARD_DECLINED: by the card network. " +
       "INSUFFICIENT_FUNDS: the wallet holds too little. RECIPIENT_REFUSED: the token never pays this address; ask " +
       "for another one. RAIL_UNAVAILABLE: it could not be sent; a new payment may work later. NOT_CHARGED: the " +
-      "merchant took nothing; ask it before you pay again. A null code: paid, and all of it given back. What was charged or " +
-      "refunded in part was paid: see get_payment.",
+      "merchant took nothing; ask it before you pay again. A null code: paid, and all given back.",
     arguments: {
       transactionId: "Of one payment. Left out: the last 20 that were not made, newest first.",
     },
