@@ -263,9 +263,9 @@ function noting(workflowIds: Set<string>, workflows: PaymentWorkflows): PaymentW
       note(payment);
       return workflows.startApproval(profile, payment);
     },
-    endApproval(profile, payment, end) {
+    endApproval(profile, payment, resolution) {
       note(payment);
-      return workflows.endApproval(profile, payment, end);
+      return workflows.endApproval(profile, payment, resolution);
     },
     startSettlement(profile, payment) {
       note(payment);
