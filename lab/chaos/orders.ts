@@ -10,15 +10,22 @@ export const RECIPIENTS = [
 
 const MERCHANTS = ["Paper & Pens", "Cloud Hosting", "Conference Inc"] as const;
 /** Those at which the sandbox processor behaves specially. */
-const ODD_MERCHANTS = ["sandbox-flaky", "sandbox-decline"] as const;
+const ODD_MERCHANTS = ["sandbox-flaky", "sandbox-decline", "sandbox-partial", "sandbox-over"] as const;
 /**
  * The same, after a while. The sandbox goes by the clock of the process that it is in: where that is wrong by minutes, so long is the while,
  * which a processor of its own would not know of.
  */
-const LATER_MERCHANTS = ["sandbox-slow", "sandbox-reverse"] as const;
+const LATER_MERCHANTS = [
+  "sandbox-slow",
+  "sandbox-reverse",
+  "sandbox-partial-refund",
+  "sandbox-several",
+  "sandbox-late",
+  "sandbox-uncharged",
+] as const;
 
 const WALLET_SHARE = 0.5;
-const ODD_SHARE = 0.25;
+const ODD_SHARE = 0.4;
 const AMOUNT_MAX_CENTS = 900;
 
 /** A payment that a client wants, under one idempotency key for good. */

@@ -1,5 +1,6 @@
 import type { Hash } from "viem";
 import type { PaymentEntry, SpentEvent } from "../../../server/admin/reconcile/sources.ts";
+import type { Breach } from "../../../src/domain/ledger/books.ts";
 import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
 import type { CardLedgerDocument } from "../../../src/rails/card/network-books.ts";
 import type { Cap, Totals } from "../../../src/domain/ledger/state.ts";
@@ -37,6 +38,8 @@ export interface TransactionEntry extends PaymentEntry {
   readonly keyHash: string;
   readonly sequence: number;
   readonly denialCode: string | null;
+  readonly requestedCents: number;
+  readonly breach: readonly Breach[] | null;
   readonly createdAt: Date;
   readonly projectId: string;
   readonly teamId: string;

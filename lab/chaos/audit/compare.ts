@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { compareCards, compareWallets, findingText } from "../../../server/admin/reconcile/rails.ts";
-import { moneyIn } from "../../../src/domain/ledger/books.ts";
+import { type Breach, moneyIn } from "../../../src/domain/ledger/books.ts";
 import { usedCents } from "../../../src/domain/money.ts";
 import type { PayingAgent } from "../tenant.ts";
 import {
@@ -57,7 +57,7 @@ function compareTickets({ tickets, transactions }: Books): string[] {
       differences.push(`${transactionId}: answered to ${key}, and there is no such payment`);
       continue;
     }
-    const asAsked = made.agentId === agent.id && made.amountCents === amountCents && made.rail === rail;
+    const asAsked = made.agentId === agent.id && made.requestedCents === amountCents && made.rail === rail;
     if (!asAsked || made.to !== to) differences.push(`${transactionId}: not what ${key} asked for`);
   }
   for (const { agentId, id } of transactions) {
@@ -92,6 +92,7 @@ function compareStatus({ agents, approvals }: Books): (transaction: TransactionE
     if (status === "pending") return [`${what}: still pending`];
     if (status !== "failed") return [];
     if (denialCode === "CARD_DECLINED" && to === "sandbox-decline") return [];
+    if (denialCode === "NOT_CHARGED" && to === "sandbox-uncharged") return [];
     if (denialCode === "INSUFFICIENT_FUNDS" && rail === "wallet" && agent?.wellFunded === false) return [];
     // Archived over it: the service has given up its right to spend from the wallet.
     if (denialCode === "RAIL_UNAVAILABLE" && rail === "wallet" && agent?.isBrief === true) return [];
@@ -108,6 +109,17 @@ const spentIn = (transactions: readonly TransactionEntry[]): number =>
       0,
     ),
   );
+
+/** Beyond a limit a network may charge, and only what is flagged. */
+const forcedIn = (
+  transactions: readonly TransactionEntry[],
+  level: Breach["level"],
+  limit: Breach["limit"],
+): number =>
+  transactions
+    .flatMap(({ breach }) => breach ?? [])
+    .filter((each) => each.level === level && each.limit === limit)
+    .reduce((sum, { overCents }) => sum + overCents, 0);
 
 /** Account, actor, record and payments of an agent say the same; every decision is there; the budget held. */
 function compareAgent({ accounts, actors, records, transactions }: Books, agent: PayingAgent): string[] {
@@ -135,7 +147,7 @@ function compareAgent({ accounts, actors, records, transactions }: Books, agent:
     if (account !== undefined && account.sequence !== own.length)
       differences.push(`its account has decided ${String(account.sequence)} of ${String(own.length)}`);
   }
-  if (spent > agent.budgetCents)
+  if (spent > agent.budgetCents + forcedIn(own, "agent", "budget"))
     differences.push(`spent ${String(spent)} of a budget of ${String(agent.budgetCents)}`);
   const numbers = own.map(({ sequence }) => sequence).toSorted((one, other) => one - other);
   const wrong = numbers.findIndex((number, index) => number !== index + 1);
@@ -193,7 +205,8 @@ const compareLevels = ({ levels, transactions }: Books): string[] =>
 const compareCaps = ({ caps, transactions }: Books): string[] =>
   caps.flatMap((cap) => {
     const spent = spentIn(transactions.filter(isUnder(cap)));
-    return spent <= cap.capCents
+    const level = cap.teamId === null ? "project" : "team";
+    return spent <= cap.capCents + forcedIn(transactions.filter(isUnder(cap)), level, "cap")
       ? []
       : [`${nameOf(cap)}: spent ${String(spent)} under a cap of ${String(cap.capCents)}`];
   });

@@ -45,7 +45,10 @@ const STATES: readonly string[] = ["agent.paused", "agent.resumed"];
 const ARCHIVED = "agent.archived";
 
 interface Records {
-  readonly transactions: readonly Pick<TransactionEntry, "id" | "agentId" | "status" | "denialCode">[];
+  readonly transactions: readonly Pick<
+    TransactionEntry,
+    "id" | "agentId" | "authorizations" | "breach" | "status" | "denialCode"
+  >[];
   readonly approvals: readonly Omit<ApprovalEntry, "transactionId">[];
   /** Of agents that were created since there are endpoints. */
   readonly agentIds: readonly string[];
@@ -68,12 +71,16 @@ export const changesIn = ({ agentIds, approvals, transactions }: Records): Chang
   ...transactions
     .filter(({ status }) => status === "failed")
     .map(({ agentId, id }) => ({ type: "transaction.failed", subject: id, agentId })),
-  // The merchant that reverses refunds all at once.
   ...transactions
     .filter(({ status }) => status === "reversed")
-    .flatMap(({ agentId, id }) =>
-      ["transaction.refunded", "transaction.reversed"].map((type) => ({ type, subject: id, agentId })),
-    ),
+    .map(({ agentId, id }) => ({ type: "transaction.reversed", subject: id, agentId })),
+  // No merchant of the load refunds or exceeds anything twice.
+  ...transactions
+    .filter(({ authorizations }) => authorizations.some(({ creditedMc }) => creditedMc > 0))
+    .map(({ agentId, id }) => ({ type: "transaction.refunded", subject: id, agentId })),
+  ...transactions
+    .filter(({ breach }) => breach !== null)
+    .map(({ agentId, id }) => ({ type: "transaction.limit_breached", subject: id, agentId })),
   ...transactions
     .filter(({ status }) => status === "approved" || status === "reversed")
     .map(({ agentId, id }) => ({ type: "transaction.completed", subject: id, agentId })),

@@ -18,6 +18,7 @@ import { sandboxTokenDeployment } from "../../../src/chain/contracts.ts";
 import type { ChainTransactionDocument } from "../../../src/chain/outbox.ts";
 import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";
 import { webhookCollections } from "../../../src/store/webhook-documents.ts";
+import { scriptOf } from "../../../src/rails/card/merchants.ts";
 import type { CardLedgerDocument } from "../../../src/rails/card/network-books.ts";
 import type { ProjectDocument, TeamDocument } from "../../../src/store/documents.ts";
 import { NO_CAP, NO_TOTALS } from "../../../src/domain/ledger/state.ts";
@@ -161,7 +162,11 @@ export class Reader {
       accounts: accounts.map(accountEntry),
       actors: actors.map(actorEntry),
       levels,
-      transactions: transactions.map((transaction) => ({ ...transaction, ...paymentEntry(transaction) })),
+      transactions: transactions.map((transaction) => ({
+        ...transaction,
+        ...paymentEntry(transaction),
+        requestedCents: transaction.amounts.requestedCents,
+      })),
       approvals: withRemoved(approvals.map(approvalEntry), removed, agents),
       delivered: await pLimit(ACTORS_AT_ONCE).map(letters, (each) => this.#delivered(each, records)),
       cardLedger,
@@ -185,6 +190,13 @@ export class Reader {
     const open = accounts.flatMap((account) => account.open.map(({ payment }) => payment.request));
     if (open.length > 0)
       return `${String(open.length)} payments are open in ledgers (${open.map(({ transactionId }) => transactionId).join(", ")})`;
+    const entries = await this.#db.collection<CardLedgerDocument>("sandbox_card_ledger").find(of).toArray();
+    const entriesOf = (id: string): number => entries.filter((each) => each.transactionId === id).length;
+    const unplayed = entries.filter(
+      ({ merchant, transactionId }) => entriesOf(transactionId) <= scriptOf(merchant).effects.length,
+    );
+    if (unplayed.length > 0)
+      return `the network has more to do with ${String(unplayed[0]?.transactionId)} and others`;
     const closed = accounts.filter(({ status }) => status === "closed");
     if (closed.length > 0) return `${String(closed.length)} closed accounts are still there`;
     const behind = await this.#db.collection<AgentDocument>("agents").countDocuments({
