@@ -26,7 +26,11 @@ export async function committedOf(db: Db, organizationId: string): Promise<Commi
       .toArray(),
   ]);
   const ofRecords = changesIn({
-    transactions: transactions.map(({ _id, ...rest }) => ({ ...rest, id: _id })),
+    transactions: transactions.map(({ _id, ledgerState, ...rest }) => ({
+      ...rest,
+      id: _id,
+      authorizations: ledgerState.books?.authorizations ?? [],
+    })),
     approvals: approvals.map(({ _id, agentId, resolution, resolvedBy }) => ({
       id: _id,
       agentId,
