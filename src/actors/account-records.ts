@@ -4,8 +4,8 @@ import type { AccountSummary } from "../domain/ledger/state.ts";
 import { realTimers, type Timers } from "../lib/timers.ts";
 
 /**
- * How far an agent's record may lag behind its ledger when no request on this server reads it. All agents' are written at the same
- * moments, so that they go together.
+ * Maximum lag of an agent's record behind its ledger when no request on this server reads it. All agents' records are
+ * written at the same moments, so that they go together.
  */
 const TICK_MS = 500;
 
@@ -99,7 +99,7 @@ export class AccountRecords {
     }
   }
 
-  /** For the ledger: what the records show by now; null: nothing new. */
+  /** Returns what the records show by now, for the ledger; null: nothing new. */
   confirmation(): CommandOf<"confirm_records"> | null {
     if (this.#unconfirmed.size === 0) return null;
     const records = [...this.#unconfirmed]

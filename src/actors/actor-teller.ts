@@ -9,7 +9,7 @@ export const actorTeller =
     try {
       await agents.submit(agentId, { kind: "follow_status", ...told });
     } catch (error) {
-      // It ended with its agent, or an operator has terminated it: there is nothing to tell.
+      // The actor ended with its agent, or an operator has terminated it: there is nothing to tell.
       if (!(error instanceof NoSuchActor)) throw error;
     }
   };

@@ -9,7 +9,7 @@ import { realTimers, type Timers } from "../lib/timers.ts";
 /** Commands that may wait for one agent in this process. */
 const WAITING_COMMANDS_MAX = 1_000;
 
-/** How long a confirmation waits for an update to ride along with. Well under the actor's own sweep. */
+/** Maximum wait of a confirmation for an update to ride along with. Well under the actor's own sweep. */
 const CONFIRM_AFTER_MS = 250;
 
 export interface AgentActorsDependencies {
@@ -27,7 +27,10 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** This process's mailbox for one agent's actor: one update in flight; commands that arrive meanwhile are batched into the next. */
+/**
+ * Mailbox of this process for one agent's actor: one update in flight; commands that arrive meanwhile are batched
+ * into the next.
+ */
 class AgentMailbox {
   readonly #agentId: string;
   readonly #dependencies: AgentActorsDependencies;
@@ -111,8 +114,8 @@ class AgentMailbox {
   }
 
   /**
-   * Before a response, ledger and record have followed the actor's decision. Where that takes too long, the actor's sweep does
-   * it, and the caller gets an error instead of a success.
+   * Waits until ledger and record have followed the actor's decision, before a response. If that takes too long, the
+   * actor's sweep does it, and the caller gets an error instead of a success.
    */
   async #follow(unfollowed: SubmitResult["unfollowed"], unrecorded: AgentSummary | null): Promise<void> {
     await Promise.all([

@@ -1,30 +1,33 @@
 import type { Timers } from "../lib/timers.ts";
 
-/** How long a batch waits for requests that are about to submit. */
+/** Maximum wait of a batch for requests that are about to submit. */
 const EXPECTED_REQUEST_MS = 2;
 
-/** How long after a response its caller may send the next request, and how long a batch waits for those that are being answered at the most. */
+/**
+ * Maximum time between a response and its caller's next request, and maximum wait of a batch for callers that are
+ * being answered.
+ */
 const RETURNING_MS = 2;
 export const RETURNED_WITHIN_MS = 12;
 
 /** An update's duration is taken for what most of the last ones have shown. */
 const NEWEST_SHARE = 0.25;
 
-/** After so many fruitless waits in a row, so many batches are sent without lingering. */
+/** Number of fruitless waits in a row after which as many batches are sent without lingering. */
 const FRUITLESS_MAX = 3;
 const UNLINGERED_BATCHES = 32;
 
-/** Of those that were being answered, this share has to send another request while a batch waits for them. */
+/** Share of the callers being answered that has to send another request while a batch waits for them. */
 const RETURNED_PART = 0.5;
 
 /** Counted until released; a second release does nothing. */
 export type Release = () => void;
 
 /**
- * How long a batch lingers for more commands. An update costs about as much with many commands as with one, and takes longer
- * than most callers need to be answered and to ask again: who sends at once what has come meanwhile splits the callers into
- * groups, each of which waits for the updates of the others. Nothing waits where no caller is about to come, and not for long where
- * those that were waited for did not come.
+ * Decides how long a batch lingers for more commands. An update costs about as much with many commands as with one,
+ * and takes longer than most callers need to be answered and to ask again: sending at once what has come meanwhile
+ * splits the callers into groups, each of which waits for the updates of the others. A batch does not wait where no
+ * caller is about to come, and not for long where those that were waited for did not come.
  */
 export class BatchLinger {
   readonly #timers: Pick<Timers, "monotonicMs">;
@@ -32,11 +35,11 @@ export class BatchLinger {
   /** Requests that are about to ask, and those that were decided and are being answered. */
   #expecting = 0;
   #answering = 0;
-  /** When the last update ended, how long one takes, and who was answered last. */
+  /** End and duration of the last update, and the callers answered last. */
   #endedMs = 0;
   #updateMs = 0;
   #answeredMs = -Infinity;
-  /** How many callers the batch lingers for, and how many commands it had then; null: none. */
+  /** Number of callers that the batch lingers for, and of its commands at that time; null: none. */
   #lingered: { readonly from: number; readonly were: number } | null = null;
   #fruitless = 0;
   #unlingered = 0;
@@ -72,7 +75,7 @@ export class BatchLinger {
     this.#updateMs = before + NEWEST_SHARE * (tookMs - before);
   }
 
-  /** How much longer a batch of so many commands lingers, the first of them since then; 0: it is sent. */
+  /** Returns how much longer a batch of so many commands lingers, the first of them since then; 0: it is sent. */
   leftMs(waiting: number, sinceMs: number): number {
     const now = this.#timers.monotonicMs();
     const untilMs = Math.max(

@@ -50,7 +50,7 @@ export class BlockedProjects {
     this.#blocked.set(projectId, { project: { organizationId, projectId }, projectId, reason, askedAtMs });
   }
 
-  /** All of them. Asks those again in the background that were not asked lately. */
+  /** Lists all blocked projects. Asks again in the background about those that were not asked lately. */
   list(): readonly BlockedProject[] {
     const now = this.#now();
     const all = [...this.#blocked.values()];

@@ -22,7 +22,7 @@ const DEFECTS = [
 /** gRPC's number for a message that is not as it should be. */
 const GRPC_INVALID_ARGUMENT = 3;
 
-/** How long one call to the engine may take: a client is answered within 5 s, whatever is down. */
+/** Deadline of one call to the engine: a client is answered within 5 s, whatever is down. */
 const CALL_DEADLINE_MS = 4_000;
 
 export interface StartOptions {
@@ -34,7 +34,7 @@ export interface StartOptions {
 /** Calls to Temporal, each bounded in time. */
 export class TemporalCalls {
   readonly client: Client;
-  /** What is started by an id is started once. */
+  /** Options by which one id starts one workflow, once. */
   readonly once: { readonly taskQueue: string; readonly workflowIdReusePolicy: "REJECT_DUPLICATE" };
 
   constructor(client: Client, taskQueue: string) {
@@ -79,7 +79,7 @@ export class TemporalCalls {
   }
 }
 
-/** What waiting does not mend: an actor that is gone, a message it does not take, an id that is in use. */
+/** Whether waiting does not mend it: an actor that is gone, a message it does not take, an id that is in use. */
 function isDefect(error: unknown): boolean {
   if (isGrpcServiceError(error)) {
     const code: number = error.code;

@@ -1,6 +1,9 @@
 import { TimeoutError, withTimeout } from "../lib/with-timeout.ts";
 
-/** How long a read waits for pending confirmations to reach the actor and the record, even where the actor is busy or unreachable. */
+/**
+ * Maximum wait of a read for pending confirmations to reach the actor and the record, even where the actor is busy or
+ * unreachable.
+ */
 const FLUSH_WAIT_MS = 2_000;
 
 /** Waits for a flush, to a bound or as long as the caller can spare; then what there is has to do. */

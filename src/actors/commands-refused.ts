@@ -20,7 +20,7 @@ export class CommandsRefused extends Error implements Unavailable {
   }
 }
 
-/** What an update has failed by: its refusal, where it was refused, else the error as it is. */
+/** Returns the refusal that an update failed by, or else the error as it is. */
 export function refusalIn(error: unknown): unknown {
   if (!(error instanceof WorkflowUpdateFailedError)) return error;
   const { cause } = error;

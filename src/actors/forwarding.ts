@@ -28,7 +28,7 @@ export interface ForwardedFailure {
 
 const UNAVAILABLE = [ActorUnavailable, LedgerLost, StaleLedger, StaleRecords] as const;
 
-/** For the server that forwarded the command. */
+/** Turns an error into a failure for the server that forwarded the command. */
 export const failureFor = (error: unknown): ForwardedFailure => ({
   failure: {
     name: error instanceof Error ? error.name : "Error",
@@ -46,11 +46,11 @@ export function failureOf({ failure: { isUnavailable: canRetry, message, name } 
 
 /** The answer of the server that commands were forwarded to. */
 export interface Forwarded {
-  /** One for each command, in order. */
+  /** Replies, one for each command, in order. */
   readonly replies: readonly (LedgerReply | ForwardedFailure)[];
   /** Accounts that the commands have changed; the forwarding server writes their records. */
   readonly accounts: readonly AccountSummary[];
-  /** As in the ledger's answer. */
+  /** Counts of closed payments, as in the ledger's answer. */
   readonly closed: Readonly<Record<string, number>>;
   /** Null: the ledger has answered none of the commands. */
   readonly fill: Fill | null;

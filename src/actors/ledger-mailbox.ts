@@ -31,7 +31,7 @@ const OVERLOAD_MS = 1_000;
 /** Commands that may wait even then: they are decided as soon as a stalled engine goes on, and cost it nothing until then. */
 const PROBES_MAX = 8;
 
-/** How long a read waits until executed payments are published, so that they can be confirmed. */
+/** Maximum wait of a read until executed payments are published, so that they can be confirmed. */
 const PUBLISHED_MS = 1_000;
 
 export interface LedgerMailboxDependencies {
@@ -41,7 +41,7 @@ export interface LedgerMailboxDependencies {
   readonly recordAccount: Projections["writeAccount"];
   /** Writes at once what is being published about payments, instead of waiting for a larger batch. */
   readonly flushPublished: () => void;
-  /** How long a confirmation waits for an update to ride along with. Well under the ledger's own sweep. */
+  /** Maximum wait of a confirmation for an update to ride along with. Well under the ledger's own sweep. */
   readonly confirmAfterMs: number;
   readonly timers?: Timers;
   readonly onError: (message: string, error: unknown) => void;
@@ -52,7 +52,7 @@ export interface LedgerAnswer<P extends StoredPayment = StoredPayment> {
   readonly reply: LedgerReply<P>;
   /** The revision of the account that shows it; 0: what its record shows has not changed. */
   readonly revision: number;
-  /** When the request was sent, by `performance.now()`: a decision's age counts from then. */
+  /** Time of the request, by `performance.now()`: a decision's age counts from then. */
   readonly requestedMs: number;
   /** Resolves once the records show the ledger's revision; no response is sent before. */
   readonly revisionRecorded: Promise<void>;
@@ -67,7 +67,7 @@ interface Waiting {
   /** Sender whose turn the command takes. */
   readonly sender: string;
   readonly command: LedgerCommand;
-  /** Of another server, which writes the records that it changes. */
+  /** Whether it came from another server, which writes the records that it changes. */
   readonly isAccepted: boolean;
   readonly isAwaited: () => boolean;
   readonly sinceMs: number;
@@ -81,10 +81,11 @@ type Exchanged = (Submitted | Forwarded) & Partial<Pick<Submitted, "revisionReco
 type Confirmation = CommandOf<"confirm">;
 
 /**
- * This process's mailbox for one project's ledger. At most one update is in flight; commands that arrive meanwhile are batched
- * into the next, round robin over the agents, so that a busy project costs one workflow task for each batch. Where another server
- * batches the ledger's commands, they are forwarded to it as they come; what it can't answer is sent to the ledger from here.
- * Confirmations ride along, or are sent alone after a short while; losing them costs the ledger a sweep.
+ * Mailbox of this process for one project's ledger. At most one update is in flight; commands that arrive meanwhile
+ * are batched into the next, round robin over the agents, so that a busy project costs one workflow task for each
+ * batch. If another server batches the ledger's commands, they are forwarded to it as they come; a command that it
+ * can't answer is sent to the ledger from here. Confirmations ride along, or are sent alone after a short while;
+ * losing them costs the ledger a sweep.
  */
 export class LedgerMailbox {
   readonly #project: ProjectRef;
@@ -108,7 +109,7 @@ export class LedgerMailbox {
   #cancelTimer: (() => void) | null = null;
   readonly #linger: BatchLinger;
   #cancelLinger: (() => void) | null = null;
-  /** When the oldest waiting command arrived. */
+  /** Arrival of the oldest waiting command. */
   #waitingSinceMs = 0;
 
   constructor(project: ProjectRef, dependencies: LedgerMailboxDependencies, retire: () => void) {
@@ -229,7 +230,7 @@ export class LedgerMailbox {
     const isUnfinished = () =>
       this.#confirmations.some((each) => agentId === null || each.agentId === agentId) ||
       (agentId === null ? this.#waiting.size : this.#waiting.sizeOf(agentId)) > 0;
-    // One exchange takes as many confirmations as fit; the bound is on those that were there to begin with.
+    // Confirmations of one exchange are as many as fit; the bound is on those that were there to begin with.
     for (
       let left = 2 + Math.ceil(this.#confirmations.length / LEDGER_CONFIRMATIONS_MAX);
       left > 0;
@@ -322,7 +323,7 @@ export class LedgerMailbox {
     this.#inFlight.set(exchange, sentMs);
   }
 
-  /** Nothing is in flight: confirmations that are left are sent shortly; an empty mailbox is retired. */
+  /** Sends remaining confirmations shortly, as nothing is in flight; retires an empty mailbox. */
   #rest(): void {
     if (this.#inFlight.size > 0 || this.#waiting.size > 0) return;
     if (this.#hasToConfirm())
@@ -397,7 +398,10 @@ export class LedgerMailbox {
     });
   }
 
-  /** Nothing of the batch was decided, or nothing is known of it: the commands that were not refused go to the front of the next. */
+  /**
+   * Puts the commands that were not refused at the front of the next batch: nothing of this one was decided, or
+   * nothing is known of it.
+   */
   #requeueUnrefused(refused: CommandsRefused | NotForwarded, { batch, confirmations, written }: Sent): void {
     const indexes: ReadonlySet<number> = refused instanceof CommandsRefused ? refused.indexes : new Set();
     const first = written === null ? 0 : 1;

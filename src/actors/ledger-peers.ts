@@ -30,7 +30,7 @@ const LIVE_EXPIRY_MS = 6_000;
 const DOWN_MS = 2_000;
 const DOWN_DOUBLINGS_MAX = 5;
 
-/** Nothing usable came back: the commands may have been decided, or not. */
+/** No usable answer came back: the commands may have been decided, or not. */
 export class NotForwarded extends Error {
   override readonly name = "NotForwarded";
 }
@@ -46,7 +46,7 @@ export interface LedgerRoute {
   peerFor(project: ProjectRef): LedgerPeer | null;
 }
 
-/** Of a process that is the only server. */
+/** Route of a process that is the only server. */
 export const ALONE: LedgerRoute = { peerFor: () => null };
 
 export interface LedgerPeersDependencies {

@@ -16,9 +16,9 @@ const READS_MAX = 3;
 
 /** The ledger revisions that this process knows. */
 interface Known {
-  /** By its answers. */
+  /** Newest revision by the ledger's answers. */
   ledger: number;
-  /** By the records. */
+  /** Newest revision by the records. */
   recorded: number;
   updatedAtMs: number;
 }

@@ -29,7 +29,7 @@ const KNOWN_FILLS_MAX = 10_000;
 
 export interface LedgersDependencies extends Omit<LedgerMailboxDependencies, "route" | "submit"> {
   readonly submit: SubmitWithRevisions;
-  /** By default this process sends all commands to the ledgers itself. */
+  /** Left out: this process sends all commands to the ledgers itself. */
   readonly route?: LedgerRoute;
   readonly revisions: LedgerRevisionRecords;
   /** A payment with its texts (see `wholePayment`). */
@@ -105,7 +105,7 @@ export class Ledgers implements LedgerGateway {
     return waiting;
   }
 
-  /** How full the ledgers are that this process had answers from lately, by project. */
+  /** Fill of each ledger that has answered this process lately, by project. */
   get fills(): Iterable<[projectId: string, fill: Fill]> {
     return this.#fills.entries();
   }
@@ -115,14 +115,14 @@ export class Ledgers implements LedgerGateway {
     return (await this.submitRecorded(project, command)).reply;
   }
 
-  /** The same, for who waits until the agent's record has come that far. */
+  /** Submits a command for a caller that waits until the agent's record has come that far. */
   async submitRecorded(project: ProjectRef, command: LedgerCommand): Promise<LedgerAnswer<Payment>> {
     const answered = await this.submitUnrecorded(project, command);
     await answered.revisionRecorded;
     return answered;
   }
 
-  /** The same, for a caller that does other work first, and awaits `revisionRecorded` before it responds. */
+  /** Submits a command for a caller that does other work first, and awaits `revisionRecorded` before it responds. */
   async submitUnrecorded(
     project: ProjectRef,
     command: LedgerCommand,
@@ -187,17 +187,20 @@ export class Ledgers implements LedgerGateway {
     this.#of(project).confirmLater(confirmation, published);
   }
 
-  /** How many of the agent's payments were closed as of the ledger's last reply, if it has evicted idempotency keys; else 0. */
+  /**
+   * Returns how many of the agent's payments were closed as of the ledger's last reply, if it has evicted idempotency
+   * keys; else 0.
+   */
   closedOf(agentId: string): number {
     return this.#closed.get(agentId) ?? 0;
   }
 
-  /** After this, ledger and record show everything that this process has executed for the agent. */
+  /** Brings ledger and record up to everything that this process has executed for the agent. */
   async flush({ projectId }: Pick<ProjectRef, "projectId">, agentId: string): Promise<void> {
     await this.#mailboxes.get(projectId)?.flush(agentId);
   }
 
-  /** The same for all agents of a project. */
+  /** Flushes all agents of a project. */
   async flushProject(projectId: string): Promise<void> {
     await this.#mailboxes.get(projectId)?.flush(null);
   }

@@ -36,7 +36,7 @@ export function repliedBytesOf(command: LedgerCommand): number {
       return Math.min(command.agents.length, LEDGER_SUMMARIES_MAX) * SUMMARY_BYTES;
     case "stop_accounts":
       return LEDGER_SUMMARIES_MAX * SUMMARY_BYTES;
-    // All agents of a project have at most 2,000 payments for their fences to name.
+    // Fences name at most the 2,000 open payments of a project.
     case "pause":
     case "approve":
     case "deny":

@@ -158,7 +158,7 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
     return this.#calls.startOnce(LEDGER_WORKFLOW, ledgerWorkflowId(projectId), [input], options);
   }
 
-  /** How the engine has a project's ledger; null: it knows of none. `endedAt`: null while it runs. */
+  /** Returns the engine's status of a project's ledger; null: it knows of none. `endedAt`: null while it runs. */
   async ledgerStatus(projectId: string): Promise<LedgerStatus | null> {
     const handle = this.#client.workflow.getHandle(ledgerWorkflowId(projectId));
     try {

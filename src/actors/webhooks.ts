@@ -43,7 +43,7 @@ export class TemporalWebhooks implements WebhookWorkflows {
     }
   }
 
-  /** How a delivery ended; null when that takes longer. */
+  /** Returns the end of a delivery; null when that takes longer. */
   deliveryEnd(
     delivery: Pick<DeliveryInput, "deliveryId" | "run">,
     withinMs: number,

@@ -1,6 +1,6 @@
 import type { AnyBulkWriteOperation, Collection, Document } from "mongodb";
 
-/** How often the last use of keys is written, all of them in one bulk. */
+/** Interval at which the last uses of keys are written, all of them in one bulk. */
 const WRITE_EVERY_MS = 5_000;
 
 /** Keeps when keys were last used without a write per request. What a crash loses is a few seconds of it. */

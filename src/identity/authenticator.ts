@@ -34,7 +34,7 @@ export interface AuthenticatorDependencies {
   readonly onAgentKeyUsed: (agent: AgentDocument, newestHash: string) => void;
 }
 
-/** Whose requests are counted together: a key's, or a user's whatever their sessions. */
+/** Subject whose requests are counted together: a key, or a user whatever their sessions. */
 export interface Caller {
   readonly id: string;
   readonly organizationId: string;
@@ -115,7 +115,7 @@ export class Authenticator {
       }
       case null: {
         const result = await this.#dependencies.authenticateSession(token);
-        // It may say that it was good, and what to do.
+        // The result may say that the key was good, and what to do.
         if (!result.ok) return { result, caller: null };
         const { userId, organizationId } = result.value;
         return { result, caller: { id: userId, organizationId } };

@@ -33,7 +33,10 @@ export function authorize(access: Access, principal: Principal | null, now: Date
   }
 }
 
-/** The same for what only the body says: a payment's rail, an invite's role. Still before its shape is validated. */
+/**
+ * Authorizes what only the body says, such as a payment's rail or an invite's role. Still before its shape is
+ * validated.
+ */
 export function authorizeBody(
   access: Access,
   principal: Principal | null,

@@ -17,13 +17,13 @@ export function covers(binding: Binding, container: ContainerRef): boolean {
   return (binding.type === "project" ? container.projectId : container.teamId) === binding.id;
 }
 
-/** What narrows a list of records that name their project and team. */
+/** Filter of a list of records that name their project and team. */
 export interface BindingFilter {
   readonly projectId?: string;
   readonly teamId?: string;
 }
 
-/** What a list may show of its organization, for records of each kind. */
+/** Part of its organization that a list may show, for records of each kind. */
 export interface Reach {
   /** Teams, and agents, payments, approvals: they name their project, and their team. */
   readonly bindingFilter: BindingFilter;

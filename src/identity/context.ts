@@ -25,17 +25,17 @@ import { RefreshTokens } from "./refresh-token.ts";
 import { SessionTokens } from "./session-token.ts";
 import { loadSigningKey } from "./signing-key.ts";
 
-/** By then a waiting request has been answered. */
+/** Maximum wait for a lock: by then a waiting request has been answered. */
 const LOCK_WAIT_MS = 4_000;
 
 export interface AuthDeps {
   readonly db: Db;
   readonly masterKey: MasterKey;
-  /** By default ones that tell nobody of a forgery. */
+  /** Left out: proofs that report no forgery to anyone. */
   readonly accessProofs?: AccessProofs;
   /** The service's own address: issuer and audience of the session tokens. */
   readonly baseUrl: string;
-  /** Whom passkeys are made for; by default what follows from `baseUrl`. */
+  /** Relying party of passkeys; left out: it follows from `baseUrl`. */
   readonly relyingParty?: RelyingParty;
   /** The name a code generator shows beside the account. */
   readonly productName?: string;
@@ -60,7 +60,7 @@ export interface AuthDeps {
  */
 export type Provision = (organization: OrganizationDocument, waitMs: number) => Promise<void>;
 
-/** How invites are mailed. */
+/** Mailing of invites. */
 export interface Mailing {
   /** The link that the mail's recipient opens. */
   linkOf(token: string): string;
@@ -70,7 +70,7 @@ export interface Mailing {
   readonly onLimited: () => void;
 }
 
-/** What the operations of this folder share. */
+/** Dependencies that the operations of this folder share. */
 export interface AuthContext {
   readonly db: Db;
   readonly masterKey: MasterKey;
@@ -100,7 +100,7 @@ export interface AuthContext {
   readonly mutex: KeyedMutex;
 }
 
-/** The same on behalf of one request that changes something: what it writes has its entry in the audit log. */
+/** Context of one request that changes something: each write has its entry in the audit log. */
 export type WritingContext = AuthContext & AuditedWrites;
 
 /** Loads the signing key (made on the first start) and prepares the rest. Indexes come first: `ensureIndexes`. */

@@ -18,12 +18,12 @@ import { chosenPasswordIssue, passwordIssue, Passwords } from "./passwords.ts";
 import { checkCustomLimits, planFields } from "./plan.ts";
 import { ensureAuthIndexes } from "../store/identity-indexes.ts";
 
-/** As the admin command has it from its arguments, not validated yet. */
+/** Input of the admin command, from its arguments, not validated yet. */
 export interface CreateOrganizationInput {
   readonly name: string;
   readonly ownerEmail: string;
   readonly ownerPassword: string;
-  /** By default the part of the e-mail before the @. */
+  /** Left out: the part of the e-mail before the @. */
   readonly ownerName?: string | undefined;
   readonly plan: string;
   readonly restPerMinute?: number | undefined;
@@ -33,12 +33,15 @@ export interface CreateOrganizationInput {
 export interface CreatedOrganization {
   readonly organizationId: string;
   readonly userId: string;
-  /** Of the default project and team, which the provisioning workflow is to make under these ids. */
+  /** Ids of the default project and team, which the provisioning workflow is to make. */
   readonly projectId: string;
   readonly teamId: string;
 }
 
-/** Who makes it: the operator's command, any number of them, some only to try things out; or the set-up link, once. */
+/**
+ * Occasion of the creation: the operator's command, any number of times, some only to try things out; or the set-up
+ * link, once.
+ */
 export type Occasion = "command" | "trial" | "set-up";
 
 /** The setting that closes the set-up for good. */
@@ -84,7 +87,7 @@ export async function createOrganizationWithOwner(
   const { name, ownerEmail, ownerName = "", ownerPassword } = parsed.data;
   const issue = await chosenPasswordIssue(ownerPassword, [name, ownerEmail, ownerName]);
   if (issue !== null) return refused(invalid("ownerPassword", issue));
-  // That a call is executed once rests on an index alone, and this may be the first thing that is ever written here.
+  // The index that makes a call execute once may be the first thing that is ever written here.
   await ensureAuthIndexes(db);
   const now = clock();
   const hashes = passwords ?? (await Passwords.on(db, now));
@@ -158,7 +161,7 @@ async function newRecords(
   return { organization, owner };
 }
 
-/** The same for the same call alone, its password included: another one makes an organization of its own. */
+/** Identifies a call, its password included: another call makes an organization of its own. */
 function creationOf({ mcpPerMinute, name, plan, restPerMinute }: ParsedInput, owner: UserDocument): string {
   const said = [name, plan, restPerMinute ?? null, mcpPerMinute ?? null, owner.name];
   const text = JSON.stringify([...said, owner.emailNormalized, owner.passwordHash]);
@@ -166,8 +169,9 @@ function creationOf({ mcpPerMinute, name, plan, restPerMinute }: ParsedInput, ow
 }
 
 /**
- * Both or neither, and with the first of them, unless it is to stay open, the marker that closes the set-up. A concurrent writer of the marker
- * meanwhile is in conflict, looks again, and finds it: of any number of set-ups at once one is let through.
+ * Inserts both or neither, and with the first of them, unless it is to stay open, the marker that closes the set-up.
+ * A concurrent writer of the marker conflicts, looks again, and finds it: of any number of set-ups at once one is let
+ * through.
  */
 async function insertBoth(
   db: Db,

@@ -4,7 +4,7 @@ import type { MasterKey } from "../secrets/master-key.ts";
 
 const DEVICE_ID_SIZE_BYTES = 16;
 
-/** For how long a device is known after its last sign-in. */
+/** Lifetime of a device's recognition after its last sign-in. */
 export const DEVICE_TOKEN_LIFETIME_SECONDS = 90 * 24 * 3_600;
 
 /** `<user id>.<device id>-<issued at, Unix seconds>.<signature>` */

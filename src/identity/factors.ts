@@ -8,7 +8,7 @@ import { epochOf, isFreshlySignedIn, isSteppedUp, type SessionPrincipal } from "
 
 export const stepUpRequired = () => refused(refusal("STEP_UP_REQUIRED"));
 
-/** All of a person's second factors, those that were never confirmed too. */
+/** Returns all of a person's second factors, also those that were never confirmed. */
 export const factorsOf = (
   { collections }: Pick<AuthContext, "collections">,
   userId: string,

@@ -38,7 +38,7 @@ export type Binding =
 export interface OrganizationKeyPrincipal {
   readonly type: "organization_key";
   readonly keyId: string;
-  /** The same for a key and those that it was rotated into. */
+  /** Id shared by a key and those that it was rotated into. */
   readonly lineageId: string;
   readonly organizationId: string;
   readonly organization: OrganizationDocument;

@@ -21,7 +21,7 @@ export interface PresentedRefreshToken extends IssuedRefreshToken {
  * to be an old one of ours, and its use can end the session; a made-up token can't.
  */
 export class RefreshTokens {
-  /** One for each master key in use, the newest first: a token is signed and hashed under the same one. */
+  /** MACs under each master key in use, the newest first: a token is signed and hashed under the same one. */
   readonly #macs: readonly [KeyedMacs, ...KeyedMacs[]];
   readonly #randomBytes: RandomBytes;
 

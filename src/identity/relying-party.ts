@@ -1,11 +1,11 @@
-/** Whom passkeys are made for, in WebAuthn's terms: they are bound to `id`, and count from pages of `origins` alone. */
+/** Relying party of passkeys in WebAuthn's terms: they are bound to `id`, and count from pages of `origins` alone. */
 export interface RelyingParty {
   /** A domain name; browsers take no address. */
   readonly id: string;
   readonly origins: readonly string[];
 }
 
-/** What the environment says of it; null: it follows from the service's own address. */
+/** Settings from the environment; null: the value follows from the service's own address. */
 export interface RelyingPartySettings {
   readonly rpId: string | null;
   readonly origins: readonly string[] | null;

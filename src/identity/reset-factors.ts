@@ -7,13 +7,13 @@ import { changeFactors, factorsOf } from "./factors.ts";
 import { epochOf } from "./principal.ts";
 import { isInForce, isPasskey } from "./views.ts";
 
-/** Of passkeys their names; whether there is a code generator in force. */
+/** Names of passkeys; whether there is a code generator in force. */
 export interface FactorNames {
   readonly passkeys: readonly string[];
   readonly totp: boolean;
 }
 
-/** What was taken from a person: their factors, and the sessions that a finder of the device could use. */
+/** Factors taken from a person, and the sessions that a finder of the device could use. */
 export interface FactorsReset {
   readonly userId: string;
   readonly organizationId: string;

@@ -61,9 +61,9 @@ export interface Me {
 
 /** Humans and their sessions, apart from HTTP: what only reads, or leaves nothing but a challenge. */
 export interface AuthService {
-  /** For lists alone. */
+  /** Collections, for lists alone. */
   readonly collections: AuthCollections;
-  /** What changes something, on behalf of one request. */
+  /** Returns the operations that change something, on behalf of one request. */
   writing(audit: AuditedWrites): AuthWrites;
   /** `now` is the clock's unless given. */
   authenticateSession(token: string, now?: Date): Promise<Result<SessionPrincipal>>;
@@ -81,7 +81,7 @@ export interface AuthService {
   memberViews(members: readonly UserDocument[]): Promise<UserView[]>;
 }
 
-/** What changes humans, their sessions or their organization; each with its entry in the audit log. */
+/** Operations that change people, their sessions or their organization; each with its entry in the audit log. */
 export interface AuthWrites {
   signIn(input: SignInInput, noteAffected?: NoteAffected): Promise<Result<SignedIn>>;
   signOut(principal: SessionPrincipal): Promise<Result<null>>;

@@ -25,7 +25,7 @@ const claimsSchema = z.object({
   amr: z.array(z.string()),
 });
 
-/** Whom a token names. Only an index into the session's record, which has the say. */
+/** Subject of a token. Only an index into the session's record, which has the say. */
 export interface SessionTokenSubject {
   readonly sessionId: string;
   readonly userId: string;
@@ -48,7 +48,7 @@ export interface SessionTokenInput extends SessionTokenSubject {
 
 /** Signs and checks session JWTs: claims `iss aud sub sid org_id org_role iat exp auth_time amr`. */
 export class SessionTokens {
-  /** By the token's hash: signatures that were found good, so that a session's many requests pay for one of them. */
+  /** Signatures that were found good, by the token's hash, so that a session's many requests pay for one of them. */
   readonly #verified = new Map<string, Verified>();
   readonly #key: SigningKey;
   readonly #baseUrl: string;
@@ -81,9 +81,7 @@ export class SessionTokens {
     return { token, expiresAt: new Date(expiresAt * 1000) };
   }
 
-  /**
-   * Whom a good token names; `expired` for one that was good. Why any other is not good is not disclosed: null.
-   */
+  /** Returns the subject of a good token; `expired` for one that was good. Null: any other; why is not disclosed. */
   async verify(token: string, now: Date): Promise<SessionTokenSubject | "expired" | null> {
     if (token.length > MAX_TOKEN_CHARACTERS) return null;
     const hash = createHash("sha256").update(token).digest("base64url");

@@ -26,25 +26,25 @@ import {
 const SESSION_LIFETIME_MILLISECONDS = 30 * 24 * 3600 * 1000;
 
 /**
- * How long a used refresh token is answered again, with the tokens of its use. It covers two pages that refresh at once, and a client
- * that lost the answer, waited for it for 20 seconds as the dashboard does, and tries again.
+ * Time for which a used refresh token is answered again, with the tokens of its use. It covers two pages that refresh
+ * at once, and a client that lost the answer, waited for it for 20 seconds as the dashboard does, and tries again.
  */
 const REFRESH_REPLAY_MS = 30 * 1000;
 
 /** The precision of `lastSeenAt`. */
 const LAST_SEEN_PRECISION_MS = 60 * 1000;
 
-/** What a client comes back with. */
+/** Tokens that a client comes back with. */
 export interface SessionTokensIssued {
   readonly token: string;
   readonly refreshToken: string;
-  /** What makes the device known to the account; null where no user has just signed in. */
+  /** Token that makes the device known to the account; null if no user has just signed in. */
   readonly deviceToken: string | null;
-  /** When `token` expires. */
+  /** Expiry of `token`. */
   readonly expiresAt: string;
-  /** When the session ends, and its refresh token with it, whatever is refreshed until then. */
+  /** End of the session and its refresh token, whatever is refreshed until then. */
   readonly sessionEndsAt: Date;
-  /** Whose session it is. Never part of an answer. */
+  /** Owner of the session. Never part of an answer. */
   readonly of: SessionOwner;
 }
 
@@ -55,7 +55,7 @@ export interface SessionOwner {
   readonly name: string;
 }
 
-/** What sign-in and refresh answer. */
+/** Answer to a sign-in or a refresh. */
 export interface SignedIn extends SessionTokensIssued {
   readonly user: UserView;
   readonly organization: OrganizationView;
@@ -99,7 +99,7 @@ export async function openSession(
   return await shownOnce(context, opened, now);
 }
 
-/** Whose session it is, as its answer and its entry in the audit log have it. */
+/** Owner of a session, as its answer and its entry in the audit log have it. */
 export const ownerOf = ({ organization, session, user }: LiveSession): SessionOwner => ({
   sessionId: session._id,
   userId: user._id,
@@ -161,8 +161,8 @@ const EXPIRED =
   "refresh token (POST /v1/auth/refresh), or sign in again.";
 
 /**
- * Who is behind a session token: the token must be ours and fresh, its session alive, its user
- * there. Role, plan and elevation are those of the database, so that a change or a sign-out binds at once.
+ * Authenticates a session token: it must be ours and fresh, its session alive, its user there. Role, plan and
+ * elevation are those of the database, so that a change or a sign-out binds at once.
  */
 export async function authenticateSession(
   context: AuthContext,

@@ -11,7 +11,7 @@ import { openSession, type SignedIn } from "./sessions.ts";
 const NONCE_SETTING = "set-up-nonce";
 const NONCE_SIZE_BYTES = 32;
 
-/** How long the answer waits for the organization to be ready; it says which of the two it is. */
+/** Maximum wait for the organization to be ready; the answer says whether it is. */
 const READY_WAIT_MS = 1_500;
 
 export interface SetUpInput {
@@ -20,7 +20,7 @@ export interface SetUpInput {
   readonly name: string;
   readonly email: string;
   readonly password: string;
-  /** What the client calls itself. */
+  /** Name that the client gives itself. */
   readonly userAgent?: string | null;
 }
 
@@ -72,7 +72,7 @@ export async function setUp(context: WritingContext, input: SetUpInput): Promise
   return ok(await openSession(context, { user, organization }, ["pwd"], clock(), input.userAgent));
 }
 
-/** One for each master key in use, the newest first. */
+/** Tokens under each master key in use, the newest first. */
 const tokensOf = ({ masterKey }: Pick<AuthContext, "masterKey">, nonce: string): readonly string[] =>
   masterKey.deriveKeys("set-up-token").map(({ key }) => hmacSha256(key, nonce));
 
@@ -93,7 +93,7 @@ const FIELD_NAMES: Readonly<Record<string, string>> = {
   ownerPassword: "password",
 };
 
-/** The same refusal with the names that the request's fields have. */
+/** Renames the fields of a refusal to those of the request. */
 function inTermsOfTheRequest(reason: Refusal): Refusal {
   if (reason.issues === undefined) return reason;
   const issues = reason.issues.map(({ path, message }) => ({ path: FIELD_NAMES[path] ?? path, message }));

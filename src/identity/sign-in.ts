@@ -13,9 +13,9 @@ export interface SignInInput {
   readonly email: string;
   readonly password: string;
   readonly code?: string | undefined;
-  /** What the client calls itself. */
+  /** Name that the client gives itself. */
   readonly userAgent?: string | null;
-  /** Where the address has accounts in several organizations; those beyond `ACCOUNTS_TRIED_MAX` need it. */
+  /** Organization, needed if the address has accounts in several and this one is beyond `ACCOUNTS_TRIED_MAX`. */
   readonly organizationId?: string | undefined;
   /** The only account that may be signed in to, where a device was let in that is known to it alone. */
   readonly onlyUserId?: string | null;
@@ -36,7 +36,7 @@ export async function signIn(
   noteAffected: NoteAffected = () => undefined,
 ): Promise<Result<SignedIn>> {
   const now = context.clock();
-  // At once, so that how long the look-up takes does not show.
+  // All look-ups run at once, so that the duration of one does not show.
   const [accounts, isShared, hash] = await Promise.all([
     accountsOf(context, input),
     isServiceShared(context),
@@ -62,9 +62,10 @@ const affectedAccount = ({ _id, name, organizationId }: UserDocument): AffectedA
 });
 
 /**
- * What an account's audit log shows of a wrong password. An address that is not proved may be another person's, who means another
- * account: the request's origin is recorded only where the address is verified, or the request names this account. That depends
- * on nothing but this account and the request, so that no log discloses whether the address has another account elsewhere.
+ * Account whose audit log shows a wrong password. An address that is not proved may be another person's, who means
+ * another account: the request's origin is recorded only if the address is verified, or the request names this
+ * account. That depends on nothing but this account and the request, so that no log discloses whether the address has
+ * another account elsewhere.
  */
 function affectedByRefused(account: UserDocument, isAddressed: boolean): AffectedAccount {
   const isNotified = isAddressed || account.emailVerified;
@@ -138,6 +139,6 @@ async function secondFactor(
     onlyUseCode,
   );
   if (spent.ok) return ok(["pwd", "otp"]);
-  // This code has two statuses: 401 at sign-in, 403 elsewhere.
+  // The code has two statuses: 401 at sign-in, 403 elsewhere.
   return spent.refusal.code === "SECOND_FACTOR_INVALID" ? refused({ ...spent.refusal, status: 401 }) : spent;
 }

@@ -4,11 +4,11 @@ import type { RandomBytes } from "../domain/api-key.ts";
 
 /** RFC 6238 with the parameters that every code generator knows: SHA-1, 6 digits, 30 s. */
 const STEP_SECONDS = 30;
-/** One step either way is tolerated. */
+/** Steps tolerated either way. */
 const TOLERATED_STEPS = [1, 0, -1] as const;
 /** Steps by which a clock may be off so that it is named as the reason why a code is refused. */
 const NAMED_STEPS_MAX = 20;
-/** As long as a SHA-1 value, which RFC 4226 recommends. */
+/** Length of a SHA-1 value, which RFC 4226 recommends. */
 const SECRET_SIZE_BYTES = 20;
 
 const CODE = /^[0-9]{6}$/;
@@ -17,7 +17,7 @@ const CODE = /^[0-9]{6}$/;
 export const newTotpSecret = (randomBytes: RandomBytes): string =>
   new ScureBase32Plugin().encode(randomBytes(SECRET_SIZE_BYTES), { padding: false });
 
-/** What a code generator scans. */
+/** URL that a code generator scans. */
 export const otpauthUrl = (productName: string, account: string, secret: string): string =>
   generateURI({ issuer: productName, label: account, secret });
 

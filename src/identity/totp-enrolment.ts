@@ -31,7 +31,7 @@ const PENDING_LIFETIME_MILLISECONDS = 10 * 60 * 1000;
 export interface TotpEnrolment {
   /** Base32, for typing in. */
   readonly secret: string;
-  /** The same for scanning. */
+  /** URL of the secret, for scanning. */
   readonly otpauthUrl: string;
 }
 
@@ -97,7 +97,7 @@ export async function confirmTotp(
     const { id } = pending;
     const request = { userId, slot: "pending", secretId: id, code, now, session } as const;
     const spent = await spendTotpCode(context, request, promotePending);
-    // What it has counted is written all the same.
+    // The count of attempts is written all the same.
     if (!spent.ok) return unchanged(spent);
     const others = (user.secondFactors ?? []).filter(({ kind }) => kind !== "totp");
     await holdFactors(context, user, [...others, { kind: "totp", id }], session);

@@ -11,7 +11,7 @@ const LOCK_MILLISECONDS = 15 * 60 * 1000;
 
 const SEALING_PURPOSE = "totp-secret";
 
-/** Which of a factor's two secrets a code is for. */
+/** Secret of a factor that a code is for. */
 export type TotpSlot = "confirmed" | "pending";
 
 export const totpFactorId = (userId: string): string => `totp:${userId}`;
@@ -31,11 +31,11 @@ export interface TotpRequest {
   readonly secretId: string;
   readonly code: string;
   readonly now: Date;
-  /** Where it is part of a transaction. */
+  /** Session of the transaction that it is part of. */
   readonly session?: ClientSession;
 }
 
-/** What else an accepted code changes, in the same atomic write that uses it up. */
+/** Further change by an accepted code, in the same atomic write that uses it up. */
 export type OnAccepted = (secret: TotpSecret, step: number) => UpdateFilter<TotpFactorDocument>;
 
 /**
@@ -64,7 +64,7 @@ export async function spendTotpCode(
     onAccepted(secret, step),
     within(request),
   );
-  // Between the read and the write another request used the code, locked the factor or replaced the secret.
+  // Another request used the code, locked the factor or replaced the secret between the read and the write.
   return used.matchedCount === 1 ? ok(null) : notAccepted(await readSecret(context, request), now);
 }
 
@@ -128,7 +128,7 @@ const isLocked = (secret: TotpSecret, now: Date): boolean =>
 
 const invalid = (message?: string) => refused(refusal("SECOND_FACTOR_INVALID", message));
 
-/** No code would be right; a signed-in person gets an error that says what to do first. */
+/** Refusal where no code would be right; a signed-in person gets an error that says what to do first. */
 const NOTHING_TO_VERIFY =
   "There is nothing enrolled that a code could be for; begin with POST /v1/auth/totp.";
 

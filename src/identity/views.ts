@@ -66,7 +66,7 @@ export const confirmedFactorKinds = (factors: readonly FactorDocument[]): Second
 export const isInForce = (factor: FactorDocument): boolean =>
   factor.kind === "passkey" || factor.confirmed !== null;
 
-/** What a user without a second factor should do: those who can step up have much to lose. Null: nothing. */
+/** Advice to a user without a second factor: those who can step up have much to lose. Null: none. */
 export type FactorEnrolment = "required" | "recommended" | null;
 
 export function factorEnrolment(

@@ -2,7 +2,7 @@ import type { MasterKey } from "./master-key.ts";
 
 /** Stored forms of API keys: MACs of one length, with a pepper outside MongoDB. */
 export interface ApiKeyHashes {
-  /** For a new key. */
+  /** Hashes a new key. */
   make(value: string): string;
   /** Forms that a presented key may be stored in, the newest first. */
   all(value: string): readonly string[];

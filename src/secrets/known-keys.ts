@@ -4,9 +4,9 @@ import type { Collection, Db } from "mongodb";
 export interface MasterKeyDocument {
   readonly _id: string;
   readonly since: Date;
-  /** When it was given up; null: what it has sealed may still be there. */
+  /** Time at which it was given up; null: values sealed under it may still be there. */
   readonly retiredAt: Date | null;
-  /** Its sub-keys that outlive it, sealed under the newest; null before it is retired. */
+  /** Sub-keys that outlive it, sealed under the newest; null before it is retired. */
   readonly kept: string | null;
 }
 

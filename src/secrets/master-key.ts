@@ -3,7 +3,7 @@ import { inspect } from "node:util";
 import { PlainError } from "../lib/plain-error.ts";
 import { KeyedMacs } from "./keyed-macs.ts";
 
-/** What a sub-key is for. One purpose never uses another's key, so that nothing made for one passes as the other. */
+/** Purpose of a sub-key. One purpose never uses another's key, so that nothing made for one passes as the other. */
 export type KeyPurpose =
   | "api-key-pepper"
   | "sealing"
@@ -83,7 +83,7 @@ export interface RetiredKey {
   readonly kept: KeptKeys;
 }
 
-/** One key, whose id follows from it: whatever an operator calls it, its values are found. */
+/** Master key whose id follows from it: whatever an operator calls it, its values are found. */
 class SingleKey {
   readonly #key: KeyObject;
   readonly #derived = new Map<KeyPurpose, KeyObject>();
@@ -115,7 +115,7 @@ export class MasterKey {
   readonly #keys: readonly [SingleKey, ...SingleKey[]];
   #retired: readonly RetiredKey[] = [];
   #firstId: string | null = null;
-  /** Where it came from, for messages: the name of the variable or the file. */
+  /** Origin of the key, for messages: the name of the variable or the file. */
   readonly source: string;
 
   private constructor(keys: readonly [SingleKey, ...SingleKey[]], source: string) {
@@ -162,7 +162,7 @@ export class MasterKey {
     return this.#keys[0].derive(purpose);
   }
 
-  /** All sub-keys for a purpose, the newest first; retired ones where they are kept. */
+  /** Returns all sub-keys for a purpose, the newest first; retired ones too, if they are kept. */
   deriveKeys(purpose: KeyPurpose): readonly DerivedKey[] {
     const isRetired = (id: string): boolean => this.#retired.some((each) => each.id === id);
     const inUse = this.#keys.filter(({ id }) => id === this.newestId || !isRetired(id));

@@ -87,7 +87,7 @@ export const AGENT_PROOFS: readonly [Place, Place] = [
   { what: "proofs of agents' keys", collection: COLLECTIONS.agents, path: "key.proof" },
 ];
 
-/** All MACs over records that the service can make anew. */
+/** Places of all MACs over records that the service can make anew. */
 const PROOFS: readonly Place[] = [...AGENT_PROOFS, ...Object.values(ACCESS_RECORDS)];
 
 /** Values that only their holder's next use, or their own end, moves on from an older master key. */

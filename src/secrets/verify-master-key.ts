@@ -27,7 +27,7 @@ export async function verifyMasterKey(
   { remembers = true }: { readonly remembers?: boolean } = {},
 ): Promise<void> {
   const { newestId, source } = masterKey;
-  // Of two processes with different keys that start at once on an empty database, one is first.
+  // The first of two processes with different keys wins if both start at once on an empty database.
   const first = await readOrCreateSetting(db, FIRST_KEY_SETTING, () => ({ value: newestId, createdAt: now }));
   const found = await knownKeys(db).find().sort({ since: 1 }).toArray();
   const isKnown = (id: string): boolean => found.some(({ _id }) => _id === id);

@@ -70,7 +70,7 @@ export function positionedEntry(document: Readonly<Record<string, unknown>>): {
   const { _id, at, ...rest } = document;
   const [, organizationId, digits] = PLACE.exec(String(_id)) ?? [];
   if (organizationId === undefined || digits === undefined) return null;
-  // What is no date is left as it is: it then hashes to something else.
+  // A value that is no date is left as it is: it then hashes to something else.
   const instant = at instanceof Date && !Number.isNaN(at.getTime()) ? at.toISOString() : { notADate: true };
   // An entry of another organization is not genuine here, whatever its hash says.
   const belongs = rest["organizationId"] === organizationId;
@@ -155,7 +155,7 @@ export async function* chainsIn(log: Collection<AuditDocument>): AsyncGenerator<
 export const chainNamedBy = ({ _id }: Readonly<Record<string, unknown>>): string =>
   String(_id).split("/")[0] ?? "";
 
-/** What the list can be narrowed to; several of them together in this order. */
+/** Fields that the list can be narrowed to; several of them together in this order. */
 const FILTERED_BY = [
   [],
   ["actor.id"],

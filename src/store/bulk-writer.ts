@@ -3,7 +3,7 @@ import { MongoBulkWriteError } from "mongodb";
 import { DUPLICATE_KEY } from "../lib/duplicate-key.ts";
 import { withTimeout } from "../lib/with-timeout.ts";
 
-/** How one of the combined operations ended. */
+/** End of one of the combined operations. */
 export type BulkOutcome = "written" | "duplicate";
 
 interface Waiting<O, R> {
@@ -16,17 +16,17 @@ interface Waiting<O, R> {
 const BULK_OPERATIONS_MAX = 500;
 const BULKS_IN_FLIGHT_MAX = 2;
 
-/** So many do not linger. */
+/** Number of operations that do not linger. */
 const LINGERING_MAX = 25;
 
 /**
- * How long a bulk may take. The driver can wait for ever with one that it begins just as its connection closes; the
- * writes behind it must not.
+ * Deadline of a bulk. The driver can wait for ever with one that it begins just as its connection closes; the writes
+ * behind it must not.
  */
 const BULK_MS = 10_000;
 
 interface BatchOptions {
-  /** How long the first operation of a batch waits for others; for writes that no caller waits for. */
+  /** Wait of a batch's first operation for others; for writes that no caller waits for. */
   readonly lingerMs?: number;
 }
 
@@ -119,9 +119,9 @@ export class BulkWriter<T extends Document> extends BatchWriter<AnyBulkWriteOper
 const ended = <R>(value: R): PromiseFulfilledResult<R> => ({ status: "fulfilled", value });
 
 /**
- * In an unordered bulk each operation fails or succeeds for itself, and the driver names those that failed. An error
- * that names none (a lost connection, a write concern that was not met) says nothing about any of them: it is
- * everyone's failure.
+ * Runs an unordered bulk, in which each operation fails or succeeds for itself, and the driver names those that
+ * failed. An error that names none (a lost connection, a write concern that was not met) says nothing about any of
+ * them: it is everyone's failure.
  */
 async function bulkWrite<T extends Document>(
   collection: Collection<T>,

@@ -30,7 +30,7 @@ export interface CreateDocument extends Document {
   _id: string;
   payloadHash: string;
   createdId: string;
-  /** When something was begun under this id. */
+  /** Time at which something was begun under this id. */
   createdAt: Date;
   /** The lease of the call that executes the create. */
   leaseHolder: string;
@@ -44,7 +44,7 @@ export interface Collections {
   readonly keyDeliveries: Collection<KeyDeliveryDocument>;
   readonly events: Collection<EventDocument>;
   readonly transactions: Collection<TransactionDocument>;
-  /** The same records, for readers of `SHOWN_TRANSACTION_FIELDS` only. */
+  /** Transactions, for readers of `SHOWN_TRANSACTION_FIELDS` only. */
   readonly shownTransactions: Collection<TransactionSnapshot>;
   readonly approvals: Collection<ApprovalDocument>;
   readonly teams: Collection<TeamDocument>;
@@ -73,7 +73,7 @@ export const collectionsOf = (db: Db): Collections => ({
   shownTransactions: db.collection(COLLECTIONS.transactions),
   approvals: db.collection(COLLECTIONS.approvals),
   teams: db.collection(COLLECTIONS.teams),
-  // From the primary whatever the connection says: a revoked key is dead on its next request.
+  // Keys are read from the primary whatever the connection says: a revoked key is dead on its next request.
   organizationKeys: db.collection(AUTH_COLLECTIONS.organizationKeys, { readPreference: "primary" }),
   dailyCreates: db.collection(DAILY_CREATES, { readPreference: "primary" }),
   projects: db.collection(COLLECTIONS.projects),

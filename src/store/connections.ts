@@ -11,7 +11,7 @@ import type { TemporalPayloads } from "../temporal/temporal-payloads.ts";
 import { EngineUnreachable } from "./engine-unreachable.ts";
 import { connectTemporal, type TemporalConnection, type TemporalSecurity } from "./temporal-connection.ts";
 
-/** Where the engines are. */
+/** Addresses of the engines. */
 export interface Addresses {
   readonly mongodbUri: string;
   readonly temporalAddress: string;
@@ -30,7 +30,7 @@ export interface Connections {
   readonly temporal: Client;
   readonly temporalOperator: OperatorService;
   readonly payloads: TemporalPayloads;
-  /** Of the connection at the start; null: an embedded Temporal. */
+  /** Security of the connection at the start; null: an embedded Temporal. */
   readonly temporalSecurity: TemporalSecurity | null;
   readonly renewTemporal: TemporalConnection["renew"];
   readonly addresses: Addresses;
@@ -84,7 +84,7 @@ async function connected(uri: string, limits: MongoClientOptions): Promise<{ mon
 const databaseIn = (uri: string, mongo: MongoClient): string =>
   /^[a-z+]+:\/\/[^/?]*\/[^?]/.test(uri) ? mongo.options.dbName : DATABASE;
 
-/** As `connectMongo`; throws `EngineUnreachable`, also for a MongoDB that the service can't work on. */
+/** Connects as `connectMongo`; throws `EngineUnreachable`, also for a MongoDB that the service can't work on. */
 export async function reachMongodb(uri: string): ReturnType<typeof connectMongo> {
   let connection: Awaited<ReturnType<typeof connectMongo>> | null = null;
   try {

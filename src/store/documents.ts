@@ -32,18 +32,21 @@ export interface TransactionDocument extends Document {
   sequence: number;
   createdAt: Date;
   recipient: string;
-  /** What rules find it by (`comparedName`); `recipient` is as it was sent. */
+  /** Form by which rules find it (`comparedName`); `recipient` is as it was sent. */
   comparedRecipient: string;
   /** Words that a search finds it by (`searchWords`). */
   words: string[];
   merchantCategory: string | null;
-  /** What it counts with: captured, and until then requested. */
+  /** Amount that it counts with: captured, and until then requested. */
   amountCents: number;
   amounts: Amounts;
   stage: Stage | null;
   /** Limits that its network has exceeded; null: none. */
   breach: Breach[] | null;
-  /** What sums by day add to `amountCents` at `createdAt`; not there where all was booked at once (src/store/moved-amounts.ts). */
+  /**
+   * Amounts that sums by day add to `amountCents` at `createdAt`; missing if all was booked at once
+   * (src/store/moved-amounts.ts).
+   */
   moved?: MovedAmount[];
   currency: string;
   rail: Rail;
@@ -52,16 +55,16 @@ export interface TransactionDocument extends Document {
   denialReason: string | null;
   denialCode: DenialCode | null;
   denialDetails: { limit: number; remaining: number; resetsAt: Date | null } | null;
-  /** When it was denied, failed, expired or reversed. */
+  /** Time of its denial, failure, expiry or reversal. */
   deniedAt: Date | null;
-  /** What a person said on denying it. */
+  /** Feedback of the person who denied it. */
   feedback: string | null;
   onChainTxHash: string | null;
   chainCaip2: string | null;
   approvalId: string | null;
   revision: number;
   ledgerState: LedgerState;
-  /** When this revision was written; on records that were written by a repair it is not there. */
+  /** Time at which this revision was written; missing on records that were written by a repair. */
   recordedAt?: Date;
 }
 
@@ -113,9 +116,9 @@ export interface ApprovalSnapshot extends Document {
 }
 
 export interface ApprovalDocument extends ApprovalSnapshot {
-  /** When it was written down that its payment has come to its end. */
+  /** Time at which the end of its payment was written down. */
   closedAt?: Date;
-  /** As a transaction's. */
+  /** Part that only the ledger needs, as a transaction's. */
   ledgerState: { amountMc: number; proof: string | null; policyVersion: number | null };
 }
 
@@ -132,7 +135,7 @@ export interface AgentKeyRecord {
 
 /** An agent's wallet: everything that its address follows from, so that it can be deployed at its first use. */
 export interface WalletRecord {
-  /** With its EIP-55 checksum, as the others. */
+  /** Address with its EIP-55 checksum, as the others. */
   address: string;
   /** CAIP-2, `eip155:<chain id>`. */
   chainCaip2: string;
@@ -161,9 +164,12 @@ export interface AgentDocument extends Document, Partial<AgentLabels> {
   key: AgentKeyRecord | null;
   /** Keys that are being minted: the actor names the one that becomes `key`, by its id. */
   candidateKeys?: AgentKeyRecord[];
-  /** Until then the replay of a machine's create delivers the first key again; null: a person created the agent. */
+  /**
+   * End of the time in which the replay of a machine's create delivers the first key again; null: a person created
+   * the agent.
+   */
   keyDeliverableUntil?: Date | null;
-  /** When a key of the agent was used first; null, or not there: never, as far as is known here. */
+  /** First use of a key of the agent; null or missing: never, as far as is known here. */
   authenticatedAt?: Date | null;
   /** Whether the service has given up its right to spend from the archived agent's wallet. */
   walletDetached: boolean;
@@ -182,8 +188,8 @@ export interface AgentDocument extends Document, Partial<AgentLabels> {
 }
 
 /**
- * What became of the create of an agent, and the first key's sealed form while it may be delivered again. Its id is the
- * agent's: written with the agent's record in one transaction, or in its place when the create is given up, so never both.
+ * End of an agent's create, and the first key's sealed form while it may be delivered again. Its id is the agent's:
+ * written with the agent's record in one transaction, or in its place when the create is given up, so never both.
  */
 export interface KeyDeliveryDocument extends Document {
   _id: string;
@@ -192,11 +198,11 @@ export interface KeyDeliveryDocument extends Document {
   /** Null where nothing is to be delivered again. */
   sealed: string | null;
   at: Date;
-  /** Not there while it is open. */
+  /** Missing while it is open. */
   endedAt?: Date;
 }
 
-/** What an event says of an agent: what every reader of the agent may see. */
+/** Agent as an event has it: what every reader of the agent may see. */
 export type AgentSnapshot = Pick<
   AgentDocument,
   | "_id"
@@ -240,10 +246,10 @@ export const SHOWN_TRANSACTION_FIELDS = {
   chainCaip2: 1,
 } as const;
 
-/** What an event says of a transaction, and lists show of it: what every reader of it may see. */
+/** Transaction as an event has it and lists show it: what every reader of it may see. */
 export type TransactionSnapshot = Pick<TransactionDocument, keyof typeof SHOWN_TRANSACTION_FIELDS>;
 
-/** What has happened, once for each event. Deliveries are made from it. */
+/** Event, once for everything that has happened. Deliveries are made from it. */
 export interface EventDocument extends Document {
   _id: string;
   type: EventType;
@@ -262,9 +268,12 @@ export interface EventDocument extends Document {
     deposit?: DepositRecord;
     payment?: BillingPaymentRecord;
   };
-  /** Its deliveries are still to be created; not there once they were. */
+  /** Set while its deliveries are still to be created. */
   isPending?: true;
-  /** When they were; not there on what concerns the organization alone, which is kept for good. */
+  /**
+   * Time at which its deliveries were created; missing on what concerns the organization alone, which is kept for
+   * good.
+   */
   dispatchedAt?: Date;
 }
 
@@ -308,11 +317,11 @@ export interface ContainerDocument extends Document {
   logoHash: string | null;
   createdAt: Date;
   archivedAt: Date | null;
-  /** What lists are narrowed by: `archived` once `archivedAt` is there, written with it. */
+  /** State that lists are narrowed by: `archived` once `archivedAt` is there, written with it. */
   state: "active" | "archived";
   /** Missing until some are set; that is version 1. */
   approvalRules?: StoredRules;
-  /** As the ledger has decided; missing until one is set, which is version 1 without a cap. */
+  /** Cap as the ledger has decided it; missing until one is set, which is version 1 without a cap. */
   cap?: Cap;
   /** MAC over its place (`AccessProofs`). */
   proof: string;

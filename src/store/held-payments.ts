@@ -33,7 +33,7 @@ export async function recordsOf(
     const { _id, approvalId, revision } = transaction;
     const approval = approvalId === null ? null : await approvals.findOne({ _id: approvalId });
     if (approval === null || approval.revision <= revision) return { transaction, approval };
-    // Both were written since the transaction was read.
+    // Both records were written since the transaction was read.
     const newer = await transactions.findOne({ _id });
     if (newer === null || newer.revision === revision) return { transaction, approval };
     transaction = newer;
@@ -72,7 +72,7 @@ export class HeldPaymentWriter {
     return outcome === "contended" ? this.writeAlone(records, records.transaction.revision) : outcome;
   }
 
-  /** The same, over a record whose revision is below the named one. */
+  /** Writes one payment's records over a record whose revision is below the named one. */
   async writeAlone(records: HeldRecords, below: number): Promise<BulkOutcome> {
     try {
       const written = await this.#inTransaction((session) => this.#replace([records], session, below));

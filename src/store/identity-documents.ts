@@ -3,11 +3,11 @@ import type { WalletRecord } from "./documents.ts";
 import type { InviteMail } from "./mail-documents.ts";
 import type { OrganizationKeyDocument } from "./organization-key-documents.ts";
 
-/** What an organization pays for; it decides the limits. */
+/** Plan that an organization pays for; it decides the limits. */
 export const PLANS = ["free", "pro", "enterprise"] as const;
 export type Plan = (typeof PLANS)[number];
 
-/** What a person may do in the organization. */
+/** Role of a person, which says what they may do in the organization. */
 export const ROLES = ["owner", "admin", "member"] as const;
 export type Role = (typeof ROLES)[number];
 
@@ -27,19 +27,19 @@ export interface OrganizationDocument {
   /** Hash of the request that created it: while it is provisioning, the same request finds it and creates no other. */
   readonly creation: string;
   readonly readyAt: Date | null;
-  /** Its chain in the audit log was begun with its creation; missing in records from before there was one. */
+  /** Set if its chain in the audit log was begun with its creation. */
   readonly isAudited?: true;
   /** The address that owns the wallets of agents that are created from now on; missing: none is set. */
   readonly walletOwner?: string;
   /** IANA time zone of its people; missing: none is set. */
   readonly timezone?: string;
-  /** Where it is sent money; missing until it has an owner, or where there is no chain. */
+  /** Address that it is sent money at; missing until it has an owner, or if there is no chain. */
   readonly treasury?: WalletRecord | null;
   /** Counts changes of roles and removals: each of them writes it, so that two at once can't both look away. */
   readonly membersRevision?: number;
   /** Counts webhook endpoints that were made: each of them writes it, so that two at once can't both find the last place. */
   readonly webhooksRevision?: number;
-  /** Its people can do nothing without a second factor; missing: they can. Each of its people's records says so, too. */
+  /** Set if its people can do nothing without a second factor. Each of its people's records says so, too. */
   readonly requireSecondFactor?: true;
 }
 
@@ -48,7 +48,7 @@ export interface UserDocument {
   readonly organizationId: string;
   readonly name: string;
   readonly email: string;
-  /** What e-mails are compared by; unique in its organization. */
+  /** Form in which e-mails are compared; unique in its organization. */
   readonly emailNormalized: string;
   /** Whether mail to it is known to reach them; else it is unverified. */
   readonly emailVerified: boolean;
@@ -62,9 +62,9 @@ export interface UserDocument {
   readonly keysRevision?: number;
   /** Counts what ended all their sessions but for one; a session that was begun under an earlier count is over. Missing: 0. */
   readonly sessionsEpoch?: number;
-  /** As their organization has it, where every request finds it. */
+  /** Copy of the organization's setting, where every request finds it. */
   readonly secondFactorRequired?: true;
-  /** They are mailed about payments on hold, where the service mails; missing: they are not. */
+  /** Set if they are mailed about payments on hold, where the service mails. */
   readonly approvalMails?: true;
   /** Their second factors in force; missing: none. A factor's own record counts only if it is one of these. */
   readonly secondFactors?: readonly HeldFactor[];
@@ -78,7 +78,10 @@ export type HeldFactor =
   | { readonly kind: "totp"; readonly id: string }
   | { readonly kind: "passkey"; readonly id: string; readonly publicKey: string };
 
-/** How a person proved who they are, in the terms of RFC 8176: a passkey is proof of a key, and two factors in one. */
+/**
+ * Proof of identity that a person gave, in the terms of RFC 8176: a passkey is proof of a key, and two factors in
+ * one.
+ */
 export type AuthenticationMethod = "pwd" | "otp" | "pop" | "mfa";
 
 /** Why a session ended before its time; `ended`: by the person, from the list of their sessions. */
@@ -96,7 +99,7 @@ export interface SessionDocument {
   readonly userId: string;
   readonly organizationId: string;
   readonly amr: readonly AuthenticationMethod[];
-  /** When the person signed in. Neither a refresh nor a step-up moves it. */
+  /** Time of the sign-in. Neither a refresh nor a step-up moves it. */
   readonly createdAt: Date;
   readonly expiresAt: Date;
   /** HMAC of the one refresh token that is good; each use puts another in its place. */
@@ -106,7 +109,7 @@ export interface SessionDocument {
   readonly refreshedAt: Date | null;
   /** Exact to a minute. */
   readonly lastSeenAt: Date;
-  /** What the client that signed in called itself; bounded, and of plain characters alone. */
+  /** Name that the client gave itself at sign-in; bounded, and of plain characters alone. */
   readonly userAgent: string | null;
   /** The person's `sessionsEpoch` when their password was read, or since. */
   readonly epoch: number;
@@ -117,7 +120,7 @@ export interface SessionDocument {
   readonly proof: string;
 }
 
-/** One TOTP secret with its guards. Secrets are replaced whole, so an id always means the same secret. */
+/** TOTP secret with its guards. Secrets are replaced whole, so an id always means the same secret. */
 export interface TotpSecret {
   readonly id: string;
   /** Sealed, bound to `id`. */
@@ -138,7 +141,7 @@ export interface TotpFactorDocument {
   readonly pending: PendingTotpSecret | null;
 }
 
-/** One that was not confirmed yet; only the session that it was given to can confirm it. */
+/** Secret that was not confirmed yet; only the session that it was given to can confirm it. */
 export interface PendingTotpSecret extends TotpSecret {
   readonly sessionId: string;
   readonly expiresAt: Date;
@@ -156,7 +159,7 @@ export interface PasskeyDocument {
   readonly credentialId: string;
   /** The COSE key, base64url. */
   readonly publicKey: string;
-  /** As its last signature said. Most synced passkeys say 0 each time. */
+  /** Counter of its last signature. Most synced passkeys say 0 each time. */
   readonly counter: number;
   /** Whether it may be synced, as its last signature said. */
   readonly backupEligible: boolean;
@@ -165,17 +168,17 @@ export interface PasskeyDocument {
   readonly createdAt: Date;
   readonly lastUsedAt: Date | null;
   /**
-   * When it last signed as a copy would: with a counter that was not ahead, or as one that may be synced and could not
-   * be before.
+   * Time at which it last signed as a copy would: with a counter that was not ahead, or as one that may be synced and
+   * could not be before.
    */
   readonly suspectedCloneAt: Date | null;
 }
 
-/** Every kind of second factor. */
+/** Second factor of any kind. */
 export type FactorDocument = TotpFactorDocument | PasskeyDocument;
 export type SecondFactorKind = FactorDocument["kind"];
 
-/** What a challenge was given out for; it is good for nothing else. */
+/** Purpose that a challenge was given out for; it is good for nothing else. */
 export type PasskeyPurpose = "enrolment" | "sign_in" | "step_up";
 
 /** A challenge that was given out and not come back yet, under its hash. */
@@ -201,7 +204,7 @@ export interface InviteDocument {
   readonly role: Role;
   /** HMAC of the token, which itself is not kept. */
   readonly tokenHash: string;
-  /** Who need not be a member any more. */
+  /** Creator, who need not be a member any more. */
   readonly createdBy: { readonly type: "user"; readonly id: string };
   readonly createdAt: Date;
   readonly expiresAt: Date;
@@ -217,13 +220,13 @@ export interface InviteDocument {
 export interface InviteCountDocument {
   readonly _id: string;
   readonly count: number;
-  /** When the window ends. */
+  /** End of the window. */
   readonly expiresAt: Date;
 }
 
-/** What a request for an invite with an idempotency key was answered. */
+/** Answer to a request for an invite with an idempotency key. */
 export interface InviteRequestDocument {
-  /** Of organization, person and key. */
+  /** Hash of organization, person and key. */
   readonly _id: string;
   readonly payloadHash: string;
   /** Sealed, since it may hold an invite's token; bound to `_id`. */

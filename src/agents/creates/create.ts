@@ -5,12 +5,12 @@ import type { Refusal } from "../../domain/errors.ts";
 import type { ManagementPrincipal } from "../../identity/principals.ts";
 import type { Deadline } from "../../lib/deadline.ts";
 
-/** What a create writes when all else is done. */
+/** Record that a create writes when all else is done. */
 export interface Committable {
   readonly _id: string;
 }
 
-/** One create of any kind, as its handler describes it. */
+/** Create of any kind, as its handler describes it. */
 export interface Create<R extends Committable, M extends { readonly record: R }> {
   readonly kind: "agent" | "project" | "team";
   readonly principal: ManagementPrincipal;
@@ -19,14 +19,14 @@ export interface Create<R extends Committable, M extends { readonly record: R }>
   readonly idempotencyKey: string | undefined;
   /** Moved where another call is found at the same create, and where only the response shows the outcome. */
   readonly deadline: Deadline;
-  /** What a replay must repeat, defaults spelt out. */
+  /** Payload that a replay must repeat, defaults spelt out. */
   readonly payload: Readonly<Record<string, unknown>>;
   /** The container that it is for, as the pipeline found it. */
   readonly parent: Parent | null;
   readonly find: (id: string) => Promise<R | null>;
   /**
-   * All that goes before the record. Repeatable: a create that died half-way is begun again under the same id, and `begunAt` is
-   * when that id was first set to work. A refusal where it exceeds a limit.
+   * Does all that goes before the record. Repeatable: a create that died half-way is begun again under the same id,
+   * and `begunAt` is when that id was first set to work. Returns a refusal if it exceeds a limit.
    */
   readonly prepare: (id: string, begunAt: Date) => Promise<M | Refusal>;
   /**
@@ -36,7 +36,7 @@ export interface Create<R extends Committable, M extends { readonly record: R }>
   readonly capacityRefusal?: (session?: ClientSession) => Promise<Refusal | null>;
   /** Writes the record, which commits the create, and says what its entry says of it. */
   readonly insert: (made: M, session: ClientSession) => Promise<Pick<EntryDetails, "after">>;
-  /** Where an uncommitted create is discarded after some time: how that is detected, and done. */
+  /** Detects and discards a create that was not committed after some time. */
   readonly discarding?: Discarding;
 }
 
@@ -49,7 +49,7 @@ interface Discarding {
   readonly isDiscarded: (id: string) => Promise<boolean>;
 }
 
-/** What was made, or else the record that an earlier call, or one at the same time, made. */
+/** Result of a create, or else the record that an earlier call, or one at the same time, has made. */
 export type Created<R, M> =
   { readonly replayed: false; readonly made: M } | { readonly replayed: true; readonly record: R };
 

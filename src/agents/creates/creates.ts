@@ -24,14 +24,16 @@ export interface CreatesDependencies {
   readonly clock: () => Date;
 }
 
-/** How long a replay waits for the call that executes its create; then it is 409. */
+/** Maximum wait of a replay for the call that executes its create; then it is 409. */
 const EARLIER_CALL_MS = 10_000;
 const POLL_MS = 50;
-/** The same where this process executes the create: its end is signalled, and polled only in case it hangs. */
+/**
+ * Interval of polls for a create that this process executes: its end is signalled, and polled only in case it hangs.
+ */
 const SLOW_POLL_MS = 500;
 
 /**
- * How long a create itself may take, also where its deadline was moved since it had waited; what takes longer goes on, and a
+ * Maximum duration of a create, also if its deadline was moved while it waited; what takes longer goes on, and a
  * replay finds it.
  */
 const EXECUTED_MS = 3_400;
@@ -193,7 +195,7 @@ export class Creates {
       case "archived":
         return archived();
       case "abandoned":
-        // It has no idempotency key to be replayed with.
+        // A create without an idempotency key can't be replayed.
         return refused(refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
       case "slot_lost":
         return outcome;
@@ -229,7 +231,8 @@ export class Creates {
         return changed("committed", { ...entry, on: { type: kind, id: made.record._id } });
       });
     try {
-      // What it contends for with other commits: the day's slots, the container, or nothing.
+      // Key of the mutex: what the create contends for with other commits, which is the day's slots, the container,
+      // or nothing.
       return await mutex.run(quotaSlot?.dayId ?? parent?.id ?? made.record._id, commit);
     } catch (error) {
       if (isDuplicateKey(error)) return "there";

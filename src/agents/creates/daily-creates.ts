@@ -58,7 +58,7 @@ export class DailyCreates {
     await this.#days.updateOne({ _id: dayId }, { $pull: { slots: { id: createdId, committed: false } } });
   }
 
-  /** In the transaction that commits the create: whether its slot is still its own, which it then is for good. */
+  /** Makes a slot the create's own for good, in the transaction that commits the create; false: it no longer is. */
   async confirm({ createdId, dayId }: QuotaSlot, session: ClientSession): Promise<boolean> {
     const confirmed = await this.#days.updateOne(
       { _id: dayId, "slots.id": createdId },
@@ -68,7 +68,7 @@ export class DailyCreates {
     return confirmed.matchedCount === 1;
   }
 
-  /** How many creates of the UTC day are committed, for each of these lineages. */
+  /** Returns the number of committed creates of the UTC day for each of these lineages. */
   async createdToday(lineageIds: readonly string[], now: Date): Promise<ReadonlyMap<string, number>> {
     const days = [...new Set(lineageIds)].map((lineageId) => [lineageId, dailyCreatesId(lineageId, now)]);
     const committed = { $filter: { input: "$slots", as: "slot", cond: "$$slot.committed" } };
@@ -82,7 +82,7 @@ export class DailyCreates {
     return new Map(days.map(([lineageId = "", dayId = ""]) => [lineageId, byDay.get(dayId) ?? 0]));
   }
 
-  /** One conditional update: adds the slot where there is capacity and it isn't there. False: it did not. */
+  /** Adds the slot in one conditional update, if there is capacity and it isn't there. False: it did not. */
   async #add({ createdId, dayId }: QuotaSlot, limit: number, now: Date): Promise<boolean> {
     const isFree = { [`slots.${limit - 1}`]: { $exists: false } };
     const expiresAt = new Date(startOfNextDay(now) + RETENTION_DAYS * DAY_MS);

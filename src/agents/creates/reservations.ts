@@ -21,7 +21,7 @@ export class CreateReservations {
     this.#clock = clock;
   }
 
-  /** What a create would reserve; null where it has no idempotency key. */
+  /** Returns the reservation of a create; null if it has no idempotency key. */
   of<R extends Committable, M extends { readonly record: R }>(create: Create<R, M>): CreateDocument | null {
     const { idempotencyKey, kind, payload, principal } = create;
     if (idempotencyKey === undefined) return null;
@@ -65,12 +65,12 @@ export class CreateReservations {
       { returnDocument: "after" },
     );
     if (leased === null) return null;
-    // What an earlier version of the service had begun is given up: its actor, if there is one, ends no window.
+    // A create that an earlier version of the service began is given up: its actor, if there is one, ends no window.
     const isOld = (earlier.leaseHolder ?? null) === null;
     return { ...leasedCreate(leased), ...(isOld ? { begunAt: new Date(0) } : {}) };
   }
 
-  /** Where the database is out of reach for this, the lease expires by itself. */
+  /** Releases the lease. If the database is out of reach, it expires by itself. */
   async release({ leaseHolder, reservationId }: LeasedCreate): Promise<void> {
     const $set = { leaseUntil: this.#clock() };
     await this.#creates.updateOne({ _id: reservationId, leaseHolder }, { $set }).catch(() => undefined);
@@ -103,6 +103,6 @@ function isLeased(leaseUntil: Date | undefined, now: Date): boolean {
   return leftMs > 0 && leftMs <= LEASE_MS + CLOCK_SKEW_MAX_MS;
 }
 
-/** Whose idempotency key it is: a user's, or that of a key and those that it was rotated into. */
+/** Owner of an idempotency key: a user, or a key together with those that it was rotated into. */
 const creatorOf = (principal: ManagementPrincipal): readonly [string, string] =>
   principal.type === "session" ? ["user", principal.userId] : ["organization_key", principal.lineageId];

@@ -37,12 +37,13 @@ export class CreateSlots {
       const result = await work();
       // A lost slot may be another call's by now, under the same id.
       const ownsSlot = quotaSlot !== null && result !== "slot_lost";
-      // Of a create that another call finished, too: that one may have committed with a slot of the day before.
+      // Slots are also released for a create that another call finished: that one may have committed with a slot of
+      // the day before.
       if (ownsSlot && !(result !== "discarded" && result.ok && !result.value.replayed))
         await this.#dailyCreates.release(quotaSlot);
       return result;
     } catch (error) {
-      // Where the database is out of reach for this too, the slot is reclaimed when it is needed.
+      // The slot is reclaimed when it is needed, if the database is out of reach for this too.
       if (quotaSlot !== null) await this.#dailyCreates.release(quotaSlot).catch(() => undefined);
       throw error;
     }

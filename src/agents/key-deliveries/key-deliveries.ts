@@ -64,7 +64,7 @@ export class KeyDeliveries {
     }
   }
 
-  /** What was made for a create that came to nothing. */
+  /** Forgets the key of a create that came to nothing. */
   forget(agentId: string): Promise<void> {
     return this.#dependencies.deliveryKeys.destroy(agentId);
   }

@@ -24,7 +24,7 @@ export class MongoDeliveryWindows implements DeliveryWindows {
   }
 
   async close(agentId: string): Promise<"committed" | "discarded"> {
-    // What seals it goes first: should the rest have to be repeated, the sealed key can't be opened any more.
+    // The sealing key goes first: should the rest have to be repeated, the sealed key can't be opened any more.
     await this.#keys.destroy(agentId);
     const end = await this.#conclude(agentId);
     // A late create may have recreated it meanwhile; from now on none of them can commit.
@@ -41,7 +41,7 @@ export class MongoDeliveryWindows implements DeliveryWindows {
       const found = await this.#deliveries.findOne({ _id: agentId });
       if (found?.state === "closed") return "committed";
       if (found?.state === "discarded") return "discarded";
-      // Of an agent that is there the record was removed long after its window.
+      // The record of an existing agent's delivery was removed long after its window.
       if (found === null && (await this.#isCommitted(agentId))) return "committed";
       if (found === null && (await this.#discard(agentId, at))) return "discarded";
     }
@@ -52,7 +52,10 @@ export class MongoDeliveryWindows implements DeliveryWindows {
     return (await this.#agents.findOne({ _id: agentId }, { projection: { _id: 1 } })) !== null;
   }
 
-  /** In place of the record that the create's transaction would insert; false: that one was there first. */
+  /**
+   * Inserts a record in the place of the one that the create's transaction would insert; false: that one was there
+   * first.
+   */
   async #discard(agentId: string, at: Date): Promise<boolean> {
     try {
       await this.#deliveries.insertOne({ _id: agentId, state: "discarded", sealed: null, at, endedAt: at });
