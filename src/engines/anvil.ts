@@ -66,7 +66,8 @@ export const anvilSpec = (options: AnvilOptions): EngineSpec => ({
   args: [
     ["--host", options.at.host, "--port", String(options.at.port)],
     ["--chain-id", String(LOCAL_CHAIN_ID), "--quiet"],
-    // It checks neither Host nor the Origin of WebSockets, so this is not enough against web pages: see loopback-guard.ts.
+    // This flag checks neither Host nor the Origin of WebSockets, so it is not enough against web pages: see
+    // loopback-guard.ts.
     ["--no-cors"],
     ["--prune-history", String(PAST_STATES_MAX), "--transaction-block-keeper", String(BLOCKS_RETAINED)],
     ["--dump-state", exitStateFile(chainFolder(options.dataDir)), "--state-interval", String(NEVER_SECONDS)],

@@ -13,8 +13,8 @@ const PAUSE_PER_SNAPSHOT = 10;
 const RESUME_TRIES_MAX = 5;
 const RETRY_PAUSE_MS = 100;
 /**
- * How often the last snapshot is tried: what is missing in it is lost, but for what anvil writes at its end. Not after so
- * long: a chain that hangs is not to hold up the stop once for each try.
+ * Maximum tries of the last snapshot: what is missing in it is lost, but for what anvil writes at its end. Bounded,
+ * so that a chain that hangs does not hold up the stop for long.
  */
 const LAST_TRIES_MAX = 3;
 const LAST_TRY_AFTER_MAX_MS = 2_000;
@@ -98,7 +98,7 @@ export class ChainSnapshots {
     }
   }
 
-  /** Once for each reason, not every two seconds. */
+  /** Says each reason once, not every two seconds. */
   #say(reason: string): void {
     if (reason === this.#said) return;
     this.#said = reason;
@@ -149,7 +149,7 @@ export class ChainSnapshots {
 
 interface Dump {
   readonly newest: string;
-  /** Of gzipped JSON, after 0x. */
+  /** Gzipped JSON, after 0x. */
   readonly hex: string;
 }
 

@@ -11,10 +11,10 @@ import type { OnProgress } from "./progress.ts";
  */
 export const BLOCKS_RETAINED = 5_000;
 
-/** Where the local chain keeps its state, inside DATA_DIR. */
+/** Folder of the local chain's state, inside DATA_DIR. */
 export const chainFolder = (dataDir: string): string => path.join(dataDir, "chain");
 
-/** What anvil writes itself on SIGTERM. It does not write atomically: only one that is whole is used. */
+/** File that anvil writes itself on SIGTERM. It does not write atomically: only one that is whole is used. */
 export const exitStateFile = (folder: string): string => path.join(folder, "state.exit.json");
 const snapshotFile = (folder: string): string => path.join(folder, "state.json");
 const previousFile = (folder: string): string => path.join(folder, "state.previous.json");
@@ -97,7 +97,7 @@ export interface StateOptions {
   readonly folder: string;
   readonly examine: Examine;
   readonly onProgress: OnProgress;
-  /** How many blocks an old state is cut down to. */
+  /** Number of blocks that an old state is cut down to. */
   readonly blocksRetained?: number;
 }
 
@@ -149,7 +149,7 @@ async function quarantine(file: string, reason: string, onProgress: OnProgress):
   onProgress(`anvil: ${file} cannot be used (${reason}); it is renamed to ${path.basename(quarantined)}`);
 }
 
-/** What anvil wrote on SIGTERM is newer than any snapshot of the same run. */
+/** Takes the state that anvil wrote on SIGTERM, which is newer than any snapshot of the same run. */
 async function takeExitState({ examine, folder, onProgress }: StateOptions): Promise<void> {
   const file = exitStateFile(folder);
   const found = await inspect(file, examine);
@@ -184,7 +184,7 @@ export async function newestState(options: StateOptions): Promise<string | null>
   return null;
 }
 
-/** So that the next snapshot does not take the place of the only state that is there. */
+/** Restores the previous state, so that the next snapshot does not take the place of the only one there is. */
 async function restorePrevious(folder: string): Promise<void> {
   await rename(previousFile(folder), snapshotFile(folder));
   await syncFolder(folder);

@@ -13,7 +13,7 @@ const LOCK_WAIT_MS = 1_000;
 /** A guardian ends its engine in less than 2 seconds after the service died. */
 const ORPHAN_GRACE_MS = 4_000;
 
-/** What shows that a folder has been a DATA_DIR before. */
+/** File that shows that a folder has been a DATA_DIR before. */
 const LOCK = "lock";
 
 const lockFolder = (dataDir: string): string => path.join(dataDir, LOCK);
@@ -68,12 +68,12 @@ export async function holdDataDir(dataDir: string): Promise<HeldDataDir> {
 const OWNER_ONLY_FOLDER = 0o700;
 const OTHERS = 0o077;
 
-/** What is read or written by name in a DATA_DIR. What lies elsewhere, or is another user's, is not what we put there. */
+/** Files that are read or written by name in a DATA_DIR. Others, or another user's, are not the service's own. */
 const OURS = [".", LOCK, "logs", "logs/service.log", "master.key", "mongodb.key", "runtime.json"] as const;
 
 /**
- * That others can't look into a folder says nothing where it is theirs: they open it again, or have put there what they know
- * already. Throws EngineError DATA_DIR.
+ * Refuses a folder of another user, who can open it again, or has put there what they know already. Throws
+ * EngineError DATA_DIR.
  */
 async function refuseForeign(folder: string): Promise<void> {
   const user = process.geteuid?.();
@@ -103,7 +103,10 @@ async function lstatIfThere(file: string) {
   }
 }
 
-/** What may be in a folder that is about to become one: the service's log is open by then, and a volume's own folder. */
+/**
+ * Files that may be in a folder that is about to become a DATA_DIR: the service's log is open by then, and a volume
+ * has a folder of its own.
+ */
 const OF_A_NEW_ONE: ReadonlySet<string> = new Set(["logs", "lost+found"]);
 
 /**
@@ -123,7 +126,7 @@ async function closeToOthers(folder: string): Promise<void> {
   await chmod(folder, OWNER_ONLY_FOLDER);
 }
 
-/** What only our engines on this DATA_DIR have in their command lines. */
+/** Parts of command lines that only our engines on this DATA_DIR have. */
 export interface EngineTraces {
   readonly mongodbFolder: string;
   readonly temporalDatabase: string;
@@ -159,7 +162,7 @@ export async function endOrphans(traces: EngineTraces, onProgress: OnProgress): 
   );
 }
 
-/** One that can't be signalled belongs to another user by now. */
+/** Whether a process has ended, or can't be signalled and so belongs to another user by now. */
 async function endedOrNotOurs(pid: number): Promise<boolean> {
   try {
     return await endProcess(pid, ORPHAN_GRACE_MS);

@@ -5,11 +5,11 @@ import { pipeline } from "node:stream/promises";
 import { EngineError, reasonOf } from "./errors.ts";
 
 export interface DownloadLimits {
-  /** Until the answer's headers are there. */
+  /** Maximum time until the answer's headers are there. */
   readonly connectTimeoutMs: number;
-  /** Without a single byte. */
+  /** Maximum time without a single byte. */
   readonly stallTimeoutMs: number;
-  /** For the whole of it. */
+  /** Maximum time for the whole of it. */
   readonly overallTimeoutMs: number;
   readonly bytesMax: number;
 }

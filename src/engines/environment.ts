@@ -11,8 +11,8 @@ const PASSED_ON = [
 ] as const;
 
 /**
- * What an engine may see of our environment: what a program needs to run, and no more. So no secret of ours reaches
- * it, and none of a person's own settings (TEMPORAL_*, GODEBUG, ...) changes how it behaves here.
+ * Environment of an engine: what a program needs to run, and no more. So no secret of ours reaches it, and none of a
+ * person's own settings (TEMPORAL_*, GODEBUG, ...) changes how it behaves here.
  */
 export function childEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const passed: NodeJS.ProcessEnv = {};

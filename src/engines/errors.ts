@@ -1,6 +1,6 @@
 import { PlainError } from "../lib/plain-error.ts";
 
-/** What went wrong, for callers and tests; the person reads the message. */
+/** Cause of an error, for callers and tests; the person reads the message. */
 export type EngineErrorCode =
   /** A setting or file of ours is malformed or incomplete. */
   | "CONFIG"
@@ -10,7 +10,7 @@ export type EngineErrorCode =
   | "PORT_TAKEN"
   /** A binary named in the environment is missing, not executable, too old or ends at once. */
   | "BINARY_BROKEN"
-  /** No source gave a binary. */
+  /** Sources gave no binary. */
   | "NO_SOURCE"
   /** A download or a build failed, or its SHA-256 is not the expected one. */
   | "FETCH_FAILED"

@@ -19,7 +19,7 @@ export async function keepOnly(tree: string, ending: string, target: string): Pr
 export interface ArchiveRequest {
   /** A .tar.gz. */
   readonly url: URL;
-  /** Where the publisher keeps its SHA-256, if it does. */
+  /** Address of the publisher's SHA-256, if there is one. */
   readonly sha256Url?: URL;
   /** The executable inside, by the ending of its path. */
   readonly member: string;

@@ -36,7 +36,7 @@ exit "$status"
 `;
 
 export interface Launch {
-  /** For messages: "mongod". */
+  /** Name for messages: "mongod". */
   readonly name: string;
   readonly binary: string;
   readonly args: readonly string[];

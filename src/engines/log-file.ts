@@ -9,7 +9,7 @@ const TAIL_BYTES_MAX = 65_536;
 
 export interface LogFile {
   readonly handle: FileHandle;
-  /** Where this run's lines begin. */
+  /** Start of this run's lines. */
   readonly from: number;
 }
 

@@ -12,7 +12,7 @@ export interface LoopbackAddress {
 
 const OCTET_MAX = 255;
 
-/** How long a request may take to arrive, and how often that is checked. */
+/** Maximum time for a request to arrive, and how often that is checked. */
 const ARRIVAL = {
   headersTimeout: 10_000,
   requestTimeout: 30_000,
@@ -23,8 +23,9 @@ const ARRIVAL = {
 const CONNECTIONS_MAX = 256;
 
 /**
- * Where an engine that checks no Host listens behind its guard. A web page can try any address of this machine, so on Linux
- * it is one of 2^24 addresses besides the port, made anew with each start. macOS has only one: there it is the port alone.
+ * Address of an engine that checks no Host, behind its guard. A web page can try any address of this machine, so on
+ * Linux it is one of 2^24 addresses besides the port, made anew with each start. macOS has only one: there it is the
+ * port alone.
  */
 export async function hiddenAddress(): Promise<LoopbackAddress> {
   const { port } = await choosePorts({ port: { port: 0, variable: "" } });
@@ -85,7 +86,7 @@ export async function guardLoopback(
     outgoing.writeHead(403, { "content-type": "text/plain" }).end(`${refusal}\n`);
   });
   server.maxConnections = CONNECTIONS_MAX;
-  // Without a listener of its own the server ends what asks for an upgrade; said here, since a page may ask for one.
+  // The server would end upgrades anyway without a listener; the handler says so, since a page may ask for one.
   server.on("upgrade", (_request, socket) => socket.destroy());
   try {
     server.listen({ port, host: LOOPBACK, exclusive: true });

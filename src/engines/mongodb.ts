@@ -11,7 +11,9 @@ import type { EngineSpec } from "./supervisor.ts";
 const REPLICA_SET = "rs0";
 const CACHE_GB = "0.5";
 const OPLOG_MB = "1024";
-/** By default a signalled member waits 15 s for its clients to go elsewhere; here there is no elsewhere. */
+/**
+ * Time that a signalled member waits for its clients to go elsewhere, 15 s by default; here there is no elsewhere.
+ */
 const SHUTDOWN_WAIT_MS = "100";
 const STOP_GRACE_MS = 15_000;
 const POLL_INTERVAL_MS = 40;
@@ -33,16 +35,16 @@ const ROLES = ["root"];
  */
 const TRANSACTION_SECONDS = 10;
 
-/** Where mongod keeps its files, inside DATA_DIR. */
+/** Folder of mongod's files, inside DATA_DIR. */
 export const mongodbFolder = (dataDir: string): string => path.join(dataDir, "mongodb");
 
 const keyFileIn = (dataDir: string): string => path.join(dataDir, "mongodb.key");
 
-/** What opens the embedded mongod. Good until the next start; neither is ever logged or an argument. */
+/** Credentials of the embedded mongod. Good until the next start; neither is ever logged or an argument. */
 export interface MongodbAccess {
-  /** What is in the key file, by which mongod's members know each other. It opens the internal account. */
+  /** Contents of the key file, by which mongod's members know each other. It opens the internal account. */
   readonly key: string;
-  /** Of the service's account. */
+  /** Password of the service's account. */
   readonly password: string;
 }
 
@@ -90,8 +92,8 @@ async function initiate(admin: Db, host: string): Promise<void> {
 }
 
 /**
- * One step towards a primary at `host`; true once it is there. A set that was initiated on another port does not find
- * itself in its configuration; then the configuration is changed by force, which is safe with one member.
+ * Takes one step towards a primary at `host`; true once it is there. A set that was initiated on another port does
+ * not find itself in its configuration; then the configuration is changed by force, which is safe with one member.
  */
 async function stepToPrimary(admin: Db, host: string): Promise<boolean> {
   const hello = helloSchema.parse(await admin.command({ hello: 1 }));

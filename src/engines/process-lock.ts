@@ -48,7 +48,7 @@ export async function lockHolder(folder: string): Promise<number | null> {
 }
 
 export interface LockOptions {
-  /** How long to wait for a holder to let go. */
+  /** Maximum wait for a holder to let go. */
   readonly waitMs: number;
   /** The error when it did not. */
   held(pid: number): EngineError;

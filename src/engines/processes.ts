@@ -47,8 +47,8 @@ const readBootId = (): Promise<string> =>
   ));
 
 /**
- * What distinguishes a process from a later one with the same pid: the time it started, with the boot it belongs to. Null if
- * there is no such process. Safe in a file name.
+ * Returns what distinguishes a process from a later one with the same pid: the time it started, with the boot it
+ * belongs to. Null if there is no such process. Safe in a file name.
  */
 export async function startMarker(pid: number): Promise<string | null> {
   if (onLinux) {
@@ -74,7 +74,7 @@ async function readCommandLine(pid: number): Promise<ProcessLine | null> {
   }
 }
 
-/** Whose rights a process has, as a user's id. Null if there is no such process. */
+/** Returns the user's id whose rights a process has. Null if there is no such process. */
 export async function effectiveUserOf(pid: number): Promise<number | null> {
   try {
     const found = onLinux

@@ -1,4 +1,4 @@
-/** Where lines about long work go. The engines never write to the console themselves. */
+/** Receiver of lines about long work. The engines never write to the console themselves. */
 export type OnProgress = (line: string) => void;
 
 const TICK_INTERVAL_MS = 10_000;

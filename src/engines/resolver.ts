@@ -36,7 +36,7 @@ export const resolveContext = (env: NodeJS.ProcessEnv, onProgress: OnProgress): 
 export interface Fetcher {
   /** Names the cache's entry: origin and version, so that another version is another entry. */
   readonly id: string;
-  /** For the person: "the official download". */
+  /** Label for the person: "the official download". */
   readonly label: string;
   readonly pinned: PinnedDigests;
   /** Fetches into the folder and returns the executable's path inside it; throws with the reason if it cannot. */
@@ -45,11 +45,11 @@ export interface Fetcher {
 
 /** An engine's program and where it can come from. `Address` is what the environment may give instead of it. */
 export interface Engine<Address> {
-  /** As on PATH and in the cache. */
+  /** Name as on PATH and in the cache. */
   readonly name: string;
   /** The variable that names the binary. */
   readonly variable: string;
-  /** What to do when no source works: what to install, which variable to set. */
+  /** Remedy if no source works: what to install, which variable to set. */
   readonly remedy: string;
   /** The address in the environment, or null. Throws EngineError CONFIG if it is set by halves. */
   address(env: NodeJS.ProcessEnv): Address | null;
@@ -64,7 +64,7 @@ export type Resolution<Address> =
   | { readonly kind: "address"; readonly address: Address }
   | { readonly kind: "binary"; readonly path: string; readonly from: string };
 
-/** What a source answered: a binary that works, or why there is none. */
+/** Answer of a source: a binary that works, or why there is none. */
 type Answer = { readonly path: string; readonly from: string } | { readonly reason: string };
 
 async function named<A>(engine: Engine<A>, context: ResolveContext): Promise<Answer> {

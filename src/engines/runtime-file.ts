@@ -22,7 +22,7 @@ const runtimeFileSchema = z.strictObject({
     uiUrl: z.url().nullable(),
     pid: pidSchema.nullable(),
   }),
-  /** Nothing is written of a chain that is not ours: such addresses often carry a provider's key. */
+  /** Addresses of a chain that is not ours are not written: they often carry a provider's key. */
   chain: z.strictObject({ rpcUrl: z.url().nullable(), pid: pidSchema.nullable() }),
 });
 
@@ -60,8 +60,8 @@ export async function readRuntimeFile(dataDir: string): Promise<RuntimeFile | nu
 }
 
 /**
- * What runs on the DATA_DIR now: null if nothing does, also if runtime.json was left behind by a service that was
- * killed, or not yet written by one that is starting. Throws like readRuntimeFile.
+ * Reads what runs on the DATA_DIR now: null if nothing does, also if runtime.json was left behind by a service that
+ * was killed, or not yet written by one that is starting. Throws like readRuntimeFile.
  */
 export async function readLiveRuntimeFile(dataDir: string): Promise<RuntimeFile | null> {
   const holder = await dataDirHolder(dataDir);

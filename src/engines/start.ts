@@ -28,7 +28,7 @@ export interface EngineOptions {
   /** 0: any free one. `enginePorts` reads them from the environment and temporal-dev.yaml. */
   readonly ports: EnginePorts;
   readonly onProgress: OnProgress;
-  /** How often the local chain's state is saved while blocks are mined: every 2 s unless given; null: never. */
+  /** Interval at which the local chain's state is saved while blocks are mined: 2 s unless given; null: never. */
   readonly chainSnapshotMs?: number | null;
   /** Gives the start up: engines that are starting are ended, and what is fetched is left where it is. */
   readonly signal?: AbortSignal;
@@ -37,7 +37,7 @@ export interface EngineOptions {
    * and data; if `fatal`, it failed too often and stays down.
    */
   onUnexpectedExit(engine: string, detail: string, fatal: boolean): void;
-  /** It is usable again, under another pid: the moment to rewrite runtime.json. */
+  /** Called once the engine is usable again, under another pid: the moment to rewrite runtime.json. */
   onRestarted?(engine: string, pid: number): void;
 }
 
@@ -52,9 +52,9 @@ export interface RunningEngines {
     readonly pid: number | null;
   };
   readonly chain: {
-    /** For people and their programs; of one that is ours behind a guard against web pages. */
+    /** Address for people and their programs; of a chain of ours, behind a guard against web pages. */
     readonly rpcUrl: string;
-    /** The same chain for the service itself, without the guard's work. */
+    /** Address of the same chain for the service itself, without the guard's work. */
     readonly directUrl: string;
     /** Null for one that is not ours: only the chain itself knows its id. */
     readonly chainId: number | null;
@@ -102,7 +102,7 @@ async function assertPortsFree(options: EngineOptions): Promise<void> {
   await choosePorts(wishes);
 }
 
-/** What is to be stopped, and whose pid is reported. */
+/** Engine that is to be stopped, and whose pid is reported. */
 type Supervised = Pick<Supervisor, "pid" | "stop">;
 
 type Started<T> = T & { readonly supervisor: Supervised | null };
@@ -190,7 +190,7 @@ const guardUi = (startup: Startup, ui: LoopbackAddress): Promise<Guard> =>
     });
   });
 
-/** What comes after an engine's start; where it fails, the engine is not left running. */
+/** Runs what comes after an engine's start; if it fails, the engine is not left running. */
 async function guarded<T>(supervisor: Supervised, work: () => Promise<T>): Promise<T> {
   return work().catch(async (error: unknown) => {
     await supervisor.stop();
@@ -271,7 +271,10 @@ function assertSupported({ env }: EngineOptions): void {
 
 const abortError = (): EngineError => new EngineError("START_FAILED", "The start was given up.");
 
-/** For work that can't be cancelled, and is harmless when the caller has stopped waiting. Throws EngineError START_FAILED. */
+/**
+ * Waits for work that can't be cancelled, and is harmless when the caller has stopped waiting. Throws EngineError
+ * START_FAILED.
+ */
 async function unlessAborted<T>(signal: AbortSignal | undefined, work: Promise<T>): Promise<T> {
   if (signal === undefined) return work;
   const over = new AbortController();

@@ -16,14 +16,17 @@ export interface EngineSpec extends Launch {
   prepare?(): Promise<readonly string[]>;
   /** Resolves once the engine can be used; gives up when the signal aborts. Called after each start. */
   ready(signal: AbortSignal): Promise<void>;
-  /** How long it may take to end by itself before it is killed. */
+  /** Maximum time to end by itself before it is killed. */
   readonly stopGraceMs: number;
-  /** What a person does when it can't be started, or not any more; whole sentences. */
+  /** Remedy when it can't be started, or not any more; whole sentences. */
   readonly remedy: string;
 }
 
 export interface SupervisorHooks {
-  /** It ended by itself, or could not be started again. `fatal`: it is not tried any more, and the detail says what to do. */
+  /**
+   * Called when it ended by itself, or could not be started again. `fatal`: it is not tried any more, and the detail
+   * says what to do.
+   */
   onUnexpectedExit(detail: string, fatal: boolean): void;
   onRestarted(pid: number): void;
 }
@@ -135,7 +138,7 @@ export class Supervisor {
       this.#running = null;
       if (this.#stopping.signal.aborted) return;
       if (Date.now() - startedAt >= STABLE_AFTER_MS) this.#failures = 0;
-      // Only if the guardian itself was killed can the engine still be there.
+      // The engine can still be there only if the guardian itself was killed.
       if (marker !== null && (await isAlive(running.pid)) && (await startMarker(running.pid)) === marker) {
         await endProcess(running.pid, LEFTOVER_GRACE_MS);
       }

@@ -39,7 +39,7 @@ const portSchema = z.int().min(0).max(65_535);
 const temporalDevSchema = z.strictObject({
   namespace: z.strictObject({
     name: z.string().regex(/^[a-z0-9][a-z0-9.-]{1,62}$/),
-    /** How long the history of a closed workflow is kept. */
+    /** Retention of a closed workflow's history. */
     retentionDays: z.int().min(1).max(365),
   }),
   /** Used when TEMPORAL_PORT and TEMPORAL_UI_PORT are not set. */
@@ -88,7 +88,7 @@ export async function loadTemporalDevConfig(file: string = DEFAULT_FILE): Promis
 
 export interface DevServerOptions {
   readonly port: number;
-  /** Where its UI listens; null: there is none. */
+  /** Address of its UI; null: there is none. */
   readonly ui: LoopbackAddress | null;
   readonly databaseFile: string;
 }

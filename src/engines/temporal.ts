@@ -78,7 +78,7 @@ export interface TemporalOptions {
   readonly binary: string;
   readonly database: string;
   readonly port: number;
-  /** Where its UI listens; null: there is none. */
+  /** Address of its UI; null: there is none. */
   readonly ui: LoopbackAddress | null;
   readonly logFile: string;
   readonly env: NodeJS.ProcessEnv;

@@ -51,9 +51,9 @@ export function enrolmentRefusal(principal: SessionPrincipal, user: UserDocument
 }
 
 /**
- * One change of one person's factors, alone: each writes the person's revision first, so that of two at once the second
- * starts over and sees what the first did. That makes "the first" and "the last" factor exact. A user who was removed
- * meanwhile, or whose record is not genuine, is `UNAUTHORIZED`.
+ * Changes one person's factors, alone: each change writes the person's revision first, so that of two at once the
+ * second starts over and sees what the first did. That makes "the first" and "the last" factor exact. A user who was
+ * removed meanwhile, or whose record is not genuine, is `UNAUTHORIZED`.
  */
 export async function changeFactors<T>(
   {
@@ -75,8 +75,8 @@ export async function changeFactors<T>(
 }
 
 /**
- * The same by the person themselves, whose session must be alive when it counts: one that was ended after the request was
- * let in (`UNAUTHORIZED`) must not leave a factor behind.
+ * Changes a person's own factors. Their session must be alive when it counts: one that was ended after the request
+ * was let in (`UNAUTHORIZED`) must not leave a factor behind.
  */
 export const changeOwnFactors = <T>(
   context: WritingContext,

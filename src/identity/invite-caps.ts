@@ -5,11 +5,11 @@ import type { InviteCountDocument } from "../store/identity-documents.ts";
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** How many invites are mailed, so that the service does not become a sender of spam. */
+/** Maximum number of mailed invites, so that the service does not become a sender of spam. */
 export const MAILED_INVITES_MAX = {
-  /** In an hour of the clock. */
+  /** Per hour of the clock. */
   perOrganization: 50,
-  /** In a UTC day, of one organization. */
+  /** Per UTC day, of one organization. */
   perAddress: 5,
 } as const;
 

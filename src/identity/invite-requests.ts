@@ -28,7 +28,9 @@ export class InviteRequests {
     this.#sealer = sealer;
   }
 
-  /** What the same request was answered before; null: it is the first. Another payload under the key is refused. */
+  /**
+   * Returns the earlier answer to the same request; null: it is the first. Another payload under the key is refused.
+   */
   async answered(request: KeyedRequest, session: ClientSession): Promise<Result<InviteAnswer | null>> {
     const _id = idOf(request);
     const found = await this.#requests.findOne({ _id }, { session });

@@ -33,7 +33,7 @@ export interface AcceptInviteInput {
   readonly token: string;
   readonly name: string;
   readonly password: string;
-  /** What the client calls itself. */
+  /** Name that the client gives itself. */
   readonly userAgent?: string | null;
 }
 
@@ -43,13 +43,13 @@ export interface CreateInviteInput {
   readonly idempotencyKey?: string | undefined;
 }
 
-/** As it is answered. The token is null where it is mailed instead. */
+/** Invite as it is answered. The token is null if it is mailed instead. */
 export interface CreatedInvite extends InviteAnswer {
-  /** It was made before, by the same request. */
+  /** Whether the same request made it before. */
   readonly isReplay: boolean;
 }
 
-/** From when on an invite must have been made to be open now; at the instant of its expiry it no longer is. */
+/** Returns the earliest creation of an invite that is open now; at the instant of its expiry it no longer is. */
 export const openInvitesSince = (now: Date): Date =>
   new Date(now.getTime() - INVITE_LIFETIME_MILLISECONDS + 1);
 
@@ -120,7 +120,7 @@ function newInvite(
   return { invite, token };
 }
 
-/** In the place of an open one. A refusal leaves nothing written. */
+/** Writes an invite in the place of an open one. A refusal leaves nothing written. */
 async function write(
   { collections, mailing }: AuthContext,
   principal: SessionPrincipal,
@@ -273,7 +273,7 @@ function revokeRefusal({ role }: InviteDocument, principal: SessionPrincipal, no
   return isSteppedUp(principal, now) ? null : refusal("STEP_UP_REQUIRED");
 }
 
-/** Only an owner makes owners. */
+/** Owners are made by owners only. */
 const mayInvite = (maker: Role, invited: Role): boolean =>
   !outranks(invited === "owner" ? "owner" : "admin", maker);
 

@@ -25,7 +25,7 @@ interface MemberChanged {
   readonly lost: readonly LostKey[];
 }
 
-/** What becomes of the organization keys of a user who can't mint any more. */
+/** End of the organization keys of a user who can't mint any more. */
 export interface KeysOnLeaving {
   readonly keepKeys: boolean;
 }
@@ -125,15 +125,15 @@ async function loseKeys(
   return keys.map(({ _id: id, last4, name }) => ({ id, name, last4 }));
 }
 
-/** For the audit log; nothing where there were none. */
+/** Lists the keys for the audit log; empty if there were none. */
 function keysNamed(lost: readonly LostKey[], { keepKeys }: KeysOnLeaving): object {
   if (lost.length === 0) return {};
   return { [keepKeys ? "keptOrganizationKeys" : "revokedOrganizationKeys"]: lost.map(({ id }) => id) };
 }
 
 /**
- * One change of one member, alone in its organization: each writes the organization's revision first, so that of two at
- * once the second starts over and sees what the first has done. That makes "the last owner" exact.
+ * Changes one member, alone in its organization: each change writes the organization's revision first, so that of two
+ * at once the second starts over and sees what the first has done. That makes "the last owner" exact.
  */
 async function changeMember<T>(
   context: WritingContext,

@@ -10,7 +10,7 @@ export interface ContainerFilter {
 
 type Records = Pick<Collections, "agents" | "projects" | "teams">;
 
-/** All containers of a record, itself included. */
+/** Containers of a record, itself included. */
 type Chain = ContainerFilter & { readonly organizationId: string };
 
 /** The most specific first. The record of each names all its containers, and none is ever moved. */

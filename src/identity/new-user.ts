@@ -14,7 +14,7 @@ export interface NewUser {
   readonly emailVerified: boolean;
   readonly role: Role;
   readonly approvalMails?: true;
-  /** One that `chosenPasswordIssue` has nothing against. */
+  /** Password that `chosenPasswordIssue` has nothing against. */
   readonly password: string;
 }
 

@@ -7,7 +7,7 @@ import type { OrganizationDocument, UserDocument } from "../store/identity-docum
 import { hasFactor } from "./factors.ts";
 import type { SessionPrincipal } from "./principal.ts";
 
-/** What is left out stays. */
+/** Settings to change; a field left out stays. */
 export interface OrganizationSettings {
   /** Null: no owner. */
   readonly walletOwner?: string | null;
@@ -65,7 +65,7 @@ export async function changeOrganizationSettings(
         await requireOfAll(context, organizationId, requireSecondFactor, session);
       const after = await organizations.findOne({ _id }, { session });
       if (before === null || after === null) throw new Error("a caller's organization has lost its record");
-      // Only the requested fields, also where they had the value before.
+      // The requested fields alone are audited, also if they had the value before.
       const requestedFields = (organization: OrganizationDocument) => ({
         ...(name === undefined ? {} : { name: organization.name }),
         ...(timezone === undefined ? {} : { timezone: organization.timezone ?? null }),

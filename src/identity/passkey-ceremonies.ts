@@ -31,13 +31,13 @@ export interface PasskeyUser {
   readonly name: string;
 }
 
-/** What an enrolment reports of a passkey. */
+/** Facts of a passkey that an enrolment reports. */
 export type NewPasskey = Pick<
   PasskeyDocument,
   "credentialId" | "publicKey" | "counter" | "backupEligible" | "backedUp"
 >;
 
-/** What a signature reports of one. */
+/** Facts of a passkey that a signature reports. */
 export type UsedPasskey = Pick<PasskeyDocument, "counter" | "backupEligible" | "backedUp">;
 
 /** A person's handle on their devices. Not their e-mail, which WebAuthn would have stored there in the clear. */
@@ -45,8 +45,8 @@ export const userHandleOf = (userId: string): string =>
   Buffer.from(bytesOfUuid(userId)).toString("base64url");
 
 /**
- * What a browser needs to make a passkey. It must verify its user, and be found without the person being known, so that sign-in
- * needs no e-mail and discloses no accounts. No attestation: which makes are trusted is not ours to say.
+ * Options for a browser to make a passkey. It must verify its user, and be found without the person being known, so
+ * that sign-in needs no e-mail and discloses no accounts. No attestation: which makes are trusted is not ours to say.
  */
 export async function enrolmentOptions(
   { id, productName }: { readonly id: string; readonly productName: string },
@@ -70,7 +70,7 @@ export async function enrolmentOptions(
   return creationOptions.parse(options);
 }
 
-/** What a browser needs to sign with a passkey: one of these, or any of the device's where there are none. */
+/** Options for a browser to sign with a passkey: one of these, or any of the device's if none is named. */
 export async function assertionOptions(
   { id }: RelyingParty,
   challenge: Challenge,
@@ -100,7 +100,10 @@ const clientDataOf = ({ response }: RegistrationResponse | AuthenticationRespons
 export const challengeOf = (response: RegistrationResponse | AuthenticationResponse): string | null =>
   orNull(() => clientDataOf(response).challenge);
 
-/** No page of ours is ever in a frame; the library lets one pass whose browser does not say on which site it was. */
+/**
+ * Whether a page in a frame asked. No page of ours is ever in one; the library lets a browser pass that does not say
+ * on which site it was.
+ */
 const isFramed = (response: RegistrationResponse | AuthenticationResponse): boolean =>
   clientDataOf(response).crossOrigin === true;
 
@@ -162,8 +165,9 @@ export function verifyAssertion(
 }
 
 /**
- * None was asked for, so there is none, or the passkey's own signature ("self"). One by a certificate would be held
- * against no authority that we trust: not worth reading certificates from outside, and fetching what they name.
+ * Whether there is no attestation, as requested, or only the passkey's own signature ("self"). One by a certificate
+ * would be held against no authority that we trust: not worth reading certificates from outside, and fetching what
+ * they name.
  */
 function hasPlainAttestation({ response }: RegistrationResponse): boolean {
   const attestation = decodeAttestationObject(isoBase64URL.toBuffer(response.attestationObject));
@@ -171,7 +175,7 @@ function hasPlainAttestation({ response }: RegistrationResponse): boolean {
   return format === "none" || (format === "packed" && attestation.get("attStmt").get("x5c") === undefined);
 }
 
-/** Only what the library verifies. */
+/** Copies only what the library verifies. */
 const registrationOf = ({ id, rawId, response, type }: RegistrationResponse): RegistrationResponseJSON => {
   const { attestationObject, clientDataJSON } = response;
   return { id, rawId, type, clientExtensionResults: {}, response: { attestationObject, clientDataJSON } };

@@ -2,16 +2,16 @@ import { createHash } from "node:crypto";
 import type { AuthContext } from "./context.ts";
 import type { PasskeyChallengeDocument, PasskeyPurpose } from "../store/identity-documents.ts";
 
-/** How long a person has for their device's questions: the time of a challenge, and the browser's of its dialogue. */
+/** Time that a person has for their device's questions: of a challenge, and of the browser's dialogue. */
 export const CHALLENGE_MILLISECONDS = 5 * 60 * 1000;
 
 /** Twice what WebAuthn asks for. */
 const CHALLENGE_SIZE_BYTES = 32;
 
-/** Whom and what a challenge is for. */
+/** Person and purpose that a challenge is for. */
 export interface ChallengeFor {
   readonly purpose: PasskeyPurpose;
-  /** Both null at sign-in: the user has no session yet. */
+  /** Null, as the next, at sign-in: the user has no session yet. */
   readonly userId: string | null;
   readonly sessionId: string | null;
 }
@@ -47,5 +47,5 @@ export async function takeChallenge(
   return isFor ? given : null;
 }
 
-/** So that the database and its logs never hold one that is good. */
+/** Hashes a challenge, so that the database and its logs never hold one that is good. */
 const hashOf = (challenge: string): string => createHash("sha256").update(challenge).digest("base64url");

@@ -30,7 +30,8 @@ export async function signInWithPasskey(
   userAgent: string | null = null,
 ): Promise<Result<SignedIn>> {
   const { users } = context.collections;
-  // As they were before the passkey was accepted: after a reset of their factors meanwhile their session is over when it begins.
+  // Users as they were before the passkey was accepted: after a reset of their factors meanwhile their session is
+  // over when it begins.
   const before: UserDocument[] = [];
   const used = await usePasskey(context, response, ANONYMOUS, ({ userId }, owner) => {
     before.push(owner);

@@ -12,7 +12,7 @@ import { ceremonies } from "./webauthn.ts";
 const NOT_ACCEPTED =
   "The passkey's response is not right for this request or was used already; ask for new options and try again.";
 
-/** Without a good signature: saying what is wrong would only help an attacker. */
+/** Refuses without saying what is wrong with a signature, which would only help an attacker. */
 export const notAccepted = () => refused(refusal("SECOND_FACTOR_INVALID", NOT_ACCEPTED));
 
 /** A change of a passkey that its use shows, as the audit log has it. */
@@ -92,7 +92,7 @@ async function recordUse(
   const { counter } = used;
   const lastUsedAt = clock();
   const isSynced = passkey.backupEligible && used.backupEligible;
-  // One that counts nothing says 0 each time.
+  // Passkeys that count nothing say 0 each time.
   const went: Filter<PasskeyDocument> = counter === 0 ? { counter: 0 } : { counter: { $lt: counter } };
   const isCopied = used.backupEligible && !passkey.backupEligible;
   const kept = await collections.passkeys.updateOne(

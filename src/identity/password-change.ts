@@ -43,7 +43,7 @@ export async function changePassword(
     const own = { _id: sessionId, userId, revokedAt: null };
     const current = accessProofs.genuine("session", await collections.sessions.findOne(own, { session }));
     if (current === null) return unchanged(refused(refusal("UNAUTHORIZED")));
-    // Of two changes with one current password the second's is not current any more.
+    // The second of two changes with one current password finds that password no longer current.
     const asRead = { _id: userId, passwordHash: user.passwordHash };
     const epoch = await replacePassword(context, asRead, passwordHash, session);
     if (epoch === null) return unchanged(wrongPassword());
@@ -75,7 +75,7 @@ export async function resetPassword(
   });
 }
 
-/** What is wrong with a password that a person is to have from now on, in words for them, or null. */
+/** Returns what is wrong with a password that a person is to have from now on, in words for them, or null. */
 export async function issueOf(
   { collections }: Pick<AuthContext, "collections">,
   { email, name, organizationId }: UserDocument,

@@ -6,9 +6,11 @@ import { BoundedWork } from "../lib/bounded-work.ts";
 const LEAST_SCORE = 3;
 const LEAST_SCORE_OF_A_PART = 4;
 
-/** What is scored at a time; a longer text would take more than its share of the process (up to some 60 ms each). */
+/**
+ * Characters scored at a time; a longer text would take more than its share of the process (up to some 60 ms each).
+ */
 const PART_CHARACTERS = 64;
-/** They overlap, so that what is hard to guess is whole in one of them, wherever it stands. */
+/** Distance of parts. They overlap, so that what is hard to guess is whole in one of them, wherever it stands. */
 const STRIDE_CHARACTERS = 48;
 /** Parts that are scored, from the beginning: some 200 ms for the worst password. What stands behind them is not looked at. */
 const PARTS_MAX = 3;
@@ -17,7 +19,10 @@ const L33T_SUBSTITUTIONS_MAX = 10;
 
 const SEPARATORS = /[\s@._+-]+/;
 
-/** One password is scored at a time. Those that wait are some tenths of a second's work; where all are made to be slow the last are not begun. */
+/**
+ * Scoring of one password at a time. Those that wait are some tenths of a second's work; if all are made to be slow,
+ * the last are not begun.
+ */
 const scoring = new BoundedWork({ atOnceMax: 1, waitingMax: 32, waitMs: 2_000 });
 
 let estimator: Promise<ZxcvbnFactory> | null = null;
@@ -44,7 +49,7 @@ async function load(): Promise<ZxcvbnFactory> {
  * counts: where all of that is weak it is guessable, whatever follows. Throws `TooMuchWork` while too many are being scored.
  */
 export async function isGuessable(password: string, aboutThePerson: readonly string[]): Promise<boolean> {
-  // Before its turn: no user is refused since the lists are slow to load.
+  // The lists load before its turn: no user is refused since they are slow to load.
   const zxcvbn = await (estimator ??= load());
   return scoring.run(async () => {
     const words = wordsOf(aboutThePerson);
@@ -59,7 +64,7 @@ export async function isGuessable(password: string, aboutThePerson: readonly str
   });
 }
 
-/** Each text, its words, and the words written together. */
+/** Returns each text, its words, and the words written together. */
 function wordsOf(texts: readonly string[]): string[] {
   const words = texts.flatMap((text) => {
     const own = text.split(SEPARATORS);
@@ -79,7 +84,9 @@ function partsOf(password: string): string[] {
   return parts;
 }
 
-/** What stands three times or more in a row stands twice, until nothing does any more: abcabcabc, aaaa, and both. */
+/**
+ * Shortens what stands three times or more in a row to twice, until nothing does any more: abcabcabc, aaaa, and both.
+ */
 function withoutRepetitions(text: string): string {
   const shorter = text.replaceAll(/(.{1,64}?)\1{2,}/gsu, "$1$1");
   return shorter.length === text.length ? text : withoutRepetitions(shorter);

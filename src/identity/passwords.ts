@@ -20,8 +20,8 @@ export interface PasswordCost {
 export const PASSWORD_COST: PasswordCost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
 /**
- * What is wrong with a password that a user chooses, in words for the person, or null. What
- * everybody knows of the person (e-mail, names) makes a password easy to guess. Throws `TooMuchWork` while too many are being judged.
+ * Returns what is wrong with a password that a user chooses, in words for the person, or null. What everybody knows
+ * of the person (e-mail, names) makes a password easy to guess. Throws `TooMuchWork` while too many are being judged.
  */
 export async function chosenPasswordIssue(
   password: string,
@@ -33,7 +33,7 @@ export async function chosenPasswordIssue(
   return guessable ? "The password is too easy to guess; a few unrelated words make a good one." : null;
 }
 
-/** What is wrong with its length alone. */
+/** Returns what is wrong with its length alone. */
 export function passwordIssue(password: string): string | null {
   const text = prepare(password);
   if (Array.from(text).length < PASSWORD_MIN_CHARACTERS) {
@@ -65,7 +65,10 @@ export class Passwords {
     this.#cost = cost;
   }
 
-  /** Only tests set a cost: a password fits only where it is hashed at the cost of its hash. */
+  /**
+   * Opens the passwords of a database. Only tests set a cost: a password fits only where it is hashed at the cost of
+   * its hash.
+   */
   static async on(db: Db, now: Date = new Date(), cost = PASSWORD_COST): Promise<Passwords> {
     const { value } = await readOrCreateSetting(db, SALTS_SETTING, () => ({
       value: randomBytes(32).toString("base64url"),
@@ -82,7 +85,8 @@ export class Passwords {
     const text = prepare(password);
     const mac = createHmac("sha256", this.#salts).update(normalizeEmail(email));
     const salt = mac.digest().subarray(0, SALT_SIZE_BYTES);
-    // No stored password is that long, or empty; hashing it would be work for nothing, but a quick answer would be a sign.
+    // Stored passwords are never that long, or empty; hashing it would be work for nothing, but a quick answer would
+    // be a sign.
     return await hashing.run(() => hash(isTooLong(text) ? "" : text, { ...this.#cost, salt }));
   }
 
@@ -101,5 +105,5 @@ export function isSamePassword(left: string, right: string): boolean {
 
 const isTooLong = (text: string): boolean => Buffer.byteLength(text, "utf8") > PASSWORD_MAX_BYTES;
 
-/** One keyboard sends é as one character, another as two (RFC 8265, OpaqueString). */
+/** Unifies what one keyboard sends as one character and another as two, such as é (RFC 8265, OpaqueString). */
 const prepare = (password: string): string => password.normalize("NFC");

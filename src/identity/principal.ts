@@ -5,7 +5,7 @@ import type {
   UserDocument,
 } from "../store/identity-documents.ts";
 
-/** Who is behind a session, as the database has it at this request. */
+/** Person behind a session, as the database has it at this request. */
 export interface SessionPrincipal {
   readonly type: "session";
   readonly sessionId: string;
@@ -23,10 +23,10 @@ export interface SessionPrincipal {
   readonly mustEnrol: boolean;
 }
 
-/** What a session of theirs must have been begun under, or been taken on to, to be alive. */
+/** Returns the epoch that a session of theirs must have been begun under, or been taken on to, to be alive. */
 export const epochOf = ({ sessionsEpoch = 0 }: UserDocument): number => sessionsEpoch;
 
-/** So long after a sign-in its session may enrol a first second factor. */
+/** Time after a sign-in in which its session may enrol a first second factor. */
 const FRESH_SIGN_IN_MILLISECONDS = 5 * 60 * 1000;
 
 /** Whether the person signed in just now; no refresh makes it so again. */

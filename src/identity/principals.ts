@@ -4,7 +4,7 @@ import type { OrganizationScope } from "../contract/types.ts";
 import type { OrganizationDocument } from "../store/identity-documents.ts";
 import type { SessionPrincipal } from "./principal.ts";
 
-/** Who is calling, once the credential was verified. */
+/** Caller, once the credential was verified. */
 export type Principal = AgentPrincipal | ManagementPrincipal;
 
 /** An agent, by its key. */
@@ -27,7 +27,7 @@ export interface CachedAgent {
   readonly verify: () => Promise<Result<AgentPrincipal>>;
 }
 
-/** Who may manage an organization. */
+/** Caller who may manage an organization. */
 export type ManagementPrincipal = SessionPrincipal | OrganizationKeyPrincipal;
 
 /** The container that an organization's key may act in. */

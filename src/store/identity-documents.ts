@@ -239,14 +239,14 @@ export interface AuthCollections {
   readonly users: Collection<UserDocument>;
   readonly sessions: Collection<SessionDocument>;
   readonly factors: Collection<FactorDocument>;
-  /** The same collection once more, for what only the one kind has or the other. */
+  /** Collection of factors once more, for what only the one kind has or the other. */
   readonly totpFactors: Collection<TotpFactorDocument>;
   readonly passkeys: Collection<PasskeyDocument>;
   readonly passkeyChallenges: Collection<PasskeyChallengeDocument>;
   readonly invites: Collection<InviteDocument>;
   readonly inviteCounts: Collection<InviteCountDocument>;
   readonly inviteRequests: Collection<InviteRequestDocument>;
-  /** They end with the member who minted them. */
+  /** Keys of people; they end with the member who minted them. */
   readonly organizationKeys: Collection<OrganizationKeyDocument>;
 }
 

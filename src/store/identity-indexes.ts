@@ -9,7 +9,7 @@ const EXPIRED_RETENTION_SECONDS = 86_400;
 /** A challenge's end is the service's clock's word; MongoDB, whose clock may differ, removes it only then. */
 const EXPIRED_CHALLENGE_RETENTION_SECONDS = 600;
 
-/** What a request for an invite was answered is kept for a day. */
+/** Retention of answers to requests for invites: a day. */
 const ANSWER_RETENTION_SECONDS = 86_400;
 
 const expiry = (expireAfterSeconds: number) => ({
@@ -69,7 +69,7 @@ export const AUTH_INDEXES: Indexes = {
   ],
 };
 
-/** Those whose indexes are there, or are being created. */
+/** Databases whose indexes are there, or are being created. */
 const indexed = new WeakMap<Db, Promise<void>>();
 
 /** Creates the indexes that the rules of accounts rest on, once for each connection. Idempotent. */

@@ -4,7 +4,7 @@ import pLimit from "p-limit";
 /** Indexes by the name of their collection. */
 export type Indexes = Readonly<Record<string, readonly IndexDescription[]>>;
 
-/** Each connection is authenticated first, which takes longer than most of these commands. */
+/** Commands at once. Each connection is authenticated first, which takes longer than most of these commands. */
 const COMMANDS_AT_ONCE = 4;
 
 /**
@@ -21,7 +21,7 @@ export async function alteredIndexes(db: Db, collection: string, declared: Index
     .map(({ name = "" }) => name);
 }
 
-/** All of an index that decides what is in it, and in which order. */
+/** Part of an index that decides what is in it, and in which order. */
 const definition = ({ collation, key, partialFilterExpression, sparse, unique }: IndexDescription): string =>
   JSON.stringify([key, unique ?? false, sparse ?? false, partialFilterExpression ?? null, collation ?? null]);
 

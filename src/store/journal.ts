@@ -9,7 +9,7 @@ import { eventsRetainedSince } from "./retention.ts";
 import { approvalDocument, transactionDocument } from "./records.ts";
 import type { Indexes } from "./indexes.ts";
 
-/** How long an event of a payment waits for others; far below the time after which its actor publishes it itself. */
+/** Wait of a payment's event for others; far below the time after which its actor publishes it itself. */
 const LINGER_MS = 50;
 
 type NewEvent = Pick<EventDocument, "_id" | "type" | "createdAt" | "data">;
@@ -59,7 +59,7 @@ export class EventJournal {
     const events = paymentEvents(payment, retainedSince).map((event, index) => ({
       _id: event.id,
       type: event.type,
-      // They are delivered in the order of their times.
+      // Events are delivered in the order of their times.
       createdAt: new Date(at.getTime() + index),
       data: snapshotOf(profile, event.payment, event.type.startsWith("approval.")),
     }));
@@ -85,7 +85,10 @@ export class EventJournal {
     );
   }
 
-  /** What concerns an organization and none of its agents. Told again under the same id, it is there already. */
+  /**
+   * Writes an event that concerns an organization and none of its agents. If it is written again under the same id,
+   * it is there already.
+   */
   async organizationEvent(organizationId: string, event: NewEvent): Promise<void> {
     await this.#write(this.#writes, ofOrganization(organizationId), [event]);
   }
@@ -121,7 +124,7 @@ export const createdEvent = (agent: AgentDocument): EventDocument =>
     data: { agent: agentSnapshot(agent) },
   });
 
-/** Every event is made here. */
+/** Makes every event. */
 const eventOf = (scope: EventScope, event: NewEvent): EventDocument => ({
   ...event,
   ...scope,

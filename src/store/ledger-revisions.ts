@@ -9,7 +9,7 @@ export interface LedgerRevisionDocument extends Document {
   revision: number;
 }
 
-/** Where it is written down how far ledgers have come. */
+/** Records of how far ledgers have come. */
 export interface LedgerRevisionRecords {
   /** 0: no response has depended on it yet. */
   read(projectId: string): Promise<number>;
@@ -17,7 +17,7 @@ export interface LedgerRevisionRecords {
   write(projectId: string, revision: number): Promise<void>;
 }
 
-/** The same in MongoDB, acknowledged by the journal of a majority. */
+/** Records in MongoDB, acknowledged by the journal of a majority. */
 export class MongoLedgerRevisions implements LedgerRevisionRecords {
   readonly #revisions: Collection<LedgerRevisionDocument>;
   readonly #writes: BulkWriter<LedgerRevisionDocument>;
@@ -28,7 +28,7 @@ export class MongoLedgerRevisions implements LedgerRevisionRecords {
   }
 
   async read(projectId: string): Promise<number> {
-    // From the primary: another server may have written it a moment ago.
+    // The primary is read: another server may have written it a moment ago.
     const found = await this.#revisions.findOne({ _id: projectId }, { readPreference: "primary" });
     return found?.revision ?? 0;
   }

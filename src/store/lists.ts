@@ -19,7 +19,7 @@ export interface Page<T> {
   readonly nextCursor: string | null;
 }
 
-/** What a cursor says: where the next page begins, and how far back the list goes, as of its first page. */
+/** Contents of a cursor: where the next page begins, and how far back the list goes, as of its first page. */
 interface Bookmark extends Position {
   readonly since: Date | null;
 }
@@ -44,7 +44,7 @@ export class Lists {
     const bound = payloadHash([list, JSON.stringify(filters)]);
     const after = cursor === undefined ? null : this.#open(cursor, bound);
     if (after === undefined) return refused(refusal("BAD_CURSOR"));
-    // It goes back as far as it did when its first page was read, though the clock has moved on.
+    // The list goes back as far as it did when its first page was read, though the clock has moved on.
     const since = after === null ? (selected.since ?? null) : after.since;
     const { end, items: found } = await read({ ...selected, newestBy, since }, after, limit + 1);
     const items = found.slice(0, limit);
@@ -58,7 +58,7 @@ export class Lists {
     return Buffer.from(this.#sealer.seal(PURPOSE, bound, bookmark)).toString("base64url");
   }
 
-  /** What a cursor says; undefined when it is malformed or was made for something else. */
+  /** Opens a cursor; undefined when it is malformed or was made for something else. */
   #open(cursor: string, bound: string): Bookmark | undefined {
     try {
       const sealed = Buffer.from(cursor, "base64url").toString("utf8");
@@ -71,7 +71,9 @@ export class Lists {
   }
 }
 
-/** As many records as are asked for, or all there are; a search that takes long ends with fewer, and says where. */
+/**
+ * Reads as many records as are asked for, or all there are; a search that takes long ends with fewer, and says where.
+ */
 async function read<T extends Listed>(
   selection: Selection<T>,
   after: Position | null,
@@ -84,8 +86,9 @@ async function read<T extends Listed>(
 }
 
 /**
- * All of a selection, newest first, so many at a time. Each part is read by itself, from where the one before has ended:
- * MongoDB keeps nothing open meanwhile, however long its reader takes, and whatever fits all the while comes once.
+ * Yields all of a selection, newest first, so many at a time. Each part is read by itself, from where the one before
+ * has ended: MongoDB keeps nothing open meanwhile, however long its reader takes, and whatever fits all the while
+ * comes once.
  */
 export async function* inBatches<T extends Listed>(
   selection: Selection<T>,
@@ -105,7 +108,7 @@ export const newest = <T extends Listed>(selection: Selection<T>, limit: number)
 
 type DefinedFields<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 
-/** Only the fields that were given: a filter or a change says nothing of the others. */
+/** Keeps the fields that were given: a filter or a change says nothing of the others. */
 export function definedFields<T extends object>(fields: T): DefinedFields<T>;
 export function definedFields(fields: object): object {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));

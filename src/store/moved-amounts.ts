@@ -3,7 +3,10 @@ import { amountCentsOf, type Payment } from "../domain/ledger/payment.ts";
 import { usedCents } from "../domain/money.ts";
 import type { MovedAmount } from "./documents.ts";
 
-/** What is booked this soon counts at the payment's creation, so that most records need nothing besides their amount. */
+/**
+ * Time after a payment's creation in which a booking counts at the creation, so that most records need nothing
+ * besides their amount.
+ */
 const SOON_MS = 60_000;
 
 /**

@@ -27,7 +27,7 @@ export const newestFirst = (
 const AGENT_SCOPES = ["organizationId", "projectId", "teamId"] as const;
 const PAYMENT_SCOPES = [...AGENT_SCOPES, "agentId"] as const;
 
-/** All that a summary of payments is made of, so that it reads keys and no record. */
+/** Fields that a summary of payments is made of, so that it reads keys and no record. */
 const SUMMARIZED = {
   organizationId: 1,
   createdAt: -1,

@@ -31,7 +31,7 @@ export interface OrganizationKeysDependencies {
   readonly mutex: KeyedMutex;
 }
 
-/** What is chosen for a key once, for its whole life. */
+/** Choices made once for a key, for its whole life. */
 export type KeyChoice = Pick<OrganizationKeyDocument, "name" | "scopes" | "binding" | "dailyCreateLimit">;
 
 /** A key with its value, which is shown this once. */
@@ -61,7 +61,7 @@ export class OrganizationKeys {
     });
   }
 
-  /** Whose key this is; the key is read from the database for every request. */
+  /** Returns the key's principal; the key is read from the database for every request. */
   async authenticate(value: string): Promise<Result<OrganizationKeyPrincipal>> {
     const { accessProofs, keyUse, organizations } = this.#dependencies;
     const hashes = this.#dependencies.hashes.all(value);
@@ -201,7 +201,7 @@ export class OrganizationKeys {
 
 const keyNamed = (id: string) => ({ type: "organization_key", id });
 
-/** What a key may do, for the audit log. */
+/** Rights of a key, for the audit log. */
 const auditedFields = ({
   _id,
   binding,
