@@ -54,7 +54,7 @@ describe("a person archives an agent", () => {
     });
   }
 
-  it("holds are denied without a resolver, at once: reservations released, no event", async () => {
+  it("holds are denied without a resolver, at once: reservations released, one event each", async () => {
     const agent = await world.agent({ autoApprovalThresholdCents: 0 });
     const held = await Promise.all(times(2, () => agent.hold()));
     expect((await readAgent(world, agent)).reservedCents).to.equal(200);
@@ -86,7 +86,12 @@ describe("a person archives an agent", () => {
         id: approvalId,
       });
     }
-    await expectEvents(world, agent, { "agent.created": 1, "approval.requested": 2, "agent.archived": 1 });
+    await expectEvents(world, agent, {
+      "agent.created": 1,
+      "approval.requested": 2,
+      "approval.cancelled": 2,
+      "agent.archived": 1,
+    });
     await expectBooksAgree(world, agent);
   });
 

@@ -1,3 +1,4 @@
+import { createOrganizationOn } from "../../server/admin/create-organization.ts";
 import { mcOf } from "../../src/domain/money.ts";
 import { expect } from "chai";
 import { judge } from "../../src/domain/ledger/judge.ts";
@@ -12,7 +13,8 @@ import {
   type LedgerInput,
   ledgerWorkflowId,
 } from "../../src/messages/ledger.ts";
-import { sharedService, type TestService } from "../support/service.ts";
+import { accessProofsIn } from "../support/access-proofs.ts";
+import { sharedService, testPasswords, type TestService } from "../support/service.ts";
 import { until } from "../support/process.ts";
 import { shortOrSoak } from "../support/soak.ts";
 import { Load, replay } from "./support/load.ts";
@@ -48,7 +50,11 @@ describe("A ledger that rolls over under load", function () {
   before(async () => {
     service = await sharedService();
     const { baseUrl, connections, env } = service;
-    tenant = await Tenant.create({ baseUrl, env, mongodbUri: connections.addresses.mongodbUri });
+    const { mongodbUri } = connections.addresses;
+    const passwords = await testPasswords(service.db);
+    tenant = await Tenant.create({ baseUrl, env, mongodbUri }, (input) =>
+      createOrganizationOn(connections, accessProofsIn(env), input, "command", passwords),
+    );
   });
 
   const handle = (projectId: string) =>

@@ -1,11 +1,13 @@
-import { prove } from "../../support/access-proofs.ts";
+import { existsSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Client, Connection } from "@temporalio/client";
 import type { Db } from "mongodb";
 import { connectMongo } from "../../../src/store/connections.ts";
+import { loadMasterKey, MASTER_KEY_FILE_NAME } from "../../../src/secrets/load-master-key.ts";
 import type { RuntimeFile } from "../../../src/engines/runtime-file.ts";
 import { agentWorkflowId } from "../../../src/messages/agent.ts";
+import { accessProofsOf, prove, TEST_ACCESS_PROOFS } from "../../support/access-proofs.ts";
 import type { Answer } from "../../support/api.ts";
 import { ContractApi } from "../../support/contract-api.ts";
 import type { ServiceProcess } from "../../support/process.ts";
@@ -111,7 +113,12 @@ export class LifeStage {
   async elevate(): Promise<void> {
     const { organizationId } = this.tenant.organization;
     const stepUpExpiresAt = new Date(Date.now() + STEPPED_UP_MS);
-    await prove(this.db, "session", { organizationId }, { stepUpExpiresAt });
+    const { dataDir } = this.service;
+    // A service with embedded engines has made its own key.
+    const proofs = existsSync(join(dataDir, MASTER_KEY_FILE_NAME))
+      ? accessProofsOf(await loadMasterKey({ setting: null, embeddedDataDir: dataDir }))
+      : TEST_ACCESS_PROOFS;
+    await prove(this.db, "session", { organizationId }, { stepUpExpiresAt }, proofs);
   }
 
   async #newTeam(): Promise<string> {

@@ -18,6 +18,8 @@ export interface Place {
   readonly env: NodeJS.ProcessEnv;
 }
 
+type Make = (input: Parameters<typeof createOrganization>[1]) => Promise<CreatedOrganization>;
+
 const approvedAnswer = z.object({ approval: z.object({ resolution: z.string() }) });
 
 /** An organization of one test, seen from outside: over HTTP, and in the books. It outlives the service. */
@@ -35,14 +37,14 @@ export class Tenant {
     this.organization = organization;
   }
 
-  static async create(place: Place): Promise<Tenant> {
+  /** `make`: left out, the admin command, as an operator runs it. */
+  static async create(
+    place: Place,
+    make: Make = (input) => createOrganization(place.env, input),
+  ): Promise<Tenant> {
     const ownerEmail = `owner-${randomBytes(6).toString("hex")}@example.com`;
-    const organization = await createOrganization(place.env, {
-      name: "Restarts",
-      ownerEmail,
-      ownerPassword: PASSWORD,
-      ...WITHOUT_LIMITS,
-    });
+    const owner = { name: "Restarts", ownerEmail, ownerPassword: PASSWORD };
+    const organization = await make({ ...owner, ...WITHOUT_LIMITS });
     const tenant = new Tenant(place, ownerEmail, organization);
     await tenant.meet(place);
     return tenant;
