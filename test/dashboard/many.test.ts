@@ -198,13 +198,13 @@ describe("the dashboard with many agents and payments, in a browser", function (
 
   it("a search is kept in the address, the export follows it, and the chart that cannot is gone", async () => {
     await showTransactions();
-    await page.sees("Approved payments of the last 30 days");
+    await page.sees("What was charged in the last 30 days");
     await page.fill("Search", `SUPPLIES ${OLDEST}`);
     await seesRows("=== 1");
     await page.go(z.string().parse(await page.page.evaluate("location.pathname + location.search")));
     await seesRows("=== 1");
     const read = await page.sees(`Merchant ${OLDEST}`);
-    expect(read).not.to.include("Approved payments");
+    expect(read).not.to.include("What was charged in");
     const file = await page.page.$eval("a[download]", ({ href }) => href);
     expect(new URL(file).searchParams.get("search")).to.equal(`SUPPLIES ${OLDEST}`);
     await page.press("Transactions", "link");
@@ -219,12 +219,12 @@ describe("the dashboard with many agents and payments, in a browser", function (
     await page.sees("Nothing was spent in this period");
     await page.go(`/transactions?minCents=100&maxCents=100&from=${dayFromNow(-2)}`);
     await seesRows(">= 50");
-    await page.sees("Approved payments of 3 days");
+    await page.sees("What was charged in 3 days");
     await setDay("First day", dayFromNow(1));
     await page.sees("Nothing fits these filters");
     await page.go("/transactions?status=denied");
     await seesRows(">= 50");
-    expect(await page.text()).not.to.include("Approved payments");
+    expect(await page.text()).not.to.include("What was charged in");
   });
 
   it("a click anywhere on a row opens its payment, except on a link and after text is selected", async () => {

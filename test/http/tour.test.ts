@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
+import { PASSWORD_COST } from "../../src/identity/passwords.ts";
 import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { cleanEnvironment } from "../support/process.ts";
 import { startTestService, type TestService } from "../support/service.ts";
@@ -58,6 +59,8 @@ describe("the tour by hand", () => {
     aheadFile = join(folder, "ahead");
     await writeFile(aheadFile, "0");
     service = await startTestService({
+      // As the command that makes the organization hashes.
+      passwordCost: PASSWORD_COST,
       clock: () => new Date(Date.now() + Number(readFileSync(aheadFile, "utf8"))),
     });
   });
