@@ -27,6 +27,7 @@ const LATER_MERCHANTS = [
 const WALLET_SHARE = 0.5;
 const ODD_SHARE = 0.4;
 const AMOUNT_MAX_CENTS = 900;
+const ODD_AMOUNT_MIN_CENTS = 10;
 
 /** A payment that a client wants, under one idempotency key for good. */
 export interface Order {
@@ -54,8 +55,10 @@ export function newOrder({ agents, areClocksCorrect, key, random }: OrderOptions
     return { agent, key, rail: "wallet", to: random.pick(RECIPIENTS), amountCents };
   }
   const odd = areClocksCorrect ? [...ODD_MERCHANTS, ...LATER_MERCHANTS] : ODD_MERCHANTS;
-  const to = random.pick(random.chance(ODD_SHARE) ? odd : MERCHANTS);
-  return { agent, key, rail: "card", to, amountCents };
+  if (!random.chance(ODD_SHARE)) return { agent, key, rail: "card", to: random.pick(MERCHANTS), amountCents };
+  // Of a few cents a network's parts would be nothing.
+  const divisibleCents = Math.max(ODD_AMOUNT_MIN_CENTS, amountCents);
+  return { agent, key, rail: "card", to: random.pick(odd), amountCents: divisibleCents };
 }
 
 /** The request's body; the same each time that the order is sent. */

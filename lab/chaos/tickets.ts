@@ -3,7 +3,12 @@ import { type Answer, codeOf, type Service } from "./http.ts";
 import { bodyOf, type Order } from "./orders.ts";
 
 const paid = z.object({
-  transaction: z.object({ id: z.string(), status: z.string(), amountCents: z.number(), rail: z.string() }),
+  transaction: z.object({
+    id: z.string(),
+    status: z.string(),
+    rail: z.string(),
+    amounts: z.object({ requestedCents: z.number() }),
+  }),
   approval: z.object({}).nullable(),
 });
 
@@ -110,7 +115,7 @@ export class Tickets {
     const before = ticket.transactionId;
     if (before !== null && before !== transaction.id)
       this.#oddities.push(`${key} was answered with ${before}, and later with ${transaction.id}`);
-    if (transaction.amountCents !== amountCents || transaction.rail !== rail)
+    if (transaction.amounts.requestedCents !== amountCents || transaction.rail !== rail)
       this.#oddities.push(`${key} was answered with another payment's terms: ${JSON.stringify(transaction)}`);
     const { status } = transaction;
     if (known !== null && known !== status && NEXT[known]?.includes(status) !== true)
