@@ -141,7 +141,6 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     noticeHeld: mail.noticeHeld,
   });
   const journal = new EventJournal(db, () => webhooks.nudge(), retention.eventDays);
-  const projections = new MongoProjections(db, journal, (payment) => metrics.paymentWritten(payment));
   const proofs = new HmacPaymentProofs(options.paymentMacs, (what, { agentId }, { request }) => {
     metrics.forged(what);
     const { transactionId } = request;
@@ -150,6 +149,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
       "forged: a command did not come from this service and was rejected",
     );
   });
+  const projections = new MongoProjections(db, journal, proofs, (payment) => metrics.paymentWritten(payment));
   const cardNetwork: NetworkScripts = {
     begin: (profile, transactionId, effects) =>
       actors.startRailNetwork(profile, { rail: "card", transactionId, effects }),

@@ -1,3 +1,4 @@
+import { forgedRecordsLog } from "../src/secrets/forged-records-log.ts";
 import { AgentProofs } from "../src/agents/agent-proofs.ts";
 import { FirstUses } from "../src/agents/first-uses.ts";
 import { KeyUse } from "../src/agents/key-use.ts";
@@ -47,7 +48,8 @@ export async function openIdentity(
   const agentKeyUse = new KeyUse(collections.agents, clock, useNotWritten);
   const organizationKeyUse = new KeyUse(collections.organizationKeys, clock, useNotWritten);
   const hashes = apiKeyHashes(masterKey);
-  const agentProofs = new AgentProofs(masterKey.macs("agent-proofs"));
+  const onForged = forgedRecordsLog(logger, core.metrics);
+  const agentProofs = new AgentProofs(masterKey.macs("agent-proofs"), (id) => onForged("agent", id));
   const organizationKeys = new OrganizationKeys({
     collections,
     users,

@@ -176,6 +176,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       handlers,
       collections,
       accessProofs: core.accessProofs,
+      agentProofs: identity.agentProofs,
       limits,
       audit: trail.audit,
       clock,

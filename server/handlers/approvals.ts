@@ -1,3 +1,4 @@
+import { mcOf } from "../../src/domain/money.ts";
 import pLimit from "p-limit";
 import type { ApprovalDocument } from "../../src/store/documents.ts";
 import type { PersonsDecision } from "../../src/payments/payment-proofs.ts";
@@ -228,8 +229,8 @@ const alreadyResolved = (approval: Pick<ApprovalDocument, "resolution"> | null):
 
 /** The payment as it was shown to the person who decides: the proof covers exactly that. */
 const orderOf = (approval: ApprovalDocument) => {
-  const { _id: approvalId, currency, ledgerState, purpose, rail, recipient, transactionId } = approval;
-  return { approvalId, amountMc: ledgerState.amountMc, currency, purpose, rail, recipient, transactionId };
+  const { _id: approvalId, amountCents, currency, purpose, rail, recipient, transactionId } = approval;
+  return { approvalId, amountMc: mcOf(amountCents), currency, purpose, rail, recipient, transactionId };
 };
 
 function commandOf(

@@ -1,3 +1,4 @@
+import type { AgentProofs } from "../../src/agents/agent-proofs.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import type { OperationId } from "../../src/contract/registry.ts";
@@ -66,6 +67,7 @@ export interface PipelineDependencies {
   readonly handlers: Handlers;
   readonly collections: Collections;
   readonly accessProofs: AccessProofs;
+  readonly agentProofs: AgentProofs;
   readonly limits: Limits;
   readonly audit: AuditTrail;
   readonly clock: () => Date;

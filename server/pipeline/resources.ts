@@ -10,6 +10,7 @@ import { refusal } from "../../src/domain/errors.ts";
 import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import { bindingOf, covers, type ContainerRef, type Reach, reachOf } from "../../src/identity/binding.ts";
+import type { AgentProofs } from "../../src/agents/agent-proofs.ts";
 import type { AccessProofs } from "../../src/secrets/access-proofs.ts";
 import type { Collections } from "../../src/store/collections.ts";
 import type { ManagementPrincipal } from "../../src/identity/principals.ts";
@@ -40,6 +41,7 @@ export interface NamedIn {
 export interface ResourceRecords {
   readonly collections: Collections;
   readonly accessProofs: AccessProofs;
+  readonly agentProofs: Pick<AgentProofs, "genuine">;
 }
 
 type Find<S extends ResourceKind> = (
@@ -87,8 +89,8 @@ function required(value: string | undefined): string {
 const FINDERS: { readonly [S in ResourceKind]: Find<S> } = {
   none: () => ok(null),
   list: (_records, principal) => ok(reachOf(bindingOf(principal))),
-  async agent({ collections: { agents } }, principal, { params }) {
-    const found = await agents.findOne({ _id: required(params.id) });
+  async agent({ agentProofs, collections: { agents } }, principal, { params }) {
+    const found = agentProofs.genuine(await agents.findOne({ _id: required(params.id) }));
     return inside(found, principal, (agent) => agent);
   },
   async transaction({ collections: { transactions } }, principal, { params }) {

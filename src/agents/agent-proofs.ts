@@ -24,9 +24,11 @@ type ProvenKey = Pick<AgentKeyRecord, "id" | "hash">;
  */
 export class AgentProofs {
   readonly #macs: KeyedMacs;
+  readonly #onForged: (agentId: string) => void;
 
-  constructor(macs: KeyedMacs) {
+  constructor(macs: KeyedMacs, onForged: (agentId: string) => void = () => undefined) {
     this.#macs = macs;
+    this.#onForged = onForged;
   }
 
   ofAgent(agent: FixedAgent): string {
@@ -45,10 +47,20 @@ export class AgentProofs {
     return this.#macs.isMac(keyFacts(agentId, key), key.proof);
   }
 
+  /** The record, if where it belongs, its scopes and its wallet are as the service wrote them; null where there is none, or not. */
+  genuine(agent: AgentDocument | null): AgentDocument | null {
+    if (agent === null || this.isAgentGenuine(agent)) return agent;
+    this.#onForged(agent._id);
+    return null;
+  }
+
   /** Whether the record is the agent's as it was created, with a key that was minted for it. */
   isGenuine(agent: AgentDocument): boolean {
     const { _id, key } = agent;
-    return key !== null && this.isKeyGenuine(_id, key) && this.isAgentGenuine(agent);
+    if (key === null) return false;
+    const isGenuine = this.isKeyGenuine(_id, key) && this.isAgentGenuine(agent);
+    if (!isGenuine) this.#onForged(_id);
+    return isGenuine;
   }
 }
 

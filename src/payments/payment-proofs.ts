@@ -1,6 +1,7 @@
 import type { Payment, PaymentRequest, Resolver } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import type { KeyedMacs } from "../secrets/keyed-macs.ts";
+import type { LedgerState, TransactionDocument } from "../store/documents.ts";
 import type { PaymentProofs } from "./ports.ts";
 
 /** The owner of a payment. */
@@ -57,6 +58,15 @@ export class HmacPaymentProofs implements PaymentProofs {
     return this.#macs.make(decisionFacts(payer, order, decision));
   }
 
+  /** Proves what a payment's record says of its books, by which its ledger takes it back. */
+  ofBooks(record: ProvenBooks): string {
+    return this.#macs.make(booksFacts(record));
+  }
+
+  areBooksGenuine(record: ProvenBooks & { readonly ledgerState: Pick<LedgerState, "booksProof"> }): boolean {
+    return this.#macs.isMac(booksFacts(record), record.ledgerState.booksProof);
+  }
+
   isAccepted(payer: Payer, { request }: Pick<Payment, "request">): boolean {
     const { agentId, organizationId } = payer;
     const whose = `${organizationId} ${agentId}`;
@@ -79,6 +89,26 @@ export class HmacPaymentProofs implements PaymentProofs {
     return this.#macs.isMac(decisionFacts(payer, request, decision), proof);
   }
 }
+
+/** A recorded payment, as far as its books decide about money. */
+export type ProvenBooks = Pick<
+  TransactionDocument,
+  "_id" | "organizationId" | "agentId" | "revision" | "status"
+> & {
+  readonly ledgerState: Pick<LedgerState, "books" | "day">;
+};
+
+const booksFacts = ({ _id, agentId, ledgerState, organizationId, revision, status }: ProvenBooks): string =>
+  asText([
+    "books",
+    organizationId,
+    agentId,
+    _id,
+    revision,
+    status,
+    ledgerState.day,
+    JSON.stringify(ledgerState.books),
+  ]);
 
 const factsOf = ({ agentId, organizationId }: Payer, order: ProvenOrder) => {
   const { amountMc, approvalId, currency, rail, recipient, transactionId } = order;

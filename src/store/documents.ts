@@ -82,6 +82,8 @@ export interface LedgerState {
   /** Thousandths of a cent that were requested. */
   amountMc: number;
   books: Books | null;
+  /** MAC over the books at this revision; null where there are none. */
+  booksProof: string | null;
   /** The id that its approval has, or would have. */
   approvalId: string;
   fingerprint: string;
@@ -119,7 +121,7 @@ export interface ApprovalDocument extends ApprovalSnapshot {
   /** Time at which the end of its payment was written down. */
   closedAt?: Date;
   /** Part that only the ledger needs, as a transaction's. */
-  ledgerState: { amountMc: number; proof: string | null; policyVersion: number | null };
+  ledgerState: { proof: string | null; policyVersion: number | null };
 }
 
 export interface AgentKeyRecord {

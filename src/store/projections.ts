@@ -35,6 +35,12 @@ export class DuplicateIdempotencyKey extends Error {
 /** No rail has made such a payment, or ever will. */
 const ENDED_UNPAID = ["denied", "expired", "failed"] as const;
 
+/** Makes and checks MACs over payments' books. */
+export interface BookProofs {
+  ofBooks(record: TransactionDocument): string;
+  areBooksGenuine(record: TransactionDocument): boolean;
+}
+
 /** Projections in MongoDB, acknowledged by the journal of a majority. */
 export class MongoProjections implements Projections {
   readonly #transactions: Collection<TransactionDocument>;
@@ -48,9 +54,17 @@ export class MongoProjections implements Projections {
 
   readonly #collections: Pick<Collections, "agents" | "approvals" | "transactions">;
 
+  readonly #proofs: BookProofs;
+
   /** `onPaymentWritten`: at most once for each revision, though several processes try to write it. */
-  constructor(db: Db, journal: EventJournal, onPaymentWritten: (payment: Payment) => void = () => undefined) {
+  constructor(
+    db: Db,
+    journal: EventJournal,
+    proofs: BookProofs,
+    onPaymentWritten: (payment: Payment) => void = () => undefined,
+  ) {
     this.#journal = journal;
+    this.#proofs = proofs;
     this.#onPaymentWritten = onPaymentWritten;
     this.#transactions = db.collection<TransactionDocument>(COLLECTIONS.transactions);
     this.#transactionWrites = new BulkWriter(this.#transactions);
@@ -65,7 +79,10 @@ export class MongoProjections implements Projections {
     const found = await this.#collections.transactions.findOne({ _id: transactionId });
     if (found === null) return null;
     const { approval, transaction } = await recordsOf(this.#collections, found);
-    const { agentId, agentName: name, organizationId, projectId, teamId } = transaction;
+    const { agentId, agentName: name, ledgerState, organizationId, projectId, teamId } = transaction;
+    // The ledger takes the books over as they are.
+    if (ledgerState.books !== null && !this.#proofs.areBooksGenuine(transaction))
+      throw new Error(`the books in the record of ${transactionId} are not as the service wrote them`);
     const profile = { organizationId, projectId, teamId, agentId, name };
     return { profile, payment: paymentIn(transaction, approval) };
   }
@@ -88,7 +105,10 @@ export class MongoProjections implements Projections {
   }
 
   async writePayment(profile: AgentProfile, payment: Payment): Promise<void> {
-    const transaction = { ...transactionDocument(profile, payment), recordedAt: new Date() };
+    const unproven = transactionDocument(profile, payment);
+    const booksProof = payment.books === null ? null : this.#proofs.ofBooks(unproven);
+    const ledgerState = { ...unproven.ledgerState, booksProof };
+    const transaction = { ...unproven, ledgerState, recordedAt: new Date() };
     const approval = approvalRecord(profile, payment);
     const isWritten = await this.#writeNewest(transaction, () =>
       approval === null

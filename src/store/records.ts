@@ -22,7 +22,11 @@ const REVERSED =
   "The payment was made, and then refunded by the merchant or the card network: its amount is available again.";
 
 /** The payment's transaction record. */
-export function transactionDocument(profile: AgentProfile, payment: Payment): TransactionDocument {
+export function transactionDocument(
+  profile: AgentProfile,
+  payment: Payment,
+  booksProof: string | null = null,
+): TransactionDocument {
   const { approval, books, denial, request } = payment;
   const { onChainTxHash } = payment;
   const amountCents = amountCentsOf(payment);
@@ -66,6 +70,7 @@ export function transactionDocument(profile: AgentProfile, payment: Payment): Tr
       policyVersion: payment.policyVersion,
       amountMc: request.amountMc,
       books,
+      booksProof,
       approvalId: request.approvalId,
       fingerprint: request.fingerprint,
       proof: request.proof,
@@ -123,7 +128,6 @@ export function approvalDocument(profile: AgentProfile, payment: Payment): Appro
     feedback: approval.feedback,
     revision: payment.revision,
     ledgerState: {
-      amountMc: request.amountMc,
       proof: approval.proof ?? null,
       policyVersion: approval.policyVersion ?? null,
     },

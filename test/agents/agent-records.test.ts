@@ -1,3 +1,4 @@
+import { TEST_PAYMENT_PROOFS } from "../support/access-proofs.ts";
 import { expect } from "chai";
 import type { AgentDocument, EventDocument } from "../../src/store/documents.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";
@@ -78,7 +79,8 @@ describe("agents' records", () => {
     });
   }
 
-  const projections = () => new MongoProjections(database.db, new EventJournal(database.db));
+  const projections = () =>
+    new MongoProjections(database.db, new EventJournal(database.db), TEST_PAYMENT_PROOFS);
 
   it("what actor and ledger write keeps apart, in whatever order, and older ones change nothing", async () => {
     await newAgent("both");

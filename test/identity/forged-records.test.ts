@@ -268,6 +268,30 @@ describe("a record that something else than the service has changed", () => {
     });
   });
 
+  describe("gives no one another's agent, and has no one approve what they do not see", () => {
+    it("an agent in another organization, or with another wallet", async () => {
+      const agent = await world.agent();
+      const stranger = await newWorld(sharedService());
+      const { organizationId } = stranger.organization;
+      const theirs = () => outcomeOf("pauseAgent", { token: stranger.token, id: agent.id });
+      await expectChange(theirs, () => alter("agents", agent.id, { organizationId }), [
+        "NOT_FOUND",
+        "NOT_FOUND",
+      ]);
+      const other = await world.agent();
+      const own = () => outcomeOf("getAgent", { token: world.token, id: other.id });
+      await expectChange(own, () => alter("agents", other.id, { "wallet.owner": "0x0" }), [200, "NOT_FOUND"]);
+    });
+
+    it("a held payment's amount: what a person approves for 6 is not paid for 900", async () => {
+      const agent = await world.agent({ autoApprovalThresholdCents: 0 });
+      const { approvalId, transactionId } = await agent.hold({ amountCents: 900 });
+      await alter("approvals", approvalId, { amountCents: 6 });
+      await outcomeOf("approveApproval", { token: world.token, id: approvalId });
+      expect(await records("sandbox_card_ledger").countDocuments({ transactionId })).to.equal(0);
+    });
+  });
+
   describe("loosens no approval rule: no payment of the container is decided", () => {
     const RULES = [{ type: "amount_above", params: { amountCents: 1 } }];
     const strict = (set: "setProjectApprovalRules" | "setTeamApprovalRules", id: string) =>

@@ -28,7 +28,7 @@ export const approvalRecord = (fields: Partial<ApprovalDocument>): ApprovalDocum
   resolvedBy: null,
   feedback: null,
   revision: 1,
-  ledgerState: { amountMc: 1_000, proof: null, policyVersion: null },
+  ledgerState: { proof: null, policyVersion: null },
   ...fields,
 });
 

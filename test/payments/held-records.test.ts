@@ -1,3 +1,4 @@
+import { TEST_PAYMENT_PROOFS } from "../support/access-proofs.ts";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect } from "chai";
 import { Timestamp } from "mongodb";
@@ -40,7 +41,7 @@ describe("a held payment's two records", () => {
   afterEach(() => database.close());
 
   const projections = (onWritten?: (payment: Payment) => void) =>
-    new MongoProjections(database.db, new EventJournal(database.db), onWritten);
+    new MongoProjections(database.db, new EventJournal(database.db), TEST_PAYMENT_PROOFS, onWritten);
 
   it("are written in one step at each revision, however many processes write them at once", async () => {
     const { operationTime } = await database.db.command({ ping: 1 });
@@ -94,6 +95,35 @@ describe("a held payment's two records", () => {
       approvalId,
       resolved.revision,
     ]);
+  });
+
+  it("give a ledger no books that were changed in MongoDB alone, nor those of another payment", async () => {
+    const writer = projections();
+    const [first, second] = heldPayments().flatMap((revisions) =>
+      revisions.filter(({ books }) => books !== null),
+    );
+    if (first === undefined || second === undefined) throw new Error("two payments were charged");
+    for (const payment of [first, second]) await writer.writePayment(profile, payment);
+    const { transactionId: _id } = first.request;
+    expect((await writer.paymentOf(_id))?.payment.books).to.deep.equal(first.books);
+    const { transactions } = collectionsOf(database.db);
+    const other = await transactions.findOne({ _id: second.request.transactionId });
+    for (const $set of [
+      { "ledgerState.books.bookings.0.capturedMc": 1e12 },
+      {
+        "ledgerState.books": other?.ledgerState.books,
+        "ledgerState.booksProof": other?.ledgerState.booksProof,
+      },
+      { status: "failed", "ledgerState.booksProof": null },
+    ] as const) {
+      const before = await transactions.findOneAndUpdate({ _id }, { $set });
+      const read = await writer.paymentOf(_id).then(
+        () => "taken",
+        () => "refused",
+      );
+      expect(read, JSON.stringify($set)).to.equal("refused");
+      if (before !== null) await transactions.replaceOne({ _id }, before);
+    }
   });
 
   it("are there before any event tells of them", async () => {

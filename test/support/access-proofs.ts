@@ -1,3 +1,4 @@
+import { HmacPaymentProofs } from "../../src/payments/payment-proofs.ts";
 import type { Db, Document } from "mongodb";
 import { ACCESS_RECORDS, type AccessKind, AccessProofs } from "../../src/secrets/access-proofs.ts";
 import { MasterKey } from "../../src/secrets/master-key.ts";
@@ -8,6 +9,12 @@ export const accessProofsOf = (masterKey: MasterKey): AccessProofs =>
 
 /** Proofs as a service of tests makes them. */
 export const TEST_ACCESS_PROOFS = accessProofsOf(MasterKey.parse(TEST_MASTER_KEY, "a test"));
+
+/** Proofs of payments as a service of tests makes them. */
+export const TEST_PAYMENT_PROOFS = new HmacPaymentProofs(
+  MasterKey.parse(TEST_MASTER_KEY, "a test").macs("payment-proofs"),
+  () => undefined,
+);
 
 /** Proofs as the service of this environment makes them. */
 export const accessProofsIn = ({ MASTER_KEY, MASTER_KEYS }: NodeJS.ProcessEnv): AccessProofs =>

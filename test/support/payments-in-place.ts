@@ -101,6 +101,7 @@ export const transactionOf = (
       policyVersion: 1,
       amountMc,
       books,
+      booksProof: null,
       approvalId: newId("apr"),
       fingerprint: "fingerprint",
       proof: "proof",
@@ -138,6 +139,6 @@ export const approvalOf = (
   resolvedBy: null,
   feedback: null,
   revision: 1,
-  ledgerState: { amountMc: 1_000, proof: null, policyVersion: null },
+  ledgerState: { proof: null, policyVersion: null },
   ...fields,
 });

@@ -202,6 +202,7 @@ export function transactionRecord(
       policyVersion: 1,
       amountMc: mcOf(amountCents),
       books: null,
+      booksProof: null,
       approvalId: newId("apr"),
       fingerprint: "seeded",
       proof: "seeded",

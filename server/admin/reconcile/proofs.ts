@@ -71,7 +71,19 @@ export class RecordProofs {
               what: "the agent's order",
             },
           ];
-    if (approval === null) return order;
+    const areBooksChanged = record.ledgerState.books !== null && !this.#payments.areBooksGenuine(record);
+    const books: Found[] = areBooksChanged
+      ? [
+          {
+            ...ended,
+            kind: "payment_record_differs",
+            of: "payment",
+            id: record._id,
+            what: "the payment's books",
+          },
+        ]
+      : [];
+    if (approval === null) return [...order, ...books];
     const subject = { kind: "approval_record_differs", of: "approval", id: approval._id } as const;
     const decision: Found[] =
       isRefused || this.#payments.isResolvedAsNamed(record, payment)
@@ -84,7 +96,7 @@ export class RecordProofs {
       found,
       advice: ADVICE.closedPayment,
     }));
-    return [...order, ...decision, ...copied];
+    return [...order, ...books, ...decision, ...copied];
   }
 }
 
