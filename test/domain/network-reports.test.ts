@@ -1,6 +1,16 @@
 import { expect } from "chai";
+import { capturedInFull } from "../../src/domain/ledger/books.ts";
+import type { LedgerReply } from "../../src/domain/ledger/commands.ts";
+import { type Payment, withTexts } from "../../src/domain/ledger/payment.ts";
 import { Bookings } from "../../src/payments/bookings.ts";
-import type { ChangedPayment, LedgerGateway, RailNetwork, Rails } from "../../src/payments/ports.ts";
+import { createPaymentEffects, type PaymentEffectDependencies } from "../../src/payments/effects.ts";
+import type {
+  ChangedPayment,
+  LedgerGateway,
+  PaymentWorkflows,
+  RailNetwork,
+  Rails,
+} from "../../src/payments/ports.ts";
 import { NOON, MINUTE, profile } from "./support/actor.ts";
 import { TestAccount } from "./support/account.ts";
 
@@ -37,4 +47,47 @@ describe("the watch over a network", () => {
     expect(readThrough).to.deep.equal(changedAt(1));
     expect(failed).to.deep.equal(["txn_unrecorded"]);
   });
+
+  it("ends the approval's workflow where the process that executed the payment has died", async () => {
+    const account = new TestAccount({ autoApprovalThresholdCents: 0 });
+    const { request } = account.pay(100);
+    const { transactionId } = request;
+    const { payment } = account.resolve("approve", transactionId);
+    const network: RailNetwork = {
+      booksOf: () => Promise.resolve([{ ...capturedInFull(request.amountMc), creditedMc: 1_000 }]),
+      async *changedSince() {
+        yield { transactionId, changedAt: changedAt(1) };
+      },
+    };
+    const rails = { card: { network }, wallet: { network: null } } as Partial<Rails> as Rails;
+    const ended: string[] = [];
+    const ledgers: LedgerGateway = {
+      submit: (_project, command) => Promise.resolve(whole(account.judge(command), payment)),
+    };
+    const projections = {
+      paymentOf: () => Promise.resolve({ profile, payment }),
+      writePayment: () => Promise.resolve(),
+    };
+    const workflows: Pick<PaymentWorkflows, "endApproval"> = {
+      endApproval: (_profile, { request: { transactionId: id } }) => Promise.resolve(void ended.push(id)),
+    };
+    const dependencies = {
+      ledgers,
+      projections,
+      rails,
+      workflows,
+      publisher: { publish: () => Promise.resolve() },
+      proofs: { isAccepted: () => true, isResolvedAsNamed: () => true },
+    } as unknown as PaymentEffectDependencies;
+    const bookings = new Bookings({ ...dependencies, effects: createPaymentEffects(dependencies) });
+    await bookings.book(transactionId);
+    expect(account.isOpen(transactionId), "still open").to.equal(false);
+    expect(ended).to.deep.equal([transactionId]);
+  });
 });
+
+/** A ledger's reply with the texts of its payment. */
+const whole = (reply: LedgerReply, texts: Payment): LedgerReply<Payment> =>
+  "payment" in reply && reply.payment !== null
+    ? ({ ...reply, payment: withTexts(reply.payment, texts.request) } as LedgerReply<Payment>)
+    : (reply as LedgerReply<Payment>);
