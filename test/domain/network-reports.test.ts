@@ -16,6 +16,8 @@ import { TestAccount } from "./support/account.ts";
 
 const changedAt = (minutes: number): Date => new Date(NOON + minutes * MINUTE);
 
+const unasked = (): Promise<never> => Promise.reject(new Error("nothing is to be booked"));
+
 describe("the watch over a network", () => {
   it("reads again what it found before its payment was recorded", async () => {
     const { request } = new TestAccount().paid(100);
@@ -30,7 +32,6 @@ describe("the watch over a network", () => {
         yield* changes;
       },
     };
-    const unasked = () => Promise.reject(new Error("nothing is to be booked"));
     const ledgers: LedgerGateway = { submit: unasked };
     const payment = new TestAccount().paid(100);
     const failed: string[] = [];
@@ -89,5 +90,5 @@ describe("the watch over a network", () => {
 /** A ledger's reply with the texts of its payment. */
 const whole = (reply: LedgerReply, texts: Payment): LedgerReply<Payment> =>
   "payment" in reply && reply.payment !== null
-    ? ({ ...reply, payment: withTexts(reply.payment, texts.request) } as LedgerReply<Payment>)
+    ? { ...reply, payment: withTexts(reply.payment, texts.request) }
     : (reply as LedgerReply<Payment>);

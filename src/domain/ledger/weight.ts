@@ -89,8 +89,9 @@ function paymentBytes(payment: StoredPayment): number {
   return bytes;
 }
 
+const idBytes = ({ authorization }: { readonly authorization: string }): number => authorization.length;
+
 function booksBytes({ answers, authorizations, bookings, breaches, clearances }: Books): number {
-  const idBytes = (each: { readonly authorization: string }): number => each.authorization.length;
   const granted = [...authorizations, ...clearances];
   const exceeded = bookings.reduce(
     (count, booking) => count + (booking.breaches?.length ?? 0),
