@@ -47,7 +47,7 @@ export class Bookings {
     if (network === null) return newest;
     for await (const { changedAt, transactionId } of network.changedSince(since)) {
       try {
-        await this.book(transactionId);
+        if ((await this.book(transactionId)) === null) throw unrecorded(transactionId);
       } catch (error) {
         isComplete = false;
         onFailed(transactionId, error);
@@ -105,7 +105,7 @@ export class Bookings {
 
   async #closed(transactionId: string): Promise<Pick<CommandOf<"book">, "closed">> {
     const found = await this.#dependencies.projections.paymentOf(transactionId);
-    if (found === null) throw new ActorUnavailable(`transaction ${transactionId} has no record yet`);
+    if (found === null) throw unrecorded(transactionId);
     // The record of a payment that is open may be behind its ledger.
     return found.payment.phase === "done" ? { closed: found.payment } : {};
   }
@@ -116,3 +116,6 @@ export class Bookings {
     return { ...account, asOfRevision };
   }
 }
+
+const unrecorded = (transactionId: string): ActorUnavailable =>
+  new ActorUnavailable(`transaction ${transactionId} has no record yet`);

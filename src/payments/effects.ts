@@ -154,8 +154,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
   async function recordAndPublish(profile: AgentProfile, payment: Payment): Promise<void> {
     // An event is never read before the records that it tells of.
     await record(profile, payment);
-    const visible = shown(profile, payment);
-    if (visible !== null) await publisher.publish(profile, visible, "now");
+    await publish(profile, payment, "now");
   }
 
   async function release(profile: AgentProfile, before: Payment, done: ExecutionResult): Promise<void> {

@@ -9,7 +9,7 @@ const SECONDS = shortOrSoak(3, 600);
 const LAST_WORLD_MS = 300_000;
 
 /** Fixed, so that whether the workload gets everywhere is no matter of luck, or of a slow machine. */
-const FIXED_SEEDS = [1, 5];
+const FIXED_SEEDS = [1, 2];
 const FIXED_STEPS = 40_000;
 
 /** What must come up for the simulation to mean anything. */

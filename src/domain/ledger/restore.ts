@@ -101,7 +101,7 @@ export function restoredLedger(recorded: RecordedProject, now: number, bounds?: 
   setLevel(ledger, null, project);
   for (const [teamId, team] of teams) setLevel(ledger, teamId, team);
   for (const [teamId, spentMc] of othersSpentMc) count(ledger, teamId, { spentMc, reservedMc: 0 });
-  for (const account of accounts) put(ledger, restoredAccount(account, now), now);
+  for (const account of accounts) put(ledger, restoredAccount(account, ledger.droppedClosed, now), now);
   for (const { agentId, agentRevision: revision, isArchived, name } of accounts) {
     if (isArchived) close(ledger, { agentId, revision, name }, now);
   }
@@ -134,12 +134,13 @@ function put(ledger: Ledger, account: Account, now: number): void {
   count(ledger, account.teamId, account.usage);
 }
 
-function restoredAccount(recorded: RecordedAccount, now: number): Account {
+/** `closedBefore`: above every count of the lost ledger, so that a record that was read for that one is not mistaken for new. */
+function restoredAccount(recorded: RecordedAccount, closedBefore: number, now: number): Account {
   const { agentId, isArchived, keyId, name, payments, policy, status, teamId } = recorded;
   const open = new Map(
     payments.open.map((payment) => [payment.request.transactionId, unconfirmed(payment, now)]),
   );
-  const closed = payments.sequence - open.size;
+  const closed = closedBefore + payments.sequence - open.size;
   const policyVersion = recorded.policyVersion + REVISION_GAP;
   const account: Account = {
     ...newAccount({ agentId, teamId, name, policy, keyId }, recorded.updatedAt),
@@ -153,7 +154,7 @@ function restoredAccount(recorded: RecordedAccount, now: number): Account {
     sequence: payments.sequence,
     open,
     closed,
-    evictedThrough: closed,
+    evictedThrough: closed === closedBefore ? 0 : closed,
     revision: recorded.knownRevision + REVISION_GAP,
     confirmedRevision: recorded.recordedRevision,
     pausedAt: status === "paused" ? now : null,

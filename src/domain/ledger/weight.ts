@@ -1,5 +1,6 @@
 import { BitMeter, isCoded } from "./bits.ts";
 import { codeAccount } from "./pack-accounts.ts";
+import { type Books, NO_BOOKS } from "./books.ts";
 import type { StoredPayment } from "./payment.ts";
 import type { Account, Ledger } from "./state.ts";
 import { inBuckets } from "./usage.ts";
@@ -12,6 +13,11 @@ import { inBuckets } from "./usage.ts";
 
 /** Ids, hashes, proofs, times and an approval of an open payment. */
 const OPEN_BYTES = 400;
+/** An authorization, or an answer to one of its requests, without its id; a booking, and a limit that it has exceeded. */
+const AUTHORIZATION_BYTES = 48;
+const ANSWER_BYTES = 16;
+const BOOKING_BYTES = 56;
+const BREACH_BYTES = 20;
 /** An event that is not published yet; its id is not carried over. */
 const EVENT_BYTES = 18;
 /** Marks that an account has rare fields. */
@@ -70,9 +76,10 @@ const weighed = new WeakMap<StoredPayment, number>();
 function paymentBytes(payment: StoredPayment): number {
   const known = weighed.get(payment);
   if (known !== undefined) return known;
-  const { approval, denial, request } = payment;
+  const { approval, books, denial, request } = payment;
   const bytes =
     OPEN_BYTES +
+    booksBytes(books ?? NO_BOOKS) +
     textBytes(request.purpose) +
     textBytes(request.recipient) +
     textBytes(approval?.feedback) +
@@ -80,6 +87,22 @@ function paymentBytes(payment: StoredPayment): number {
     textBytes(denial?.reason);
   weighed.set(payment, bytes);
   return bytes;
+}
+
+const idBytes = ({ authorization }: { readonly authorization: string }): number => authorization.length;
+
+function booksBytes({ answers, authorizations, bookings, breaches, clearances }: Books): number {
+  const granted = [...authorizations, ...clearances];
+  const exceeded = bookings.reduce(
+    (count, booking) => count + (booking.breaches?.length ?? 0),
+    breaches.length,
+  );
+  return (
+    granted.reduce((bytes, each) => bytes + AUTHORIZATION_BYTES + idBytes(each), 0) +
+    answers.reduce((bytes, each) => bytes + ANSWER_BYTES + idBytes(each), 0) +
+    bookings.length * BOOKING_BYTES +
+    exceeded * BREACH_BYTES
+  );
 }
 
 /** Factor for scripts whose letters make the surrounding text compress worse. */

@@ -9,7 +9,10 @@ import {
   type RecordedProject,
   restoredLedger,
 } from "../../../src/domain/ledger/restore.ts";
-import { type Account, type Ledger, type Level, levelOf } from "../../../src/domain/ledger/state.ts";
+import { judge } from "../../../src/domain/ledger/judge.ts";
+import { type Account, type Ledger, type Level, levelOf, NO_CAP } from "../../../src/domain/ledger/state.ts";
+import { mcOf } from "../../../src/domain/money.ts";
+import { TestAccount } from "../support/account.ts";
 import { SECOND } from "../support/actor.ts";
 import { seed } from "../../support/seed.ts";
 import { shortOrSoak } from "../../support/soak.ts";
@@ -117,6 +120,7 @@ function lose(world: LedgerWorld): void {
     // A day on which money was only given back has left no record, and nothing counts on it.
     const date = lost.accounts.get(account.agentId)?.usage.day.date ?? "";
     if (date > account.usage.day.date) account.usage.day = { date, amountMc: 0, count: 0 };
+    world.closedBefore.set(account.agentId, account.closed - account.sequence + account.open.size);
   }
 }
 
@@ -158,5 +162,59 @@ describe("a ledger that is restored from its records", function () {
     fc.assert(property, { seed, numRuns, interruptAfterTimeLimit: SECONDS * 1_000 });
     expect(restorations).to.be.greaterThan(0);
     process.stdout.write(`      ${restorations} restorations\n`);
+  });
+
+  it("a record that was read for the lost ledger is not taken for new", () => {
+    const account = new TestAccount();
+    const { transactionId } = account.paid(100).request;
+    const read = account.network(transactionId, { creditedMc: mcOf(10) });
+    const recordsCheckedThrough = account.state.closed;
+    const recorded = account.network(transactionId, { creditedMc: mcOf(30) });
+    const { ledger, now } = account;
+    const { agentId, keyId, name, policy, policyVersion, revision, teamId, updatedAt } = account.state;
+    const payments = new PaymentsOfRecords();
+    payments.add({ ...recorded, wasHeld: false });
+    const level = { cap: NO_CAP, rulesVersion: 0 };
+    const restored = restoredLedger(
+      {
+        organizationId: ledger.organizationId,
+        projectId: ledger.projectId,
+        revision: ledger.revision,
+        project: level,
+        teams: new Map([[teamId, level]]),
+        accounts: [
+          {
+            agentId,
+            teamId,
+            name,
+            keyId,
+            status: "active",
+            isArchived: false,
+            agentRevision: 1,
+            policy,
+            policyVersion,
+            isUnmirrored: false,
+            recordedRevision: revision,
+            knownRevision: revision,
+            updatedAt,
+            payments: payments.all,
+          },
+        ],
+        othersSpentMc: new Map(),
+        droppedAccounts: 0,
+      },
+      now,
+    );
+    const books = recorded.books?.authorizations ?? [];
+    const late = {
+      kind: "book",
+      agentId,
+      transactionId,
+      books,
+      closed: read,
+      recordsCheckedThrough,
+    } as const;
+    expect(judge(restored, late, now).kind).to.equal("records_check_required");
+    expect(restored.accounts.get(agentId)?.usage.spentMc).to.equal(mcOf(70));
   });
 });

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import * as fc from "fast-check";
+import { AUTHORIZATIONS_MAX } from "../../../src/domain/ledger/books.ts";
 import { judge } from "../../../src/domain/ledger/judge.ts";
 import { type Ledger, LEDGER_BOUNDS, newLedger } from "../../../src/domain/ledger/state.ts";
 import { ledgerBytes } from "../../../src/domain/ledger/weight.ts";
@@ -20,6 +21,8 @@ const mixtures = fc.record({
   texts: fc.constantFrom(0, 2, 20, 500),
   script: fc.constantFrom(...SCRIPTS),
   isDenied: fc.boolean(),
+  /** Reports of the network on each open payment. */
+  reports: fc.constantFrom(0, 0, 0, 1, 5, 20),
   isPaused: fc.boolean(),
 });
 type Mixture = typeof mixtures extends fc.Arbitrary<infer M> ? M : never;
@@ -36,6 +39,23 @@ function ledgerOf(mixture: Mixture): { ledger: Ledger; now: number } {
     const reply = judge(ledger, command, now);
     if (reply.kind === "failed") throw new Error(reply.message);
     return reply;
+  };
+  const amountMc = (): number => some.random.between(1, 1_000_000_000);
+  const report = (agentId: string, transactionId: string): void => {
+    const ids = Array.from({ length: AUTHORIZATIONS_MAX }, () => some.id("auth"));
+    let sums = { capturedMc: 0, creditedMc: 0, recalledMc: 0, disputedMc: 0 };
+    for (let requests = 1; requests <= mixture.reports; requests += 1) {
+      const { capturedMc, creditedMc, disputedMc, recalledMc } = sums;
+      sums = {
+        capturedMc: capturedMc + amountMc(),
+        creditedMc: creditedMc + amountMc(),
+        recalledMc: recalledMc + amountMc(),
+        disputedMc: disputedMc + amountMc(),
+      };
+      const authorization = ids[requests % ids.length] ?? "";
+      const books = [{ authorization, requests, authorizedMc: amountMc(), ...sums, isOpen: true }];
+      ask({ kind: "book", agentId, transactionId, books, recordsCheckedThrough: 0 });
+    }
   };
   const teamId = some.uuid();
   for (let account = 0; account < mixture.accounts; account += 1) {
@@ -59,6 +79,10 @@ function ledgerOf(mixture: Mixture): { ledger: Ledger; now: number } {
       const [proof, feedback] = [some.proof(), text(2 * mixture.texts)];
       const isEnded = payment < mixture.settled || mixture.isDenied;
       if (isEnded) ask({ kind: "deny", agentId, transactionId, by, feedback, proof });
+      else if (mixture.reports > 0) {
+        ask({ kind: "approve", agentId, transactionId, by, proof });
+        report(agentId, transactionId);
+      }
       if (payment < mixture.settled)
         ask({ kind: "confirm", agentId, transactionId, revision: 99, outcome: null });
     }

@@ -41,6 +41,8 @@ export class LedgerWorld {
   now = NOON;
   /** The last command that carried a request's id. */
   last: { readonly command: LedgerCommand; readonly reply: LedgerReply; readonly at: number } | null = null;
+  /** Counts of closed payments that accounts of a restored ledger began with, by agent. */
+  readonly closedBefore = new Map<string, number>();
   #numbered = 0;
 
   constructor(domain: LedgerDomain) {
