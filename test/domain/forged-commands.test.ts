@@ -3,9 +3,11 @@ import { expect } from "chai";
 import type { AgentCommand } from "../../src/domain/agent/commands.ts";
 import { handle } from "../../src/domain/agent/handle.ts";
 import type { LedgerCommand } from "../../src/domain/ledger/commands.ts";
+import { capturedInFull } from "../../src/domain/ledger/books.ts";
 import { judge } from "../../src/domain/ledger/judge.ts";
 import { packLedger, unpackLedger } from "../../src/domain/ledger/pack.ts";
 import type { Ledger } from "../../src/domain/ledger/state.ts";
+import { MAX_CENTS, mcOf } from "../../src/domain/money.ts";
 import { SUBMIT_BATCH_MAX } from "../../src/messages/agent.ts";
 import { isAgentCommand } from "../../src/messages/guards/agent-commands.ts";
 import { isLedgerCommand } from "../../src/messages/guards/ledger-commands.ts";
@@ -59,6 +61,18 @@ describe("commands that this service never made", () => {
     const { rulesVersions: _versions, ...request } = pay.request;
     expect(isLedgerCommand({ ...pay, request })).to.equal(true);
     expect(ledgerRefusal([...examples, { ...pay, request }])).to.equal(null);
+  });
+
+  it("a report of an over-capture of the highest payment is taken", () => {
+    const account = new TestAccount({ budgetCents: MAX_CENTS });
+    const { transactionId } = account.pay(MAX_CENTS).request;
+    const capturedMc = 1.2 * mcOf(MAX_CENTS);
+    const books = [{ ...capturedInFull(mcOf(MAX_CENTS)), capturedMc }];
+    const { agentId } = profile;
+    const book = { kind: "book", agentId, transactionId, books, recordsCheckedThrough: 0 } as const;
+    expect(isLedgerCommand(sent(book))).to.equal(true);
+    account.judge(book);
+    expect(account.totals().spent).to.equal(1.2 * MAX_CENTS);
   });
 
   it("every command of an agent's actor is taken", () => {

@@ -26,7 +26,7 @@ import {
   type StoredPayment,
 } from "../../domain/ledger/payment.ts";
 import { RAIL_FAILURE_CODES } from "../../domain/ledger/rail-failures.ts";
-import { MAX_CENTS, MAX_MC } from "../../domain/money.ts";
+import { MAX_CENTS, MAX_MC, MAX_TOTAL_MC } from "../../domain/money.ts";
 import {
   type Guard,
   isArrayOf,
@@ -95,15 +95,18 @@ const isStoredRequest = isRecord<StoredPayment["request"]>({
   purpose: orNull(texts.purpose),
 });
 
-/** The books of a network; amounts of several captures or refunds may add up to more than one payment's. */
+/** Several captures or refunds, or one above the payment, may add up to more than any payment. */
+const isReportedMc = isAtMost(MAX_TOTAL_MC);
+
+/** The books of a network. */
 const isReport = isRecord<RailBooks>({
   authorization: isText(100),
   requests: isCount,
-  authorizedMc: isMc,
-  capturedMc: isMc,
-  creditedMc: isMc,
-  recalledMc: isMc,
-  disputedMc: isMc,
+  authorizedMc: isReportedMc,
+  capturedMc: isReportedMc,
+  creditedMc: isReportedMc,
+  recalledMc: isReportedMc,
+  disputedMc: isReportedMc,
   isOpen: isFlag,
 });
 
