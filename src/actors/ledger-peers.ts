@@ -119,8 +119,8 @@ export class LedgerPeers implements LedgerRoute {
     } catch (cause) {
       onForwarded("failed");
       onError(`commands were not forwarded to ${server.url}`, cause);
-      if (cause instanceof ActorUnavailable) throw cause;
       this.#pause(server);
+      if (cause instanceof ActorUnavailable) throw cause;
       throw new NotForwarded("the server that commands were forwarded to did not answer", { cause });
     }
   }

@@ -1,3 +1,4 @@
+import { ActorUnavailable } from "../../src/actors/actor-unavailable.ts";
 import { randomBytes } from "node:crypto";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -164,6 +165,16 @@ describe("servers that share ledgers", () => {
     monotonic.now += 2_001;
     expect(route.peerFor(place)).to.not.equal(null);
   });
+
+  it("a server that only beats holds up what was sent to it, and nothing after that", async () => {
+    const { ledgers, pay, route } = await beside((_request, response) => {
+      const beats = setInterval(() => response.write(" "), 100);
+      response.on("close", () => clearInterval(beats));
+    });
+    const failure: unknown = await ledgers.submit(place, pay("one")).catch((error: unknown) => error);
+    expect(failure).to.be.instanceOf(ActorUnavailable);
+    expect(route.peerFor(place)).to.equal(null);
+  }).timeout(20_000);
 
   it("a server that was held up itself does not take another for hung", async () => {
     const seals = sealsUnder(KEY);
