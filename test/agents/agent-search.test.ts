@@ -1,4 +1,6 @@
 import { expect } from "chai";
+import { collectionsOf } from "../../src/store/collections.ts";
+import { TEST_AGENT_PROOFS } from "../support/access-proofs.ts";
 import { newWorld, type World } from "../support/world.ts";
 
 describe("agents by name, with their last payments", () => {
@@ -82,9 +84,11 @@ describe("agents by name, with their last payments", () => {
     expect(wallet?.balanceCents).to.equal(0);
     const { agent } = await world.api.ok("getAgent", 200, { token: world.token, id });
     expect(wallet?.address).to.equal(agent.wallet?.address);
-    await world.service.db
-      .collection<{ _id: string }>("agents")
-      .updateOne({ _id: id }, { $set: { wallet: null } });
+    const { agents } = collectionsOf(world.service.db);
+    const record = await agents.findOne({ _id: id });
+    if (record === null) throw new Error("the agent has no record");
+    const proof = TEST_AGENT_PROOFS.ofAgent({ ...record, wallet: null });
+    await agents.updateOne({ _id: id }, { $set: { wallet: null, proof } });
     expect(await world.api.ok("getAgentWallet", 200, { token: world.token, id })).to.deep.equal({
       wallet: null,
     });

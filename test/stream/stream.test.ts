@@ -153,7 +153,9 @@ describe("the stream of changes", () => {
   it("who was away for too long, or says what was never an id, is told to read everything again", async () => {
     for (const lastEventId of ["00000001000000010001", "nonsense"]) {
       const reader = await ready({ lastEventId });
-      expect(reader.events.map(({ name }) => name)).to.deep.equal(["reset", "ready"]);
+      // The use of a key, written some seconds late, may be told next.
+      const first = reader.events.map(({ name }) => name).slice(0, 2);
+      expect(first).to.deep.equal(["reset", "ready"]);
       expect(reader.told("ready")).to.deep.equal([{ resumed: false }]);
     }
   });

@@ -1,3 +1,4 @@
+import { AgentProofs } from "../../src/agents/agent-proofs.ts";
 import { HmacPaymentProofs } from "../../src/payments/payment-proofs.ts";
 import type { Db, Document } from "mongodb";
 import { ACCESS_RECORDS, type AccessKind, AccessProofs } from "../../src/secrets/access-proofs.ts";
@@ -9,6 +10,11 @@ export const accessProofsOf = (masterKey: MasterKey): AccessProofs =>
 
 /** Proofs as a service of tests makes them. */
 export const TEST_ACCESS_PROOFS = accessProofsOf(MasterKey.parse(TEST_MASTER_KEY, "a test"));
+
+/** Proofs of agents as a service of tests makes them. */
+export const TEST_AGENT_PROOFS = new AgentProofs(
+  MasterKey.parse(TEST_MASTER_KEY, "a test").macs("agent-proofs"),
+);
 
 /** Proofs of payments as a service of tests makes them. */
 export const TEST_PAYMENT_PROOFS = new HmacPaymentProofs(
