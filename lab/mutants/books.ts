@@ -43,7 +43,7 @@ function putPayment(ledger: Ledger, account: Account, payment: StoredPayment): v
 
 type Network = CommandOf<"authorize" | "book">;
 
-/** What a network has said or asked leaves the payment with other books than it should have. */
+/** Violation: a payment's books are not what its network has said and asked. */
 const keeping = (change: (books: Books, command: Network, known: Books) => Books): LedgerDomain =>
   after(({ command, is, ledger, now, was }) => {
     if ((command.kind !== "book" && command.kind !== "authorize") || is === undefined) return;

@@ -15,7 +15,7 @@ export interface PaymentModel {
   readonly payloadHash: string;
   readonly fingerprint: string;
   readonly amountMc: number;
-  /** What its network has done with it, as far as the ledger was told. */
+  /** Effects of its network, as far as the ledger was told. */
   readonly books: BookedPayment;
   readonly createdAt: number;
   /** When it counts: never before what was counted earlier. */
@@ -61,7 +61,7 @@ export const HOUR = 60 * 60 * 1_000;
 
 const dayOf = (at: number): string => new Date(at).toISOString().split("T")[0] ?? "";
 const midnightAfter = (at: number): number => Date.parse(`${dayOf(at + DAY)}T00:00:00.000Z`);
-/** What is left, a started cent not counted. */
+/** Returns the cents that are left, a started cent not counted. */
 export const wholeCents = (mc: number): number => (mc < 0 ? 0 : Math.floor(mc / MC));
 
 /** Where a payment's money is: on hold until its network has said anything. */
@@ -80,7 +80,7 @@ export const countedOn = (payment: PaymentModel, day: string): number => {
   return payment.books.day === day ? totalOf(payment) : 0;
 };
 
-/** What may follow on a status. From an end, only by what a network does. */
+/** Statuses that may follow on a status. From an end, only a network brings another. */
 const CHANGES: Readonly<Record<string, readonly TransactionStatus[]>> = {
   pending: ["pending", "approved", "denied", "failed", "expired", "reversed"],
   approved: ["approved", "reversed"],

@@ -81,7 +81,7 @@ function auditPayment(payment: PaymentModel, { network, paymentRecords }: Books)
   must(isAsAnswered(payment), `${id} is ${status}, after its rail said ${payment.rail}`);
 }
 
-/** What a level has used is what the networks have of its payments, and what is on hold. */
+/** Compares what a level has used with its networks' books and its holds. */
 function auditTotals(ours: WorldModel, teamId: string | null, { caps, network }: Books): void {
   const total = { spentMc: 0, reservedMc: 0 };
   for (const payment of ours.payments.values()) {

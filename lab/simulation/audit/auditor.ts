@@ -48,7 +48,7 @@ export class Auditor implements Observer {
       const usedBefore = model?.usedMc ?? 0;
       this.#ledgerAudit.expect(command, reply, shown);
       this.#expectShown(agentId, shown);
-      // What a network does is no decision: it is told as a breach, to the cent.
+      // A network's effect is no decision: it is told as a breach, to the cent.
       if (command.kind === "book") return;
       levels.forEach((level, place) => {
         const most = Math.max((level.capCents ?? Infinity) * MC, before[place] ?? 0);

@@ -10,7 +10,7 @@ export interface Used {
   readonly usedMc: number;
 }
 
-/** What a payment's reports and answers must come to, in the slowest and plainest way: the newest of all that was seen, and sums. */
+/** Model of a payment's reports and answers, in the slowest and plainest way: the newest of all that was seen, and sums. */
 export class BookedPayment {
   readonly requestedMc: number;
   /** UTC day that its amount counts on, as far as nothing was added later. */
@@ -21,7 +21,7 @@ export class BookedPayment {
   /** The part that still counts on the payment's own day, and what was added since, by the day that it was. */
   #baseMc: number;
   readonly #addedMc = new Map<string, number>();
-  /** What its network has exceeded, in cents. */
+  /** Cents by which its network has exceeded limits. */
   readonly breaches = new Map<LimitName, number>();
 
   constructor(requestedMc: number, day: string) {
