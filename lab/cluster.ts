@@ -42,15 +42,17 @@ const { events, json, keep, projects, seed } = flags;
 const progress = json ? process.stderr : process.stdout;
 const say = (line: string): void => void progress.write(`${line}\n`);
 try {
-  const result = await withSite({ name: "cluster", keep, seed, say, start: Cluster.start }, (cluster) =>
-    playRounds({
-      site: cluster,
-      seed,
-      random: new Random(seed),
-      disasters: events.map((name) => eventOf(name, cluster)),
-      tenants: projects,
-      say,
-    }),
+  const result = await withSite(
+    { name: "cluster", keep, seed, say, start: (dataDir, tell) => Cluster.start(dataDir, tell) },
+    (cluster) =>
+      playRounds({
+        site: cluster,
+        seed,
+        random: new Random(seed),
+        disasters: events.map((name) => eventOf(name, cluster)),
+        tenants: projects,
+        say,
+      }),
   );
   if (json) process.stdout.write(`${JSON.stringify(result)}\n`);
   else say(summaryText(result, "cluster"));

@@ -13,18 +13,21 @@ type Say = (line: string) => void;
 
 /** One run: everything up, rounds, a last audit of it all, everything down again, whatever happens. */
 export const runChaos = ({ keep, rounds, seed }: ChaosOptions, say: Say): Promise<RunResult> =>
-  withSite({ name: "chaos", keep, seed, say, start: Deployment.start }, (deployment) => {
-    const random = new Random(seed);
-    const disasters = disasterNames(rounds, random.fork("disasters"));
-    return playRounds({
-      site: deployment,
-      seed,
-      random,
-      disasters: disasters.map((name) => disasterOf(name, deployment)),
-      tenants: 1,
-      say,
-    });
-  });
+  withSite(
+    { name: "chaos", keep, seed, say, start: (dataDir, tell) => Deployment.start(dataDir, tell) },
+    (deployment) => {
+      const random = new Random(seed);
+      const disasters = disasterNames(rounds, random.fork("disasters"));
+      return playRounds({
+        site: deployment,
+        seed,
+        random,
+        disasters: disasters.map((name) => disasterOf(name, deployment)),
+        tenants: 1,
+        say,
+      });
+    },
+  );
 
 /** All kinds in turn, each time in another order. */
 function disasterNames(rounds: number, random: Random): DisasterName[] {

@@ -39,7 +39,7 @@ export interface Struck {
 /** Parts that a disaster acts with besides the deployment. */
 export interface Accomplices {
   /** Stops every agent that may be stopped, and starts some again within the time. */
-  stopAll(withinMs: number): Promise<unknown>;
+  readonly stopAll: (withinMs: number) => Promise<unknown>;
   readonly foreign: ForeignSender;
 }
 
