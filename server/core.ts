@@ -140,7 +140,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     sweepOthers: () => mail.outbox?.sweep() ?? Promise.resolve(0),
     noticeHeld: mail.noticeHeld,
   });
-  const journal = new EventJournal(db, () => webhooks.nudge(), retention.eventDays);
+  const journal = new EventJournal(db, accessProofs, () => webhooks.nudge(), retention.eventDays);
   const proofs = new HmacPaymentProofs(options.paymentMacs, (what, { agentId }, { request }) => {
     metrics.forged(what);
     const { transactionId } = request;

@@ -277,6 +277,8 @@ export interface EventDocument extends Document {
    * good.
    */
   dispatchedAt?: Date;
+  /** MAC over what it says (`AccessProofs`). */
+  proof: string;
 }
 
 /** Money that has arrived in an organization's treasury, and can't be taken back by the chain any more. */

@@ -1,4 +1,4 @@
-import { TEST_PAYMENT_PROOFS } from "../support/access-proofs.ts";
+import { TEST_ACCESS_PROOFS, TEST_PAYMENT_PROOFS } from "../support/access-proofs.ts";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect } from "chai";
 import { Timestamp } from "mongodb";
@@ -41,7 +41,12 @@ describe("a held payment's two records", () => {
   afterEach(() => database.close());
 
   const projections = (onWritten?: (payment: Payment) => void) =>
-    new MongoProjections(database.db, new EventJournal(database.db), TEST_PAYMENT_PROOFS, onWritten);
+    new MongoProjections(
+      database.db,
+      new EventJournal(database.db, TEST_ACCESS_PROOFS),
+      TEST_PAYMENT_PROOFS,
+      onWritten,
+    );
 
   it("are written in one step at each revision, however many processes write them at once", async () => {
     const { operationTime } = await database.db.command({ ping: 1 });

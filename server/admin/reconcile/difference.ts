@@ -57,9 +57,9 @@ export interface Difference {
     | "team"
     | "person"
     | "session"
-    | "challenge"
     | "organization key"
-    | "invite";
+    | "invite"
+    | "webhook endpoint";
   readonly id: string;
   /** Whose books have to be read again to see whether it is still so. */
   readonly agentId: string | null;

@@ -23,8 +23,7 @@ import type { Connections } from "../../../src/store/connections.ts";
 import { ACTORS_AT_ONCE } from "./actors-at-once.ts";
 import type { AgentSources, LedgerSource, PaymentEntry, ProjectSources } from "./sources.ts";
 import { paymentEntry } from "./sources.ts";
-import type { AccessRecord } from "./access.ts";
-import { ACCESS_KINDS, ACCESS_RECORDS } from "../../../src/secrets/access-proofs.ts";
+import { type AccessRecord, COMPARED_KINDS } from "./access.ts";
 import { addressOf, spentEvents } from "./chain-reader.ts";
 import type { WalletSources } from "./rails.ts";
 
@@ -119,8 +118,7 @@ export class SourceReader {
   }
 
   async #access(organizationId: string): Promise<AccessRecord[]> {
-    const found = ACCESS_KINDS.map(async (kind) => {
-      const { collection, path } = ACCESS_RECORDS[kind];
+    const found = COMPARED_KINDS.map(async ({ collection, kind, path }) => {
       // Not there, for rules that were never set; a proof that was struck from any other record is a difference.
       const some = path === "proof" ? {} : { approvalRules: { $exists: true } };
       const records = this.#db.collection<{ readonly _id: string }>(collection);
