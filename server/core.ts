@@ -8,7 +8,7 @@ import { MongoProjections } from "../src/store/projections.ts";
 import type { Retention } from "../src/store/retention.ts";
 import { MongoLedgerRevisions } from "../src/store/ledger-revisions.ts";
 import { PaymentPublisher } from "../src/payments/payment-publisher.ts";
-import type { NetworkScripts } from "../src/rails/card/rail.ts";
+import type { NetworkScripts } from "../src/rails/folder.ts";
 import { railsOf } from "../src/rails/rails.ts";
 import type { Wallets } from "../src/rails/wallet/index.ts";
 import type { DeliveryKeys } from "../src/agents/key-deliveries/delivery-keys.ts";
@@ -150,13 +150,13 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     );
   });
   const projections = new MongoProjections(db, journal, proofs, (payment) => metrics.paymentWritten(payment));
-  const cardNetwork: NetworkScripts = {
-    begin: (profile, transactionId, effects) =>
-      actors.startRailNetwork(profile, { rail: "card", transactionId, effects }),
+  const networkScripts: NetworkScripts = {
+    begin: (rail, profile, transactionId, effects) =>
+      actors.startRailNetwork(profile, { rail, transactionId, effects }),
   };
   const decisionLog = options.auditsPaymentDecisions === false ? null : auditLog;
   const effectDependencies = decorateEffects({
-    rails: observedRails(railsOf({ db, clock, cardNetwork, walletRail: wallets?.rail ?? null }), metrics),
+    rails: observedRails(railsOf({ db, clock, networkScripts, wallets }), metrics),
     projections: observedProjections(projections, metrics),
     workflows: actors,
     publisher: new PaymentPublisher({ journal, auditLog: decisionLog, clock }),

@@ -13,7 +13,7 @@ import {
   TransactionReceiptNotFoundError,
   zeroAddress,
 } from "viem";
-import { addressOf, spentEvents } from "../../../server/admin/reconcile/chain-reader.ts";
+import { addressOf, spentEvents } from "../../../src/rails/wallet/reconcile.ts";
 import { sandboxTokenDeployment } from "../../../src/chain/contracts.ts";
 import type { ChainTransactionDocument } from "../../../src/chain/outbox.ts";
 import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";
@@ -32,7 +32,7 @@ import {
   type CapsView,
   ledgerWorkflowId,
 } from "../../../src/messages/ledger.ts";
-import { paymentEntry } from "../../../server/admin/reconcile/sources.ts";
+import { paymentEntry } from "../../../src/rails/findings.ts";
 import { ACTORS_AT_ONCE } from "../../../server/admin/reconcile/actors-at-once.ts";
 import type { Letterbox, Letters } from "../letterbox.ts";
 import { RECIPIENTS } from "../orders.ts";

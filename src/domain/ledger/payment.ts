@@ -25,6 +25,9 @@ export const SETTLES_ON: Readonly<Record<Rail, "processor" | "chain">> = {
   wallet: "chain",
 };
 
+/** The rail of agents' wallets: contracts on the chain that hold money and limits. */
+export const WALLET_RAIL = "wallet" satisfies Rail;
+
 /** Something for each rail. */
 export const perRail = <T>(make: (rail: Rail) => T): Readonly<Record<Rail, T>> => ({
   card: make("card"),

@@ -55,7 +55,7 @@ const DECLINED = {
 const captureId = (transactionId: string): string => `capture/${transactionId}`;
 
 /** Plays what the network does with a payment after its authorization, each effect at its time. */
-export interface NetworkScripts {
+export interface CardScripts {
   /** Repeatable, also before the payment is sent. */
   begin(profile: AgentProfile, transactionId: string, effects: readonly TimedEffect[]): Promise<void>;
 }
@@ -71,9 +71,9 @@ export class CardSandbox implements RailPort, RailNetwork {
   readonly #writes: BulkWriter<Entry>;
   readonly #fences: FenceWriter;
   readonly #clock: Clock;
-  readonly #scripts: NetworkScripts;
+  readonly #scripts: CardScripts;
 
-  constructor(db: Db, clock: Clock, scripts: NetworkScripts) {
+  constructor(db: Db, clock: Clock, scripts: CardScripts) {
     this.#ledger = db.collection<Entry>(COLLECTIONS.sandboxCardLedger);
     this.#writes = new BulkWriter(this.#ledger);
     this.#fences = new FenceWriter(db.collection(COLLECTIONS.sandboxCardLedger));
