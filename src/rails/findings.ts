@@ -1,5 +1,6 @@
 import type { RailBooks } from "../domain/ledger/books.ts";
 import type { Rail, TransactionStatus } from "../domain/ledger/payment.ts";
+import { recordedBooks } from "../store/stored-books.ts";
 import type { TransactionDocument } from "../store/documents.ts";
 
 /** A payment's record, as far as rails are concerned. */
@@ -27,7 +28,7 @@ export const paymentEntry = ({
 }: TransactionDocument): PaymentEntry => ({
   id: _id,
   agentId,
-  authorizations: ledgerState.books?.authorizations ?? [],
+  authorizations: recordedBooks(ledgerState)?.authorizations ?? [],
   rail,
   to: recipient,
   amountCents,

@@ -21,6 +21,7 @@ import {
   paymentIn,
   transactionDocument,
 } from "./records.ts";
+import { recordedBooks } from "./stored-books.ts";
 import { HeldPaymentWriter, recordsOf } from "./held-payments.ts";
 import type { Indexes } from "./indexes.ts";
 
@@ -97,8 +98,13 @@ export class MongoProjections implements Projections {
     for await (const record of counted) {
       spentMc += moneyIn(record).spentMc;
       closed += 1;
-      const { amountMc, books, day: ownDay } = record.ledgerState;
-      day = dayWith(day, { status: record.status, books, request: { amountMc }, day: ownDay });
+      const { ledgerState, status } = record;
+      day = dayWith(day, {
+        status,
+        books: recordedBooks(ledgerState),
+        request: ledgerState,
+        day: ledgerState.day,
+      });
     }
     const { accountRevision: revision, name, policy, policyVersion, teamId } = agent;
     return { teamId, name, policy, policyVersion, spentMc, day, closed, revision };

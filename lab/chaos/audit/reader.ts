@@ -1,3 +1,4 @@
+import { recordedAmounts } from "../../../src/store/stored-books.ts";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { type Db, MongoClient } from "mongodb";
 import pLimit from "p-limit";
@@ -165,7 +166,7 @@ export class Reader {
       transactions: transactions.map((transaction) => ({
         ...transaction,
         ...paymentEntry(transaction),
-        requestedCents: transaction.amounts.requestedCents,
+        requestedCents: recordedAmounts(transaction).requestedCents,
       })),
       approvals: withRemoved(approvals.map(approvalEntry), removed, agents),
       delivered: await pLimit(ACTORS_AT_ONCE).map(letters, (each) => this.#delivered(each, records)),
