@@ -19,10 +19,29 @@ const chargedInFull = (amountMc: number, at: number): Books =>
   booked({ ...NO_BOOKS, authorizations: [capturedInFull(amountMc)] }, at, utcDate(at));
 
 export function storedBooks(books: Books | null, amountMc: number): StoredBooks | null {
-  const [first, second] = books?.bookings ?? [];
-  if (books === null || first === undefined || second !== undefined) return books;
-  const isPlain = JSON.stringify(books) === JSON.stringify(chargedInFull(amountMc, first.at));
-  return isPlain ? { inFullAt: first.at } : books;
+  const booking = books?.bookings[0];
+  if (books === null || booking === undefined) return books;
+  return isSame(books, chargedInFull(amountMc, booking.at)) ? { inFullAt: booking.at } : books;
+}
+
+/** Compares books part by part, with nothing but plain values in the parts of `plain`. */
+function isSame(books: Books, plain: Books): boolean {
+  const { answers, authorizations, bookings, breaches, clearances } = books;
+  const others = answers.length + breaches.length + clearances.length;
+  if (others > 0 || authorizations.length !== 1 || bookings.length !== 1) return false;
+  return (
+    isSameIn(authorizations[0], plain.authorizations[0]) &&
+    isSameIn(plain.authorizations[0], authorizations[0]) &&
+    isSameIn(bookings[0], plain.bookings[0]) &&
+    isSameIn(plain.bookings[0], bookings[0])
+  );
+}
+
+/** Whether the other has all that the first has. */
+function isSameIn<T extends object>(one: T | undefined, other: T | undefined): boolean {
+  if (one === undefined || other === undefined) return false;
+  for (const name in one) if (one[name] !== other[name]) return false;
+  return true;
 }
 
 /** Returns the books in a record. */
