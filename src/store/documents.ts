@@ -1,6 +1,6 @@
 import type { EventType } from "../domain/events.ts";
 import type { Document } from "mongodb";
-import type { Breach, Stage } from "../domain/ledger/books.ts";
+import type { ShownBreach, Stage } from "../domain/ledger/books.ts";
 import type {
   Amounts,
   ApprovalResolution,
@@ -44,7 +44,7 @@ export interface TransactionDocument extends Document {
   amounts?: Amounts;
   stage: Stage | null;
   /** Limits that its network has exceeded; null: none. */
-  breach: Breach[] | null;
+  breach: ShownBreach[] | null;
   /**
    * Amounts that sums by day add to `amountCents` at `createdAt`; missing if all was booked at once
    * (src/store/moved-amounts.ts).

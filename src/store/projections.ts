@@ -329,9 +329,17 @@ const RACING_WRITES_MAX = 8;
 function replaceOlder(record: TransactionDocument): AnyBulkWriteOperation<TransactionDocument> {
   if (record.revision === 1) return { insertOne: { document: record } };
   const { _id, ...replacement } = record;
-  return {
-    replaceOne: { filter: { _id, revision: { $lt: record.revision } }, replacement, upsert: true },
+  const filter = { _id, revision: { $lt: record.revision } };
+  const { approvalId, ledgerState } = record;
+  // A payment that its network touches late may have had an approval, whose record is gone.
+  const isLate = ledgerState.books !== null && !("inFullAt" in ledgerState.books);
+  if (approvalId !== null || !isLate) return { replaceOne: { filter, replacement, upsert: true } };
+  const kept = {
+    approvalId: { $ifNull: ["$approvalId", null] },
+    feedback: { $ifNull: ["$feedback", null] },
   };
+  const update = [{ $replaceWith: { $mergeObjects: [{ $literal: record }, kept] } }];
+  return { updateOne: { filter, update, upsert: true } };
 }
 
 /** By which an agent's payments to one recipient are found, and those of one amount among them. */

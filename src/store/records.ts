@@ -1,4 +1,4 @@
-import type { Money } from "../domain/ledger/books.ts";
+import { type Money, shownBreach } from "../domain/ledger/books.ts";
 import {
   amountCentsOf,
   amountsOf,
@@ -50,7 +50,7 @@ export function transactionDocument(
     amountCents,
     ...storedAmounts(amountsOf(payment)),
     stage: stageOf(payment),
-    breach: books === null || books.breaches.length === 0 ? null : [...books.breaches],
+    breach: books === null || books.breaches.length === 0 ? null : books.breaches.map(shownBreach),
     ...(moved.length === 0 ? {} : { moved }),
     currency: request.currency,
     rail: request.rail,

@@ -209,7 +209,7 @@ export function amountsOf({ books, request }: MoneyHolder): Amounts {
     usedCents((books?.authorizations ?? []).reduce((total, each) => total + mcIn(each), 0));
   return {
     requestedCents: usedCents(request.amountMc),
-    authorizedCents: sum(({ authorizedMc, capturedMc }) => Math.max(authorizedMc, capturedMc)),
+    authorizedCents: sum(({ authorizedMc }) => authorizedMc),
     capturedCents: sum(({ capturedMc }) => capturedMc),
     creditedCents: sum(({ creditedMc, recalledMc }) => Math.max(0, creditedMc - recalledMc)),
   };

@@ -25,7 +25,7 @@ import {
   SETTLES_SLOWLY,
   SLOW_SETTLEMENT_SECONDS,
 } from "./merchants.ts";
-import { booksIn, type CardLedgerDocument } from "./network-books.ts";
+import { booksIn, type CardLedgerDocument, historyIn } from "./network-books.ts";
 
 /** A decision in the capture's place that it is never made. Not on any organization's books; found by id alone. */
 interface WithheldDocument extends Document {
@@ -126,7 +126,7 @@ export class CardSandbox implements RailPort, RailNetwork {
   }
 
   async booksOf(transactionId: string): Promise<readonly RailBooks[]> {
-    return booksIn(await this.#entriesOf(transactionId));
+    return historyIn(await this.#entriesOf(transactionId));
   }
 
   /** Only effects after the first entry: the sender has booked that one. */
