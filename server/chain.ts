@@ -11,6 +11,7 @@ import type { ChainRepair } from "../src/chain/repairs.ts";
 import { ConfigError } from "../src/lib/config-error.ts";
 import type { Logger } from "../src/lib/logger.ts";
 import type { Metrics } from "../src/metrics/metrics.ts";
+import { AccessProofs } from "../src/secrets/access-proofs.ts";
 import type { MasterKey } from "../src/secrets/master-key.ts";
 
 /** 32 bytes in hex, after 0x. */
@@ -131,7 +132,16 @@ export function openWallets({
   const onWarning = (message: string, details: Readonly<Record<string, unknown>>) =>
     logger.warn({ chain: config.chainId, ...details }, message);
   const onRepair = (what: ChainRepair, count: number) => metrics?.chainRepaired(what, count);
-  const wallets = createWallets({ db, config, signer, sandbox, clock, onWarning, onRepair });
+  const wallets = createWallets({
+    db,
+    eventProofs: new AccessProofs(masterKey.macs("access-proofs")),
+    config,
+    signer,
+    sandbox,
+    clock,
+    onWarning,
+    onRepair,
+  });
   metrics?.missingOnChainSince(() => wallets.oldestMissing(), clock);
   return wallets;
 }

@@ -8,7 +8,7 @@ import { MongoProjections } from "../src/store/projections.ts";
 import type { Retention } from "../src/store/retention.ts";
 import { MongoLedgerRevisions } from "../src/store/ledger-revisions.ts";
 import { PaymentPublisher } from "../src/payments/payment-publisher.ts";
-import type { NetworkScripts } from "../src/rails/card/rail.ts";
+import type { NetworkScripts } from "../src/rails/folder.ts";
 import { railsOf } from "../src/rails/rails.ts";
 import type { Wallets } from "../src/rails/wallet/index.ts";
 import type { DeliveryKeys } from "../src/agents/key-deliveries/delivery-keys.ts";
@@ -140,7 +140,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     sweepOthers: () => mail.outbox?.sweep() ?? Promise.resolve(0),
     noticeHeld: mail.noticeHeld,
   });
-  const journal = new EventJournal(db, () => webhooks.nudge(), retention.eventDays);
+  const journal = new EventJournal(db, accessProofs, () => webhooks.nudge(), retention.eventDays);
   const proofs = new HmacPaymentProofs(options.paymentMacs, (what, { agentId }, { request }) => {
     metrics.forged(what);
     const { transactionId } = request;
@@ -150,13 +150,13 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     );
   });
   const projections = new MongoProjections(db, journal, proofs, (payment) => metrics.paymentWritten(payment));
-  const cardNetwork: NetworkScripts = {
-    begin: (profile, transactionId, effects) =>
-      actors.startRailNetwork(profile, { rail: "card", transactionId, effects }),
+  const networkScripts: NetworkScripts = {
+    begin: (rail, profile, transactionId, effects) =>
+      actors.startRailNetwork(profile, { rail, transactionId, effects }),
   };
   const decisionLog = options.auditsPaymentDecisions === false ? null : auditLog;
   const effectDependencies = decorateEffects({
-    rails: observedRails(railsOf({ db, clock, cardNetwork, walletRail: wallets?.rail ?? null }), metrics),
+    rails: observedRails(railsOf({ db, clock, networkScripts, wallets }), metrics),
     projections: observedProjections(projections, metrics),
     workflows: actors,
     publisher: new PaymentPublisher({ journal, auditLog: decisionLog, clock }),

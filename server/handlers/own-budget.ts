@@ -1,3 +1,4 @@
+import { WALLET_RAIL } from "../../src/domain/ledger/payment.ts";
 import type { AgentDocument } from "../../src/store/documents.ts";
 import { awaitFlush } from "../../src/actors/catch-up.ts";
 import { refusal } from "../../src/domain/errors.ts";
@@ -33,7 +34,7 @@ export function ownBudgetHandlers(dependencies: HandlerDependencies, payments: P
     async getWallet(_input, { principal: { agent } }) {
       const wallet = agent.wallet ?? null;
       if (wallet === null) return refused(refusal("NOT_FOUND", "The agent has no wallet."));
-      const balance = await dependencies.rails.wallet.balance(profileOf(agent));
+      const balance = await dependencies.rails[WALLET_RAIL].balance(profileOf(agent));
       if (balance.kind !== "cents") {
         const message = "The chain does not answer, so the balance can't be read.";
         return refused(refusal("SERVICE_UNAVAILABLE", message, { retryAfterSeconds: 1 }));

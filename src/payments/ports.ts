@@ -79,7 +79,11 @@ export interface RailPort {
 
 /** A network that charges payments in part, late or more than once, and gives back. Its hints make us read its books; no hint is believed. */
 export interface RailNetwork {
-  /** The books of a payment as they are now; empty: the network does not have it. */
+  /**
+   * The books of a payment, all of its authorizations; empty: the network does not have it. An authorization may come several
+   * times, its oldest state first: what a network can tell apart, such as two refunds, is booked as if each had been read by itself.
+   * Of a network that names sums alone, what has happened between two reads is one booking.
+   */
   booksOf(transactionId: string): Promise<readonly RailBooks[]>;
   /** Payments that the network has touched since they were sent, the oldest change first; a payment may come more than once. */
   changedSince(since: Date): AsyncIterable<ChangedPayment>;

@@ -1,6 +1,6 @@
 import type { EventType } from "../domain/events.ts";
 import type { Document } from "mongodb";
-import type { Books, Breach, Stage } from "../domain/ledger/books.ts";
+import type { ShownBreach, Stage } from "../domain/ledger/books.ts";
 import type {
   Amounts,
   ApprovalResolution,
@@ -16,6 +16,7 @@ import type { AgentLabels } from "../domain/agent/labels.ts";
 import type { AgentLifecycle } from "../domain/agent/state.ts";
 import type { Cap } from "../domain/ledger/state.ts";
 import type { ApprovalRule } from "../domain/rules/rules.ts";
+import type { StoredBooks } from "./stored-books.ts";
 
 /** The records in MongoDB that answer questions. What decides about money is in the actors. */
 
@@ -39,10 +40,11 @@ export interface TransactionDocument extends Document {
   merchantCategory: string | null;
   /** Amount that it counts with: captured, and until then requested. */
   amountCents: number;
-  amounts: Amounts;
+  /** Missing if it was charged in full (src/store/stored-books.ts). */
+  amounts?: Amounts;
   stage: Stage | null;
   /** Limits that its network has exceeded; null: none. */
-  breach: Breach[] | null;
+  breach: ShownBreach[] | null;
   /**
    * Amounts that sums by day add to `amountCents` at `createdAt`; missing if all was booked at once
    * (src/store/moved-amounts.ts).
@@ -81,7 +83,7 @@ export interface LedgerState {
   policyVersion: number;
   /** Thousandths of a cent that were requested. */
   amountMc: number;
-  books: Books | null;
+  books: StoredBooks | null;
   /** MAC over the books at this revision; null where there are none. */
   booksProof: string | null;
   /** The id that its approval has, or would have. */
@@ -277,6 +279,8 @@ export interface EventDocument extends Document {
    * good.
    */
   dispatchedAt?: Date;
+  /** MAC over what it says (`AccessProofs`). */
+  proof: string;
 }
 
 /** Money that has arrived in an organization's treasury, and can't be taken back by the chain any more. */

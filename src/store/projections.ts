@@ -21,6 +21,7 @@ import {
   paymentIn,
   transactionDocument,
 } from "./records.ts";
+import { recordedBooks } from "./stored-books.ts";
 import { HeldPaymentWriter, recordsOf } from "./held-payments.ts";
 import type { Indexes } from "./indexes.ts";
 
@@ -97,8 +98,13 @@ export class MongoProjections implements Projections {
     for await (const record of counted) {
       spentMc += moneyIn(record).spentMc;
       closed += 1;
-      const { amountMc, books, day: ownDay } = record.ledgerState;
-      day = dayWith(day, { status: record.status, books, request: { amountMc }, day: ownDay });
+      const { ledgerState, status } = record;
+      day = dayWith(day, {
+        status,
+        books: recordedBooks(ledgerState),
+        request: ledgerState,
+        day: ledgerState.day,
+      });
     }
     const { accountRevision: revision, name, policy, policyVersion, teamId } = agent;
     return { teamId, name, policy, policyVersion, spentMc, day, closed, revision };
@@ -323,9 +329,17 @@ const RACING_WRITES_MAX = 8;
 function replaceOlder(record: TransactionDocument): AnyBulkWriteOperation<TransactionDocument> {
   if (record.revision === 1) return { insertOne: { document: record } };
   const { _id, ...replacement } = record;
-  return {
-    replaceOne: { filter: { _id, revision: { $lt: record.revision } }, replacement, upsert: true },
+  const filter = { _id, revision: { $lt: record.revision } };
+  const { approvalId, ledgerState } = record;
+  // A payment that its network touches late may have had an approval, whose record is gone.
+  const isLate = ledgerState.books !== null && !("inFullAt" in ledgerState.books);
+  if (approvalId !== null || !isLate) return { replaceOne: { filter, replacement, upsert: true } };
+  const kept = {
+    approvalId: { $ifNull: ["$approvalId", null] },
+    feedback: { $ifNull: ["$feedback", null] },
   };
+  const update = [{ $replaceWith: { $mergeObjects: [{ $literal: record }, kept] } }];
+  return { updateOne: { filter, update, upsert: true } };
 }
 
 /** By which an agent's payments to one recipient are found, and those of one amount among them. */

@@ -1,4 +1,4 @@
-import type { Money } from "../domain/ledger/books.ts";
+import { type Money, shownBreach } from "../domain/ledger/books.ts";
 import {
   amountCentsOf,
   amountsOf,
@@ -12,6 +12,7 @@ import type { Denial } from "../domain/ledger/policy.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import { comparedName } from "../domain/rules/compared-name.ts";
 import { searchWords } from "../domain/search-words.ts";
+import { recordedBooks, storedAmounts, storedBooks } from "./stored-books.ts";
 import { movedAmounts } from "./moved-amounts.ts";
 import type { ApprovalDocument, LedgerState, TransactionDocument } from "./documents.ts";
 
@@ -47,9 +48,9 @@ export function transactionDocument(
     words: searchWords({ ...request, amountCents, onChainTxHash }),
     merchantCategory: request.merchantCategory,
     amountCents,
-    amounts: amountsOf(payment),
+    ...storedAmounts(amountsOf(payment)),
     stage: stageOf(payment),
-    breach: books === null || books.breaches.length === 0 ? null : [...books.breaches],
+    breach: books === null || books.breaches.length === 0 ? null : books.breaches.map(shownBreach),
     ...(moved.length === 0 ? {} : { moved }),
     currency: request.currency,
     rail: request.rail,
@@ -69,7 +70,7 @@ export function transactionDocument(
       day: payment.day,
       policyVersion: payment.policyVersion,
       amountMc: request.amountMc,
-      books,
+      books: storedBooks(books, request.amountMc),
       booksProof,
       approvalId: request.approvalId,
       fingerprint: request.fingerprint,
@@ -94,11 +95,11 @@ export const COUNTED_FIELDS = {
 
 /** Returns where the money of a recorded payment is. */
 export const moneyIn = ({
-  ledgerState: { amountMc, books },
+  ledgerState,
   status,
 }: Pick<TransactionDocument, "status"> & {
   readonly ledgerState: Pick<LedgerState, "amountMc" | "books">;
-}): Money => moneyOf({ status, books, request: { amountMc } });
+}): Money => moneyOf({ status, books: recordedBooks(ledgerState), request: ledgerState });
 
 /** The approval's record; null for a payment that was never held. */
 export function approvalDocument(profile: AgentProfile, payment: Payment): ApprovalDocument | null {
@@ -166,7 +167,7 @@ export function paymentIn(record: TransactionDocument, approval: ApprovalDocumen
     approval: approval === null ? null : approvalIn(approval),
     onChainTxHash: record.onChainTxHash,
     chainCaip2: record.chainCaip2,
-    books: ledgerState.books,
+    books: recordedBooks(ledgerState),
     policyVersion: ledgerState.policyVersion,
     revision: record.revision,
   };

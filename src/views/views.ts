@@ -1,3 +1,4 @@
+import { recordedAmounts } from "../store/stored-books.ts";
 import type { z } from "zod";
 import type { AuditDocument } from "../store/audit-documents.ts";
 import type {
@@ -117,7 +118,7 @@ export function transactionView(transaction: TransactionSnapshot): TransactionVi
     denialDetails: denialDetailsView(transaction.denialDetails),
     onChainTxHash: transaction.onChainTxHash,
     chainCaip2: transaction.chainCaip2,
-    amounts: transaction.amounts,
+    amounts: recordedAmounts(transaction),
     stage: transaction.stage,
     breach: transaction.breach,
     resource: null,

@@ -1,3 +1,4 @@
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { expect } from "chai";
 import { createServer, type Server } from "node:http";
 import { inspect } from "node:util";
@@ -111,7 +112,13 @@ describe("what must not be shown, and whom not to believe", () => {
   it("a service does not start on a chain with another id, whether it is a sandbox or not", async () => {
     const impostor = await startImpostor(1);
     const config = { ...scene.config, rpcUrl: impostor.url };
-    const common = { db: scene.db, config, signer: scene.signer, clock: () => new Date() };
+    const common = {
+      db: scene.db,
+      eventProofs: TEST_ACCESS_PROOFS,
+      config,
+      signer: scene.signer,
+      clock: () => new Date(),
+    };
     for (const sandbox of [true, false]) {
       const wallets = createWallets({ ...common, sandbox, onWarning: () => undefined });
       const thrown = await wallets.start().then(
@@ -134,7 +141,7 @@ describe("what must not be shown, and whom not to believe", () => {
       db,
     );
     const common = { clock: () => new Date(), onWarning: () => undefined, sandbox: true };
-    const wallets = createWallets({ db, config, signer, ...common });
+    const wallets = createWallets({ db, config, signer, ...common, eventProofs: TEST_ACCESS_PROOFS });
     const minted = await wallets.sandbox?.mint("one", signer.address, 1).then(
       () => null,
       (error: unknown) => error,
@@ -162,7 +169,13 @@ describe("what must not be shown, and whom not to believe", () => {
     expect((await scene.open().wallets.rail.send(agent.profile, payment)).status).to.equal("settled");
     const config = { ...scene.config, chainId: 1 };
     const common = { clock: () => new Date(), onWarning: () => undefined, sandbox: false };
-    const { rail } = createWallets({ db: scene.db, config, signer: scene.signer, ...common });
+    const { rail } = createWallets({
+      db: scene.db,
+      config,
+      signer: scene.signer,
+      ...common,
+      eventProofs: TEST_ACCESS_PROOFS,
+    });
     const outcome = await rail.send(agent.profile, payment, PERMIT).catch(() => null);
     expect(outcome, "only its own chain can tell").to.equal(null);
   });
@@ -172,7 +185,13 @@ describe("what must not be shown, and whom not to believe", () => {
     const payment = newPayment(100);
     const config = { ...scene.config, chainId: 1 };
     const common = { clock: () => new Date(), onWarning: () => undefined, sandbox: false };
-    const { rail } = createWallets({ db: scene.db, config, signer: scene.signer, ...common });
+    const { rail } = createWallets({
+      db: scene.db,
+      config,
+      signer: scene.signer,
+      ...common,
+      eventProofs: TEST_ACCESS_PROOFS,
+    });
     expect(await rail.send(agent.profile, payment, PERMIT)).to.include({ status: "failed" });
     expect(await scene.open().wallets.rail.send(agent.profile, payment)).to.include({ status: "failed" });
     expect(await scene.balanceCents(agent.wallet)).to.equal(100);
@@ -183,7 +202,13 @@ describe("what must not be shown, and whom not to believe", () => {
     const { config } = scene;
     const signer = localSigner(key);
     const common = { clock: () => new Date(), onWarning: () => undefined, sandbox: true };
-    const wallets = createWallets({ db: scene.db, config, signer, ...common });
+    const wallets = createWallets({
+      db: scene.db,
+      config,
+      signer,
+      ...common,
+      eventProofs: TEST_ACCESS_PROOFS,
+    });
     const options = { depth: Infinity, showHidden: true, getters: true } as const;
     const texts = [inspect(signer, options), inspect(wallets, options), JSON.stringify(signer)];
     for (const text of texts) expect(text.toLowerCase()).not.to.include(key.slice(2));

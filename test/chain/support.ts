@@ -1,3 +1,4 @@
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { mcOf, usedCents } from "../../src/domain/money.ts";
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -161,7 +162,7 @@ export async function openScene(url = sharedChainUrl(), keyOf?: Scene): Promise<
     const repairs = new Map<string, number>();
     const onRepair = (what: string, count: number): void =>
       void repairs.set(what, (repairs.get(what) ?? 0) + count);
-    const common = { db: options.db ?? db, config: at, signer, clock };
+    const common = { db: options.db ?? db, eventProofs: TEST_ACCESS_PROOFS, config: at, signer, clock };
     const wallets = createWallets({ ...common, sandbox: feesUpTo === undefined, onWarning, onRepair });
     const instance = {
       wallets: { ...wallets, rail: unstopped(wallets.rail) },

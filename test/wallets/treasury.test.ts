@@ -1,3 +1,4 @@
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { expect } from "chai";
 import { type Address, getAddress } from "viem";
 import { DepositWatch } from "../../src/chain/deposits.ts";
@@ -48,7 +49,7 @@ function watchOf({ service: { db, env } }: World, spender: Address): DepositWatc
     config,
     rpc: new ChainRpc(config),
     beginsAt: "the first block",
-    journal: new EventJournal(db),
+    journal: new EventJournal(db, TEST_ACCESS_PROOFS),
     treasuries: { all },
     clock: () => new Date(),
   });

@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
-import { compareCards, compareWallets, findingText } from "../../../server/admin/reconcile/rails.ts";
+import { compareCards } from "../../../src/rails/card/reconcile.ts";
+import { findingText } from "../../../src/rails/findings.ts";
+import { compareWallets } from "../../../src/rails/wallet/reconcile.ts";
 import { type Breach, moneyIn } from "../../../src/domain/ledger/books.ts";
 import { usedCents } from "../../../src/domain/money.ts";
 import type { PayingAgent } from "../tenant.ts";

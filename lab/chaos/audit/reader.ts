@@ -1,3 +1,4 @@
+import { recordedAmounts } from "../../../src/store/stored-books.ts";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { type Db, MongoClient } from "mongodb";
 import pLimit from "p-limit";
@@ -13,8 +14,8 @@ import {
   TransactionReceiptNotFoundError,
   zeroAddress,
 } from "viem";
-import { addressOf, spentEvents } from "../../../server/admin/reconcile/chain-reader.ts";
 import { readTemporal } from "../../../server/temporal-settings.ts";
+import { addressOf, spentEvents } from "../../../src/rails/wallet/reconcile.ts";
 import { sandboxTokenDeployment } from "../../../src/chain/contracts.ts";
 import type { ChainTransactionDocument } from "../../../src/chain/outbox.ts";
 import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";
@@ -33,7 +34,7 @@ import {
   type CapsView,
   ledgerWorkflowId,
 } from "../../../src/messages/ledger.ts";
-import { paymentEntry } from "../../../server/admin/reconcile/sources.ts";
+import { paymentEntry } from "../../../src/rails/findings.ts";
 import { ACTORS_AT_ONCE } from "../../../server/admin/reconcile/actors-at-once.ts";
 import type { Letterbox, Letters } from "../letterbox.ts";
 import { RECIPIENTS } from "../orders.ts";
@@ -169,7 +170,7 @@ export class Reader {
       transactions: transactions.map((transaction) => ({
         ...transaction,
         ...paymentEntry(transaction),
-        requestedCents: transaction.amounts.requestedCents,
+        requestedCents: recordedAmounts(transaction).requestedCents,
       })),
       approvals: withRemoved(approvals.map(approvalEntry), removed, agents),
       delivered: await pLimit(ACTORS_AT_ONCE).map(letters, (each) => this.#delivered(each, records)),

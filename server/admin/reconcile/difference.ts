@@ -57,9 +57,9 @@ export interface Difference {
     | "team"
     | "person"
     | "session"
-    | "challenge"
     | "organization key"
-    | "invite";
+    | "invite"
+    | "webhook endpoint";
   readonly id: string;
   /** Whose books have to be read again to see whether it is still so. */
   readonly agentId: string | null;
@@ -111,7 +111,4 @@ export const ADVICE = {
     "The record is newer than its actor: it was written by hand, or the engine was restored from an older backup.",
   rules:
     "The record was written by hand or is from an older backup: replace the approval rules until their version is higher than this one.",
-  ledger:
-    "Compare the payment, the ledger's history and the processor's entry; the processor's entry is what was really paid.",
-  chain: "Compare the payment, `chain_transactions` and the chain; the chain is what was really paid.",
 } as const;

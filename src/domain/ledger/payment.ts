@@ -25,6 +25,9 @@ export const SETTLES_ON: Readonly<Record<Rail, "processor" | "chain">> = {
   wallet: "chain",
 };
 
+/** The rail of agents' wallets: contracts on the chain that hold money and limits. */
+export const WALLET_RAIL = "wallet" satisfies Rail;
+
 /** Something for each rail. */
 export const perRail = <T>(make: (rail: Rail) => T): Readonly<Record<Rail, T>> => ({
   card: make("card"),
@@ -206,7 +209,7 @@ export function amountsOf({ books, request }: MoneyHolder): Amounts {
     usedCents((books?.authorizations ?? []).reduce((total, each) => total + mcIn(each), 0));
   return {
     requestedCents: usedCents(request.amountMc),
-    authorizedCents: sum(({ authorizedMc, capturedMc }) => Math.max(authorizedMc, capturedMc)),
+    authorizedCents: sum(({ authorizedMc }) => authorizedMc),
     capturedCents: sum(({ capturedMc }) => capturedMc),
     creditedCents: sum(({ creditedMc, recalledMc }) => Math.max(0, creditedMc - recalledMc)),
   };

@@ -1,6 +1,7 @@
 import {
   AUTHORIZATION_REFUSALS,
   AUTHORIZATIONS_MAX,
+  REPORTS_MAX,
   type Booking,
   BOOKINGS_MAX,
   type Books,
@@ -110,7 +111,7 @@ const isReport = isRecord<RailBooks>({
   isOpen: isFlag,
 });
 
-export const isReports = isArrayOf(isReport, AUTHORIZATIONS_MAX);
+export const isReports = isArrayOf(isReport, REPORTS_MAX);
 
 const onChain = optional(isRecord<OnChain>({ txHash: isShort, chainCaip2: isShort }));
 
@@ -151,13 +152,13 @@ const areBreaches = isArrayOf(
   isRecord<Breach>({
     level: isOneOf(BREACH_LEVELS),
     limit: isOneOf(BREACH_LIMITS),
-    overCents: isCount,
+    overMc: isCount,
   }),
   BREACHES_MAX,
 );
 
 const isBooks = isRecord<Books>({
-  authorizations: isReports,
+  authorizations: isArrayOf(isReport, AUTHORIZATIONS_MAX),
   clearances: isArrayOf(
     isRecord<Clearance>({ authorization: isText(100), position: isCount, mc: isMc }),
     REQUESTS_MAX,

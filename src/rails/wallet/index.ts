@@ -13,7 +13,7 @@ import { ChainRpc, WrongChain } from "../../chain/rpc.ts";
 import { ChainSandbox, DEMO_OWNER } from "../../chain/sandbox.ts";
 import { ForeignNonces } from "../../chain/foreign-nonces.ts";
 import type { WalletRecord } from "../../store/documents.ts";
-import { EventJournal } from "../../store/journal.ts";
+import { EventJournal, type EventProofs } from "../../store/journal.ts";
 import type { Clock } from "../../payments/ports.ts";
 import { WalletLimits } from "./limits.ts";
 import { Treasuries } from "./treasuries.ts";
@@ -29,6 +29,8 @@ const ROUNDS_BEFORE_RAISE = 4;
 
 export interface WalletsOptions {
   readonly db: Db;
+  /** Proofs of the events that deposits fire. */
+  readonly eventProofs: EventProofs;
   readonly config: ChainConfig;
   readonly signer: Signer;
   /** Whether this is a local test chain: gas, contracts and money are made as they are needed. */
@@ -156,7 +158,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     rpc,
     clock,
     treasuries,
-    journal: new EventJournal(db),
+    journal: new EventJournal(db, options.eventProofs),
     beginsAt: sandbox === null ? "the newest final block" : "the first block",
   });
   return {
