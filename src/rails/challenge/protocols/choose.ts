@@ -1,0 +1,50 @@
+import type { Protocol } from "../../../domain/ledger/payment.ts";
+import { type Fetched, type Judged, type Offer, type TokenTerms } from "./offer.ts";
+import { offersMpp, receiptIn as mppReceiptIn } from "./mpp.ts";
+import { offersV1, offersV2, receiptIn as x402ReceiptIn } from "./x402.ts";
+
+/** Maximum validity of an authorization, whatever a shop asks for: a stop ends what is out within this. */
+export const VALIDITY_MAX_SECONDS = 300;
+/** Facilitators refuse an authorization that ends within 6 s. */
+const VALIDITY_MIN_SECONDS = 30;
+
+/** An offer to pay, or why there is none. */
+export type Chosen =
+  | { readonly kind: "offer"; readonly offer: Offer }
+  /** `leastMc`: the lowest price that could be paid. */
+  | { readonly kind: "above_max"; readonly leastMc: number }
+  | { readonly kind: "none"; readonly reasons: readonly string[] };
+
+/** All offers of a 402, those of newer protocols first. */
+const judgedOffers = (fetched: Fetched, terms: TokenTerms, now: number): readonly Judged[] => [
+  ...offersV2(fetched, terms),
+  ...offersMpp(fetched, terms, now),
+  ...offersV1(fetched, terms),
+];
+
+/** The cheapest offer that can be paid with the token, at most at this price; of equal ones the first. */
+export function chosenOffer(fetched: Fetched, terms: TokenTerms, maxMc: number, now: number): Chosen {
+  const judged = judgedOffers(fetched, terms, now);
+  const offers = judged.filter((each): each is Offer => !("unpayable" in each));
+  const reasons = judged.flatMap((each) => ("unpayable" in each ? [each.unpayable] : []));
+  const [cheapest] = offers.toSorted((one, other) => one.amountMc - other.amountMc);
+  if (cheapest === undefined) return { kind: "none", reasons: [...new Set(reasons)] };
+  if (cheapest.amountMc > maxMc) return { kind: "above_max", leastMc: cheapest.amountMc };
+  return { kind: "offer", offer: cheapest };
+}
+
+/** End of an authorization's validity in epoch seconds. `now`: epoch milliseconds. */
+export function validBeforeOf({ nonce, timeoutSeconds }: Offer, now: number): number {
+  // A shop that demands the nonce has said when its challenge ends.
+  const least = nonce === null ? VALIDITY_MIN_SECONDS : 0;
+  const seconds = Math.min(VALIDITY_MAX_SECONDS, Math.max(least, Math.floor(timeoutSeconds)));
+  return Math.floor(now / 1_000) + seconds;
+}
+
+const RECEIPT_CHARACTERS_MAX = 1_000;
+
+/** The shop's receipt as JSON; null where it gave none that can be kept. */
+export function receiptOf(protocol: Protocol, fetched: Pick<Fetched, "headers">): string | null {
+  const receipt = protocol === "mpp" ? mppReceiptIn(fetched) : x402ReceiptIn(fetched);
+  return receipt !== null && receipt.length <= RECEIPT_CHARACTERS_MAX ? receipt : null;
+}
