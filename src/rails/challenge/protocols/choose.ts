@@ -1,7 +1,15 @@
 import type { Protocol } from "../../../domain/ledger/payment.ts";
-import { type Fetched, type Judged, type Offer, type TokenTerms } from "./offer.ts";
-import { offersMpp, receiptIn as mppReceiptIn } from "./mpp.ts";
-import { offersV1, offersV2, receiptIn as x402ReceiptIn } from "./x402.ts";
+import type {
+  Authorization,
+  Fetched,
+  Frame,
+  Judged,
+  Offer,
+  PaymentHeader,
+  TokenTerms,
+} from "./offer.ts";
+import * as mpp from "./mpp.ts";
+import * as x402 from "./x402.ts";
 
 /** Maximum validity of an authorization, whatever a shop asks for: a stop ends what is out within this. */
 export const VALIDITY_MAX_SECONDS = 300;
@@ -17,9 +25,9 @@ export type Chosen =
 
 /** All offers of a 402, those of newer protocols first. */
 const judgedOffers = (fetched: Fetched, terms: TokenTerms, now: number): readonly Judged[] => [
-  ...offersV2(fetched, terms),
-  ...offersMpp(fetched, terms, now),
-  ...offersV1(fetched, terms),
+  ...x402.offersV2(fetched, terms),
+  ...mpp.offersMpp(fetched, terms, now),
+  ...x402.offersV1(fetched, terms),
 ];
 
 /** The cheapest offer that can be paid with the token, at most at this price; of equal ones the first. */
@@ -41,10 +49,14 @@ export function validBeforeOf({ nonce, timeoutSeconds }: Offer, now: number): nu
   return Math.floor(now / 1_000) + seconds;
 }
 
+/** The header that pays the offer. */
+export const presented = (frame: Frame, authorization: Authorization): PaymentHeader =>
+  frame.protocol === "mpp" ? mpp.presented(frame, authorization) : x402.presented(frame, authorization);
+
 const RECEIPT_CHARACTERS_MAX = 1_000;
 
 /** The shop's receipt as JSON; null where it gave none that can be kept. */
 export function receiptOf(protocol: Protocol, fetched: Pick<Fetched, "headers">): string | null {
-  const receipt = protocol === "mpp" ? mppReceiptIn(fetched) : x402ReceiptIn(fetched);
+  const receipt = protocol === "mpp" ? mpp.receiptIn(fetched) : x402.receiptIn(fetched);
   return receipt !== null && receipt.length <= RECEIPT_CHARACTERS_MAX ? receipt : null;
 }

@@ -2,12 +2,15 @@ import { z } from "zod";
 import { getAddress, keccak256, stringToBytes } from "viem";
 import { caip2Of } from "../../../chain/config.ts";
 import {
+  type Authorization,
   authorizationFields,
   type Fetched,
+  type Frame,
   headerOf,
   isReadable,
   type Judged,
   parsedJson,
+  type PaymentHeader,
   priced,
   type TokenTerms,
   unpayable,
@@ -62,21 +65,20 @@ function judged(challenge: Challenge, terms: TokenTerms, now: number): Judged {
     expires === "" ? TIMEOUT_SECONDS : Math.floor((Date.parse(expires) - now) / 1_000);
   if (!(timeoutSeconds > 0)) return unpayable("its challenge has expired");
   const echoed = Object.fromEntries([...challenge].filter(([name]) => ECHOED.has(name)));
-  return {
-    protocol: "mpp",
-    ...price,
-    timeoutSeconds,
-    nonce: keccak256(stringToBytes(`${id}${realm}`)),
-    present(authorization, signature) {
-      const payload = { ...authorizationFields(authorization), signature, type: "authorization" };
-      const source = `did:pkh:${caip2Of(terms.chainId)}:${getAddress(authorization.from)}`;
-      const credential = JSON.stringify({ challenge: echoed, payload, source });
-      return {
-        name: "authorization",
-        value: `Payment ${Buffer.from(credential).toString("base64url")}`,
-      };
-    },
-  };
+  const frame = { protocol: "mpp", challenge: echoed, chainId: terms.chainId } as const;
+  return { frame, ...price, timeoutSeconds, nonce: keccak256(stringToBytes(`${id}${realm}`)) };
+}
+
+/** The header that pays an offer. */
+export function presented(
+  { chainId, challenge }: Extract<Frame, { protocol: "mpp" }>,
+  authorization: Authorization,
+): PaymentHeader {
+  const { from, signature } = authorization;
+  const payload = { ...authorizationFields(authorization), signature, type: "authorization" };
+  const source = `did:pkh:${caip2Of(chainId)}:${getAddress(from)}`;
+  const credential = Buffer.from(JSON.stringify({ challenge, payload, source }));
+  return { name: "authorization", value: `Payment ${credential.toString("base64url")}` };
 }
 
 const ECHOED: ReadonlySet<string> = new Set([

@@ -1,5 +1,4 @@
 import { type Address, getAddress, type Hex, zeroAddress } from "viem";
-import type { Protocol } from "../../../domain/ledger/payment.ts";
 import { MAX_MC } from "../../../domain/money.ts";
 
 /** The protocols by which shops ask for payment with HTTP 402, as pure functions of what was fetched. */
@@ -23,19 +22,36 @@ export interface Fetched {
   readonly body: Buffer;
 }
 
-/** An ERC-3009 authorization to be signed with the pocket's key. */
+/** A signed ERC-3009 authorization. */
 export interface Authorization {
   readonly from: Address;
   readonly to: Address;
   readonly units: bigint;
-  /** Epoch seconds. */
+  /** Epoch seconds, as the next. */
+  readonly validAfter: number;
   readonly validBefore: number;
   readonly nonce: Hex;
+  readonly signature: Hex;
 }
+
+/** What is given back to the shop beside the authorization. */
+export type Frame =
+  | {
+      readonly protocol: "x402/2";
+      readonly accepted: unknown;
+      readonly resource?: unknown;
+      readonly extensions?: unknown;
+    }
+  | { readonly protocol: "x402/1"; readonly scheme: string; readonly network: string }
+  | {
+      readonly protocol: "mpp";
+      readonly challenge: Readonly<Record<string, string>>;
+      readonly chainId: number;
+    };
 
 /** A price at which a shop delivers. */
 export interface Offer {
-  readonly protocol: Protocol;
+  readonly frame: Frame;
   readonly payTo: Address;
   readonly units: bigint;
   /** Thousandths of a cent, rounded up. */
@@ -44,8 +60,6 @@ export interface Offer {
   readonly timeoutSeconds: number;
   /** The nonce that the shop demands; null: the service's own. */
   readonly nonce: Hex | null;
-  /** Makes the header that pays. */
-  readonly present: (authorization: Authorization, signature: Hex) => PaymentHeader;
 }
 
 export interface PaymentHeader {
@@ -91,11 +105,11 @@ export function priced(
   return amountMc === null ? "its price can't be paid" : { payTo: to, units: BigInt(units), amountMc };
 }
 
-export const authorizationFields = ({ from, nonce, to, units, validBefore }: Authorization) => ({
+export const authorizationFields = ({ from, nonce, to, units, validAfter, validBefore }: Authorization) => ({
   from,
   to,
   value: String(units),
-  validAfter: "0",
+  validAfter: String(validAfter),
   validBefore: String(validBefore),
   nonce,
 });

@@ -1,15 +1,15 @@
 import { z } from "zod";
-import type { Hex } from "viem";
 import { caip2Of } from "../../../chain/config.ts";
 import {
   type Authorization,
   authorizationFields,
   type Fetched,
+  type Frame,
   headerOf,
   isReadable,
   type Judged,
-  type Offer,
   parsedJson,
+  type PaymentHeader,
   priced,
   type TokenTerms,
   unpayable,
@@ -63,16 +63,7 @@ export function offersV2(fetched: Fetched, terms: TokenTerms): readonly Judged[]
     if (!requirement.success) return unpayable("its challenge can't be read");
     const { amount, network } = requirement.data;
     const offer = { ...requirement.data, amount, isOurChain: network === caip2Of(terms.chainId) };
-    return judged("x402/2", offer, terms, (authorization, signature) => ({
-      name: "payment-signature",
-      value: encoded({
-        x402Version: 2,
-        payload: payloadOf(authorization, signature),
-        ...(extensions === undefined ? {} : { extensions }),
-        ...(resource === undefined ? {} : { resource }),
-        accepted,
-      }),
-    }));
+    return judged({ protocol: "x402/2", accepted, extensions, resource }, offer, terms);
   });
 }
 
@@ -87,25 +78,25 @@ export function offersV1(fetched: Fetched, terms: TokenTerms): readonly Judged[]
   return challenge.data.accepts.map((accepted) => {
     const requirement = requirementV1.safeParse(accepted);
     if (!requirement.success) return unpayable("its challenge can't be read");
-    const { maxAmountRequired, network, scheme } = requirement.data;
+    const { maxAmountRequired: amount, network, scheme } = requirement.data;
     const isOurChain = Object.hasOwn(NETWORKS_V1, network) && NETWORKS_V1[network] === terms.chainId;
-    const offer = { ...requirement.data, amount: maxAmountRequired, isOurChain };
-    return judged("x402/1", offer, terms, (authorization, signature) => ({
-      name: "x-payment",
-      value: encoded({ x402Version: 1, scheme, network, payload: payloadOf(authorization, signature) }),
-    }));
+    return judged(
+      { protocol: "x402/1", scheme, network },
+      { ...requirement.data, amount, isOurChain },
+      terms,
+    );
   });
 }
 
-interface Requirement extends Omit<z.output<typeof requirementV2>, "network"> {
-  readonly isOurChain: boolean;
-}
+type Requirement = Pick<
+  z.output<typeof requirementV2>,
+  "amount" | "asset" | "extra" | "maxTimeoutSeconds" | "payTo" | "scheme"
+> & { readonly isOurChain: boolean };
 
 function judged(
-  protocol: Offer["protocol"],
+  frame: Frame,
   { amount, asset, extra, isOurChain, maxTimeoutSeconds, payTo, scheme }: Requirement,
   terms: TokenTerms,
-  present: Offer["present"],
 ): Judged {
   if (scheme !== "exact") return unpayable("it wants another scheme than exact");
   if (!isOurChain) return unpayable("it wants another chain");
@@ -115,13 +106,25 @@ function judged(
     return unpayable("it names another signing domain than the token's");
   if ((extra.assetTransferMethod ?? "eip3009") !== "eip3009")
     return unpayable("it wants another way of transfer");
-  return { protocol, ...price, timeoutSeconds: maxTimeoutSeconds, nonce: null, present };
+  return { frame, ...price, timeoutSeconds: maxTimeoutSeconds, nonce: null };
 }
 
-const payloadOf = (authorization: Authorization, signature: Hex) => ({
-  signature,
-  authorization: authorizationFields(authorization),
-});
+/** The header that pays an offer of either version. */
+export function presented(
+  frame: Extract<Frame, { protocol: "x402/2" | "x402/1" }>,
+  authorization: Authorization,
+): PaymentHeader {
+  const { signature } = authorization;
+  const payload = { signature, authorization: authorizationFields(authorization) };
+  // Undefined parts are left out of the JSON.
+  if (frame.protocol === "x402/2") {
+    const { accepted, extensions, resource } = frame;
+    const value = encoded({ x402Version: 2, payload, extensions, resource, accepted });
+    return { name: "payment-signature", value };
+  }
+  const { network, scheme } = frame;
+  return { name: "x-payment", value: encoded({ x402Version: 1, scheme, network, payload }) };
+}
 
 const settled = z.looseObject({ success: z.literal(true) });
 
