@@ -1,4 +1,4 @@
-import { createHmac } from "node:crypto";
+import { createHmac, type KeyObject } from "node:crypto";
 import type { Db } from "mongodb";
 import { type Address, getAddress, type Hex, isAddress, isHex, parseGwei, toHex } from "viem";
 import { z } from "zod";
@@ -20,6 +20,7 @@ const CONFIRMATIONS_MAX = 1_000;
 const REMOTE_POLL_MS = 1_000;
 const MAX_FEE_PER_GAS_GWEI_DEFAULT = 500;
 const MAX_FEE_PER_GAS_GWEI_MAX = 1_000_000;
+const POCKET_FLOAT_CENTS_MAX = 100_000;
 
 const address = z
   .string()
@@ -60,9 +61,15 @@ const production = z.object({
     .default(MAX_FEE_PER_GAS_GWEI_DEFAULT),
 });
 
+const pocket = z.object({
+  /** The change that an agent's pocket is filled up to. */
+  POCKET_FLOAT_CENTS: z.coerce.number().int().min(1).max(POCKET_FLOAT_CENTS_MAX).default(500),
+});
+
 export interface ChainSettings {
   readonly config: ChainConfig;
   readonly signer: Signer;
+  readonly pocketKey: KeyObject;
   readonly sandbox: boolean;
 }
 
@@ -76,16 +83,13 @@ export function readChain(
   masterKey: MasterKey,
   db: Db,
 ): ChainSettings {
+  const pocketKey = masterKey.deriveFirst("pocket-keys");
+  const { POCKET_FLOAT_CENTS: pocketFloatCents } = parsed(pocket, env);
   if (env["EVM_TOKEN_ADDRESS"] === undefined) {
     const signer = localSigner(sandboxKey(masterKey, db));
-    return { config: sandboxConfig(rpcUrl, signer), signer, sandbox: true };
+    return { config: sandboxConfig(rpcUrl, signer, pocketFloatCents), signer, pocketKey, sandbox: true };
   }
-  const parsed = production.safeParse(env);
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    throw new ConfigError(`${issue?.path.join(".") ?? "EVM_*"}: ${issue?.message ?? "is not usable"}`);
-  }
-  const value = parsed.data;
+  const value = parsed(production, env);
   const config = {
     rpcUrl,
     chainId: value.EVM_CHAIN_ID,
@@ -96,8 +100,16 @@ export function readChain(
     pollMs: REMOTE_POLL_MS,
     fixedFees: null,
     maxFeePerGas: parseGwei(String(value.EVM_MAX_FEE_PER_GAS_GWEI)),
+    pocketFloatCents,
   };
-  return { config, signer: localSigner(value.EVM_SPENDER_KEY), sandbox: false };
+  return { config, signer: localSigner(value.EVM_SPENDER_KEY), pocketKey, sandbox: false };
+}
+
+function parsed<T>(schema: z.ZodType<T>, env: NodeJS.ProcessEnv): T {
+  const result = schema.safeParse(env);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  throw new ConfigError(`${issue?.path.join(".") ?? "EVM_*"}: ${issue?.message ?? "is not usable"}`);
 }
 
 /** One for each database: two services that share a chain must not share a key, since each counts its nonces itself. */
@@ -127,11 +139,12 @@ export function openWallets({
   rpcUrl,
 }: ChainOptions): Wallets | null {
   if (rpcUrl === null) return null;
-  const { config, sandbox, signer } = readChain(rpcUrl, env, masterKey, db);
+  const settings = readChain(rpcUrl, env, masterKey, db);
+  const { config } = settings;
   const onWarning = (message: string, details: Readonly<Record<string, unknown>>) =>
     logger.warn({ chain: config.chainId, ...details }, message);
   const onRepair = (what: ChainRepair, count: number) => metrics?.chainRepaired(what, count);
-  const wallets = createWallets({ db, config, signer, sandbox, clock, onWarning, onRepair });
+  const wallets = createWallets({ db, ...settings, clock, onWarning, onRepair });
   metrics?.missingOnChainSince(() => wallets.oldestMissing(), clock);
   return wallets;
 }

@@ -21,6 +21,8 @@ export interface ChainConfig {
   readonly fixedFees: Fees | null;
   /** Never is more offered for a unit of gas, in wei, however high the chain's base fee rises. */
   readonly maxFeePerGas: bigint;
+  /** Change that an agent's pocket is filled up to, and that the wallet's limit leaves beside its policy. */
+  readonly pocketFloatCents: number;
 }
 
 /** A transaction as it is to be signed: EIP-1559, without value. */

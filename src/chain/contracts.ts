@@ -38,6 +38,8 @@ export const GAS = {
   spendMax: 2_000_000n,
   detach: 150_000n,
   mint: 200_000n,
+  /** A permit, or a transfer by authorization. */
+  tokenCall: 200_000n,
   anchor: 60_000n,
   nothing: 21_000n,
 } as const;

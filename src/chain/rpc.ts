@@ -93,6 +93,15 @@ export interface Confirmed {
   readonly readAt: bigint | null;
 }
 
+/** The newest block with all its confirmations. */
+export interface FinalBlock {
+  readonly number: bigint;
+  /** Seconds since 1970. */
+  readonly timestamp: bigint;
+  /** This block, or the oldest one whose state finality reads, if that is newer. */
+  readonly stateAt: bigint;
+}
+
 /** A block's transaction of an account under a nonce. */
 export interface MinedTransaction {
   readonly hash: Hash;
@@ -166,6 +175,18 @@ export class ChainRpc {
     const readAt = blockNumber - (depth < STATE_AGE_MAX ? depth : STATE_AGE_MAX);
     const nonce = readAt < 0n ? 0 : await this.nonceAt(address, readAt);
     return { nonce, through: blockNumber - depth, readAt };
+  }
+
+  /** Returns the newest final block; null: the chain is not that long. */
+  async finalBlock(): Promise<FinalBlock | null> {
+    const { blockNumber } = await this.head();
+    const depth = BigInt(this.#config.confirmations - 1);
+    const number = blockNumber - depth;
+    if (number < 0n) return null;
+    const block = await this.answer(this.client.getBlock({ blockNumber: number }));
+    if (block.number !== number) throw new ChainUnreachable("the chain answered another question");
+    const stateAt = blockNumber - (depth < STATE_AGE_MAX ? depth : STATE_AGE_MAX);
+    return { number, timestamp: block.timestamp, stateAt };
   }
 
   /** The hash of a block, which covers everything up to it; null: the chain has no such block. */

@@ -368,4 +368,6 @@ export const COLLECTIONS = {
   walletLimits: "wallet_limits",
   chainCursors: "chain_cursors",
   ledgerRevisions: "ledger_revisions",
+  pockets: "pockets",
+  pocketAuthorizations: "pocket_authorizations",
 } as const;

@@ -1,5 +1,5 @@
 import { mcOf, usedCents } from "../../src/domain/money.ts";
-import { randomBytes } from "node:crypto";
+import { type KeyObject, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Collection, Db } from "mongodb";
 import {
@@ -116,6 +116,7 @@ export interface Audit {
 export interface Scene {
   readonly config: ChainConfig;
   readonly signer: Signer;
+  readonly pocketKey: KeyObject;
   readonly chain: PublicClient;
   readonly db: Db;
   readonly agents: Collection<AgentDocument>;
@@ -145,7 +146,7 @@ export const sharedChainUrl = (): string => {
  */
 export async function openScene(url = sharedChainUrl(), keyOf?: Scene): Promise<Scene> {
   const { close, db } = await testDatabase();
-  const { config, signer } = keyOf ?? readChain(url, {}, MASTER_KEY, db);
+  const { config, pocketKey, signer } = keyOf ?? readChain(url, {}, MASTER_KEY, db);
   const chain = createPublicClient({ transport: http(url), cacheTime: 0, pollingInterval: 25 });
   const agents = db.collection<AgentDocument>(COLLECTIONS.agents);
   const opened: Instance[] = [];
@@ -161,7 +162,7 @@ export async function openScene(url = sharedChainUrl(), keyOf?: Scene): Promise<
     const repairs = new Map<string, number>();
     const onRepair = (what: string, count: number): void =>
       void repairs.set(what, (repairs.get(what) ?? 0) + count);
-    const common = { db: options.db ?? db, config: at, signer, clock };
+    const common = { db: options.db ?? db, config: at, signer, pocketKey, clock };
     const wallets = createWallets({ ...common, sandbox: feesUpTo === undefined, onWarning, onRepair });
     const instance = {
       wallets: { ...wallets, rail: unstopped(wallets.rail) },
@@ -235,6 +236,7 @@ export async function openScene(url = sharedChainUrl(), keyOf?: Scene): Promise<
   return {
     config,
     signer,
+    pocketKey,
     chain,
     db,
     agents,

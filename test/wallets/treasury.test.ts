@@ -35,7 +35,7 @@ const deposit = (of: World, amountCents: number) =>
 
 /** The same chain and token as the service has, which follow from its key's address. */
 function watchOf({ service: { db, env } }: World, spender: Address): DepositWatch {
-  const config = sandboxConfig(env["EVM_RPC_URL"] ?? "", { address: spender, sign });
+  const config = sandboxConfig(env["EVM_RPC_URL"] ?? "", { address: spender, sign }, 500);
   const all = async (): Promise<ReadonlyMap<Address, string>> => {
     const recorded = await db
       .collection<Recorded>("organizations")

@@ -1,3 +1,4 @@
+import type { KeyObject } from "node:crypto";
 import type { Db } from "mongodb";
 import { recordRoot, type RootTransaction } from "../../chain/audit-roots.ts";
 import { caip2Of, type ChainConfig, type Signer } from "../../chain/config.ts";
@@ -15,6 +16,12 @@ import { ForeignNonces } from "../../chain/foreign-nonces.ts";
 import type { WalletRecord } from "../../store/documents.ts";
 import { EventJournal } from "../../store/journal.ts";
 import type { Clock } from "../../payments/ports.ts";
+import { AgentPockets } from "../pocket/agent-pockets.ts";
+import { AuthorizationRecords } from "../pocket/authorizations.ts";
+import { PocketKeys } from "../pocket/pocket-keys.ts";
+import type { Pockets } from "../pocket/pocket.ts";
+import { PocketRecords } from "../pocket/reservations.ts";
+import { TokenDomains } from "../pocket/token-domain.ts";
 import { WalletLimits } from "./limits.ts";
 import { Treasuries } from "./treasuries.ts";
 import { WalletRail } from "./wallet-rail.ts";
@@ -31,6 +38,8 @@ export interface WalletsOptions {
   readonly db: Db;
   readonly config: ChainConfig;
   readonly signer: Signer;
+  /** The sub-key that the keys of agents' pockets are derived from. */
+  readonly pocketKey: KeyObject;
   /** Whether this is a local test chain: gas, contracts and money are made as they are needed. */
   readonly sandbox: boolean;
   readonly clock: Clock;
@@ -41,6 +50,7 @@ export interface WalletsOptions {
 /** Everything of the wallet rail that one process has. */
 export interface Wallets {
   readonly rail: WalletRail;
+  readonly pockets: Pockets;
   readonly limits: WalletLimits;
   /** Null where the chain is not a test chain. */
   readonly sandbox: ChainSandbox | null;
@@ -113,10 +123,30 @@ export function createWallets(options: WalletsOptions): Wallets {
     finality,
     foreignNonces,
     onWarning,
+    pocket: {
+      close: (agentId) => pockets.close(agentId),
+      unitsIn: (agentId) => pockets.unitsIn(agentId),
+    },
   });
+  const chain = caip2Of(config.chainId);
   const sandbox = options.sandbox
     ? new ChainSandbox({ config, rpc, outbox, finality, signer, broadcast })
     : null;
+  const pockets = new AgentPockets({
+    keys: new PocketKeys(options.pocketKey),
+    domains: new TokenDomains(rpc, config),
+    records: new PocketRecords(db, chain, clock),
+    authorizations: new AuthorizationRecords(db, chain, clock),
+    rail,
+    wallets,
+    outbox,
+    finality,
+    rpc,
+    config,
+    clock,
+    broadcast,
+    mine: sandbox === null ? null : () => sandbox.mine(),
+  });
   const everyMs = Math.min(ROUND_INTERVAL_MAX_MS, config.pollMs * POLLS_PER_ROUND);
   const keeper = new Keeper({
     rpc,
@@ -161,6 +191,7 @@ export function createWallets(options: WalletsOptions): Wallets {
   });
   return {
     rail,
+    pockets,
     limits,
     sandbox,
     config,

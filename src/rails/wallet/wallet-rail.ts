@@ -24,6 +24,7 @@ import { fenceAttempts } from "./fencing.ts";
 import { deployPurpose } from "./limits.ts";
 import {
   DETACHED,
+  LIMIT_REACHED,
   NO_WALLET,
   NOT_THERE,
   OTHER_CHAIN,
@@ -45,10 +46,24 @@ const BROADCAST_WAIT_MS = 1_000;
 /** Attempts of one payment, each after the contract has undone the one before, until it is given up. */
 const ATTEMPTS_MAX = 5;
 
+/** A spend of the wallet: a payment, or a top-up of the agent's pocket. */
+export interface WalletSpend {
+  readonly request: Pick<Payment["request"], "transactionId" | "recipient" | "amountMc">;
+  /** Refused where the wallet's limit on the chain is in its way. A payment has that limit raised: the ledger has decided it. */
+  readonly keepsLimit?: boolean;
+}
+
+/** The agent's pocket, as far as the end of its wallet concerns it. */
+export interface PocketEnd {
+  close(agentId: string): Promise<Detachment>;
+  unitsIn(agentId: string): Promise<bigint>;
+}
+
 export interface WalletRailDependencies extends AttemptDependencies {
   readonly onWarning: ChainWatchers["onWarning"];
   readonly wallets: AgentWallets;
   readonly foreignNonces: Pick<ForeignNonces, "isReplaced" | "minedAs">;
+  readonly pocket: PocketEnd;
 }
 
 /**
@@ -68,8 +83,8 @@ export class WalletRail implements RailPort {
     this.#chainCaip2 = caip2Of(dependencies.config.chainId);
   }
 
-  async send(profile: AgentProfile, payment: Payment, permit: number): Promise<SendOutcome> {
-    const wallet = await this.#dependencies.wallets.of(profile.agentId);
+  async send({ agentId }: Payer, payment: WalletSpend, permit: number): Promise<SendOutcome> {
+    const wallet = await this.#dependencies.wallets.of(agentId);
     if (wallet === null) return { status: "failed", ...NO_WALLET };
     const attempt = attemptOf(wallet, payment, 1);
     if (wallet.chainCaip2 !== this.#chainCaip2) return this.#refusedOn(wallet.chainCaip2, attempt);
@@ -80,7 +95,9 @@ export class WalletRail implements RailPort {
     if (receipt === null) return { status: "pending", onChain: this.#onChain(first) };
     if (hasPaid(first, receipt, payment.request.transactionId)) return this.#settled(receipt);
     const permitted: RequestPermission = () => Promise.resolve({ kind: "send", permit });
-    return (await this.settle(profile, payment, CONFIRMATION_WAIT_MS, permitted)) ?? { status: "pending" };
+    return (
+      (await this.settle({ agentId }, payment, CONFIRMATION_WAIT_MS, permitted)) ?? { status: "pending" }
+    );
   }
 
   async query({ request }: StoredPayment): Promise<RailOutcome | null> {
@@ -92,13 +109,13 @@ export class WalletRail implements RailPort {
   }
 
   async settle(
-    profile: AgentProfile,
-    payment: Payment,
+    { agentId }: Payer,
+    payment: WalletSpend,
     withinMs: number,
     requestPermission: RequestPermission,
   ): Promise<RailOutcome | null> {
     const { finality, limits, outbox, foreignNonces, wallets } = this.#dependencies;
-    const wallet = await wallets.of(profile.agentId);
+    const wallet = await wallets.of(agentId);
     if (wallet === null) return null;
     const { transactionId } = payment.request;
     const until = performance.now() + withinMs;
@@ -156,26 +173,35 @@ export class WalletRail implements RailPort {
   }
 
   async balance({ agentId }: AgentProfile): Promise<RailBalance> {
-    const { config, rpc, wallets } = this.#dependencies;
+    const { config, pocket, rpc, wallets } = this.#dependencies;
     const wallet = await wallets.of(agentId);
     if (wallet === null) return { kind: "none" };
     // The same address on this chain holds something else, or nothing.
     if (wallet.chainCaip2 !== this.#chainCaip2) return { kind: "unreadable" };
     try {
       await rpc.check();
-      const units = await rpc.balanceAt(wallet.address, "latest");
-      return { kind: "cents", cents: centsOf(units, config.tokenDecimals) };
+      const [inWallet, inPocket] = await Promise.all([
+        rpc.balanceAt(wallet.address, "latest"),
+        pocket.unitsIn(agentId),
+      ]);
+      const inCents = (units: bigint): number => centsOf(units, config.tokenDecimals);
+      return { kind: "cents", cents: inCents(inWallet + inPocket), pocketCents: inCents(inPocket) };
     } catch {
       return { kind: "unreadable" };
     }
   }
 
   async detach({ agentId }: AgentProfile): Promise<Detachment> {
-    const { finality, outbox, foreignNonces, wallets } = this.#dependencies;
-    const wallet = await wallets.of(agentId);
+    const wallet = await this.#dependencies.wallets.of(agentId);
     if (wallet === null) return "detached";
     if (wallet.chainCaip2 !== this.#chainCaip2) return "pending";
-    if (!(await this.#isDeployed(wallet))) return "detached";
+    // The wallet's end first: nothing reaches the pocket after it.
+    const end = (await this.#isDeployed(wallet)) ? await this.#detach(wallet) : "detached";
+    return end === "detached" ? this.#dependencies.pocket.close(agentId) : end;
+  }
+
+  async #detach(wallet: Wallet): Promise<Detachment> {
+    const { finality, outbox, foreignNonces } = this.#dependencies;
     const prefix = `detach/${wallet.address}/`;
     const before = (await outbox.under(prefix)).filter(isTransaction);
     const last = before.at(-1);
@@ -226,7 +252,7 @@ export class WalletRail implements RailPort {
   async #paidLongAgo(
     wallet: Wallet,
     transaction: RecordedTransaction,
-    { request }: Payment,
+    { request }: WalletSpend,
   ): Promise<RailOutcome | null> {
     const { outbox, rpc, signer, foreignNonces } = this.#dependencies;
     const { nonce, purpose } = transaction;
@@ -293,7 +319,7 @@ export class WalletRail implements RailPort {
     const diagnosed: Remedy =
       attempt.number > ATTEMPTS_MAX
         ? { kind: "refuse", refusal: REVERTED_TOO_OFTEN }
-        : await diagnose(this.#dependencies, attempt);
+        : boundBy(attempt, await diagnose(this.#dependencies, attempt));
     if (before.receipt === null) return diagnosed;
     const isOutOfGas = diagnosed.kind === "again" && ranOutOfGas(before);
     const gas = gasOf(before.last);
@@ -359,11 +385,16 @@ export class WalletRail implements RailPort {
   }
 }
 
+type Payer = Pick<AgentProfile, "agentId">;
+
 /** An attempt that has not paid. Without a receipt: it was replaced. */
 interface Unpaid {
   readonly last: RecordedTransaction;
   readonly receipt: Receipt | null;
 }
+
+const boundBy = ({ keepsLimit }: Attempt, remedy: Remedy): Remedy =>
+  keepsLimit && remedy.kind === "raise" ? { kind: "refuse", refusal: LIMIT_REACHED } : remedy;
 
 const gasOf = ({ raw }: RecordedTransaction): bigint => parseTransaction(raw).gas ?? GAS.spend;
 
@@ -389,10 +420,15 @@ const refused = ({ code, reason }: Refused["refusal"]): RailOutcome =>
 const hasPaid = ({ wallet }: RecordedTransaction, receipt: Receipt | null, transactionId: string): boolean =>
   receipt !== null && wallet !== null && showsPayment(receipt.logs, wallet, transactionId);
 
-const attemptOf = (wallet: Wallet, { request }: Payment, number: number): Attempt => ({
+const attemptOf = (
+  wallet: Wallet,
+  { keepsLimit = false, request }: WalletSpend,
+  number: number,
+): Attempt => ({
   transactionId: request.transactionId,
   number,
   wallet,
   to: getAddress(request.recipient),
   amountCents: usedCents(request.amountMc),
+  keepsLimit,
 });
