@@ -368,6 +368,8 @@ export const COLLECTIONS = {
   walletLimits: "wallet_limits",
   chainCursors: "chain_cursors",
   ledgerRevisions: "ledger_revisions",
+  purchases: "purchases",
+  purchaseAnswers: "purchase_answers",
   pockets: "pockets",
   pocketAuthorizations: "pocket_authorizations",
 } as const;

@@ -42,7 +42,10 @@ export function chosenOffer(fetched: Fetched, terms: TokenTerms, maxMc: number, 
 }
 
 /** End of an authorization's validity in epoch seconds. `now`: epoch milliseconds. */
-export function validBeforeOf({ nonce, timeoutSeconds }: Offer, now: number): number {
+export function validBeforeOf(
+  { nonce, timeoutSeconds }: Pick<Offer, "nonce" | "timeoutSeconds">,
+  now: number,
+): number {
   // A shop that demands the nonce has said when its challenge ends.
   const least = nonce === null ? VALIDITY_MIN_SECONDS : 0;
   const seconds = Math.min(VALIDITY_MAX_SECONDS, Math.max(least, Math.floor(timeoutSeconds)));
