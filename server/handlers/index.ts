@@ -16,6 +16,7 @@ import { organizationHandlers } from "./organization.ts";
 import { organizationKeyHandlers } from "./organization-keys.ts";
 import { passkeyHandlers } from "./passkeys.ts";
 import { paymentHandlers } from "./payments.ts";
+import { purchaseHandlers } from "./purchases.ts";
 import { projectHandlers } from "./projects.ts";
 import { sandboxHandlers } from "./sandbox.ts";
 import { stopHandlers } from "./stops.ts";
@@ -48,6 +49,7 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...agentSummaryHandlers(dependencies),
   ...agentWalletHandlers(dependencies),
   ...paymentHandlers(dependencies),
+  ...purchaseHandlers(dependencies),
   ...approvalHandlers(dependencies),
   ...approvalContextHandlers(dependencies),
   ...transactionHandlers(dependencies),

@@ -150,6 +150,18 @@ export const ERRORS = {
     status: 422,
     message: "The idempotencyKey was already used with a different payload.",
   },
+  PRICE_ABOVE_MAX: {
+    status: 422,
+    message: "The shop asks for more than `maxAmountCents`; nothing was paid.",
+  },
+  NO_PAYABLE_OFFER: {
+    status: 422,
+    message: "The shop asks for payment in no way that this wallet can pay; nothing was paid.",
+  },
+  SHOP_UNREACHABLE: {
+    status: 422,
+    message: "The shop gave no answer; nothing was paid. Repeat the request later.",
+  },
   BUDGET_CHILDREN_INCOMPLETE: {
     status: 422,
     message: "A budget is replaced as a whole and must name every active child; see `missing`.",

@@ -441,7 +441,7 @@ const recorded = (profile: AgentProfile, payment: Payment): RecordedPayment => (
   approval: approvalDocument(profile, payment),
 });
 
-const keyReused = (transactionId: string) =>
+export const keyReused = (transactionId: string) =>
   refusal(
     "IDEMPOTENCY_KEY_REUSED",
     `The idempotencyKey was used with another payload, for ${transactionId}: read that payment, or take a new key.`,

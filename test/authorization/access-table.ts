@@ -222,6 +222,7 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   denyApproval: manage(null),
   decideApprovals: manage(null),
 
+  payX402Request: agent("pay_x402_request"),
   createPayment: {
     ...agent("create_card_payment", "create_wallet_payment"),
     variants: [

@@ -97,6 +97,7 @@ const BODIES: Partial<Record<OperationId, () => Fields>> = {
   createProject: () => ({ ...container(), idempotencyKey: randomUUID() }),
   createTeam: () => ({ ...container(), idempotencyKey: randomUUID(), projectId: randomUUID() }),
   updateAgentBudgetPolicy: () => ({ version: 1, budgetCents: 1, hourlyVelocityLimit: 1 }),
+  payX402Request: () => x402Request(),
   createPayment: () => ({ ...cardPayment(), currency: "USD", merchantCategory: "5734" }),
   denyApproval: () => ({ feedback: "no" }),
   decideApprovals: () => ({

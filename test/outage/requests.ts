@@ -107,6 +107,7 @@ export function requestOf(id: OperationId, the: Scene, world: World) {
     createAgent: { token, body: create },
     updateAgentBudgetPolicy: { token, id: agent.id, body: { version: 1, budgetCents: 9_000 } },
     updateAgent: { token, id: agent.id, body: { name: "Renamed" } },
+    payX402Request: { token: agent.key, body: x402Request() },
     createPayment: { token: agent.key, body: cardPayment() },
     getPayment: { token: asker.key, id: transactionId },
     getTransaction: { token, id: transactionId },

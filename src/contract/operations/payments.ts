@@ -21,6 +21,7 @@ import {
   walletPayment,
 } from "../rails.ts";
 import type { ToolBinding } from "../types.ts";
+import { waits } from "../waits.ts";
 
 const params = z.strictObject({ id: transactionId });
 const readOnly = { readOnly: true, destructive: false, idempotent: true, openWorld: false } as const;
@@ -32,21 +33,6 @@ const tool = (
   hints: ToolBinding["hints"] = readOnly,
   idName: ToolBinding["idName"] = null,
 ): ToolBinding => ({ name, title, hints, idName });
-
-/** Longest wait of an answer: below the 60 s after which clients give up. */
-const WAIT_SECONDS_MAX = 45;
-const waits = z.strictObject({
-  waitSeconds: z
-    .int()
-    .min(0)
-    .max(WAIT_SECONDS_MAX)
-    .default(0)
-    .meta({
-      description:
-        "While the payment is pending, the answer waits up to so many seconds for a person's decision and for its completion on the rail. " +
-        "0: answer at once.",
-    }),
-});
 
 /** Meaning of each status for the caller, and the next step. */
 const STATUSES =

@@ -2,6 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { getAddress, keccak256, stringToBytes } from "viem";
 import type { Payment, RailFailure, RailOutcome, StoredPayment } from "../../domain/ledger/payment.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
+import { caip2Of } from "../../chain/config.ts";
+import type { Wallets } from "../wallet/index.ts";
 import { SingleFlight } from "../../lib/single-flight.ts";
 import type {
   Clock,
@@ -46,7 +48,8 @@ const CHALLENGE_OVER: RailFailure = {
 };
 const NOT_TAKEN: RailFailure = {
   code: "NOT_CHARGED",
-  reason: "The seller did not take the payment in time: nothing was charged, and the amount is available again.",
+  reason:
+    "The seller did not take the payment in time: nothing was charged, and the amount is available again.",
 };
 
 /** An order whose caller waits, and the shop's last answer to it. */
@@ -286,6 +289,13 @@ export class ChallengeRail implements RailPort {
     return Promise.resolve("detached");
   }
 }
+
+/** The rail over an agent's pocket. */
+export const challengeRailOf = (
+  { config, pockets }: Pick<Wallets, "config" | "pockets">,
+  others: Pick<ChallengeRailDependencies, "clock" | "orders" | "shops">,
+): ChallengeRail =>
+  new ChallengeRail({ ...others, pockets, chainCaip2: caip2Of(config.chainId), pollMs: config.pollMs });
 
 const handKey = (agentId: string, keyHash: string): string => `${agentId}/${keyHash}`;
 

@@ -1,13 +1,5 @@
 import type { Protocol } from "../../../domain/ledger/payment.ts";
-import type {
-  Authorization,
-  Fetched,
-  Frame,
-  Judged,
-  Offer,
-  PaymentHeader,
-  TokenTerms,
-} from "./offer.ts";
+import type { Authorization, Fetched, Frame, Judged, Offer, PaymentHeader, TokenTerms } from "./offer.ts";
 import * as mpp from "./mpp.ts";
 import * as x402 from "./x402.ts";
 

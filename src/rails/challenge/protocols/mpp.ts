@@ -61,8 +61,7 @@ function judged(challenge: Challenge, terms: TokenTerms, now: number): Judged {
   const price = priced({ asset: currency, payTo: recipient, units: amount }, terms);
   if (typeof price === "string") return unpayable(price);
   const expires = field("expires");
-  const timeoutSeconds =
-    expires === "" ? TIMEOUT_SECONDS : Math.floor((Date.parse(expires) - now) / 1_000);
+  const timeoutSeconds = expires === "" ? TIMEOUT_SECONDS : Math.floor((Date.parse(expires) - now) / 1_000);
   if (!(timeoutSeconds > 0)) return unpayable("its challenge has expired");
   const echoed = Object.fromEntries([...challenge].filter(([name]) => ECHOED.has(name)));
   const frame = { protocol: "mpp", challenge: echoed, chainId: terms.chainId } as const;
