@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import type { Document } from "mongodb";
 import { recoverTypedDataAddress } from "viem";
 import { COLLECTIONS } from "../../src/store/documents.ts";
 import type { Authorization, Authorized, Funding } from "../../src/rails/pocket/pocket.ts";
@@ -27,7 +28,7 @@ describe("an agent's pocket", () => {
   before(async () => {
     anvil = await startOwnAnvil();
     scene = await openScene(anvil.url);
-    instances = [scene.open(), scene.open()];
+    instances = [scene.open({ floatCents: 500 }), scene.open({ floatCents: 500 })];
     shop = await openFacilitator(scene, anvil);
   });
   after(async () => {
@@ -91,13 +92,15 @@ describe("an agent's pocket", () => {
   it("a top-up whose process is killed anywhere is made once, by the next one that is asked", async () => {
     const agent = await scene.funded(2_000);
     const id = newId("txn");
-    // Begun, and its process gone before anything was recorded on the chain's side.
-    const records = scene.db.collection<{ _id: string }>(COLLECTIONS.pockets);
+    const records = scene.db.collection<Document & { _id: string }>(COLLECTIONS.pockets);
     const _id = `eip155:31337/${agent.profile.agentId}`;
+    // Begun, and its process gone before anything was signed.
+    const begun = { agentId: agent.profile.agentId, topUps: 1, topUp: { number: 1, cents: 400 } };
+    await records.insertOne({ _id, reservations: [], closedAt: null, ...begun });
     expect(await fund(agent, id, 5n * CENT)).to.deep.equal({ status: "funded" });
-    expect(await centsAt(scene, pocketOf(agent))).to.equal(500);
+    expect(await centsAt(scene, pocketOf(agent))).to.equal(400);
     // Its end was not recorded: the next one finds it paid and pays nothing.
-    await records.updateOne({ _id }, { $set: { topUp: { number: 1, cents: 500 } } });
+    await records.updateOne({ _id }, { $set: { topUp: { number: 1, cents: 400 } } });
     expect(await fund(agent, newId("txn"), 600n * CENT, 1)).to.deep.equal({ status: "funded" });
     expect(await centsAt(scene, pocketOf(agent))).to.equal(605);
     expect(await centsAt(scene, agent.wallet)).to.equal(1_395);
@@ -243,7 +246,7 @@ describe("an agent's pocket", () => {
   it("a further transfer is signed only once a final block says that the first is dead", async () => {
     let clockMs = 0;
     const clock = (): Date => new Date(Date.now() + clockMs);
-    const process = scene.open({ clock, confirmations: 3 }).wallets.pockets;
+    const process = scene.open({ clock, confirmations: 3, floatCents: 500 }).wallets.pockets;
     const agent = await scene.funded(1_000);
     const { agentId } = agent.profile;
     const id = newId("txn");

@@ -23,7 +23,7 @@ interface StoredReservation {
   readonly at: Date;
 }
 
-interface PocketDocument {
+export interface PocketDocument {
   /** `eip155:1/agt_…`. */
   readonly _id: string;
   readonly agentId: string;
