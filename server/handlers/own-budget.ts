@@ -39,7 +39,8 @@ export function ownBudgetHandlers(dependencies: HandlerDependencies, payments: P
         return refused(refusal("SERVICE_UNAVAILABLE", message, { retryAfterSeconds: 1 }));
       }
       const { address, chainCaip2 } = wallet;
-      return ok({ body: { address, chainCaip2, balanceCents: balance.cents, currency: "USD" } });
+      const { cents: balanceCents, pocketCents } = balance;
+      return ok({ body: { address, chainCaip2, balanceCents, pocketCents, currency: "USD" } });
     },
 
     async checkPayment({ body }, { principal }) {

@@ -57,6 +57,8 @@ export interface InstanceOptions {
   readonly feesUpTo?: bigint;
   /** Another way to the scene's database. */
   readonly db?: Db;
+  /** The pockets' float; by default none, so that limits are those of the policies. */
+  readonly floatCents?: number;
   /** Another token than the sandbox's. */
   readonly token?: `0x${string}`;
 }
@@ -153,9 +155,9 @@ export async function openScene(url = sharedChainUrl(), keyOf?: Scene): Promise<
 
   function open(options: InstanceOptions = {}): Instance {
     const { clock = () => new Date(), confirmations = 1, rpcUrl = url } = options;
-    const { feesUpTo, token = config.token } = options;
+    const { feesUpTo, floatCents = 0, token = config.token } = options;
     const fees = feesUpTo === undefined ? {} : { fixedFees: null, maxFeePerGas: feesUpTo };
-    const at = { ...config, rpcUrl, confirmations, token, ...fees };
+    const at = { ...config, rpcUrl, confirmations, token, pocketFloatCents: floatCents, ...fees };
     const troubles: string[] = [];
     const onWarning = (message: string, details: Readonly<Record<string, unknown>>): void =>
       void troubles.push(`${message} ${JSON.stringify(details)}`);

@@ -32,7 +32,9 @@ export type DifferenceKind =
   | "payment_record_differs"
   | "approval_record_differs"
   | "card_ledger_differs"
-  | "chain_differs";
+  | "chain_differs"
+  /** What left an agent's pocket, and its purchases. */
+  | "pocket_differs";
 
 /** What a repair may write: projections, from what the actors have. */
 export type Repair =
@@ -113,5 +115,7 @@ export const ADVICE = {
     "The record was written by hand or is from an older backup: replace the approval rules until their version is higher than this one.",
   ledger:
     "Compare the payment, the ledger's history and the processor's entry; the processor's entry is what was really paid.",
+  pocket:
+    "Compare the payment, `pocket_authorizations` and the chain; the chain is what was really paid. For a transfer that nothing was signed for, archive the agent and find out who has the master key.",
   chain: "Compare the payment, `chain_transactions` and the chain; the chain is what was really paid.",
 } as const;

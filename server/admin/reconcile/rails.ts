@@ -4,6 +4,7 @@ import { joined, type RailBooks } from "../../../src/domain/ledger/books.ts";
 import { SETTLES_ON } from "../../../src/domain/ledger/payment.ts";
 import { usedCents } from "../../../src/domain/money.ts";
 import { booksIn, type CardLedgerDocument } from "../../../src/rails/card/network-books.ts";
+import { compareTopUps, type PocketSources, topUpsOf } from "./pockets.ts";
 import type { PaymentEntry, SpentEvent } from "./sources.ts";
 
 /** Where a rail's own books and the payments' records disagree. */
@@ -87,6 +88,7 @@ export interface WalletSources {
   /** The wallet of each agent that has one. */
   readonly walletOf: ReadonlyMap<string, string>;
   readonly spent: readonly SpentEvent[];
+  readonly pockets: Pick<PocketSources, "pockets" | "signed">;
   /** Units of the token in a cent. */
   readonly unitsPerCent: bigint;
 }
@@ -97,12 +99,17 @@ export interface WalletSources {
  */
 export function compareWallets({
   payments,
+  pockets: { pockets, signed },
   spent,
   unitsPerCent,
   walletOf,
 }: WalletSources): readonly RailFinding[] {
   const events = grouped(spent, ({ id }) => id);
-  const paid = payments.filter(({ rail, status }) => SETTLES_ON[rail] === "chain" && status === "approved");
+  const topUps = topUpsOf(pockets);
+  const fromPockets = new Set(signed.map(({ transactionId }) => transactionId));
+  const paid = payments.filter(
+    ({ id, rail, status }) => SETTLES_ON[rail] === "chain" && status === "approved" && !fromPockets.has(id),
+  );
   const names = new Map(payments.map(({ id }) => [keccak256(toBytes(id)), id]));
   const paidIds = new Set(paid.map(({ id }) => keccak256(toBytes(id))));
   const findings: RailFinding[] = [];
@@ -134,7 +141,7 @@ export function compareWallets({
       });
   }
   for (const { hash, id, units } of spent) {
-    if (paidIds.has(id)) continue;
+    if (paidIds.has(id) || topUps.has(id)) continue;
     const what = `the chain's transaction ${hash} spent ${String(units)} units`;
     findings.push({
       id: names.get(id) ?? id,
@@ -144,7 +151,7 @@ export function compareWallets({
       mayBeInFlight: true,
     });
   }
-  return findings;
+  return [...findings, ...compareTopUps(spent, topUps)];
 }
 
 export const cents = (amount: number): string => `${(amount / 100).toFixed(2)} USD`;

@@ -1,11 +1,15 @@
 import type { CardLedgerDocument } from "../../../src/rails/card/network-books.ts";
 import { COUNTED_FIELDS, type CountedRecord, moneyIn } from "../../../src/store/records.ts";
+import type { KeyObject } from "node:crypto";
 import type { Db } from "mongodb";
 import { type Client, QueryRejectedError, WorkflowNotFoundError } from "@temporalio/client";
 import pLimit from "p-limit";
-import { createPublicClient, http, type PublicClient } from "viem";
+import { createPublicClient, type Hex, http, isHex, keccak256, type PublicClient, toBytes } from "viem";
 import { sandboxTokenDeployment } from "../../../src/chain/contracts.ts";
-import type { AgentDocument } from "../../../src/store/documents.ts";
+import { type AgentDocument, COLLECTIONS } from "../../../src/store/documents.ts";
+import type { AuthorizationDocument } from "../../../src/rails/pocket/authorizations.ts";
+import { PocketKeys } from "../../../src/rails/pocket/pocket-keys.ts";
+import type { PocketDocument } from "../../../src/rails/pocket/reservations.ts";
 import { approvalsRetainedSince } from "../../../src/store/retention.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
 import {
@@ -26,7 +30,8 @@ import { paymentEntry } from "./sources.ts";
 import type { AccessRecord } from "./access.ts";
 import { ACCESS_KINDS, ACCESS_RECORDS } from "../../../src/secrets/access-proofs.ts";
 import { addressOf, spentEvents } from "./chain-reader.ts";
-import type { WalletSources } from "./rails.ts";
+import { pocketEvents, type PocketSources } from "./pockets.ts";
+import { grouped, type WalletSources } from "./rails.ts";
 
 /** One call to an actor; one that no worker has cached is replayed from its history first. */
 const ACTOR_MS = 20_000;
@@ -48,6 +53,8 @@ export interface Focus {
   readonly paymentIds: ReadonlySet<string>;
 }
 
+type ChainSources = WalletSources & { readonly pockets: PocketSources };
+
 /** All that is compared of an organization, or of a focus on it. */
 export interface OrganizationSources {
   readonly agents: readonly AgentSources[];
@@ -57,7 +64,7 @@ export interface OrganizationSources {
   /** Records that decide who may do what, with their proofs: all of them, whatever the focus. */
   readonly access: readonly AccessRecord[];
   /** Null: there is no chain to compare with; a text: why it could not be read. */
-  readonly wallets: WalletSources | string | null;
+  readonly wallets: ChainSources | string | null;
 }
 
 /** Reads ledgers, agents' actors, records, the processor's ledger and the chain, in that order: what comes later in a payment's life is read earlier. */
@@ -67,13 +74,16 @@ export class SourceReader {
   readonly #temporal: Client;
   readonly #chain: PublicClient | null;
   readonly #env: NodeJS.ProcessEnv;
+  readonly #pocketKeys: PocketKeys | null;
 
-  constructor({ addresses, db, temporal }: Connections, env: NodeJS.ProcessEnv) {
+  /** Without the pockets' key, their addresses are those of what they have signed. */
+  constructor({ addresses, db, temporal }: Connections, env: NodeJS.ProcessEnv, pocketKey: KeyObject | null) {
     const { evmRpcUrl } = addresses;
     this.#db = db;
     this.#collections = collectionsOf(db);
     this.#temporal = temporal;
     this.#env = env;
+    this.#pocketKeys = pocketKey === null ? null : new PocketKeys(pocketKey);
     this.#chain =
       evmRpcUrl === null
         ? null
@@ -286,20 +296,57 @@ export class SourceReader {
     organizationId: string,
     payments: readonly PaymentEntry[],
     focus: Focus | null,
-  ): Promise<WalletSources | string | null> {
+  ): Promise<ChainSources | string | null> {
     if (this.#chain === null) return null;
     const agents = await this.#collections.agents.find({ organizationId, wallet: { $ne: null } }).toArray();
     const walletOf = new Map(agents.map(({ _id, wallet }) => [_id, wallet?.address ?? ""]));
     const spender = agents[0]?.wallet?.spender;
     if (spender === undefined) return null;
     try {
-      const spent = await spentEvents(this.#chain, this.#addresses(agents), this.#token(spender));
+      const token = this.#token(spender);
+      const unitsPerCent = this.#unitsPerCent();
+      const { pockets, signed } = await this.#pockets(agents.map(({ _id }) => _id));
+      const spent = await spentEvents(this.#chain, this.#addresses(agents), token);
+      const events = await pocketEvents(
+        this.#chain,
+        pockets.map(({ address }) => address),
+        token,
+      );
       const ids = focus === null ? null : focus.paymentIds;
       const relevant = ids === null ? payments : payments.filter(({ id }) => ids.has(id));
-      return { payments: relevant, walletOf, unitsPerCent: this.#unitsPerCent(), spent };
+      const ofPockets = { pockets, signed, events, payments: relevant, unitsPerCent };
+      return { payments: relevant, walletOf, unitsPerCent, spent, pockets: ofPockets };
     } catch (error) {
       return error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
     }
+  }
+
+  /** Read before the chain: what is signed later is used later. */
+  async #pockets(agentIds: readonly string[]) {
+    const own = { agentId: { $in: [...agentIds] } };
+    const [records, authorizations, sweeps] = await Promise.all([
+      this.#db.collection<PocketDocument>(COLLECTIONS.pockets).find(own).toArray(),
+      this.#db.collection<AuthorizationDocument>(COLLECTIONS.pocketAuthorizations).find(own).toArray(),
+      this.#collections.chainTransactions.find({ _id: /^eip155:\d+\/pocket\/sweep\// }).toArray(),
+    ]);
+    const signed = authorizations.map(({ _id, from, nonce, to, units }) => ({
+      transactionId: _id.split("/").at(-2) ?? "",
+      pocket: addressOf(from),
+      nonce: hexOf(nonce),
+      to: addressOf(to),
+      units: BigInt(units),
+    }));
+    const signers = new Map(authorizations.map(({ agentId, from }) => [agentId, addressOf(from)]));
+    const sweepsOf = grouped(sweeps, ({ _id }) => _id.split("/").at(-2) ?? "");
+    const pockets = records.flatMap(({ agentId, topUps }) => {
+      const address = this.#pocketKeys?.addressOf(agentId) ?? signers.get(agentId);
+      if (address === undefined) return [];
+      const purposes = (sweepsOf.get(agentId) ?? []).map(({ _id }) => _id.replace(/^[^/]*\//, ""));
+      return [
+        { agentId, address, topUps, sweeps: new Set(purposes.map((each) => keccak256(toBytes(each)))) },
+      ];
+    });
+    return { pockets, signed };
   }
 
   #addresses = (agents: readonly AgentDocument[]) =>
@@ -314,4 +361,9 @@ export class SourceReader {
     const decimals = Number(this.#env["EVM_TOKEN_DECIMALS"] ?? TOKEN_DECIMALS);
     return 10n ** BigInt(decimals - CENT_DECIMALS);
   }
+}
+
+function hexOf(text: string): Hex {
+  if (isHex(text)) return text;
+  throw new Error(`"${text}" is not in hex`);
 }

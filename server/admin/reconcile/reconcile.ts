@@ -10,6 +10,7 @@ import { compareAgent } from "./agents.ts";
 import type { AgentSources } from "./sources.ts";
 import { compareProject } from "./ledgers.ts";
 import { ADVICE, type Difference, signatureOf } from "./difference.ts";
+import { comparePockets } from "./pockets.ts";
 import { compareCards, compareWallets, type RailFinding } from "./rails.ts";
 import { RecordProofs } from "./proofs.ts";
 import { SourceReader, type Focus, type OrganizationSources } from "./reader.ts";
@@ -55,12 +56,13 @@ export async function reconcileOn(
   env: NodeJS.ProcessEnv,
   options: ReconcileOptions,
 ): Promise<Reconciled> {
-  const reader = new SourceReader(connections, env);
+  const masterKey = await masterKeyFor(connections.db, env, options);
+  const pocketKey = masterKey?.deriveFirst("pocket-keys") ?? null;
+  const reader = new SourceReader(connections, env, pocketKey);
   const all = await reader.organizations();
   const { organizationId } = options;
   if (organizationId !== null && !all.includes(organizationId))
     throw new AdminError(`There is no organization ${organizationId}.`);
-  const masterKey = await masterKeyFor(connections.db, env, options);
   const proofs = masterKey === null ? null : new RecordProofs(masterKey);
   const results: OrganizationResult[] = [];
   for (const id of organizationId === null ? all : [organizationId]) {
@@ -200,7 +202,7 @@ function differencesIn(
 ): Difference[] {
   const paidBy = new Map(payments.map(({ agentId, id }) => [id, agentId]));
   const onRail =
-    (kind: "card_ledger_differs" | "chain_differs", advice: string) =>
+    (kind: "card_ledger_differs" | "chain_differs" | "pocket_differs", advice: string) =>
     (finding: RailFinding): Difference => ({
       ...finding,
       kind,
@@ -210,18 +212,21 @@ function differencesIn(
       advice,
       repair: null,
     });
-  const onChain = wallets === null || typeof wallets === "string" ? [] : compareWallets(wallets);
+  const chain = wallets === null || typeof wallets === "string" ? null : wallets;
+  const onChain = chain === null ? [] : compareWallets(chain);
+  const ofPockets = chain === null ? [] : comparePockets(chain.pockets);
   return [
     ...agents.flatMap((sources) => compareAgent(sources, proofs)),
     ...projects.flatMap(compareProject),
     ...(proofs === null ? [] : compareAccess(access, proofs.access)),
     ...compareCards(payments, ledger).map(onRail("card_ledger_differs", ADVICE.ledger)),
     ...onChain.map(onRail("chain_differs", ADVICE.chain)),
+    ...ofPockets.map(onRail("pocket_differs", ADVICE.pocket)),
   ];
 }
 
 const isByRail = ({ kind }: Difference): boolean =>
-  kind === "card_ledger_differs" || kind === "chain_differs";
+  kind === "card_ledger_differs" || kind === "chain_differs" || kind === "pocket_differs";
 
 function focusOn(suspects: readonly Difference[]): Focus {
   const ids = (select: (suspect: Difference) => string | null): ReadonlySet<string> =>

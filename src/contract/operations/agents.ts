@@ -124,15 +124,21 @@ export const getAgent = define({
 export const getAgentWallet = define({
   summary: "Read an agent's wallet",
   description:
-    "The address of the agent's wallet and its current balance on the chain. `balanceCents` is null if the chain " +
-    "does not answer; `wallet` is null for an agent without a wallet.",
+    "The address of the agent's wallet and its current balance on the chain, with the part of it in the agent's " +
+    "pocket. Both are null if the chain does not answer; `wallet` is null for an agent without a wallet.",
   tag: "Agents",
   access: manages("agents:read", "agent"),
   rate: "standard",
   http: { method: "get", path: "/v1/agents/:id/wallet", successStatus: 200 },
   params,
   output: z.strictObject({
-    wallet: wallet.extend({ balanceCents: heldCents.nullable(), currency: z.literal("USD") }).nullable(),
+    wallet: wallet
+      .extend({
+        balanceCents: heldCents.nullable(),
+        pocketCents: heldCents.nullable(),
+        currency: z.literal("USD"),
+      })
+      .nullable(),
   }),
   errors: ["NOT_FOUND"],
 });

@@ -93,6 +93,7 @@ export const getWallet = define({
     address: z.string(),
     chainCaip2: z.string(),
     balanceCents: heldCents,
+    pocketCents: heldCents,
     currency: z.literal("USD"),
   }),
   errors: ["NOT_FOUND"],

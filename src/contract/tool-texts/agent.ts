@@ -216,6 +216,11 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
       "Your wallet, for create_wallet_payment: its address, its blockchain (a CAIP-2 id such as eip155:1) and " +
       "its balance now. Card payments do not need it. Only people put money into it.",
     arguments: {},
-    results: { address: "", chainCaip2: "", balanceCents: "" },
+    results: {
+      address: "",
+      chainCaip2: "",
+      balanceCents: "",
+      pocketCents: "The part of balanceCents that is change for purchases on the web.",
+    },
   },
 };

@@ -8,7 +8,7 @@ import type { Indexes } from "../../store/indexes.ts";
 import type { Authorization } from "./pocket.ts";
 
 /** Whether it was settled is not stored: the chain knows. */
-interface AuthorizationDocument extends Document {
+export interface AuthorizationDocument extends Document {
   /** `eip155:1/txn_…/1`. */
   readonly _id: string;
   readonly agentId: string;

@@ -1,4 +1,4 @@
-import type { Collection, Db, Document } from "mongodb";
+import type { Collection, Db } from "mongodb";
 import type { Clock } from "../../payments/ports.ts";
 import { COLLECTIONS } from "../../store/documents.ts";
 
@@ -23,7 +23,7 @@ interface StoredReservation {
   readonly at: Date;
 }
 
-interface PocketDocument extends Document {
+export interface PocketDocument {
   /** `eip155:1/agt_…`. */
   readonly _id: string;
   readonly agentId: string;

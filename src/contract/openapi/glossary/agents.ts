@@ -10,6 +10,7 @@ export const agentNotes: Readonly<Record<string, Note>> = {
   todayCents: cents("What is reserved or spent in this UTC day", 2_500),
   amountCents: cents("The amount", 1_999),
   balanceCents: cents("The balance", 100_000),
+  pocketCents: cents("The part of the balance that is change for purchases on the web", 500),
   capCents: cents("The cap; null: none", 250_000),
   lastHourCount: note("Payments of the last 60 minutes.", 2),
   todayCount: note("Payments of this UTC day.", 5),
