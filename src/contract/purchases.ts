@@ -14,7 +14,7 @@ const HEADER_VALUE = /^[\t\x20-\x7e]{0,4000}$/;
 /** Headers by which a payment is made: only the service sets them. */
 const OF_PAYMENT: ReadonlySet<string> = new Set(["payment-signature", "x-payment"]);
 
-export const shopUrl = z.string().min(1).max(2_048).meta({
+export const shopUrl = text(1, 2_048).meta({
   description: "The URL: https on port 443 or 8443, without user, password and fragment.",
 });
 export const shopMethod = z.enum(SHOP_METHODS).default("GET");
@@ -39,7 +39,10 @@ export const purchase = z.strictObject({
   body: z
     .string()
     .max(BODY_CHARACTERS_MAX)
-    .refine((value) => value.isWellFormed(), "must not hold broken characters")
+    .refine(
+      (value) => value.isWellFormed() && !value.includes("\0"),
+      "must not hold NUL or broken characters",
+    )
     .optional()
     .meta({ description: "The request's body, sent as it is, in UTF-8." }),
   maxAmountCents: paymentCents.meta({ description: "The most that may be paid for it, in cents." }),

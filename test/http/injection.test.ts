@@ -11,6 +11,7 @@ import { pixel } from "../support/images.ts";
 import { madeUpAssertion, madeUpRegistration } from "../support/passkeys.ts";
 import {
   cardPayment,
+  x402Request,
   counts,
   elevate,
   type Fields,

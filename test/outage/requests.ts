@@ -4,6 +4,7 @@ import { TestBudgets } from "../support/budgets.ts";
 import { madeUpAssertion, madeUpRegistration } from "../support/passkeys.ts";
 import {
   cardPayment,
+  x402Request,
   elevate,
   newEndpoint,
   newWorld,
