@@ -229,7 +229,16 @@ const alreadyResolved = (approval: Pick<ApprovalDocument, "resolution"> | null):
 
 /** The payment as it was shown to the person who decides: the proof covers exactly that. */
 const orderOf = (approval: ApprovalDocument) => {
-  const { _id: approvalId, amountCents, currency, ledgerState, purpose, rail, recipient, resource } = approval;
+  const {
+    _id: approvalId,
+    amountCents,
+    currency,
+    ledgerState,
+    purpose,
+    rail,
+    recipient,
+    resource,
+  } = approval;
   const { transactionId, amountMc = mcOf(amountCents) } = approval;
   const purchase =
     ledgerState.protocol === undefined || resource === undefined

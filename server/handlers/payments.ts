@@ -195,7 +195,9 @@ export function ownPayments({ collections, logger, paymentChanges, waitingCalls 
 }
 
 /** The message of a replay whose payment was not made. */
-export function repeatedRefusal({ transaction: { deniedAt, status } }: RecordedPayment): { message?: string } {
+export function repeatedRefusal({ transaction: { deniedAt, status } }: RecordedPayment): {
+  message?: string;
+} {
   if (deniedAt === null || status === "reversed") return {};
   const decided = `This repeats the decision of ${deniedAt.toISOString()}; nothing was tried again.`;
   return { message: `${decided} A new attempt needs a new idempotencyKey.` };

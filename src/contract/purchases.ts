@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { approval, transaction } from "./records.ts";
+import { approval, exactAmount, protocol, transaction } from "./records.ts";
 import { idempotencyKey, paymentCents, text } from "./primitives.ts";
 
 /** Purchases from shops on the web, which ask for payment with HTTP 402. */
@@ -71,4 +71,12 @@ export const purchased = z.strictObject({
   replayed: z.boolean(),
   possibleDuplicateOf: z.string().nullable(),
   message: z.string().optional(),
+});
+
+/** What a shop asks for, as a dry run has found it. */
+export const checkedOffer = z.strictObject({
+  httpStatus: z.int().meta({ description: "The shop's status without payment; 402: it asks for payment." }),
+  protocol: protocol.nullable().meta({ description: "The protocol of the offer; null: it is free." }),
+  recipient: z.string().nullable().meta({ description: "Who would be paid; null: nobody." }),
+  amount: exactAmount,
 });

@@ -74,6 +74,7 @@ export const wallet = z
 
 export const transactionStatus = z.enum(["approved", "pending", "denied", "failed", "reversed", "expired"]);
 export const rail = z.enum(RAILS);
+export const protocol = z.enum(PROTOCOLS);
 
 const lastPayment = z.strictObject({
   transactionId: z.string(),
@@ -133,7 +134,7 @@ const breach = z.strictObject({
 });
 
 /** Prices on the web are often below a cent, which `amountCents` counts whole. */
-const exactAmount = z.string().meta({
+export const exactAmount = z.string().meta({
   description: "The exact amount in dollars, with up to five decimals: `12.30`, `0.001`.",
 });
 
@@ -168,8 +169,7 @@ export const transaction = z
     }),
     amount: exactAmount,
     resource: z.string().nullable().meta({ description: "The URL that was paid for; null: none." }),
-    protocol: z
-      .enum(PROTOCOLS)
+    protocol: protocol
       .nullable()
       .meta({ description: "The protocol by which the URL was paid for; null: none." }),
     receipt: z.string().nullable().meta({ description: "The seller's receipt; null: there is none." }),

@@ -20,6 +20,7 @@ import {
   railTool,
   walletPayment,
 } from "../rails.ts";
+import { checkedOffer } from "../purchases.ts";
 import type { ToolBinding } from "../types.ts";
 import { waits } from "../waits.ts";
 
@@ -106,8 +107,9 @@ export const checkPayment = define({
   summary: "Check a payment without making it",
   tag: "Payments",
   access: agentWith("check_payment"),
+  waitsFor: "shop",
   rate: "standard",
-  tool: tool("check_payment", "Check a payment"),
+  tool: tool("check_payment", "Check a payment", { ...readOnly, openWorld: true }),
   body: checkedPayment,
   output: z.strictObject({
     decision: z.enum(["approved", "held", "denied"]),
@@ -116,8 +118,9 @@ export const checkPayment = define({
     denialDetails: denialDetails.nullable(),
     flaggedByRuleTypes: z.array(z.string()),
     budget: agentBudget,
+    offer: checkedOffer.nullable(),
   }),
-  errors: [],
+  errors: ["PRICE_ABOVE_MAX", "NO_PAYABLE_OFFER", "SHOP_UNREACHABLE"],
 });
 
 export const getPayment = define({

@@ -80,8 +80,12 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
       "The decision that a payment would get now, without making it. decision `approved`: paid at once. `held`: a person " +
       "would have to approve it; flaggedByRuleTypes says why (`agent_threshold`: above your " +
       "autoApprovalThresholdCents; others: rules of your organization). `denied`: denialReason says which limit, " +
-      "denialDetails what is left and when it resets. The wallet's balance is not checked. No promise: the payment is decided again when it is made. For rail `card` give merchant, for `wallet` recipient, never both.",
+      "denialDetails what is left and when it resets. The wallet's balance is not checked. No promise: the payment is decided again when it is made. For rail `card` give merchant, for `wallet` recipient, never both. For what " +
+      "pay_x402_request would buy give url alone: it is fetched without paying, and offer says what it costs.",
     arguments: {
+      url: "Of what pay_x402_request would buy; then no rail, recipient and amount.",
+      method: "Of the request to url.",
+      maxAmountCents: "For url: refused if it costs more.",
       rail: "`card`: needs merchant. `wallet`: needs recipient.",
       merchant: "For `card` only: the merchant's name.",
       recipient: `For \`wallet\` only. ${RECIPIENT}`,
@@ -97,6 +101,7 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
       denialReason: "",
       denialDetails: "",
       flaggedByRuleTypes: "",
+      offer: "for url: what the shop asks for; null otherwise",
     },
   },
   create_card_payment: {
