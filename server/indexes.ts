@@ -3,6 +3,7 @@ import { CHAIN_INDEXES } from "../src/chain/outbox.ts";
 import { PROJECTION_INDEXES } from "../src/store/projections.ts";
 import { TREASURY_INDEXES } from "../src/rails/wallet/treasuries.ts";
 import { AUTHORIZATION_INDEXES } from "../src/rails/pocket/authorizations.ts";
+import { FUNDING_INDEXES } from "../src/rails/wallet/fundings.ts";
 import { LIMIT_INDEXES } from "../src/rails/wallet/wallets.ts";
 import { ensureRetention, type Retention } from "../src/store/retention.ts";
 import { WEBHOOK_INDEXES } from "../src/store/webhook-documents.ts";
@@ -35,6 +36,7 @@ export async function ensureIndexes(uri: string, retention: Retention, logger: L
         TREASURY_INDEXES,
         LIMIT_INDEXES,
         AUTHORIZATION_INDEXES,
+        FUNDING_INDEXES,
       );
       await ensureRetention(db, retention);
     });

@@ -268,6 +268,7 @@ export interface EventDocument extends Document {
     transaction?: TransactionSnapshot;
     approval?: ApprovalSnapshot;
     deposit?: DepositRecord;
+    funding?: FundingRecord;
     payment?: BillingPaymentRecord;
   };
   /** Set while its deliveries are still to be created. */
@@ -285,6 +286,18 @@ export interface DepositRecord {
   amountCents: number;
   currency: "USD";
   /** The treasury's. */
+  address: string;
+  onChainTxHash: string;
+  chainCaip2: string;
+  settledAt: Date;
+}
+
+/** Money that has gone from an organization's treasury to an agent's wallet, and can't be taken back by the chain any more. */
+export interface FundingRecord {
+  id: string;
+  amountCents: number;
+  currency: "USD";
+  /** The wallet's. */
   address: string;
   onChainTxHash: string;
   chainCaip2: string;
@@ -349,4 +362,5 @@ export const COLLECTIONS = {
   ledgerRevisions: "ledger_revisions",
   pockets: "pockets",
   pocketAuthorizations: "pocket_authorizations",
+  walletFundings: "wallet_fundings",
 } as const;
