@@ -11,6 +11,8 @@ import type { ChainRepair } from "../src/chain/repairs.ts";
 import { ConfigError } from "../src/lib/config-error.ts";
 import type { Logger } from "../src/lib/logger.ts";
 import type { Metrics } from "../src/metrics/metrics.ts";
+import { AgentProofs } from "../src/agents/agent-proofs.ts";
+import { KeyedMacs } from "../src/secrets/keyed-macs.ts";
 import type { MasterKey } from "../src/secrets/master-key.ts";
 
 /** 32 bytes in hex, after 0x. */
@@ -144,7 +146,16 @@ export function openWallets({
   const onWarning = (message: string, details: Readonly<Record<string, unknown>>) =>
     logger.warn({ chain: config.chainId, ...details }, message);
   const onRepair = (what: ChainRepair, count: number) => metrics?.chainRepaired(what, count);
-  const wallets = createWallets({ db, ...settings, clock, onWarning, onRepair });
+  const agentProofs = new AgentProofs(masterKey.macs("agent-proofs"));
+  const wallets = createWallets({
+    db,
+    ...settings,
+    fundingMacs: new KeyedMacs(masterKey.deriveKeys("payment-proofs")),
+    isAgentGenuine: (agent) => agentProofs.genuine(agent) !== null,
+    clock,
+    onWarning,
+    onRepair,
+  });
   metrics?.missingOnChainSince(() => wallets.oldestMissing(), clock);
   return wallets;
 }

@@ -10,6 +10,7 @@ import { auditLogHandlers } from "./audit-log.ts";
 import { authHandlers } from "./auth.ts";
 import { budgetHandlers } from "./budgets.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
+import { fundingHandlers } from "./fundings.ts";
 import { memberHandlers } from "./members.ts";
 import { notificationHandlers } from "./notifications.ts";
 import { organizationHandlers } from "./organization.ts";
@@ -48,6 +49,7 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...agentPolicyHandlers(dependencies),
   ...agentSummaryHandlers(dependencies),
   ...agentWalletHandlers(dependencies),
+  ...fundingHandlers(dependencies),
   ...paymentHandlers(dependencies),
   ...purchaseHandlers(dependencies),
   ...approvalHandlers(dependencies),

@@ -23,5 +23,5 @@ export function railModesOf(wallets: Pick<Wallets, "sandbox"> | null): RailModes
 /** Makes all rails. */
 export const railsOf = ({ cardNetwork, clock, db, walletRail }: RailsDependencies): Rails => ({
   card: new CardSandbox(db, clock, cardNetwork),
-  wallet: walletRail ?? walletRailWithoutChain(new AgentWallets(db)),
+  wallet: walletRail ?? walletRailWithoutChain(new AgentWallets(db, () => true)),
 });

@@ -289,6 +289,7 @@ export interface EventDocument extends Document {
     transaction?: TransactionSnapshot;
     approval?: ApprovalSnapshot;
     deposit?: DepositRecord;
+    funding?: FundingRecord;
     payment?: BillingPaymentRecord;
   };
   /** Set while its deliveries are still to be created. */
@@ -306,6 +307,18 @@ export interface DepositRecord {
   amountCents: number;
   currency: "USD";
   /** The treasury's. */
+  address: string;
+  onChainTxHash: string;
+  chainCaip2: string;
+  settledAt: Date;
+}
+
+/** Money that has gone from an organization's treasury to an agent's wallet, and can't be taken back by the chain any more. */
+export interface FundingRecord {
+  id: string;
+  amountCents: number;
+  currency: "USD";
+  /** The wallet's. */
   address: string;
   onChainTxHash: string;
   chainCaip2: string;
@@ -372,4 +385,5 @@ export const COLLECTIONS = {
   purchaseAnswers: "purchase_answers",
   pockets: "pockets",
   pocketAuthorizations: "pocket_authorizations",
+  walletFundings: "wallet_fundings",
 } as const;

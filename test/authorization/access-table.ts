@@ -200,6 +200,8 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   pauseAgent: manage("agents:write"),
   resumeAgent: manage("agents:write"),
 
+  fundAgent: manage(null, adminSteppedUp),
+
   // Sandbox routes need no step-up.
   fundAgentInSandbox: manage(null, admin),
   depositToTreasury: manage(null, admin),

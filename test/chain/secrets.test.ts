@@ -17,6 +17,7 @@ import {
   POLICY,
   type Scene,
   sharedChainUrl,
+  TRUSTED,
 } from "./support.ts";
 
 const PROVIDERS_KEY = "provider-key-4711";
@@ -112,6 +113,7 @@ describe("what must not be shown, and whom not to believe", () => {
     const impostor = await startImpostor(1);
     const config = { ...scene.config, rpcUrl: impostor.url };
     const common = {
+      ...TRUSTED,
       db: scene.db,
       config,
       signer: scene.signer,
@@ -139,7 +141,7 @@ describe("what must not be shown, and whom not to believe", () => {
       MasterKey.parse("another-master-key-for-this-one-test", "a test"),
       db,
     );
-    const common = { clock: () => new Date(), onWarning: () => undefined, sandbox: true };
+    const common = { ...TRUSTED, clock: () => new Date(), onWarning: () => undefined, sandbox: true };
     const wallets = createWallets({ db, config, signer, pocketKey, ...common });
     const minted = await wallets.sandbox?.mint("one", signer.address, 1).then(
       () => null,
@@ -167,7 +169,7 @@ describe("what must not be shown, and whom not to believe", () => {
     const payment = newPayment(100);
     expect((await scene.open().wallets.rail.send(agent.profile, payment)).status).to.equal("settled");
     const config = { ...scene.config, chainId: 1 };
-    const common = { clock: () => new Date(), onWarning: () => undefined, sandbox: false };
+    const common = { ...TRUSTED, clock: () => new Date(), onWarning: () => undefined, sandbox: false };
     const { rail } = createWallets({
       db: scene.db,
       config,
@@ -183,7 +185,7 @@ describe("what must not be shown, and whom not to believe", () => {
     const agent = await scene.funded(100);
     const payment = newPayment(100);
     const config = { ...scene.config, chainId: 1 };
-    const common = { clock: () => new Date(), onWarning: () => undefined, sandbox: false };
+    const common = { ...TRUSTED, clock: () => new Date(), onWarning: () => undefined, sandbox: false };
     const { rail } = createWallets({
       db: scene.db,
       config,
@@ -200,8 +202,15 @@ describe("what must not be shown, and whom not to believe", () => {
     const key = toHex(createHmac("sha256", "a test").update("key").digest());
     const { config } = scene;
     const signer = localSigner(key);
-    const common = { clock: () => new Date(), onWarning: () => undefined, sandbox: true };
-    const wallets = createWallets({ db: scene.db, config, signer, pocketKey: scene.pocketKey, ...common });
+    const common = { ...TRUSTED, clock: () => new Date(), onWarning: () => undefined, sandbox: true };
+    const wallets = createWallets({
+      ...TRUSTED,
+      db: scene.db,
+      config,
+      signer,
+      pocketKey: scene.pocketKey,
+      ...common,
+    });
     const options = { depth: Infinity, showHidden: true, getters: true } as const;
     const texts = [inspect(signer, options), inspect(wallets, options), JSON.stringify(signer)];
     for (const text of texts) expect(text.toLowerCase()).not.to.include(key.slice(2));

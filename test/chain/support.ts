@@ -32,6 +32,12 @@ import { createIndexes } from "../../src/store/indexes.ts";
 
 const MASTER_KEY = MasterKey.parse("a-master-key-for-tests-long-enough-to-be-one", "a test");
 
+/** What a service without agents' proofs is opened with. */
+export const TRUSTED = {
+  fundingMacs: MASTER_KEY.macs("payment-proofs"),
+  isAgentGenuine: (): boolean => true,
+};
+
 export const POLICY: BudgetPolicy = {
   budgetCents: 1_000_000,
   autoApprovalThresholdCents: null,
@@ -59,6 +65,7 @@ export interface InstanceOptions {
   readonly db?: Db;
   /** The pockets' float; by default none, so that limits are those of the policies. */
   readonly floatCents?: number;
+  readonly isAgentGenuine?: () => boolean;
   /** Another token than the sandbox's. */
   readonly token?: `0x${string}`;
 }
@@ -165,7 +172,9 @@ export async function openScene(url = sharedChainUrl(), keyOf?: Scene): Promise<
     const onRepair = (what: string, count: number): void =>
       void repairs.set(what, (repairs.get(what) ?? 0) + count);
     const common = { db: options.db ?? db, config: at, signer, pocketKey, clock };
-    const wallets = createWallets({ ...common, sandbox: feesUpTo === undefined, onWarning, onRepair });
+    const { isAgentGenuine = TRUSTED.isAgentGenuine } = options;
+    const service = { ...common, ...TRUSTED, isAgentGenuine };
+    const wallets = createWallets({ ...service, sandbox: feesUpTo === undefined, onWarning, onRepair });
     const instance = {
       wallets: { ...wallets, rail: unstopped(wallets.rail) },
       rail: wallets.rail,

@@ -104,6 +104,7 @@ const BODIES: Partial<Record<OperationId, () => Fields>> = {
   decideApprovals: () => ({
     decisions: [{ id: `apr_${"0".repeat(26)}`, decision: "deny", feedback: "no" }],
   }),
+  fundAgent: () => ({ amountCents: 1 }),
   fundAgentInSandbox: () => ({ amountCents: 1 }),
   depositToTreasury: () => ({ amountCents: 1 }),
   setProjectBudget: () => ({ capCents: 1, teams: [{ teamId: randomUUID(), capCents: 1 }], version: 1 }),

@@ -4,7 +4,17 @@ import { AGENT_TOOLS } from "../tool-names.ts";
 import { manages } from "../access.ts";
 import { define } from "../define.ts";
 import { CREATE_INSIDE_ERRORS } from "../creates.ts";
-import { choices, heldCents, idempotencyKey, name, paging, uuid } from "../primitives.ts";
+import {
+  cents,
+  choices,
+  heldCents,
+  idempotencyKey,
+  name,
+  paging,
+  paymentCents,
+  timestamp,
+  uuid,
+} from "../primitives.ts";
 import { agent, budgetPolicy, keySummary, listOf, policyFields, wallet } from "../records.ts";
 import { changes, creates, managementTool, switches } from "../tools.ts";
 
@@ -141,6 +151,37 @@ export const getAgentWallet = define({
       .nullable(),
   }),
   errors: ["NOT_FOUND"],
+});
+
+export const fundAgent = define({
+  summary: "Fund an agent's wallet from the treasury",
+  description:
+    "Moves money from the organization's treasury to the agent's wallet; the event `wallet.funded` follows. `pending`: " +
+    "the chain has not settled it yet; repeat the request with its idempotencyKey to see its end. `failed`: nothing " +
+    "was moved, see failureReason. Repeating the request with the same idempotencyKey and payload answers 200 and " +
+    "moves nothing again. 404 where there is no wallet or no treasury. People only, with step-up.",
+  tag: "Agents",
+  access: manages("never", "agent", { role: "admin", stepUp: true }),
+  rate: "standard",
+  http: { method: "post", path: "/v1/agents/:id/fund", successStatus: 201 },
+  params,
+  body: z.strictObject({ amountCents: paymentCents, idempotencyKey: idempotencyKey.optional() }),
+  output: z.strictObject({
+    funding: z.strictObject({
+      id: z.string(),
+      agentId: uuid,
+      amountCents: cents,
+      currency: z.literal("USD"),
+      status: z.enum(["pending", "settled", "failed"]),
+      failureCode: z.string().nullable(),
+      failureReason: z.string().nullable(),
+      onChainTxHash: z.string().nullable(),
+      chainCaip2: z.string().nullable(),
+      createdAt: timestamp,
+      settledAt: timestamp.nullable(),
+    }),
+  }),
+  errors: ["NOT_FOUND", "AGENT_ARCHIVED", "IDEMPOTENCY_KEY_REUSED"],
 });
 
 export const getAgentBudgetPolicy = define({

@@ -34,8 +34,6 @@ import type { TokenDomain, TokenDomains } from "./token-domain.ts";
 const UNSIGNED_MS = 60_000;
 /** Rounds of one `authorize` against other processes. */
 const ROUNDS_MAX = 10;
-/** A top-up is no payment, so no stop fences it: it moves an agent's money to the agent's own pocket. */
-const TOP_UP_PERMIT = 0;
 const SWEEP_WAIT_MS = 5_000;
 
 const FUNDED: Funding = { status: "funded" };
@@ -46,7 +44,7 @@ export interface PocketDependencies {
   readonly domains: TokenDomains;
   readonly records: PocketRecords;
   readonly authorizations: AuthorizationRecords;
-  readonly rail: Pick<WalletRail, "send" | "settle">;
+  readonly rail: Pick<WalletRail, "spend">;
   readonly wallets: AgentWallets;
   readonly outbox: ChainOutbox;
   readonly finality: Finality;
@@ -109,7 +107,7 @@ export class AgentPockets implements Pockets {
         await records.beginTopUp(agentId, { number: record.topUps + 1, cents });
         continue;
       }
-      const outcome = await this.#topUp(wallet, record.topUp, until);
+      const outcome = await this.#topUp(wallet, record.topUp);
       if (outcome.status === "failed") {
         const isLeast = record.topUp.cents <= centsUp(missing, config.tokenDecimals);
         if (outcome.code !== "INSUFFICIENT_FUNDS" || isLeast || least) return failed(outcome);
@@ -191,7 +189,7 @@ export class AgentPockets implements Pockets {
   async close(agentId: string): Promise<Detachment> {
     const { broadcast, finality, outbox, records, wallets } = this.#dependencies;
     if (!(await records.close(agentId))) return "detached";
-    const wallet = await wallets.of(agentId);
+    const wallet = await wallets.genuine(agentId);
     if (wallet === null) return "detached";
     const prefix = `pocket/sweep/${agentId}/`;
     const before = await outbox.under(prefix);
@@ -258,16 +256,16 @@ export class AgentPockets implements Pockets {
   }
 
   /** Brings a top-up closer to its end, and records that end. */
-  #topUp(wallet: Wallet, topUp: TopUp, until: number): Promise<RailOutcome> {
+  #topUp(wallet: Wallet, topUp: TopUp): Promise<RailOutcome> {
     const { agentId } = wallet;
     const running = this.#toppingUp.get(agentId);
     if (running !== undefined) return running;
-    const work = this.#workOn(wallet, topUp, until).finally(() => this.#toppingUp.delete(agentId));
+    const work = this.#workOn(wallet, topUp).finally(() => this.#toppingUp.delete(agentId));
     this.#toppingUp.set(agentId, work);
     return work;
   }
 
-  async #workOn(wallet: Wallet, topUp: TopUp, until: number): Promise<RailOutcome> {
+  async #workOn(wallet: Wallet, topUp: TopUp): Promise<RailOutcome> {
     const { rail, records, rpc, config } = this.#dependencies;
     const { agentId } = wallet;
     const spend: WalletSpend = {
@@ -281,27 +279,17 @@ export class AgentPockets implements Pockets {
     const inWallet = centsOf(await rpc.balanceAt(wallet.address, "latest"), config.tokenDecimals);
     // Before any money is in the pocket, so that its owner can always take it.
     if (topUp.number === 1 && inWallet >= topUp.cents) await this.#permitOwner(wallet);
-    let outcome: RailOutcome | { readonly status: "fenced" } | null = await rail.send(
-      wallet,
-      spend,
-      TOP_UP_PERMIT,
-    );
-    if (outcome.status === "pending" && performance.now() < until) {
-      const permitted = () => Promise.resolve({ kind: "send", permit: TOP_UP_PERMIT } as const);
-      outcome = await rail.settle(wallet, spend, 0, permitted);
-    }
-    if (outcome === null || outcome.status === "fenced" || outcome.status === "withheld") {
-      throw new Error(`the top-up ${spend.request.transactionId} was lost`);
-    }
+    const outcome = await rail.spend(wallet, spend, 0);
     if (outcome.status !== "pending") await records.endTopUp(agentId, topUp);
     return outcome;
   }
 
   /** Lets the wallet's owner take the pocket's money at any time, without the service. Recorded once. */
   async #permitOwner(wallet: Wallet): Promise<void> {
-    const { keys } = this.#dependencies;
+    const { keys, wallets } = this.#dependencies;
     const domain = await this.domain();
-    const args = await signPermit(keys, wallet.agentId, domain, wallet.owner);
+    const { owner } = (await wallets.genuine(wallet.agentId)) ?? wallet;
+    const args = await signPermit(keys, wallet.agentId, domain, owner);
     const data = encodeFunctionData({ abi: sandboxUSDAbi, functionName: "permit", args });
     await this.#send(`pocket/permit/${wallet.agentId}`, data);
   }

@@ -13,7 +13,8 @@ import type { ChainWatchers } from "../../chain/repairs.ts";
 import { ChainRpc, WrongChain } from "../../chain/rpc.ts";
 import { ChainSandbox, DEMO_OWNER } from "../../chain/sandbox.ts";
 import { ForeignNonces } from "../../chain/foreign-nonces.ts";
-import type { WalletRecord } from "../../store/documents.ts";
+import type { KeyedMacs } from "../../secrets/keyed-macs.ts";
+import type { AgentDocument, WalletRecord } from "../../store/documents.ts";
 import { EventJournal } from "../../store/journal.ts";
 import type { Clock } from "../../payments/ports.ts";
 import { AgentPockets } from "../pocket/agent-pockets.ts";
@@ -22,6 +23,7 @@ import { PocketKeys } from "../pocket/pocket-keys.ts";
 import type { Pockets } from "../pocket/pocket.ts";
 import { PocketRecords } from "../pocket/reservations.ts";
 import { TokenDomains } from "../pocket/token-domain.ts";
+import { Fundings } from "./fundings.ts";
 import { WalletLimits } from "./limits.ts";
 import { Treasuries } from "./treasuries.ts";
 import { WalletRail } from "./wallet-rail.ts";
@@ -40,6 +42,10 @@ export interface WalletsOptions {
   readonly signer: Signer;
   /** The sub-key that the keys of agents' pockets are derived from. */
   readonly pocketKey: KeyObject;
+  /** MACs of what the treasury's money is moved for. */
+  readonly fundingMacs: KeyedMacs;
+  /** Whether an agent's record is as the service wrote it. */
+  readonly isAgentGenuine: (agent: AgentDocument) => boolean;
   /** Whether this is a local test chain: gas, contracts and money are made as they are needed. */
   readonly sandbox: boolean;
   readonly clock: Clock;
@@ -51,6 +57,8 @@ export interface WalletsOptions {
 export interface Wallets {
   readonly rail: WalletRail;
   readonly pockets: Pockets;
+  /** Moves treasuries' money to agents' wallets. */
+  readonly fundings: Fundings;
   readonly limits: WalletLimits;
   /** Null where the chain is not a test chain. */
   readonly sandbox: ChainSandbox | null;
@@ -93,7 +101,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     pollMs: config.pollMs,
     confirmations: config.confirmations,
   });
-  const wallets = new AgentWallets(db);
+  const wallets = new AgentWallets(db, options.isAgentGenuine);
   const broadcast = serialized(async (recorded) => {
     const inOrder = [...recorded].filter(isTransaction).toSorted((one, other) => one.nonce - other.nonce);
     await rpc.sendAll(inOrder.map(({ raw }) => raw));
@@ -167,7 +175,10 @@ export function createWallets(options: WalletsOptions): Wallets {
     // The gas of a chain that was killed is gone with its blocks.
     beforeResending: async () => sandbox?.giveGas(),
     onEveryRound: async () => sandbox?.prepare(),
-    whileKeepingUp: (stopping) => limits.setDue(stopping),
+    whileKeepingUp: async (stopping) => {
+      await limits.setDue(stopping);
+      await fundings.sweep(stopping);
+    },
     unwedge: async () => sandbox?.unwedge(),
     ...watchers,
   });
@@ -180,18 +191,31 @@ export function createWallets(options: WalletsOptions): Wallets {
     defaultOwner,
     beforeFirstUse: () => deposits.begin(),
   });
+  const journal = new EventJournal(db);
+  const fundings = new Fundings({
+    db,
+    rail,
+    wallets,
+    treasuries,
+    journal,
+    macs: options.fundingMacs,
+    clock,
+    chain,
+    onWarning,
+  });
   const deposits = new DepositWatch({
     db,
     config,
     rpc,
     clock,
     treasuries,
-    journal: new EventJournal(db),
+    journal,
     beginsAt: sandbox === null ? "the newest final block" : "the first block",
   });
   return {
     rail,
     pockets,
+    fundings,
     limits,
     sandbox,
     config,

@@ -43,10 +43,13 @@ const DETACH_WAIT_MS = 5_000;
 /** Maximum delay of a stop's answer by the broadcast of signed transactions. */
 const BROADCAST_WAIT_MS = 1_000;
 
+/** The permit of what no fence is ever laid for. */
+const UNFENCED = 0;
+
 /** Attempts of one payment, each after the contract has undone the one before, until it is given up. */
 const ATTEMPTS_MAX = 5;
 
-/** A spend of the wallet: a payment, or a top-up of the agent's pocket. */
+/** A spend of a wallet: a payment, a top-up of the agent's pocket, or a treasury's money for an agent. */
 export interface WalletSpend {
   readonly request: Pick<Payment["request"], "transactionId" | "recipient" | "amountMc">;
   /** Refused where the wallet's limit on the chain is in its way. A payment has that limit raised: the ledger has decided it. */
@@ -83,9 +86,25 @@ export class WalletRail implements RailPort {
     this.#chainCaip2 = caip2Of(dependencies.config.chainId);
   }
 
-  async send({ agentId }: Payer, payment: WalletSpend, permit: number): Promise<SendOutcome> {
+  async send({ agentId }: AgentProfile, payment: Payment, permit: number): Promise<SendOutcome> {
     const wallet = await this.#dependencies.wallets.of(agentId);
-    if (wallet === null) return { status: "failed", ...NO_WALLET };
+    return wallet === null ? { status: "failed", ...NO_WALLET } : this.#send(wallet, payment, permit);
+  }
+
+  /**
+   * Makes a spend that is no payment, so that no stop fences it; once, by whichever process and however often. Waits for its end
+   * so long, and a little longer.
+   */
+  async spend(wallet: Wallet, spend: WalletSpend, withinMs: number): Promise<RailOutcome> {
+    const permitted: RequestPermission = () => Promise.resolve({ kind: "send", permit: UNFENCED });
+    const sent = await this.#send(wallet, spend, UNFENCED);
+    if (sent.status === "fenced") throw new Error(`${spend.request.transactionId} is fenced`);
+    return sent.status === "pending"
+      ? ((await this.#settle(wallet, spend, withinMs, permitted)) ?? sent)
+      : sent;
+  }
+
+  async #send(wallet: Wallet, payment: WalletSpend, permit: number): Promise<SendOutcome> {
     const attempt = attemptOf(wallet, payment, 1);
     if (wallet.chainCaip2 !== this.#chainCaip2) return this.#refusedOn(wallet.chainCaip2, attempt);
     const first = await this.#attempts.decide({ ...attempt, permit });
@@ -95,9 +114,7 @@ export class WalletRail implements RailPort {
     if (receipt === null) return { status: "pending", onChain: this.#onChain(first) };
     if (hasPaid(first, receipt, payment.request.transactionId)) return this.#settled(receipt);
     const permitted: RequestPermission = () => Promise.resolve({ kind: "send", permit });
-    return (
-      (await this.settle({ agentId }, payment, CONFIRMATION_WAIT_MS, permitted)) ?? { status: "pending" }
-    );
+    return (await this.#settle(wallet, payment, CONFIRMATION_WAIT_MS, permitted)) ?? { status: "pending" };
   }
 
   async query({ request }: StoredPayment): Promise<RailOutcome | null> {
@@ -109,14 +126,22 @@ export class WalletRail implements RailPort {
   }
 
   async settle(
-    { agentId }: Payer,
+    { agentId }: AgentProfile,
+    payment: Payment,
+    withinMs: number,
+    requestPermission: RequestPermission,
+  ): Promise<RailOutcome | null> {
+    const wallet = await this.#dependencies.wallets.of(agentId);
+    return wallet === null ? null : this.#settle(wallet, payment, withinMs, requestPermission);
+  }
+
+  async #settle(
+    wallet: Wallet,
     payment: WalletSpend,
     withinMs: number,
     requestPermission: RequestPermission,
   ): Promise<RailOutcome | null> {
-    const { finality, limits, outbox, foreignNonces, wallets } = this.#dependencies;
-    const wallet = await wallets.of(agentId);
-    if (wallet === null) return null;
+    const { finality, limits, outbox, foreignNonces } = this.#dependencies;
     const { transactionId } = payment.request;
     const until = performance.now() + withinMs;
     for (let round = 0; round <= ATTEMPTS_MAX; round += 1) {
@@ -384,8 +409,6 @@ export class WalletRail implements RailPort {
     return { txHash: hash, chainCaip2: this.#chainCaip2 };
   }
 }
-
-type Payer = Pick<AgentProfile, "agentId">;
 
 /** An attempt that has not paid. Without a receipt: it was replaced. */
 interface Unpaid {
