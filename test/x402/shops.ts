@@ -6,6 +6,7 @@ import { ExactEvmScheme as FacilitatorScheme } from "@x402/evm/exact/facilitator
 import { ExactEvmScheme as ServerScheme } from "@x402/evm/exact/server";
 import { paymentMiddleware, x402ResourceServer } from "@x402/express";
 import express from "express";
+import type { TokenFacts } from "./hand-made.ts";
 import {
   type Address,
   createTestClient,
@@ -59,6 +60,7 @@ export async function facilitatorOn(rpcUrl: string) {
 export interface Shop {
   readonly url: string;
   readonly payTo: Address;
+  readonly facts: TokenFacts;
   /** Paths that were asked for, those with a payment marked by an asterisk. */
   readonly visits: string[];
   close(): Promise<void>;
@@ -74,6 +76,19 @@ export interface ShopOptions {
   readonly decorate?: (facilitator: FacilitatorClient) => FacilitatorClient;
 }
 
+/** What the token says of itself. */
+export async function factsOf(
+  client: Awaited<ReturnType<typeof facilitatorOn>>["client"],
+  token: Address,
+): Promise<TokenFacts> {
+  const read = { address: token, abi: domainAbi } as const;
+  const [name, version] = await Promise.all([
+    client.readContract({ ...read, functionName: "name" }),
+    client.readContract({ ...read, functionName: "version" }),
+  ]);
+  return { token, name, version };
+}
+
 /** A shop that sells everything under `/paid`. */
 export async function openShop({
   decorate = (plain) => plain,
@@ -83,11 +98,8 @@ export async function openShop({
   units = "1000",
 }: ShopOptions): Promise<Shop> {
   const { client, facilitator } = await facilitatorOn(rpcUrl);
-  const read = { address: token, abi: domainAbi } as const;
-  const [name, version] = await Promise.all([
-    client.readContract({ ...read, functionName: "name" }),
-    client.readContract({ ...read, functionName: "version" }),
-  ]);
+  const facts = await factsOf(client, token);
+  const { name, version } = facts;
   const payTo = privateKeyToAccount(generatePrivateKey()).address;
   const plain: FacilitatorClient = {
     verify: (payload, requirements) => facilitator.verify(payload, requirements),
@@ -107,7 +119,7 @@ export async function openShop({
   app.use(paymentMiddleware({ "/paid/*": { accepts, description: "a test" } }, server));
   app.use("/paid", deliver);
   app.use((_request, response) => void response.send("free"));
-  return { ...(await listening(app)), payTo, visits };
+  return { ...(await listening(app)), payTo, visits, facts };
 }
 
 /** A server on this machine that answers as it is told. */
