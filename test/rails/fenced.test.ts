@@ -10,7 +10,7 @@ const [BEFORE, FENCE, AFTER] = [5, 6, 7];
 /** A process takes fewer steps than this to send a payment. */
 const STEPS_MAX = 200;
 
-for (const name of RAILS) {
+for (const name of [...RAILS, "purchases"] as const) {
   /** What every rail has to pass. */
   describe(`the ${name} rail, of an agent that is stopped`, function () {
     this.timeout(300_000);
@@ -47,12 +47,12 @@ for (const name of RAILS) {
       return isStopped ? { payment, isMade, outcome } : null;
     }
 
-    /** Repeats it for each step; outside the soak for every fifth of the wallet's many steps. */
+    /** Repeats it for each step; outside the soak for every fifth of the many steps on a chain. */
     async function stoppedAtEach(
       stop: (payment: Payment) => Promise<unknown>,
       check: (stopped: NonNullable<Awaited<ReturnType<typeof stoppedAt>>>, what: string) => Promise<void>,
     ): Promise<void> {
-      const every = name === "wallet" ? shortOrSoak(5, 1) : 1;
+      const every = name === "card" ? 1 : shortOrSoak(5, 1);
       let [fenced, made] = [0, 0];
       for (let step = 1 + (seed % every); ; step += every) {
         expect(step).to.be.below(STEPS_MAX);

@@ -6,6 +6,7 @@ import { CardSandbox } from "../../src/rails/card/rail.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";
 import { eventually, newPayment, openScene, sharedChainUrl } from "../chain/support.ts";
 import { testDatabase } from "../support/mongo.ts";
+import { purchaseScene } from "./purchase-scene.ts";
 import { steppedChain, steppedDb, type Steps } from "./steps.ts";
 
 /** A process that has a rail, and takes every step through `Steps`. */
@@ -88,7 +89,8 @@ async function walletScene(): Promise<RailScene> {
 }
 
 /** Every rail that there is, each with what shows from outside what it did. */
-export const RAIL_SCENES: Readonly<Record<keyof Rails, () => Promise<RailScene>>> = {
+export const RAIL_SCENES: Readonly<Record<keyof Rails | "purchases", () => Promise<RailScene>>> = {
   card: cardScene,
   wallet: walletScene,
+  purchases: purchaseScene,
 };

@@ -42,7 +42,7 @@ describe("purchases from shops that cheat, break or do not settle", () => {
     }),
   });
 
-  it("a price above the maximum and offers that nobody may sign are refused, and no payment is made", async () => {
+  it("a price above the maximum and offers that nobody may sign are refused, unpaid", async () => {
     const offers: readonly (readonly [code: "PRICE_ABOVE_MAX" | "NO_PAYABLE_OFFER", offer: object])[] = [
       ["PRICE_ABOVE_MAX", { amount: "50001" }],
       ["NO_PAYABLE_OFFER", { network: "eip155:1" }],
@@ -60,7 +60,7 @@ describe("purchases from shops that cheat, break or do not settle", () => {
     expect(transactions).to.deep.equal([]);
   });
 
-  it("a 402 after paying with other terms gets the same payment again, and nothing else is signed", async () => {
+  it("a 402 after paying, with other terms, gets the same payment again and no other", async () => {
     let isPaid = false;
     const shop = await openHandMade(({ payment }, response) => {
       if (payment !== null && isPaid) response.end("late goods");

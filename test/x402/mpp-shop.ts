@@ -66,7 +66,9 @@ export async function openMppShop(rpcUrl: string, token: Address, amount: string
       const charged = await mppx.charge({ amount })(new Request(url, { headers }));
       const answer =
         charged.status === 402 ? charged.challenge : charged.withReceipt(Response.json({ data: "bought" }));
-      response.writeHead(answer.status, Object.fromEntries(answer.headers));
+      // It offers x402 as well, which is tried elsewhere.
+      const { "payment-required": _x402, ...shown } = Object.fromEntries(answer.headers);
+      response.writeHead(answer.status, shown);
       response.end(Buffer.from(await answer.arrayBuffer()));
     })().catch((error: unknown) => void response.writeHead(500).end(String(error)));
   });
