@@ -30,7 +30,9 @@ export function shopVisits({
       if (fetched.kind === "answered") return ok(fetched);
       const { reason, urlProblem } = fetched;
       if (urlProblem === null)
-        return refused(refusal("SHOP_UNREACHABLE", `The shop gave no answer: ${reason}. Nothing was paid.`));
+        return refused(
+          refusal("SHOP_UNREACHABLE", `The shop gave no answer: ${reason}. This request paid nothing.`),
+        );
       const issues = [{ path: "url", message: urlProblem }];
       return refused(refusal("VALIDATION_FAILED", undefined, { issues }));
     },

@@ -160,7 +160,7 @@ export const ERRORS = {
   },
   SHOP_UNREACHABLE: {
     status: 422,
-    message: "The shop gave no answer; nothing was paid. Repeat the request later.",
+    message: "The shop gave no answer, so nothing was paid by this request; repeat it later.",
   },
   BUDGET_CHILDREN_INCOMPLETE: {
     status: 422,

@@ -6,7 +6,11 @@ import { Superseded } from "./sending.ts";
 import type { HmacPaymentProofs } from "./payment-proofs.ts";
 import { recordsOf } from "../store/held-payments.ts";
 import { approvalDocument, transactionDocument } from "../store/records.ts";
-import { type Payment, type PaymentRequest, type Protocol, type Rail, settle } from "../domain/ledger/payment.ts";
+import {
+  type Payment,
+  type PaymentRequest,
+  settle,
+} from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import { refusal } from "../domain/errors.ts";
 import { mcOf } from "../domain/money.ts";
@@ -20,36 +24,15 @@ import type { Ledgers } from "../actors/ledgers.ts";
 import type { TemporalActors } from "../actors/temporal.ts";
 import type { AccessProofs } from "../secrets/access-proofs.ts";
 import type { Collections } from "../store/collections.ts";
-import { newId, payloadHash, shortHash } from "../lib/ids.ts";
+import { shortHash } from "../lib/ids.ts";
 import type { Deadline } from "../lib/deadline.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { tooManyOpen } from "./full-ledger.ts";
 import { fingerprint, PaymentRulings } from "./rules/payment-rules.ts";
+import { type CheckedOrder, keyReused, type PaymentOrder, unprovenOf } from "./payment-orders.ts";
 import { type PaymentsByKey, paymentsByKey } from "./payments-by-key.ts";
 import { PossibleDuplicates } from "./possible-duplicates.ts";
-
-/** What is bought, where a payment is a purchase. */
-export interface Purchase {
-  readonly protocol: Protocol;
-  /** The URL. */
-  readonly resource: string;
-  readonly amountMc: number;
-  /** Hash of all that the client sent; the price may change until it is paid. */
-  readonly payloadHash: string;
-}
-
-/** A parsed request for a payment. */
-export interface PaymentOrder {
-  readonly rail: Rail;
-  readonly recipient: string;
-  readonly amountCents: number;
-  readonly currency: "USD";
-  readonly merchantCategory?: string | undefined;
-  readonly purpose: string;
-  readonly idempotencyKey: string;
-  readonly purchase?: Purchase;
-}
 
 /** The paying agent, with the key of its request. */
 export interface Payer {
@@ -64,11 +47,6 @@ export interface CachedPayer {
   readonly revision: number;
   readonly verify: () => Promise<Result<Payer>>;
 }
-
-/** The parts of it that a dry run needs. */
-export type CheckedOrder = Pick<PaymentOrder, "rail" | "recipient" | "amountCents" | "merchantCategory"> & {
-  readonly purchase?: Pick<Purchase, "resource" | "amountMc">;
-};
 
 /** A payment as its records have it. */
 export interface RecordedPayment {
@@ -287,11 +265,7 @@ export class Payments {
     const done = { transactionId, revision: after.revision, outcome, payment: after };
     await effects.release(profile, payment, done);
     await effects.record(profile, after);
-    ledgers.confirmLater(
-      profile,
-      confirmationOf(agentId, done),
-      effects.publish(profile, after, "soon"),
-    );
+    ledgers.confirmLater(profile, confirmationOf(agentId, done), effects.publish(profile, after, "soon"));
     return recorded(profile, after);
   }
 
@@ -440,27 +414,3 @@ const recorded = (profile: AgentProfile, payment: Payment): RecordedPayment => (
   transaction: transactionDocument(profile, payment),
   approval: approvalDocument(profile, payment),
 });
-
-export const keyReused = (transactionId: string) =>
-  refusal(
-    "IDEMPOTENCY_KEY_REUSED",
-    `The idempotencyKey was used with another payload, for ${transactionId}: read that payment, or take a new key.`,
-    { detail: `It was used for ${transactionId}.` },
-  );
-
-/** The request but for its proof. */
-function unprovenOf(order: PaymentOrder): Omit<PaymentRequest, "proof"> {
-  const { amountCents, idempotencyKey, merchantCategory = null, purchase, ...rest } = order;
-  const amountMc = purchase?.amountMc ?? mcOf(amountCents);
-  return {
-    ...rest,
-    ...(purchase === undefined ? {} : { protocol: purchase.protocol, resource: purchase.resource }),
-    amountMc,
-    merchantCategory,
-    transactionId: newId("txn"),
-    approvalId: newId("apr"),
-    keyHash: shortHash(idempotencyKey),
-    payloadHash: purchase?.payloadHash ?? payloadHash({ ...rest, amountMc, merchantCategory }),
-    fingerprint: fingerprint({ ...rest, amountMc, merchantCategory }),
-  };
-}

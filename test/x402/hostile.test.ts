@@ -11,6 +11,15 @@ const BODY_MAX_BYTES = 256 * 1_024;
 /** After that an authorization of these shops is dead. */
 const SHORT_SECONDS = 3;
 
+/** A request for what a URL has. */
+const request = (url: string, fields: Fields = {}): Fields => ({
+  url,
+  maxAmountCents: 5,
+  purpose: "a test",
+  idempotencyKey: randomUUID(),
+  ...fields,
+});
+
 describe("purchases from shops that cheat, break or do not settle", () => {
   let world: World;
   let agent: TestAgent;
@@ -23,13 +32,6 @@ describe("purchases from shops that cheat, break or do not settle", () => {
   });
 
   const rpcUrl = (): string => world.service.env["EVM_RPC_URL"] ?? "";
-  const request = (url: string, fields: Fields = {}): Fields => ({
-    url,
-    maxAmountCents: 5,
-    purpose: "a test",
-    idempotencyKey: randomUUID(),
-    ...fields,
-  });
   const buy = (body: Fields) => world.api.ok("payX402Request", 201, { token: agent.key, body });
   const again = (body: Fields) => world.api.ok("payX402Request", 200, { token: agent.key, body });
   const refused = (status: number, code: Parameters<World["api"]["refused"]>[2], body: Fields) =>

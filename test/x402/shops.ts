@@ -47,8 +47,7 @@ export async function facilitatorOn(rpcUrl: string) {
     address: account.address,
     readContract: (args) => client.readContract({ ...args, args: args.args ?? [] }),
     verifyTypedData: (args) => client.verifyTypedData(args as Parameters<typeof client.verifyTypedData>[0]),
-    writeContract: ({ dataSuffix: _none, ...args }) =>
-      client.writeContract({ ...args, args: args.args } as Parameters<typeof client.writeContract>[0]),
+    writeContract: ({ dataSuffix: _none, ...args }) => client.writeContract({ ...args, args: args.args }),
     sendTransaction: (args) => client.sendTransaction(args),
     waitForTransactionReceipt: (args) => client.waitForTransactionReceipt(args),
     getCode: (args) => client.getCode(args),
