@@ -5,6 +5,7 @@ import { z } from "zod";
 import type { ChainConfig, Signer } from "../src/chain/config.ts";
 import { factoryDeployment } from "../src/chain/contracts.ts";
 import { localSigner } from "../src/chain/signer.ts";
+import { withNetwork } from "../src/chain/networks.ts";
 import { sandboxConfig } from "../src/chain/sandbox.ts";
 import { createWallets, type Wallets } from "../src/rails/wallet/index.ts";
 import type { ChainRepair } from "../src/chain/repairs.ts";
@@ -41,6 +42,7 @@ function isUsableKey(key: Hex): boolean {
 
 /** Where wallets are on a chain that is no sandbox. */
 const production = z.object({
+  EVM_RPC_FALLBACK_URL: z.url({ protocol: /^https?$/, error: "Invalid URL" }).optional(),
   EVM_CHAIN_ID: z.coerce.number().int().min(1),
   EVM_TOKEN_ADDRESS: address,
   EVM_TOKEN_DECIMALS: z.coerce.number().int().min(2).max(36),
@@ -81,10 +83,11 @@ export interface ChainSettings {
  */
 export function readChain(
   rpcUrl: string,
-  env: NodeJS.ProcessEnv,
+  environment: NodeJS.ProcessEnv,
   masterKey: MasterKey,
   db: Db,
 ): ChainSettings {
+  const env = withNetwork(environment);
   const pocketKey = masterKey.deriveFirst("pocket-keys");
   const { POCKET_FLOAT_CENTS: pocketFloatCents } = parsed(pocket, env);
   if (env["EVM_TOKEN_ADDRESS"] === undefined) {
@@ -94,6 +97,7 @@ export function readChain(
   const value = parsed(production, env);
   const config = {
     rpcUrl,
+    fallbackRpcUrl: value.EVM_RPC_FALLBACK_URL ?? null,
     chainId: value.EVM_CHAIN_ID,
     token: value.EVM_TOKEN_ADDRESS,
     tokenDecimals: value.EVM_TOKEN_DECIMALS,

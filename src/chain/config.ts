@@ -9,6 +9,8 @@ export interface Fees {
 /** A chain, and what of ours is on it. */
 export interface ChainConfig {
   readonly rpcUrl: string;
+  /** Used where the first endpoint has no answer; null: there is none. */
+  readonly fallbackRpcUrl: string | null;
   readonly chainId: number;
   readonly token: Address;
   readonly tokenDecimals: number;

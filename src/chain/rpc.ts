@@ -19,6 +19,7 @@ import { type GasPrice, offeredFor } from "./fees.ts";
 import { BatchingFetch, CALLS_PER_REQUEST_MAX } from "./batching-fetch.ts";
 import { withMargin } from "./contracts.ts";
 import { plainText } from "./provider-text.ts";
+import { Endpoints } from "./endpoints.ts";
 import type { ChainWatchers } from "./repairs.ts";
 import { revertTextOf } from "./reverts.ts";
 import { PlainError } from "../lib/plain-error.ts";
@@ -118,22 +119,31 @@ export interface FoundTransaction {
   readonly blockNumber: bigint | null;
 }
 
+const SILENT: ChainWatchers = { onRepair: () => undefined, onWarning: () => undefined };
+
 /** The calls to a chain, each with a timeout. Throws `ChainUnreachable` where one has no answer. */
 export class ChainRpc {
   readonly client: PublicClient;
+  readonly endpoints: Endpoints;
   readonly #config: ChainConfig;
+  readonly #urls: readonly string[];
   readonly #batching: BatchingFetch;
   #price: { readonly price: Promise<GasPrice>; readonly until: number } | null = null;
   #checked: Promise<void> | null = null;
 
-  constructor(config: ChainConfig, onWarning: ChainWatchers["onWarning"] = () => undefined) {
+  constructor(config: ChainConfig, { onRepair, onWarning }: ChainWatchers = SILENT) {
     this.#config = config;
+    const { chainId, confirmations, fallbackRpcUrl, rpcUrl } = config;
+    const urls = [rpcUrl, ...(fallbackRpcUrl === null ? [] : [fallbackRpcUrl])] as const;
+    this.#urls = urls;
+    this.endpoints = new Endpoints({ urls, chainId, confirmations, onRepair, onWarning });
     this.#batching = new BatchingFetch({
+      post: this.endpoints.fetch,
       onRefused: (calls, next, cause) =>
         onWarning("the chain's endpoint refuses a batch of calls; smaller ones are sent from now on", {
           calls,
           next,
-          cause: plainText(cause, config.rpcUrl),
+          cause: this.#plain(cause),
         }),
     });
     const transport = http(config.rpcUrl, {
@@ -305,7 +315,7 @@ export class ChainRpc {
       if (!isAnswer(error)) throw this.#unreachable(error);
       const text = revertTextOf(error);
       if (text === null) return { kind: "unclear", error: this.#unreachable(error) };
-      return { kind: "reverts", text: plainText(text, this.#config.rpcUrl) };
+      return { kind: "reverts", text: this.#plain(text) };
     }
   }
 
@@ -376,7 +386,12 @@ export class ChainRpc {
     const { details, name, shortMessage } = error;
     const [headline = ""] = shortMessage.split("\n");
     const text = details === "" || headline.includes(details) ? headline : `${headline} (${details})`;
-    return plainText(`${name}: ${text}`, this.#config.rpcUrl);
+    return this.#plain(`${name}: ${text}`);
+  }
+
+  /** A provider's words without what may be a key. */
+  #plain(text: string): string {
+    return this.#urls.reduce((plain, url) => plainText(plain, url), text);
   }
 }
 

@@ -134,6 +134,7 @@ async function answerTo(url: string, method: string, params: readonly Hex[]) {
 export const sandboxConfig = (rpcUrl: string, signer: Signer, pocketFloatCents: number): ChainConfig => ({
   pocketFloatCents,
   rpcUrl,
+  fallbackRpcUrl: null,
   chainId: SANDBOX_CHAIN_ID,
   token: sandboxTokenDeployment(signer.address).address,
   tokenDecimals: SANDBOX_TOKEN_DECIMALS,

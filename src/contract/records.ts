@@ -20,6 +20,7 @@ export const errorBody = z
     missing: z.array(z.string()).optional(),
     unknown: z.array(z.string()).optional(),
     organizations: z.array(z.strictObject({ id: uuid, name: z.string() })).optional(),
+    challenge: z.string().optional(),
     retry_after_seconds: z.int().optional(),
     requestId: z.string().meta({ description: "The request's id; include it when you report an error." }),
   })

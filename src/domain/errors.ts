@@ -170,6 +170,11 @@ export const ERRORS = {
     status: 422,
     message: "A budget must name each active child once and nothing else; see `unknown`.",
   },
+  WALLET_OWNER_UNPROVEN: {
+    status: 422,
+    message:
+      "The owner must prove its key: sign `challenge` with it (EIP-191) and send the signature as `walletOwnerSignature`.",
+  },
   RATE_LIMITED: { status: 429, message: "Too many requests; retry after `retry_after_seconds`." },
   TOO_MANY_STREAMS: {
     status: 429,
@@ -209,6 +214,8 @@ export interface Refusal {
   /** Children that a full replacement does not name, and what it names and has not. */
   readonly missing?: readonly string[];
   readonly unknown?: readonly string[];
+  /** What the owner of wallets has to sign. */
+  readonly challenge?: string;
   /** The organizations to choose from. */
   readonly organizations?: readonly { readonly id: string; readonly name: string }[];
 }

@@ -57,6 +57,7 @@ export interface TestAgent {
 
 export interface InstanceOptions {
   readonly rpcUrl?: string;
+  readonly fallbackRpcUrl?: string;
   readonly confirmations?: number;
   readonly clock?: () => Date;
   /** Fees as the chain asks for them, up to so much for a unit of gas, instead of a sandbox's fixed ones. */
@@ -164,7 +165,16 @@ export async function openScene(url = sharedChainUrl(), keyOf?: Scene): Promise<
     const { clock = () => new Date(), confirmations = 1, rpcUrl = url } = options;
     const { feesUpTo, floatCents = 0, token = config.token } = options;
     const fees = feesUpTo === undefined ? {} : { fixedFees: null, maxFeePerGas: feesUpTo };
-    const at = { ...config, rpcUrl, confirmations, token, pocketFloatCents: floatCents, ...fees };
+    const { fallbackRpcUrl = null } = options;
+    const at = {
+      ...config,
+      rpcUrl,
+      fallbackRpcUrl,
+      confirmations,
+      token,
+      pocketFloatCents: floatCents,
+      ...fees,
+    };
     const troubles: string[] = [];
     const onWarning = (message: string, details: Readonly<Record<string, unknown>>): void =>
       void troubles.push(`${message} ${JSON.stringify(details)}`);

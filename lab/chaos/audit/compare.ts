@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import { compareCards, compareWallets, findingText } from "../../../server/admin/reconcile/rails.ts";
+import { findingText } from "../../../server/admin/reconcile/findings.ts";
+import { compareCards, compareWallets } from "../../../server/admin/reconcile/rails.ts";
 import { type Breach, moneyIn } from "../../../src/domain/ledger/books.ts";
 import { usedCents } from "../../../src/domain/money.ts";
 import type { PayingAgent } from "../tenant.ts";

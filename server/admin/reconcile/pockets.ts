@@ -1,9 +1,9 @@
 import { type Address, getAbiItem, type Hash, type Hex, keccak256, type PublicClient, toBytes } from "viem";
 import { erc20Abi } from "viem";
-import { sandboxUSDAbi } from "../../../contracts/artifacts/index.ts";
+import { tokenAbi } from "../../../src/chain/contracts.ts";
 import { topUpId } from "../../../src/rails/pocket/agent-pockets.ts";
 import { addressOf } from "./chain-reader.ts";
-import { grouped, type RailFinding } from "./rails.ts";
+import { grouped, type RailFinding } from "./findings.ts";
 import type { PaymentEntry, SpentEvent } from "./sources.ts";
 
 /** A pocket that was ever used. */
@@ -157,5 +157,5 @@ export async function pocketEvents(
   return found;
 }
 
-const USED = getAbiItem({ abi: sandboxUSDAbi, name: "AuthorizationUsed" });
+const USED = getAbiItem({ abi: tokenAbi, name: "AuthorizationUsed" });
 const TRANSFER = getAbiItem({ abi: erc20Abi, name: "Transfer" });

@@ -4,22 +4,9 @@ import { joined, type RailBooks } from "../../../src/domain/ledger/books.ts";
 import { SETTLES_ON } from "../../../src/domain/ledger/payment.ts";
 import { usedCents } from "../../../src/domain/money.ts";
 import { booksIn, type CardLedgerDocument } from "../../../src/rails/card/network-books.ts";
+import { cents, grouped, type RailFinding } from "./findings.ts";
 import { compareTopUps, type PocketSources, topUpsOf } from "./pockets.ts";
 import type { PaymentEntry, SpentEvent } from "./sources.ts";
-
-/** Where a rail's own books and the payments' records disagree. */
-export interface RailFinding {
-  /** The payment, or what the rail calls it. */
-  readonly id: string;
-  readonly what: string;
-  readonly expected: string;
-  readonly found: string;
-  /** The rail acts before its effect is recorded; never the other way round, if payments are read first. */
-  readonly mayBeInFlight: boolean;
-}
-
-export const findingText = ({ expected, found, id, what }: RailFinding): string =>
-  `${id}: ${what}; expected ${expected}, found ${found}`;
 
 /** A payment's books are those of its network, and payments that no network has charged have none. The network must have been read after the payments. */
 export function compareCards(
@@ -152,19 +139,4 @@ export function compareWallets({
     });
   }
   return [...findings, ...compareTopUps(spent, topUps)];
-}
-
-export const cents = (amount: number): string => `${(amount / 100).toFixed(2)} USD`;
-
-export function grouped<T>(
-  items: readonly T[],
-  keyOf: (item: T) => string,
-): ReadonlyMap<string, readonly T[]> {
-  const groups = new Map<string, T[]>();
-  for (const item of items) {
-    const group = groups.get(keyOf(item));
-    if (group === undefined) groups.set(keyOf(item), [item]);
-    else group.push(item);
-  }
-  return groups;
 }

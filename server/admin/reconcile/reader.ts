@@ -5,6 +5,7 @@ import type { Db } from "mongodb";
 import { type Client, QueryRejectedError, WorkflowNotFoundError } from "@temporalio/client";
 import pLimit from "p-limit";
 import { createPublicClient, type Hex, http, isHex, keccak256, type PublicClient, toBytes } from "viem";
+import { withNetwork } from "../../../src/chain/networks.ts";
 import { sandboxTokenDeployment } from "../../../src/chain/contracts.ts";
 import { type AgentDocument, COLLECTIONS } from "../../../src/store/documents.ts";
 import type { AuthorizationDocument } from "../../../src/rails/pocket/authorizations.ts";
@@ -31,7 +32,8 @@ import type { AccessRecord } from "./access.ts";
 import { ACCESS_KINDS, ACCESS_RECORDS } from "../../../src/secrets/access-proofs.ts";
 import { addressOf, spentEvents } from "./chain-reader.ts";
 import { pocketEvents, type PocketSources } from "./pockets.ts";
-import { grouped, type WalletSources } from "./rails.ts";
+import { grouped } from "./findings.ts";
+import type { WalletSources } from "./rails.ts";
 
 /** One call to an actor; one that no worker has cached is replayed from its history first. */
 const ACTOR_MS = 20_000;
@@ -82,7 +84,7 @@ export class SourceReader {
     this.#db = db;
     this.#collections = collectionsOf(db);
     this.#temporal = temporal;
-    this.#env = env;
+    this.#env = withNetwork(env);
     this.#pocketKeys = pocketKey === null ? null : new PocketKeys(pocketKey);
     this.#chain =
       evmRpcUrl === null

@@ -1,6 +1,6 @@
 import { differenceText, plural, shownDifference } from "../reconcile/text.ts";
 import { usedCents } from "../../../src/domain/money.ts";
-import { cents } from "../reconcile/rails.ts";
+import { cents } from "../reconcile/findings.ts";
 import type { Restored } from "./restore-ledger.ts";
 
 /** What an operator reads. */

@@ -219,13 +219,13 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
   get_wallet: {
     description:
       "Your wallet, for create_wallet_payment: its address, its blockchain (a CAIP-2 id such as eip155:1) and " +
-      "its balance now. Card payments do not need it. Only people put money into it.",
+      "its balance, of which pocketCents is change for the web. Only people put money into it.",
     arguments: {},
     results: {
       address: "",
       chainCaip2: "",
       balanceCents: "",
-      pocketCents: "The part of balanceCents that is change for purchases on the web.",
+      pocketCents: "",
     },
   },
 };

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Address, encodeFunctionData } from "viem";
-import { sandboxUSDAbi } from "../../../contracts/artifacts/index.ts";
 import type { ChainConfig } from "../../chain/config.ts";
-import { GAS } from "../../chain/contracts.ts";
+import { GAS, tokenAbi } from "../../chain/contracts.ts";
 import type { Finality } from "../../chain/finality.ts";
 import { type ChainOutbox, isTransaction, type Recorded } from "../../chain/outbox.ts";
 import type { ChainRpc } from "../../chain/rpc.ts";
@@ -10,6 +9,7 @@ import { centsOf, unitsOf } from "../../chain/units.ts";
 import { mcOf } from "../../domain/money.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
 import type { RailOutcome } from "../../domain/ledger/payment.ts";
+import { SingleFlight } from "../../lib/single-flight.ts";
 import type { Clock, Detachment, FencedPlace } from "../../payments/ports.ts";
 import { DETACHED, NO_WALLET } from "../wallet/refusals.ts";
 import type { WalletRail, WalletSpend } from "../wallet/wallet-rail.ts";
@@ -59,7 +59,7 @@ export interface PocketDependencies {
 export class AgentPockets implements Pockets {
   readonly #dependencies: PocketDependencies;
   /** Top-ups that this process is at, by agent: a crowd of payments waits for one. */
-  readonly #toppingUp = new Map<string, Promise<RailOutcome>>();
+  readonly #toppingUp = new SingleFlight<RailOutcome>();
 
   constructor(dependencies: PocketDependencies) {
     this.#dependencies = dependencies;
@@ -107,9 +107,10 @@ export class AgentPockets implements Pockets {
         await records.beginTopUp(agentId, { number: record.topUps + 1, cents });
         continue;
       }
-      const outcome = await this.#topUp(wallet, record.topUp);
+      const { topUp } = record;
+      const outcome = await this.#toppingUp.run(agentId, () => this.#topUp(wallet, topUp));
       if (outcome.status === "failed") {
-        const isLeast = record.topUp.cents <= centsUp(missing, config.tokenDecimals);
+        const isLeast = topUp.cents <= centsUp(missing, config.tokenDecimals);
         if (outcome.code !== "INSUFFICIENT_FUNDS" || isLeast || least) return failed(outcome);
         least = true;
       }
@@ -207,7 +208,7 @@ export class AgentPockets implements Pockets {
       to: wallet.address,
       units,
     });
-    const data = encodeFunctionData({ abi: sandboxUSDAbi, functionName: "transferWithAuthorization", args });
+    const data = encodeFunctionData({ abi: tokenAbi, functionName: "transferWithAuthorization", args });
     await this.#send(purpose, data);
     return "pending";
   }
@@ -256,16 +257,7 @@ export class AgentPockets implements Pockets {
   }
 
   /** Brings a top-up closer to its end, and records that end. */
-  #topUp(wallet: Wallet, topUp: TopUp): Promise<RailOutcome> {
-    const { agentId } = wallet;
-    const running = this.#toppingUp.get(agentId);
-    if (running !== undefined) return running;
-    const work = this.#workOn(wallet, topUp).finally(() => this.#toppingUp.delete(agentId));
-    this.#toppingUp.set(agentId, work);
-    return work;
-  }
-
-  async #workOn(wallet: Wallet, topUp: TopUp): Promise<RailOutcome> {
+  async #topUp(wallet: Wallet, topUp: TopUp): Promise<RailOutcome> {
     const { rail, records, rpc, config } = this.#dependencies;
     const { agentId } = wallet;
     const spend: WalletSpend = {
@@ -290,7 +282,7 @@ export class AgentPockets implements Pockets {
     const domain = await this.domain();
     const { owner } = (await wallets.genuine(wallet.agentId)) ?? wallet;
     const args = await signPermit(keys, wallet.agentId, domain, owner);
-    const data = encodeFunctionData({ abi: sandboxUSDAbi, functionName: "permit", args });
+    const data = encodeFunctionData({ abi: tokenAbi, functionName: "permit", args });
     await this.#send(`pocket/permit/${wallet.agentId}`, data);
   }
 

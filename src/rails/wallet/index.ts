@@ -93,7 +93,7 @@ export interface Wallets {
 export function createWallets(options: WalletsOptions): Wallets {
   const { clock, db, onRepair = nothing, onWarning, config, signer } = options;
   const watchers = { onRepair, onWarning };
-  const rpc = new ChainRpc(config, onWarning);
+  const rpc = new ChainRpc(config, watchers);
   const outbox = new ChainOutbox({ db, config, rpc, signer, clock });
   const finality = new Finality({
     rpc,
@@ -174,7 +174,9 @@ export function createWallets(options: WalletsOptions): Wallets {
     clock,
     // The gas of a chain that was killed is gone with its blocks.
     beforeResending: async () => sandbox?.giveGas(),
-    onEveryRound: async () => sandbox?.prepare(),
+    onEveryRound: async () => {
+      await Promise.all([sandbox?.prepare(), rpc.endpoints.compare()]);
+    },
     whileKeepingUp: async (stopping) => {
       await limits.setDue(stopping);
       await fundings.sweep(stopping);

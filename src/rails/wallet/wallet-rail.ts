@@ -1,5 +1,5 @@
 import { usedCents } from "../../domain/money.ts";
-import { getAddress, type Hash, parseTransaction } from "viem";
+import { getAddress, type Hash } from "viem";
 import type { OnChain, Payment, RailOutcome, StoredPayment } from "../../domain/ledger/payment.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
 import { caip2Of } from "../../chain/config.ts";
@@ -24,7 +24,6 @@ import { fenceAttempts } from "./fencing.ts";
 import { deployPurpose } from "./limits.ts";
 import {
   DETACHED,
-  LIMIT_REACHED,
   NO_WALLET,
   NOT_THERE,
   OTHER_CHAIN,
@@ -32,6 +31,7 @@ import {
   REVERTED_TOO_OFTEN,
   WITHHELD,
 } from "./refusals.ts";
+import { boundBy, causeOf, gasOf, ranOutOfGas, type Unpaid } from "./unpaid.ts";
 import type { AgentWallets, Wallet } from "./wallets.ts";
 
 /**
@@ -409,28 +409,6 @@ export class WalletRail implements RailPort {
     return { txHash: hash, chainCaip2: this.#chainCaip2 };
   }
 }
-
-/** An attempt that has not paid. Without a receipt: it was replaced. */
-interface Unpaid {
-  readonly last: RecordedTransaction;
-  readonly receipt: Receipt | null;
-}
-
-const boundBy = ({ keepsLimit }: Attempt, remedy: Remedy): Remedy =>
-  keepsLimit && remedy.kind === "raise" ? { kind: "refuse", refusal: LIMIT_REACHED } : remedy;
-
-const gasOf = ({ raw }: RecordedTransaction): bigint => parseTransaction(raw).gas ?? GAS.spend;
-
-/** Whether a reverted transaction has used its gas, but for the 64th parts that calls keep back for their callers. */
-const ranOutOfGas = ({ last, receipt }: Unpaid): boolean =>
-  receipt !== null && !receipt.succeeded && receipt.gasUsed * 16n >= gasOf(last) * 15n;
-
-const causeOf = (remedy: Remedy): string =>
-  remedy.kind === "refuse"
-    ? remedy.refusal.reason
-    : remedy.kind === "raise"
-      ? "the wallet's limit"
-      : "it would succeed by now";
 
 /** Returns the outcome of a refusal in a payment's place. */
 const refused = ({ code, reason }: Refused["refusal"]): RailOutcome =>
