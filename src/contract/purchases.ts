@@ -63,7 +63,9 @@ export const purchased = z.strictObject({
     .string()
     .nullable()
     .meta({ description: "The shop's body, at most 256 KiB; null: it has not delivered." }),
-  bodyEncoding: z.enum(["utf8", "base64"]),
+  bodyEncoding: z
+    .enum(["utf8", "base64"])
+    .meta({ description: "`base64`: the body is no UTF-8, and is written so." }),
   isTruncated: z.boolean().meta({ description: "Whether the body was longer, or broke off." }),
   transaction: transaction.nullable().meta({ description: "Null: it was free, and nothing was decided." }),
   approval: approval.nullable(),
