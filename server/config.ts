@@ -58,6 +58,8 @@ export interface Config {
   /** Whom passkeys are made for, where it does not follow from the base URL. */
   readonly webauthn: RelyingPartySettings;
   readonly webhooks: WebhookSettings;
+  /** Networks of shops that are reached besides the public internet, for development. */
+  readonly shopCidrs: readonly string[];
   /** How long what is over is kept. */
   readonly retention: Retention;
   /** The version by which the engine routes tasks to this worker's code; null: workers of any version get any task. */
@@ -243,6 +245,7 @@ const environment = z.object({
   WEBHOOK_ALLOW_PORTS: numbers(1, 65_535, PORTS_MAX).default([]),
   WEBHOOK_CA_FILE: z.string().min(1).optional(),
   WEBHOOK_BACKOFF_SECONDS: numbers(1, 604_800, BACKOFFS_MAX).default([...BACKOFF_SECONDS]),
+  X402_ALLOW_CIDRS: cidrs,
   WEBHOOK_RETENTION_DAYS: whole(1, 3_650).default(30),
   EVENT_RETENTION_DAYS: recordRetentionDays.optional(),
   CREATE_RETENTION_DAYS: recordRetentionDays.default(0),
@@ -295,6 +298,7 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     allowedHosts: value.ALLOWED_HOSTS,
     webauthn: webauthnOf(value, value.HOST ?? defaultHost),
     webhooks: webhooksOf(value),
+    shopCidrs: value.X402_ALLOW_CIDRS,
     retention: retentionOf(value),
     workerBuildId: (value.WORKER_BUILD_ID ?? "") === "" ? null : (value.WORKER_BUILD_ID ?? null),
     mail: mailOf(value),

@@ -15,8 +15,9 @@ export function agentWalletHandlers({ rails }: HandlerDependencies): Pick<Handle
       const wallet = walletView(target);
       if (wallet === null) return ok({ body: { wallet } });
       const balance = await readable(withTimeout(BALANCE_MS, rails[WALLET_RAIL].balance(profileOf(target))));
-      const balanceCents = balance?.kind === "cents" ? balance.cents : null;
-      return ok({ body: { wallet: { ...wallet, balanceCents, currency: "USD" } } });
+      const [balanceCents, pocketCents] =
+        balance?.kind === "cents" ? [balance.cents, balance.pocketCents] : [null, null];
+      return ok({ body: { wallet: { ...wallet, balanceCents, pocketCents, currency: "USD" } } });
     },
   };
 }

@@ -22,6 +22,7 @@ export const EVENT_TYPES = [
   "agent.resumed",
   "agent.archived",
   "funding.deposited",
+  "wallet.funded",
   "billing.payment_failed",
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];

@@ -17,7 +17,8 @@ export interface RailCapabilities {
 
 /** An agent's balance on a rail. Unreadable is not zero. */
 export type RailBalance =
-  | { readonly kind: "cents"; readonly cents: number }
+  /** `pocketCents`: the part of it that is set aside as change for purchases on the web. */
+  | { readonly kind: "cents"; readonly cents: number; readonly pocketCents: number }
   /** The rail holds nothing for agents. */
   | { readonly kind: "none" }
   | { readonly kind: "unreadable" };

@@ -7,6 +7,7 @@ import type { Clock, RailPort } from "../payments/ports.ts";
 import type { Collections } from "../store/collections.ts";
 import type { TransactionDocument } from "../store/documents.ts";
 import type { PaymentEntry, RailFinding } from "./findings.ts";
+import type { PocketKeys } from "./pocket/pocket-keys.ts";
 import type { RailStep } from "./rail-steps.ts";
 import type { Wallets } from "./wallet/index.ts";
 
@@ -17,6 +18,8 @@ export interface RailsDependencies {
   readonly networkScripts: NetworkScripts;
   /** Null: no chain is set up. */
   readonly wallets: Pick<Wallets, "rail"> | null;
+  /** Makes the wallet's payments that buy from shops; null as above. */
+  readonly purchases: RailPort | null;
 }
 
 /** Plays what a sandbox's network does with a payment after its authorization, each effect at its time. */
@@ -36,7 +39,10 @@ export type RailCollections = Pick<Collections, "agents" | "cardLedger" | "chain
 /** Sources of a comparison; payments were read before. */
 export interface RailSources {
   readonly collections: RailCollections;
+  readonly db: Db;
   readonly env: NodeJS.ProcessEnv;
+  /** Null: pockets' addresses are those of what they have signed. */
+  readonly pocketKeys: PocketKeys | null;
   readonly chainRpcUrl: string | null;
   readonly organizationId: string;
   readonly payments: readonly PaymentEntry[];
@@ -46,7 +52,7 @@ export interface RailSources {
 
 /** Comparison of payments' records with the rail's own books. */
 export interface RailReconciliation {
-  readonly kind: "card_ledger_differs" | "chain_differs";
+  readonly kind: "card_ledger_differs" | "chain_differs" | "pocket_differs";
   readonly advice: string;
   /** A text: why the rail's books could not be read. */
   findings(sources: RailSources): Promise<readonly RailFinding[] | string>;
@@ -61,7 +67,7 @@ export interface PushRailFolder<R extends Rail> {
   mode(wallets: Pick<Wallets, "sandbox"> | null): RailModes[R];
   /** Returns a payment's entries on the rail's books. */
   readonly stepsOf: StepsOf;
-  readonly reconciliation: RailReconciliation;
+  readonly reconciliations: readonly RailReconciliation[];
 }
 
 /** Everything of a rail that the product uses. Kinds of rails other than push join here. */

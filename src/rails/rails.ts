@@ -4,7 +4,9 @@ import type { Rails } from "../payments/ports.ts";
 import { CardSandbox } from "./card/rail.ts";
 import { cardReconciliation } from "./card/reconcile.ts";
 import { cardSteps } from "./card/steps.ts";
+import { withPurchases } from "./challenge/with-purchases.ts";
 import type { RailFolder, RailsDependencies } from "./folder.ts";
+import { pocketReconciliation } from "./pocket/reconcile.ts";
 import { walletRailWithoutChain } from "./unavailable.ts";
 import type { Wallets } from "./wallet/index.ts";
 import { walletReconciliation } from "./wallet/reconcile.ts";
@@ -19,14 +21,17 @@ export const RAIL_FOLDERS: { readonly [R in Rail]: RailFolder<R> } = {
       new CardSandbox(db, clock, { begin: (...played) => networkScripts.begin("card", ...played) }),
     mode: () => "sandbox",
     stepsOf: cardSteps,
-    reconciliation: cardReconciliation,
+    reconciliations: [cardReconciliation],
   },
   wallet: {
     kind: "push",
-    open: ({ db, wallets }) => wallets?.rail ?? walletRailWithoutChain(new AgentWallets(db)),
+    open: ({ db, purchases, wallets }) =>
+      wallets === null || purchases === null
+        ? walletRailWithoutChain(new AgentWallets(db, () => true))
+        : withPurchases(wallets.rail, purchases),
     mode: (wallets) => (wallets === null ? "off" : wallets.sandbox === null ? "real" : "local"),
     stepsOf: walletSteps,
-    reconciliation: walletReconciliation,
+    reconciliations: [walletReconciliation, pocketReconciliation],
   },
 };
 

@@ -6,6 +6,7 @@ import type {
   ApprovalResolution,
   BudgetContext,
   PaymentPhase,
+  Protocol,
   Rail,
   Resolver,
   RulesVersions,
@@ -33,6 +34,13 @@ export interface TransactionDocument extends Document {
   sequence: number;
   createdAt: Date;
   recipient: string;
+  /** The URL that was paid for, its host and the shop's protocol and receipt; only of purchases. */
+  resource?: string;
+  host?: string;
+  protocol?: Protocol;
+  receipt?: string;
+  /** Thousandths of a cent that it counts with; only of purchases, whose prices may be below a cent. */
+  amountMc?: number;
   /** Form by which rules find it (`comparedName`); `recipient` is as it was sent. */
   comparedRecipient: string;
   /** Words that a search finds it by (`searchWords`). */
@@ -106,6 +114,10 @@ export interface ApprovalSnapshot extends Document {
   currency: string;
   rail: Rail;
   recipient: string;
+  /** The URL that is paid for; only of purchases. */
+  resource?: string;
+  /** Thousandths of a cent; only of purchases. */
+  amountMc?: number;
   purpose: string;
   budgetContext: BudgetContext;
   flaggedByRuleTypes: string[];
@@ -123,7 +135,12 @@ export interface ApprovalDocument extends ApprovalSnapshot {
   /** Time at which the end of its payment was written down. */
   closedAt?: Date;
   /** Part that only the ledger needs, as a transaction's. */
-  ledgerState: { proof: string | null; policyVersion: number | null };
+  ledgerState: {
+    proof: string | null;
+    policyVersion: number | null;
+    /** Only of purchases. */
+    protocol?: Protocol;
+  };
 }
 
 export interface AgentKeyRecord {
@@ -235,6 +252,10 @@ export const SHOWN_TRANSACTION_FIELDS = {
   agentId: 1,
   agentName: 1,
   recipient: 1,
+  resource: 1,
+  protocol: 1,
+  receipt: 1,
+  amountMc: 1,
   amountCents: 1,
   amounts: 1,
   stage: 1,
@@ -270,6 +291,7 @@ export interface EventDocument extends Document {
     transaction?: TransactionSnapshot;
     approval?: ApprovalSnapshot;
     deposit?: DepositRecord;
+    funding?: FundingRecord;
     payment?: BillingPaymentRecord;
   };
   /** Set while its deliveries are still to be created. */
@@ -289,6 +311,18 @@ export interface DepositRecord {
   amountCents: number;
   currency: "USD";
   /** The treasury's. */
+  address: string;
+  onChainTxHash: string;
+  chainCaip2: string;
+  settledAt: Date;
+}
+
+/** Money that has gone from an organization's treasury to an agent's wallet, and can't be taken back by the chain any more. */
+export interface FundingRecord {
+  id: string;
+  amountCents: number;
+  currency: "USD";
+  /** The wallet's. */
   address: string;
   onChainTxHash: string;
   chainCaip2: string;
@@ -351,4 +385,9 @@ export const COLLECTIONS = {
   walletLimits: "wallet_limits",
   chainCursors: "chain_cursors",
   ledgerRevisions: "ledger_revisions",
+  purchases: "purchases",
+  purchaseAnswers: "purchase_answers",
+  pockets: "pockets",
+  pocketAuthorizations: "pocket_authorizations",
+  walletFundings: "wallet_fundings",
 } as const;

@@ -100,6 +100,11 @@ export class EventJournal {
     await this.#write(this.#writes, ofOrganization(organizationId), [event]);
   }
 
+  /** Writes an event of an agent that is none of its payments or its life. If it is written again, it is there already. */
+  async agentEvent(profile: AgentProfile, event: NewEvent): Promise<void> {
+    await this.#write(this.#writes, ofAgent(profile), [event]);
+  }
+
   async #write(
     writes: BulkWriter<EventDocument>,
     scope: EventScope,

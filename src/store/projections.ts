@@ -145,7 +145,7 @@ export class MongoProjections implements Projections {
   }
 
   textsOf(transactionId: string): Promise<PaymentTexts | null> {
-    const texts = { _id: 0, recipient: 1, purpose: 1 } as const;
+    const texts = { _id: 0, recipient: 1, purpose: 1, resource: 1 } as const;
     return this.#transactions.findOne<PaymentTexts>({ _id: transactionId }, { projection: texts });
   }
 
@@ -344,6 +344,8 @@ function replaceOlder(record: TransactionDocument): AnyBulkWriteOperation<Transa
 
 /** By which an agent's payments to one recipient are found, and those of one amount among them. */
 export const RECIPIENT_INDEX = "agent_recipient_amount";
+/** The index of an agent's purchases by the shop's host. */
+export const HOST_INDEX = "agent_host";
 
 /** The indexes that rules and metrics look things up by, and the unique one behind every idempotency key. */
 const LOOKUP_INDEXES: Indexes = {
@@ -353,6 +355,11 @@ const LOOKUP_INDEXES: Indexes = {
       // What rules look for: with status and amount, so that none that is passed over is read.
       key: { agentId: 1, rail: 1, comparedRecipient: 1, status: 1, "ledgerState.amountMc": 1, createdAt: -1 },
       name: RECIPIENT_INDEX,
+    },
+    {
+      key: { agentId: 1, host: 1, status: 1 },
+      partialFilterExpression: { host: { $type: "string" } },
+      name: HOST_INDEX,
     },
     // The newest denials, which an agent asks for.
     {

@@ -1,6 +1,7 @@
 import { type Money, shownBreach } from "../domain/ledger/books.ts";
 import {
   amountCentsOf,
+  amountMcOf,
   amountsOf,
   type Approval,
   moneyOf,
@@ -11,6 +12,7 @@ import { usedCents } from "../domain/money.ts";
 import type { Denial } from "../domain/ledger/policy.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import { comparedName } from "../domain/rules/compared-name.ts";
+import { hostIn } from "../domain/rules/shop-hosts.ts";
 import { searchWords } from "../domain/search-words.ts";
 import { recordedBooks, storedAmounts, storedBooks } from "./stored-books.ts";
 import { movedAmounts } from "./moved-amounts.ts";
@@ -44,6 +46,7 @@ export function transactionDocument(
     sequence: payment.sequence,
     createdAt: new Date(payment.createdAt),
     recipient: request.recipient,
+    ...purchaseFields(payment),
     comparedRecipient: comparedName(request.recipient),
     words: searchWords({ ...request, amountCents, onChainTxHash }),
     merchantCategory: request.merchantCategory,
@@ -78,6 +81,16 @@ export function transactionDocument(
       rulesVersions: request.rulesVersions ?? null,
     },
   };
+}
+
+/** The fields that only purchases have. */
+function purchaseFields(payment: Payment) {
+  const { receipt, request } = payment;
+  const { protocol, resource } = request;
+  if (protocol === undefined || resource === undefined) return {};
+  const host = hostIn(resource);
+  const amountMc = amountMcOf(payment);
+  return { resource, protocol, host, amountMc, ...(receipt === undefined ? {} : { receipt }) };
 }
 
 /** The parts of a payment's record that say where its money is. */
@@ -117,6 +130,7 @@ export function approvalDocument(profile: AgentProfile, payment: Payment): Appro
     currency: request.currency,
     rail: request.rail,
     recipient: request.recipient,
+    ...(request.resource === undefined ? {} : { resource: request.resource, amountMc: request.amountMc }),
     purpose: request.purpose,
     budgetContext: approval.budgetContext,
     flaggedByRuleTypes: [...approval.flaggedByRuleTypes],
@@ -131,6 +145,7 @@ export function approvalDocument(profile: AgentProfile, payment: Payment): Appro
     ledgerState: {
       proof: approval.proof ?? null,
       policyVersion: approval.policyVersion ?? null,
+      ...(request.protocol === undefined ? {} : { protocol: request.protocol }),
     },
   };
 }
@@ -149,6 +164,8 @@ export function paymentIn(record: TransactionDocument, approval: ApprovalDocumen
       amountMc: ledgerState.amountMc,
       currency: "USD",
       recipient: record.recipient,
+      ...(record.resource === undefined ? {} : { resource: record.resource }),
+      ...(record.protocol === undefined ? {} : { protocol: record.protocol }),
       merchantCategory: record.merchantCategory,
       purpose: record.purpose,
       fingerprint: ledgerState.fingerprint,
@@ -167,6 +184,7 @@ export function paymentIn(record: TransactionDocument, approval: ApprovalDocumen
     approval: approval === null ? null : approvalIn(approval),
     onChainTxHash: record.onChainTxHash,
     chainCaip2: record.chainCaip2,
+    ...(record.receipt === undefined ? {} : { receipt: record.receipt }),
     books: recordedBooks(ledgerState),
     policyVersion: ledgerState.policyVersion,
     revision: record.revision,

@@ -1,4 +1,3 @@
-import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { expect } from "chai";
 import { createServer, type Server } from "node:http";
 import { inspect } from "node:util";
@@ -18,6 +17,7 @@ import {
   POLICY,
   type Scene,
   sharedChainUrl,
+  TRUSTED,
 } from "./support.ts";
 
 const PROVIDERS_KEY = "provider-key-4711";
@@ -113,10 +113,11 @@ describe("what must not be shown, and whom not to believe", () => {
     const impostor = await startImpostor(1);
     const config = { ...scene.config, rpcUrl: impostor.url };
     const common = {
+      ...TRUSTED,
       db: scene.db,
-      eventProofs: TEST_ACCESS_PROOFS,
       config,
       signer: scene.signer,
+      pocketKey: scene.pocketKey,
       clock: () => new Date(),
     };
     for (const sandbox of [true, false]) {
@@ -134,14 +135,14 @@ describe("what must not be shown, and whom not to believe", () => {
   it("a first nonce is not taken from a chain with another id", async () => {
     const { close, db }: TestDatabase = await testDatabase();
     const impostor = await startImpostor(1);
-    const { config, signer } = readChain(
+    const { config, pocketKey, signer } = readChain(
       impostor.url,
       {},
       MasterKey.parse("another-master-key-for-this-one-test", "a test"),
       db,
     );
-    const common = { clock: () => new Date(), onWarning: () => undefined, sandbox: true };
-    const wallets = createWallets({ db, config, signer, ...common, eventProofs: TEST_ACCESS_PROOFS });
+    const common = { ...TRUSTED, clock: () => new Date(), onWarning: () => undefined, sandbox: true };
+    const wallets = createWallets({ db, config, signer, pocketKey, ...common });
     const minted = await wallets.sandbox?.mint("one", signer.address, 1).then(
       () => null,
       (error: unknown) => error,
@@ -168,13 +169,13 @@ describe("what must not be shown, and whom not to believe", () => {
     const payment = newPayment(100);
     expect((await scene.open().wallets.rail.send(agent.profile, payment)).status).to.equal("settled");
     const config = { ...scene.config, chainId: 1 };
-    const common = { clock: () => new Date(), onWarning: () => undefined, sandbox: false };
+    const common = { ...TRUSTED, clock: () => new Date(), onWarning: () => undefined, sandbox: false };
     const { rail } = createWallets({
       db: scene.db,
       config,
       signer: scene.signer,
+      pocketKey: scene.pocketKey,
       ...common,
-      eventProofs: TEST_ACCESS_PROOFS,
     });
     const outcome = await rail.send(agent.profile, payment, PERMIT).catch(() => null);
     expect(outcome, "only its own chain can tell").to.equal(null);
@@ -184,13 +185,13 @@ describe("what must not be shown, and whom not to believe", () => {
     const agent = await scene.funded(100);
     const payment = newPayment(100);
     const config = { ...scene.config, chainId: 1 };
-    const common = { clock: () => new Date(), onWarning: () => undefined, sandbox: false };
+    const common = { ...TRUSTED, clock: () => new Date(), onWarning: () => undefined, sandbox: false };
     const { rail } = createWallets({
       db: scene.db,
       config,
       signer: scene.signer,
+      pocketKey: scene.pocketKey,
       ...common,
-      eventProofs: TEST_ACCESS_PROOFS,
     });
     expect(await rail.send(agent.profile, payment, PERMIT)).to.include({ status: "failed" });
     expect(await scene.open().wallets.rail.send(agent.profile, payment)).to.include({ status: "failed" });
@@ -201,13 +202,14 @@ describe("what must not be shown, and whom not to believe", () => {
     const key = toHex(createHmac("sha256", "a test").update("key").digest());
     const { config } = scene;
     const signer = localSigner(key);
-    const common = { clock: () => new Date(), onWarning: () => undefined, sandbox: true };
+    const common = { ...TRUSTED, clock: () => new Date(), onWarning: () => undefined, sandbox: true };
     const wallets = createWallets({
+      ...TRUSTED,
       db: scene.db,
       config,
       signer,
+      pocketKey: scene.pocketKey,
       ...common,
-      eventProofs: TEST_ACCESS_PROOFS,
     });
     const options = { depth: Infinity, showHidden: true, getters: true } as const;
     const texts = [inspect(signer, options), inspect(wallets, options), JSON.stringify(signer)];

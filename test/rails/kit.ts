@@ -29,7 +29,7 @@ export interface RailScene {
   /** How often the rail's own books say that a payment was made. */
   timesMade(payment: Payment): Promise<number>;
   /** Sources of the rail's reconciliation. */
-  readonly sources: Pick<RailSources, "chainRpcUrl" | "collections" | "env">;
+  readonly sources: Pick<RailSources, "chainRpcUrl" | "collections" | "db" | "env" | "pocketKeys">;
   /** What the rail's network does with a settled payment, one after the other; each may be repeated. */
   readonly effects: readonly ((payment: Payment) => Promise<void>)[];
   /** A sender is stopped before each so-many-th step; 1 where it is left out. */
@@ -53,9 +53,9 @@ const entryOf = ({ request }: Payment, { agentId }: AgentProfile, sent: SendOutc
   hash: sent.status === "settled" ? (sent.onChain?.txHash ?? null) : null,
 });
 
-/** The suite that every rail passes; each calls it in its own `kit.test.ts`. */
-export function railKit(name: Rail, open: () => Promise<RailScene>): void {
-  describe(`the ${name} rail`, function () {
+/** The suite that every rail passes; each calls it in its own `kit.test.ts`, once for each way in which it pays. */
+export function railKit(name: Rail, open: () => Promise<RailScene>, by = `the ${name} rail`): void {
+  describe(by, function () {
     this.timeout(300_000);
     let scene: RailScene;
     before(async () => {
@@ -206,7 +206,7 @@ export function railKit(name: Rail, open: () => Promise<RailScene>): void {
     });
 
     it("its reconciliation agrees with what was made, and names every planted difference", async () => {
-      const { reconciliation } = RAIL_FOLDERS[name];
+      const { reconciliations } = RAIL_FOLDERS[name];
       const { organizationId } = scene.profile;
       const [made, unmade] = [scene.payment(), scene.payment()];
       const sent = await send(made, BEFORE);
@@ -216,8 +216,12 @@ export function railKit(name: Rail, open: () => Promise<RailScene>): void {
       const differing = async (payments: readonly PaymentEntry[]) => {
         const paymentIds = new Set([id, ...payments.map((payment) => payment.id)]);
         const sources = { ...scene.sources, organizationId, payments, paymentIds };
-        const found = await reconciliation.findings(sources);
-        if (typeof found === "string") throw new Error(found);
+        const found = [];
+        for (const reconciliation of reconciliations) {
+          const own = await reconciliation.findings(sources);
+          if (typeof own === "string") throw new Error(own);
+          found.push(...own);
+        }
         // Other payments of the scene have no entries here.
         const own = new Set([...paymentIds, keccak256(toBytes(id))]);
         return found.filter((finding) => own.has(finding.id)).length;

@@ -1,6 +1,6 @@
 import type { Hash } from "viem";
 import type { PaymentEntry } from "../../../src/rails/findings.ts";
-import type { SpentEvent } from "../../../src/rails/wallet/reconcile.ts";
+import type { SpentEvent } from "../../../src/rails/wallet/spent-events.ts";
 import type { ShownBreach } from "../../../src/domain/ledger/books.ts";
 import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
 import type { CardLedgerDocument } from "../../../src/rails/card/network-books.ts";

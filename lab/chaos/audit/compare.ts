@@ -27,6 +27,7 @@ export const compare = (books: Books): readonly string[] => [
     payments: books.transactions,
     walletOf: new Map(books.agents.map(({ id, wallet }) => [id, wallet])),
     spent: books.chain.spent,
+    pockets: { pockets: [], signed: [] },
     unitsPerCent: UNITS_PER_CENT,
   }).map(findingText),
   ...books.agents.flatMap((agent) => compareAgent(books, agent)),

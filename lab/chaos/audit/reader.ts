@@ -15,7 +15,7 @@ import {
   zeroAddress,
 } from "viem";
 import { readTemporal } from "../../../server/temporal-settings.ts";
-import { addressOf, spentEvents } from "../../../src/rails/wallet/reconcile.ts";
+import { addressOf, spentEvents } from "../../../src/rails/wallet/spent-events.ts";
 import { sandboxTokenDeployment } from "../../../src/chain/contracts.ts";
 import type { ChainTransactionDocument } from "../../../src/chain/outbox.ts";
 import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";

@@ -32,7 +32,9 @@ export type DifferenceKind =
   | "payment_record_differs"
   | "approval_record_differs"
   | "card_ledger_differs"
-  | "chain_differs";
+  | "chain_differs"
+  /** What left an agent's pocket, and its purchases. */
+  | "pocket_differs";
 
 /** What a repair may write: projections, from what the actors have. */
 export type Repair =

@@ -1,7 +1,10 @@
 import { COUNTED_FIELDS, type CountedRecord, moneyIn } from "../../../src/store/records.ts";
+import type { KeyObject } from "node:crypto";
 import type { Db } from "mongodb";
 import { type Client, QueryRejectedError, WorkflowNotFoundError } from "@temporalio/client";
 import pLimit from "p-limit";
+import { withNetwork } from "../../../src/chain/networks.ts";
+import { PocketKeys } from "../../../src/rails/pocket/pocket-keys.ts";
 import { approvalsRetainedSince } from "../../../src/store/retention.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
 import {
@@ -13,11 +16,12 @@ import {
 } from "../../../src/messages/ledger.ts";
 import type { ApprovalStateView } from "../../../src/messages/approval.ts";
 import { type SettlementStateView, waitingWorkflowId } from "../../../src/messages/settlement.ts";
-import { hasTexts, type PaymentTexts, type Rail, RAILS } from "../../../src/domain/ledger/payment.ts";
+import { hasTexts, type PaymentTexts, RAILS } from "../../../src/domain/ledger/payment.ts";
 import { type Collections, collectionsOf } from "../../../src/store/collections.ts";
 import type { Connections } from "../../../src/store/connections.ts";
 import { ACTORS_AT_ONCE } from "./actors-at-once.ts";
 import { type PaymentEntry, paymentEntry, type RailFinding } from "../../../src/rails/findings.ts";
+import type { RailReconciliation } from "../../../src/rails/folder.ts";
 import { RAIL_FOLDERS } from "../../../src/rails/rails.ts";
 import type { AgentSources, LedgerSource, ProjectSources } from "./sources.ts";
 import { type AccessRecord, COMPARED_KINDS } from "./access.ts";
@@ -44,7 +48,7 @@ export interface OrganizationSources {
   readonly projects: readonly ProjectSources[];
   readonly payments: readonly PaymentEntry[];
   /** Where each rail's books and the payments disagree; a text: why they could not be read. */
-  readonly onRails: readonly (readonly [Rail, readonly RailFinding[] | string])[];
+  readonly onRails: readonly (readonly [RailReconciliation, readonly RailFinding[] | string])[];
   /** Records that decide who may do what, with their proofs: all of them, whatever the focus. */
   readonly access: readonly AccessRecord[];
 }
@@ -56,12 +60,15 @@ export class SourceReader {
   readonly #temporal: Client;
   readonly #chainRpcUrl: string | null;
   readonly #env: NodeJS.ProcessEnv;
+  readonly #pocketKeys: PocketKeys | null;
 
-  constructor({ addresses, db, temporal }: Connections, env: NodeJS.ProcessEnv) {
+  /** Without the pockets' key, their addresses are those of what they have signed. */
+  constructor({ addresses, db, temporal }: Connections, env: NodeJS.ProcessEnv, pocketKey: KeyObject | null) {
     this.#db = db;
     this.#collections = collectionsOf(db);
     this.#temporal = temporal;
-    this.#env = env;
+    this.#env = withNetwork(env);
+    this.#pocketKeys = pocketKey === null ? null : new PocketKeys(pocketKey);
     this.#chainRpcUrl = addresses.evmRpcUrl;
   }
 
@@ -262,11 +269,17 @@ export class SourceReader {
     payments: readonly PaymentEntry[],
     focus: Focus | null,
   ): Promise<OrganizationSources["onRails"]> {
-    const chainRpcUrl = this.#chainRpcUrl;
-    const given = { collections: this.#collections, env: this.#env, chainRpcUrl, organizationId, payments };
-    const sources = { ...given, paymentIds: focus === null ? null : focus.paymentIds };
-    return Promise.all(
-      RAILS.map(async (rail) => [rail, await RAIL_FOLDERS[rail].reconciliation.findings(sources)] as const),
-    );
+    const sources = {
+      db: this.#db,
+      collections: this.#collections,
+      env: this.#env,
+      pocketKeys: this.#pocketKeys,
+      chainRpcUrl: this.#chainRpcUrl,
+      organizationId,
+      payments,
+      paymentIds: focus === null ? null : focus.paymentIds,
+    };
+    const reconciliations = RAILS.flatMap((rail) => RAIL_FOLDERS[rail].reconciliations);
+    return Promise.all(reconciliations.map(async (each) => [each, await each.findings(sources)] as const));
   }
 }

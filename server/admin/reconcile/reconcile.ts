@@ -56,12 +56,13 @@ export async function reconcileOn(
   env: NodeJS.ProcessEnv,
   options: ReconcileOptions,
 ): Promise<Reconciled> {
-  const reader = new SourceReader(connections, env);
+  const masterKey = await masterKeyFor(connections.db, env, options);
+  const pocketKey = masterKey?.deriveFirst("pocket-keys") ?? null;
+  const reader = new SourceReader(connections, env, pocketKey);
   const all = await reader.organizations();
   const { organizationId } = options;
   if (organizationId !== null && !all.includes(organizationId))
     throw new AdminError(`There is no organization ${organizationId}.`);
-  const masterKey = await masterKeyFor(connections.db, env, options);
   const proofs = masterKey === null ? null : new RecordProofs(masterKey);
   const results: OrganizationResult[] = [];
   for (const id of organizationId === null ? all : [organizationId]) {
@@ -197,8 +198,7 @@ function differencesIn(
   proofs: RecordProofs | null,
 ): Difference[] {
   const paidBy = new Map(payments.map(({ agentId, id }) => [id, agentId]));
-  const railDifferences = onRails.flatMap(([rail, found]) => {
-    const { advice, kind } = RAIL_FOLDERS[rail].reconciliation;
+  const railDifferences = onRails.flatMap(([{ advice, kind }, found]) => {
     if (typeof found === "string") return [];
     return found.map((finding): Difference => ({
       ...finding,
@@ -219,7 +219,7 @@ function differencesIn(
 }
 
 const isByRail = ({ kind }: Difference): boolean =>
-  RAILS.some((rail) => RAIL_FOLDERS[rail].reconciliation.kind === kind);
+  RAILS.some((rail) => RAIL_FOLDERS[rail].reconciliations.some((each) => each.kind === kind));
 
 function focusOn(suspects: readonly Difference[]): Focus {
   const ids = (select: (suspect: Difference) => string | null): ReadonlySet<string> =>

@@ -20,6 +20,7 @@ import {
   type OnChain,
   type PaymentRequest,
   type PaymentTexts,
+  PROTOCOLS,
   type RailOutcome,
   RAILS,
   type Resolver,
@@ -51,6 +52,8 @@ const NAME_CHARACTERS_MAX = 300;
 const REASON_CHARACTERS_MAX = 2_000;
 const RECIPIENT_CHARACTERS_MAX = 200;
 const PURPOSE_CHARACTERS_MAX = 500;
+const RESOURCE_CHARACTERS_MAX = 2_048;
+const RECEIPT_CHARACTERS_MAX = 1_000;
 const FEEDBACK_CHARACTERS_MAX = 1_000;
 /** Two levels of 50 rules each, and the agent's threshold. */
 const RULE_TYPES_MAX = 101;
@@ -72,6 +75,7 @@ export const isResolver = isRecord<Resolver>({ userId: isId, name: isName });
 const texts: Shape<PaymentTexts> = {
   recipient: isText(RECIPIENT_CHARACTERS_MAX),
   purpose: isText(PURPOSE_CHARACTERS_MAX),
+  resource: optional(isText(RESOURCE_CHARACTERS_MAX)),
 };
 
 const request: Shape<Omit<PaymentRequest, keyof PaymentTexts>> = {
@@ -83,6 +87,7 @@ const request: Shape<Omit<PaymentRequest, keyof PaymentTexts>> = {
   amountMc: isMc,
   currency: isOneOf(["USD"]),
   merchantCategory: orNull(isShort),
+  protocol: optional(isOneOf(PROTOCOLS)),
   fingerprint: isId,
   proof: isProof,
   rulesVersions: optional(isRecord<RulesVersions>({ project: orNull(isCount), team: orNull(isCount) })),
@@ -94,6 +99,7 @@ const isStoredRequest = isRecord<StoredPayment["request"]>({
   ...request,
   recipient: orNull(texts.recipient),
   purpose: orNull(texts.purpose),
+  resource: texts.resource,
 });
 
 /** Several captures or refunds, or one above the payment, may add up to more than any payment. */
@@ -114,10 +120,11 @@ const isReport = isRecord<RailBooks>({
 export const isReports = isArrayOf(isReport, REPORTS_MAX);
 
 const onChain = optional(isRecord<OnChain>({ txHash: isShort, chainCaip2: isShort }));
+const receipt = optional(isText(RECEIPT_CHARACTERS_MAX));
 
 export const isRailOutcome: Guard<RailOutcome> = isVariant<RailOutcome, "status">("status", {
-  settled: { onChain },
-  pending: { onChain },
+  settled: { onChain, receipt },
+  pending: { onChain, receipt },
   failed: { onChain, code: isOneOf(RAIL_FAILURE_CODES), reason: isReason },
   charged: { books: isReports },
   withheld: {},
@@ -201,6 +208,7 @@ export const isClosedPayment = isRecord<StoredPayment>({
   approval: orNull(isApproval),
   onChainTxHash: orNull(isShort),
   chainCaip2: orNull(isShort),
+  receipt,
   books: orNull(isBooks),
   policyVersion: isCount,
   revision: isCount,

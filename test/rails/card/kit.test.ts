@@ -40,7 +40,7 @@ async function cardScene(): Promise<RailScene> {
       }),
     timesMade: ({ request }) =>
       ledger.countDocuments({ transactionId: request.transactionId, status: "captured" }),
-    sources: { collections: collectionsOf(db), env: {}, chainRpcUrl: null },
+    sources: { collections: collectionsOf(db), db, env: {}, pocketKeys: null, chainRpcUrl: null },
     effects: EFFECTS.map(
       (effect, number) =>
         ({ request: { transactionId } }) =>

@@ -1,4 +1,5 @@
 import type { Payment } from "../../../src/domain/ledger/payment.ts";
+import { PocketKeys } from "../../../src/rails/pocket/pocket-keys.ts";
 import { collectionsOf } from "../../../src/store/collections.ts";
 import { eventually, newPayment, openScene, sharedChainUrl } from "../../chain/support.ts";
 import { shortOrSoak } from "../../support/soak.ts";
@@ -37,6 +38,8 @@ async function walletScene(): Promise<RailScene> {
     },
     sources: {
       collections: collectionsOf(scene.db),
+      db: scene.db,
+      pocketKeys: new PocketKeys(scene.pocketKey),
       env: { EVM_TOKEN_ADDRESS: scene.config.token },
       chainRpcUrl: scene.config.rpcUrl,
     },
