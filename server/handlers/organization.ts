@@ -1,3 +1,4 @@
+import { WALLET_RAIL } from "../../src/domain/ledger/payment.ts";
 import { getAddress, isHex } from "viem";
 import { caip2Of } from "../../src/chain/config.ts";
 import { isSignedByOwner, ownerChallenge } from "../../src/identity/wallet-owner-proof.ts";
@@ -25,7 +26,7 @@ export function organizationHandlers({
   };
   /** The refusal of an owner whose key is not proven; test money needs no proof, but a wrong one is refused. */
   async function unprovenOwner(organizationId: string, owner: string, signature: string | undefined) {
-    const isRequired = rails.wallet === "real";
+    const isRequired = rails[WALLET_RAIL] === "real";
     if (wallets === null || (signature === undefined && !isRequired)) return null;
     const { config, rpc } = wallets;
     const address = getAddress(owner.toLowerCase());

@@ -25,6 +25,8 @@ const FLOAT_CENTS = 500;
 
 const sealer = new Sealer(MasterKey.parse("a-master-key-for-tests-long-enough-to-be-one", "a test"));
 const clock = (): Date => new Date();
+/** Clock of a process that is stopped and counts as dead: its exchange with a shop is over for others. */
+const slowClock = (): Date => new Date(Date.now() - 30_000);
 
 const settleAbi = parseAbi([
   "function transferWithAuthorization(address from, address to, uint256 value, uint256 validAfter, uint256 validBefore, bytes32 nonce, bytes signature)",
@@ -51,6 +53,7 @@ async function purchaseScene(): Promise<RailScene> {
   const { token } = scene.config;
   const { client } = await facilitatorOn(sharedChainUrl());
   const facts = await factsOf(client, token);
+  let settled: Promise<unknown> = Promise.resolve();
   const shop = await openHandMade(({ payment }, response) => {
     if (payment === null) return void response.writeHead(402).end();
     const { authorization, signature } = paid.parse(decodePaymentSignatureHeader(payment).payload);
@@ -58,20 +61,20 @@ async function purchaseScene(): Promise<RailScene> {
     const times = [BigInt(validAfter), BigInt(validBefore)] as const;
     const args = [from, to, BigInt(value), ...times, nonce, signature] as const;
     const settle = { address: token, abi: settleAbi, functionName: "transferWithAuthorization" } as const;
-    void client
-      .writeContract({ ...settle, args, nonce: nextNonce() })
+    // One after the other: a transaction that is refused before it is sent takes no nonce.
+    settled = settled
+      .then(() => client.writeContract({ ...settle, args }))
       .then((hash) => client.waitForTransactionReceipt({ hash }))
       .then(
         () => void response.end("goods"),
         () => void response.writeHead(402).end(),
       );
   });
-  let nonces = 0;
-  const nextNonce = (): number => nonces++;
   const shops = new Shops(["127.0.0.0/8"]);
   const rails: ChallengeRail[] = [];
-  const railOf = ({ wallets }: Instance, db = scene.db): ChallengeRail => {
-    const rail = challengeRailOf(wallets, { orders: new Orders(db, sealer, clock), shops, clock });
+  const railOf = ({ wallets }: Instance, db = scene.db, time = clock): ChallengeRail => {
+    const orders = new Orders(db, sealer, time);
+    const rail = challengeRailOf(wallets, { orders, shops, clock: time });
     rails.push(rail);
     return rail;
   };
@@ -106,7 +109,7 @@ async function purchaseScene(): Promise<RailScene> {
       const chain = await steppedChain(sharedChainUrl(), steps);
       const db = steppedDb(scene.db, steps);
       const instance = scene.open({ db, rpcUrl: chain.url, floatCents: FLOAT_CENTS });
-      return { rail: railOf(instance, db), close: () => chain.close() };
+      return { rail: railOf(instance, db, slowClock), close: () => chain.close() };
     },
     /** An authorization that is recorded may be settled at any time, so it counts as made. */
     async timesMade({ request }: Payment) {
@@ -123,6 +126,7 @@ async function purchaseScene(): Promise<RailScene> {
       chainRpcUrl: scene.config.rpcUrl,
     },
     effects: [],
+    settleSends: true,
     every: shortOrSoak(5, 1),
     async close() {
       shops.close();
