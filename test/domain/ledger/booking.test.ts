@@ -14,15 +14,15 @@ import { TestAccount } from "../support/account.ts";
 
 const CENT = mcOf(1);
 
-describe("what a network reports", () => {
-  const report = (number: number, change: Partial<RailBooks> = {}): RailBooks => ({
-    ...capturedInFull(CENT),
-    authorization: `auth_${number}`,
-    ...change,
-  });
-  const reports = (count: number, change: Partial<RailBooks> = {}) =>
-    Array.from({ length: count }, (_, number) => report(number, change));
+const report = (number: number, change: Partial<RailBooks> = {}): RailBooks => ({
+  ...capturedInFull(CENT),
+  authorization: `auth_${number}`,
+  ...change,
+});
+const reports = (count: number, change: Partial<RailBooks> = {}) =>
+  Array.from({ length: count }, (_, number) => report(number, change));
 
+describe("what a network reports", () => {
   it("is booked whole, however many authorizations a payment has; those beyond 20 as one", () => {
     const account = new TestAccount();
     const { transactionId } = account.pay(10).request;
