@@ -7,7 +7,7 @@ import {
   capturedInFull,
   NO_BOOKS,
 } from "../../../src/domain/ledger/books.ts";
-import { recordedAmounts } from "../../../src/store/stored-books.ts";
+import { recordedAmounts } from "../../../src/domain/ledger/recorded-amounts.ts";
 import {
   amountsOf,
   type Payment,
