@@ -82,6 +82,21 @@ export const bookMutants: readonly Mutant<LedgerDomain>[] = [
     domain: () => keeping((books) => (books.clearances.length > 0 ? { ...books, clearances: [] } : books)),
   },
   {
+    fault: "a yes that never arrived is held for good",
+    complaint: "the totals of",
+    domain: () =>
+      keeping((books, command, known) => {
+        const requests = new Map(books.authorizations.map((each) => [each.authorization, each.requests]));
+        const given = known.clearances.filter(
+          (each) =>
+            command.kind === "book" &&
+            each.position >= (requests.get(each.authorization) ?? 0) &&
+            !books.clearances.some(({ at }) => at === each.at),
+        );
+        return given.length === 0 ? books : { ...books, clearances: [...books.clearances, ...given] };
+      }),
+  },
+  {
     fault: "the last report wins",
     complaint: "the totals of",
     domain: () => keeping((books, command) => replacing(books, reportsOf(command))),

@@ -4,9 +4,10 @@ import type { CommandOf, DroppedAccount } from "../domain/ledger/commands.ts";
 import type { Payment, Rail } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import type { PaymentEffects } from "./effects.ts";
-import type { LedgerGateway, Projections, Rails } from "./ports.ts";
+import type { Clock, LedgerGateway, Projections, Rails } from "./ports.ts";
 
 export interface BookingDependencies {
+  readonly clock: Clock;
   readonly effects: Pick<PaymentEffects, "recordAndPublish">;
   readonly ledgers: LedgerGateway;
   readonly projections: Pick<Projections, "closedAgent" | "paymentOf">;
@@ -29,14 +30,16 @@ export class Bookings {
    * there is no record of it. Throws where ledger or records are unavailable.
    */
   async book(transactionId: string): Promise<Payment | null> {
-    const { projections, rails } = this.#dependencies;
+    const { clock, projections, rails } = this.#dependencies;
     const found = await projections.paymentOf(transactionId);
     if (found === null) return null;
     const { payment, profile } = found;
     const reports = (await rails[payment.request.rail].network?.booksOf(transactionId)) ?? [];
     // A record has only what its ledger has, or is about to be told.
-    const isKnown = payment.books !== null && withReports(payment.books, reports) === payment.books;
-    return reports.length === 0 || isKnown ? payment : this.#bookReports(profile, transactionId, reports);
+    const { books } = payment;
+    const isKnown =
+      books === null ? reports.length === 0 : withReports(books, reports, clock().getTime()) === books;
+    return isKnown ? payment : this.#bookReports(profile, transactionId, reports);
   }
 
   /** Books everything that a rail's network has touched since; the time of the newest change. */

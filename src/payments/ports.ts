@@ -86,7 +86,10 @@ export interface RailNetwork {
    * Of a network that names sums alone, what has happened between two reads is one booking.
    */
   booksOf(transactionId: string): Promise<readonly RailBooks[]>;
-  /** Payments that the network has touched since they were sent, the oldest change first; a payment may come more than once. */
+  /**
+   * Payments that the network has touched since they were sent, the oldest change first; a payment may come more than once. A network
+   * that asks before it authorizes also has those whose request was granted 10 minutes before and which it has not counted.
+   */
   changedSince(since: Date): AsyncIterable<ChangedPayment>;
   /**
    * Of a sandbox alone: does the numbered thing that this network does with the payment, once. `not_yet`: the payment has not

@@ -48,7 +48,7 @@ export interface TransactionDocument extends Document {
   merchantCategory: string | null;
   /** Amount that it counts with: captured, and until then requested. */
   amountCents: number;
-  /** Missing if it was charged in full (src/store/stored-books.ts). */
+  /** Missing if it was charged in full (src/domain/ledger/recorded-amounts.ts). */
   amounts?: Amounts;
   stage: Stage | null;
   /** Limits that its network has exceeded; null: none. */

@@ -14,7 +14,8 @@ import type { AgentProfile } from "../domain/agent/state.ts";
 import { comparedName } from "../domain/rules/compared-name.ts";
 import { hostIn } from "../domain/rules/shop-hosts.ts";
 import { searchWords } from "../domain/search-words.ts";
-import { recordedBooks, storedAmounts, storedBooks } from "./stored-books.ts";
+import { storedAmounts } from "../domain/ledger/recorded-amounts.ts";
+import { recordedBooks, storedBooks } from "./stored-books.ts";
 import { movedAmounts } from "./moved-amounts.ts";
 import type { ApprovalDocument, LedgerState, TransactionDocument } from "./documents.ts";
 

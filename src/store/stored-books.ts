@@ -1,9 +1,8 @@
 import { booked, type Books, capturedInFull, NO_BOOKS } from "../domain/ledger/books.ts";
-import type { Amounts } from "../domain/ledger/payment.ts";
 import { utcDate } from "../domain/ledger/usage.ts";
 
 /**
- * Stored form of a payment's books and amounts. Nearly every payment is charged in full at once; its record has the time of
+ * Stored form of a payment's books. Nearly every payment is charged in full at once; its record has the time of
  * that alone, since all else follows from the amount.
  */
 
@@ -54,28 +53,3 @@ export function recordedBooks({
 }): Books | null {
   return books !== null && "inFullAt" in books ? chargedInFull(amountMc, books.inFullAt) : books;
 }
-
-/** Amounts of a payment that was charged in full, by the amount that it counts with. */
-const amountsInFull = (cents: number): Amounts => ({
-  requestedCents: cents,
-  authorizedCents: cents,
-  capturedCents: cents,
-  creditedCents: 0,
-});
-
-/** Empty where the payment was charged in full. */
-export function storedAmounts(amounts: Amounts): { readonly amounts?: Amounts } {
-  const { authorizedCents, capturedCents, creditedCents, requestedCents } = amounts;
-  const isInFull =
-    capturedCents === requestedCents && authorizedCents === requestedCents && creditedCents === 0;
-  return isInFull ? {} : { amounts };
-}
-
-/** Returns the amounts in a record. */
-export const recordedAmounts = ({
-  amountCents,
-  amounts,
-}: {
-  readonly amountCents: number;
-  readonly amounts?: Amounts;
-}): Amounts => amounts ?? amountsInFull(amountCents);

@@ -1,4 +1,4 @@
-import { recordedAmounts } from "../store/stored-books.ts";
+import { recordedAmounts } from "../domain/ledger/recorded-amounts.ts";
 import type { z } from "zod";
 import type { AuditDocument } from "../store/audit-documents.ts";
 import type {

@@ -37,6 +37,7 @@ describe("the watch over a network", () => {
     const payment = new TestAccount().paid(100);
     const failed: string[] = [];
     const bookings = new Bookings({
+      clock: () => changedAt(0),
       effects: { recordAndPublish: unasked },
       ledgers,
       projections: {
@@ -64,6 +65,7 @@ describe("the watch over a network", () => {
         card: { network: networkOf("txn_unrecorded") },
         wallet: { network: networkOf(request.transactionId) },
       },
+      clock: () => changedAt(0),
       projections: {
         paymentOf: (id: string) =>
           Promise.resolve(id === request.transactionId ? { profile, payment } : null),
@@ -99,6 +101,7 @@ describe("the watch over a network", () => {
       endApproval: (_profile, { request: { transactionId: id } }) => Promise.resolve(void ended.push(id)),
     };
     const dependencies = {
+      clock: () => changedAt(0),
       ledgers,
       projections,
       rails,

@@ -1,4 +1,4 @@
-import { storedAmounts } from "../../src/store/stored-books.ts";
+import { storedAmounts } from "../../src/domain/ledger/recorded-amounts.ts";
 import { capturedInFull, NO_BOOKS } from "../../src/domain/ledger/books.ts";
 import { amountsOf, stageOf } from "../../src/domain/ledger/payment.ts";
 import { mcOf } from "../../src/domain/money.ts";

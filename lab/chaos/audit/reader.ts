@@ -1,4 +1,4 @@
-import { recordedAmounts } from "../../../src/store/stored-books.ts";
+import { recordedAmounts } from "../../../src/domain/ledger/recorded-amounts.ts";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { type Db, MongoClient } from "mongodb";
 import pLimit from "p-limit";

@@ -10,6 +10,25 @@ export interface Used {
   readonly usedMc: number;
 }
 
+/** An answer of ours that no report shows yet. */
+interface Granted {
+  readonly authorization: string;
+  readonly position: number;
+  readonly mc: number;
+  readonly at: number;
+}
+
+const NOTHING: RailBooks = {
+  authorization: "",
+  requests: 0,
+  authorizedMc: 0,
+  capturedMc: 0,
+  creditedMc: 0,
+  recalledMc: 0,
+  disputedMc: 0,
+  isOpen: false,
+};
+
 /** Model of a payment's reports and answers, in the slowest and plainest way: the newest of all that was seen, and sums. */
 export class BookedPayment {
   readonly requestedMc: number;
@@ -17,7 +36,7 @@ export class BookedPayment {
   day: string;
   /** The newest report of each authorization that the ledger was told of. */
   readonly #seen = new Map<string, { readonly number: number; readonly report: RailBooks }>();
-  readonly #clearances = new Map<string, { authorization: string; position: number; mc: number }>();
+  readonly #clearances = new Map<string, Granted>();
   /** The part that still counts on the payment's own day, and what was added since, by the day that it was. */
   #baseMc: number;
   readonly #addedMc = new Map<string, number>();
@@ -54,9 +73,23 @@ export class BookedPayment {
     return own + (this.#addedMc.get(day) ?? 0);
   }
 
-  granted(authorization: string, position: number, mc: number, day: string): void {
-    this.#clearances.set(`${authorization}/${position}`, { authorization, position, mc });
+  granted(granted: Granted, day: string): void {
+    this.#clearances.set(`${granted.authorization}/${granted.position}`, granted);
     this.#count(day);
+  }
+
+  get isCleared(): boolean {
+    return this.#clearances.size > 0;
+  }
+
+  /** A read so late gives back what it does not show. */
+  readAt(now: number): void {
+    for (const [name, { at, authorization }] of this.#clearances) {
+      if (now - at < 600_000) continue;
+      this.#clearances.delete(name);
+      const report = { ...NOTHING, authorization };
+      if (!this.#seen.has(authorization)) this.#seen.set(authorization, { number: -1, report });
+    }
   }
 
   /** Whether a report says what was not known. */

@@ -36,11 +36,12 @@ export function book(draft: Draft, command: CommandOf<"book">): LedgerReply {
   if (found.kind !== "found") return found;
   const { isClosed, payment } = found;
   const before = payment.books ?? NO_BOOKS;
-  if (payment.phase === "held" || withReports(before, command.books) === before)
+  if (payment.phase === "held" || withReports(before, command.books, draft.now) === before)
     return { kind: "payment", changed: false, payment };
   const day = dayCounted(account.usage, draft.now);
   let now = withRefusal(payment, before);
-  for (const reports of roundsOf(command.books)) now = booked(withReports(now, reports), draft.now, day);
+  for (const reports of roundsOf(command.books))
+    now = booked(withReports(now, reports, draft.now), draft.now, day);
   const breaches = breachesOf(draft, account, payment, withBooks(payment, now, draft.now));
   const after = withBooks(payment, withBreaches(now, breaches), draft.now);
   if (isClosed) draft.reopen(account, payment);
@@ -154,7 +155,7 @@ export function authorize(draft: Draft, command: CommandOf<"authorize">): Ledger
   const answered = { ...books, answers: [...books.answers, { authorization, position, refusal }] };
   // A card check of 0 holds nothing, and leaves the payment as it is.
   const isHeld = refusal === null && amountMc > 0;
-  const clearances = [...books.clearances, { authorization, position, mc: amountMc }];
+  const clearances = [...books.clearances, { authorization, position, mc: amountMc, at: draft.now }];
   const day = dayCounted(account.usage, draft.now);
   const after = isHeld
     ? withBooks(payment, booked({ ...answered, clearances }, draft.now, day), draft.now)

@@ -41,7 +41,12 @@ export interface Clearance {
   /** Its number among the authorization's requests, from 0. */
   readonly position: number;
   readonly mc: number;
+  /** Time of our answer, in epoch milliseconds. */
+  readonly at: number;
 }
+
+/** Age from which a clearance that no read shows is given back: our answer did not arrive. */
+const CLEARANCE_MS = 600_000;
 
 /** The first answer to a request of the network; null: it was granted. A repeated request gets it again. */
 export interface NetworkAnswer {
@@ -172,10 +177,10 @@ const isEmpty = ({ authorizedMc, capturedMc, creditedMc, disputedMc, recalledMc 
   authorizedMc + capturedMc + creditedMc + recalledMc + disputedMc === 0;
 
 /**
- * The books with these reports in them, and without the clearances that they show; the same object where they say nothing new.
+ * The books with these reports in them, and without the clearances that they show or that they are too late for; the same object where they say nothing new.
  * The reports are a read of the whole payment, so that the sums of what is not told apart only rise, too.
  */
-export function withReports(books: Books, reports: readonly RailBooks[]): Books {
+export function withReports(books: Books, reports: readonly RailBooks[], now: number): Books {
   const byId = new Map(books.authorizations.map((each) => [each.authorization, each]));
   const cleared = new Set(books.clearances.map(({ authorization }) => authorization));
   let isNews = false;
@@ -193,10 +198,14 @@ export function withReports(books: Books, reports: readonly RailBooks[]): Books 
     else further.push(report);
   }
   if (further.length > 0) learn(totalOf(further));
-  const isUnseen = ({ authorization, position }: Clearance): boolean =>
-    (byId.get(authorization)?.requests ?? 0) <= position;
+  const isUnseen = ({ at, authorization, position }: Clearance): boolean =>
+    (byId.get(authorization)?.requests ?? 0) <= position && now - at < CLEARANCE_MS;
   const clearances = books.clearances.filter(isUnseen);
   if (!isNews && clearances.length === books.clearances.length) return books;
+  // What was granted is none of the payment's hold any more, whether the network has heard of it or not.
+  for (const { authorization } of books.clearances)
+    if (!byId.has(authorization) && !clearances.some((each) => each.authorization === authorization))
+      byId.set(authorization, { ...capturedInFull(0), authorization, requests: 0 });
   return { ...books, authorizations: [...byId.values()], clearances };
 }
 
@@ -223,7 +232,7 @@ export function roundsOf(reports: readonly RailBooks[]): readonly (readonly Rail
     if (history === undefined) histories.set(report.authorization, [report]);
     else history.push(report);
   }
-  const rounds = Math.max(0, ...[...histories.values()].map(({ length }) => length));
+  const rounds = Math.max(1, ...[...histories.values()].map(({ length }) => length));
   return Array.from({ length: rounds }, (_, round) =>
     [...histories.values()].flatMap((history) => history[Math.min(round, history.length - 1)] ?? []),
   );

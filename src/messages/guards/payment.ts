@@ -167,7 +167,7 @@ const areBreaches = isArrayOf(
 const isBooks = isRecord<Books>({
   authorizations: isArrayOf(isReport, AUTHORIZATIONS_MAX),
   clearances: isArrayOf(
-    isRecord<Clearance>({ authorization: isText(100), position: isCount, mc: isMc }),
+    isRecord<Clearance>({ authorization: isText(100), position: isCount, mc: isMc, at: isTime }),
     REQUESTS_MAX,
   ),
   answers: isArrayOf(

@@ -9,20 +9,20 @@ import {
   withBreaches,
 } from "../../../src/domain/ledger/books.ts";
 import { mcOf } from "../../../src/domain/money.ts";
-import { DAY } from "../support/actor.ts";
+import { DAY, MINUTE } from "../support/actor.ts";
 import { TestAccount } from "../support/account.ts";
 
 const CENT = mcOf(1);
 
-describe("what a network reports", () => {
-  const report = (number: number, change: Partial<RailBooks> = {}): RailBooks => ({
-    ...capturedInFull(CENT),
-    authorization: `auth_${number}`,
-    ...change,
-  });
-  const reports = (count: number, change: Partial<RailBooks> = {}) =>
-    Array.from({ length: count }, (_, number) => report(number, change));
+const report = (number: number, change: Partial<RailBooks> = {}): RailBooks => ({
+  ...capturedInFull(CENT),
+  authorization: `auth_${number}`,
+  ...change,
+});
+const reports = (count: number, change: Partial<RailBooks> = {}) =>
+  Array.from({ length: count }, (_, number) => report(number, change));
 
+describe("what a network reports", () => {
   it("is booked whole, however many authorizations a payment has; those beyond 20 as one", () => {
     const account = new TestAccount();
     const { transactionId } = account.pay(10).request;
@@ -56,6 +56,23 @@ describe("what a network reports", () => {
     });
     expect(granted.filter((refusal) => refusal === null)).to.have.lengthOf(AUTHORIZATIONS_MAX - 1);
     expect(granted.at(-1)).to.equal("CLOSED");
+  });
+
+  it("gives back what it does not show ten minutes after our yes, and books it when it does", () => {
+    const account = new TestAccount();
+    const { transactionId } = account.paid(100, { status: "pending" }).request;
+    const ask = { kind: "authorize", transactionId, authorization: "auth_0", position: 0 } as const;
+    account.do({ ...ask, amountMc: 40 * CENT, answerBy: account.now });
+    const read = (books: readonly RailBooks[]) => {
+      account.do({ kind: "book", transactionId, books, recordsCheckedThrough: 0 });
+      return account.state.usage.reservedMc;
+    };
+    account.now += 10 * MINUTE - 1;
+    expect(read([])).to.equal(40 * CENT);
+    account.now += 1;
+    expect(read([])).to.equal(0);
+    expect(account.payment(transactionId).status).to.equal("failed");
+    expect(read([report(0, { authorizedMc: 30 * CENT, capturedMc: 0, isOpen: true })])).to.equal(30 * CENT);
   });
 
   it("counts on the day of its booking where the rail had refused the payment", () => {

@@ -1,8 +1,13 @@
 import * as fc from "fast-check";
 import { expect } from "chai";
 import { approvalDocument, paymentIn, transactionDocument } from "../../../src/store/records.ts";
-import { booked, type Books, capturedInFull, NO_BOOKS } from "../../../src/domain/ledger/books.ts";
-import { recordedAmounts } from "../../../src/store/stored-books.ts";
+import {
+  booked as withBooking,
+  type Books,
+  capturedInFull,
+  NO_BOOKS,
+} from "../../../src/domain/ledger/books.ts";
+import { recordedAmounts } from "../../../src/domain/ledger/recorded-amounts.ts";
 import {
   amountsOf,
   type Payment,
@@ -187,9 +192,13 @@ describe("a ledger that is restored from its records", function () {
     const inFull = payment.books ?? NO_BOOKS;
     const [one = capturedInFull(0)] = inFull.authorizations;
     const others: readonly Books[] = [
-      booked({ ...NO_BOOKS, authorizations: [{ ...one, capturedMc: mcOf(50) }] }, account.now, "2026-01-01"),
-      booked({ ...NO_BOOKS, authorizations: [one] }, account.now, "2026-01-01"),
-      booked(inFull, account.now + SECOND, "2026-01-01"),
+      withBooking(
+        { ...NO_BOOKS, authorizations: [{ ...one, capturedMc: mcOf(50) }] },
+        account.now,
+        "2026-01-01",
+      ),
+      withBooking({ ...NO_BOOKS, authorizations: [one] }, account.now, "2026-01-01"),
+      withBooking(inFull, account.now + SECOND, "2026-01-01"),
       { ...inFull, authorizations: [{ ...one, authorization: "auth_1" }] },
       { ...inFull, answers: [{ authorization: "auth_1", position: 0, refusal: null }] },
       { ...inFull, authorizations: [{ ...one, creditedMc: mcOf(10) }] },

@@ -68,7 +68,7 @@ const closedExample = (transactionId: string): StoredPayment => ({
   chainCaip2: null,
   books: {
     authorizations: [{ ...capturedInFull(700_000), authorization: "iauth_1" }],
-    clearances: [{ authorization: "iauth_1", position: 1, mc: 1_000 }],
+    clearances: [{ authorization: "iauth_1", position: 1, mc: 1_000, at: AT }],
     answers: [{ authorization: "iauth_1", position: 0, refusal: null }],
     bookings: [
       {

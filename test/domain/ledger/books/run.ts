@@ -234,7 +234,8 @@ export class BooksRun {
     const { refusal } = reply;
     this.#note(`asked: ${refusal ?? "granted"}`);
     if (how === "late") must(refusal !== null, "a request was granted after its time");
-    if (refusal === null && mc > 0) payment.granted(authorization, position, mc, this.#today);
+    if (refusal === null && mc > 0)
+      payment.granted({ authorization, position, mc, at: this.#now }, this.#today);
     if (refusal === null) this.#expectWithin(payment, before, `our yes to ${id}`);
     if (refusal === null) this.#write(this.#open(payment));
     if (how !== "twice") return refusal === null;
@@ -261,7 +262,8 @@ export class BooksRun {
     const { agentId, id } = payment;
     const books = this.#network.get(id)?.read(behind) ?? [];
     const command = { kind: "book", agentId, transactionId: id, books, recordsCheckedThrough: 0 } as const;
-    return { payment, next: books.length === 0 ? null : { kind: "submit", command } };
+    const isEmpty = books.length === 0 && !payment.isCleared;
+    return { payment, next: isEmpty ? null : { kind: "submit", command } };
   }
 
   #deliver(delivery: Delivery): void {
@@ -334,6 +336,7 @@ export class BooksRun {
   ): void {
     const network = this.#network.get(payment.id);
     for (const report of reports) payment.told(report, network?.numberOf(report) ?? 0);
+    payment.readAt(this.#now);
     payment.booked(this.#today);
     payment.exceeded(before, this.model.used(payment, this.#today));
     for (const limit of payment.breaches.keys()) this.#note(`breach: ${limit}`);
