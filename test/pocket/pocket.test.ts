@@ -106,6 +106,15 @@ describe("an agent's pocket", () => {
     expect(await centsAt(scene, agent.wallet)).to.equal(1_395);
   });
 
+  it("what the chain has decided is no longer set aside, though nobody has given it back", async () => {
+    const agent = await scene.funded(3_000);
+    for (let at = 0; at < 5; at += 1)
+      expect(await shop.settle(await signedFor(agent, newId("txn"), 100n * CENT))).to.equal("settled");
+    expect(await centsAt(scene, pocketOf(agent))).to.equal(0);
+    expect(await fund(agent, newId("txn"), 100n * CENT)).to.deep.equal({ status: "funded" });
+    expect(await centsAt(scene, pocketOf(agent))).to.equal(500);
+  });
+
   it("signs one transfer for a payment, whatever it is asked, until that one is dead", async () => {
     const agent = await scene.funded(1_000);
     const id = newId("txn");
