@@ -1,7 +1,7 @@
 import { getAddress, isHex } from "viem";
 import { caip2Of } from "../../src/chain/config.ts";
 import { isSignedByOwner, ownerChallenge } from "../../src/identity/wallet-owner-proof.ts";
-import { ChainUnreachable } from "../../src/chain/rpc.ts";
+import { ChainUnreachable, WrongChain } from "../../src/chain/rpc.ts";
 import { TimeoutError, withTimeout } from "../../src/lib/with-timeout.ts";
 import { withChecksum } from "../../src/domain/address.ts";
 import { refusal } from "../../src/domain/errors.ts";
@@ -78,7 +78,8 @@ export function organizationHandlers({
 }
 
 const unlessMissing = (error: unknown): null => {
-  if (error instanceof TimeoutError || error instanceof ChainUnreachable) return null;
+  const isChains = error instanceof ChainUnreachable || error instanceof WrongChain;
+  if (isChains || error instanceof TimeoutError) return null;
   throw error;
 };
 
