@@ -19,6 +19,9 @@ const PRODUCTION = {
   EVM_SPENDER_KEY: KEY,
 } as const;
 
+const byName = (network: string, env: NodeJS.ProcessEnv = {}) =>
+  readChain(RPC_URL, { EVM_NETWORK: network, EVM_SPENDER_KEY: KEY, ...env }, masterKey, db);
+
 describe("a chain's configuration", () => {
   it("of a real chain must name its id, token and key; all else has safe defaults", () => {
     const { config, sandbox, signer } = readChain(RPC_URL, PRODUCTION, masterKey, db);
@@ -52,6 +55,17 @@ describe("a chain's configuration", () => {
         expect(read).not.to.throw(BigInt(value).toString());
     });
   }
+
+  it("of Base follows from its name; what contradicts the name is refused", () => {
+    const usdc = { tokenDecimals: 6, confirmations: 5, pocketFloatCents: 500 };
+    const base = { chainId: 8453, token: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913", ...usdc };
+    const sepolia = { chainId: 84532, token: "0x036CbD53842c5426634e7929541eC2318f3dCF7e", ...usdc };
+    expect(byName("base").config).to.include(base);
+    expect(byName("base-sepolia").config).to.include(sepolia);
+    expect(byName("base", { EVM_CONFIRMATIONS: "20" }).config.confirmations).to.equal(20);
+    expect(() => byName("base", { EVM_TOKEN_ADDRESS: TOKEN })).to.throw(ConfigError, "EVM_TOKEN_ADDRESS");
+    expect(() => byName("ethereum")).to.throw(ConfigError, "EVM_NETWORK");
+  });
 
   it("without a token is a sandbox: chain 31337 only, with a hidden key for each database", () => {
     const [one, again, other] = [db, db, databaseNamed("other")].map((each) =>

@@ -1,5 +1,5 @@
 import type { Collection, Db, Document } from "mongodb";
-import { type Address, getAddress, type Hex } from "viem";
+import { getAddress, type Hex } from "viem";
 import { isDuplicateKey } from "../../lib/duplicate-key.ts";
 import type { Clock, FencedPlace } from "../../payments/ports.ts";
 import { COLLECTIONS } from "../../store/documents.ts";
@@ -67,13 +67,6 @@ export class AuthorizationRecords {
       .filter(isAuthorization)
       .map((document) => this.#recordOf(document))
       .toSorted((one, other) => one.number - other.number);
-  }
-
-  /** The authorizations of a pocket under these nonces. */
-  async under(pocket: Address, nonces: readonly Hex[]): Promise<readonly Authorization[]> {
-    const own = { chain: this.#chain, from: pocket, nonce: { $in: [...nonces] } };
-    const found = await this.#collection.find(own).toArray();
-    return found.filter(isAuthorization).map((document) => this.#recordOf(document));
   }
 
   /**

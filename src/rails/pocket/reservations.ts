@@ -117,12 +117,6 @@ export class PocketRecords {
     return (await this.#collection.updateOne({ _id: this.#id(agentId) }, closing)).matchedCount > 0;
   }
 
-  /** Agents whose pockets were ever used. */
-  async *used(): AsyncIterable<string> {
-    const own = { _id: { $gte: `${this.#chain}/`, $lt: `${this.#chain}/\u{10ffff}` } };
-    for await (const { agentId } of this.#collection.find(own, { projection: { agentId: 1 } })) yield agentId;
-  }
-
   #id(agentId: string): string {
     return `${this.#chain}/${agentId}`;
   }
