@@ -5,6 +5,7 @@ import { TREASURY_INDEXES } from "../src/rails/wallet/treasuries.ts";
 import { AUTHORIZATION_INDEXES } from "../src/rails/pocket/authorizations.ts";
 import { ORDER_INDEXES } from "../src/rails/challenge/orders.ts";
 import { FUNDING_INDEXES } from "../src/rails/wallet/fundings.ts";
+import { TARGET_INDEXES } from "../src/rails/wallet/targets.ts";
 import { LIMIT_INDEXES } from "../src/rails/wallet/wallets.ts";
 import { ensureRetention, type Retention } from "../src/store/retention.ts";
 import { WEBHOOK_INDEXES } from "../src/store/webhook-documents.ts";
@@ -39,6 +40,7 @@ export async function ensureIndexes(uri: string, retention: Retention, logger: L
         ORDER_INDEXES,
         AUTHORIZATION_INDEXES,
         FUNDING_INDEXES,
+        TARGET_INDEXES,
       );
       await ensureRetention(db, retention);
     });

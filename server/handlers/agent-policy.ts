@@ -8,21 +8,24 @@ import { definedFields } from "../../src/store/lists.ts";
 import { budgetPolicyView } from "../../src/views/views.ts";
 import { accountsOf, withPolicy } from "./agent-accounts.ts";
 import { agentsFollowing } from "./agent-records.ts";
-import type { HandlerDependencies } from "./dependencies.ts";
+import { type HandlerDependencies, profileOf } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
 /** An agent's budget policy, which its project's ledger has. */
 export function agentPolicyHandlers(
   dependencies: HandlerDependencies,
 ): Pick<Handlers, "getAgentBudgetPolicy" | "updateAgentBudgetPolicy"> {
-  const { clock, collections, ledgers } = dependencies;
+  const { clock, collections, ledgers, wallets } = dependencies;
   const following = agentsFollowing(collections, ledgers);
   const accountOf = accountsOf(dependencies);
 
   async function budgetPolicy(agent: AgentDocument) {
     await awaitFlush(ledgers.flush(agent, agent._id));
-    return ok({ body: budgetPolicyView(await accountOf(agent, { now: clock().getTime() })) });
+    const account = await accountOf(agent, { now: clock().getTime() });
+    return ok({ body: { ...budgetPolicyView(account), walletTargetCents: await targetOf(agent) } });
   }
+
+  const targetOf = async ({ _id }: AgentDocument) => (await wallets?.targets.of(_id)) ?? null;
 
   /** An agent's policy, not older than the version if that is in force: the record may be a moment behind the ledger. */
   const policyFor = async (
@@ -34,8 +37,18 @@ export function agentPolicyHandlers(
   return {
     getAgentBudgetPolicy: (_input, { target }) => budgetPolicy(target),
 
-    async updateAgentBudgetPolicy({ body: { version, ...fields } }, { audit, target }) {
+    async updateAgentBudgetPolicy(
+      { body: { version, walletTargetCents, ...fields } },
+      { audit, principal, target },
+    ) {
       const patch = definedFields(fields);
+      const isTargetSet = walletTargetCents !== undefined;
+      // What moves the treasury's money is for people.
+      if (isTargetSet && principal.type !== "session") return refused(refusal("SESSION_REQUIRED"));
+      if (isTargetSet && (wallets === null || !(await wallets.fundings.isPossible(profileOf(target)))))
+        return refused(refusal("NOT_FOUND", "There is no wallet to fund, or no treasury to fund it from."));
+      const targeted = isTargetSet ? { walletTargetCents } : {};
+      const targetBefore = isTargetSet ? { walletTargetCents: await targetOf(target) } : {};
       const requestId = newUuid();
       const command = { kind: "change_policy", agentId: target._id, patch, version, requestId } as const;
       const known = await policyFor(target, version);
@@ -43,8 +56,12 @@ export function agentPolicyHandlers(
       if (known.policyVersion <= version) {
         const before = known.policyVersion === version ? known.policy : null;
         await audit.begin({
-          before: { ...before, version },
-          after: { ...(before === null ? patch : patchPolicy(before, patch)), version: version + 1 },
+          before: { ...before, ...targetBefore, version },
+          after: {
+            ...(before === null ? patch : patchPolicy(before, patch)),
+            ...targeted,
+            version: version + 1,
+          },
         });
       }
       const { reply, revision } = await ledgers.submitRecorded(target, command);
@@ -52,12 +69,17 @@ export function agentPolicyHandlers(
       if (reply.kind === "version_conflict") return refused(refusal("VERSION_CONFLICT"));
       if (reply.kind !== "policy") throw new Error(`a ledger answered ${reply.kind} to a policy`);
       const { policy, policyVersion } = reply;
-      audit.change({ ...reply.before, version }, { ...policy, version: policyVersion });
+      if (isTargetSet) await wallets?.targets.set(profileOf(target), walletTargetCents);
+      audit.change(
+        { ...reply.before, ...targetBefore, version },
+        { ...policy, ...targeted, version: policyVersion },
+      );
       await following(target, revision);
       await awaitFlush(ledgers.flush(target, target._id));
       // As it was decided: a response with another caller's later change would attribute that to this caller.
       const account = await accountOf(target, { now: clock().getTime() });
-      return ok({ body: budgetPolicyView(withPolicy(account, policy, policyVersion)) });
+      const view = budgetPolicyView(withPolicy(account, policy, policyVersion));
+      return ok({ body: { ...view, walletTargetCents: await targetOf(target) } });
     },
   };
 }

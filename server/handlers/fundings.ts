@@ -20,7 +20,7 @@ export function fundingHandlers({ wallets }: HandlerDependencies): Pick<Handlers
       const { fundings } = wallets;
       if (agent.lifecycle === "archived") return refused(refusal("AGENT_ARCHIVED"));
       await audit.begin({ before: null, after: { amountCents } });
-      const begun = await fundings.begin({ _id: newId("fnd"), profile, amountCents, idempotencyKey });
+      const begun = await fundings.beginFor({ _id: newId("fnd"), profile, amountCents, idempotencyKey });
       if (begun.kind === "reused") return refused(refusal("IDEMPOTENCY_KEY_REUSED"));
       if (begun.kind === "begun") audit.change(null, { amountCents });
       const body = { funding: fundingView(await advanced(fundings, begun.funding)) };

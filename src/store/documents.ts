@@ -386,4 +386,5 @@ export const COLLECTIONS = {
   pockets: "pockets",
   pocketAuthorizations: "pocket_authorizations",
   walletFundings: "wallet_fundings",
+  walletTargets: "wallet_targets",
 } as const;

@@ -53,6 +53,19 @@ describe("a chain's configuration", () => {
     });
   }
 
+  it("of Base follows from its name; what contradicts the name is refused", () => {
+    const byName = (network: string, env: NodeJS.ProcessEnv = {}) =>
+      readChain(RPC_URL, { EVM_NETWORK: network, EVM_SPENDER_KEY: KEY, ...env }, masterKey, db);
+    const usdc = { tokenDecimals: 6, confirmations: 5, pocketFloatCents: 500 };
+    const base = { chainId: 8453, token: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913", ...usdc };
+    const sepolia = { chainId: 84532, token: "0x036CbD53842c5426634e7929541eC2318f3dCF7e", ...usdc };
+    expect(byName("base").config).to.include(base);
+    expect(byName("base-sepolia").config).to.include(sepolia);
+    expect(byName("base", { EVM_CONFIRMATIONS: "20" }).config.confirmations).to.equal(20);
+    expect(() => byName("base", { EVM_TOKEN_ADDRESS: TOKEN })).to.throw(ConfigError, "EVM_TOKEN_ADDRESS");
+    expect(() => byName("ethereum")).to.throw(ConfigError, "EVM_NETWORK");
+  });
+
   it("without a token is a sandbox: chain 31337 only, with a hidden key for each database", () => {
     const [one, again, other] = [db, db, databaseNamed("other")].map((each) =>
       readChain(RPC_URL, { EVM_SPENDER_KEY: KEY }, masterKey, each),

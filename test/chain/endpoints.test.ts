@@ -67,6 +67,7 @@ describe("two endpoints of one chain", () => {
     const { endpoints } = process.wallets.rpc;
     for (let at = 0; at < 2; at += 1) await endpoints.compare();
     expect(process.troubles.join()).to.match(/^the chain's endpoints disagree[^;]*; [^;]*"two blocks \d+"/);
+    expect(process.troubles).to.have.length(1);
     expect(process.repairs.get("endpoints_disagree")).to.equal(2);
     const silent = scene.open({ fallbackRpcUrl: "http://127.0.0.1:9" });
     await silent.wallets.rpc.endpoints.compare();

@@ -2,7 +2,15 @@ import { expect } from "chai";
 import { COLLECTIONS, type EventDocument } from "../../src/store/documents.ts";
 import { FUNDING_INDEXES, type FundingDocument } from "../../src/rails/wallet/fundings.ts";
 import { createIndexes } from "../../src/store/indexes.ts";
-import { type Instance, newId, openScene, POLICY, type Scene, type TestAgent } from "./support.ts";
+import {
+  type Instance,
+  newId,
+  newPayment,
+  openScene,
+  POLICY,
+  type Scene,
+  type TestAgent,
+} from "./support.ts";
 import { openOwner } from "./owner.ts";
 
 describe("a treasury's money for an agent's wallet", () => {
@@ -34,7 +42,6 @@ describe("a treasury's money for an agent's wallet", () => {
   ) => instances[at].wallets.fundings.begin({ _id: newId("fnd"), profile, amountCents, idempotencyKey });
   const fundingOf = async (...args: Parameters<typeof begin>): Promise<FundingDocument> => {
     const begun = await begin(...args);
-    if (begun.kind === "reused") throw new Error("the key was used");
     return begun.funding;
   };
   const ended = async (funding: FundingDocument, at: 0 | 1 = 0): Promise<FundingDocument> => {
@@ -74,6 +81,37 @@ describe("a treasury's money for an agent's wallet", () => {
     }
     expect(await scene.balanceCents(agent.wallet)).to.equal(250);
     expect(await told(agent)).to.have.length(1);
+  });
+
+  it("a wallet is kept at its target while the agent is active, each lack funded once", async () => {
+    const { agent, treasury } = await withTreasury(1_000);
+    let laterMs = 0;
+    const clock = (): Date => new Date(Date.now() + laterMs);
+    const [one, other] = [scene.open({ clock }), scene.open({ clock })].map(({ wallets }) => wallets.targets);
+    const looks = async (): Promise<void> => {
+      for (let round = 0; round < 6; round += 1) {
+        laterMs += 700_000;
+        await Promise.all([one?.keep(), other?.keep()]);
+      }
+    };
+    const { profile } = agent;
+    await one?.set(profile, 300);
+    expect(await other?.of(profile.agentId)).to.equal(300);
+    await looks();
+    expect(await scene.balanceCents(agent.wallet)).to.equal(300);
+    await instances[0].wallets.rail.send(profile, newPayment(120));
+    await scene.agents.updateOne({ _id: profile.agentId }, { $set: { lifecycle: "paused" } });
+    await looks();
+    expect(await scene.balanceCents(agent.wallet), "a paused one").to.equal(180);
+    await scene.agents.updateOne({ _id: profile.agentId }, { $set: { lifecycle: "active" } });
+    await looks();
+    expect(await scene.balanceCents(agent.wallet)).to.equal(300);
+    // More than the treasury has: it fails, and nothing is moved.
+    await one?.set(profile, 5_000);
+    await looks();
+    expect(await scene.balanceCents(treasury)).to.equal(580);
+    await one?.set(profile, null);
+    expect(await other?.of(profile.agentId)).to.equal(null);
   });
 
   it("fails where the treasury has too little, or its owner's ceiling allows no more", async () => {

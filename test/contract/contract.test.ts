@@ -78,6 +78,7 @@ const STATUSES: Readonly<Record<number, readonly string[]>> = {
     "NO_PAYABLE_OFFER",
     "PRICE_ABOVE_MAX",
     "SHOP_UNREACHABLE",
+    "WALLET_OWNER_UNPROVEN",
   ],
   429: ["RATE_LIMITED", "DAILY_CREATE_LIMIT_REACHED", "TOO_MANY_STREAMS"],
   500: ["INTERNAL"],

@@ -9,7 +9,7 @@ import { EventJournal } from "../../src/store/journal.ts";
 import { isForNow } from "../support/api.ts";
 import { ChainView } from "../support/chain.ts";
 import { organizationByCommand, sharedService } from "../support/service.ts";
-import { elevate, times, until, type World, worldOf } from "../support/world.ts";
+import { elevate, organizationKey, times, until, type World, worldOf } from "../support/world.ts";
 
 const ULID = /^pay_[0-9A-HJKMNP-TV-Z]{26}$/;
 
@@ -139,6 +139,32 @@ describe("the treasury and the subscription in the sandbox", () => {
     const tooMuch = { amountCents: 1_000_000_000 };
     const { funding: refused } = await own.api.ok("fundAgent", 201, { ...request, body: tooMuch });
     expect(refused).to.include({ status: "failed", failureCode: "INSUFFICIENT_FUNDS" });
+  });
+
+  it("keeps a wallet at the target of its policy, which a person sets and no key", async () => {
+    await elevate(own);
+    const agent = await own.agent();
+    const { token } = own;
+    const { version, walletTargetCents } = await own.api.ok("getAgentBudgetPolicy", 200, {
+      token,
+      id: agent.id,
+    });
+    expect(walletTargetCents).to.equal(null);
+    const body = { version, walletTargetCents: 900 };
+    const { token: key } = await organizationKey(own, { scopes: ["agents:write"] });
+    await own.api.refused("updateAgentBudgetPolicy", 403, "SESSION_REQUIRED", {
+      token: key,
+      id: agent.id,
+      body,
+    });
+    const changed = await own.api.ok("updateAgentBudgetPolicy", 200, { token, id: agent.id, body });
+    expect(changed).to.include({ walletTargetCents: 900, version: version + 1 });
+    const chain = new ChainView(own);
+    const address = await chain.walletAddress(agent);
+    await until("the wallet is funded", async () => (await chain.cents(agent, address)) === 900);
+    const off = { version: version + 1, walletTargetCents: null };
+    const cleared = await own.api.ok("updateAgentBudgetPolicy", 200, { token, id: agent.id, body: off });
+    expect(cleared.walletTargetCents).to.equal(null);
   });
 
   it("a deposit takes an amount of cents from 1 on, and nothing else", async () => {

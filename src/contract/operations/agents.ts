@@ -184,6 +184,9 @@ export const fundAgent = define({
   errors: ["NOT_FOUND", "AGENT_ARCHIVED", "IDEMPOTENCY_KEY_REUSED"],
 });
 
+/** The policy as people see it, with what keeps the wallet funded. */
+const fundedPolicy = budgetPolicy.extend({ walletTargetCents: paymentCents.nullable() });
+
 export const getAgentBudgetPolicy = define({
   summary: "Read an agent's budget policy",
   description: "The policy in force, its usage, and the `version` that a change must name.",
@@ -193,7 +196,7 @@ export const getAgentBudgetPolicy = define({
   http: { method: "get", path: "/v1/agents/:id/budget-policy", successStatus: 200 },
   tool: managementTool("get_agent_budget_policy", "Read an agent's budget policy", { idName: "agentId" }),
   params,
-  output: budgetPolicy,
+  output: fundedPolicy,
   errors: ["NOT_FOUND"],
 });
 
@@ -211,9 +214,13 @@ export const updateAgentBudgetPolicy = define({
     hints: changes,
   }),
   params,
-  body: z.strictObject({ ...z.strictObject(policyFields).partial().shape, version: z.int() }),
-  output: budgetPolicy,
-  errors: ["NOT_FOUND", "VERSION_CONFLICT", "AGENT_ARCHIVED"],
+  body: z.strictObject({
+    ...z.strictObject(policyFields).partial().shape,
+    walletTargetCents: paymentCents.nullable().optional(),
+    version: z.int(),
+  }),
+  output: fundedPolicy,
+  errors: ["SESSION_REQUIRED", "NOT_FOUND", "VERSION_CONFLICT", "AGENT_ARCHIVED"],
 });
 
 export const pauseAgent = define({

@@ -111,6 +111,7 @@ const AGENT_TOOLS = {
       agentId: IDS.agent,
       ...LIMITS,
       budgetCents: `${LIMITS.budgetCents} What is spent already counts.`,
+      walletTargetCents: "Only people set it; leave it out.",
       version: "As get_agent_budget_policy answered it.",
     },
     results: POLICY_RESULTS,

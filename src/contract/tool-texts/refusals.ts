@@ -103,6 +103,10 @@ const MANAGEMENT: Texts = {
     what: "Your key lacks the scope that requiredScope names, which this tool needs.",
     next: "A key's scopes never change: ask a person for a key that has it.",
   },
+  SESSION_REQUIRED: {
+    what: "Only people set walletTargetCents; nothing was changed.",
+    next: "Call again without it.",
+  },
   OUTSIDE_BINDING: {
     what: "It is outside the project or team that your key is bound to.",
     next: "A key's binding never changes: act only within it (the list_ tools show what there is), or ask a person.",

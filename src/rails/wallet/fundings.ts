@@ -22,7 +22,7 @@ export interface FundingDocument {
   readonly organizationId: string;
   readonly profile: AgentProfile;
   readonly amountCents: number;
-  /** Null: it can't be repeated. */
+  /** `person/…`, or `target/…` of one that keeps a wallet's target; null: it can't be repeated. */
   readonly idempotencyKey: string | null;
   readonly createdAt: Date;
   /** MAC over the above: the treasury's money is not moved by a change in MongoDB. */
@@ -63,10 +63,11 @@ export interface FundingDependencies {
 
 export type NewFunding = Pick<FundingDocument, "_id" | "profile" | "amountCents" | "idempotencyKey">;
 
-export type Begun =
-  | { readonly kind: "begun" | "repeated"; readonly funding: FundingDocument }
-  /** The key belongs to another funding. */
-  | { readonly kind: "reused" };
+export interface Begun {
+  /** `reused`: the key belongs to another funding, which is answered. */
+  readonly kind: "begun" | "repeated" | "reused";
+  readonly funding: FundingDocument;
+}
 
 /**
  * Moves treasuries' money to agents' wallets: each funding is recorded first, and then one spend of the treasury, which is made once
@@ -102,7 +103,7 @@ export class Fundings {
       const before = await this.#collection.findOne({ organizationId, idempotencyKey });
       if (before === null) throw error;
       const isSame = before.profile.agentId === profile.agentId && before.amountCents === amountCents;
-      return isSame ? { kind: "repeated", funding: before } : { kind: "reused" };
+      return { kind: isSame ? "repeated" : "reused", funding: before };
     }
   }
 
@@ -145,6 +146,15 @@ export class Fundings {
         });
       });
     }
+  }
+
+  /** Begins what a person asks for. */
+  beginFor(funding: NewFunding): Promise<Begun> {
+    const { idempotencyKey } = funding;
+    return this.begin({
+      ...funding,
+      idempotencyKey: idempotencyKey === null ? null : `person/${idempotencyKey}`,
+    });
   }
 
   async #treasury(organizationId: string): Promise<Wallet | null> {

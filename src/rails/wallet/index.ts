@@ -25,6 +25,7 @@ import { PocketRecords } from "../pocket/reservations.ts";
 import { TokenDomains } from "../pocket/token-domain.ts";
 import { Fundings } from "./fundings.ts";
 import { WalletLimits } from "./limits.ts";
+import { WalletTargets } from "./targets.ts";
 import { Treasuries } from "./treasuries.ts";
 import { WalletRail } from "./wallet-rail.ts";
 import { AgentWallets, newWallet } from "./wallets.ts";
@@ -59,6 +60,8 @@ export interface Wallets {
   readonly pockets: Pockets;
   /** Moves treasuries' money to agents' wallets. */
   readonly fundings: Fundings;
+  /** Keeps agents' wallets at the balances that people have set. */
+  readonly targets: WalletTargets;
   readonly limits: WalletLimits;
   /** Null where the chain is not a test chain. */
   readonly sandbox: ChainSandbox | null;
@@ -180,6 +183,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     whileKeepingUp: async (stopping) => {
       await limits.setDue(stopping);
       await fundings.sweep(stopping);
+      await targets.keep(stopping);
     },
     unwedge: async () => sandbox?.unwedge(),
     ...watchers,
@@ -205,6 +209,16 @@ export function createWallets(options: WalletsOptions): Wallets {
     chain,
     onWarning,
   });
+  const targets = new WalletTargets({
+    db,
+    fundings,
+    wallets,
+    rpc,
+    tokenDecimals: config.tokenDecimals,
+    macs: options.fundingMacs,
+    clock,
+    onWarning,
+  });
   const deposits = new DepositWatch({
     db,
     config,
@@ -218,6 +232,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     rail,
     pockets,
     fundings,
+    targets,
     limits,
     sandbox,
     config,

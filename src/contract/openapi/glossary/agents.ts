@@ -10,6 +10,7 @@ export const agentNotes: Readonly<Record<string, Note>> = {
   todayCents: cents("What is reserved or spent in this UTC day", 2_500),
   amountCents: cents("The amount", 1_999),
   balanceCents: cents("The balance", 100_000),
+  walletTargetCents: cents("The balance that the treasury keeps the agent's wallet at; null: none", 2_000),
   funding: note("The transfer to the wallet."),
   settledAt: note("When it was final on the chain; null: it is not, or it failed.", LATER),
   failureCode: note("Why nothing was moved; null: it was, or is pending.", null),

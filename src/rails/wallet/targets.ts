@@ -1,0 +1,129 @@
+import type { Collection, Db } from "mongodb";
+import { canonicalJson } from "../../domain/audit/canonical.ts";
+import type { AgentProfile } from "../../domain/agent/state.ts";
+import type { ChainWatchers } from "../../chain/repairs.ts";
+import type { ChainRpc } from "../../chain/rpc.ts";
+import { centsOf } from "../../chain/units.ts";
+import { newId } from "../../lib/ids.ts";
+import type { Clock } from "../../payments/ports.ts";
+import type { KeyedMacs } from "../../secrets/keyed-macs.ts";
+import { type AgentDocument, COLLECTIONS } from "../../store/documents.ts";
+import type { Indexes } from "../../store/indexes.ts";
+import type { Fundings } from "./fundings.ts";
+import type { AgentWallets } from "./wallets.ts";
+
+/** The balance that an agent's wallet is kept at from its organization's treasury. */
+interface TargetDocument {
+  /** The agent. */
+  readonly _id: string;
+  readonly profile: AgentProfile;
+  readonly cents: number;
+  /** MAC over the above. */
+  readonly proof: string;
+  /** Number of the next funding. Two processes that look at once begin the same one. */
+  readonly next: number;
+  readonly dueAt: Date;
+}
+
+export const TARGET_INDEXES: Indexes = { [COLLECTIONS.walletTargets]: [{ key: { dueAt: 1 } }] };
+
+/** Interval at which a wallet is looked at. */
+const LOOK_MS = 30_000;
+/** The same after a funding that failed: the treasury has too little, or its owner allows no more now. */
+const AFTER_FAILURE_MS = 600_000;
+const PER_ROUND_MAX = 50;
+
+export interface TargetDependencies {
+  readonly db: Db;
+  readonly fundings: Pick<Fundings, "advance" | "begin">;
+  readonly wallets: Pick<AgentWallets, "genuine">;
+  readonly rpc: Pick<ChainRpc, "balanceAt">;
+  readonly tokenDecimals: number;
+  readonly macs: KeyedMacs;
+  readonly clock: Clock;
+  readonly onWarning: ChainWatchers["onWarning"];
+}
+
+/**
+ * Keeps agents' wallets at the balances that people have set: what is missing is funded from the treasury, one funding after the
+ * other. An agent that is not active gets nothing.
+ */
+export class WalletTargets {
+  readonly #dependencies: TargetDependencies;
+  readonly #targets: Collection<TargetDocument>;
+  readonly #agents: Collection<AgentDocument>;
+
+  constructor(dependencies: TargetDependencies) {
+    const { db } = dependencies;
+    this.#dependencies = dependencies;
+    this.#targets = db.collection(COLLECTIONS.walletTargets);
+    this.#agents = db.collection(COLLECTIONS.agents);
+  }
+
+  /** Null: none. */
+  async of(agentId: string): Promise<number | null> {
+    const cents = (await this.#targets.findOne({ _id: agentId }))?.cents ?? 0;
+    return cents === 0 ? null : cents;
+  }
+
+  async set(profile: AgentProfile, cents: number | null): Promise<void> {
+    const { clock, macs } = this.#dependencies;
+    const _id = profile.agentId;
+    if (cents === null) {
+      // Its number stays: a funding that is under way is not begun again.
+      await this.#targets.updateOne({ _id }, { $set: { cents: 0, proof: macs.make(textOf(_id, 0)) } });
+      return;
+    }
+    const change = { profile, cents, proof: macs.make(textOf(_id, cents)), dueAt: clock() };
+    await this.#targets.updateOne({ _id }, { $set: change, $setOnInsert: { next: 1 } }, { upsert: true });
+  }
+
+  /** Looks at the wallets that are due, the one that waits longest first. */
+  async keep(stopping?: AbortSignal): Promise<void> {
+    const now = this.#dependencies.clock();
+    const due = await this.#targets
+      .find({ dueAt: { $lte: now }, cents: { $gt: 0 } })
+      .sort({ dueAt: 1 })
+      .limit(PER_ROUND_MAX)
+      .toArray();
+    for (const target of due) {
+      if (stopping?.aborted === true) return;
+      const pauseMs = await this.#keep(target).catch((error: unknown) => {
+        const said = error instanceof Error ? error.message : "";
+        this.#dependencies.onWarning("a wallet could not be kept at its target", {
+          agentId: target._id,
+          error: said,
+        });
+        return LOOK_MS;
+      });
+      const dueAt = new Date(now.getTime() + pauseMs);
+      await this.#targets.updateOne({ _id: target._id, dueAt: target.dueAt }, { $set: { dueAt } });
+    }
+  }
+
+  /** Resolves to the time until the next look. */
+  async #keep({ _id, cents, next, profile, proof }: TargetDocument): Promise<number> {
+    const { fundings, macs, rpc, tokenDecimals, wallets } = this.#dependencies;
+    if (!macs.isMac(textOf(_id, cents), proof)) throw new Error("the target is not as the service wrote it");
+    const agent = await this.#agents.findOne({ _id }, { projection: { lifecycle: 1 } });
+    const wallet = await wallets.genuine(_id);
+    if (agent?.lifecycle !== "active" || wallet === null || wallet.organizationId !== profile.organizationId)
+      return LOOK_MS;
+    const held = centsOf(await rpc.balanceAt(wallet.address, "latest"), tokenDecimals);
+    const idempotencyKey = `target/${_id}/${String(next)}`;
+    if (held >= cents) return LOOK_MS;
+    const begun = await fundings.begin({
+      _id: newId("fnd"),
+      profile,
+      amountCents: cents - held,
+      idempotencyKey,
+    });
+    const { status } = await fundings.advance(begun.funding, 0);
+    if (status === "pending") return LOOK_MS;
+    await this.#targets.updateOne({ _id, next }, { $set: { next: next + 1 } });
+    return status === "failed" ? AFTER_FAILURE_MS : LOOK_MS;
+  }
+}
+
+const textOf = (agentId: string, cents: number): string =>
+  canonicalJson({ walletTarget: { agentId, cents } });
