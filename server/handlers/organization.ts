@@ -1,6 +1,8 @@
 import { getAddress, isHex } from "viem";
 import { caip2Of } from "../../src/chain/config.ts";
 import { isSignedByOwner, ownerChallenge } from "../../src/identity/wallet-owner-proof.ts";
+import { ChainUnreachable } from "../../src/chain/rpc.ts";
+import { TimeoutError, withTimeout } from "../../src/lib/with-timeout.ts";
 import { withChecksum } from "../../src/domain/address.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
@@ -11,6 +13,9 @@ import { railModesOf } from "../../src/rails/rails.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
+/** A chain that has not answered by then is shown as one that has no treasury. */
+const TREASURY_MS = 1_000;
+
 /** The organization's own settings. */
 export function organizationHandlers({
   auth,
@@ -18,11 +23,21 @@ export function organizationHandlers({
   wallets,
 }: HandlerDependencies): Pick<Handlers, "getOrganization" | "updateOrganization"> {
   const rails = railModesOf(wallets);
-  const reply = (organization: OrganizationDocument | null) => {
+  const reply = async (organization: OrganizationDocument | null) => {
     if (organization === null) throw new Error("a caller's organization has lost its record");
-    const shown = { ...organizationView(organization), ...settingsOf(organization), rails };
+    const treasury = await treasuryOf(organization._id);
+    const shown = { ...organizationView(organization), ...settingsOf(organization), treasury, rails };
     return ok({ body: { organization: shown } });
   };
+  /** Null where it has none, or a chain that has to be asked first does not answer. */
+  async function treasuryOf(organizationId: string) {
+    if (wallets === null) return null;
+    const address = await withTimeout(TREASURY_MS, wallets.treasuries.of(organizationId)).catch(
+      unlessMissing,
+    );
+    return address === null ? null : { address, chainCaip2: caip2Of(wallets.config.chainId) };
+  }
+
   /** The refusal of an owner whose key is not proven; test money needs no proof, but a wrong one is refused. */
   async function unprovenOwner(organizationId: string, owner: string, signature: string | undefined) {
     const isRequired = rails.wallet === "real";
@@ -61,6 +76,11 @@ export function organizationHandlers({
     },
   };
 }
+
+const unlessMissing = (error: unknown): null => {
+  if (error instanceof TimeoutError || error instanceof ChainUnreachable) return null;
+  throw error;
+};
 
 function settingsOf(organization: OrganizationDocument) {
   const { requireSecondFactor, timezone, walletOwner } = organization;

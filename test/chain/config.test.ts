@@ -19,6 +19,9 @@ const PRODUCTION = {
   EVM_SPENDER_KEY: KEY,
 } as const;
 
+const byName = (network: string, env: NodeJS.ProcessEnv = {}) =>
+  readChain(RPC_URL, { EVM_NETWORK: network, EVM_SPENDER_KEY: KEY, ...env }, masterKey, db);
+
 describe("a chain's configuration", () => {
   it("of a real chain must name its id, token and key; all else has safe defaults", () => {
     const { config, sandbox, signer } = readChain(RPC_URL, PRODUCTION, masterKey, db);
@@ -54,8 +57,6 @@ describe("a chain's configuration", () => {
   }
 
   it("of Base follows from its name; what contradicts the name is refused", () => {
-    const byName = (network: string, env: NodeJS.ProcessEnv = {}) =>
-      readChain(RPC_URL, { EVM_NETWORK: network, EVM_SPENDER_KEY: KEY, ...env }, masterKey, db);
     const usdc = { tokenDecimals: 6, confirmations: 5, pocketFloatCents: 500 };
     const base = { chainId: 8453, token: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913", ...usdc };
     const sepolia = { chainId: 84532, token: "0x036CbD53842c5426634e7929541eC2318f3dCF7e", ...usdc };

@@ -62,7 +62,7 @@ describe("a chain that answers badly or not at all", () => {
       expect(outcomes.map(({ status }) => status)).to.deep.equal(["settled", "settled"]);
       const { spent } = await scene.audit([agent], [payment]);
       expect(spent.get(payment.request.transactionId)).to.deep.equal([hashOf(outcomes[0] ?? null)]);
-      expect(await rail.balance(agent.profile)).to.deep.equal({ kind: "cents", cents: 300 });
+      expect(await rail.balance(agent.profile)).to.deep.equal({ kind: "cents", cents: 300, pocketCents: 0 });
     });
   }
 

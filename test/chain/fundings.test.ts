@@ -131,7 +131,6 @@ describe("a treasury's money for an agent's wallet", () => {
     const { agent, treasury } = await withTreasury(1_000);
     const funding = await fundingOf(agent, 100);
     const { fundings } = instances[0].wallets;
-    const outcome = (work: Promise<unknown>) => work.then(String, String);
     expect(await outcome(fundings.advance({ ...funding, amountCents: 900 }, 0))).to.include(
       "not as the service",
     );
@@ -140,3 +139,6 @@ describe("a treasury's money for an agent's wallet", () => {
     expect(await scene.balanceCents(treasury)).to.equal(1_000);
   });
 });
+
+/** The text of whatever comes of it. */
+const outcome = (work: Promise<unknown>) => work.then(String, String);

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { getAddress } from "viem";
-import { centsOf, unitsOf } from "../../src/chain/units.ts";
+import { centsOf, mcOfUnits, unitsOf, unitsOfMc } from "../../src/chain/units.ts";
 import { isAddress, withChecksum } from "../../src/domain/address.ts";
 import { mirroredLimit } from "../../src/domain/wallet/spending-limit.ts";
 import { newId, POLICY, randomAddress } from "./support.ts";
@@ -25,6 +25,14 @@ describe("money on the chain, in the token's units", () => {
     expect(centsOf(19_999n, 6)).to.equal(1);
     expect(centsOf(9_999n, 6)).to.equal(0);
     expect(centsOf(10n ** 18n - 1n, 18)).to.equal(99);
+  });
+
+  it("thousandths of a cent round up in a token that can't hold them, and in their count", () => {
+    expect(unitsOfMc(1, 6)).to.equal(10n);
+    expect(unitsOfMc(1_500, 2)).to.equal(2n);
+    expect(unitsOfMc(1, 18)).to.equal(10n ** 13n);
+    expect(mcOfUnits(1_000n, 6)).to.equal(100);
+    expect([mcOfUnits(11n, 6), mcOfUnits(10n, 6), mcOfUnits(3n, 2)]).to.deep.equal([2, 1, 3_000]);
   });
 
   it("a token that cannot hold cents is refused", () => {

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import type { Document } from "mongodb";
 import { recoverTypedDataAddress } from "viem";
+import { pocketEvents } from "../../server/admin/reconcile/pockets.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";
 import type { Authorization, Authorized, Funding } from "../../src/rails/pocket/pocket.ts";
 import { mirroredLimit } from "../../src/domain/wallet/spending-limit.ts";
@@ -106,6 +107,15 @@ describe("an agent's pocket", () => {
     expect(await centsAt(scene, agent.wallet)).to.equal(1_395);
   });
 
+  it("what the chain has decided is no longer set aside, though nobody has given it back", async () => {
+    const agent = await scene.funded(3_000);
+    for (let at = 0; at < 5; at += 1)
+      expect(await shop.settle(await signedFor(agent, newId("txn"), 100n * CENT))).to.equal("settled");
+    expect(await centsAt(scene, pocketOf(agent))).to.equal(0);
+    expect(await fund(agent, newId("txn"), 100n * CENT)).to.deep.equal({ status: "funded" });
+    expect(await centsAt(scene, pocketOf(agent))).to.equal(500);
+  });
+
   it("signs one transfer for a payment, whatever it is asked, until that one is dead", async () => {
     const agent = await scene.funded(1_000);
     const id = newId("txn");
@@ -203,13 +213,19 @@ describe("an agent's pocket", () => {
 
   it("the wallet's owner takes its money without the service", async () => {
     const agent = await scene.funded(1_000);
-    await signedFor(agent, newId("txn"), CENT);
+    const bought = await signedFor(agent, newId("txn"), CENT);
+    expect(await shop.settle(bought)).to.equal("settled");
     const owner = await openFacilitator(scene, anvil, OWNER_KEY);
     const held = await unitsAt(scene, pocketOf(agent));
     expect(await shop.pull(pocketOf(agent), held), "nobody else does").to.equal("reverted");
     expect(await owner.pull(pocketOf(agent), held)).to.equal("settled");
     expect((await unitsAt(scene, owner.address)) >= held).to.equal(true);
     expect(await unitsAt(scene, pocketOf(agent))).to.equal(0n);
+    const events = await pocketEvents(scene.chain, [pocketOf(agent)], scene.config.token);
+    expect(events.map(({ by, nonce, to, units }) => [nonce, to, units, by])).to.deep.equal([
+      [bought.nonce, bought.to, CENT, pocketOf(agent)],
+      [null, owner.address, held, owner.address],
+    ]);
   });
 
   it("a top-up keeps to the wallet's limit on the chain, which is the policy and the float", async () => {

@@ -76,6 +76,8 @@ describe("the treasury and the subscription in the sandbox", () => {
     for (const { address: _its, ...treasury } of treasuries) expect(treasury).to.deep.equal(kind);
     await Promise.all(times(2, () => deposit(world, 1)));
     expect(await treasuryOf(world)).to.deep.equal(treasuries[0]);
+    const { organization } = await world.api.ok("getOrganization", 200, { token: world.token });
+    expect(organization.treasury?.address, "as its people see it").to.equal(treasuries[0]?.address);
   });
 
   it("a deposit is in the balance when it is answered, and has one event", async () => {

@@ -4,7 +4,7 @@ import { define } from "../define.ts";
 import { name, walletAddress } from "../primitives.ts";
 import { railModes } from "../rails.ts";
 import { DASHBOARD_PER_MINUTE } from "../rate-classes.ts";
-import { organization } from "../records.ts";
+import { organization, wallet } from "../records.ts";
 import { stop, STOPS, whoStops } from "../stops.ts";
 import { timezone } from "../timezone.ts";
 import type { PersonRequirements } from "../types.ts";
@@ -22,6 +22,10 @@ const settings = z.strictObject({
           "The address that owns the wallets of agents created from now on; null: nobody, and new agents have no wallet (on the " +
           "sandbox's chain: the demo owner, whose key everybody knows).",
       }),
+    treasury: wallet.nullable().meta({
+      description:
+        "The address at which the organization is sent money; null: it has none, or the chain does not answer.",
+    }),
     requireSecondFactor: z.boolean(),
     timezone: z.string().nullable().meta({ description: TIMEZONE }),
     limits: z

@@ -165,6 +165,12 @@ function WalletOwner({ organization }: { readonly organization: Settings }): Rea
               classNames={{ input: "mono" }}
             />
           )}
+          {organization.treasury === null ? null : (
+            <Text size="sm">
+              Treasury, for deposits: <span className="mono">{organization.treasury.address}</span> on{" "}
+              {organization.treasury.chainCaip2}
+            </Text>
+          )}
           <Text size="sm" c="dimmed">
             The service never holds this key. Whoever does can withdraw everything, and replace or remove the
             service.
