@@ -14,6 +14,7 @@ import { agent, madePayment } from "../../src/contract/records.ts";
 import { verifyWebhook, type Verified } from "../../src/webhooks/verify-webhook.ts";
 import { newAuthority } from "../../test/support/certificates/authority.ts";
 import { AgentClient, Owner } from "./clients.ts";
+import { buyFromShop } from "./shop.ts";
 import { dollars, expectStep, type OwnService, type Stage, StepDiffers, tell } from "./stage.ts";
 
 const AMOUNT_CENTS = 7_500;
@@ -74,7 +75,7 @@ class Receiver {
 }
 
 /**
- * An approval that arrives signed. A service calls no receiver on its own machine unless its settings allow it, so this part has a
+ * An approval that arrives signed, and a purchase. A service calls no receiver or shop on its own machine unless its settings allow it, so this part has a
  * server and a worker of its own beside the running ones, which are.
  */
 export async function receiveApproval(stage: Stage): Promise<void> {
@@ -84,9 +85,14 @@ export async function receiveApproval(stage: Stage): Promise<void> {
   try {
     const caFile = join(folder, "ca.pem");
     const url = await receiver.open(caFile);
-    const settings = { WEBHOOK_ALLOW_CIDRS: "127.0.0.1/32", WEBHOOK_CA_FILE: caFile };
+    const settings = {
+      WEBHOOK_ALLOW_CIDRS: "127.0.0.1/32",
+      WEBHOOK_CA_FILE: caFile,
+      X402_ALLOW_CIDRS: "127.0.0.1/32",
+      EVM_RPC_URL: stage.chainUrl,
+    };
     const service = await stage.ownService(name, folder, settings);
-    tell("operator", "started a second service, which may call receivers on this machine");
+    tell("operator", "started a second service, which may call receivers and shops on this machine");
     await watchApproval(stage, service, receiver, url);
   } finally {
     await stage.close();
@@ -118,6 +124,7 @@ async function watchApproval(stage: Stage, { baseUrl, env }: OwnService, receive
   });
   const mcp = await AgentClient.connect(`${baseUrl}/mcp`, bot.apiKey);
   const { approval } = await mcp.pay(madePayment, AMOUNT_CENTS, "Conference Inc", "A second ticket");
+  await buyFromShop(stage.chainUrl, owner, mcp, bot.agent.id);
   await mcp.close();
   if (approval === null) throw new StepDiffers("the payment was not put on hold");
   const asked = await receiver.next();

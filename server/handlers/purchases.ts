@@ -62,7 +62,7 @@ export function purchaseHandlers(dependencies: HandlerDependencies): PurchaseHan
     const earlier = await payments.earlier(agent._id, asked.idempotencyKey);
     if (earlier === null) return visited(call, request, hash, null);
     if (earlier.transaction.payloadHash !== hash) return refused(keyReused(earlier.transaction._id));
-    const known = await waitedFor(agent, earlier, call);
+    const known = await waitedFor(agent, earlier, heldOnly(earlier, call));
     const isSigned = purchases !== null && (await purchases.isSigned(known.transaction._id));
     if (isToBeMade(known) && !isSigned) return visited(call, request, hash, known);
     const { _id, status } = known.transaction;
@@ -73,7 +73,8 @@ export function purchaseHandlers(dependencies: HandlerDependencies): PurchaseHan
 
   /** Fetches the URL unpaid, and pays where it asks for that. `earlier`: the payment that was made under this key. */
   async function visited(call: Call, request: ShopRequest, hash: string, earlier: RecordedPayment | null) {
-    const { asked, principal } = call;
+    const { asked, deadline, principal } = call;
+    deadline.moveTo(deadline.elapsedMs + PURCHASE_MS);
     const fetched = await visit.unpaid(principal.agent, request);
     if (!fetched.ok) return fetched;
     if (fetched.value.httpStatus !== 402) return free(answerIn(fetched.value), earlier);
@@ -115,6 +116,7 @@ export function purchaseHandlers(dependencies: HandlerDependencies): PurchaseHan
       const paid = await payments.pay(payerOf(principal), order, deadline);
       if (!paid.ok) return paid;
       const known = await waitedFor(agent, paid.value, heldOnly(paid.value, call));
+      deadline.moveTo(deadline.elapsedMs + PURCHASE_MS);
       const isApproved = isToBeMade(known) && (known.approval !== null || paid.value.replayed);
       const made = isApproved
         ? await payments.goOn(profileOf(agent), known.transaction._id, GO_ON_MS)
@@ -151,7 +153,7 @@ export function purchaseHandlers(dependencies: HandlerDependencies): PurchaseHan
 
 /** The wait for a person alone: what is signed is not waited for once the shop has answered. */
 const heldOnly = ({ approval }: RecordedPayment, call: Call): Call =>
-  approval === null ? { ...call, waitSeconds: 0 } : call;
+  approval === null || approval.resolution !== null ? { ...call, waitSeconds: 0 } : call;
 
 /** Decided, and approved where that was needed, but perhaps not made: its request is needed for that. */
 const isToBeMade = ({ approval, transaction }: RecordedPayment): boolean =>

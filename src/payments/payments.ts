@@ -6,7 +6,7 @@ import { Superseded } from "./sending.ts";
 import type { HmacPaymentProofs } from "./payment-proofs.ts";
 import { recordsOf } from "../store/held-payments.ts";
 import { approvalDocument, transactionDocument } from "../store/records.ts";
-import { type Payment, type PaymentRequest, settle } from "../domain/ledger/payment.ts";
+import { type Payment, type PaymentRequest, type RailOutcome, settle } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import { refusal } from "../domain/errors.ts";
 import { mcOf } from "../domain/money.ts";
@@ -246,15 +246,15 @@ export class Payments {
 
   /** Brings an open payment closer to its end, now that its caller is there again. */
   async goOn(profile: AgentProfile, transactionId: string, withinMs: number): Promise<RecordedPayment> {
-    const { clock, effects, ledgers, rails } = this.#dependencies;
+    const { clock, effects, ledgers } = this.#dependencies;
     const { agentId } = profile;
     const reply = await ledgers.submit(profile, { kind: "read_payment", agentId, transactionId });
     if (reply.kind !== "payment" || reply.payment.phase === "held") return this.#recorded(transactionId);
     const { payment } = reply;
     if (payment.phase !== "following")
       return this.#execute(profile, payment, {}, { requestId: null, until: performance.now() + withinMs });
-    const ask = () => effects.requestPermission(profile, payment);
-    const result = await rails[payment.request.rail].settle(profile, payment, withinMs, ask);
+    const result = await this.#followed(profile, payment, withinMs);
+    if (result === "superseded") return this.#recorded(transactionId);
     const outcome = result === null ? null : { result, at: clock().getTime() };
     const after = outcome === null ? payment : settle(payment, outcome.result, outcome.at);
     if (after === payment) return recorded(profile, payment);
@@ -263,6 +263,22 @@ export class Payments {
     await effects.record(profile, after);
     ledgers.confirmLater(profile, confirmationOf(agentId, done), effects.publish(profile, after, "soon"));
     return recorded(profile, after);
+  }
+
+  async #followed(
+    profile: AgentProfile,
+    payment: Payment,
+    withinMs: number,
+  ): Promise<RailOutcome | null | "superseded"> {
+    const { effects, rails } = this.#dependencies;
+    const ask = () => effects.requestPermission(profile, payment);
+    try {
+      return await rails[payment.request.rail].settle(profile, payment, withinMs, ask);
+    } catch (error) {
+      // Another process brought it to its end, and the ledger knows.
+      if (error instanceof Superseded) return "superseded";
+      throw error;
+    }
   }
 
   #requestOf(profile: AgentProfile, order: PaymentOrder): PaymentRequest {

@@ -98,7 +98,7 @@ describe("agents over HTTP", () => {
     ["autoApprovalThresholdCents", { autoApprovalThresholdCents: -1 }],
     ["dailyVelocityLimit", { dailyVelocityLimit: -1 }],
     ["dailySpendLimitCents", { dailySpendLimitCents: 0.5 }],
-    ["scopes.0", { scopes: ["pay_x402_request"] }],
+    ["scopes.0", { scopes: ["pay_by_cheque"] }],
     ["teamId", { teamId: "general" }],
     ["scopes.0", { scopes: ["archive_agent"] }],
     ["scopes", { scopes: ["get_budget", "get_budget"] }],

@@ -12,13 +12,16 @@ const TOOLSET = [
   "check_payment",
   "create_card_payment",
   "create_wallet_payment",
+  "pay_x402_request",
   "get_payment",
   "list_payments",
   "cancel_payment",
   "get_denial_feedback",
   "get_wallet",
 ];
-const PAYS = ["create_card_payment", "create_wallet_payment"];
+const PAYS = ["create_card_payment", "create_wallet_payment", "pay_x402_request"];
+/** Those that reach what is not the service's. */
+const LOOKS_OUTSIDE = [...PAYS, "check_payment"];
 const WRITES = [...PAYS, "cancel_payment"];
 
 const input = z.strictObject({
@@ -71,7 +74,7 @@ describe("the catalogue of MCP tools", () => {
       expect(tool.title).to.be.a("string");
       expect(hints.readOnlyHint, tool.name).to.equal(!WRITES.includes(tool.name));
       expect(hints.destructiveHint).to.equal(WRITES.includes(tool.name));
-      expect(hints.openWorldHint).to.equal(PAYS.includes(tool.name));
+      expect(hints.openWorldHint).to.equal(LOOKS_OUTSIDE.includes(tool.name));
       expect(hints.idempotentHint).to.equal(true);
     }
   });
@@ -98,7 +101,7 @@ describe("the catalogue of MCP tools", () => {
     const pays = (...more: string[]) => [...common, ...more].toSorted();
     expect(shapes).to.deep.equal({
       get_budget: [[], []],
-      check_payment: [pays("merchant", "rail", "recipient"), ["amountCents", "rail"]],
+      check_payment: [pays("maxAmountCents", "merchant", "method", "rail", "recipient", "url"), []],
       create_card_payment: [
         pays("merchant", "waitSeconds"),
         ["amountCents", "idempotencyKey", "merchant", "purpose"],
@@ -106,6 +109,10 @@ describe("the catalogue of MCP tools", () => {
       create_wallet_payment: [
         pays("recipient", "waitSeconds"),
         ["amountCents", "idempotencyKey", "purpose", "recipient"],
+      ],
+      pay_x402_request: [
+        ["body", "headers", "idempotencyKey", "maxAmountCents", "method", "purpose", "url", "waitSeconds"],
+        ["idempotencyKey", "maxAmountCents", "purpose", "url"],
       ],
       get_payment: [["transactionId", "waitSeconds"], ["transactionId"]],
       list_payments: [["cursor", "limit", "status"], []],

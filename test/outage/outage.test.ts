@@ -23,6 +23,8 @@ const IN_FLIGHT = 20;
 const WITHOUT_TEMPORAL: readonly OperationId[] = [
   // Each decision is answered by itself, with its own 503.
   "decideApprovals",
+  // Its shop can't be reached, so nothing is to be decided.
+  "payX402Request",
   ...(["signIn", "refreshSession", "signOut", "getMe", "enrollTotp", "confirmTotp", "stepUp"] as const),
   ...(["changePassword", "listSessions", "endSession", "endOtherSessions"] as const),
   ...(["getNotifications", "updateNotifications"] as const),

@@ -1,12 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { ChainView, finalPayment, fundedAgent } from "../support/chain.ts";
+import { codeOf } from "../support/contract-api.ts";
 import { type Fields, newWorld, type TestAgent, until, type World } from "../support/world.ts";
 import { ask, challengeMpp, openHandMade, requirement, somebody, type TokenFacts } from "./hand-made.ts";
 import { facilitatorOn, factsOf, openShop } from "./shops.ts";
 
 /** Answers of 256 KiB at the most are taken. */
 const BODY_MAX_BYTES = 256 * 1_024;
+
+/** Exchanges with shops that one agent may have at once. */
+const OF_AGENT_MAX = 16;
 
 /** After that an authorization of these shops is dead. */
 const SHORT_SECONDS = 5;
@@ -178,11 +182,23 @@ describe("purchases from shops that cheat, break or do not settle", () => {
     await shop.close();
   });
 
+  it("silent shops fill their agent's share and no more, and cards are paid meanwhile", async () => {
+    const shop = await openHandMade(() => undefined);
+    const visit = () => world.api.call("payX402Request", { token: agent.key, body: request(`${shop.url}/`) });
+    const waiting = Array.from({ length: OF_AGENT_MAX }, visit);
+    await until("all wait", () => Promise.resolve(shop.visits.length >= OF_AGENT_MAX ? true : null));
+    const another = await visit();
+    expect([another.status, codeOf(another)]).to.deep.equal([503, "SERVICE_UNAVAILABLE"]);
+    expect((await agent.pay()).transaction.status).to.equal("approved");
+    await shop.close();
+    for (const answer of await Promise.all(waiting)) expect(codeOf(answer)).to.equal("SHOP_UNREACHABLE");
+  });
+
   it("addresses that are not public, other schemes and forms of a URL are 400", async () => {
     const urls = [
       "http://10.0.0.1/",
       "https://169.254.169.254/latest/meta-data/",
-      "http://93.184.215.14/",
+      "http://93.184.215.14:443/",
       "ftp://127.0.0.1/",
       "http://user@127.0.0.1/",
       "http://127.0.0.1/#part",
