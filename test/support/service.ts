@@ -55,6 +55,8 @@ export interface TestServiceOptions {
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
   readonly decorateBackends?: (backends: Backends) => Backends;
   readonly clock?: () => Date;
+  /** Whether it runs workflows, by default; most of a start's cost. Without, it has neither agents nor payments. */
+  readonly worker?: boolean;
   /** After how long its ledgers see to what is unconfirmed: 10, unless a test would only wait for that. */
   readonly sweepAfterSeconds?: number;
   /** `TRUSTED_PROXIES`. By default the tests are their own proxy: each request says where it comes from. */
@@ -155,7 +157,7 @@ async function start(options: TestServiceOptions): Promise<TestService> {
   const http = await listen("127.0.0.1", 0);
   const baseUrl = `http://127.0.0.1:${http.port}`;
   const running = await startRoles({
-    roles: { server: true, worker: true },
+    roles: { server: true, worker: options.worker ?? true },
     config: readConfig(env, "127.0.0.1"),
     addresses,
     embedded: false,
