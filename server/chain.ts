@@ -36,7 +36,7 @@ function isUsableKey(key: Hex): boolean {
   }
 }
 
-/** Where wallets are on a chain that is no sandbox. */
+/** Settings of wallets on a chain that is no sandbox. */
 const production = z.object({
   EVM_CHAIN_ID: z.coerce.number().int().min(1),
   EVM_TOKEN_ADDRESS: address,

@@ -16,11 +16,10 @@ import { readTemporal } from "./temporal-settings.ts";
 /** Trusted proxies, as in Express's `trust proxy`: these addresses, or so many hops; false: none. */
 export type TrustedProxies = readonly string[] | number | false;
 
-/** What the environment says. */
 export interface Config {
   readonly host: string;
   readonly port: number;
-  /** Where metrics and health are answered apart; null: by a server on its own port, by a worker without one nowhere. */
+  /** Port of metrics and health; null: a server answers them on its own port, a worker without one nowhere. */
   readonly metricsPort: number | null;
   /** Maximum idle time of a connection between two requests. */
   readonly keepAliveSeconds: number;
@@ -43,9 +42,8 @@ export interface Config {
   /** Plan of the organization that the set-up link makes; null: `enterprise` with embedded engines, else `free`. */
   readonly defaultPlan: Plan | null;
   readonly approvalWindowSeconds: number;
-  /** How long the replay of a machine's create delivers the agent's first key again. */
   readonly keyDeliveryWindowSeconds: number;
-  /** How often the heads of the audit log's chains are written to the anchor file outside of the database; 0: only when a server ends. */
+  /** Interval of anchors of the audit log's chains; 0: only when a server ends. */
   readonly auditAnchorSeconds: number;
   /** Null: the log. */
   readonly auditAnchorFile: string | null;
@@ -58,7 +56,6 @@ export interface Config {
   /** Whom passkeys are made for, where it does not follow from the base URL. */
   readonly webauthn: RelyingPartySettings;
   readonly webhooks: WebhookSettings;
-  /** How long what is over is kept. */
   readonly retention: Retention;
   /** The version by which the engine routes tasks to this worker's code; null: workers of any version get any task. */
   readonly workerBuildId: string | null;
@@ -358,7 +355,7 @@ function webauthnOf(value: z.output<typeof environment>, host: string): RelyingP
   );
 }
 
-/** What names each of the engines that are started otherwise. */
+/** Variables that name an engine which is started otherwise. */
 const ENGINE_VARIABLES = ["MONGODB_URI", "TEMPORAL_ADDRESS", "EVM_RPC_URL"] as const;
 
 /**

@@ -10,7 +10,7 @@ import { cleanEnvironment, Engines } from "./engines.ts";
 import { Letterbox } from "./letterbox.ts";
 import { type Role, RoleProcess } from "./role-process.ts";
 
-/** What a deployment's roles run with; its own, so that nothing of this machine's is met. */
+/** Settings of a deployment's roles; its own, so that nothing of this machine's is met. */
 const MASTER_KEY = "a-master-key-for-chaos-long-enough-to-be-one";
 
 /** Reader of a deployment's payloads in Temporal. */
@@ -27,7 +27,7 @@ const KEY_DELIVERY_WINDOW_SECONDS = 30;
 const SERVERS = ["server-1", "server-2"] as const;
 const WORKERS = ["worker-1", "worker-2"] as const;
 
-/** Where the books lie, for those who read them without the service. */
+/** Addresses for reading the books without the service. */
 export interface Addresses {
   readonly mongodbUri: string;
   readonly temporalAddress: string;
@@ -100,7 +100,8 @@ export class Deployment {
     const engines = await Engines.start(dataDir, say);
     const line = await startChainProxy(engines.running.chain.directUrl);
     const letterbox = await Letterbox.open();
-    // The same ports for the whole run: clients know a service by its addresses, whichever processes are behind them.
+    // Ports stay the same for the whole run: clients know a service by its addresses, whichever processes are behind
+    // them.
     const wanted = { port: 0, variable: "PORT" };
     const { first, second } = await choosePorts({ first: wanted, second: wanted });
     const place = new Deployment(engines, line, letterbox, [first, second], logDir);
@@ -124,7 +125,7 @@ export class Deployment {
     await Promise.all(this.roles.map((role) => role.ready()));
   }
 
-  /** What no disaster should lead to: a role that ended without being killed. */
+  /** Roles that ended without being killed, which no disaster should cause. */
   get endings(): readonly string[] {
     return this.roles.flatMap(({ endings }) => endings);
   }

@@ -30,7 +30,7 @@ const CLOCK_MIN_MS = 60_000;
 const CLOCK_MAX_MS = 240_000;
 
 const FOREIGN_MAX = 3;
-/** So long nothing of the service reaches the chain, and what it signs meanwhile has a nonce that may be taken. */
+/** Duration for which nothing reaches the chain; meanwhile signed nonces may be taken by others. */
 const UNSENT_MS = 700;
 
 const ANY_MISHAP: readonly Mishap[] = [
@@ -47,7 +47,7 @@ const ANY_MISHAP: readonly Mishap[] = [
 ];
 
 export interface Struck {
-  /** What exactly was done, for people. */
+  /** Description for people. */
   readonly what: string;
   /** Processes that were killed. */
   readonly kills: number;
@@ -55,7 +55,7 @@ export interface Struck {
   readonly over: Promise<unknown>;
 }
 
-/** What a disaster acts with besides the deployment. */
+/** Tools of a disaster besides the deployment. */
 export interface Accomplices {
   readonly changes: Pick<Changes, "stopAll">;
   readonly foreign: ForeignSender;

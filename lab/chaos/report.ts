@@ -1,4 +1,4 @@
-/** What one disaster came to. */
+/** Result of one disaster. */
 export interface RoundResult {
   readonly round: number;
   readonly disaster: string;
@@ -39,7 +39,7 @@ export interface ChaosResult {
   /** Of the last audit, over everything that the run has made. */
   readonly differences: readonly string[];
   readonly passed: boolean;
-  /** Where the data is, if it was kept. */
+  /** Folder of the data, if it was kept. */
   readonly dataDir: string | null;
 }
 

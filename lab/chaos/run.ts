@@ -105,7 +105,7 @@ class ChaosRun {
         const round = await this.#round(index + 1, disaster, { reader, aging });
         rounds.push(round);
         this.#say(roundText(round, this.#options.rounds));
-        // What comes after would only be more of the same.
+        // Later rounds would only repeat it.
         if (round.differences.length > 0) break;
       }
       const scope = this.#scope(this.#tenants, Infinity, aging);

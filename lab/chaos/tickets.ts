@@ -27,7 +27,7 @@ export interface Ticket {
   requests: number;
 }
 
-/** What may still become of a payment; of any other status: nothing. */
+/** Possible next statuses of a payment; others are final. */
 const NEXT: Readonly<Record<string, readonly string[]>> = {
   pending: ["approved", "denied", "failed", "reversed", "expired"],
   approved: ["reversed"],

@@ -33,7 +33,7 @@ type PaymentHandlers = OwnBudgetHandlers &
 /** Of an answer that has waited, for all that comes after the waiting. */
 const ANSWERED_MS = 1_500;
 
-/** How long an answer is to wait for its payment, and its deadline, which moves with that. */
+/** The wait of an answer for its payment, and its deadline, which moves with the wait. */
 interface Waiting {
   readonly deadline: Deadline;
   readonly waitSeconds: number;

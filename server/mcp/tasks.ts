@@ -30,7 +30,7 @@ export const taskParams = z.looseObject({ taskId: z.string().max(100) });
 /** The tools whose answer may be a task: reads of a payment are answered at once. */
 const PAYING: ReadonlySet<string> = new Set(["create_card_payment", "create_wallet_payment"]);
 
-/** Who may ask about a held payment: who may read payments, and who may make them. */
+/** Operations whose permission allows a key to ask about a held payment. */
 const PAYMENT_READERS: readonly OperationId[] = ["getPayment", "createCardPayment", "createWalletPayment"];
 
 /** The task of a payment tool's result, when a person has still to decide; null: it is the answer itself. */

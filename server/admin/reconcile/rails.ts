@@ -6,7 +6,7 @@ import { usedCents } from "../../../src/domain/money.ts";
 import { booksIn, type CardLedgerDocument } from "../../../src/rails/card/network-books.ts";
 import type { PaymentEntry, SpentEvent } from "./sources.ts";
 
-/** Where a rail's own books and the payments' records disagree. */
+/** A disagreement between a rail's own books and the payments' records. */
 export interface RailFinding {
   /** The payment, or what the rail calls it. */
   readonly id: string;
@@ -68,7 +68,7 @@ function compareCard(
   return findings;
 }
 
-/** The same books in one form, however they came. */
+/** Returns books in one form, so that two sources can be compared. */
 const comparable = ({ authorization: _id, ...books }: RailBooks): Omit<RailBooks, "authorization"> => books;
 
 const booksText = (books: readonly RailBooks[]): string =>
@@ -81,7 +81,7 @@ const booksText = (books: readonly RailBooks[]): string =>
         )
         .join("; ");
 
-/** What wallets and their payments are compared with. */
+/** Sources that wallets and their payments are compared with. */
 export interface WalletSources {
   readonly payments: readonly PaymentEntry[];
   /** The wallet of each agent that has one. */

@@ -10,7 +10,7 @@ import type { PaymentTexts, Rail, TransactionStatus } from "../../../src/domain/
 import type { AgentStateView } from "../../../src/messages/agent.ts";
 import type { AccountSnapshot, LevelSnapshot } from "../../../src/messages/ledger.ts";
 
-/** What is compared, as it was read; plain data. */
+/** Sources of a comparison, as plain data. */
 
 /** A payment's record, as far as rails are concerned. */
 export interface PaymentEntry {
@@ -25,7 +25,7 @@ export interface PaymentEntry {
   readonly hash: string | null;
 }
 
-/** What a wallet on the chain says that it has paid. */
+/** A payment that a wallet on the chain reports. */
 export interface SpentEvent {
   readonly wallet: Address;
   readonly id: Hex;
@@ -34,7 +34,7 @@ export interface SpentEvent {
   readonly hash: Hash;
 }
 
-/** What there is of an agent. Its actor and its account were read before its records. */
+/** Sources of one agent. Its actor and account are read before its records. */
 export interface AgentSources {
   readonly agentId: string;
   /** `lost`: there is no such actor; `silent`: it did not answer. */
@@ -63,7 +63,7 @@ export interface ProjectSources {
   readonly projectId: string;
   /** `lost`: there is no such ledger; `silent`: it did not answer. */
   readonly ledger: LedgerSource | "lost" | "silent";
-  /** What the records say that agents without an account have spent, by team. */
+  /** Spending of agents without an account by their records, by team. */
   readonly droppedMc: ReadonlyMap<string, number>;
   readonly project: ContainerDocument | null;
   readonly teams: readonly ContainerDocument[];
