@@ -3,7 +3,7 @@ import type { AuditLog } from "../src/audit/chain/appender.ts";
 import { type MailActivities, mailActivities } from "../src/mail/activities.ts";
 import { noticeHeld } from "../src/mail/approval-notices.ts";
 import type { Mail } from "../src/mail/mail.ts";
-import { InviteOutbox } from "../src/mail/outbox.ts";
+import { InviteOutbox } from "../src/mail/invite-outbox.ts";
 import type { TemporalCalls } from "../src/actors/calls.ts";
 import { signalHeld, startInviteMail } from "../src/actors/mails.ts";
 import { authoritiesIn } from "../src/identity/authorities.ts";

@@ -2,7 +2,7 @@ import type { OperationId, Operations } from "../../src/contract/registry.ts";
 import type { Access, AgentAccess, InputOf, ManagementAccess, OutputOf } from "../../src/contract/types.ts";
 import type { Result } from "../../src/domain/result.ts";
 import type { AuditNotes } from "../../src/audit/notes.ts";
-import type { SessionPrincipal } from "../../src/identity/principal.ts";
+import type { SessionPrincipal } from "../../src/identity/session-principal.ts";
 import type { OpenableStream } from "../../src/changes/streams.ts";
 import type { Deadline } from "../../src/lib/deadline.ts";
 import type { SessionTokensIssued } from "../../src/identity/sessions.ts";
