@@ -49,6 +49,7 @@ const QUIET: Beginnings = [
  * `npm run soak`. What they would find in a change, cheaper tests find first.
  */
 const SOAK: Beginnings = [
+  "architecture/changed",
   "chaos/caps",
   "chaos/chaos",
   "containers/large-team",
