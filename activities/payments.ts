@@ -1,7 +1,7 @@
 import { TextsLost, wholePayment } from "../src/actors/whole-payment.ts";
 import { FORGED } from "../src/domain/ledger/forged.ts";
 import type { Payment, RailOutcome, StoredPayment } from "../src/domain/ledger/payment.ts";
-import { RAILS, settle } from "../src/domain/ledger/payment.ts";
+import { perRail, RAILS, settle } from "../src/domain/ledger/payment.ts";
 import type { AgentProfile } from "../src/domain/agent/state.ts";
 
 import { approvalEndOf } from "../src/messages/approval.ts";
@@ -116,11 +116,9 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
     },
 
     async bookNetworks({ since }) {
-      // A rail without a network has nothing to wait for: it would keep the others from moving on.
-      const networks = RAILS.filter((rail) => rails[rail].network !== null);
-      const booked = networks.map((rail) => bookings.bookSince(rail, new Date(since), onSweepFailed));
-      const until = (await Promise.all(booked)).map((time) => time.getTime());
-      return until.length === 0 ? since : Math.min(...until);
+      const booked = perRail((rail) => bookings.bookSince(rail, new Date(since[rail]), onSweepFailed));
+      const until = await Promise.all(RAILS.map(async (rail) => [rail, await booked[rail]] as const));
+      return until.reduce((times, [rail, time]) => ({ ...times, [rail]: time.getTime() }), since);
     },
 
     executePayments: ({ payments }) => Promise.all(payments.map(sweep)),

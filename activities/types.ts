@@ -9,7 +9,7 @@ import type { Execution } from "../src/messages/ledger.ts";
 import type { DeliveryEnd, DeliveryInput, ReplayInput, SecretExpiryInput } from "../src/messages/delivery.ts";
 import type { ApprovalMailEnd } from "../src/domain/approval-mails.ts";
 import type { ApprovalMailInput, InviteMailEnd, InviteMailInput } from "../src/messages/mail.ts";
-import type { NetworkEffectInput } from "../src/messages/rail-network.ts";
+import type { NetworkEffectInput, NetworkTimes } from "../src/messages/rail-network.ts";
 import type { OrganizationInput } from "../src/messages/organization.ts";
 
 /** A payment of which something is left to be done. */
@@ -82,6 +82,9 @@ export interface Activities {
   watchDeposits(): Promise<void>;
   /** Has a sandbox's network do the next thing with a payment, and books it. */
   playNetworkEffect(input: NetworkEffectInput): Promise<void>;
-  /** Books what networks have done with payments since, in epoch milliseconds; the time of the newest change that was booked. */
-  bookNetworks(input: { since: number }): Promise<number>;
+  /**
+   * Books what each rail's network has done with payments since, in epoch milliseconds; the times of the newest changes that were
+   * booked.
+   */
+  bookNetworks(input: { since: NetworkTimes }): Promise<NetworkTimes>;
 }

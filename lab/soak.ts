@@ -63,6 +63,7 @@ const stagesOf = (scale: number): readonly Stage[] => [
   { name: "mutants", file: "lab/mutants.ts", args: [] },
   { name: "interop", file: "lab/interop.ts", args: [] },
   { name: "chaos", file: "lab/chaos.ts", args: ["--rounds", whole(CHAOS_ROUNDS * scale), "--keep"] },
+  { name: "cluster", file: "lab/cluster.ts", args: ["--keep"] },
 ];
 
 const whole = (number: number): string => String(Math.max(1, Math.round(number)));

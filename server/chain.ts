@@ -1,16 +1,20 @@
-import { createHmac } from "node:crypto";
+import { createHmac, type KeyObject } from "node:crypto";
 import type { Db } from "mongodb";
 import { type Address, getAddress, type Hex, isAddress, isHex, parseGwei, toHex } from "viem";
 import { z } from "zod";
 import type { ChainConfig, Signer } from "../src/chain/config.ts";
 import { factoryDeployment } from "../src/chain/contracts.ts";
 import { localSigner } from "../src/chain/signer.ts";
+import { withNetwork } from "../src/chain/networks.ts";
 import { sandboxConfig } from "../src/chain/sandbox.ts";
 import { createWallets, type Wallets } from "../src/rails/wallet/index.ts";
 import type { ChainRepair } from "../src/chain/repairs.ts";
 import { ConfigError } from "../src/lib/config-error.ts";
 import type { Logger } from "../src/lib/logger.ts";
 import type { Metrics } from "../src/metrics/metrics.ts";
+import { AccessProofs } from "../src/secrets/access-proofs.ts";
+import { AgentProofs } from "../src/agents/agent-proofs.ts";
+import { KeyedMacs } from "../src/secrets/keyed-macs.ts";
 import type { MasterKey } from "../src/secrets/master-key.ts";
 
 /** 32 bytes in hex, after 0x. */
@@ -20,6 +24,7 @@ const CONFIRMATIONS_MAX = 1_000;
 const REMOTE_POLL_MS = 1_000;
 const MAX_FEE_PER_GAS_GWEI_DEFAULT = 500;
 const MAX_FEE_PER_GAS_GWEI_MAX = 1_000_000;
+const POCKET_FLOAT_CENTS_MAX = 100_000;
 
 const address = z
   .string()
@@ -38,6 +43,7 @@ function isUsableKey(key: Hex): boolean {
 
 /** Settings of wallets on a chain that is no sandbox. */
 const production = z.object({
+  EVM_RPC_FALLBACK_URL: z.url({ protocol: /^https?$/, error: "Invalid URL" }).optional(),
   EVM_CHAIN_ID: z.coerce.number().int().min(1),
   EVM_TOKEN_ADDRESS: address,
   EVM_TOKEN_DECIMALS: z.coerce.number().int().min(2).max(36),
@@ -60,9 +66,15 @@ const production = z.object({
     .default(MAX_FEE_PER_GAS_GWEI_DEFAULT),
 });
 
+const pocket = z.object({
+  /** The change that an agent's pocket is filled up to. */
+  POCKET_FLOAT_CENTS: z.coerce.number().int().min(1).max(POCKET_FLOAT_CENTS_MAX).default(500),
+});
+
 export interface ChainSettings {
   readonly config: ChainConfig;
   readonly signer: Signer;
+  readonly pocketKey: KeyObject;
   readonly sandbox: boolean;
 }
 
@@ -72,22 +84,21 @@ export interface ChainSettings {
  */
 export function readChain(
   rpcUrl: string,
-  env: NodeJS.ProcessEnv,
+  environment: NodeJS.ProcessEnv,
   masterKey: MasterKey,
   db: Db,
 ): ChainSettings {
+  const env = withNetwork(environment);
+  const pocketKey = masterKey.deriveFirst("pocket-keys");
+  const { POCKET_FLOAT_CENTS: pocketFloatCents } = parsed(pocket, env);
   if (env["EVM_TOKEN_ADDRESS"] === undefined) {
     const signer = localSigner(sandboxKey(masterKey, db));
-    return { config: sandboxConfig(rpcUrl, signer), signer, sandbox: true };
+    return { config: sandboxConfig(rpcUrl, signer, pocketFloatCents), signer, pocketKey, sandbox: true };
   }
-  const parsed = production.safeParse(env);
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    throw new ConfigError(`${issue?.path.join(".") ?? "EVM_*"}: ${issue?.message ?? "is not usable"}`);
-  }
-  const value = parsed.data;
+  const value = parsed(production, env);
   const config = {
     rpcUrl,
+    fallbackRpcUrl: value.EVM_RPC_FALLBACK_URL ?? null,
     chainId: value.EVM_CHAIN_ID,
     token: value.EVM_TOKEN_ADDRESS,
     tokenDecimals: value.EVM_TOKEN_DECIMALS,
@@ -96,8 +107,16 @@ export function readChain(
     pollMs: REMOTE_POLL_MS,
     fixedFees: null,
     maxFeePerGas: parseGwei(String(value.EVM_MAX_FEE_PER_GAS_GWEI)),
+    pocketFloatCents,
   };
-  return { config, signer: localSigner(value.EVM_SPENDER_KEY), sandbox: false };
+  return { config, signer: localSigner(value.EVM_SPENDER_KEY), pocketKey, sandbox: false };
+}
+
+function parsed<T>(schema: z.ZodType<T>, env: NodeJS.ProcessEnv): T {
+  const result = schema.safeParse(env);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  throw new ConfigError(`${issue?.path.join(".") ?? "EVM_*"}: ${issue?.message ?? "is not usable"}`);
 }
 
 /** One for each database: two services that share a chain must not share a key, since each counts its nonces itself. */
@@ -127,11 +146,22 @@ export function openWallets({
   rpcUrl,
 }: ChainOptions): Wallets | null {
   if (rpcUrl === null) return null;
-  const { config, sandbox, signer } = readChain(rpcUrl, env, masterKey, db);
+  const settings = readChain(rpcUrl, env, masterKey, db);
+  const { config } = settings;
   const onWarning = (message: string, details: Readonly<Record<string, unknown>>) =>
     logger.warn({ chain: config.chainId, ...details }, message);
   const onRepair = (what: ChainRepair, count: number) => metrics?.chainRepaired(what, count);
-  const wallets = createWallets({ db, config, signer, sandbox, clock, onWarning, onRepair });
+  const agentProofs = new AgentProofs(masterKey.macs("agent-proofs"));
+  const wallets = createWallets({
+    db,
+    ...settings,
+    eventProofs: new AccessProofs(masterKey.macs("access-proofs")),
+    fundingMacs: new KeyedMacs(masterKey.deriveKeys("payment-proofs")),
+    isAgentGenuine: (agent) => agentProofs.genuine(agent) !== null,
+    clock,
+    onWarning,
+    onRepair,
+  });
   metrics?.missingOnChainSince(() => wallets.oldestMissing(), clock);
   return wallets;
 }

@@ -16,10 +16,11 @@ import { readTemporal } from "./temporal-settings.ts";
 /** Trusted proxies, as in Express's `trust proxy`: these addresses, or so many hops; false: none. */
 export type TrustedProxies = readonly string[] | number | false;
 
+/** What the environment says. */
 export interface Config {
   readonly host: string;
   readonly port: number;
-  /** Port of metrics and health; null: a server answers them on its own port, a worker without one nowhere. */
+  /** Where metrics and health are answered apart; null: by a server on its own port, by a worker without one nowhere. */
   readonly metricsPort: number | null;
   /** Maximum idle time of a connection between two requests. */
   readonly keepAliveSeconds: number;
@@ -42,8 +43,9 @@ export interface Config {
   /** Plan of the organization that the set-up link makes; null: `enterprise` with embedded engines, else `free`. */
   readonly defaultPlan: Plan | null;
   readonly approvalWindowSeconds: number;
+  /** How long the replay of a machine's create delivers the agent's first key again. */
   readonly keyDeliveryWindowSeconds: number;
-  /** Interval of anchors of the audit log's chains; 0: only when a server ends. */
+  /** How often the heads of the audit log's chains are written to the anchor file outside of the database; 0: only when a server ends. */
   readonly auditAnchorSeconds: number;
   /** Null: the log. */
   readonly auditAnchorFile: string | null;
@@ -56,6 +58,9 @@ export interface Config {
   /** Whom passkeys are made for, where it does not follow from the base URL. */
   readonly webauthn: RelyingPartySettings;
   readonly webhooks: WebhookSettings;
+  /** Networks of shops that are reached besides the public internet, for development. */
+  readonly shopCidrs: readonly string[];
+  /** How long what is over is kept. */
   readonly retention: Retention;
   /** The version by which the engine routes tasks to this worker's code; null: workers of any version get any task. */
   readonly workerBuildId: string | null;
@@ -240,6 +245,7 @@ const environment = z.object({
   WEBHOOK_ALLOW_PORTS: numbers(1, 65_535, PORTS_MAX).default([]),
   WEBHOOK_CA_FILE: z.string().min(1).optional(),
   WEBHOOK_BACKOFF_SECONDS: numbers(1, 604_800, BACKOFFS_MAX).default([...BACKOFF_SECONDS]),
+  X402_ALLOW_CIDRS: cidrs,
   WEBHOOK_RETENTION_DAYS: whole(1, 3_650).default(30),
   EVENT_RETENTION_DAYS: recordRetentionDays.optional(),
   CREATE_RETENTION_DAYS: recordRetentionDays.default(0),
@@ -292,6 +298,7 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     allowedHosts: value.ALLOWED_HOSTS,
     webauthn: webauthnOf(value, value.HOST ?? defaultHost),
     webhooks: webhooksOf(value),
+    shopCidrs: value.X402_ALLOW_CIDRS,
     retention: retentionOf(value),
     workerBuildId: (value.WORKER_BUILD_ID ?? "") === "" ? null : (value.WORKER_BUILD_ID ?? null),
     mail: mailOf(value),
@@ -355,7 +362,7 @@ function webauthnOf(value: z.output<typeof environment>, host: string): RelyingP
   );
 }
 
-/** Variables that name an engine which is started otherwise. */
+/** What names each of the engines that are started otherwise. */
 const ENGINE_VARIABLES = ["MONGODB_URI", "TEMPORAL_ADDRESS", "EVM_RPC_URL"] as const;
 
 /**

@@ -8,7 +8,10 @@ import { MongoProjections } from "../src/store/projections.ts";
 import type { Retention } from "../src/store/retention.ts";
 import { MongoLedgerRevisions } from "../src/store/ledger-revisions.ts";
 import { PaymentPublisher } from "../src/payments/payment-publisher.ts";
-import type { NetworkScripts } from "../src/rails/card/rail.ts";
+import { Orders } from "../src/rails/challenge/orders.ts";
+import { type ChallengeRail, challengeRailOf } from "../src/rails/challenge/rail.ts";
+import { Shops } from "../src/rails/challenge/shops.ts";
+import type { NetworkScripts } from "../src/rails/folder.ts";
 import { railsOf } from "../src/rails/rails.ts";
 import type { Wallets } from "../src/rails/wallet/index.ts";
 import type { DeliveryKeys } from "../src/agents/key-deliveries/delivery-keys.ts";
@@ -54,6 +57,9 @@ export interface Core {
   readonly accessProofs: AccessProofs;
   readonly metrics: Metrics;
   readonly webhooks: Webhooks;
+  readonly shops: Shops;
+  /** Null where no chain is set up. */
+  readonly purchases: ChallengeRail | null;
   readonly mail: MailParts;
   readonly journal: EventJournal;
 }
@@ -72,6 +78,8 @@ export interface CoreOptions {
   readonly metrics: Metrics;
   readonly sealer: Sealer;
   readonly webhookSettings: WebhookSettings;
+  /** Networks of shops that are reached besides the public internet. */
+  readonly shopCidrs: readonly string[];
   /** Null: nothing is mailed. */
   readonly mailSettings: MailSettings | null;
   readonly retention: Retention;
@@ -140,7 +148,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     sweepOthers: () => mail.outbox?.sweep() ?? Promise.resolve(0),
     noticeHeld: mail.noticeHeld,
   });
-  const journal = new EventJournal(db, () => webhooks.nudge(), retention.eventDays);
+  const journal = new EventJournal(db, accessProofs, () => webhooks.nudge(), retention.eventDays);
   const proofs = new HmacPaymentProofs(options.paymentMacs, (what, { agentId }, { request }) => {
     metrics.forged(what);
     const { transactionId } = request;
@@ -150,13 +158,21 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     );
   });
   const projections = new MongoProjections(db, journal, proofs, (payment) => metrics.paymentWritten(payment));
-  const cardNetwork: NetworkScripts = {
-    begin: (profile, transactionId, effects) =>
-      actors.startRailNetwork(profile, { rail: "card", transactionId, effects }),
+  const networkScripts: NetworkScripts = {
+    begin: (rail, profile, transactionId, effects) =>
+      actors.startRailNetwork(profile, { rail, transactionId, effects }),
   };
+  if (options.shopCidrs.length > 0)
+    logger.warn(
+      { allowCidrs: options.shopCidrs },
+      "shops may also be in these networks; for development only",
+    );
+  const shops = new Shops(options.shopCidrs);
+  const orders = new Orders(db, sealer, clock);
+  const purchases = wallets === null ? null : challengeRailOf(wallets, { orders, shops, clock });
   const decisionLog = options.auditsPaymentDecisions === false ? null : auditLog;
   const effectDependencies = decorateEffects({
-    rails: observedRails(railsOf({ db, clock, cardNetwork, walletRail: wallets?.rail ?? null }), metrics),
+    rails: observedRails(railsOf({ db, clock, networkScripts, wallets, purchases }), metrics),
     projections: observedProjections(projections, metrics),
     workflows: actors,
     publisher: new PaymentPublisher({ journal, auditLog: decisionLog, clock }),
@@ -210,6 +226,8 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     accessProofs,
     metrics,
     webhooks,
+    shops,
+    purchases,
     mail,
     journal,
   };

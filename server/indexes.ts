@@ -2,6 +2,9 @@ import { AUDIT_INDEXES } from "../src/store/audit-documents.ts";
 import { CHAIN_INDEXES } from "../src/chain/outbox.ts";
 import { PROJECTION_INDEXES } from "../src/store/projections.ts";
 import { TREASURY_INDEXES } from "../src/rails/wallet/treasuries.ts";
+import { AUTHORIZATION_INDEXES } from "../src/rails/pocket/authorizations.ts";
+import { ORDER_INDEXES } from "../src/rails/challenge/orders.ts";
+import { FUNDING_INDEXES } from "../src/rails/wallet/fundings.ts";
 import { LIMIT_INDEXES } from "../src/rails/wallet/wallets.ts";
 import { ensureRetention, type Retention } from "../src/store/retention.ts";
 import { WEBHOOK_INDEXES } from "../src/store/webhook-documents.ts";
@@ -33,6 +36,9 @@ export async function ensureIndexes(uri: string, retention: Retention, logger: L
         CHAIN_INDEXES,
         TREASURY_INDEXES,
         LIMIT_INDEXES,
+        ORDER_INDEXES,
+        AUTHORIZATION_INDEXES,
+        FUNDING_INDEXES,
       );
       await ensureRetention(db, retention);
     });

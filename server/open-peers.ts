@@ -5,6 +5,8 @@ import { newUuid } from "../src/lib/ids.ts";
 import type { Logger } from "../src/lib/logger.ts";
 import { packageVersion } from "../src/lib/package-root.ts";
 import type { Metrics } from "../src/metrics/metrics.ts";
+import { AccessProofs } from "../src/secrets/access-proofs.ts";
+import { forgedRecordsLog } from "../src/secrets/forged-records-log.ts";
 import type { MasterKey } from "../src/secrets/master-key.ts";
 import { Sealer } from "../src/secrets/sealer.ts";
 import type { Connections } from "../src/store/connections.ts";
@@ -38,7 +40,8 @@ export interface Peers {
 export function openPeers(options: PeersOptions): Peers {
   const { clock, config, connections, logger, masterKey, metrics } = options;
   const serverId = newUuid();
-  const servers = new MongoServers(connections.db, packageVersion());
+  const proofs = new AccessProofs(masterKey.macs("access-proofs"), forgedRecordsLog(logger, metrics));
+  const servers = new MongoServers(connections.db, proofs, packageVersion());
   const seals = new ForwardSeals(new Sealer(masterKey.deriveKeys("server-calls")), () => clock().getTime());
   const route = new LedgerPeers({
     ownId: serverId,

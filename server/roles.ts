@@ -146,6 +146,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     metrics,
     sealer: new Sealer(masterKey),
     webhookSettings: config.webhooks,
+    shopCidrs: config.shopCidrs,
     mailSettings: config.mail,
     retention: config.retention,
     auditsPaymentDecisions: options.auditsPaymentDecisions ?? true,
@@ -177,6 +178,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     ["audit log", () => core.auditLog.flush()],
     ["anchors", () => anchoring?.stop()],
     ["chain", () => wallets?.stop()],
+    ["shops", () => core.shops.close()],
     ["webhooks", () => core.webhooks.close()],
     ["connections", () => connections.close()],
   ];

@@ -96,6 +96,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const { collections: webhooks, guard, workflows } = core.webhooks;
   const sealer = new Sealer(masterKey);
   const endpoints = new WebhookEndpoints({
+    accessProofs: core.accessProofs,
     mutex,
     webhooks,
     collections,

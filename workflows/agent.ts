@@ -1,3 +1,4 @@
+import { WALLET_RAIL } from "../src/domain/ledger/payment.ts";
 import {
   allHandlersFinished,
   condition,
@@ -232,8 +233,7 @@ class AgentActor {
   }
 
   async #detachWallet(): Promise<void> {
-    // On the wallet rail's own task queue.
-    const taskQueue = sideTaskQueue(workflowInfo().taskQueue, "wallet");
+    const taskQueue = sideTaskQueue(workflowInfo().taskQueue, WALLET_RAIL);
     const { detachWallet } = proxyActivities<Activities>({ ...ACTIVITY_OPTIONS, taskQueue });
     await detachWallet({ profile: this.state.profile });
     handle(this.state, { kind: "confirm_detached" }, Date.now());

@@ -13,7 +13,7 @@ import {
   workflowInfo,
 } from "@temporalio/workflow";
 import type { Activities } from "../activities/types.ts";
-import { perRail, type Rail } from "../src/domain/ledger/payment.ts";
+import { perRail, type Rail, WALLET_RAIL } from "../src/domain/ledger/payment.ts";
 import { judge } from "../src/domain/ledger/judge.ts";
 import { packLedger, unpackLedger } from "../src/domain/ledger/pack.ts";
 import { newLedger } from "../src/domain/ledger/state.ts";
@@ -113,7 +113,7 @@ function sweepActivities(): SweepPorts["activities"] {
   const rails = perRail(activitiesOn);
   return {
     executePayments: (rail, input) => rails[rail].executePayments(input),
-    mirrorLimits: (input) => rails.wallet.mirrorLimits(input),
+    mirrorLimits: (input) => rails[WALLET_RAIL].mirrorLimits(input),
     tellActors,
     writeAccounts,
     writeCaps,

@@ -8,7 +8,7 @@ import {
   workflowInfo,
 } from "@temporalio/workflow";
 import type { Activities } from "../activities/types.ts";
-import type { Payment } from "../src/domain/ledger/payment.ts";
+import { type Payment, textsIn } from "../src/domain/ledger/payment.ts";
 import type { SettlementInput, SettlementStateView } from "../src/messages/settlement.ts";
 import { STATE_QUERY } from "../src/messages/agent.ts";
 import { SETTLEMENT_POLL_SECONDS } from "../src/messages/settlement.ts";
@@ -34,7 +34,7 @@ export async function settlement(input: SettlementInput): Promise<Payment> {
   let payment = input.payment;
   setHandler(settlementStateQuery, () => {
     const { phase, request, status } = payment;
-    return { status, phase, texts: { recipient: request.recipient, purpose: request.purpose } };
+    return { status, phase, texts: textsIn(request) };
   });
   for (let poll = 0; poll < POLLS_PER_RUN_MAX; poll += 1) {
     setCurrentDetails(

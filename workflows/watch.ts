@@ -1,5 +1,6 @@
 import { continueAsNew, proxyActivities, setCurrentDetails, sleep, workflowInfo } from "@temporalio/workflow";
 import type { Activities } from "../activities/types.ts";
+import { perRail } from "../src/domain/ledger/payment.ts";
 import type { Watch } from "../src/messages/delivery.ts";
 import { sideTaskQueue } from "../src/messages/task-queues.ts";
 
@@ -17,8 +18,8 @@ const NETWORKS_READ_EVERY = "1 hour";
 /** Each time so much is read again, since clocks differ and writes are late. */
 const OVERLAP_MS = 600_000;
 
-/** Keeps one worker at a time on a watch, for good; another takes over when it dies. `since`: epoch milliseconds, of networks alone. */
-export async function watch(what: Watch, since = Date.now()): Promise<void> {
+/** Keeps one worker at a time on a watch, for good; another takes over when it dies. `since`: epoch milliseconds of each rail, of networks alone. */
+export async function watch(what: Watch, since = perRail(() => Date.now())): Promise<void> {
   const { bookNetworks, watchDeposits, watchEvents } = proxyActivities<Activities>({
     taskQueue: sideTaskQueue(workflowInfo().taskQueue, what === "networks" ? "settlements" : "webhooks"),
     startToCloseTimeout: "10 minutes",
@@ -31,7 +32,9 @@ export async function watch(what: Watch, since = Date.now()): Promise<void> {
     if (what === "events") await watchEvents();
     else if (what === "deposits") await watchDeposits();
     else {
-      bookedSince = await bookNetworks({ since: bookedSince - OVERLAP_MS });
+      const read = bookedSince;
+      const booked = await bookNetworks({ since: perRail((rail) => read[rail] - OVERLAP_MS) });
+      bookedSince = perRail((rail) => Math.max(read[rail], booked[rail]));
       await sleep(NETWORKS_READ_EVERY);
     }
   }

@@ -9,8 +9,9 @@ import { type ChainProxy, startChainProxy } from "./chain-proxy.ts";
 import { cleanEnvironment, Engines } from "./engines.ts";
 import { Letterbox } from "./letterbox.ts";
 import { type Role, RoleProcess } from "./role-process.ts";
+import type { Addresses, Site } from "./site.ts";
 
-/** Settings of a deployment's roles; its own, so that nothing of this machine's is met. */
+/** What a deployment's roles run with; its own, so that nothing of this machine's is met. */
 const MASTER_KEY = "a-master-key-for-chaos-long-enough-to-be-one";
 
 /** Reader of a deployment's payloads in Temporal. */
@@ -27,17 +28,28 @@ const KEY_DELIVERY_WINDOW_SECONDS = 30;
 const SERVERS = ["server-1", "server-2"] as const;
 const WORKERS = ["worker-1", "worker-2"] as const;
 
-/** Addresses for reading the books without the service. */
-export interface Addresses {
-  readonly mongodbUri: string;
-  readonly temporalAddress: string;
-  readonly temporalNamespace: string;
-  /** The chain itself, not the line that is disturbed. */
-  readonly rpcUrl: string;
-}
+/** Settings of servers and workers that use engines at these addresses. */
+export const roleEnvironment = (
+  { mongodbUri, rpcUrl, temporalAddress, temporalNamespace }: Addresses,
+  { letterbox, logDir }: { readonly letterbox: Letterbox; readonly logDir: string },
+): NodeJS.ProcessEnv => ({
+  ...cleanEnvironment(),
+  ...letterbox.settings,
+  ...RETENTION_SETTINGS,
+  MONGODB_URI: mongodbUri,
+  TEMPORAL_ADDRESS: temporalAddress,
+  TEMPORAL_NAMESPACE: temporalNamespace,
+  EVM_RPC_URL: rpcUrl,
+  MASTER_KEY,
+  AUDIT_ANCHOR_FILE: join(logDir, "..", "audit-anchors.jsonl"),
+  HOST: "127.0.0.1",
+  LOG_LEVEL: "warn",
+  APPROVAL_WINDOW_SECONDS: String(APPROVAL_WINDOW_SECONDS),
+  KEY_DELIVERY_WINDOW_SECONDS: String(KEY_DELIVERY_WINDOW_SECONDS),
+});
 
 /** A deployment to be killed: engines under supervisors, two servers and two workers as processes, a line to the chain; and a receiver of webhooks, which is not killed. */
-export class Deployment {
+export class Deployment implements Site {
   readonly engines: Engines;
   readonly line: ChainProxy;
   readonly letterbox: Letterbox;
@@ -68,21 +80,9 @@ export class Deployment {
       rpcUrl: chain.directUrl,
     };
     const env = {
-      ...cleanEnvironment(),
-      ...letterbox.settings,
-      ...RETENTION_SETTINGS,
-      MONGODB_URI: this.addresses.mongodbUri,
-      TEMPORAL_ADDRESS: temporal.address,
-      TEMPORAL_NAMESPACE: temporal.namespace,
-      EVM_RPC_URL: line.url,
-      MASTER_KEY,
-      AUDIT_ANCHOR_FILE: join(logDir, "..", "audit-anchors.jsonl"),
-      HOST: "127.0.0.1",
+      ...roleEnvironment({ ...this.addresses, rpcUrl: line.url }, { letterbox, logDir }),
       // Sessions of one server hold at the other.
       BASE_URL: this.baseUrls[0],
-      LOG_LEVEL: "warn",
-      APPROVAL_WINDOW_SECONDS: String(APPROVAL_WINDOW_SECONDS),
-      KEY_DELIVERY_WINDOW_SECONDS: String(KEY_DELIVERY_WINDOW_SECONDS),
     };
     this.env = env;
     this.roles = [
@@ -100,8 +100,7 @@ export class Deployment {
     const engines = await Engines.start(dataDir, say);
     const line = await startChainProxy(engines.running.chain.directUrl);
     const letterbox = await Letterbox.open();
-    // Ports stay the same for the whole run: clients know a service by its addresses, whichever processes are behind
-    // them.
+    // The same ports for the whole run: clients know a service by its addresses, whichever processes are behind them.
     const wanted = { port: 0, variable: "PORT" };
     const { first, second } = await choosePorts({ first: wanted, second: wanted });
     const place = new Deployment(engines, line, letterbox, [first, second], logDir);
@@ -125,9 +124,13 @@ export class Deployment {
     await Promise.all(this.roles.map((role) => role.ready()));
   }
 
-  /** Roles that ended without being killed, which no disaster should cause. */
+  /** What no disaster should lead to: a role that ended without being killed. */
   get endings(): readonly string[] {
     return this.roles.flatMap(({ endings }) => endings);
+  }
+
+  get fatal(): string | null {
+    return this.engines.fatal;
   }
 
   async stop(): Promise<void> {

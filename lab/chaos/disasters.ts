@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Changes } from "./changes.ts";
 import type { Mishap } from "./chain-proxy.ts";
 import { ENGINES, type EngineName } from "./engines.ts";
 import type { ForeignSender } from "./foreign.ts";
 import type { Deployment } from "./deployment.ts";
 import type { Random } from "../random.ts";
+import type { Accomplices, Disaster, Struck } from "./site.ts";
 import type { Role } from "./role-process.ts";
 
 export const DISASTERS = [
@@ -30,7 +30,7 @@ const CLOCK_MIN_MS = 60_000;
 const CLOCK_MAX_MS = 240_000;
 
 const FOREIGN_MAX = 3;
-/** Duration for which nothing reaches the chain; meanwhile signed nonces may be taken by others. */
+/** So long nothing of the service reaches the chain, and what it signs meanwhile has a nonce that may be taken. */
 const UNSENT_MS = 700;
 
 const ANY_MISHAP: readonly Mishap[] = [
@@ -46,26 +46,16 @@ const ANY_MISHAP: readonly Mishap[] = [
   "silence",
 ];
 
-export interface Struck {
-  /** Description for people. */
-  readonly what: string;
-  /** Processes that were killed. */
-  readonly kills: number;
-  /** Resolves when all that was killed can be used again. */
-  readonly over: Promise<unknown>;
-}
+/** The disaster of that name for a deployment. */
+export const disasterOf = (name: DisasterName, deployment: Deployment): Disaster => ({
+  areClocksCorrect: name !== "clocks",
+  strike: (accomplices, random) => strike(name, deployment, accomplices, random),
+});
 
-/** Tools of a disaster besides the deployment. */
-export interface Accomplices {
-  readonly changes: Pick<Changes, "stopAll">;
-  readonly foreign: ForeignSender;
-}
-
-/** Does it, at once. */
-export function strike(
+function strike(
   name: DisasterName,
   deployment: Deployment,
-  { changes, foreign }: Accomplices,
+  { foreign, stopAll }: Accomplices,
   random: Random,
 ): Struck {
   switch (name) {
@@ -81,7 +71,7 @@ export function strike(
     case "line":
       return disturbLine(deployment, random);
     case "hang":
-      return stopWhileHanging(deployment, changes, random);
+      return stopWhileHanging(deployment, stopAll, random);
     case "clocks":
       return setClocks(deployment, random);
     case "foreign":
@@ -125,10 +115,10 @@ function disturbLine({ line }: Deployment, random: Random): Struck {
 }
 
 /** Everybody who may be stopped is stopped while the chain says nothing, and some are started again while it still does not. */
-function stopWhileHanging({ line }: Deployment, changes: Accomplices["changes"], random: Random): Struck {
+function stopWhileHanging({ line }: Deployment, stopAll: Accomplices["stopAll"], random: Random): Struck {
   const ms = random.between(DISTURBED_MIN_MS, DISTURBED_MAX_MS);
   line.behave(() => "silence");
-  const over = Promise.all([sleep(ms).then(() => line.behave(() => "pass")), changes.stopAll(ms)]);
+  const over = Promise.all([sleep(ms).then(() => line.behave(() => "pass")), stopAll(ms)]);
   return {
     what: `the chain hangs for ${(ms / 1_000).toFixed(1)} s, and agents are stopped`,
     kills: 0,

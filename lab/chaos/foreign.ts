@@ -3,7 +3,7 @@ import { createPublicClient, type Hash, http, keccak256, parseGwei, type PublicC
 import type { Signer } from "../../src/chain/config.ts";
 import { readChain } from "../../server/chain.ts";
 import { MasterKey } from "../../src/secrets/master-key.ts";
-import type { Deployment } from "./deployment.ts";
+import type { Site } from "./site.ts";
 
 /** A transaction of the service's key that the service has not made. */
 export interface ForeignTransaction {
@@ -23,7 +23,7 @@ export class ForeignSender {
   readonly #signer: Signer;
   readonly #sent: ForeignTransaction[] = [];
 
-  constructor({ addresses, env }: Pick<Deployment, "addresses" | "env">) {
+  constructor({ addresses, env }: Pick<Site, "addresses" | "env">) {
     const { mongodbUri, rpcUrl } = addresses;
     const masterKey = MasterKey.parse(env["MASTER_KEY"] ?? "", "MASTER_KEY");
     const { config, signer } = readChain(rpcUrl, env, masterKey, new MongoClient(mongodbUri).db());

@@ -1,4 +1,6 @@
-/** Result of one disaster. */
+import type { PaymentAnswer } from "./tickets.ts";
+
+/** What one disaster came to. */
 export interface RoundResult {
   readonly round: number;
   readonly disaster: string;
@@ -14,13 +16,16 @@ export interface RoundResult {
   /** Requests sent again for want of an answer. */
   readonly retries: number;
   readonly slowestAnswerMs: number;
+  /** Longest time in which no payment was answered, of all projects together and of the worst one. */
+  readonly gapMs: number;
+  readonly worstProjectGapMs: number;
   /** From the end of the load until nothing was left to do. */
   readonly settledMs: number;
   /** Empty: the books agree. */
   readonly differences: readonly string[];
 }
 
-export interface ChaosResult {
+export interface RunResult {
   readonly seed: number;
   readonly startedAt: string;
   readonly seconds: number;
@@ -39,25 +44,35 @@ export interface ChaosResult {
   /** Of the last audit, over everything that the run has made. */
   readonly differences: readonly string[];
   readonly passed: boolean;
-  /** Folder of the data, if it was kept. */
+  /** Where the data is, if it was kept. */
   readonly dataDir: string | null;
 }
 
 const DIFFERENCES_SHOWN_MAX = 40;
 const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
 
+/** The longest time between two answers of a load, its ends included. */
+export function longestGapMs(
+  answers: readonly PaymentAnswer[],
+  { endedAt, startedAt }: { readonly startedAt: number; readonly endedAt: number },
+): number {
+  const times = [startedAt, ...answers.map(({ atMs }) => Math.min(atMs, endedAt)), endedAt];
+  return Math.max(...times.slice(1).map((ms, index) => ms - (times[index] ?? ms)));
+}
+
 export function roundText(round: RoundResult, rounds: number): string {
   const verdict = round.differences.length === 0 ? "the books agree" : "THE BOOKS DIFFER";
   return [
     `${String(round.round).padStart(String(rounds).length)}/${String(rounds)}`,
     `${round.disaster} at ${seconds(round.atMs)}, back after ${seconds(round.backMs)};`,
-    `${String(round.payments)} payments, ${String(round.changes)} changes, ${String(round.retries)} retries, slowest answer ${seconds(round.slowestAnswerMs)};`,
+    `${String(round.payments)} payments, ${String(round.changes)} changes, ${String(round.retries)} retries, slowest answer ${seconds(round.slowestAnswerMs)}, none for ${seconds(round.gapMs)}, of a project for ${seconds(round.worstProjectGapMs)};`,
     `settled in ${seconds(round.settledMs)}; ${verdict}`,
     ...listed(round.differences),
   ].join(" ");
 }
 
-export function summaryText(result: ChaosResult): string {
+/** `command` is the npm script that repeats the run. */
+export function summaryText(result: RunResult, command: string): string {
   const {
     agedRecords,
     chainTransactions,
@@ -78,7 +93,7 @@ export function summaryText(result: ChaosResult): string {
     `${passed ? "PASSED" : "FAILED"}: ${String(rounds.length)} rounds in ${String(Math.round(result.seconds))} s, ${String(failed)} of them with differences`,
     `  ${String(kills)} processes killed, ${String(payments)} payments, ${String(retries)} retries, ${String(chainTransactions)} transactions on the chain, ${String(foreignTransactions)} of them foreign, ${String(deliveries)} webhook deliveries`,
     `  ${String(agedRecords)} records were made older than their retention`,
-    `  seed ${String(seed)}${passed ? "" : `; again: npm run chaos -- --rounds ${String(rounds.length)} --seed ${String(seed)} --keep`}`,
+    `  seed ${String(seed)}${passed ? "" : `; again: npm run ${command} -- --rounds ${String(rounds.length)} --seed ${String(seed)} --keep`}`,
     ...(dataDir === null ? [] : [`  data and logs: ${dataDir}`]),
     ...(differences.length === 0 ? [] : ["  in the end:", ...differences.map((line) => `    ${line}`)]),
   ].join("\n");

@@ -93,10 +93,21 @@ export class RoleProcess {
     }
   }
 
-  /** Ends it for good, and not gently: all that it leaves was looked at before. */
-  async stop(): Promise<void> {
+  /** Ends it gently and starts it again. Resolves when it is ready. */
+  async renew(): Promise<void> {
+    if (this.#child === null) throw new Error(`${this.name} is not running`);
+    this.#killed = true;
+    this.#isReady = false;
+    const child = this.#child;
+    child.kill("SIGTERM");
+    if (child.exitCode === null && child.signalCode === null) await once(child, "close");
+    await this.ready();
+  }
+
+  /** Ends it for good: gently only where it is to leave nothing behind that others must repair. */
+  async stop(signal: "SIGKILL" | "SIGTERM" = "SIGKILL"): Promise<void> {
     this.#stopping = true;
-    this.#child?.kill("SIGKILL");
+    this.#child?.kill(signal);
     await this.#running;
     this.#log.end();
   }

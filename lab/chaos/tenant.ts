@@ -3,7 +3,7 @@ import { createOrganization } from "../../server/admin/create-organization.ts";
 import { Service } from "./http.ts";
 import type { Letterbox, Letters } from "./letterbox.ts";
 import { Owner, PASSWORD } from "./owner.ts";
-import type { Deployment } from "./deployment.ts";
+import type { Site } from "./site.ts";
 
 const SET_UP_TRIES_MAX = 60;
 
@@ -113,7 +113,7 @@ export class Tenant {
     this.#teamIds = [teamId];
   }
 
-  static async create({ baseUrls, env, letterbox }: Deployment, number: number): Promise<Tenant> {
+  static async create({ baseUrls, env, letterbox }: Site, number: number): Promise<Tenant> {
     const ownerEmail = `owner-${String(number)}@example.com`;
     const created = await createOrganization(env, {
       name: `Chaos ${String(number)}`,

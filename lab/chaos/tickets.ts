@@ -27,7 +27,13 @@ export interface Ticket {
   requests: number;
 }
 
-/** Possible next statuses of a payment; others are final. */
+/** The moment at which a payment was answered for the first time. */
+export interface PaymentAnswer {
+  readonly agentId: string;
+  readonly atMs: number;
+}
+
+/** What may still become of a payment; of any other status: nothing. */
 const NEXT: Readonly<Record<string, readonly string[]>> = {
   pending: ["approved", "denied", "failed", "reversed", "expired"],
   approved: ["reversed"],
@@ -40,6 +46,7 @@ export class Tickets {
   readonly #oddities: string[] = [];
   #slowestMs = 0;
   #retries = 0;
+  readonly #answers: PaymentAnswer[] = [];
 
   constructor(service: Service) {
     this.#service = service;
@@ -64,6 +71,11 @@ export class Tickets {
     const slowest = this.#slowestMs;
     this.#slowestMs = 0;
     return slowest;
+  }
+
+  /** First answers since this was asked last, in their order. */
+  takeAnswers(): readonly PaymentAnswer[] {
+    return this.#answers.splice(0);
   }
 
   open(order: Order): Ticket {
@@ -120,7 +132,10 @@ export class Tickets {
     const { status } = transaction;
     if (known !== null && known !== status && NEXT[known]?.includes(status) !== true)
       this.#oddities.push(`${key} was ${known}, and later ${status}`);
-    if (before === null) ticket.isHeld = approval !== null;
+    if (before === null) {
+      ticket.isHeld = approval !== null;
+      this.#answers.push({ agentId: ticket.order.agent.id, atMs: performance.now() });
+    }
     ticket.transactionId = transaction.id;
     ticket.status = status;
   }

@@ -169,13 +169,13 @@ export const bookMutants: readonly Mutant<LedgerDomain>[] = [
       }),
   },
   {
-    fault: "a breach is a cent more than was exceeded",
+    fault: "a breach is a thousandth of a cent more than was exceeded",
     complaint: "the breaches of",
     domain: () =>
       replyingOtherwise((reply) => {
         if (reply.kind !== "payment" || reply.payment.books === null) return reply;
         const { books } = reply.payment;
-        const breaches = books.breaches.map((each) => ({ ...each, overCents: each.overCents + 1 }));
+        const breaches = books.breaches.map((each) => ({ ...each, overMc: each.overMc + 1 }));
         return { ...reply, payment: { ...reply.payment, books: { ...books, breaches } } };
       }),
   },

@@ -1,3 +1,5 @@
+import type { NetworkTimes } from "../../src/messages/rail-network.ts";
+import { perRail } from "../../src/domain/ledger/payment.ts";
 import { isDeepStrictEqual } from "node:util";
 import { Fenced, Superseded } from "../../src/payments/sending.ts";
 import { NoSuchActor } from "../../src/actors/no-such-actor.ts";
@@ -77,7 +79,7 @@ export class World {
   networkReads = 0;
   #behindMs = 0;
   readonly #hints: Random;
-  #networksReadThrough: number;
+  #networksReadThrough: NetworkTimes;
   #isReadingNetworks = false;
 
   constructor(seed: number, domain: Domain, observer: Observer) {
@@ -121,7 +123,7 @@ export class World {
       approvalWindowSeconds: this.random.pick(APPROVAL_WINDOWS_SECONDS),
     };
     for (let index = 0; index < PROCESSES; index += 1) this.#startProcess();
-    this.#networksReadThrough = this.timeline.now;
+    this.#networksReadThrough = perRail(() => this.timeline.now);
     void this.#watchNetworks();
   }
 
@@ -254,8 +256,10 @@ export class World {
   async readNetworks(): Promise<void> {
     if (this.#isReadingNetworks) return;
     this.#isReadingNetworks = true;
-    const since = this.#networksReadThrough - NETWORKS_OVERLAP_MS;
-    this.#networksReadThrough = await this.#activity(({ bookNetworks }) => bookNetworks({ since }), Infinity);
+    const read = this.#networksReadThrough;
+    const since = perRail((rail) => read[rail] - NETWORKS_OVERLAP_MS);
+    const booked = await this.#activity(({ bookNetworks }) => bookNetworks({ since }), Infinity);
+    this.#networksReadThrough = perRail((rail) => Math.max(read[rail], booked[rail]));
     this.networkReads += 1;
     this.#isReadingNetworks = false;
   }

@@ -1,3 +1,4 @@
+import { WALLET_RAIL } from "../../src/domain/ledger/payment.ts";
 import { TimeoutError, withTimeout } from "../../src/lib/with-timeout.ts";
 import { ok } from "../../src/domain/result.ts";
 import { walletView } from "../../src/views/views.ts";
@@ -13,9 +14,10 @@ export function agentWalletHandlers({ rails }: HandlerDependencies): Pick<Handle
     async getAgentWallet(_input, { target }) {
       const wallet = walletView(target);
       if (wallet === null) return ok({ body: { wallet } });
-      const balance = await readable(withTimeout(BALANCE_MS, rails.wallet.balance(profileOf(target))));
-      const balanceCents = balance?.kind === "cents" ? balance.cents : null;
-      return ok({ body: { wallet: { ...wallet, balanceCents, currency: "USD" } } });
+      const balance = await readable(withTimeout(BALANCE_MS, rails[WALLET_RAIL].balance(profileOf(target))));
+      const [balanceCents, pocketCents] =
+        balance?.kind === "cents" ? [balance.cents, balance.pocketCents] : [null, null];
+      return ok({ body: { wallet: { ...wallet, balanceCents, pocketCents, currency: "USD" } } });
     },
   };
 }

@@ -229,8 +229,22 @@ const alreadyResolved = (approval: Pick<ApprovalDocument, "resolution"> | null):
 
 /** The payment as it was shown to the person who decides: the proof covers exactly that. */
 const orderOf = (approval: ApprovalDocument) => {
-  const { _id: approvalId, amountCents, currency, purpose, rail, recipient, transactionId } = approval;
-  return { approvalId, amountMc: mcOf(amountCents), currency, purpose, rail, recipient, transactionId };
+  const {
+    _id: approvalId,
+    amountCents,
+    currency,
+    ledgerState,
+    purpose,
+    rail,
+    recipient,
+    resource,
+  } = approval;
+  const { transactionId, amountMc = mcOf(amountCents) } = approval;
+  const purchase =
+    ledgerState.protocol === undefined || resource === undefined
+      ? {}
+      : { protocol: ledgerState.protocol, resource };
+  return { approvalId, amountMc, currency, purpose, rail, recipient, transactionId, ...purchase };
 };
 
 function commandOf(

@@ -25,6 +25,7 @@ type CreateBody = Parameters<Handler<"createAgent">>[0]["body"];
  */
 export function createAgentHandler(dependencies: HandlerDependencies): Handler<"createAgent"> {
   const {
+    accessProofs,
     actors,
     agentProofs,
     clock,
@@ -118,7 +119,7 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
       async insert({ record, sealed }, session) {
         await keyDeliveries.begin(record._id, sealed, session);
         await collections.agents.insertOne(record, { session });
-        await collections.events.insertOne(createdEvent(record), { session });
+        await collections.events.insertOne(createdEvent(record, accessProofs), { session });
         return { after: createdOf(record) };
       },
       discarding: {

@@ -5,6 +5,8 @@ import type { DeliveryWindows, Rails } from "../../src/payments/ports.ts";
 import type { AgentProofs } from "../../src/agents/agent-proofs.ts";
 import type { AccessProofs } from "../../src/secrets/access-proofs.ts";
 import type { HmacPaymentProofs } from "../../src/payments/payment-proofs.ts";
+import type { ChallengeRail } from "../../src/rails/challenge/rail.ts";
+import type { Shops } from "../../src/rails/challenge/shops.ts";
 import type { Wallets } from "../../src/rails/wallet/index.ts";
 import type { AgentDocument } from "../../src/store/documents.ts";
 import type { AuditSeal } from "../../src/domain/audit/entry.ts";
@@ -45,6 +47,9 @@ export interface HandlerDependencies {
   readonly journal: EventJournal;
   /** Null where no chain is set up. */
   readonly wallets: Wallets | null;
+  /** Null where no chain is set up. */
+  readonly purchases: ChallengeRail | null;
+  readonly shops: Shops;
   readonly lists: Lists;
   /** Long reads, in turns of organizations. */
   readonly reads: BoundedWork;

@@ -10,12 +10,14 @@ import { auditLogHandlers } from "./audit-log.ts";
 import { authHandlers } from "./auth.ts";
 import { budgetHandlers } from "./budgets.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
+import { fundingHandlers } from "./fundings.ts";
 import { memberHandlers } from "./members.ts";
 import { notificationHandlers } from "./notifications.ts";
 import { organizationHandlers } from "./organization.ts";
 import { organizationKeyHandlers } from "./organization-keys.ts";
 import { passkeyHandlers } from "./passkeys.ts";
 import { paymentHandlers } from "./payments.ts";
+import { purchaseHandlers } from "./purchases.ts";
 import { projectHandlers } from "./projects.ts";
 import { sandboxHandlers } from "./sandbox.ts";
 import { stopHandlers } from "./stops.ts";
@@ -47,7 +49,9 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...agentPolicyHandlers(dependencies),
   ...agentSummaryHandlers(dependencies),
   ...agentWalletHandlers(dependencies),
+  ...fundingHandlers(dependencies),
   ...paymentHandlers(dependencies),
+  ...purchaseHandlers(dependencies),
   ...approvalHandlers(dependencies),
   ...approvalContextHandlers(dependencies),
   ...transactionHandlers(dependencies),

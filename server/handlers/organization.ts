@@ -1,5 +1,9 @@
+import { getAddress, isHex } from "viem";
+import { caip2Of } from "../../src/chain/config.ts";
+import { isSignedByOwner, ownerChallenge } from "../../src/identity/wallet-owner-proof.ts";
 import { withChecksum } from "../../src/domain/address.ts";
-import { ok } from "../../src/domain/result.ts";
+import { refusal } from "../../src/domain/errors.ts";
+import { ok, refused } from "../../src/domain/result.ts";
 import type { OrganizationDocument } from "../../src/store/identity-documents.ts";
 import { organizationView } from "../../src/identity/views.ts";
 import { limitsOf } from "../../src/limits/plans.ts";
@@ -19,6 +23,17 @@ export function organizationHandlers({
     const shown = { ...organizationView(organization), ...settingsOf(organization), rails };
     return ok({ body: { organization: shown } });
   };
+  /** The refusal of an owner whose key is not proven; test money needs no proof, but a wrong one is refused. */
+  async function unprovenOwner(organizationId: string, owner: string, signature: string | undefined) {
+    const isRequired = rails.wallet === "real";
+    if (wallets === null || (signature === undefined && !isRequired)) return null;
+    const { config, rpc } = wallets;
+    const address = getAddress(owner.toLowerCase());
+    const challenge = ownerChallenge(organizationId, address, caip2Of(config.chainId));
+    const isProven = isHex(signature) && (await isSignedByOwner(rpc, address, challenge, signature));
+    return isProven ? null : refusal("WALLET_OWNER_UNPROVEN", undefined, { challenge });
+  }
+
   return {
     // From the record, not from what is kept of callers' organizations: who just changed it sees it.
     async getOrganization(_input, { principal: { organizationId } }) {
@@ -26,9 +41,13 @@ export function organizationHandlers({
     },
 
     async updateOrganization(
-      { body: { name, requireSecondFactor, timezone, walletOwner } },
+      { body: { name, requireSecondFactor, timezone, walletOwner, walletOwnerSignature } },
       { audit, principal },
     ) {
+      if (typeof walletOwner === "string") {
+        const unproven = await unprovenOwner(principal.organizationId, walletOwner, walletOwnerSignature);
+        if (unproven !== null) return refused(unproven);
+      }
       const changed = await auth.writing(audit).changeOrganizationSettings(principal, {
         ...(walletOwner === undefined
           ? {}

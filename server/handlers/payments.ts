@@ -4,7 +4,8 @@ import { rail } from "../../src/contract/records.ts";
 import { SETTLES_ON } from "../../src/domain/ledger/payment.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
-import type { Payer, PaymentOrder, RecordedPayment } from "../../src/payments/payments.ts";
+import type { PaymentOrder } from "../../src/payments/payment-orders.ts";
+import type { Payer, RecordedPayment } from "../../src/payments/payments.ts";
 import { outcomeOf } from "../../src/payments/payment-outcome.ts";
 import type { Deadline } from "../../src/lib/deadline.ts";
 import type { AgentPrincipal } from "../../src/identity/principals.ts";
@@ -33,8 +34,8 @@ type PaymentHandlers = OwnBudgetHandlers &
 /** Of an answer that has waited, for all that comes after the waiting. */
 const ANSWERED_MS = 1_500;
 
-/** The wait of an answer for its payment, and its deadline, which moves with the wait. */
-interface Waiting {
+/** How long an answer is to wait for its payment, and its deadline, which moves with that. */
+export interface Waiting {
   readonly deadline: Deadline;
   readonly waitSeconds: number;
 }
@@ -42,7 +43,7 @@ interface Waiting {
 /** Denials that `get_denial_feedback` returns by default. */
 const DENIALS_MAX = 20;
 
-function payerOf({ agent, keyId, cached }: AgentPrincipal): Payer {
+export function payerOf({ agent, keyId, cached }: AgentPrincipal): Payer {
   const payer = { profile: profileOf(agent), keyId };
   if (cached === undefined) return payer;
   const { revision } = cached;
@@ -55,8 +56,8 @@ function payerOf({ agent, keyId, cached }: AgentPrincipal): Payer {
 
 /** Payments of agents, by their tools and over REST. */
 export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandlers {
-  const { baseUrl, collections, ledgers, lists, logger, paymentChanges, payments, waitingCalls } =
-    dependencies;
+  const { baseUrl, collections, ledgers, lists, payments } = dependencies;
+  const { ownPayment, waitedFor } = ownPayments(dependencies);
   const paymentView = paymentViewAt(baseUrl);
 
   async function pay(principal: AgentPrincipal, order: PaymentOrder, { deadline, waitSeconds }: Waiting) {
@@ -72,33 +73,6 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
     const { possibleDuplicateOf, replayed } = paid.value;
     const body = { ...paymentView(known), replayed, possibleDuplicateOf };
     return ok(replayed ? { status: 200 as const, body: { ...body, ...repeatedRefusal(known) } } : { body });
-  }
-
-  /** The payment once it was decided and came to its end, or as it is when the caller wants to wait no longer. */
-  async function waitedFor(
-    agent: AgentDocument,
-    payment: RecordedPayment,
-    { deadline, waitSeconds }: Waiting,
-  ): Promise<RecordedPayment> {
-    if (waitSeconds === 0) return payment;
-    deadline.moveTo(deadline.elapsedMs + waitSeconds * 1_000 + ANSWERED_MS);
-    const { _id } = payment.transaction;
-    return outcomeOf(payment, waitSeconds * 1_000, {
-      calls: waitingCalls,
-      changes: paymentChanges,
-      async read() {
-        const known = await ownPayment(agent, _id);
-        if (known === null) throw new Error(`the record of ${_id} is gone`);
-        return known;
-      },
-      onError: (err) => logger.warn({ err, transactionId: _id }, "a wait for a payment ended early"),
-    });
-  }
-
-  async function ownPayment(agent: AgentDocument, id: string): Promise<RecordedPayment | null> {
-    const transaction = await collections.transactions.findOne({ _id: id, agentId: agent._id });
-    if (transaction === null) return null;
-    return recordsOf(collections, transaction);
   }
 
   return {
@@ -184,14 +158,53 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
   };
 }
 
+type WaitDependencies = Pick<
+  HandlerDependencies,
+  "collections" | "logger" | "paymentChanges" | "waitingCalls"
+>;
+
+/** Agents' own payments as they are, and once they have come to their end. */
+export function ownPayments({ collections, logger, paymentChanges, waitingCalls }: WaitDependencies) {
+  /** The payment once it was decided and came to its end, or as it is when the caller wants to wait no longer. */
+  async function waitedFor(
+    agent: AgentDocument,
+    payment: RecordedPayment,
+    { deadline, waitSeconds }: Waiting,
+  ): Promise<RecordedPayment> {
+    if (waitSeconds === 0) return payment;
+    deadline.moveTo(deadline.elapsedMs + waitSeconds * 1_000 + ANSWERED_MS);
+    const { _id } = payment.transaction;
+    return outcomeOf(payment, waitSeconds * 1_000, {
+      calls: waitingCalls,
+      changes: paymentChanges,
+      async read() {
+        const known = await ownPayment(agent, _id);
+        if (known === null) throw new Error(`the record of ${_id} is gone`);
+        return known;
+      },
+      onError: (err) => logger.warn({ err, transactionId: _id }, "a wait for a payment ended early"),
+    });
+  }
+
+  async function ownPayment(agent: AgentDocument, id: string): Promise<RecordedPayment | null> {
+    const transaction = await collections.transactions.findOne({ _id: id, agentId: agent._id });
+    if (transaction === null) return null;
+    return recordsOf(collections, transaction);
+  }
+
+  return { ownPayment, waitedFor };
+}
+
 /** The message of a replay whose payment was not made. */
-function repeatedRefusal({ transaction: { deniedAt, status } }: RecordedPayment): { message?: string } {
+export function repeatedRefusal({ transaction: { deniedAt, status } }: RecordedPayment): {
+  message?: string;
+} {
   if (deniedAt === null || status === "reversed") return {};
   const decided = `This repeats the decision of ${deniedAt.toISOString()}; nothing was tried again.`;
   return { message: `${decided} A new attempt needs a new idempotencyKey.` };
 }
 
-const paymentViewAt =
+export const paymentViewAt =
   (baseUrl: string) =>
   ({ transaction, approval }: RecordedPayment) => ({
     transaction: transactionView(transaction),

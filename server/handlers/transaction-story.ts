@@ -9,7 +9,7 @@ import { recordsOf } from "../../src/store/held-payments.ts";
 import { paymentIn } from "../../src/store/records.ts";
 import { deliveryView } from "../../src/webhooks/views.ts";
 import { auditEntryView, approvalView, transactionView } from "../../src/views/views.ts";
-import { railStepsIn } from "../../src/rails/rail-steps.ts";
+import { RAIL_FOLDERS } from "../../src/rails/rails.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
@@ -32,7 +32,6 @@ export function transactionStoryHandlers({
   },
 }: HandlerDependencies): Pick<Handlers, "getTransactionStory"> {
   const { auditLog, events } = collections;
-  const railStepsOf = railStepsIn(collections);
 
   /** Events have ids that are made of the payment's. */
   const eventsOf = ({ approval, transaction }: PaymentRecords): Promise<EventDocument[]> =>
@@ -86,7 +85,7 @@ export function transactionStoryHandlers({
       const [{ approval, transaction }, published, railSteps, decision, entries] = await Promise.all([
         recorded,
         recorded.then(eventsOf),
-        railStepsOf(target),
+        RAIL_FOLDERS[target.rail].stepsOf(collections, target),
         decisionOn(target),
         seesAll ? entriesOf(target) : null,
       ]);

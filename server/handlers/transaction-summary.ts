@@ -1,5 +1,6 @@
 import type { Document } from "mongodb";
 import type { z } from "zod";
+import { MC_PER_CENT } from "../../src/domain/money.ts";
 import { MOVED_INDEX, SUMMARY_INDEX } from "../../src/store/newest-first.ts";
 import type { summarizeTransactions } from "../../src/contract/operations/transactions.ts";
 import { agentIn } from "../../src/contract/primitives.ts";
@@ -136,7 +137,7 @@ function inOrder(made: readonly Group[], changed: readonly Omit<Group, "count">[
   const groups = new Map(made.map((group) => [group._id, group]));
   for (const { _id, amountCents } of changed) {
     const { amountCents: before, count } = groups.get(_id) ?? { amountCents: 0, count: 0 };
-    groups.set(_id, { _id, count, amountCents: before + amountCents });
+    groups.set(_id, { _id, count, amountCents: wholeMc(before + amountCents) });
   }
   return [...groups.values()].toSorted(
     (a, b) => b.amountCents - a.amountCents || b.count - a.count || (a._id < b._id ? -1 : 1),
@@ -170,12 +171,19 @@ function dayOf({ day }: CalendarDay, groups: readonly Group[]): Day {
   return {
     day,
     ...totalOf(groups),
-    groups: shown.map(({ _id: group, amountCents, count }) => ({ group, count, amountCents })),
+    groups: shown.map(({ _id: group, amountCents, count }) => ({
+      group,
+      count,
+      amountCents: Math.ceil(amountCents),
+    })),
     others: rest.length === 0 ? null : totalOf(rest),
   };
 }
 
 const totalOf = (sums: readonly Sum[]): Sum => ({
   count: sums.reduce((total, { count }) => total + count, 0),
-  amountCents: sums.reduce((total, { amountCents }) => total + amountCents, 0),
+  amountCents: Math.ceil(wholeMc(sums.reduce((total, { amountCents }) => total + amountCents, 0))),
 });
+
+/** A sum of cents, of which some have thousandths, without what floating point adds to them. */
+const wholeMc = (cents: number): number => Math.round(cents * MC_PER_CENT) / MC_PER_CENT;

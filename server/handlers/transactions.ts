@@ -47,6 +47,10 @@ const COLUMNS = [
   "creditedCents",
   "stage",
   "breach",
+  "amount",
+  "resource",
+  "protocol",
+  "receipt",
 ] as const;
 
 /** Transactions of an organization. */

@@ -33,23 +33,25 @@ interface Named {
 
 /** Handlers of deliveries, tests and redeliveries. */
 export function webhookDeliveryHandlers(dependencies: HandlerDependencies): WebhookDeliveryHandlers {
-  const { clock, lists, webhooks } = dependencies;
+  const { accessProofs, clock, lists, webhooks } = dependencies;
   const { collections, endpoints, redeliveries, workflows } = webhooks;
 
   async function delivery(organizationId: string, { deliveryId, id }: Named) {
     const own = { _id: deliveryId, endpointId: id, organizationId };
-    const [endpoint, found] = await Promise.all([
+    const [endpoint, read] = await Promise.all([
       endpoints.find(organizationId, id),
       collections.deliveries.findOne(own),
     ]);
     if (!endpoint.ok) return endpoint;
+    const found = accessProofs.genuine("delivery", read);
     return found === null ? refused(refusal("NOT_FOUND")) : ok({ delivery: found, endpoint: endpoint.value });
   }
 
   /** Sends it as every delivery is sent, by a worker, and waits for its one attempt. */
   async function tried(endpoint: EndpointDocument, eventType: EventType, deadline: Deadline) {
     const { retentionDays } = webhooks;
-    const made = testDelivery(newId("dlv"), { endpoint, now: clock(), retentionDays }, eventType);
+    const given = { accessProofs, endpoint, now: clock(), retentionDays };
+    const made = testDelivery(newId("dlv"), given, eventType);
     await collections.deliveries.insertOne(made);
     await redeliveries.begin(made);
     deadline.moveTo(RECEIVER_MS);

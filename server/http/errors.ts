@@ -12,6 +12,7 @@ export function errorBodyOf(refusal: Refusal, requestId: string): DeepReadonly<z
     error: refusal.code,
     message: refusal.message,
     ...(refusal.issues === undefined ? {} : { issues: refusal.issues }),
+    ...(refusal.challenge === undefined ? {} : { challenge: refusal.challenge }),
     ...(refusal.requiredScope === undefined ? {} : { requiredScope: refusal.requiredScope }),
     ...(refusal.missing === undefined ? {} : { missing: refusal.missing }),
     ...(refusal.unknown === undefined ? {} : { unknown: refusal.unknown }),

@@ -3,6 +3,7 @@ import { pipeline } from "node:stream/promises";
 import { isLegacyRequest } from "@modelcontextprotocol/server";
 import type { Request, RequestHandler, Response } from "express";
 import { z } from "zod";
+import { ALL_PAYMENT_TOOLS } from "../../src/contract/rails.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { errnoOf } from "../../src/lib/durable-files.ts";
 import { Arrival } from "../../src/lib/deadline.ts";
@@ -95,10 +96,9 @@ export function mcpOtherMethods({ admission, callers }: McpDependencies): Reques
 /** A batch of JSON-RPC counts as its messages, so that a batch does not bypass the limit. */
 const furtherMessages = (body: unknown): number => (Array.isArray(body) ? body.length - 1 : 0);
 
-const PAYING_TOOLS = z.enum(["create_card_payment", "create_wallet_payment"]);
 const paying = z.looseObject({
   method: z.literal("tools/call"),
-  params: z.looseObject({ name: PAYING_TOOLS }),
+  params: z.looseObject({ name: z.enum(ALL_PAYMENT_TOOLS) }),
 });
 
 /**

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { madePayment, payment } from "../../src/contract/records.ts";
-import type { OperationId } from "../../src/contract/registry.ts";
+import { ALL_PAYMENT_TOOLS } from "../../src/contract/rails.ts";
+import { type OperationId, operationList } from "../../src/contract/registry.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
 import { type Toolset, structured, type ToolResult } from "./toolset.ts";
 
@@ -28,10 +29,13 @@ export interface DetailedTask extends Task {
 export const taskParams = z.looseObject({ taskId: z.string().max(100) });
 
 /** The tools whose answer may be a task: reads of a payment are answered at once. */
-const PAYING: ReadonlySet<string> = new Set(["create_card_payment", "create_wallet_payment"]);
+const PAYING: ReadonlySet<string> = new Set(ALL_PAYMENT_TOOLS);
 
-/** Operations whose permission allows a key to ask about a held payment. */
-const PAYMENT_READERS: readonly OperationId[] = ["getPayment", "createCardPayment", "createWalletPayment"];
+/** Who may ask about a held payment: who may read payments, and who may make them. */
+const PAYMENT_READERS: readonly OperationId[] = [
+  "getPayment",
+  ...operationList.filter(([, { tool }]) => PAYING.has(tool?.name ?? "")).map(([id]) => id),
+];
 
 /** The task of a payment tool's result, when a person has still to decide; null: it is the answer itself. */
 export function taskFor(tool: string, { isError, structuredContent }: ToolResult): Task | null {

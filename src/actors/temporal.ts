@@ -13,7 +13,7 @@ import { ActorUnavailable } from "./actor-unavailable.ts";
 import { NoSuchActor } from "./no-such-actor.ts";
 import type { LedgerStarter, PaymentWorkflows } from "../payments/ports.ts";
 import type { AgentCommand } from "../domain/agent/commands.ts";
-import type { Payment, PaymentTexts, StoredPayment } from "../domain/ledger/payment.ts";
+import { type Payment, type PaymentTexts, type StoredPayment, textsIn } from "../domain/ledger/payment.ts";
 import type { FirstKey } from "../domain/agent/access.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import type { LedgerCommand } from "../domain/ledger/commands.ts";
@@ -352,7 +352,7 @@ function approvalInput(profile: AgentProfile, payment: Payment): ApprovalInput |
     approvalId: approval.id,
     transactionId: request.transactionId,
     amountCents: usedCents(request.amountMc),
-    texts: { recipient: request.recipient, purpose: request.purpose },
+    texts: textsIn(request),
     flaggedByRuleTypes: approval.flaggedByRuleTypes,
     expiresAt: approval.expiresAt,
   };

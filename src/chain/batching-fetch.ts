@@ -38,6 +38,8 @@ class NotAnswered extends PlainError {
 export interface BatchingFetchOptions {
   /** Called with what the endpoint said when it refused a batch. */
   readonly onRefused: (calls: number, next: number, cause: string) => void;
+  /** Sends one request. */
+  readonly post: typeof fetch;
 }
 
 /**
@@ -66,7 +68,7 @@ export class BatchingFetch {
 
   readonly fetch: typeof fetch = async (input, init) => {
     const requested = calls.parse(JSON.parse(z.string().parse(init?.body)));
-    const answers = await this.#answersTo(requested, (body) => fetch(input, { ...init, body }));
+    const answers = await this.#answersTo(requested, (body) => this.#options.post(input, { ...init, body }));
     return Response.json(answers);
   };
 

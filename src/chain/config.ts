@@ -9,6 +9,8 @@ export interface Fees {
 /** A chain, and what of ours is on it. */
 export interface ChainConfig {
   readonly rpcUrl: string;
+  /** Used where the first endpoint has no answer; null: there is none. */
+  readonly fallbackRpcUrl: string | null;
   readonly chainId: number;
   readonly token: Address;
   readonly tokenDecimals: number;
@@ -21,6 +23,8 @@ export interface ChainConfig {
   readonly fixedFees: Fees | null;
   /** Never is more offered for a unit of gas, in wei, however high the chain's base fee rises. */
   readonly maxFeePerGas: bigint;
+  /** Change that an agent's pocket is filled up to, and that the wallet's limit leaves beside its policy. */
+  readonly pocketFloatCents: number;
 }
 
 /** A transaction as it is to be signed: EIP-1559, without value. */

@@ -22,6 +22,8 @@ import {
 } from "../../contracts/artifacts/index.ts";
 
 export { agentWalletAbi };
+/** The functions and events of the sandbox's token, which are those of USDC as far as the service uses them. */
+export { sandboxUSDAbi as tokenAbi };
 
 /** The well-known CREATE2 deployer: calldata is a salt and an init code. It is deployed on most chains, and in anvil. */
 const CREATE2_DEPLOYER: Address = "0x4e59b44847b379578588920cA78FbF26c0B4956C";
@@ -38,6 +40,8 @@ export const GAS = {
   spendMax: 2_000_000n,
   detach: 150_000n,
   mint: 200_000n,
+  /** A permit, or a transfer by authorization. */
+  tokenCall: 200_000n,
   anchor: 60_000n,
   nothing: 21_000n,
 } as const;

@@ -1,4 +1,4 @@
-/** Repairs of transactions. Metrics count them, so the names are an interface. */
+/** Repairs of transactions, and what was noticed about endpoints. Metrics count them, so the names are an interface. */
 export type ChainRepair =
   /** The chain did not have it, and it was sent again as it was signed. */
   | "sent_again"
@@ -11,7 +11,11 @@ export type ChainRepair =
   /** The nonce is used for good, and the chain does not say by what. */
   | "nonce_unexplained"
   /** A nonce that was passed over was filled with a transaction that does nothing. */
-  | "nonce_filled";
+  | "nonce_filled"
+  /** Another endpoint than before has answered. */
+  | "endpoint_changed"
+  /** Two endpoints are on different chains or blocks; counted at each look. */
+  | "endpoints_disagree";
 
 /** Callbacks of the parts that watch the chain. */
 export interface ChainWatchers {

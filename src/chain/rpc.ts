@@ -19,6 +19,7 @@ import { type GasPrice, offeredFor } from "./fees.ts";
 import { BatchingFetch, CALLS_PER_REQUEST_MAX } from "./batching-fetch.ts";
 import { withMargin } from "./contracts.ts";
 import { plainText } from "./provider-text.ts";
+import { Endpoints } from "./endpoints.ts";
 import type { ChainWatchers } from "./repairs.ts";
 import { revertTextOf } from "./reverts.ts";
 import { PlainError } from "../lib/plain-error.ts";
@@ -93,6 +94,15 @@ export interface Confirmed {
   readonly readAt: bigint | null;
 }
 
+/** The newest block with all its confirmations. */
+export interface FinalBlock {
+  readonly number: bigint;
+  /** Seconds since 1970. */
+  readonly timestamp: bigint;
+  /** This block, or the oldest one whose state finality reads, if that is newer. */
+  readonly stateAt: bigint;
+}
+
 /** A block's transaction of an account under a nonce. */
 export interface MinedTransaction {
   readonly hash: Hash;
@@ -109,22 +119,31 @@ export interface FoundTransaction {
   readonly blockNumber: bigint | null;
 }
 
+const SILENT: ChainWatchers = { onRepair: () => undefined, onWarning: () => undefined };
+
 /** The calls to a chain, each with a timeout. Throws `ChainUnreachable` where one has no answer. */
 export class ChainRpc {
   readonly client: PublicClient;
+  readonly endpoints: Endpoints;
   readonly #config: ChainConfig;
+  readonly #urls: readonly string[];
   readonly #batching: BatchingFetch;
   #price: { readonly price: Promise<GasPrice>; readonly until: number } | null = null;
   #checked: Promise<void> | null = null;
 
-  constructor(config: ChainConfig, onWarning: ChainWatchers["onWarning"] = () => undefined) {
+  constructor(config: ChainConfig, { onRepair, onWarning }: ChainWatchers = SILENT) {
     this.#config = config;
+    const { chainId, confirmations, fallbackRpcUrl, rpcUrl } = config;
+    const urls = [rpcUrl, ...(fallbackRpcUrl === null ? [] : [fallbackRpcUrl])] as const;
+    this.#urls = urls;
+    this.endpoints = new Endpoints({ urls, chainId, confirmations, onRepair, onWarning });
     this.#batching = new BatchingFetch({
+      post: this.endpoints.fetch,
       onRefused: (calls, next, cause) =>
         onWarning("the chain's endpoint refuses a batch of calls; smaller ones are sent from now on", {
           calls,
           next,
-          cause: plainText(cause, config.rpcUrl),
+          cause: this.#plain(cause),
         }),
     });
     const transport = http(config.rpcUrl, {
@@ -166,6 +185,18 @@ export class ChainRpc {
     const readAt = blockNumber - (depth < STATE_AGE_MAX ? depth : STATE_AGE_MAX);
     const nonce = readAt < 0n ? 0 : await this.nonceAt(address, readAt);
     return { nonce, through: blockNumber - depth, readAt };
+  }
+
+  /** Returns the newest final block; null: the chain is not that long. */
+  async finalBlock(): Promise<FinalBlock | null> {
+    const { blockNumber } = await this.head();
+    const depth = BigInt(this.#config.confirmations - 1);
+    const number = blockNumber - depth;
+    if (number < 0n) return null;
+    const block = await this.answer(this.client.getBlock({ blockNumber: number }));
+    if (block.number !== number) throw new ChainUnreachable("the chain answered another question");
+    const stateAt = blockNumber - (depth < STATE_AGE_MAX ? depth : STATE_AGE_MAX);
+    return { number, timestamp: block.timestamp, stateAt };
   }
 
   /** The hash of a block, which covers everything up to it; null: the chain has no such block. */
@@ -284,7 +315,7 @@ export class ChainRpc {
       if (!isAnswer(error)) throw this.#unreachable(error);
       const text = revertTextOf(error);
       if (text === null) return { kind: "unclear", error: this.#unreachable(error) };
-      return { kind: "reverts", text: plainText(text, this.#config.rpcUrl) };
+      return { kind: "reverts", text: this.#plain(text) };
     }
   }
 
@@ -355,7 +386,12 @@ export class ChainRpc {
     const { details, name, shortMessage } = error;
     const [headline = ""] = shortMessage.split("\n");
     const text = details === "" || headline.includes(details) ? headline : `${headline} (${details})`;
-    return plainText(`${name}: ${text}`, this.#config.rpcUrl);
+    return this.#plain(`${name}: ${text}`);
+  }
+
+  /** A provider's words without what may be a key. */
+  #plain(text: string): string {
+    return this.#urls.reduce((plain, url) => plainText(plain, url), text);
   }
 }
 

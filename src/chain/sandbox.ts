@@ -55,6 +55,11 @@ export class ChainSandbox {
     await rpcCall(rpcUrl, "anvil_setNextBlockBaseFeePerGas", [numberToHex(0n)]);
   }
 
+  /** Mines a block, though nothing waits for one: the chain's time is that of its newest block. */
+  async mine(): Promise<void> {
+    await rpcCall(this.#dependencies.config.rpcUrl, "anvil_mine", []);
+  }
+
   /**
    * Deploys the factory and the test token where they are missing, and waits until they are there. Done once; what a
    * killed chain has lost is sent again like everything else.
@@ -126,8 +131,10 @@ async function answerTo(url: string, method: string, params: readonly Hex[]) {
 }
 
 /** The sandbox's place: its addresses follow from the service's key. */
-export const sandboxConfig = (rpcUrl: string, signer: Signer): ChainConfig => ({
+export const sandboxConfig = (rpcUrl: string, signer: Signer, pocketFloatCents: number): ChainConfig => ({
+  pocketFloatCents,
   rpcUrl,
+  fallbackRpcUrl: null,
   chainId: SANDBOX_CHAIN_ID,
   token: sandboxTokenDeployment(signer.address).address,
   tokenDecimals: SANDBOX_TOKEN_DECIMALS,

@@ -66,6 +66,12 @@ export class Amounts {
       .toSorted((a, b) => b.length - a.length);
   }
 
+  /** `$0.001`: an amount as the API writes it, with up to five decimals. */
+  exact(amount: string, currency = "USD"): string {
+    const options = { style: "currency", currency, maximumFractionDigits: 5 } as const;
+    return new Intl.NumberFormat(this.#locale, options).format(Number(amount));
+  }
+
   /** `$1,234.50` */
   money(cents: number, currency = "USD"): string {
     let format = this.#moneys.get(currency);

@@ -11,7 +11,14 @@ const textsIn = (value: unknown): readonly string[] =>
 const isCode = (value: unknown): value is Refused["code"] =>
   typeof value === "string" && /^[A-Z][A-Z_]+$/.test(value);
 
-const NOTHING = { issues: [], retryAfterSeconds: null, organizations: [], missing: [], unknown: [] } as const;
+const NOTHING = {
+  issues: [],
+  challenge: null,
+  retryAfterSeconds: null,
+  organizations: [],
+  missing: [],
+  unknown: [],
+} as const;
 
 /** Refusal for a call without an answer: a broken connection or a timeout. */
 export const noAnswer = (): Refused => ({
@@ -53,6 +60,7 @@ export function refusedOf(status: number, headers: Headers, answered: unknown): 
       const { id, name } = objectIn(organization);
       return { id: textIn(id) ?? "", name: textIn(name) ?? "" };
     }),
+    challenge: textIn(body["challenge"]),
     missing: textsIn(body["missing"]),
     unknown: textsIn(body["unknown"]),
     retryAfterSeconds: secondsIn(body["retry_after_seconds"], headers),

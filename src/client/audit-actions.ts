@@ -82,6 +82,7 @@ export const AUDIT_ACTIONS: Readonly<Record<AuditAction, ActionWords>> = {
   archiveAgent: on("agent", "Archived", "archive", "agent"),
   mintAgentKey: on("agent", "Created", "create", "key of agent"),
   revokeAgentKey: on("agent", "Revoked", "revoke", "key of agent"),
+  fundAgent: on("agent", "Funded", "fund", "wallet of agent"),
   fundAgentInSandbox: on("agent", "Added", "add", "test money to agent"),
 
   decidePayment: on("transaction", "Judged", "judge", "payment by policy"),

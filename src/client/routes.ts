@@ -33,6 +33,7 @@ export const ROUTES = {
   exportAuditLog: { method: "GET", path: "/v1/audit-log/export", file: true },
   exportTransactions: { method: "GET", path: "/v1/transactions/export", file: true },
   failBilling: { method: "POST", path: "/v1/sandbox/billing/payment-failed" },
+  fundAgent: { method: "POST", path: "/v1/agents/:id/fund", replayable: true },
   fundAgentInSandbox: { method: "POST", path: "/v1/sandbox/agents/:id/fund" },
   getAgent: { method: "GET", path: "/v1/agents/:id" },
   getAgentBudgetPolicy: { method: "GET", path: "/v1/agents/:id/budget-policy" },

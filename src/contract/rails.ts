@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Rail } from "../domain/ledger/payment.ts";
 import { idempotencyKey, paymentCents, recipientName, text, walletAddress } from "./primitives.ts";
+import { SHOP_METHODS, shopUrl } from "./purchases.ts";
 import { rail } from "./records.ts";
 import type { AgentTool } from "./tool-names.ts";
 
@@ -32,12 +33,6 @@ const PAYMENT_TOOLS = {
   wallet: "create_wallet_payment",
 } as const satisfies Record<Rail, AgentTool>;
 
-/** The field of a payment that names who is paid. */
-const RECIPIENT_FIELDS = {
-  card: "merchant",
-  wallet: "recipient",
-} as const satisfies Record<Rail, string>;
-
 /** The rail of each tool that pays by one alone. */
 export const RAIL_OF = {
   create_card_payment: "card",
@@ -61,25 +56,52 @@ export const railPayment = z.discriminatedUnion("rail", [
   walletPayment.extend({ rail: z.literal(RAIL_OF.create_wallet_payment) }).meta({ title: "WalletPayment" }),
 ]);
 
-/** One flat object, since tools take no unions; the rail decides which recipient it needs. */
+/** One flat object, since tools take no unions; the rail decides which recipient it needs, and a URL needs nothing else. */
 export const checkedPayment = z
   .strictObject({
-    rail,
+    rail: rail.optional(),
     merchant: card.merchant.optional(),
     recipient: wallet.recipient.optional(),
     ...shared,
+    amountCents: paymentCents.optional(),
+    url: shopUrl.optional(),
+    method: z
+      .enum(SHOP_METHODS)
+      .optional()
+      .meta({ description: "Of the request to the URL; GET by default." }),
+    maxAmountCents: paymentCents.optional().meta({ description: "The most that may be paid for the URL." }),
     purpose: purpose.optional(),
     idempotencyKey: idempotencyKey.optional(),
   })
   .superRefine((value, context) => {
-    const needed = RECIPIENT_FIELDS[value.rail];
+    const kind = value.url !== undefined ? "purchase" : value.rail;
     const issue = (field: string, message: string): void =>
-      context.addIssue({ code: "custom", path: [field], message: `${message} a ${value.rail} payment` });
-    if (value[needed] === undefined) issue(needed, "is required for");
-    for (const other of Object.values(RECIPIENT_FIELDS)) {
-      if (other !== needed && value[other] !== undefined) issue(other, "does not go with");
+      context.addIssue({ code: "custom", path: [field], message });
+    if (kind === undefined) return issue("rail", "is required, or a url");
+    for (const field of CHECKED_FIELDS) {
+      const isNeeded = NEEDED_FIELDS[kind].some((needed) => needed === field);
+      const isTaken = isNeeded || (kind === "purchase" && OF_PURCHASES.has(field));
+      if (isNeeded && value[field] === undefined) issue(field, `is required for a ${kind} payment`);
+      if (!isTaken && value[field] !== undefined) issue(field, `does not go with a ${kind} payment`);
     }
   });
+
+/** The fields of a dry run that depend on what is checked. */
+const CHECKED_FIELDS = [
+  "rail",
+  "merchant",
+  "recipient",
+  "amountCents",
+  "url",
+  "method",
+  "maxAmountCents",
+] as const;
+const NEEDED_FIELDS: Readonly<Record<Rail | "purchase", readonly (typeof CHECKED_FIELDS)[number][]>> = {
+  card: ["rail", "merchant", "amountCents"],
+  wallet: ["rail", "recipient", "amountCents"],
+  purchase: ["url"],
+};
+const OF_PURCHASES: ReadonlySet<string> = new Set(["method", "maxAmountCents"]);
 
 /** Whether payments of each rail move real money. */
 export const railModes = z.strictObject({

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { ERRORS } from "../domain/errors.ts";
 import { BREACH_LEVELS, BREACH_LIMITS, STAGES } from "../domain/ledger/books.ts";
-import { RAILS } from "../domain/ledger/payment.ts";
+import { PROTOCOLS, RAILS } from "../domain/ledger/payment.ts";
 import { DENIAL_CODES } from "../domain/ledger/policy.ts";
 import { shownLabels } from "./agent-labels.ts";
 import { AGENT_TOOLS } from "./tool-names.ts";
@@ -20,6 +20,7 @@ export const errorBody = z
     missing: z.array(z.string()).optional(),
     unknown: z.array(z.string()).optional(),
     organizations: z.array(z.strictObject({ id: uuid, name: z.string() })).optional(),
+    challenge: z.string().optional(),
     retry_after_seconds: z.int().optional(),
     requestId: z.string().meta({ description: "The request's id; include it when you report an error." }),
   })
@@ -74,6 +75,7 @@ export const wallet = z
 
 export const transactionStatus = z.enum(["approved", "pending", "denied", "failed", "reversed", "expired"]);
 export const rail = z.enum(RAILS);
+export const protocol = z.enum(PROTOCOLS);
 
 const lastPayment = z.strictObject({
   transactionId: z.string(),
@@ -132,6 +134,11 @@ const breach = z.strictObject({
   overCents: cents,
 });
 
+/** Prices on the web are often below a cent, which `amountCents` counts whole. */
+export const exactAmount = z.string().meta({
+  description: "The exact amount in dollars, with up to five decimals: `12.30`, `0.001`.",
+});
+
 export const transaction = z
   .strictObject({
     id: z.string(),
@@ -161,7 +168,11 @@ export const transaction = z
       description:
         "Limits that the network has exceeded by charging more than was decided, and by how much; null: none.",
     }),
+    amount: exactAmount,
     resource: z.string().nullable().meta({ description: "The URL that was paid for; null: none." }),
+    protocol: protocol
+      .nullable()
+      .meta({ description: "The protocol by which the URL was paid for; null: none." }),
     receipt: z.string().nullable().meta({ description: "The seller's receipt; null: there is none." }),
   })
   .meta({ id: "Transaction" });
@@ -178,6 +189,8 @@ export const approval = z
     currency: z.string(),
     rail,
     recipient: z.string(),
+    resource: z.string().nullable().meta({ description: "The URL that is to be paid for; null: none." }),
+    amount: exactAmount,
     purpose: z.string(),
     budgetContext: z.strictObject({
       budgetCents: cents,

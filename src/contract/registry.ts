@@ -11,6 +11,7 @@ import * as organizationKeys from "./operations/organization-keys.ts";
 import * as passkeys from "./operations/passkeys.ts";
 import * as payments from "./operations/payments.ts";
 import * as projects from "./operations/projects.ts";
+import * as purchases from "./operations/purchases.ts";
 import * as sessions from "./operations/sessions.ts";
 import * as stream from "./operations/stream.ts";
 import * as sandbox from "./operations/sandbox.ts";
@@ -45,6 +46,7 @@ export const operations = {
   ...approvalRules,
   ...agentOperations,
   ...payments,
+  ...purchases,
   ...approvals,
   ...transactions,
   ...stream,

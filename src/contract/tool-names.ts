@@ -4,6 +4,7 @@ export const AGENT_TOOLS = [
   "check_payment",
   "create_card_payment",
   "create_wallet_payment",
+  "pay_x402_request",
   "get_payment",
   "list_payments",
   "cancel_payment",

@@ -150,6 +150,18 @@ export const ERRORS = {
     status: 422,
     message: "The idempotencyKey was already used with a different payload.",
   },
+  PRICE_ABOVE_MAX: {
+    status: 422,
+    message: "The shop asks for more than `maxAmountCents`; nothing was paid.",
+  },
+  NO_PAYABLE_OFFER: {
+    status: 422,
+    message: "The shop asks for payment in no way that this wallet can pay; nothing was paid.",
+  },
+  SHOP_UNREACHABLE: {
+    status: 422,
+    message: "The shop gave no answer, so nothing was paid by this request; repeat it later.",
+  },
   BUDGET_CHILDREN_INCOMPLETE: {
     status: 422,
     message: "A budget is replaced as a whole and must name every active child; see `missing`.",
@@ -157,6 +169,11 @@ export const ERRORS = {
   BUDGET_CHILD_UNKNOWN: {
     status: 422,
     message: "A budget must name each active child once and nothing else; see `unknown`.",
+  },
+  WALLET_OWNER_UNPROVEN: {
+    status: 422,
+    message:
+      "The owner must prove its key: sign `challenge` with it (EIP-191) and send the signature as `walletOwnerSignature`.",
   },
   RATE_LIMITED: { status: 429, message: "Too many requests; retry after `retry_after_seconds`." },
   TOO_MANY_STREAMS: {
@@ -197,6 +214,8 @@ export interface Refusal {
   /** Children that a full replacement does not name, and what it names and has not. */
   readonly missing?: readonly string[];
   readonly unknown?: readonly string[];
+  /** What the owner of wallets has to sign. */
+  readonly challenge?: string;
   /** The organizations to choose from. */
   readonly organizations?: readonly { readonly id: string; readonly name: string }[];
 }

@@ -22,6 +22,7 @@ export const EVENT_TYPES = [
   "agent.resumed",
   "agent.archived",
   "funding.deposited",
+  "wallet.funded",
   "billing.payment_failed",
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
@@ -99,7 +100,7 @@ function fireBooked(payment: Payment, fire: Fire): void {
   for (const { as, before, booking } of bookingSteps(payment)) {
     const { at, breaches, creditedMc, disputedMc } = booking;
     if (as.status === "approved" || as.status === "reversed") fire("transaction.completed", at, as);
-    if (breaches !== undefined) fire("transaction.limit_breached", at, as, exceededCents(breaches));
+    if (breaches !== undefined) fire("transaction.limit_breached", at, as, exceededMc(breaches));
     if (creditedMc > before.creditedMc) fire("transaction.refunded", at, as, creditedMc);
     if (disputedMc > before.disputedMc) fire("transaction.disputed", at, as, disputedMc);
     if (as.status === "reversed") fire("transaction.reversed", at, as);
@@ -107,8 +108,8 @@ function fireBooked(payment: Payment, fire: Fire): void {
   }
 }
 
-const exceededCents = (breaches: readonly Breach[]): number =>
-  breaches.reduce((sum, { overCents }) => sum + overCents, 0);
+const exceededMc = (breaches: readonly Breach[]): number =>
+  breaches.reduce((sum, { overMc }) => sum + overMc, 0);
 
 function undecided({ policyVersion: _whenApproved, proof: _decision, ...approval }: Approval): Approval {
   return { ...approval, resolution: null, resolvedAt: null, resolvedBy: null, feedback: null };

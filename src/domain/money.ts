@@ -3,6 +3,7 @@ export const MAX_CENTS = 1_000_000_000_000;
 
 /** Amounts of payments and totals are counted in thousandths of a cent (`Mc`): prices on the web are often below a cent. */
 export const MC_PER_CENT = 1_000;
+const MC_PER_DOLLAR = 100 * MC_PER_CENT;
 
 export const MAX_MC = MAX_CENTS * MC_PER_CENT;
 
@@ -20,3 +21,12 @@ export const leftCents = (mc: number): number => Math.floor(mc / MC_PER_CENT);
 /** Returns the rest of a limit; never negative, even if the limit was lowered below the used amount. */
 export const remainingOf = (limitCents: number, usedMc: number): number =>
   Math.max(0, leftCents(mcOf(limitCents) - usedMc));
+
+/** An amount in dollars, with cents and as many more decimals as it has: `12.30`, `0.001`. */
+export function decimalOf(mc: number): string {
+  const [whole, rest] = [Math.floor(mc / MC_PER_DOLLAR), mc % MC_PER_DOLLAR];
+  const decimals = String(rest)
+    .padStart(5, "0")
+    .replace(/0{1,3}$/, "");
+  return `${String(whole)}.${decimals}`;
+}

@@ -53,7 +53,7 @@ export async function enrollTotp(
   await ensureRecord(context, userId);
   const secret = newTotpSecret(context.randomBytes);
   const id = newUuid(now, context.randomBytes);
-  const pending: PendingTotpSecret = {
+  const begun: Omit<PendingTotpSecret, "proof"> = {
     id,
     sealedSecret: sealTotpSecret(context, userId, id, secret),
     createdAt: now,
@@ -64,6 +64,8 @@ export async function enrollTotp(
     expiresAt: new Date(now.getTime() + PENDING_LIFETIME_MILLISECONDS),
     steppedUp,
   };
+  const record = { _id: totpFactorId(userId), pending: begun };
+  const pending = { ...begun, proof: context.accessProofs.make("totpEnrolment", record) };
   // The condition is checked again in the transaction: another session may have confirmed a factor since.
   const own = { _id: totpFactorId(userId), ...(steppedUp ? {} : { confirmed: null }) };
   return await context.transaction<Result<TotpEnrolment>>(async (session) => {
@@ -88,7 +90,8 @@ export async function confirmTotp(
   const { totpFactors } = context.collections;
   return await changeOwnFactors<{ readonly user: UserView }>(context, principal, async (session, user) => {
     const factor = await totpFactors.findOne({ _id: totpFactorId(userId) }, { session });
-    const pending = factor?.pending ?? null;
+    if ((factor?.pending ?? null) === null) return unchanged(nothingToVerify());
+    const pending = context.accessProofs.genuine("totpEnrolment", factor)?.pending ?? null;
     if (pending === null || pending.sessionId !== sessionId || pending.expiresAt <= now)
       return unchanged(nothingToVerify());
     // Begun before a factor was in force, it must not become a way round the step-up that is needed since.

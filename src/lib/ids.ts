@@ -21,7 +21,20 @@ const ulid = monotonicFactory(random);
 /** Ids of records that sort by time. */
 export const newId = (
   prefix:
-    "txn" | "apr" | "akey" | "okey" | "inv" | "pky" | "req" | "rule" | "pay" | "whe" | "whs" | "whr" | "dlv",
+    | "txn"
+    | "apr"
+    | "akey"
+    | "okey"
+    | "inv"
+    | "pky"
+    | "req"
+    | "rule"
+    | "pay"
+    | "whe"
+    | "whs"
+    | "whr"
+    | "dlv"
+    | "fnd",
 ): string => `${prefix}_${ulid()}`;
 
 export const newUuid = (): string => v7();

@@ -10,6 +10,9 @@ export interface TimedEffect {
   readonly afterSeconds: number;
 }
 
+/** A time for each rail, in epoch milliseconds: what its network did until then is booked. */
+export type NetworkTimes = Readonly<Record<Rail, number>>;
+
 export interface RailNetworkInput {
   readonly rail: Rail;
   readonly transactionId: string;

@@ -76,6 +76,8 @@ export const CHAIN_REPAIRS = keysOf<ChainRepair>({
   foreign_nonce: true,
   nonce_unexplained: true,
   nonce_filled: true,
+  endpoint_changed: true,
+  endpoints_disagree: true,
 });
 
 export const BLOCK_REASONS = keysOf<BlockReason>({

@@ -10,7 +10,7 @@ export type Payer = Pick<AgentProfile, "organizationId" | "agentId">;
 /** Proven fields of a payment: those that move money, with the ids that make it happen once. */
 export type ProvenOrder = Pick<
   PaymentRequest,
-  "transactionId" | "approvalId" | "rail" | "amountMc" | "recipient"
+  "transactionId" | "approvalId" | "rail" | "amountMc" | "recipient" | "protocol" | "resource"
 > & { readonly currency: string };
 
 /**
@@ -111,8 +111,9 @@ const booksFacts = ({ _id, agentId, ledgerState, organizationId, revision, statu
   ]);
 
 const factsOf = ({ agentId, organizationId }: Payer, order: ProvenOrder) => {
-  const { amountMc, approvalId, currency, rail, recipient, transactionId } = order;
-  return [organizationId, agentId, transactionId, approvalId, rail, amountMc, currency, recipient];
+  const { amountMc, approvalId, currency, protocol, rail, recipient, resource, transactionId } = order;
+  const facts = [organizationId, agentId, transactionId, approvalId, rail, amountMc, currency, recipient];
+  return protocol === undefined ? facts : [...facts, protocol, resource ?? null];
 };
 
 function orderFacts(payer: Payer, order: OrderRequest): string {

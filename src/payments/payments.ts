@@ -6,7 +6,7 @@ import { Superseded } from "./sending.ts";
 import type { HmacPaymentProofs } from "./payment-proofs.ts";
 import { recordsOf } from "../store/held-payments.ts";
 import { approvalDocument, transactionDocument } from "../store/records.ts";
-import type { Payment, PaymentRequest, Rail } from "../domain/ledger/payment.ts";
+import { type Payment, type PaymentRequest, settle } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import { refusal } from "../domain/errors.ts";
 import { mcOf } from "../domain/money.ts";
@@ -20,25 +20,15 @@ import type { Ledgers } from "../actors/ledgers.ts";
 import type { TemporalActors } from "../actors/temporal.ts";
 import type { AccessProofs } from "../secrets/access-proofs.ts";
 import type { Collections } from "../store/collections.ts";
-import { newId, payloadHash, shortHash } from "../lib/ids.ts";
+import { shortHash } from "../lib/ids.ts";
 import type { Deadline } from "../lib/deadline.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { tooManyOpen } from "./full-ledger.ts";
 import { fingerprint, PaymentRulings } from "./rules/payment-rules.ts";
+import { type CheckedOrder, keyReused, type PaymentOrder, unprovenOf } from "./payment-orders.ts";
 import { type PaymentsByKey, paymentsByKey } from "./payments-by-key.ts";
 import { PossibleDuplicates } from "./possible-duplicates.ts";
-
-/** A parsed request for a payment. */
-export interface PaymentOrder {
-  readonly rail: Rail;
-  readonly recipient: string;
-  readonly amountCents: number;
-  readonly currency: "USD";
-  readonly merchantCategory?: string | undefined;
-  readonly purpose: string;
-  readonly idempotencyKey: string;
-}
 
 /** The paying agent, with the key of its request. */
 export interface Payer {
@@ -53,9 +43,6 @@ export interface CachedPayer {
   readonly revision: number;
   readonly verify: () => Promise<Result<Payer>>;
 }
-
-/** The parts of it that a dry run needs. */
-export type CheckedOrder = Pick<PaymentOrder, "rail" | "recipient" | "amountCents" | "merchantCategory">;
 
 /** A payment as its records have it. */
 export interface RecordedPayment {
@@ -137,7 +124,9 @@ export class Payments {
     const withinMs = finality === "instant" ? time.leftMs : time.spareMs;
     const bound = { requestId: time.requestId, until: performance.now() + withinMs };
     const paid = await this.#payOrShed(payer, { order, bound, isAwaited: () => time.isAwaited });
-    return paid.ok && finality === "eventual" ? ok(await this.#onceFinal(paid.value, bound.until)) : paid;
+    // Whoever buys waits for the shop, not for the chain.
+    const isWaitedFor = paid.ok && finality === "eventual" && order.purchase === undefined;
+    return isWaitedFor ? ok(await this.#onceFinal(paid.value, bound.until)) : paid;
   }
 
   async #onceFinal(paid: MadePayment, until: number): Promise<MadePayment> {
@@ -241,6 +230,41 @@ export class Payments {
     return this.#execute(profile, payment, hints, { requestId, until: performance.now() + spareMs });
   }
 
+  /** The record of a payment that was made under this key; null: none is recorded. */
+  async earlier(agentId: string, idempotencyKey: string): Promise<RecordedPayment | null> {
+    const { collections } = this.#dependencies;
+    const keyHash = shortHash(idempotencyKey);
+    const transaction = await collections.transactions.findOne({ agentId, keyHash });
+    return transaction === null ? null : recordsOf(collections, transaction);
+  }
+
+  /** A payment that was made under this key, as the answer to a repeated request. */
+  async repeated(earlier: RecordedPayment): Promise<MadePayment> {
+    const possibleDuplicateOf = await this.#duplicates.before(earlier.transaction);
+    return { ...earlier, replayed: true, possibleDuplicateOf };
+  }
+
+  /** Brings an open payment closer to its end, now that its caller is there again. */
+  async goOn(profile: AgentProfile, transactionId: string, withinMs: number): Promise<RecordedPayment> {
+    const { clock, effects, ledgers, rails } = this.#dependencies;
+    const { agentId } = profile;
+    const reply = await ledgers.submit(profile, { kind: "read_payment", agentId, transactionId });
+    if (reply.kind !== "payment" || reply.payment.phase === "held") return this.#recorded(transactionId);
+    const { payment } = reply;
+    if (payment.phase !== "following")
+      return this.#execute(profile, payment, {}, { requestId: null, until: performance.now() + withinMs });
+    const ask = () => effects.requestPermission(profile, payment);
+    const result = await rails[payment.request.rail].settle(profile, payment, withinMs, ask);
+    const outcome = result === null ? null : { result, at: clock().getTime() };
+    const after = outcome === null ? payment : settle(payment, outcome.result, outcome.at);
+    if (after === payment) return recorded(profile, payment);
+    const done = { transactionId, revision: after.revision, outcome, payment: after };
+    await effects.release(profile, payment, done);
+    await effects.record(profile, after);
+    ledgers.confirmLater(profile, confirmationOf(agentId, done), effects.publish(profile, after, "soon"));
+    return recorded(profile, after);
+  }
+
   #requestOf(profile: AgentProfile, order: PaymentOrder): PaymentRequest {
     const request = unprovenOf(order);
     return { ...request, proof: this.#dependencies.proofs.ofOrder(profile, request) };
@@ -305,9 +329,9 @@ export class Payments {
 
   /** The query to a ledger for a dry run. Its mailbox is flushed before. */
   async assessed(profile: AgentProfile, order: CheckedOrder): Promise<AssessedPayment> {
-    const { rail, recipient } = order;
-    const amountMc = mcOf(order.amountCents);
-    const payment = { rail, recipient, amountMc, merchantCategory: order.merchantCategory ?? null };
+    const { purchase, rail, recipient } = order;
+    const { amountMc = mcOf(order.amountCents), resource } = purchase ?? {};
+    const payment = { rail, recipient, amountMc, resource, merchantCategory: order.merchantCategory ?? null };
     // A dry run's rules are not compared by any ledger.
     this.#rulings.forget(profile);
     const { rules: ruled } = await this.#rulings.of(profile, payment);
@@ -386,26 +410,3 @@ const recorded = (profile: AgentProfile, payment: Payment): RecordedPayment => (
   transaction: transactionDocument(profile, payment),
   approval: approvalDocument(profile, payment),
 });
-
-const keyReused = (transactionId: string) =>
-  refusal(
-    "IDEMPOTENCY_KEY_REUSED",
-    `The idempotencyKey was used with another payload, for ${transactionId}: read that payment, or take a new key.`,
-    { detail: `It was used for ${transactionId}.` },
-  );
-
-/** The request but for its proof. */
-function unprovenOf(order: PaymentOrder): Omit<PaymentRequest, "proof"> {
-  const { amountCents, idempotencyKey, merchantCategory = null, ...rest } = order;
-  const amountMc = mcOf(amountCents);
-  return {
-    ...rest,
-    amountMc,
-    merchantCategory,
-    transactionId: newId("txn"),
-    approvalId: newId("apr"),
-    keyHash: shortHash(idempotencyKey),
-    payloadHash: payloadHash({ ...rest, amountMc, merchantCategory }),
-    fingerprint: fingerprint({ ...rest, amountMc, merchantCategory }),
-  };
-}

@@ -17,7 +17,8 @@ export interface RailCapabilities {
 
 /** An agent's balance on a rail. Unreadable is not zero. */
 export type RailBalance =
-  | { readonly kind: "cents"; readonly cents: number }
+  /** `pocketCents`: the part of it that is set aside as change for purchases on the web. */
+  | { readonly kind: "cents"; readonly cents: number; readonly pocketCents: number }
   /** The rail holds nothing for agents. */
   | { readonly kind: "none" }
   | { readonly kind: "unreadable" };
@@ -79,7 +80,11 @@ export interface RailPort {
 
 /** A network that charges payments in part, late or more than once, and gives back. Its hints make us read its books; no hint is believed. */
 export interface RailNetwork {
-  /** The books of a payment as they are now; empty: the network does not have it. */
+  /**
+   * The books of a payment, all of its authorizations; empty: the network does not have it. An authorization may come several
+   * times, its oldest state first: what a network can tell apart, such as two refunds, is booked as if each had been read by itself.
+   * Of a network that names sums alone, what has happened between two reads is one booking.
+   */
   booksOf(transactionId: string): Promise<readonly RailBooks[]>;
   /** Payments that the network has touched since they were sent, the oldest change first; a payment may come more than once. */
   changedSince(since: Date): AsyncIterable<ChangedPayment>;

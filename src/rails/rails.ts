@@ -1,27 +1,45 @@
-import type { Db } from "mongodb";
 import type { RailModes } from "../contract/rails.ts";
-import type { Clock, RailPort, Rails } from "../payments/ports.ts";
-import { CardSandbox, type NetworkScripts } from "./card/rail.ts";
+import { perRail, type Rail } from "../domain/ledger/payment.ts";
+import type { Rails } from "../payments/ports.ts";
+import { CardSandbox } from "./card/rail.ts";
+import { cardReconciliation } from "./card/reconcile.ts";
+import { cardSteps } from "./card/steps.ts";
+import { withPurchases } from "./challenge/with-purchases.ts";
+import type { RailFolder, RailsDependencies } from "./folder.ts";
+import { pocketReconciliation } from "./pocket/reconcile.ts";
 import { walletRailWithoutChain } from "./unavailable.ts";
 import type { Wallets } from "./wallet/index.ts";
+import { walletReconciliation } from "./wallet/reconcile.ts";
+import { walletSteps } from "./wallet/steps.ts";
 import { AgentWallets } from "./wallet/wallets.ts";
 
-export interface RailsDependencies {
-  readonly db: Db;
-  readonly clock: Clock;
-  readonly cardNetwork: NetworkScripts;
-  /** Null: no chain is set up. */
-  readonly walletRail: RailPort | null;
-}
+/** The rails. Each is a folder beside this file, and is registered here. */
+export const RAIL_FOLDERS: { readonly [R in Rail]: RailFolder<R> } = {
+  card: {
+    kind: "push",
+    open: ({ clock, db, networkScripts }) =>
+      new CardSandbox(db, clock, { begin: (...played) => networkScripts.begin("card", ...played) }),
+    mode: () => "sandbox",
+    stepsOf: cardSteps,
+    reconciliations: [cardReconciliation],
+  },
+  wallet: {
+    kind: "push",
+    open: ({ db, purchases, wallets }) =>
+      wallets === null || purchases === null
+        ? walletRailWithoutChain(new AgentWallets(db, () => true))
+        : withPurchases(wallets.rail, purchases),
+    mode: (wallets) => (wallets === null ? "off" : wallets.sandbox === null ? "real" : "local"),
+    stepsOf: walletSteps,
+    reconciliations: [walletReconciliation, pocketReconciliation],
+  },
+};
 
-/** The modes of the rails that `railsOf` makes. */
-export function railModesOf(wallets: Pick<Wallets, "sandbox"> | null): RailModes {
-  const wallet = wallets === null ? "off" : wallets.sandbox === null ? "real" : "local";
-  return { card: "sandbox", wallet };
-}
+/** Opens all rails for a process. */
+export const railsOf = (given: RailsDependencies): Rails => perRail((rail) => RAIL_FOLDERS[rail].open(given));
 
-/** Makes all rails. */
-export const railsOf = ({ cardNetwork, clock, db, walletRail }: RailsDependencies): Rails => ({
-  card: new CardSandbox(db, clock, cardNetwork),
-  wallet: walletRail ?? walletRailWithoutChain(new AgentWallets(db)),
+/** The modes of the rails that `railsOf` opens. */
+export const railModesOf = (wallets: Pick<Wallets, "sandbox"> | null): RailModes => ({
+  card: RAIL_FOLDERS.card.mode(wallets),
+  wallet: RAIL_FOLDERS.wallet.mode(wallets),
 });

@@ -1,6 +1,10 @@
-import { auditValue, canonicalJson } from "../domain/audit/canonical.ts";
 import { valueAt } from "../lib/value-at.ts";
-import { COLLECTIONS, type ProjectDocument, type TeamDocument } from "../store/documents.ts";
+import {
+  COLLECTIONS,
+  type EventDocument,
+  type ProjectDocument,
+  type TeamDocument,
+} from "../store/documents.ts";
 import {
   AUTH_COLLECTIONS,
   type InviteDocument,
@@ -9,12 +13,18 @@ import {
   type UserDocument,
 } from "../store/identity-documents.ts";
 import type { OrganizationKeyDocument } from "../store/organization-key-documents.ts";
+import { SERVERS, type ServerDocument } from "../store/servers.ts";
+import {
+  type DeliveryDocument,
+  type EndpointDocument,
+  WEBHOOK_COLLECTIONS,
+} from "../store/webhook-documents.ts";
 import type { KeyedMacs } from "./keyed-macs.ts";
 
 const RULES_FIELDS = ["_id", "approvalRules.version", "approvalRules.contentHash"];
 
 /**
- * Records that decide who may do what: the collection of each kind, the path of its proof, and the fields that the proof
+ * Records that decide who may do what, or that the service speaks by: the collection of each kind, the path of its proof, and the fields that the proof
  * covers. Fields that only end something, such as `revokedAt`, are left out: a MAC does not keep a record from being
  * replaced by an older version of itself.
  */
@@ -26,6 +36,7 @@ export const ACCESS_RECORDS = {
     fields: [
       "_id",
       "organizationId",
+      "name",
       "email",
       "emailNormalized",
       "role",
@@ -49,6 +60,12 @@ export const ACCESS_RECORDS = {
       "epoch",
       "stepUpExpiresAt",
     ] satisfies readonly (keyof SessionDocument)[],
+  },
+  totpEnrolment: {
+    what: "enrolments of TOTP",
+    collection: AUTH_COLLECTIONS.factors,
+    path: "pending.proof",
+    fields: ["_id", "pending.id", "pending.sessionId", "pending.expiresAt", "pending.steppedUp"],
   },
   passkeyChallenge: {
     what: "challenges of passkeys",
@@ -118,12 +135,69 @@ export const ACCESS_RECORDS = {
     path: "approvalRules.proof",
     fields: RULES_FIELDS,
   },
+  /** A secret is sealed to its id, so the id stands for it. */
+  webhook: {
+    what: "webhook endpoints",
+    collection: WEBHOOK_COLLECTIONS.endpoints,
+    path: "proof",
+    fields: [
+      ...([
+        "_id",
+        "organizationId",
+        "url",
+        "eventTypes",
+        "scopeType",
+        "scopeIds",
+        "isActive",
+      ] satisfies readonly (keyof EndpointDocument)[]),
+      "secret.id",
+      "previousSecret.id",
+      "previousSecret.expiresAt",
+    ],
+  },
+  event: {
+    what: "events",
+    collection: COLLECTIONS.events,
+    path: "proof",
+    fields: [
+      "_id",
+      "type",
+      "organizationId",
+      "projectId",
+      "teamId",
+      "agentId",
+      "agentName",
+      "createdAt",
+      "data",
+    ] satisfies readonly (keyof EventDocument)[],
+  },
+  delivery: {
+    what: "webhook deliveries",
+    collection: WEBHOOK_COLLECTIONS.deliveries,
+    path: "proof",
+    fields: [
+      "_id",
+      "organizationId",
+      "endpointId",
+      "eventId",
+      "eventType",
+      "isTest",
+      "body",
+    ] satisfies readonly (keyof DeliveryDocument)[],
+  },
+  server: {
+    what: "servers' records",
+    collection: SERVERS,
+    path: "proof",
+    fields: ["_id", "url", "version"] satisfies readonly (keyof ServerDocument)[],
+  },
 } as const;
 
 export type AccessKind = keyof typeof ACCESS_RECORDS;
 export const ACCESS_KINDS: readonly AccessKind[] = [
   "user",
   "session",
+  "totpEnrolment",
   "passkeyChallenge",
   "organizationKey",
   "invite",
@@ -131,6 +205,10 @@ export const ACCESS_KINDS: readonly AccessKind[] = [
   "team",
   "projectRules",
   "teamRules",
+  "webhook",
+  "event",
+  "delivery",
+  "server",
 ];
 
 interface Stored {
@@ -181,5 +259,6 @@ export class AccessProofs {
 
 function factsOf(kind: AccessKind, record: Stored): string {
   const values = ACCESS_RECORDS[kind].fields.map((path) => valueAt(record, path) ?? null);
-  return canonicalJson(auditValue([kind, ...values]));
+  // MongoDB keeps the order of fields.
+  return JSON.stringify([kind, ...values]);
 }

@@ -15,6 +15,7 @@ export type KeyPurpose =
   | "set-up-token"
   | "invite-token"
   | "chain-spender"
+  | "pocket-keys"
   | "audit-log"
   | "payment-proofs"
   | "agent-proofs"
@@ -26,7 +27,7 @@ export type KeyPurpose =
 
 /**
  * Purposes whose sub-keys outlive a retired master key: they verify history, open what running workflows have in
- * Temporal, and hold the sandbox's test money.
+ * Temporal, and hold agents' change and the sandbox's test money.
  */
 export const KEPT_PURPOSES = [
   "audit-log",
@@ -34,6 +35,7 @@ export const KEPT_PURPOSES = [
   "payload-sealing",
   "payload-authentication",
   "chain-spender",
+  "pocket-keys",
 ] as const;
 export type KeptPurpose = (typeof KEPT_PURPOSES)[number];
 

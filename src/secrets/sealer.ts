@@ -15,7 +15,13 @@ export type StoredPurpose =
   "session-signing-key" | "totp-secret" | "webhook-secret" | "invite-link" | "invite-answer" | "kept-keys";
 
 export type SealPurpose =
-  StoredPurpose | "cursor" | "first-agent-key" | "forwarded-answer" | "forwarded-commands";
+  | StoredPurpose
+  | "cursor"
+  | "first-agent-key"
+  | "forwarded-answer"
+  | "forwarded-commands"
+  | "purchase-order"
+  | "purchase-answer";
 
 /** A sealed value that can't be opened: another key, another record, or altered. Never says what was in it. */
 export class SealError extends Error {

@@ -1,11 +1,12 @@
 import type { EventType } from "../domain/events.ts";
 import type { Document } from "mongodb";
-import type { Books, Breach, Stage } from "../domain/ledger/books.ts";
+import type { ShownBreach, Stage } from "../domain/ledger/books.ts";
 import type {
   Amounts,
   ApprovalResolution,
   BudgetContext,
   PaymentPhase,
+  Protocol,
   Rail,
   Resolver,
   RulesVersions,
@@ -16,6 +17,7 @@ import type { AgentLabels } from "../domain/agent/labels.ts";
 import type { AgentLifecycle } from "../domain/agent/state.ts";
 import type { Cap } from "../domain/ledger/state.ts";
 import type { ApprovalRule } from "../domain/rules/rules.ts";
+import type { StoredBooks } from "./stored-books.ts";
 
 /** The records in MongoDB that answer questions. What decides about money is in the actors. */
 
@@ -32,6 +34,13 @@ export interface TransactionDocument extends Document {
   sequence: number;
   createdAt: Date;
   recipient: string;
+  /** The URL that was paid for, its host and the shop's protocol and receipt; only of purchases. */
+  resource?: string;
+  host?: string;
+  protocol?: Protocol;
+  receipt?: string;
+  /** Thousandths of a cent that it counts with; only of purchases, whose prices may be below a cent. */
+  amountMc?: number;
   /** Form by which rules find it (`comparedName`); `recipient` is as it was sent. */
   comparedRecipient: string;
   /** Words that a search finds it by (`searchWords`). */
@@ -39,10 +48,11 @@ export interface TransactionDocument extends Document {
   merchantCategory: string | null;
   /** Amount that it counts with: captured, and until then requested. */
   amountCents: number;
-  amounts: Amounts;
+  /** Missing if it was charged in full (src/store/stored-books.ts). */
+  amounts?: Amounts;
   stage: Stage | null;
   /** Limits that its network has exceeded; null: none. */
-  breach: Breach[] | null;
+  breach: ShownBreach[] | null;
   /**
    * Amounts that sums by day add to `amountCents` at `createdAt`; missing if all was booked at once
    * (src/store/moved-amounts.ts).
@@ -81,7 +91,7 @@ export interface LedgerState {
   policyVersion: number;
   /** Thousandths of a cent that were requested. */
   amountMc: number;
-  books: Books | null;
+  books: StoredBooks | null;
   /** MAC over the books at this revision; null where there are none. */
   booksProof: string | null;
   /** The id that its approval has, or would have. */
@@ -104,6 +114,10 @@ export interface ApprovalSnapshot extends Document {
   currency: string;
   rail: Rail;
   recipient: string;
+  /** The URL that is paid for; only of purchases. */
+  resource?: string;
+  /** Thousandths of a cent; only of purchases. */
+  amountMc?: number;
   purpose: string;
   budgetContext: BudgetContext;
   flaggedByRuleTypes: string[];
@@ -121,7 +135,12 @@ export interface ApprovalDocument extends ApprovalSnapshot {
   /** Time at which the end of its payment was written down. */
   closedAt?: Date;
   /** Part that only the ledger needs, as a transaction's. */
-  ledgerState: { proof: string | null; policyVersion: number | null };
+  ledgerState: {
+    proof: string | null;
+    policyVersion: number | null;
+    /** Only of purchases. */
+    protocol?: Protocol;
+  };
 }
 
 export interface AgentKeyRecord {
@@ -233,6 +252,10 @@ export const SHOWN_TRANSACTION_FIELDS = {
   agentId: 1,
   agentName: 1,
   recipient: 1,
+  resource: 1,
+  protocol: 1,
+  receipt: 1,
+  amountMc: 1,
   amountCents: 1,
   amounts: 1,
   stage: 1,
@@ -268,6 +291,7 @@ export interface EventDocument extends Document {
     transaction?: TransactionSnapshot;
     approval?: ApprovalSnapshot;
     deposit?: DepositRecord;
+    funding?: FundingRecord;
     payment?: BillingPaymentRecord;
   };
   /** Set while its deliveries are still to be created. */
@@ -277,6 +301,8 @@ export interface EventDocument extends Document {
    * good.
    */
   dispatchedAt?: Date;
+  /** MAC over what it says (`AccessProofs`). */
+  proof: string;
 }
 
 /** Money that has arrived in an organization's treasury, and can't be taken back by the chain any more. */
@@ -285,6 +311,18 @@ export interface DepositRecord {
   amountCents: number;
   currency: "USD";
   /** The treasury's. */
+  address: string;
+  onChainTxHash: string;
+  chainCaip2: string;
+  settledAt: Date;
+}
+
+/** Money that has gone from an organization's treasury to an agent's wallet, and can't be taken back by the chain any more. */
+export interface FundingRecord {
+  id: string;
+  amountCents: number;
+  currency: "USD";
+  /** The wallet's. */
   address: string;
   onChainTxHash: string;
   chainCaip2: string;
@@ -347,4 +385,9 @@ export const COLLECTIONS = {
   walletLimits: "wallet_limits",
   chainCursors: "chain_cursors",
   ledgerRevisions: "ledger_revisions",
+  purchases: "purchases",
+  purchaseAnswers: "purchase_answers",
+  pockets: "pockets",
+  pocketAuthorizations: "pocket_authorizations",
+  walletFundings: "wallet_fundings",
 } as const;

@@ -147,6 +147,8 @@ export interface PendingTotpSecret extends TotpSecret {
   readonly expiresAt: Date;
   /** Given to a session that had stepped up, so that it may take a confirmed one's place. */
   readonly steppedUp: boolean;
+  /** MAC over what lets it be confirmed (`AccessProofs`). */
+  readonly proof: string;
 }
 
 /** A passkey, in force from its enrolment on. Nothing in it is a secret: the private key never leaves its device. */

@@ -12,6 +12,11 @@ import type { Indexes } from "./indexes.ts";
 /** Wait of a payment's event for others; far below the time after which its actor publishes it itself. */
 const LINGER_MS = 50;
 
+/** Proofs of events. */
+export interface EventProofs {
+  make(kind: "event", event: Omit<EventDocument, "proof">): string;
+}
+
 type NewEvent = Pick<EventDocument, "_id" | "type" | "createdAt" | "data">;
 /** The organization, project, team and agent of an event. */
 type EventScope = Pick<EventDocument, "organizationId" | "projectId" | "teamId" | "agentId" | "agentName">;
@@ -27,9 +32,11 @@ export class EventJournal {
   readonly #lingeringWrites: BulkWriter<EventDocument>;
   readonly #onWritten: () => void;
   readonly #eventDays: number;
+  readonly #proofs: EventProofs;
 
   /** `onWritten`: there is something to deliver. `eventDays`: as long events are kept; 0: for good. */
-  constructor(db: Db, onWritten: () => void = () => undefined, eventDays = 0) {
+  constructor(db: Db, proofs: EventProofs, onWritten: () => void = () => undefined, eventDays = 0) {
+    this.#proofs = proofs;
     this.#onWritten = onWritten;
     this.#eventDays = eventDays;
     this.#agents = db.collection(COLLECTIONS.agents);
@@ -93,6 +100,11 @@ export class EventJournal {
     await this.#write(this.#writes, ofOrganization(organizationId), [event]);
   }
 
+  /** Writes an event of an agent that is none of its payments or its life. If it is written again, it is there already. */
+  async agentEvent(profile: AgentProfile, event: NewEvent): Promise<void> {
+    await this.#write(this.#writes, ofAgent(profile), [event]);
+  }
+
   async #write(
     writes: BulkWriter<EventDocument>,
     scope: EventScope,
@@ -100,7 +112,7 @@ export class EventJournal {
   ): Promise<void> {
     if (events.length === 0) return;
     await Promise.all(
-      events.map((event) => writes.write({ insertOne: { document: eventOf(scope, event) } })),
+      events.map((event) => writes.write({ insertOne: { document: eventOf(this.#proofs, scope, event) } })),
     );
     this.#onWritten();
   }
@@ -116,8 +128,8 @@ function timesOf(events: readonly LifecycleEvent[]): Date[] {
 }
 
 /** Written with the agent's record, in the transaction that commits its create. */
-export const createdEvent = (agent: AgentDocument): EventDocument =>
-  eventOf(ofAgent(profileOf(agent)), {
+export const createdEvent = (agent: AgentDocument, proofs: EventProofs): EventDocument =>
+  eventOf(proofs, ofAgent(profileOf(agent)), {
     _id: createdEventId(agent._id),
     type: "agent.created",
     createdAt: agent.createdAt,
@@ -125,11 +137,10 @@ export const createdEvent = (agent: AgentDocument): EventDocument =>
   });
 
 /** Makes every event. */
-const eventOf = (scope: EventScope, event: NewEvent): EventDocument => ({
-  ...event,
-  ...scope,
-  isPending: true,
-});
+function eventOf(proofs: EventProofs, scope: EventScope, event: NewEvent): EventDocument {
+  const made = { ...event, ...scope, isPending: true } as const;
+  return { ...made, proof: proofs.make("event", made) };
+}
 
 const ofAgent = ({ name, ...place }: AgentProfile): EventScope => ({ ...place, agentName: name });
 

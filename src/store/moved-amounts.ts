@@ -1,6 +1,6 @@
 import { spentIn } from "../domain/ledger/books.ts";
-import { amountCentsOf, type Payment } from "../domain/ledger/payment.ts";
-import { usedCents } from "../domain/money.ts";
+import { amountCentsOf, amountMcOf, type Payment } from "../domain/ledger/payment.ts";
+import { MC_PER_CENT, usedCents } from "../domain/money.ts";
 import type { MovedAmount } from "./documents.ts";
 
 /**
@@ -14,6 +14,13 @@ const SOON_MS = 60_000;
  * booked. A payment that was not charged counts as requested, at its creation.
  */
 export function movedAmounts(payment: Payment): MovedAmount[] {
+  const moved = bookedAmounts(payment);
+  // The started cent of a price below one: sums count what it was exactly.
+  const rest = amountMcOf(payment) / MC_PER_CENT - amountCentsOf(payment);
+  return rest === 0 ? moved : [...moved, { at: new Date(payment.createdAt), cents: rest }];
+}
+
+function bookedAmounts(payment: Payment): MovedAmount[] {
   const { books, createdAt, status } = payment;
   if (books === null || (status !== "approved" && status !== "reversed")) return [];
   let net = 0;

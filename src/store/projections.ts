@@ -21,6 +21,7 @@ import {
   paymentIn,
   transactionDocument,
 } from "./records.ts";
+import { recordedBooks } from "./stored-books.ts";
 import { HeldPaymentWriter, recordsOf } from "./held-payments.ts";
 import type { Indexes } from "./indexes.ts";
 
@@ -97,8 +98,13 @@ export class MongoProjections implements Projections {
     for await (const record of counted) {
       spentMc += moneyIn(record).spentMc;
       closed += 1;
-      const { amountMc, books, day: ownDay } = record.ledgerState;
-      day = dayWith(day, { status: record.status, books, request: { amountMc }, day: ownDay });
+      const { ledgerState, status } = record;
+      day = dayWith(day, {
+        status,
+        books: recordedBooks(ledgerState),
+        request: ledgerState,
+        day: ledgerState.day,
+      });
     }
     const { accountRevision: revision, name, policy, policyVersion, teamId } = agent;
     return { teamId, name, policy, policyVersion, spentMc, day, closed, revision };
@@ -139,7 +145,7 @@ export class MongoProjections implements Projections {
   }
 
   textsOf(transactionId: string): Promise<PaymentTexts | null> {
-    const texts = { _id: 0, recipient: 1, purpose: 1 } as const;
+    const texts = { _id: 0, recipient: 1, purpose: 1, resource: 1 } as const;
     return this.#transactions.findOne<PaymentTexts>({ _id: transactionId }, { projection: texts });
   }
 
@@ -323,13 +329,23 @@ const RACING_WRITES_MAX = 8;
 function replaceOlder(record: TransactionDocument): AnyBulkWriteOperation<TransactionDocument> {
   if (record.revision === 1) return { insertOne: { document: record } };
   const { _id, ...replacement } = record;
-  return {
-    replaceOne: { filter: { _id, revision: { $lt: record.revision } }, replacement, upsert: true },
+  const filter = { _id, revision: { $lt: record.revision } };
+  const { approvalId, ledgerState } = record;
+  // A payment that its network touches late may have had an approval, whose record is gone.
+  const isLate = ledgerState.books !== null && !("inFullAt" in ledgerState.books);
+  if (approvalId !== null || !isLate) return { replaceOne: { filter, replacement, upsert: true } };
+  const kept = {
+    approvalId: { $ifNull: ["$approvalId", null] },
+    feedback: { $ifNull: ["$feedback", null] },
   };
+  const update = [{ $replaceWith: { $mergeObjects: [{ $literal: record }, kept] } }];
+  return { updateOne: { filter, update, upsert: true } };
 }
 
 /** By which an agent's payments to one recipient are found, and those of one amount among them. */
 export const RECIPIENT_INDEX = "agent_recipient_amount";
+/** The index of an agent's purchases by the shop's host. */
+export const HOST_INDEX = "agent_host";
 
 /** The indexes that rules and metrics look things up by, and the unique one behind every idempotency key. */
 const LOOKUP_INDEXES: Indexes = {
@@ -339,6 +355,11 @@ const LOOKUP_INDEXES: Indexes = {
       // What rules look for: with status and amount, so that none that is passed over is read.
       key: { agentId: 1, rail: 1, comparedRecipient: 1, status: 1, "ledgerState.amountMc": 1, createdAt: -1 },
       name: RECIPIENT_INDEX,
+    },
+    {
+      key: { agentId: 1, host: 1, status: 1 },
+      partialFilterExpression: { host: { $type: "string" } },
+      name: HOST_INDEX,
     },
     // The newest denials, which an agent asks for.
     {

@@ -1,6 +1,7 @@
-import type { Money } from "../domain/ledger/books.ts";
+import { type Money, shownBreach } from "../domain/ledger/books.ts";
 import {
   amountCentsOf,
+  amountMcOf,
   amountsOf,
   type Approval,
   moneyOf,
@@ -11,7 +12,9 @@ import { usedCents } from "../domain/money.ts";
 import type { Denial } from "../domain/ledger/policy.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import { comparedName } from "../domain/rules/compared-name.ts";
+import { hostIn } from "../domain/rules/shop-hosts.ts";
 import { searchWords } from "../domain/search-words.ts";
+import { recordedBooks, storedAmounts, storedBooks } from "./stored-books.ts";
 import { movedAmounts } from "./moved-amounts.ts";
 import type { ApprovalDocument, LedgerState, TransactionDocument } from "./documents.ts";
 
@@ -43,13 +46,14 @@ export function transactionDocument(
     sequence: payment.sequence,
     createdAt: new Date(payment.createdAt),
     recipient: request.recipient,
+    ...purchaseFields(payment),
     comparedRecipient: comparedName(request.recipient),
     words: searchWords({ ...request, amountCents, onChainTxHash }),
     merchantCategory: request.merchantCategory,
     amountCents,
-    amounts: amountsOf(payment),
+    ...storedAmounts(amountsOf(payment)),
     stage: stageOf(payment),
-    breach: books === null || books.breaches.length === 0 ? null : [...books.breaches],
+    breach: books === null || books.breaches.length === 0 ? null : books.breaches.map(shownBreach),
     ...(moved.length === 0 ? {} : { moved }),
     currency: request.currency,
     rail: request.rail,
@@ -69,7 +73,7 @@ export function transactionDocument(
       day: payment.day,
       policyVersion: payment.policyVersion,
       amountMc: request.amountMc,
-      books,
+      books: storedBooks(books, request.amountMc),
       booksProof,
       approvalId: request.approvalId,
       fingerprint: request.fingerprint,
@@ -77,6 +81,16 @@ export function transactionDocument(
       rulesVersions: request.rulesVersions ?? null,
     },
   };
+}
+
+/** The fields that only purchases have. */
+function purchaseFields(payment: Payment) {
+  const { receipt, request } = payment;
+  const { protocol, resource } = request;
+  if (protocol === undefined || resource === undefined) return {};
+  const host = hostIn(resource);
+  const amountMc = amountMcOf(payment);
+  return { resource, protocol, host, amountMc, ...(receipt === undefined ? {} : { receipt }) };
 }
 
 /** The parts of a payment's record that say where its money is. */
@@ -94,11 +108,11 @@ export const COUNTED_FIELDS = {
 
 /** Returns where the money of a recorded payment is. */
 export const moneyIn = ({
-  ledgerState: { amountMc, books },
+  ledgerState,
   status,
 }: Pick<TransactionDocument, "status"> & {
   readonly ledgerState: Pick<LedgerState, "amountMc" | "books">;
-}): Money => moneyOf({ status, books, request: { amountMc } });
+}): Money => moneyOf({ status, books: recordedBooks(ledgerState), request: ledgerState });
 
 /** The approval's record; null for a payment that was never held. */
 export function approvalDocument(profile: AgentProfile, payment: Payment): ApprovalDocument | null {
@@ -116,6 +130,7 @@ export function approvalDocument(profile: AgentProfile, payment: Payment): Appro
     currency: request.currency,
     rail: request.rail,
     recipient: request.recipient,
+    ...(request.resource === undefined ? {} : { resource: request.resource, amountMc: request.amountMc }),
     purpose: request.purpose,
     budgetContext: approval.budgetContext,
     flaggedByRuleTypes: [...approval.flaggedByRuleTypes],
@@ -130,6 +145,7 @@ export function approvalDocument(profile: AgentProfile, payment: Payment): Appro
     ledgerState: {
       proof: approval.proof ?? null,
       policyVersion: approval.policyVersion ?? null,
+      ...(request.protocol === undefined ? {} : { protocol: request.protocol }),
     },
   };
 }
@@ -148,6 +164,8 @@ export function paymentIn(record: TransactionDocument, approval: ApprovalDocumen
       amountMc: ledgerState.amountMc,
       currency: "USD",
       recipient: record.recipient,
+      ...(record.resource === undefined ? {} : { resource: record.resource }),
+      ...(record.protocol === undefined ? {} : { protocol: record.protocol }),
       merchantCategory: record.merchantCategory,
       purpose: record.purpose,
       fingerprint: ledgerState.fingerprint,
@@ -166,7 +184,8 @@ export function paymentIn(record: TransactionDocument, approval: ApprovalDocumen
     approval: approval === null ? null : approvalIn(approval),
     onChainTxHash: record.onChainTxHash,
     chainCaip2: record.chainCaip2,
-    books: ledgerState.books,
+    ...(record.receipt === undefined ? {} : { receipt: record.receipt }),
+    books: recordedBooks(ledgerState),
     policyVersion: ledgerState.policyVersion,
     revision: record.revision,
   };

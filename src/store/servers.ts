@@ -1,18 +1,28 @@
 import type { Collection, Db, Document } from "mongodb";
 
+export const SERVERS = "servers";
+
 /** A server that takes commands which other servers forward. */
 export interface LiveServer {
   readonly id: string;
   readonly url: string;
 }
 
-interface ServerDocument extends Document {
+export interface ServerDocument extends Document {
   /** New with each start. */
   _id: string;
   url: string;
   version: string;
   startedAt: Date;
   seenAt: Date;
+  /** MAC over id, address and version (`AccessProofs`). */
+  proof: string;
+}
+
+/** Proofs of servers' records. */
+export interface ServerProofs {
+  make(kind: "server", record: Pick<ServerDocument, "_id" | "url" | "version">): string;
+  genuine(kind: "server", record: ServerDocument): ServerDocument | null;
 }
 
 /** A server that was not seen for so long is no longer forwarded to: three heartbeats. */
@@ -32,16 +42,24 @@ const seen = (operator: "$gt" | "$lt", agoMs: number): Document => ({
 /** The servers of this database that can be forwarded to, in MongoDB. */
 export class MongoServers {
   readonly #servers: Collection<ServerDocument>;
+  readonly #proofs: ServerProofs;
   readonly #version: string;
 
   /** `version`: of the program; servers of another one may understand other commands. */
-  constructor(db: Db, version: string) {
-    this.#servers = db.collection<ServerDocument>("servers");
+  constructor(db: Db, proofs: ServerProofs, version: string) {
+    this.#servers = db.collection<ServerDocument>(SERVERS);
+    this.#proofs = proofs;
     this.#version = version;
   }
 
   async announce({ id, url }: LiveServer): Promise<void> {
-    const named = { url: { $literal: url }, version: { $literal: this.#version } };
+    const version = this.#version;
+    const proof = this.#proofs.make("server", { _id: id, url, version });
+    const named = {
+      url: { $literal: url },
+      version: { $literal: version },
+      proof: { $literal: proof },
+    };
     const times = { startedAt: { $ifNull: ["$startedAt", "$$NOW"] }, seenAt: "$$NOW" };
     await this.#servers.updateOne({ _id: id }, [{ $set: { ...named, ...times } }], {
       upsert: true,
@@ -55,6 +73,7 @@ export class MongoServers {
 
   async live(): Promise<readonly LiveServer[]> {
     const found = await this.#servers.find({ version: this.#version, ...seen("$gt", LIVE_MS) }).toArray();
-    return found.map(({ _id: id, url }) => ({ id, url }));
+    const genuine = found.filter((server) => this.#proofs.genuine("server", server) !== null);
+    return genuine.map(({ _id: id, url }) => ({ id, url }));
   }
 }

@@ -51,6 +51,8 @@ export interface EndpointDocument extends Document {
   createdBy: string;
   createdAt: Date;
   updatedAt: Date;
+  /** MAC over what is sent where, signed by which secrets (`AccessProofs`). */
+  proof: string;
 }
 
 export interface AttemptRecord {
@@ -89,6 +91,8 @@ export interface DeliveryDocument extends Document {
   expiresAt: Date;
   /** What is left to do with its workflow: start it, or tell it that the delivery was dropped. Missing once that is done. */
   pendingAction?: "start" | "drop";
+  /** MAC over what is sent to which endpoint (`AccessProofs`). */
+  proof: string;
 }
 
 /** Attempts that a record keeps. */

@@ -1,3 +1,4 @@
+import { recordedAmounts } from "../store/stored-books.ts";
 import type { z } from "zod";
 import type { AuditDocument } from "../store/audit-documents.ts";
 import type {
@@ -20,6 +21,7 @@ import { AGENT_TOOLS } from "../contract/tool-names.ts";
 import type * as records from "../contract/records.ts";
 import type * as organizationKeyOperations from "../contract/operations/organization-keys.ts";
 import type { AccountView } from "../messages/ledger.ts";
+import { decimalOf, mcOf } from "../domain/money.ts";
 
 type AgentView = z.input<typeof records.agent>;
 type TransactionView = z.input<typeof records.transaction>;
@@ -117,11 +119,13 @@ export function transactionView(transaction: TransactionSnapshot): TransactionVi
     denialDetails: denialDetailsView(transaction.denialDetails),
     onChainTxHash: transaction.onChainTxHash,
     chainCaip2: transaction.chainCaip2,
-    amounts: transaction.amounts,
+    amounts: recordedAmounts(transaction),
     stage: transaction.stage,
     breach: transaction.breach,
-    resource: null,
-    receipt: null,
+    amount: decimalOf(transaction.amountMc ?? mcOf(transaction.amountCents)),
+    resource: transaction.resource ?? null,
+    protocol: transaction.protocol ?? null,
+    receipt: transaction.receipt ?? null,
   };
 }
 
@@ -143,6 +147,8 @@ export function approvalView(approval: ApprovalSnapshot): ApprovalView {
     currency: approval.currency,
     rail: approval.rail,
     recipient: approval.recipient,
+    resource: approval.resource ?? null,
+    amount: decimalOf(approval.amountMc ?? mcOf(approval.amountCents)),
     purpose: approval.purpose,
     budgetContext: approval.budgetContext,
     flaggedByRuleTypes: approval.flaggedByRuleTypes,

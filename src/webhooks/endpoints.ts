@@ -20,6 +20,7 @@ import type { SessionPrincipal } from "../identity/session-principal.ts";
 import type { Collections } from "../store/collections.ts";
 import { newId } from "../lib/ids.ts";
 import { definedFields } from "../store/lists.ts";
+import type { AccessProofs } from "../secrets/access-proofs.ts";
 import type { Sealer } from "../secrets/sealer.ts";
 import type { KeyedMutex } from "../lib/keyed-mutex.ts";
 
@@ -32,6 +33,7 @@ export const ENDPOINTS_MAX = 50;
 export const SECRET_PURPOSE = "webhook-secret";
 
 export interface WebhookEndpointsDependencies {
+  readonly accessProofs: Pick<AccessProofs, "changed" | "genuine" | "proven">;
   readonly webhooks: WebhookCollections;
   readonly collections: Pick<Collections, "agents" | "organizations" | "projects" | "teams">;
   readonly guard: Pick<GuardedFetch, "judge">;
@@ -74,7 +76,11 @@ export class WebhookEndpoints {
   }
 
   async find(organizationId: string, id: string): Promise<Result<EndpointDocument>> {
-    const found = await this.#dependencies.webhooks.endpoints.findOne({ _id: id, organizationId });
+    const { accessProofs, webhooks } = this.#dependencies;
+    const found = accessProofs.genuine(
+      "webhook",
+      await webhooks.endpoints.findOne({ _id: id, organizationId }),
+    );
     return found === null ? notFound() : ok(found);
   }
 
@@ -84,13 +90,13 @@ export class WebhookEndpoints {
     { eventTypes, scopeIds, ...choice }: EndpointChoice,
     { transaction }: AuditedWrites,
   ): Promise<Result<WithSecret>> {
-    const { clock, mutex, webhooks } = this.#dependencies;
+    const { accessProofs, clock, mutex, webhooks } = this.#dependencies;
     const wrong = await this.#dependencies.guard.judge(choice.url);
     if (wrong !== null) return invalid("url", wrong);
     if (!(await this.#exist(organizationId, choice.scopeType, scopeIds))) return notFound();
     const now = clock();
     const { sealed, secret } = this.#newSecret();
-    const endpoint: EndpointDocument = {
+    const endpoint: EndpointDocument = accessProofs.proven("webhook", {
       _id: newId("whe"),
       organizationId,
       ...choice,
@@ -105,7 +111,7 @@ export class WebhookEndpoints {
       createdBy: userId,
       createdAt: now,
       updatedAt: now,
-    };
+    });
     const write = () =>
       transaction<Result<WithSecret>>(async (session) => {
         if (!(await this.#hasCapacity(organizationId, session))) {
@@ -164,7 +170,7 @@ export class WebhookEndpoints {
     id: string,
     { transaction }: AuditedWrites,
   ): Promise<Result<WithSecret>> {
-    const { clock, webhooks, workflows } = this.#dependencies;
+    const { accessProofs, clock, webhooks, workflows } = this.#dependencies;
     const found = await this.find(organizationId, id);
     if (!found.ok) return found;
     const { secret: old } = found.value;
@@ -178,15 +184,16 @@ export class WebhookEndpoints {
       expiresAt: expiresAt.getTime(),
     });
     const unrotated = { _id: id, organizationId, "secret.id": old.id };
-    const $set = { secret: sealed, previousSecret: { ...old, expiresAt }, updatedAt: now };
+    const rotated = { secret: sealed, previousSecret: { ...old, expiresAt }, updatedAt: now };
     return transaction<Result<WithSecret>>(async (session) => {
-      const endpoint = await webhooks.endpoints.findOneAndUpdate(
-        unrotated,
-        { $set },
-        { session, returnDocument: "after" },
+      const before = accessProofs.genuine(
+        "webhook",
+        await webhooks.endpoints.findOne(unrotated, { session }),
       );
-      if (endpoint === null) return unchanged(refused(refusal("REQUEST_IN_PROGRESS")));
-      return changed(ok({ endpoint, secret }));
+      if (before === null) return unchanged(refused(refusal("REQUEST_IN_PROGRESS")));
+      const $set = accessProofs.changed("webhook", before, rotated);
+      await webhooks.endpoints.updateOne({ _id: id }, { $set }, { session });
+      return changed(ok({ endpoint: { ...before, ...$set }, secret }));
     });
   }
 
@@ -255,17 +262,19 @@ export class WebhookEndpoints {
     isActive: boolean | undefined,
     { transaction }: AuditedWrites,
   ): Promise<Result<EndpointDocument>> {
-    const { clock, mutex, webhooks } = this.#dependencies;
+    const { accessProofs, clock, mutex, webhooks } = this.#dependencies;
     const write = () =>
       transaction<Result<EndpointDocument>>(async (session) => {
-        const before = await webhooks.endpoints.findOne(own, { session });
+        const before = accessProofs.genuine("webhook", await webhooks.endpoints.findOne(own, { session }));
         if (before === null) return unchanged(notFound());
         const turned = isActive === undefined || isActive === before.isActive ? {} : turn(isActive, clock());
         // Enabling one that is active starts its count anew, too.
         const counted = isActive === true ? { consecutiveFailures: 0 } : {};
+        const change = { ...fields, ...turned, ...counted, updatedAt: clock() };
+        const $set = accessProofs.changed("webhook", before, change);
         const after = await webhooks.endpoints.findOneAndUpdate(
           own,
-          { $set: { ...fields, ...turned, ...counted, updatedAt: clock() } },
+          { $set },
           { session, returnDocument: "after" },
         );
         if (before.isActive && isActive === false) await dropQueued(webhooks, before._id, session);

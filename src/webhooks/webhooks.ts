@@ -21,6 +21,7 @@ import { authoritiesIn } from "../identity/authorities.ts";
 import type { WebhookSettings } from "./settings.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Metrics } from "../metrics/metrics.ts";
+import type { AccessProofs } from "../secrets/access-proofs.ts";
 import type { Sealer } from "../secrets/sealer.ts";
 import { SECRET_PURPOSE } from "./endpoints.ts";
 import { eventData } from "./event-data.ts";
@@ -32,6 +33,7 @@ const DEPOSITS_PAUSE_MS = { pauseMs: 1_000, pauseMaxMs: 1_000 };
 
 export interface WebhooksOptions {
   readonly db: Db;
+  readonly accessProofs: AccessProofs;
   readonly settings: WebhookSettings;
   readonly sealer: Sealer;
   readonly auditLog: AuditLog;
@@ -65,7 +67,8 @@ export interface Webhooks {
 
 /** Puts webhooks together. Throws `ConfigError` where the authorities that are to be trusted can't be read. */
 export async function openWebhooks(options: WebhooksOptions): Promise<Webhooks> {
-  const { auditLog, clock, db, deposits, logger, metrics, sealer, settings, workflows } = options;
+  const { accessProofs, auditLog, clock, db, deposits, logger, metrics, sealer, settings, workflows } =
+    options;
   const { allowCidrs, allowPorts, backoffSeconds, caFile, retentionDays } = settings;
   if (allowCidrs.length > 0) {
     logger.warn({ allowCidrs }, "webhooks may also be sent to these networks; for development only");
@@ -76,8 +79,9 @@ export async function openWebhooks(options: WebhooksOptions): Promise<Webhooks> 
     allowPorts,
     extraCa: await authoritiesIn("WEBHOOK_CA_FILE", caFile),
   });
-  const outcomes = new DeliveryOutcomes({ client: db.client, webhooks: collections, clock });
+  const outcomes = new DeliveryOutcomes({ accessProofs, client: db.client, webhooks: collections, clock });
   const attempts = new DeliveryAttempts({
+    accessProofs,
     webhooks: collections,
     outcomes,
     sending: guard,
@@ -90,7 +94,7 @@ export async function openWebhooks(options: WebhooksOptions): Promise<Webhooks> 
       metrics.webhookAttempted(failureReason === null ? "acknowledged" : "failed", responseTimeMs / 1_000),
   });
   const onDefect = (message: string, details: object) => logger.error(details, message);
-  const sharing = { db, workflows, dataOf: eventData, retentionDays, clock, onDefect };
+  const sharing = { db, accessProofs, workflows, dataOf: eventData, retentionDays, clock, onDefect };
   const redeliveries = new Redeliveries(sharing);
   const load = new Load();
   const watching = {
@@ -98,6 +102,7 @@ export async function openWebhooks(options: WebhooksOptions): Promise<Webhooks> 
     deposits: new Watching({ ...DEPOSITS_PAUSE_MS, settleMs: 0 }),
   };
   const activities = createWebhookActivities({
+    accessProofs,
     webhooks: collections,
     attempts,
     dispatcher: new EventDispatcher({

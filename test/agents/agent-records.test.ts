@@ -1,4 +1,4 @@
-import { TEST_PAYMENT_PROOFS } from "../support/access-proofs.ts";
+import { TEST_ACCESS_PROOFS, TEST_PAYMENT_PROOFS } from "../support/access-proofs.ts";
 import { expect } from "chai";
 import type { AgentDocument, EventDocument } from "../../src/store/documents.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";
@@ -80,7 +80,7 @@ describe("agents' records", () => {
   }
 
   const projections = () =>
-    new MongoProjections(database.db, new EventJournal(database.db), TEST_PAYMENT_PROOFS);
+    new MongoProjections(database.db, new EventJournal(database.db, TEST_ACCESS_PROOFS), TEST_PAYMENT_PROOFS);
 
   it("what actor and ledger write keeps apart, in whatever order, and older ones change nothing", async () => {
     await newAgent("both");

@@ -99,6 +99,17 @@ describe("the dependency rule", () => {
     expect(found).to.deep.equal([]);
   });
 
+  it("no file names a rail but where rails are registered, and their own", async () => {
+    const registered = /^(src\/domain\/ledger\/payment\.ts|src\/contract\/|src\/rails\/|src\/client\/|web\/)/;
+    const named = /"card"|\brails\.(?:card|wallet)\b|"create_(?:card|wallet)_payment"/;
+    const texts = await Promise.all(
+      (await sourceFiles())
+        .filter((file) => !registered.test(file))
+        .map(async (file) => ({ file, text: await readFile(file, "utf8") })),
+    );
+    expect(texts.filter(({ text }) => named.test(text)).map(({ file }) => file)).to.deep.equal([]);
+  });
+
   it("no two files import each other, directly or around corners", async () => {
     const imports = (await allImports()).filter(({ own, typeOnly }) => own && !typeOnly);
     const graph = new Map<string, string[]>();

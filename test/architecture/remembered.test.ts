@@ -40,6 +40,7 @@ const BOUNDS: Readonly<Record<string, string>> = {
   "src/payments/payment-changes.ts #waiting": "calls that wait",
   "src/payments/rules/ready-cache.ts #entries": "READY_RULES_BYTES_MAX",
   "src/payments/rules/rules-in-force.ts #reading": "readings under way",
+  "src/rails/challenge/rail.ts #hands": "calls whose purchase is being made",
   "src/secrets/master-key.ts #derived": "purposes of keys",
   "src/lib/gate.ts #insideOf": "names that hold a permit",
   "src/lib/keyed-mutex.ts #queues": "turns that are taken or waited for",

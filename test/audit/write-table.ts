@@ -355,6 +355,10 @@ export const WRITES: Readonly<Partial<Record<OperationId, WritingRow | HarmlessR
     const since = new Date(Date.now() - 60_000).toISOString();
     return { request: { token: world.token, id, body: { since } } };
   }),
+  fundAgent: onAgent(({ token }, id) => ({
+    request: { token, id, body: { amountCents: 100 } },
+    after: { amountCents: 100 },
+  })),
   fundAgentInSandbox: onAgent(({ token }, id) => ({
     request: { token, id, body: { amountCents: 100 } },
     after: { amountCents: 100 },

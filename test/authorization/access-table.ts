@@ -200,6 +200,8 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   pauseAgent: manage("agents:write"),
   resumeAgent: manage("agents:write"),
 
+  fundAgent: manage(null, adminSteppedUp),
+
   // Sandbox routes need no step-up.
   fundAgentInSandbox: manage(null, admin),
   depositToTreasury: manage(null, admin),
@@ -222,6 +224,7 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   denyApproval: manage(null),
   decideApprovals: manage(null),
 
+  payX402Request: agent("pay_x402_request"),
   createPayment: {
     ...agent("create_card_payment", "create_wallet_payment"),
     variants: [

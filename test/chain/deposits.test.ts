@@ -1,3 +1,4 @@
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { createServer } from "node:http";
 import { expect } from "chai";
 import { numberToHex } from "viem";
@@ -122,7 +123,7 @@ describe("deposits into treasuries", () => {
   it("an event that could not be written is written by the next step: the cursor waits for it", async () => {
     const [treasury, holder] = [await the.organization(), await the.holder(1_000)];
     const { config, rpc, treasuries } = the.instance.wallets;
-    const journal = new EventJournal(the.scene.db);
+    const journal = new EventJournal(the.scene.db, TEST_ACCESS_PROOFS);
     let failures = 2;
     const watch = new DepositWatch({
       db: the.scene.db,
@@ -163,7 +164,7 @@ describe("deposits into treasuries", () => {
       treasuries,
       beginsAt: "the newest final block",
       clock: () => new Date(),
-      journal: new EventJournal(the.scene.db),
+      journal: new EventJournal(the.scene.db, TEST_ACCESS_PROOFS),
     });
     await watch.begin();
     await holder.pay(first.address, 2);

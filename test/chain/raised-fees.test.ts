@@ -191,7 +191,8 @@ describe("a base fee that has risen since a payment was signed", () => {
     await anvil.call("eth_sendRawTransaction", [raised?.raw]);
     await anvil.call("anvil_mine", ["0x1"]);
     const written = { version: 1, kind: "transaction", at: new Date().toISOString(), root, ...line } as const;
-    const config = { config: scene.config, signer: scene.signer, sandbox: true };
+    const { config: at, pocketKey, signer } = scene;
+    const config = { config: at, signer, pocketKey, sandbox: true };
     const found = await rootsOnChain(config, [written], await recordedRoots(scene.db));
     expect(found).to.deep.equal({ confirmed: 1, unseen: 0, wrong: [], reachable: true });
   });

@@ -17,6 +17,7 @@ import {
   POLICY,
   type Scene,
   sharedChainUrl,
+  TRUSTED,
 } from "./support.ts";
 
 const PROVIDERS_KEY = "provider-key-4711";
@@ -111,7 +112,14 @@ describe("what must not be shown, and whom not to believe", () => {
   it("a service does not start on a chain with another id, whether it is a sandbox or not", async () => {
     const impostor = await startImpostor(1);
     const config = { ...scene.config, rpcUrl: impostor.url };
-    const common = { db: scene.db, config, signer: scene.signer, clock: () => new Date() };
+    const common = {
+      ...TRUSTED,
+      db: scene.db,
+      config,
+      signer: scene.signer,
+      pocketKey: scene.pocketKey,
+      clock: () => new Date(),
+    };
     for (const sandbox of [true, false]) {
       const wallets = createWallets({ ...common, sandbox, onWarning: () => undefined });
       const thrown = await wallets.start().then(
@@ -127,14 +135,14 @@ describe("what must not be shown, and whom not to believe", () => {
   it("a first nonce is not taken from a chain with another id", async () => {
     const { close, db }: TestDatabase = await testDatabase();
     const impostor = await startImpostor(1);
-    const { config, signer } = readChain(
+    const { config, pocketKey, signer } = readChain(
       impostor.url,
       {},
       MasterKey.parse("another-master-key-for-this-one-test", "a test"),
       db,
     );
-    const common = { clock: () => new Date(), onWarning: () => undefined, sandbox: true };
-    const wallets = createWallets({ db, config, signer, ...common });
+    const common = { ...TRUSTED, clock: () => new Date(), onWarning: () => undefined, sandbox: true };
+    const wallets = createWallets({ db, config, signer, pocketKey, ...common });
     const minted = await wallets.sandbox?.mint("one", signer.address, 1).then(
       () => null,
       (error: unknown) => error,
@@ -161,8 +169,14 @@ describe("what must not be shown, and whom not to believe", () => {
     const payment = newPayment(100);
     expect((await scene.open().wallets.rail.send(agent.profile, payment)).status).to.equal("settled");
     const config = { ...scene.config, chainId: 1 };
-    const common = { clock: () => new Date(), onWarning: () => undefined, sandbox: false };
-    const { rail } = createWallets({ db: scene.db, config, signer: scene.signer, ...common });
+    const common = { ...TRUSTED, clock: () => new Date(), onWarning: () => undefined, sandbox: false };
+    const { rail } = createWallets({
+      db: scene.db,
+      config,
+      signer: scene.signer,
+      pocketKey: scene.pocketKey,
+      ...common,
+    });
     const outcome = await rail.send(agent.profile, payment, PERMIT).catch(() => null);
     expect(outcome, "only its own chain can tell").to.equal(null);
   });
@@ -171,8 +185,14 @@ describe("what must not be shown, and whom not to believe", () => {
     const agent = await scene.funded(100);
     const payment = newPayment(100);
     const config = { ...scene.config, chainId: 1 };
-    const common = { clock: () => new Date(), onWarning: () => undefined, sandbox: false };
-    const { rail } = createWallets({ db: scene.db, config, signer: scene.signer, ...common });
+    const common = { ...TRUSTED, clock: () => new Date(), onWarning: () => undefined, sandbox: false };
+    const { rail } = createWallets({
+      db: scene.db,
+      config,
+      signer: scene.signer,
+      pocketKey: scene.pocketKey,
+      ...common,
+    });
     expect(await rail.send(agent.profile, payment, PERMIT)).to.include({ status: "failed" });
     expect(await scene.open().wallets.rail.send(agent.profile, payment)).to.include({ status: "failed" });
     expect(await scene.balanceCents(agent.wallet)).to.equal(100);
@@ -182,8 +202,15 @@ describe("what must not be shown, and whom not to believe", () => {
     const key = toHex(createHmac("sha256", "a test").update("key").digest());
     const { config } = scene;
     const signer = localSigner(key);
-    const common = { clock: () => new Date(), onWarning: () => undefined, sandbox: true };
-    const wallets = createWallets({ db: scene.db, config, signer, ...common });
+    const common = { ...TRUSTED, clock: () => new Date(), onWarning: () => undefined, sandbox: true };
+    const wallets = createWallets({
+      ...TRUSTED,
+      db: scene.db,
+      config,
+      signer,
+      pocketKey: scene.pocketKey,
+      ...common,
+    });
     const options = { depth: Infinity, showHidden: true, getters: true } as const;
     const texts = [inspect(signer, options), inspect(wallets, options), JSON.stringify(signer)];
     for (const text of texts) expect(text.toLowerCase()).not.to.include(key.slice(2));

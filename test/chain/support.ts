@@ -1,5 +1,6 @@
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { mcOf, usedCents } from "../../src/domain/money.ts";
-import { randomBytes } from "node:crypto";
+import { type KeyObject, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Collection, Db } from "mongodb";
 import {
@@ -32,6 +33,13 @@ import { createIndexes } from "../../src/store/indexes.ts";
 
 const MASTER_KEY = MasterKey.parse("a-master-key-for-tests-long-enough-to-be-one", "a test");
 
+/** What a service without agents' proofs is opened with. */
+export const TRUSTED = {
+  eventProofs: TEST_ACCESS_PROOFS,
+  fundingMacs: MASTER_KEY.macs("payment-proofs"),
+  isAgentGenuine: (): boolean => true,
+};
+
 export const POLICY: BudgetPolicy = {
   budgetCents: 1_000_000,
   autoApprovalThresholdCents: null,
@@ -51,12 +59,16 @@ export interface TestAgent {
 
 export interface InstanceOptions {
   readonly rpcUrl?: string;
+  readonly fallbackRpcUrl?: string;
   readonly confirmations?: number;
   readonly clock?: () => Date;
   /** Fees as the chain asks for them, up to so much for a unit of gas, instead of a sandbox's fixed ones. */
   readonly feesUpTo?: bigint;
   /** Another way to the scene's database. */
   readonly db?: Db;
+  /** The pockets' float; by default none, so that limits are those of the policies. */
+  readonly floatCents?: number;
+  readonly isAgentGenuine?: () => boolean;
   /** Another token than the sandbox's. */
   readonly token?: `0x${string}`;
 }
@@ -116,6 +128,7 @@ export interface Audit {
 export interface Scene {
   readonly config: ChainConfig;
   readonly signer: Signer;
+  readonly pocketKey: KeyObject;
   readonly chain: PublicClient;
   readonly db: Db;
   readonly agents: Collection<AgentDocument>;
@@ -145,24 +158,35 @@ export const sharedChainUrl = (): string => {
  */
 export async function openScene(url = sharedChainUrl(), keyOf?: Scene): Promise<Scene> {
   const { close, db } = await testDatabase();
-  const { config, signer } = keyOf ?? readChain(url, {}, MASTER_KEY, db);
+  const { config, pocketKey, signer } = keyOf ?? readChain(url, {}, MASTER_KEY, db);
   const chain = createPublicClient({ transport: http(url), cacheTime: 0, pollingInterval: 25 });
   const agents = db.collection<AgentDocument>(COLLECTIONS.agents);
   const opened: Instance[] = [];
 
   function open(options: InstanceOptions = {}): Instance {
     const { clock = () => new Date(), confirmations = 1, rpcUrl = url } = options;
-    const { feesUpTo, token = config.token } = options;
+    const { feesUpTo, floatCents = 0, token = config.token } = options;
     const fees = feesUpTo === undefined ? {} : { fixedFees: null, maxFeePerGas: feesUpTo };
-    const at = { ...config, rpcUrl, confirmations, token, ...fees };
+    const { fallbackRpcUrl = null } = options;
+    const at = {
+      ...config,
+      rpcUrl,
+      fallbackRpcUrl,
+      confirmations,
+      token,
+      pocketFloatCents: floatCents,
+      ...fees,
+    };
     const troubles: string[] = [];
     const onWarning = (message: string, details: Readonly<Record<string, unknown>>): void =>
       void troubles.push(`${message} ${JSON.stringify(details)}`);
     const repairs = new Map<string, number>();
     const onRepair = (what: string, count: number): void =>
       void repairs.set(what, (repairs.get(what) ?? 0) + count);
-    const common = { db: options.db ?? db, config: at, signer, clock };
-    const wallets = createWallets({ ...common, sandbox: feesUpTo === undefined, onWarning, onRepair });
+    const common = { db: options.db ?? db, config: at, signer, pocketKey, clock };
+    const { isAgentGenuine = TRUSTED.isAgentGenuine } = options;
+    const service = { ...common, ...TRUSTED, isAgentGenuine };
+    const wallets = createWallets({ ...service, sandbox: feesUpTo === undefined, onWarning, onRepair });
     const instance = {
       wallets: { ...wallets, rail: unstopped(wallets.rail) },
       rail: wallets.rail,
@@ -235,6 +259,7 @@ export async function openScene(url = sharedChainUrl(), keyOf?: Scene): Promise<
   return {
     config,
     signer,
+    pocketKey,
     chain,
     db,
     agents,

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { type Address, getAddress, keccak256, toBytes } from "viem";
-import type { SpentEvent } from "../../server/admin/reconcile/sources.ts";
+import type { SpentEvent } from "../../src/rails/wallet/spent-events.ts";
 import type { Books, RecordEntry, TransactionEntry } from "../../lab/chaos/audit/books.ts";
 import { capturedInFull } from "../../src/domain/ledger/books.ts";
 import { mcOf } from "../../src/domain/money.ts";

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 import { railModesOf } from "../../src/rails/rails.ts";
 import { entriesOf } from "../audit/support.ts";
 import { freshRecipient } from "../support/chain.ts";
@@ -34,6 +35,29 @@ describe("an organization's settings", () => {
     expect([await ownerOf(before.id), await ownerOf(after.id)]).to.deep.equal([DEMO_OWNER, OWNER]);
     await named(null);
     expect(await ownerOf((await world.agent()).id)).to.equal(DEMO_OWNER);
+  });
+
+  it("an owner of wallets who signs is proven, a wrong signature refused with the text to sign", async () => {
+    const [key, another] = [generatePrivateKey(), generatePrivateKey()].map((each) =>
+      privateKeyToAccount(each),
+    );
+    if (key === undefined || another === undefined) throw new Error("no keys");
+    const ask = (walletOwnerSignature: string) => ({
+      token: world.token,
+      body: { walletOwner: key.address, walletOwnerSignature },
+    });
+    const { challenge = "" } = await world.api.refused(
+      "updateOrganization",
+      422,
+      "WALLET_OWNER_UNPROVEN",
+      ask(await another.signMessage({ message: "anything" })),
+    );
+    expect(challenge).to.include(key.address).and.to.include(world.organization.organizationId);
+    const others = ask(await another.signMessage({ message: challenge }));
+    await world.api.refused("updateOrganization", 422, "WALLET_OWNER_UNPROVEN", others);
+    const own = ask(await key.signMessage({ message: challenge }));
+    const { organization } = await world.api.ok("updateOrganization", 200, own);
+    expect(organization.walletOwner).to.equal(key.address);
   });
 
   it("an admin renames it and sets its time zone without a step-up, and no wallets' owner", async () => {

@@ -71,7 +71,14 @@ const STATUSES: Readonly<Record<number, readonly string[]>> = {
   ],
   413: ["PAYLOAD_TOO_LARGE"],
   415: ["UNSUPPORTED_MEDIA_TYPE"],
-  422: ["IDEMPOTENCY_KEY_REUSED", "BUDGET_CHILDREN_INCOMPLETE", "BUDGET_CHILD_UNKNOWN"],
+  422: [
+    "IDEMPOTENCY_KEY_REUSED",
+    "BUDGET_CHILDREN_INCOMPLETE",
+    "BUDGET_CHILD_UNKNOWN",
+    "NO_PAYABLE_OFFER",
+    "PRICE_ABOVE_MAX",
+    "SHOP_UNREACHABLE",
+  ],
   429: ["RATE_LIMITED", "DAILY_CREATE_LIMIT_REACHED", "TOO_MANY_STREAMS"],
   500: ["INTERNAL"],
   503: ["CREATE_RETRYABLE", "SERVICE_UNAVAILABLE"],
@@ -173,6 +180,8 @@ describe("the contract", () => {
       getTeamBudget: "propagation",
       setTeamBudget: "propagation",
       testWebhook: "receiver",
+      payX402Request: "shop",
+      checkPayment: "shop",
     });
   });
 

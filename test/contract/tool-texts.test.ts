@@ -13,11 +13,14 @@ const tools = [...derivedTools.entries()].map(([name, tool]) => ({ name, tool })
 const ofToolset = (toolset: Toolset) => tools.filter(({ name }) => toolsetOf(name) === toolset);
 
 /** Of a tools/list answer, as JSON. */
-const BYTES_MAX: Readonly<Record<Toolset, number>> = { agent: 16_400, management: 40_000 };
+const BYTES_MAX: Readonly<Record<Toolset, number>> = { agent: 20_600, management: 40_000 };
 
 /** What only programmers of the other front end speak of. */
 const FOREIGN_WORDS =
   /\b([Hh]ttp|HTTP|REST|[Ee]ndpoint|[Bb]ody|[Qq]uery|[Hh]eader|[Pp]ayload|[Rr]oute|[Ss]ection|GET|POST|PUT|PATCH|DELETE)\b|\/v1\/|\b(200|201|4(0[0-9]|1[35]|2[29])|50[0-4])\b/;
+
+/** Its arguments are those of a request. */
+const SPEAKS_HTTP: ReadonlySet<string> = new Set(["pay_x402_request"]);
 
 interface Field {
   readonly path: string;
@@ -74,6 +77,7 @@ function refusalTexts(toolset: Toolset): { name: string; code: ErrorCode; what: 
 
 /** read-only, destructive, idempotent, open world */
 const READS = [true, false, true, false];
+const LOOKS_OUTSIDE = [true, false, true, true];
 const CREATES = [false, false, true, false];
 const SWITCHES = [false, false, true, false];
 const OVERWRITES = [false, true, true, false];
@@ -81,9 +85,10 @@ const PAYS = [false, true, true, true];
 
 const ANNOTATIONS: Readonly<Record<string, readonly boolean[]>> = {
   get_budget: READS,
-  check_payment: READS,
+  check_payment: LOOKS_OUTSIDE,
   create_card_payment: PAYS,
   create_wallet_payment: PAYS,
+  pay_x402_request: PAYS,
   get_payment: READS,
   list_payments: READS,
   cancel_payment: OVERWRITES,
@@ -122,7 +127,9 @@ describe("the tools as a model reads them", () => {
     it(`the ${toolset} toolset's texts speak of its own tools, not of HTTP and REST`, () => {
       const texts = [
         INSTRUCTIONS[toolset],
-        ...ofToolset(toolset).flatMap(({ tool }) => descriptionsIn(tool.listing)),
+        ...ofToolset(toolset)
+          .filter(({ name }) => !SPEAKS_HTTP.has(name))
+          .flatMap(({ tool }) => descriptionsIn(tool.listing)),
         ...refusalTexts(toolset).flatMap(({ next, what }) => [what, next]),
       ];
       for (const text of texts) {

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { createPaymentActivities, type PaymentActivityDependencies } from "../../activities/payments.ts";
 import { capturedInFull } from "../../src/domain/ledger/books.ts";
 import type { LedgerReply } from "../../src/domain/ledger/commands.ts";
 import { type Payment, withTexts } from "../../src/domain/ledger/payment.ts";
@@ -47,6 +48,31 @@ describe("the watch over a network", () => {
     const readThrough = await bookings.bookSince("card", changedAt(0), (id) => failed.push(id));
     expect(readThrough).to.deep.equal(changedAt(1));
     expect(failed).to.deep.equal(["txn_unrecorded"]);
+  });
+
+  it("keeps a time for each rail: one that can't be booked holds no other back", async () => {
+    const { request } = new TestAccount().paid(100);
+    const payment = new TestAccount().paid(100);
+    const networkOf = (transactionId: string): RailNetwork => ({
+      booksOf: () => Promise.resolve([]),
+      async *changedSince() {
+        yield { transactionId, changedAt: changedAt(60) };
+      },
+    });
+    const dependencies = {
+      rails: {
+        card: { network: networkOf("txn_unrecorded") },
+        wallet: { network: networkOf(request.transactionId) },
+      },
+      projections: {
+        paymentOf: (id: string) =>
+          Promise.resolve(id === request.transactionId ? { profile, payment } : null),
+      },
+      onSweepFailed: () => undefined,
+    } as unknown as PaymentActivityDependencies;
+    const { bookNetworks } = createPaymentActivities(dependencies);
+    const since = { card: NOON, wallet: NOON };
+    expect(await bookNetworks({ since })).to.deep.equal({ card: NOON, wallet: changedAt(60).getTime() });
   });
 
   it("ends the approval's workflow where the process that executed the payment has died", async () => {

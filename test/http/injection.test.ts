@@ -11,6 +11,7 @@ import { pixel } from "../support/images.ts";
 import { madeUpAssertion, madeUpRegistration } from "../support/passkeys.ts";
 import {
   cardPayment,
+  x402Request,
   counts,
   elevate,
   type Fields,
@@ -97,11 +98,13 @@ const BODIES: Partial<Record<OperationId, () => Fields>> = {
   createProject: () => ({ ...container(), idempotencyKey: randomUUID() }),
   createTeam: () => ({ ...container(), idempotencyKey: randomUUID(), projectId: randomUUID() }),
   updateAgentBudgetPolicy: () => ({ version: 1, budgetCents: 1, hourlyVelocityLimit: 1 }),
+  payX402Request: () => x402Request(),
   createPayment: () => ({ ...cardPayment(), currency: "USD", merchantCategory: "5734" }),
   denyApproval: () => ({ feedback: "no" }),
   decideApprovals: () => ({
     decisions: [{ id: `apr_${"0".repeat(26)}`, decision: "deny", feedback: "no" }],
   }),
+  fundAgent: () => ({ amountCents: 1 }),
   fundAgentInSandbox: () => ({ amountCents: 1 }),
   depositToTreasury: () => ({ amountCents: 1 }),
   setProjectBudget: () => ({ capCents: 1, teams: [{ teamId: randomUUID(), capCents: 1 }], version: 1 }),

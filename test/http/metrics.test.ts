@@ -291,6 +291,7 @@ describe("metrics", () => {
       createdAt: new Date(soon - index * 30_000),
       data: {},
       isPending: true as const,
+      proof: "",
     }));
     const journal = collectionsOf(service.db).events;
     await journal.insertMany(events);

@@ -10,7 +10,14 @@ import { authenticatorFor, enrolPasskey } from "../support/passkeys.ts";
 import { send } from "../support/wire.ts";
 import { invite, join, newEmail, newPassword, type Person } from "../support/people.ts";
 import { sharedService } from "../support/service.ts";
-import { cardPayment, elevate, newWorld, organizationKey, type World } from "../support/world.ts";
+import {
+  newEndpoint,
+  cardPayment,
+  elevate,
+  newWorld,
+  organizationKey,
+  type World,
+} from "../support/world.ts";
 import { run } from "../payments/reconcile-scenes.ts";
 import { codeAt } from "./support.ts";
 
@@ -136,7 +143,35 @@ describe("a record that something else than the service has changed", () => {
     });
   });
 
+  it("has nobody decide under another name", async () => {
+    const { email, password, userId } = world.organization;
+    await expectChange(signIn(email, password), () => alter("users", userId, { name: "Another" }), [
+      200,
+      "UNAUTHORIZED",
+    ]);
+  });
+
   describe("gives a person no power", () => {
+    it("an enrolment of TOTP in another session, for longer, or begun after a step-up", async () => {
+      const { token } = world;
+      const { userId } = world.organization;
+      const begin = () => world.api.ok("enrollTotp", 201, { token });
+      const confirm = async (secret: string) =>
+        outcomeOf("confirmTotp", { token, body: { code: await codeAt(secret, new Date()) } });
+      const changes: readonly Document[] = [
+        { "pending.steppedUp": true },
+        { "pending.expiresAt": new Date(Date.now() + 3_600_000) },
+        { "pending.id": "another" },
+      ];
+      for (const change of changes) {
+        const { secret } = await begin();
+        await alter("factors", `totp:${userId}`, change);
+        expect(await confirm(secret)).to.equal("SECOND_FACTOR_INVALID");
+      }
+      const { secret } = await begin();
+      expect(await confirm(secret)).to.equal(200);
+    });
+
     it("a member's role", async () => {
       const member = await join(world, "member");
       const attempt: Attempt = () => outcomeOf("listOrganizationKeys", { token: member.token });
@@ -345,12 +380,14 @@ describe("a record that something else than the service has changed", () => {
     const body = { rules: [], version: 1 };
     await world.api.ok("setTeamApprovalRules", 200, { token: world.token, id: teamId, body });
     const sessionId = await sessionIdOf({ id: userId });
+    const endpoint = await newEndpoint(world);
     await alter("teams", teamId, { "approvalRules.rules": [{}], projectId: "another" });
     await alter("projects", projectId, { proof: null });
     await alter("organization_keys", key.id, { scopes: [] });
     await alter("invites", invited.id, { role: "owner" });
     await alter("sessions", sessionId, { epoch: 9 });
     await alter("users", userId, { role: "member" });
+    await alter("webhook_endpoints", endpoint.id, { url: "https://elsewhere.example" });
     const found = (await run(world, false, 1)).differences.filter(
       ({ kind }) => kind === "access_record_differs",
     );
@@ -362,6 +399,7 @@ describe("a record that something else than the service has changed", () => {
       `session ${sessionId}`,
       `team ${teamId}`,
       `team ${teamId}`,
+      `webhook endpoint ${endpoint.id}`,
     ]);
   });
 

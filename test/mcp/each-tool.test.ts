@@ -14,7 +14,7 @@ import { mintKey } from "../authorization/scene.ts";
 import { fund } from "../support/chain.ts";
 import { seed } from "../support/seed.ts";
 import { someOrAll } from "../support/soak.ts";
-import { elevate, newWorld, type TestAgent, type World } from "../support/world.ts";
+import { elevate, newWorld, type TestAgent, type World, x402Request } from "../support/world.ts";
 import { callCurrent, connectCurrent } from "./current-client.ts";
 import { McpCaller } from "./support.ts";
 
@@ -88,6 +88,12 @@ const AGENT_ROWS: Readonly<Record<AgentTool, Row>> = {
     wrong: () => paying({ recipient: "Acme Corp" }),
     code: "VALIDATION_FAILED",
     says: /recipient.*0x and 40 hex digits/,
+  },
+  pay_x402_request: {
+    right: ({ world }) => ({ ...x402Request(), url: `${world.service.baseUrl}/healthz` }),
+    wrong: () => x402Request(),
+    code: "VALIDATION_FAILED",
+    says: /url.*host of the public internet|could not be resolved/,
   },
   get_payment: {
     right: paid,

@@ -4,6 +4,7 @@ import { TestBudgets } from "../support/budgets.ts";
 import { madeUpAssertion, madeUpRegistration } from "../support/passkeys.ts";
 import {
   cardPayment,
+  x402Request,
   elevate,
   newEndpoint,
   newWorld,
@@ -107,6 +108,7 @@ export function requestOf(id: OperationId, the: Scene, world: World) {
     createAgent: { token, body: create },
     updateAgentBudgetPolicy: { token, id: agent.id, body: { version: 1, budgetCents: 9_000 } },
     updateAgent: { token, id: agent.id, body: { name: "Renamed" } },
+    payX402Request: { token: agent.key, body: x402Request() },
     createPayment: { token: agent.key, body: cardPayment() },
     getPayment: { token: asker.key, id: transactionId },
     getTransaction: { token, id: transactionId },

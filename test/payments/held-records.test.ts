@@ -1,4 +1,6 @@
-import { TEST_PAYMENT_PROOFS } from "../support/access-proofs.ts";
+import { capturedInFull } from "../../src/domain/ledger/books.ts";
+import { withBooks } from "../../src/domain/ledger/payment.ts";
+import { TEST_ACCESS_PROOFS, TEST_PAYMENT_PROOFS } from "../support/access-proofs.ts";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect } from "chai";
 import { Timestamp } from "mongodb";
@@ -41,7 +43,12 @@ describe("a held payment's two records", () => {
   afterEach(() => database.close());
 
   const projections = (onWritten?: (payment: Payment) => void) =>
-    new MongoProjections(database.db, new EventJournal(database.db), TEST_PAYMENT_PROOFS, onWritten);
+    new MongoProjections(
+      database.db,
+      new EventJournal(database.db, TEST_ACCESS_PROOFS),
+      TEST_PAYMENT_PROOFS,
+      onWritten,
+    );
 
   it("are written in one step at each revision, however many processes write them at once", async () => {
     const { operationTime } = await database.db.command({ ping: 1 });
@@ -124,6 +131,27 @@ describe("a held payment's two records", () => {
       expect(read, JSON.stringify($set)).to.equal("refused");
       if (before !== null) await transactions.replaceOne({ _id }, before);
     }
+  });
+
+  it("a payment's record keeps its approval and feedback when only its network is late", async () => {
+    const writer = projections();
+    const paid = heldPayments()
+      .flat()
+      .find(({ approval, books }) => approval !== null && books !== null);
+    if (paid?.approval === undefined || paid.approval === null) throw new Error("one was approved and paid");
+    const approval = { ...paid.approval, feedback: "as agreed" };
+    await writer.writePayment(profile, { ...paid, approval });
+    const { approvals, transactions } = collectionsOf(database.db);
+    await approvals.deleteOne({ _id: approval.id });
+    const { transactionId: _id, amountMc } = paid.request;
+    const read = (await writer.paymentOf(_id))?.payment;
+    if (read?.books === undefined || read.books === null) throw new Error("it was charged");
+    const authorizations = [{ ...capturedInFull(amountMc), creditedMc: 1_000 }];
+    await writer.writePayment(profile, withBooks(read, { ...read.books, authorizations }, 1));
+    const record = await transactions.findOne({ _id });
+    expect(record?.amounts?.creditedCents).to.equal(1);
+    expect([record?.approvalId, record?.feedback]).to.deep.equal([approval.id, "as agreed"]);
+    expect(await approvals.countDocuments({ _id: approval.id }), "none is made anew").to.equal(0);
   });
 
   it("are there before any event tells of them", async () => {

@@ -3,6 +3,7 @@ import { TemporalActors } from "../../src/actors/temporal.ts";
 import type { Difference } from "../../server/admin/reconcile/difference.ts";
 import { type Reconciled, reconcileOn } from "../../server/admin/reconcile/reconcile.ts";
 import { type Collections, collectionsOf } from "../../src/store/collections.ts";
+import { recordedBooks } from "../../src/store/stored-books.ts";
 import { type TestAgent, until, type World } from "../support/world.ts";
 
 /** Longer than a record is behind its actor, shorter than a sweep: for what is not repaired by waiting. */
@@ -22,6 +23,18 @@ export interface Scene {
   /** Closed: denied by the owner. */
   readonly denied: string;
   readonly books: Collections;
+}
+
+/** Writes books of 1 cent less into a payment's record. */
+export async function captureLess({ transactions }: Collections, _id: string): Promise<void> {
+  const record = await transactions.findOne({ _id });
+  const books = record === null ? null : recordedBooks(record.ledgerState);
+  if (books === null) throw new Error("the payment has no books");
+  const authorizations = books.authorizations.map((each) => ({
+    ...each,
+    capturedMc: each.capturedMc - 1_000,
+  }));
+  await transactions.updateOne({ _id }, { $set: { "ledgerState.books": { ...books, authorizations } } });
 }
 
 /** Which kinds of differences there are, sorted, each once. */

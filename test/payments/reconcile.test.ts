@@ -9,6 +9,7 @@ import { sideBySide } from "../support/side-by-side.ts";
 import { shortOrSoak } from "../support/soak.ts";
 import { elevate, newWorld, times, until, type World } from "../support/world.ts";
 import {
+  captureLess,
   actorsOf,
   atRest,
   capTeam,
@@ -57,10 +58,7 @@ describe("npm run admin -- reconcile", () => {
 
     it("finds a payment of it that was altered, up to the totals of team and project", async () => {
       const { books, paid } = scene;
-      await books.transactions.updateOne(
-        { _id: paid },
-        { $inc: { "ledgerState.books.authorizations.0.capturedMc": -1_000 } },
-      );
+      await captureLess(books, paid);
       const result = await run(world, true);
       const found = result.left.map(({ id, kind }) => `${kind} ${id}`).toSorted();
       const { projectId, teamId } = world.organization;

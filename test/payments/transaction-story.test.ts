@@ -77,7 +77,7 @@ describe("a transaction's story", () => {
     const over = await agent.pay({ amountCents: 1_000, merchant: "sandbox-over" });
     const { amounts, breach, stage } = over.transaction;
     expect({ amounts, breach, stage }).to.deep.equal({
-      amounts: { requestedCents: 1_000, authorizedCents: 1_200, capturedCents: 1_200, creditedCents: 0 },
+      amounts: { requestedCents: 1_000, authorizedCents: 1_000, capturedCents: 1_200, creditedCents: 0 },
       breach: [{ level: "agent", limit: "per_transaction", overCents: 200 }],
       stage: "captured",
     });

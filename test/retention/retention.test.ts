@@ -1,3 +1,4 @@
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { Db } from "mongodb";
@@ -184,7 +185,7 @@ describe("what a retention removes", () => {
     const { projectId, teamId } = held;
     const { organizationId } = world.organization;
     const profile = { organizationId, projectId, teamId, agentId, name: "Agent" };
-    const journal = new EventJournal(service.db, undefined, 90);
+    const journal = new EventJournal(service.db, TEST_ACCESS_PROOFS, undefined, 90);
     const payment = paymentIn(held, approval);
     await journal.publishPayment(profile, payment, new Date(Date.now() + 91 * DAY_MS), "now");
     expect(await events.countDocuments({ agentId })).to.equal(0);

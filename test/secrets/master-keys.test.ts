@@ -13,6 +13,7 @@ import { RefreshTokens } from "../../src/identity/refresh-token.ts";
 import { HmacPaymentProofs } from "../../src/payments/payment-proofs.ts";
 import { apiKeyHashes } from "../../src/secrets/api-key-hash.ts";
 import { loadMasterKey, outputOf } from "../../src/secrets/load-master-key.ts";
+import { PocketKeys } from "../../src/rails/pocket/pocket-keys.ts";
 import { MasterKey, MasterKeyError } from "../../src/secrets/master-key.ts";
 import { SEALED_PLACES, type SealedPlace } from "../../src/secrets/places.ts";
 import { renewAll, resealAll, resealing, retireKey } from "../../src/secrets/rotation.ts";
@@ -138,6 +139,7 @@ const load = (env: NodeJS.ProcessEnv) =>
   loadMasterKey({ setting: readConfig(env, "localhost").masterKey, embeddedDataDir: null });
 
 const sandbox = (by: MasterKey) => by.deriveFirst("chain-spender").export();
+const pocketOf = (by: MasterKey) => new PocketKeys(by.deriveFirst("pocket-keys")).addressOf("agent");
 
 describe("During a rotation of the master key", () => {
   for (const { isKnown, make, what } of KINDS) {
@@ -366,5 +368,6 @@ describe("The rotation of what is stored", () => {
     const backdated = link({ ...recordOf(3), at: first.at }, second, underOld);
     expect(breakIn([first, second, backdated]), "dated back").to.equal("inserted");
     expect(sandbox(successor).equals(sandbox(old)), "the sandbox's key").to.equal(true);
+    expect(pocketOf(successor), "an agent's pocket").to.equal(pocketOf(old));
   });
 });

@@ -48,7 +48,8 @@ const NOT_TOLD: readonly string[] = [
   // Deliveries are looked at when they are shown.
   "testWebhook",
   "redeliverWebhook",
-  // Test money.
+  // Money on the chain, test money.
+  "fundAgent",
   "fundAgentInSandbox",
   "depositToTreasury",
   "failBilling",

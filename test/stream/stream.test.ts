@@ -168,7 +168,8 @@ describe("the stream of changes", () => {
     await reader.until("ready", () => reader.named("ready")[0]);
     const { headers } = await world.service.api.call("GET", "/v1/organization", { token: limited.token });
     const after = Number(headers.get("x-ratelimit-remaining"));
-    expect(after === remaining - 1 || after > remaining).to.equal(true);
+    // One request more, less what the window gave back meanwhile.
+    expect(after).to.be.at.least(remaining - 1);
   });
 
   it("keys are not let in, and HEAD has the headers alone", async () => {

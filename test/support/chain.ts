@@ -92,6 +92,12 @@ export class ChainView {
     return Number(units / UNITS_OF_CENT);
   }
 
+  /** What an address holds of the agent's token, in its smallest units. */
+  async unitsAt(agent: Identified, owner: Address): Promise<bigint> {
+    const read = { address: await this.token(agent), abi: erc20Abi } as const;
+    return this.client.readContract({ ...read, functionName: "balanceOf", args: [owner] });
+  }
+
   /** What the wallet lets the service spend over its whole life, or its period. */
   async limitCents(agent: TestAgent): Promise<number> {
     const [address, token] = await Promise.all([this.walletAddress(agent), this.token(agent)]);

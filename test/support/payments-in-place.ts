@@ -1,3 +1,4 @@
+import { storedAmounts } from "../../src/store/stored-books.ts";
 import { capturedInFull, NO_BOOKS } from "../../src/domain/ledger/books.ts";
 import { amountsOf, stageOf } from "../../src/domain/ledger/payment.ts";
 import { mcOf } from "../../src/domain/money.ts";
@@ -81,7 +82,7 @@ export const transactionOf = (
     comparedRecipient: "shop",
     words: searchWords(texts),
     merchantCategory: null,
-    amounts: amountsOf(payment),
+    ...storedAmounts(amountsOf(payment)),
     stage: stageOf({ books, phase: "done" }),
     breach: null,
     currency: "USD",

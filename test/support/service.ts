@@ -76,8 +76,11 @@ export interface TestServiceOptions {
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** Tests' receivers are on this machine. */
-export const REACHES_LOOPBACK = { WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8, ::1/128" } as const;
+/** Tests' receivers and shops are on this machine. */
+export const REACHES_LOOPBACK = {
+  WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8, ::1/128",
+  X402_ALLOW_CIDRS: "127.0.0.0/8, ::1/128",
+} as const;
 
 /** So much that only tests of the limits themselves are ever limited. */
 export const WITHOUT_LIMITS = {

@@ -92,6 +92,15 @@ export const cardPayment = (fields: Fields = {}): Fields => ({
   ...fields,
 });
 
+/** A purchase from a shop that there is none of. */
+export const x402Request = (fields: Fields = {}): Fields => ({
+  url: "https://shop.invalid/report",
+  maxAmountCents: 100,
+  purpose: "a test",
+  idempotencyKey: randomUUID(),
+  ...fields,
+});
+
 /** Elevates the organization's sessions as a step-up does; what tests step-up itself goes through the API. */
 export async function elevate({ organization, service }: World, now = new Date()): Promise<void> {
   const stepUpExpiresAt = new Date(now.getTime() + 300_000);

@@ -1,3 +1,5 @@
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
+import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { type Address, getAddress } from "viem";
 import { DepositWatch } from "../../src/chain/deposits.ts";
@@ -8,7 +10,7 @@ import { EventJournal } from "../../src/store/journal.ts";
 import { isForNow } from "../support/api.ts";
 import { ChainView } from "../support/chain.ts";
 import { organizationByCommand, sharedService } from "../support/service.ts";
-import { times, until, type World, worldOf } from "../support/world.ts";
+import { elevate, times, until, type World, worldOf } from "../support/world.ts";
 
 const ULID = /^pay_[0-9A-HJKMNP-TV-Z]{26}$/;
 
@@ -35,7 +37,7 @@ const deposit = (of: World, amountCents: number) =>
 
 /** The same chain and token as the service has, which follow from its key's address. */
 function watchOf({ service: { db, env } }: World, spender: Address): DepositWatch {
-  const config = sandboxConfig(env["EVM_RPC_URL"] ?? "", { address: spender, sign });
+  const config = sandboxConfig(env["EVM_RPC_URL"] ?? "", { address: spender, sign }, 500);
   const all = async (): Promise<ReadonlyMap<Address, string>> => {
     const recorded = await db
       .collection<Recorded>("organizations")
@@ -48,7 +50,7 @@ function watchOf({ service: { db, env } }: World, spender: Address): DepositWatc
     config,
     rpc: new ChainRpc(config),
     beginsAt: "the first block",
-    journal: new EventJournal(db),
+    journal: new EventJournal(db, TEST_ACCESS_PROOFS),
     treasuries: { all },
     clock: () => new Date(),
   });
@@ -109,6 +111,35 @@ describe("the treasury and the subscription in the sandbox", () => {
     expect(deposits.map((each) => each?.amountCents)).to.have.members([1, 99_999_999]);
     expect(deposits.map((each) => each?.onChainTxHash)).to.include.members(hashes);
     expect(new Set(deposits.map((each) => each?.address))).to.deep.equal(new Set([address]));
+  });
+
+  it("a person moves its money to an agent's wallet, each request once, and one event tells", async () => {
+    await elevate(own);
+    const agent = await own.agent();
+    const { address } = await treasuryOf(own);
+    const chain = new ChainView(own);
+    await until("there is money", async () => (await chain.cents(agent, getAddress(address))) > 700);
+    const body = { amountCents: 700, idempotencyKey: randomUUID() };
+    const request = { token: own.token, id: agent.id, body };
+    const { funding: first } = await own.api.ok("fundAgent", 201, request);
+    const settled = await until("it is settled", async () => {
+      const { funding } = await own.api.ok("fundAgent", 200, request);
+      return funding.status === "settled" ? funding : null;
+    });
+    expect(settled).to.include({ id: first.id, agentId: agent.id, amountCents: 700, currency: "USD" });
+    await own.api.refused("fundAgent", 422, "IDEMPOTENCY_KEY_REUSED", {
+      ...request,
+      body: { ...body, amountCents: 701 },
+    });
+    const { wallet } = await own.api.ok("getAgentWallet", 200, { token: own.token, id: agent.id });
+    expect(wallet).to.include({ balanceCents: 700, pocketCents: 0 });
+    const events = await eventsOf(own, "wallet.funded");
+    expect(events.map(({ agentId, data }) => [agentId, data.funding?.onChainTxHash])).to.deep.equal([
+      [agent.id, settled.onChainTxHash],
+    ]);
+    const tooMuch = { amountCents: 1_000_000_000 };
+    const { funding: refused } = await own.api.ok("fundAgent", 201, { ...request, body: tooMuch });
+    expect(refused).to.include({ status: "failed", failureCode: "INSUFFICIENT_FUNDS" });
   });
 
   it("a deposit takes an amount of cents from 1 on, and nothing else", async () => {

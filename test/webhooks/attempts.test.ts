@@ -1,12 +1,18 @@
 import { expect } from "chai";
 import { DeliveryAttempts } from "../../src/webhooks/delivery/attempt.ts";
-import { webhookCollections } from "../../src/store/webhook-documents.ts";
+import {
+  type DeliveryDocument,
+  type EndpointDocument,
+  webhookCollections,
+} from "../../src/store/webhook-documents.ts";
 import { inputOf, newDelivery } from "../../src/webhooks/delivery/new-delivery.ts";
 import { DeliveryOutcomes } from "../../src/webhooks/delivery/outcomes.ts";
 import { DeliverySlots } from "../../src/webhooks/delivery/slots.ts";
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { endpointDocument, eventDocument, NOW } from "./documents.ts";
 
+const accessProofs = TEST_ACCESS_PROOFS;
 const EXCHANGE_MS = 15_000;
 const atNow = () => new Date(NOW);
 
@@ -21,14 +27,22 @@ describe("attempts of a delivery", () => {
     const webhooks = webhookCollections(database.db);
     const endpoint = endpointDocument("org");
     const event = eventDocument("org", 0);
-    const delivery = newDelivery({ event, data: {}, endpoint, now: new Date(NOW), retentionDays: 1 });
+    const delivery = newDelivery({
+      accessProofs,
+      event,
+      data: {},
+      endpoint,
+      now: new Date(NOW),
+      retentionDays: 1,
+    });
     await webhooks.endpoints.insertOne(endpoint);
     await webhooks.deliveries.insertOne(delivery);
     let now = NOW;
     const clock = () => new Date(now);
     const attempts = new DeliveryAttempts({
+      accessProofs,
       webhooks,
-      outcomes: new DeliveryOutcomes({ client: database.client, webhooks, clock }),
+      outcomes: new DeliveryOutcomes({ accessProofs, client: database.client, webhooks, clock }),
       sending: {
         send: () => {
           now += EXCHANGE_MS;
@@ -59,13 +73,21 @@ describe("attempts of a delivery", () => {
     const webhooks = webhookCollections(database.db);
     const [own, foreign] = [endpointDocument("org"), endpointDocument("other")];
     const event = eventDocument("org", 0);
-    const delivery = newDelivery({ event, data: {}, endpoint: own, now: new Date(NOW), retentionDays: 1 });
+    const delivery = newDelivery({
+      accessProofs,
+      event,
+      data: {},
+      endpoint: own,
+      now: new Date(NOW),
+      retentionDays: 1,
+    });
     await webhooks.endpoints.insertMany([own, foreign]);
     await webhooks.deliveries.insertOne(delivery);
     const sent: string[] = [];
     const attempts = new DeliveryAttempts({
+      accessProofs,
       webhooks,
-      outcomes: new DeliveryOutcomes({ client: database.client, webhooks, clock: atNow }),
+      outcomes: new DeliveryOutcomes({ accessProofs, client: database.client, webhooks, clock: atNow }),
       sending: {
         send: ({ url }) => {
           sent.push(url);
@@ -93,5 +115,47 @@ describe("attempts of a delivery", () => {
     expect((await webhooks.deliveries.findOne({ _id: delivery._id }))?.status).to.equal("pending");
     await attempts.next(input);
     expect(sent, "its own is still sent").to.deep.equal([own.url]);
+  });
+
+  it("an endpoint or delivery that something else than the service wrote sends nothing", async () => {
+    const webhooks = webhookCollections(database.db);
+    const [endpoint, other] = [endpointDocument("org"), endpointDocument("other")];
+    const event = eventDocument("org", 0);
+    const now = new Date(NOW);
+    const delivery = newDelivery({ accessProofs, event, data: {}, endpoint, now, retentionDays: 1 });
+    const sent: string[] = [];
+    const attempts = new DeliveryAttempts({
+      accessProofs,
+      webhooks,
+      outcomes: new DeliveryOutcomes({ accessProofs, client: database.client, webhooks, clock: atNow }),
+      sending: {
+        send: ({ url }) => {
+          sent.push(url);
+          return Promise.resolve({ kind: "failed", reason: "nobody listens", elapsedMs: 1 });
+        },
+      },
+      secrets: { open: () => `whsec_${"A".repeat(44)}` },
+      slots: new DeliverySlots(),
+      onEndpointDisabled: () => Promise.reject(new Error("nothing is disabled")),
+      clock: atNow,
+      onAttempt: () => undefined,
+    });
+    const secret = { ...other.secret, id: "another" };
+    const forged: readonly [Partial<EndpointDocument>, Partial<DeliveryDocument>][] = [
+      [{ url: "https://elsewhere.example" }, {}],
+      [{ secret }, {}],
+      [{ previousSecret: { ...secret, expiresAt: new Date(NOW + 1e9) } }, {}],
+      [{}, { body: "{}" }],
+      [{}, { _id: "dlv_copy" }],
+    ];
+    for (const [ofEndpoint, ofDelivery] of forged) {
+      await webhooks.endpoints.deleteMany({});
+      await webhooks.deliveries.deleteMany({});
+      await webhooks.endpoints.insertOne({ ...endpoint, ...ofEndpoint });
+      await webhooks.deliveries.insertOne({ ...delivery, ...ofDelivery });
+      const attempted = await attempts.next(inputOf({ ...delivery, ...ofDelivery }));
+      expect(attempted).to.deep.equal({ kind: "ended", end: "dropped" });
+    }
+    expect(sent).to.deep.equal([]);
   });
 });

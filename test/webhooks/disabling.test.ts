@@ -8,6 +8,8 @@ import {
   type WebhookCollections,
   webhookCollections,
 } from "../../src/store/webhook-documents.ts";
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
+import { eraseSecret } from "../../src/webhooks/delivery/secrets.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { times } from "../support/world.ts";
 import { endpointDocument } from "./documents.ts";
@@ -29,12 +31,17 @@ describe("endpoints that fail are disabled", () => {
     database = await testDatabase();
     webhooks = webhookCollections(database.db);
     const { client } = database;
-    outcomes = new DeliveryOutcomes({ client, webhooks, clock: () => new Date() });
+    outcomes = new DeliveryOutcomes({
+      accessProofs: TEST_ACCESS_PROOFS,
+      client,
+      webhooks,
+      clock: () => new Date(),
+    });
   });
   after(() => database.close());
 
   async function endpoint(): Promise<EndpointDocument> {
-    const made = { ...endpointDocument("org"), _id: `whe_${randomUUID()}` };
+    const made = endpointDocument("org", { _id: `whe_${randomUUID()}` });
     await webhooks.endpoints.insertOne(made);
     return made;
   }
@@ -61,6 +68,7 @@ describe("endpoints that fail are disabled", () => {
       nextAttemptAt: null,
       createdAt: now,
       expiresAt: new Date(now.getTime() + 1e9),
+      proof: "",
     }));
     await webhooks.deliveries.insertMany(made);
     return made;
@@ -86,6 +94,22 @@ describe("endpoints that fail are disabled", () => {
       expect([after.isActive, after.consecutiveFailures]).to.deep.equal([isActive, Math.min(count, 10)]);
     });
   }
+
+  it("an endpoint that the service has turned off or given another secret is still the service's", async () => {
+    const expiresAt = new Date(0);
+    const previousSecret = { id: "old", sealed: "", expiresAt };
+    const made = endpointDocument("org", { _id: "whe_rotated", previousSecret });
+    await webhooks.endpoints.insertOne(made);
+    await eraseSecret(webhooks, TEST_ACCESS_PROOFS, {
+      endpointId: made._id,
+      secretId: "old",
+      expiresAt: expiresAt.getTime(),
+    });
+    await fail(await deliveries(made, 10));
+    const kept = await read(made);
+    expect(kept).to.deep.include({ isActive: false, previousSecret: null });
+    expect(TEST_ACCESS_PROOFS.isGenuine("webhook", kept)).to.equal(true);
+  });
 
   it("each delivery counts once, however often and by however many its end is written down", async () => {
     const of = await endpoint();

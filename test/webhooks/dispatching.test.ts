@@ -5,11 +5,13 @@ import { JOURNAL_INDEXES } from "../../src/store/journal.ts";
 import { EventDispatcher } from "../../src/webhooks/delivery/dispatcher.ts";
 import { webhookCollections } from "../../src/store/webhook-documents.ts";
 import { newDelivery } from "../../src/webhooks/delivery/new-delivery.ts";
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { someOrAll } from "../support/soak.ts";
 import { endpointDocument, eventDocument, HAPPENED, NOW } from "./documents.ts";
 import { times } from "../support/world.ts";
 
+const accessProofs = TEST_ACCESS_PROOFS;
 const unexpected = () => Promise.reject(new Error("nothing of this is dispatched"));
 
 describe("dispatching of events", () => {
@@ -31,6 +33,7 @@ describe("dispatching of events", () => {
 
   const dispatcher = () =>
     new EventDispatcher({
+      accessProofs,
       db: database.db,
       workflows: {
         startDelivery: async ({ deliveryId, endpointId }) => {
@@ -114,6 +117,35 @@ describe("dispatching of events", () => {
     expect(begunOf("subscribed")).to.deep.equal(["evt_subscribed_ahead"]);
   });
 
+  it("an event that something else than the service has written, or changed, gets no delivery", async () => {
+    await endpointOf("subscribed");
+    const genuine = eventDocument("subscribed", 0);
+    const forged = [
+      { ...genuine, _id: "evt_subscribed_copy" },
+      { ...eventDocument("subscribed", 1), data: { transaction: { amountCents: 1 } } },
+      { ...eventDocument("subscribed", 2), type: "transaction.reversed" },
+      { ...eventDocument("other", 3), organizationId: "subscribed" },
+    ];
+    const events = database.db.collection<{ _id: string }>(COLLECTIONS.events);
+    await events.insertMany([genuine, ...forged]);
+    await dispatcher().step();
+    expect(begun.map(({ eventId }) => eventId)).to.deep.equal([genuine._id]);
+    expect(await events.countDocuments({ isPending: true }), "none waits").to.equal(0);
+  });
+
+  it("an endpoint that something else than the service has changed gets no delivery", async () => {
+    const endpoint = endpointDocument("subscribed");
+    const endpoints = database.db.collection<{ _id: string }>("webhook_endpoints");
+    await endpoints.insertMany([
+      endpoint,
+      { ...endpoint, _id: "moved" },
+      { ...endpointDocument("other"), organizationId: "subscribed" },
+    ]);
+    await happens("subscribed", 1);
+    await dispatcher().step();
+    expect(begun.map(({ endpointId }) => endpointId)).to.deep.equal([endpoint._id]);
+  });
+
   it("the sweep starts a delivery that was not started, but never before its event's turn", async () => {
     const event = eventDocument("subscribed", 0);
     const endpoint = endpointDocument("subscribed");
@@ -125,7 +157,9 @@ describe("dispatching of events", () => {
       begun = [];
       await deliveries.deleteMany({});
       const now = new Date(madeAt);
-      await deliveries.insertOne(newDelivery({ event, data: {}, endpoint, now, retentionDays: 1 }));
+      await deliveries.insertOne(
+        newDelivery({ accessProofs, event, data: {}, endpoint, now, retentionDays: 1 }),
+      );
       await database.db.collection(COLLECTIONS.events).updateMany({}, { $set: { isPending: true } });
       await events.sweep();
       expect(begun).to.deep.equal([]);

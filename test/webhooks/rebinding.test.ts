@@ -117,7 +117,7 @@ describe("names whose addresses change", () => {
     const before = receiver.requests.length;
     const asked: string[] = [];
     const failure = await dial({
-      destination: { host: NAME, isAddress: false, port: receiver.port, path: "/" },
+      destination: { host: NAME, isAddress: false, port: receiver.port, isTls: true, path: "/" },
       addresses: [LOOPBACK],
       trust: trustOf(receiver.caPem),
       mayTalkTo: (address) => {

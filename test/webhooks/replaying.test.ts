@@ -3,6 +3,7 @@ import { COLLECTIONS, type EventDocument } from "../../src/store/documents.ts";
 import { type ReplayRecord, webhookCollections } from "../../src/store/webhook-documents.ts";
 import { Redeliveries } from "../../src/webhooks/delivery/replay.ts";
 import { type DeliveryInput, deliveryWorkflowId } from "../../src/messages/delivery.ts";
+import { TEST_ACCESS_PROOFS } from "../support/access-proofs.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";
 import { times } from "../support/world.ts";
 import { endpointDocument, eventDocument, NOW } from "./documents.ts";
@@ -28,6 +29,7 @@ describe("a replay", () => {
 
   function redeliveries(deliveriesMax?: number): Redeliveries {
     return new Redeliveries({
+      accessProofs: TEST_ACCESS_PROOFS,
       db: database.db,
       workflows: {
         startDelivery: (input) => {
@@ -53,8 +55,9 @@ describe("a replay", () => {
 
   async function happened(count: number, ending = ""): Promise<EventDocument[]> {
     const events = times(count, (index) => {
-      const event = eventDocument(ORGANIZATION, index, { createdAt: new Date(NOW - 60_000 + index) });
-      return index === 2 ? { ...event, _id: `${event._id}${ending}` } : event;
+      const at = { createdAt: new Date(NOW - 60_000 + index) };
+      const { _id } = eventDocument(ORGANIZATION, index);
+      return eventDocument(ORGANIZATION, index, index === 2 ? { ...at, _id: `${_id}${ending}` } : at);
     });
     await database.db.collection<EventDocument>(COLLECTIONS.events).insertMany(events);
     return events;

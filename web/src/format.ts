@@ -7,6 +7,16 @@ const AMOUNTS = new Amounts();
 /** `$1,234.50`, in whatever way the reader writes it. */
 export const money = (cents: number, currency = "USD"): string => AMOUNTS.money(cents, currency);
 
+interface Priced {
+  readonly amount: string;
+  readonly amountCents: number;
+  readonly currency: string;
+}
+
+/** The exact amount of a payment: some are below a cent. */
+export const exactMoney = ({ amount, amountCents, currency }: Priced): string =>
+  /\.\d{3,}$/.test(amount) ? AMOUNTS.exact(amount, currency) : money(amountCents, currency);
+
 /** The amount that a user has typed, or what to ask them. */
 export const readAmount = (typed: string): ReadAmount => AMOUNTS.read(typed);
 

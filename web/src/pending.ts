@@ -4,8 +4,8 @@ import { valueOf } from "../../src/client/client.ts";
 import type { Answer, Input, Output } from "../../src/client/types.ts";
 import { api } from "./api.ts";
 import { noteServiceTime } from "./clock.ts";
-import { asWritten, money } from "./format.ts";
-import type { Approval } from "./words.ts";
+import { exactMoney, asWritten } from "./format.ts";
+import { type Approval, payeeOf } from "./words.ts";
 
 export const PENDING = ["approvals", "pending"] as const;
 
@@ -74,9 +74,10 @@ export function useNotifications(): void {
 export const canNotify = (): boolean => "Notification" in window;
 const mayNotify = (): boolean => canNotify() && Notification.permission === "granted";
 
-function notify({ agentName, amountCents, currency, id, recipient }: Approval): void {
-  const notification = new Notification(`${asWritten(agentName)} asks for ${money(amountCents, currency)}`, {
-    body: `To ${asWritten(recipient)}`,
+function notify(approval: Approval): void {
+  const { agentName, id } = approval;
+  const notification = new Notification(`${asWritten(agentName)} asks for ${exactMoney(approval)}`, {
+    body: `To ${asWritten(payeeOf(approval))}`,
     tag: id,
     icon: document.querySelector<HTMLLinkElement>("link[rel=icon]")?.href ?? "",
   });

@@ -2,6 +2,13 @@ import type { Output } from "../../src/client/types.ts";
 
 export type Approval = Output<"getApproval">["approval"];
 export type Transaction = Output<"getTransaction">["transaction"];
+/** Who is paid: of a purchase on the web the shop. */
+export const payeeOf = ({ recipient, resource }: Pick<Approval, "recipient" | "resource">): string =>
+  resource === null ? recipient : new URL(resource).host;
+
+export const payeeIn = ({ merchant, resource }: Pick<Transaction, "merchant" | "resource">): string =>
+  payeeOf({ recipient: merchant, resource });
+
 export type Agent = Output<"getAgent">["agent"];
 export type Policy = Output<"getAgentBudgetPolicy">;
 export type Member = Output<"listMembers">["members"][number];

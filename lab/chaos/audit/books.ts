@@ -1,6 +1,7 @@
 import type { Hash } from "viem";
-import type { PaymentEntry, SpentEvent } from "../../../server/admin/reconcile/sources.ts";
-import type { Breach } from "../../../src/domain/ledger/books.ts";
+import type { PaymentEntry } from "../../../src/rails/findings.ts";
+import type { SpentEvent } from "../../../src/rails/wallet/spent-events.ts";
+import type { ShownBreach } from "../../../src/domain/ledger/books.ts";
 import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
 import type { CardLedgerDocument } from "../../../src/rails/card/network-books.ts";
 import type { Cap, Totals } from "../../../src/domain/ledger/state.ts";
@@ -39,7 +40,7 @@ export interface TransactionEntry extends PaymentEntry {
   readonly sequence: number;
   readonly denialCode: string | null;
   readonly requestedCents: number;
-  readonly breach: readonly Breach[] | null;
+  readonly breach: readonly ShownBreach[] | null;
   readonly createdAt: Date;
   readonly projectId: string;
   readonly teamId: string;

@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
-import { compareCards, compareWallets, findingText } from "../../../server/admin/reconcile/rails.ts";
+import { compareCards } from "../../../src/rails/card/reconcile.ts";
+import { findingText } from "../../../src/rails/findings.ts";
+import { compareWallets } from "../../../src/rails/wallet/reconcile.ts";
 import { type Breach, moneyIn } from "../../../src/domain/ledger/books.ts";
 import { usedCents } from "../../../src/domain/money.ts";
 import type { PayingAgent } from "../tenant.ts";
@@ -25,6 +27,7 @@ export const compare = (books: Books): readonly string[] => [
     payments: books.transactions,
     walletOf: new Map(books.agents.map(({ id, wallet }) => [id, wallet])),
     spent: books.chain.spent,
+    pockets: { pockets: [], signed: [] },
     unitsPerCent: UNITS_PER_CENT,
   }).map(findingText),
   ...books.agents.flatMap((agent) => compareAgent(books, agent)),

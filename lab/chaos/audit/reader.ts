@@ -1,3 +1,4 @@
+import { recordedAmounts } from "../../../src/store/stored-books.ts";
 import { Client, Connection, type WorkflowHandle } from "@temporalio/client";
 import { type Db, MongoClient } from "mongodb";
 import pLimit from "p-limit";
@@ -13,7 +14,8 @@ import {
   TransactionReceiptNotFoundError,
   zeroAddress,
 } from "viem";
-import { addressOf, spentEvents } from "../../../server/admin/reconcile/chain-reader.ts";
+import { readTemporal } from "../../../server/temporal-settings.ts";
+import { addressOf, spentEvents } from "../../../src/rails/wallet/spent-events.ts";
 import { sandboxTokenDeployment } from "../../../src/chain/contracts.ts";
 import type { ChainTransactionDocument } from "../../../src/chain/outbox.ts";
 import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";
@@ -32,11 +34,12 @@ import {
   type CapsView,
   ledgerWorkflowId,
 } from "../../../src/messages/ledger.ts";
-import { paymentEntry } from "../../../server/admin/reconcile/sources.ts";
+import { paymentEntry } from "../../../src/rails/findings.ts";
 import { ACTORS_AT_ONCE } from "../../../server/admin/reconcile/actors-at-once.ts";
 import type { Letterbox, Letters } from "../letterbox.ts";
 import { RECIPIENTS } from "../orders.ts";
-import { CHAOS_PAYLOADS, type Deployment } from "../deployment.ts";
+import { CHAOS_PAYLOADS } from "../deployment.ts";
+import type { Site } from "../site.ts";
 import type { Stopped } from "../changes.ts";
 import type { ForeignTransaction } from "../foreign.ts";
 import type { PayingAgent } from "../tenant.ts";
@@ -85,7 +88,7 @@ export interface Scope {
   readonly removed: readonly ApprovalEntry[];
 }
 
-type Where = Pick<Deployment, "addresses" | "letterbox">;
+type Where = Pick<Site, "addresses" | "env" | "letterbox">;
 
 /** Archived, with nothing to wait for. */
 const isEnding = ({ access, archivedAt }: AgentStateView): boolean =>
@@ -115,10 +118,12 @@ export class Reader {
   }
 
   static async open(where: Where): Promise<Reader> {
-    const { addresses } = where;
+    const { addresses, env } = where;
     const bounds = { serverSelectionTimeoutMS: CALL_MS, socketTimeoutMS: CALL_MS };
     const mongo = await new MongoClient(addresses.mongodbUri, bounds).connect();
-    return new Reader(mongo, await Connection.connect({ address: addresses.temporalAddress }), where);
+    const { options } = readTemporal(env).readSecurity();
+    const connection = await Connection.connect({ address: addresses.temporalAddress, ...options });
+    return new Reader(mongo, connection, where);
   }
 
   async close(): Promise<void> {
@@ -165,7 +170,7 @@ export class Reader {
       transactions: transactions.map((transaction) => ({
         ...transaction,
         ...paymentEntry(transaction),
-        requestedCents: transaction.amounts.requestedCents,
+        requestedCents: recordedAmounts(transaction).requestedCents,
       })),
       approvals: withRemoved(approvals.map(approvalEntry), removed, agents),
       delivered: await pLimit(ACTORS_AT_ONCE).map(letters, (each) => this.#delivered(each, records)),

@@ -21,7 +21,7 @@ export class BookedPayment {
   /** The part that still counts on the payment's own day, and what was added since, by the day that it was. */
   #baseMc: number;
   readonly #addedMc = new Map<string, number>();
-  /** Cents by which its network has exceeded limits. */
+  /** Thousandths of a cent by which its network has exceeded limits. */
   readonly breaches = new Map<LimitName, number>();
 
   constructor(requestedMc: number, day: string) {
@@ -96,13 +96,12 @@ export class BookedPayment {
     for (const [place, { limit, limitMc, usedMc }] of after.entries()) {
       const addedMc = usedMc - (before[place]?.usedMc ?? 0);
       const overMc = limitMc === null ? 0 : Math.min(addedMc, usedMc - limitMc);
-      if (addedMc > 0 && overMc > 0)
-        this.breaches.set(limit, (this.breaches.get(limit) ?? 0) + Math.ceil(overMc / 1_000));
+      if (addedMc > 0 && overMc > 0) this.breaches.set(limit, (this.breaches.get(limit) ?? 0) + overMc);
     }
   }
 
   expectBreaches(books: Books | null, what: string): void {
-    const told = new Map(books?.breaches.map((each) => [`${each.level}/${each.limit}`, each.overCents]));
+    const told = new Map(books?.breaches.map((each) => [`${each.level}/${each.limit}`, each.overMc]));
     mustEqual(inOrder(told), inOrder(this.breaches), `the breaches of ${what}`);
   }
 

@@ -3,24 +3,34 @@ import { valueAt } from "../../../src/lib/value-at.ts";
 import { ACCESS_RECORDS, type AccessKind, type AccessProofs } from "../../../src/secrets/access-proofs.ts";
 import { ADVICE, type Difference } from "./difference.ts";
 
-/** A record that decides who may do what. */
+/** An organization's record that decides who may do what, or where its events go. */
 export interface AccessRecord {
-  readonly kind: AccessKind;
+  readonly kind: ComparedKind;
   readonly record: { readonly _id: string };
 }
 
-/** Nouns of the records, for messages. */
-const NOUNS: Readonly<Record<AccessKind, Difference["of"]>> = {
+/**
+ * Nouns of the compared records, for messages. Records of events and deliveries are many and are checked when they are
+ * sent; the other kinds belong to no organization.
+ */
+const NOUNS = {
   user: "person",
   session: "session",
-  passkeyChallenge: "challenge",
   organizationKey: "organization key",
   invite: "invite",
   project: "project",
   team: "team",
   projectRules: "project",
   teamRules: "team",
-};
+  webhook: "webhook endpoint",
+} as const satisfies Partial<Record<AccessKind, Difference["of"]>>;
+export type ComparedKind = keyof typeof NOUNS;
+
+/** Kinds of records that are compared, each with the collection and the proof's path. */
+export const COMPARED_KINDS = (Object.keys(NOUNS) as ComparedKind[]).map((kind) => ({
+  kind,
+  ...ACCESS_RECORDS[kind],
+}));
 
 /** Checks records against the MACs that the service made when it wrote them. */
 export const compareAccess = (records: readonly AccessRecord[], proofs: AccessProofs): Difference[] =>

@@ -18,7 +18,7 @@ import { compareAccountRecord, compareLifecycle, differing, flat, type Found } f
 import type { RecordProofs } from "./proofs.ts";
 import type { AgentSources } from "./sources.ts";
 import { ADVICE, type Difference, type DifferenceKind } from "./difference.ts";
-import { cents } from "./rails.ts";
+import { cents } from "../../../src/rails/findings.ts";
 
 /**
  * An agent's actor and its account with its record, and the account with the records of its payments. Actor and account were read

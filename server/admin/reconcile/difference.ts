@@ -32,7 +32,9 @@ export type DifferenceKind =
   | "payment_record_differs"
   | "approval_record_differs"
   | "card_ledger_differs"
-  | "chain_differs";
+  | "chain_differs"
+  /** What left an agent's pocket, and its purchases. */
+  | "pocket_differs";
 
 /** Records that a repair may write, from the state of the actors. */
 export type Repair =
@@ -57,9 +59,9 @@ export interface Difference {
     | "team"
     | "person"
     | "session"
-    | "challenge"
     | "organization key"
-    | "invite";
+    | "invite"
+    | "webhook endpoint";
   readonly id: string;
   /** The agent whose books are read again for the second look. */
   readonly agentId: string | null;
@@ -113,7 +115,4 @@ export const ADVICE = {
     "The record is newer than its actor: it was written by hand, or the engine was restored from an older backup.",
   rules:
     "The record was written by hand or is from an older backup: replace the approval rules until their version is higher than this one.",
-  ledger:
-    "Compare the payment, the ledger's history and the processor's entry; the processor's entry is what was really paid.",
-  chain: "Compare the payment, `chain_transactions` and the chain; the chain is what was really paid.",
 } as const;

@@ -4,7 +4,7 @@ import { NO_CAP } from "../../../src/domain/ledger/state.ts";
 import type { LevelSnapshot } from "../../../src/messages/ledger.ts";
 import type { LedgerSource, ProjectSources } from "./sources.ts";
 import { ADVICE, type Difference } from "./difference.ts";
-import { cents } from "./rails.ts";
+import { cents } from "../../../src/rails/findings.ts";
 
 type Found = Pick<Difference, "kind" | "of" | "id" | "what" | "expected" | "found" | "advice"> &
   Partial<Pick<Difference, "repair" | "mayBeInFlight" | "steady">>;

@@ -1,11 +1,10 @@
-import type { CardLedgerDocument } from "../../../src/rails/card/network-books.ts";
 import { COUNTED_FIELDS, type CountedRecord, moneyIn } from "../../../src/store/records.ts";
+import type { KeyObject } from "node:crypto";
 import type { Db } from "mongodb";
 import { type Client, QueryRejectedError, WorkflowNotFoundError } from "@temporalio/client";
 import pLimit from "p-limit";
-import { createPublicClient, http, type PublicClient } from "viem";
-import { sandboxTokenDeployment } from "../../../src/chain/contracts.ts";
-import type { AgentDocument } from "../../../src/store/documents.ts";
+import { withNetwork } from "../../../src/chain/networks.ts";
+import { PocketKeys } from "../../../src/rails/pocket/pocket-keys.ts";
 import { approvalsRetainedSince } from "../../../src/store/retention.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
 import {
@@ -17,16 +16,15 @@ import {
 } from "../../../src/messages/ledger.ts";
 import type { ApprovalStateView } from "../../../src/messages/approval.ts";
 import { type SettlementStateView, waitingWorkflowId } from "../../../src/messages/settlement.ts";
-import { hasTexts, type PaymentTexts } from "../../../src/domain/ledger/payment.ts";
+import { hasTexts, type PaymentTexts, RAILS } from "../../../src/domain/ledger/payment.ts";
 import { type Collections, collectionsOf } from "../../../src/store/collections.ts";
 import type { Connections } from "../../../src/store/connections.ts";
 import { ACTORS_AT_ONCE } from "./actors-at-once.ts";
-import type { AgentSources, LedgerSource, PaymentEntry, ProjectSources } from "./sources.ts";
-import { paymentEntry } from "./sources.ts";
-import type { AccessRecord } from "./access.ts";
-import { ACCESS_KINDS, ACCESS_RECORDS } from "../../../src/secrets/access-proofs.ts";
-import { addressOf, spentEvents } from "./chain-reader.ts";
-import type { WalletSources } from "./rails.ts";
+import { type PaymentEntry, paymentEntry, type RailFinding } from "../../../src/rails/findings.ts";
+import type { RailReconciliation } from "../../../src/rails/folder.ts";
+import { RAIL_FOLDERS } from "../../../src/rails/rails.ts";
+import type { AgentSources, LedgerSource, ProjectSources } from "./sources.ts";
+import { type AccessRecord, COMPARED_KINDS } from "./access.ts";
 
 /** One call to an actor; one that no worker has cached is replayed from its history first. */
 const ACTOR_MS = 20_000;
@@ -34,12 +32,8 @@ const ACTOR_MS = 20_000;
 const ACCOUNTS_AT_ONCE = 250;
 /** A ledger is read again where an account was dropped meanwhile, so often. */
 const READS_MAX = 10;
-const CHAIN_MS = 10_000;
 /** Ids in one query. */
 const IDS_AT_ONCE = 1_000;
-/** Of the sandbox's token, and of most stablecoins. */
-const TOKEN_DECIMALS = 6;
-const CENT_DECIMALS = 2;
 
 /** The part of the books that a second look reads. */
 export interface Focus {
@@ -53,34 +47,29 @@ export interface OrganizationSources {
   readonly agents: readonly AgentSources[];
   readonly projects: readonly ProjectSources[];
   readonly payments: readonly PaymentEntry[];
-  readonly ledger: readonly CardLedgerDocument[];
+  /** Where each rail's books and the payments disagree; a text: why they could not be read. */
+  readonly onRails: readonly (readonly [RailReconciliation, readonly RailFinding[] | string])[];
   /** Records that decide who may do what, with their proofs: all of them, whatever the focus. */
   readonly access: readonly AccessRecord[];
-  /** Null: there is no chain to compare with; a text: why it could not be read. */
-  readonly wallets: WalletSources | string | null;
 }
 
-/** Reads ledgers, agents' actors, records, the processor's ledger and the chain, in that order: what comes later in a payment's life is read earlier. */
+/** Reads ledgers, agents' actors, records and the rails' books, in that order: what comes later in a payment's life is read earlier. */
 export class SourceReader {
   readonly #db: Db;
   readonly #collections: Collections;
   readonly #temporal: Client;
-  readonly #chain: PublicClient | null;
+  readonly #chainRpcUrl: string | null;
   readonly #env: NodeJS.ProcessEnv;
+  readonly #pocketKeys: PocketKeys | null;
 
-  constructor({ addresses, db, temporal }: Connections, env: NodeJS.ProcessEnv) {
-    const { evmRpcUrl } = addresses;
+  /** Without the pockets' key, their addresses are those of what they have signed. */
+  constructor({ addresses, db, temporal }: Connections, env: NodeJS.ProcessEnv, pocketKey: KeyObject | null) {
     this.#db = db;
     this.#collections = collectionsOf(db);
     this.#temporal = temporal;
-    this.#env = env;
-    this.#chain =
-      evmRpcUrl === null
-        ? null
-        : createPublicClient({
-            transport: http(evmRpcUrl, { retryCount: 1, timeout: CHAIN_MS }),
-            cacheTime: 0,
-          });
+    this.#env = withNetwork(env);
+    this.#pocketKeys = pocketKey === null ? null : new PocketKeys(pocketKey);
+    this.#chainRpcUrl = addresses.evmRpcUrl;
   }
 
   async organizations(): Promise<readonly string[]> {
@@ -110,17 +99,15 @@ export class SourceReader {
       this.#project(organizationId, projectId, ledger),
     );
     const payments = await this.#payments(agents, focus);
-    const [ledger, wallets, access] = await Promise.all([
-      this.#cardLedger(organizationId, focus),
-      this.#wallets(organizationId, payments, focus),
+    const [onRails, access] = await Promise.all([
+      this.#onRails(organizationId, payments, focus),
       this.#access(organizationId),
     ]);
-    return { agents, projects, payments, ledger, access, wallets };
+    return { agents, projects, payments, onRails, access };
   }
 
   async #access(organizationId: string): Promise<AccessRecord[]> {
-    const found = ACCESS_KINDS.map(async (kind) => {
-      const { collection, path } = ACCESS_RECORDS[kind];
+    const found = COMPARED_KINDS.map(async ({ collection, kind, path }) => {
       // Not there, for rules that were never set; a proof that was struck from any other record is a difference.
       const some = path === "proof" ? {} : { approvalRules: { $exists: true } };
       const records = this.#db.collection<{ readonly _id: string }>(collection);
@@ -277,41 +264,22 @@ export class SourceReader {
     return found.map(paymentEntry);
   }
 
-  async #cardLedger(organizationId: string, focus: Focus | null): Promise<CardLedgerDocument[]> {
-    const some = focus === null ? {} : { transactionId: { $in: [...focus.paymentIds] } };
-    return this.#collections.cardLedger.find({ organizationId, ...some }).toArray();
-  }
-
-  async #wallets(
+  #onRails(
     organizationId: string,
     payments: readonly PaymentEntry[],
     focus: Focus | null,
-  ): Promise<WalletSources | string | null> {
-    if (this.#chain === null) return null;
-    const agents = await this.#collections.agents.find({ organizationId, wallet: { $ne: null } }).toArray();
-    const walletOf = new Map(agents.map(({ _id, wallet }) => [_id, wallet?.address ?? ""]));
-    const spender = agents[0]?.wallet?.spender;
-    if (spender === undefined) return null;
-    try {
-      const spent = await spentEvents(this.#chain, this.#addresses(agents), this.#token(spender));
-      const ids = focus === null ? null : focus.paymentIds;
-      const relevant = ids === null ? payments : payments.filter(({ id }) => ids.has(id));
-      return { payments: relevant, walletOf, unitsPerCent: this.#unitsPerCent(), spent };
-    } catch (error) {
-      return error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
-    }
-  }
-
-  #addresses = (agents: readonly AgentDocument[]) =>
-    agents.map(({ wallet }) => addressOf(wallet?.address ?? ""));
-
-  #token(spender: string) {
-    const named = this.#env["EVM_TOKEN_ADDRESS"];
-    return named === undefined ? sandboxTokenDeployment(addressOf(spender)).address : addressOf(named);
-  }
-
-  #unitsPerCent(): bigint {
-    const decimals = Number(this.#env["EVM_TOKEN_DECIMALS"] ?? TOKEN_DECIMALS);
-    return 10n ** BigInt(decimals - CENT_DECIMALS);
+  ): Promise<OrganizationSources["onRails"]> {
+    const sources = {
+      db: this.#db,
+      collections: this.#collections,
+      env: this.#env,
+      pocketKeys: this.#pocketKeys,
+      chainRpcUrl: this.#chainRpcUrl,
+      organizationId,
+      payments,
+      paymentIds: focus === null ? null : focus.paymentIds,
+    };
+    const reconciliations = RAILS.flatMap((rail) => RAIL_FOLDERS[rail].reconciliations);
+    return Promise.all(reconciliations.map(async (each) => [each, await each.findings(sources)] as const));
   }
 }

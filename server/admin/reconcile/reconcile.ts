@@ -9,8 +9,9 @@ import { compareAccess } from "./access.ts";
 import { compareAgent } from "./agents.ts";
 import type { AgentSources } from "./sources.ts";
 import { compareProject } from "./ledgers.ts";
-import { ADVICE, type Difference, signatureOf } from "./difference.ts";
-import { compareCards, compareWallets, type RailFinding } from "./rails.ts";
+import { type Difference, signatureOf } from "./difference.ts";
+import { RAILS } from "../../../src/domain/ledger/payment.ts";
+import { RAIL_FOLDERS } from "../../../src/rails/rails.ts";
 import { RecordProofs } from "./proofs.ts";
 import { SourceReader, type Focus, type OrganizationSources } from "./reader.ts";
 import { recordRepairs, type Repaired, repairAll } from "./repair.ts";
@@ -55,12 +56,13 @@ export async function reconcileOn(
   env: NodeJS.ProcessEnv,
   options: ReconcileOptions,
 ): Promise<Reconciled> {
-  const reader = new SourceReader(connections, env);
+  const masterKey = await masterKeyFor(connections.db, env, options);
+  const pocketKey = masterKey?.deriveFirst("pocket-keys") ?? null;
+  const reader = new SourceReader(connections, env, pocketKey);
   const all = await reader.organizations();
   const { organizationId } = options;
   if (organizationId !== null && !all.includes(organizationId))
     throw new AdminError(`There is no organization ${organizationId}.`);
-  const masterKey = await masterKeyFor(connections.db, env, options);
   const proofs = masterKey === null ? null : new RecordProofs(masterKey);
   const results: OrganizationResult[] = [];
   for (const id of organizationId === null ? all : [organizationId]) {
@@ -146,7 +148,7 @@ class OrganizationRun {
     });
     refuseSilence(sources.agents);
     const differences = await this.certain(differencesIn(sources, this.#proofs));
-    const { agents, payments, projects, wallets } = sources;
+    const { agents, onRails, payments, projects } = sources;
     return {
       agents: agents.length,
       payments: payments.length,
@@ -154,10 +156,7 @@ class OrganizationRun {
       differences,
       repaired: [],
       left: differences,
-      notes:
-        typeof wallets === "string"
-          ? [`The chain could not be read, wallets were not compared: ${wallets}`]
-          : [],
+      notes: onRails.flatMap(([, found]) => (typeof found === "string" ? [found] : [])),
     };
   }
 
@@ -195,13 +194,13 @@ function refuseSilence(agents: readonly AgentSources[]): void {
 }
 
 function differencesIn(
-  { access, agents, ledger, payments, projects, wallets }: OrganizationSources,
+  { access, agents, onRails, payments, projects }: OrganizationSources,
   proofs: RecordProofs | null,
 ): Difference[] {
   const paidBy = new Map(payments.map(({ agentId, id }) => [id, agentId]));
-  const onRail =
-    (kind: "card_ledger_differs" | "chain_differs", advice: string) =>
-    (finding: RailFinding): Difference => ({
+  const railDifferences = onRails.flatMap(([{ advice, kind }, found]) => {
+    if (typeof found === "string") return [];
+    return found.map((finding): Difference => ({
       ...finding,
       kind,
       of: "payment",
@@ -209,19 +208,18 @@ function differencesIn(
       projectId: null,
       advice,
       repair: null,
-    });
-  const onChain = wallets === null || typeof wallets === "string" ? [] : compareWallets(wallets);
+    }));
+  });
   return [
     ...agents.flatMap((sources) => compareAgent(sources, proofs)),
     ...projects.flatMap(compareProject),
     ...(proofs === null ? [] : compareAccess(access, proofs.access)),
-    ...compareCards(payments, ledger).map(onRail("card_ledger_differs", ADVICE.ledger)),
-    ...onChain.map(onRail("chain_differs", ADVICE.chain)),
+    ...railDifferences,
   ];
 }
 
 const isByRail = ({ kind }: Difference): boolean =>
-  kind === "card_ledger_differs" || kind === "chain_differs";
+  RAILS.some((rail) => RAIL_FOLDERS[rail].reconciliations.some((each) => each.kind === kind));
 
 function focusOn(suspects: readonly Difference[]): Focus {
   const ids = (select: (suspect: Difference) => string | null): ReadonlySet<string> =>

@@ -1,40 +1,16 @@
-import type { RailBooks } from "../../../src/domain/ledger/books.ts";
-import type { Address, Hash, Hex } from "viem";
 import type {
   AgentDocument,
   ApprovalDocument,
   ContainerDocument,
   TransactionDocument,
 } from "../../../src/store/documents.ts";
-import type { PaymentTexts, Rail, TransactionStatus } from "../../../src/domain/ledger/payment.ts";
+import type { PaymentTexts } from "../../../src/domain/ledger/payment.ts";
 import type { AgentStateView } from "../../../src/messages/agent.ts";
 import type { AccountSnapshot, LevelSnapshot } from "../../../src/messages/ledger.ts";
 
-/** Sources of a comparison, as plain data. */
+/** What is compared, as it was read; plain data. */
 
-/** A payment's record, as far as rails are concerned. */
-export interface PaymentEntry {
-  readonly id: string;
-  readonly agentId: string;
-  readonly rail: Rail;
-  /** The merchant, or the account on the chain. */
-  readonly to: string;
-  readonly amountCents: number;
-  readonly authorizations: readonly RailBooks[];
-  readonly status: TransactionStatus;
-  readonly hash: string | null;
-}
-
-/** A payment that a wallet on the chain reports. */
-export interface SpentEvent {
-  readonly wallet: Address;
-  readonly id: Hex;
-  readonly to: Address;
-  readonly units: bigint;
-  readonly hash: Hash;
-}
-
-/** Sources of one agent. Its actor and account are read before its records. */
+/** What there is of an agent. Its actor and its account were read before its records. */
 export interface AgentSources {
   readonly agentId: string;
   /** `lost`: there is no such actor; `silent`: it did not answer. */
@@ -63,28 +39,8 @@ export interface ProjectSources {
   readonly projectId: string;
   /** `lost`: there is no such ledger; `silent`: it did not answer. */
   readonly ledger: LedgerSource | "lost" | "silent";
-  /** Spending of agents without an account by their records, by team. */
+  /** What the records say that agents without an account have spent, by team. */
   readonly droppedMc: ReadonlyMap<string, number>;
   readonly project: ContainerDocument | null;
   readonly teams: readonly ContainerDocument[];
 }
-
-export const paymentEntry = ({
-  _id,
-  agentId,
-  amountCents,
-  ledgerState,
-  onChainTxHash,
-  rail,
-  recipient,
-  status,
-}: TransactionDocument): PaymentEntry => ({
-  id: _id,
-  agentId,
-  authorizations: ledgerState.books?.authorizations ?? [],
-  rail,
-  to: recipient,
-  amountCents,
-  status,
-  hash: onChainTxHash,
-});

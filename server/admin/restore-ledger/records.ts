@@ -1,3 +1,4 @@
+import { recordedBooks } from "../../../src/store/stored-books.ts";
 import { type Client, QueryRejectedError, WorkflowNotFoundError } from "@temporalio/client";
 import pLimit from "p-limit";
 import type {
@@ -208,7 +209,7 @@ async function readPayments(
     own.payments.add({
       ...rest,
       request: { amountMc: ledgerState.amountMc },
-      books: ledgerState.books,
+      books: recordedBooks(ledgerState),
       createdAt: createdAt.getTime(),
       day: ledgerState.day,
       wasHeld: approvalId !== null,

@@ -1,6 +1,6 @@
 import { differenceText, plural, shownDifference } from "../reconcile/text.ts";
 import { usedCents } from "../../../src/domain/money.ts";
-import { cents } from "../reconcile/rails.ts";
+import { cents } from "../../../src/rails/findings.ts";
 import type { Restored } from "./restore-ledger.ts";
 
 /** Returns the report for an operator. */

@@ -1,16 +1,19 @@
 import { ERRORS, type ErrorCode, type Refusal } from "../../domain/errors.ts";
 import { WAITS } from "./errors.ts";
-import { EXAMPLE_ID } from "./glossary/notes.ts";
+import { ADDRESS, EXAMPLE_ID } from "./glossary/notes.ts";
 
 /** Examples of each error, by code, with the extra fields that some have. */
 
 const MORE: Partial<
   Record<
     ErrorCode,
-    Partial<Pick<Refusal, "issues" | "requiredScope" | "missing" | "unknown" | "organizations">>
+    Partial<Pick<Refusal, "challenge" | "issues" | "requiredScope" | "missing" | "unknown" | "organizations">>
   >
 > = {
   VALIDATION_FAILED: { issues: [{ path: "amountCents", message: "Too small: expected number to be >=1" }] },
+  WALLET_OWNER_UNPROVEN: {
+    challenge: `The key of ${ADDRESS} is ours. It shall own the wallets of organization ${EXAMPLE_ID} on eip155:8453.`,
+  },
   INSUFFICIENT_SCOPE: { requiredScope: "agents:write" },
   BUDGET_CHILDREN_INCOMPLETE: { missing: [EXAMPLE_ID] },
   ORGANIZATION_REQUIRED: { organizations: [{ id: EXAMPLE_ID, name: "Analytical Engines" }] },

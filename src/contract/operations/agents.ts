@@ -4,7 +4,17 @@ import { AGENT_TOOLS } from "../tool-names.ts";
 import { manages } from "../access.ts";
 import { define } from "../define.ts";
 import { CREATE_INSIDE_ERRORS } from "../creates.ts";
-import { choices, heldCents, idempotencyKey, name, paging, uuid } from "../primitives.ts";
+import {
+  cents,
+  choices,
+  heldCents,
+  idempotencyKey,
+  name,
+  paging,
+  paymentCents,
+  timestamp,
+  uuid,
+} from "../primitives.ts";
 import { agent, budgetPolicy, keySummary, listOf, policyFields, wallet } from "../records.ts";
 import { changes, creates, managementTool, switches } from "../tools.ts";
 
@@ -124,17 +134,54 @@ export const getAgent = define({
 export const getAgentWallet = define({
   summary: "Read an agent's wallet",
   description:
-    "The address of the agent's wallet and its current balance on the chain. `balanceCents` is null if the chain " +
-    "does not answer; `wallet` is null for an agent without a wallet.",
+    "The address of the agent's wallet and its current balance on the chain, with the part of it in the agent's " +
+    "pocket. Both are null if the chain does not answer; `wallet` is null for an agent without a wallet.",
   tag: "Agents",
   access: manages("agents:read", "agent"),
   rate: "standard",
   http: { method: "get", path: "/v1/agents/:id/wallet", successStatus: 200 },
   params,
   output: z.strictObject({
-    wallet: wallet.extend({ balanceCents: heldCents.nullable(), currency: z.literal("USD") }).nullable(),
+    wallet: wallet
+      .extend({
+        balanceCents: heldCents.nullable(),
+        pocketCents: heldCents.nullable(),
+        currency: z.literal("USD"),
+      })
+      .nullable(),
   }),
   errors: ["NOT_FOUND"],
+});
+
+export const fundAgent = define({
+  summary: "Fund an agent's wallet from the treasury",
+  description:
+    "Moves money from the organization's treasury to the agent's wallet; the event `wallet.funded` follows. `pending`: " +
+    "the chain has not settled it yet; repeat the request with its idempotencyKey to see its end. `failed`: nothing " +
+    "was moved, see failureReason. Repeating the request with the same idempotencyKey and payload answers 200 and " +
+    "moves nothing again. 404 where there is no wallet or no treasury. People only, with step-up.",
+  tag: "Agents",
+  access: manages("never", "agent", { role: "admin", stepUp: true }),
+  rate: "standard",
+  http: { method: "post", path: "/v1/agents/:id/fund", successStatus: 201 },
+  params,
+  body: z.strictObject({ amountCents: paymentCents, idempotencyKey: idempotencyKey.optional() }),
+  output: z.strictObject({
+    funding: z.strictObject({
+      id: z.string(),
+      agentId: uuid,
+      amountCents: cents,
+      currency: z.literal("USD"),
+      status: z.enum(["pending", "settled", "failed"]),
+      failureCode: z.string().nullable(),
+      failureReason: z.string().nullable(),
+      onChainTxHash: z.string().nullable(),
+      chainCaip2: z.string().nullable(),
+      createdAt: timestamp,
+      settledAt: timestamp.nullable(),
+    }),
+  }),
+  errors: ["NOT_FOUND", "AGENT_ARCHIVED", "IDEMPOTENCY_KEY_REUSED"],
 });
 
 export const getAgentBudgetPolicy = define({

@@ -63,7 +63,9 @@ export const updateOrganization = define({
   description:
     "Fields that are left out stay unchanged. `name` and `timezone` are changed by an owner or admin, everything else " +
     "by an owner with step-up. `walletOwner` is the address of a key that the organization holds and " +
-    "the service never does: it can withdraw everything, and replace or remove the service. It applies to agents " +
+    "the service never does: it can withdraw everything, and replace or remove the service. The owner proves its key by " +
+    "`walletOwnerSignature`: where wallets hold real money, a request without it is refused with the text to sign " +
+    "(`WALLET_OWNER_UNPROVEN`). It applies to agents " +
     "created from now on; the owner of an existing wallet transfers its ownership on chain. With " +
     "`requireSecondFactor`, from their next request on, people without a second factor can only enrol one (else 403 " +
     "`SECOND_FACTOR_ENROLMENT_REQUIRED`), and nobody can remove their last one. Organization keys and agents are not " +
@@ -76,10 +78,14 @@ export const updateOrganization = define({
     name: name.optional(),
     timezone: timezone.nullable().optional(),
     walletOwner: walletAddress.nullable().optional(),
+    walletOwnerSignature: z
+      .string()
+      .regex(/^0x(?:[0-9a-fA-F]{2}){1,4096}$/)
+      .optional(),
     requireSecondFactor: z.boolean().optional(),
   }),
   output: settings,
-  errors: [],
+  errors: ["WALLET_OWNER_UNPROVEN"],
 });
 
 export const stopOrganization = define({

@@ -20,7 +20,9 @@ import {
   railTool,
   walletPayment,
 } from "../rails.ts";
+import { checkedOffer } from "../purchases.ts";
 import type { ToolBinding } from "../types.ts";
+import { waits } from "../waits.ts";
 
 const params = z.strictObject({ id: transactionId });
 const readOnly = { readOnly: true, destructive: false, idempotent: true, openWorld: false } as const;
@@ -32,21 +34,6 @@ const tool = (
   hints: ToolBinding["hints"] = readOnly,
   idName: ToolBinding["idName"] = null,
 ): ToolBinding => ({ name, title, hints, idName });
-
-/** Longest wait of an answer: below the 60 s after which clients give up. */
-const WAIT_SECONDS_MAX = 45;
-const waits = z.strictObject({
-  waitSeconds: z
-    .int()
-    .min(0)
-    .max(WAIT_SECONDS_MAX)
-    .default(0)
-    .meta({
-      description:
-        "While the payment is pending, the answer waits up to so many seconds for a person's decision and for its completion on the rail. " +
-        "0: answer at once.",
-    }),
-});
 
 /** Meaning of each status for the caller, and the next step. */
 const STATUSES =
@@ -107,6 +94,7 @@ export const getWallet = define({
     address: z.string(),
     chainCaip2: z.string(),
     balanceCents: heldCents,
+    pocketCents: heldCents,
     currency: z.literal("USD"),
   }),
   errors: ["NOT_FOUND"],
@@ -119,8 +107,9 @@ export const checkPayment = define({
   summary: "Check a payment without making it",
   tag: "Payments",
   access: agentWith("check_payment"),
+  waitsFor: "shop",
   rate: "standard",
-  tool: tool("check_payment", "Check a payment"),
+  tool: tool("check_payment", "Check a payment", { ...readOnly, openWorld: true }),
   body: checkedPayment,
   output: z.strictObject({
     decision: z.enum(["approved", "held", "denied"]),
@@ -129,8 +118,9 @@ export const checkPayment = define({
     denialDetails: denialDetails.nullable(),
     flaggedByRuleTypes: z.array(z.string()),
     budget: agentBudget,
+    offer: checkedOffer.nullable(),
   }),
-  errors: [],
+  errors: ["PRICE_ABOVE_MAX", "NO_PAYABLE_OFFER", "SHOP_UNREACHABLE"],
 });
 
 export const getPayment = define({

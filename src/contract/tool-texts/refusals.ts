@@ -60,6 +60,18 @@ const AGENT: Texts = {
   RATE_LIMITED: {
     next: "Wait for retry_after_seconds, then call again with the same arguments, the same idempotencyKey included.",
   },
+  PRICE_ABOVE_MAX: {
+    what: "The seller asks for more than maxAmountCents; nothing was paid.",
+    next: "If it is worth its price, call again with a higher maxAmountCents and a new idempotencyKey; else leave it.",
+  },
+  NO_PAYABLE_OFFER: {
+    what: "The seller takes payment in no way that your wallet can pay; nothing was paid.",
+    next: "Look for another seller, or tell the people you work for.",
+  },
+  SHOP_UNREACHABLE: {
+    what: "The seller gave no answer in time; nothing was paid by this call.",
+    next: "Call again later with the same arguments and the same idempotencyKey, or look for another seller.",
+  },
   NOT_FOUND: { what: "You have no payment with this id.", next: "list_payments shows yours." },
   PAYMENT_NOT_CANCELLABLE: {
     what: "This payment is not on hold, so it can't be cancelled.",
@@ -198,6 +210,7 @@ const replaced = (read: string): Texts => ({
 const TOOLS: Readonly<Partial<Record<AgentTool | ManagementTool, Texts>>> = {
   create_card_payment: PAYS,
   create_wallet_payment: PAYS,
+  pay_x402_request: PAYS,
   get_denial_feedback: {
     NOT_FOUND: {
       what: "You have no payment with this id that was denied, failed, expired or reversed.",

@@ -1,6 +1,6 @@
 import { usedCents } from "../money.ts";
 import { type BookingStep, bookingSteps, type Totals } from "../ledger/booking-steps.ts";
-import type { NetworkEntry } from "../ledger/books.ts";
+import { type NetworkEntry, shownBreach } from "../ledger/books.ts";
 import type { Denial, DenialCode } from "../ledger/policy.ts";
 import { type Approval, isWithheld, type Payment } from "../ledger/payment.ts";
 import { RAIL_FAILURE_CODES } from "../ledger/rail-failures.ts";
@@ -163,7 +163,7 @@ function isAsDecided({ before, booking }: BookingStep): boolean {
 /** Gross sums only rise, so they tell bookings apart. */
 function booked(profile: AgentProfile, payment: Payment, { as, before, booking }: BookingStep): AuditRecord {
   const { at, capturedMc, creditedMc, disputedMc, heldMc, recalledMc } = booking;
-  const breaches = booking.breaches?.map(({ level, limit, overCents }) => ({ level, limit, overCents }));
+  const breaches = booking.breaches?.map(shownBreach);
   return recordOf(profile, payment, {
     what: `booked/${[capturedMc, creditedMc, recalledMc, disputedMc, heldMc].join("/")}`,
     action: "bookPayment",

@@ -13,6 +13,8 @@ export interface Coder {
   /** An id or a hash; one of no known form is kept as text. */
   token(value: string): string;
   text(value: string): string;
+  /** Bits that another writer has written; they are not read, but copied. */
+  written(value: string): string;
 }
 
 /** A whole number that may be below 0, as one that is not; and back. */
@@ -26,6 +28,12 @@ export function unfolded(value: number): number {
 const LENGTH_BITS = 6;
 /** Bits are moved in words that have a whole number of characters, and room for shifts in 32 bits. */
 const WORD_BITS = 24;
+const CHARACTER_BITS = 6;
+
+/** Separates bits of their own from others. */
+export const SEPARATOR = ".";
+const SEPARATOR_BITS = 8;
+const bitsOfWritten = (value: string): number => value.length * CHARACTER_BITS + SEPARATOR_BITS;
 
 /** Powers of two: working one out costs more than all else. */
 const POWERS: readonly number[] = Array.from({ length: 64 }, (_value, exponent) => 2 ** exponent);
@@ -38,6 +46,8 @@ function bitLength(value: number): number {
 
 abstract class Writing implements Coder {
   readonly texts: string[] = [];
+  /** Bits that other writers have written. */
+  readonly copied: string[] = [];
 
   /** Appends up to one word. */
   protected abstract put(value: number, count: number): void;
@@ -99,6 +109,11 @@ abstract class Writing implements Coder {
     this.texts.push(value);
     return value;
   }
+
+  written(value: string): string {
+    this.copied.push(value);
+    return value;
+  }
 }
 
 export class BitWriter extends Writing {
@@ -106,8 +121,9 @@ export class BitWriter extends Writing {
   #rest = 0;
   #restBits = 0;
 
-  get written(): string {
-    return this.#words.join("") + wordText(this.#rest << (WORD_BITS - this.#restBits));
+  get all(): string {
+    const rest = wordText(this.#rest << (WORD_BITS - this.#restBits));
+    return this.#words.join("") + rest.slice(0, Math.ceil(this.#restBits / CHARACTER_BITS));
   }
 
   protected put(value: number, count: number): void {
@@ -127,6 +143,11 @@ export class BitWriter extends Writing {
 export class BitMeter extends Writing {
   bitCount = 0;
 
+  override written(value: string): string {
+    this.bitCount += bitsOfWritten(value);
+    return value;
+  }
+
   protected put(_value: number, count: number): void {
     this.bitCount += count;
   }
@@ -135,16 +156,19 @@ export class BitMeter extends Writing {
 export class BitReader implements Coder {
   readonly #written: string;
   readonly #texts: readonly string[];
+  readonly #copied: readonly string[];
   #character = 0;
   #text = 0;
+  #copy = 0;
   #rest = 0;
   #restBits = 0;
   /** Bits that were read so far. */
   bitCount = 0;
 
-  constructor(written: string, texts: readonly string[]) {
+  constructor(written: string, texts: readonly string[] = [], copied: readonly string[] = []) {
     this.#written = written;
     this.#texts = texts;
+    this.#copied = copied;
   }
 
   number(_value: number): number {
@@ -174,6 +198,13 @@ export class BitReader implements Coder {
   text(_value: string): string {
     this.#text += 1;
     return this.#texts[this.#text - 1] ?? "";
+  }
+
+  written(_value: string): string {
+    const written = this.#copied[this.#copy] ?? "";
+    this.#copy += 1;
+    this.bitCount += bitsOfWritten(written);
+    return written;
   }
 
   #bits(count: number): number {
@@ -207,7 +238,7 @@ export class BitReader implements Coder {
     const from = this.#character;
     const digit = (place: number): number => SIXTY_FOUR_VALUES[this.#written.charCodeAt(from + place)] ?? 0;
     if (from >= this.#written.length) throw new Error("packed bits end too early");
-    this.#character += WORD_BITS / 6;
+    this.#character += WORD_BITS / CHARACTER_BITS;
     return (digit(0) << 18) | (digit(1) << 12) | (digit(2) << 6) | digit(3);
   }
 }

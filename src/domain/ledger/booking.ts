@@ -7,6 +7,7 @@ import {
   isBooked,
   NO_BOOKS,
   REQUESTS_MAX,
+  roundsOf,
   withBreaches,
   withReports,
 } from "./books.ts";
@@ -16,8 +17,8 @@ import { countedOn, type Draft } from "./draft.ts";
 import { moneyOf, type StoredPayment, totalOf, withBooks } from "./payment.ts";
 import { checkLimits } from "./policy.ts";
 import { type Account, newAccount } from "./state.ts";
-import { dayCounted, emptyUsage } from "./usage.ts";
-import { mcOf, usedCents } from "../money.ts";
+import { dayCounted, emptyUsage, utcDate } from "./usage.ts";
+import { mcOf } from "../money.ts";
 
 /** Reports and requests of the network that a payment was made on. */
 
@@ -35,17 +36,23 @@ export function book(draft: Draft, command: CommandOf<"book">): LedgerReply {
   if (found.kind !== "found") return found;
   const { isClosed, payment } = found;
   const before = payment.books ?? NO_BOOKS;
-  const reported = payment.phase === "held" ? before : withReports(before, command.books);
-  if (reported === null) throw new Error(`a payment has at most ${AUTHORIZATIONS_MAX} authorizations`);
-  if (reported === before) return { kind: "payment", changed: false, payment };
+  if (payment.phase === "held" || withReports(before, command.books) === before)
+    return { kind: "payment", changed: false, payment };
   const day = dayCounted(account.usage, draft.now);
-  const now = booked(reported, draft.now, day);
+  let now = withRefusal(payment, before);
+  for (const reports of roundsOf(command.books)) now = booked(withReports(now, reports), draft.now, day);
   const breaches = breachesOf(draft, account, payment, withBooks(payment, now, draft.now));
   const after = withBooks(payment, withBreaches(now, breaches), draft.now);
   if (isClosed) draft.reopen(account, payment);
   draft.change(account, after);
   return { kind: "payment", changed: true, payment: after };
 }
+
+/** The rail's refusal as a booking: the hold ended then, so that what is forced later counts when it is booked. */
+const withRefusal = ({ deniedAt, status }: StoredPayment, books: Books): Books =>
+  status === "failed" && deniedAt !== null && books.bookings.length === 0
+    ? booked(books, deniedAt, utcDate(deniedAt))
+    : books;
 
 type Found =
   | { readonly kind: "found"; readonly payment: StoredPayment; readonly isClosed: boolean }
@@ -111,7 +118,7 @@ function breachesOf(draft: Draft, account: Account, before: StoredPayment, after
   ): void => {
     if (limitCents === null || addedMc <= 0) return;
     const overMc = Math.min(addedMc, usedMc + addedMc - mcOf(limitCents));
-    if (overMc > 0) found.push({ level, limit, overCents: usedCents(overMc) });
+    if (overMc > 0) found.push({ level, limit, overMc });
   };
   const usedByPayment = totalOf(moneyOf(before));
   check("agent", "per_transaction", policy.perTransactionLimitCents, usedByPayment);
@@ -138,7 +145,9 @@ export function authorize(draft: Draft, command: CommandOf<"authorize">): Ledger
     (each) => each.authorization === authorization && each.position === position,
   );
   if (first !== undefined) return { kind: "authorization", refusal: first.refusal, payment };
-  const isFull = books.answers.length >= REQUESTS_MAX;
+  const known = [...books.authorizations, ...books.clearances, ...books.answers];
+  const ids = new Set([...known.map((each) => each.authorization), authorization]);
+  const isFull = books.answers.length >= REQUESTS_MAX || ids.size >= AUTHORIZATIONS_MAX;
   if (isFull) return { kind: "authorization", refusal: "CLOSED", payment };
   if (draft.now > command.answerBy) return { kind: "authorization", refusal: "TOO_LATE", payment };
   const refusal = refusalOf(draft, account, payment, amountMc);

@@ -1,3 +1,5 @@
+import { usedCents } from "../money.ts";
+
 /**
  * The books of a payment: what its network has done with it. Networks authorize, raise, capture in part, over and several times,
  * release, refund, and take refunds back; reports of that come late, twice and in any order.
@@ -79,8 +81,17 @@ export const BREACH_LIMITS = ["per_transaction", "budget", "daily_spend", "cap"]
 export interface Breach {
   readonly level: (typeof BREACH_LEVELS)[number];
   readonly limit: (typeof BREACH_LIMITS)[number];
-  readonly overCents: number;
+  readonly overMc: number;
 }
+
+/** A breach as it is shown: a started cent counts whole. */
+export type ShownBreach = Pick<Breach, "level" | "limit"> & { readonly overCents: number };
+
+export const shownBreach = ({ level, limit, overMc }: Breach): ShownBreach => ({
+  level,
+  limit,
+  overCents: usedCents(overMc),
+});
 
 export interface Books {
   readonly authorizations: readonly RailBooks[];
@@ -98,8 +109,17 @@ export const NO_BOOKS: Books = {
   breaches: [],
 };
 
-/** Authorizations of one payment, at most: a card serves one payment only. */
+/**
+ * Authorizations of one payment that are told apart, at most: a card serves one payment only. Further ones, which only a network
+ * can have granted by itself, are one entry with their sums.
+ */
 export const AUTHORIZATIONS_MAX = 20;
+
+/** Stands for all authorizations beyond those that are told apart; no network's id. */
+const FURTHER_AUTHORIZATIONS = "further authorizations";
+
+/** Reports in one read of a payment, at most. */
+export const REPORTS_MAX = 1_000;
 
 /** Requests of a network about one payment that are answered each by itself; further ones are refused. */
 export const REQUESTS_MAX = 40;
@@ -153,25 +173,60 @@ const isEmpty = ({ authorizedMc, capturedMc, creditedMc, disputedMc, recalledMc 
 
 /**
  * The books with these reports in them, and without the clearances that they show; the same object where they say nothing new.
- * Null: they name more authorizations than there may be.
+ * The reports are a read of the whole payment, so that the sums of what is not told apart only rise, too.
  */
-export function withReports(books: Books, reports: readonly RailBooks[]): Books | null {
+export function withReports(books: Books, reports: readonly RailBooks[]): Books {
   const byId = new Map(books.authorizations.map((each) => [each.authorization, each]));
   const cleared = new Set(books.clearances.map(({ authorization }) => authorization));
   let isNews = false;
-  for (const report of reports) {
+  const learn = (report: RailBooks): void => {
     const known = byId.get(report.authorization);
-    if (known === undefined && !cleared.has(report.authorization) && isEmpty(report)) continue;
     const joinedOne = known === undefined ? report : joined(known, report);
     isNews ||= known === undefined || !isSame(known, joinedOne);
     byId.set(report.authorization, joinedOne);
+  };
+  const further: RailBooks[] = [];
+  for (const report of reports) {
+    const isKnown = byId.has(report.authorization) || cleared.has(report.authorization);
+    if (!isKnown && isEmpty(report)) continue;
+    if (isKnown || new Set([...byId.keys(), ...cleared]).size < AUTHORIZATIONS_MAX - 1) learn(report);
+    else further.push(report);
   }
+  if (further.length > 0) learn(totalOf(further));
   const isUnseen = ({ authorization, position }: Clearance): boolean =>
     (byId.get(authorization)?.requests ?? 0) <= position;
   const clearances = books.clearances.filter(isUnseen);
   if (!isNews && clearances.length === books.clearances.length) return books;
-  if (byId.size > AUTHORIZATIONS_MAX) return null;
   return { ...books, authorizations: [...byId.values()], clearances };
+}
+
+/** Several authorizations as one. */
+const totalOf = (reports: readonly RailBooks[]): RailBooks => ({
+  authorization: FURTHER_AUTHORIZATIONS,
+  requests: sum(reports, ({ requests }) => requests),
+  // What is captured of a closed one is no part of what others have open.
+  authorizedMc: sum(reports, ({ authorizedMc, capturedMc, isOpen }) =>
+    isOpen ? Math.max(authorizedMc, capturedMc) : capturedMc,
+  ),
+  capturedMc: sum(reports, ({ capturedMc }) => capturedMc),
+  creditedMc: sum(reports, ({ creditedMc }) => creditedMc),
+  recalledMc: sum(reports, ({ recalledMc }) => recalledMc),
+  disputedMc: sum(reports, ({ disputedMc }) => disputedMc),
+  isOpen: reports.some(({ isOpen }) => isOpen),
+});
+
+/** Reports of one read, which may tell an authorization's history, as successive reads would have given them. */
+export function roundsOf(reports: readonly RailBooks[]): readonly (readonly RailBooks[])[] {
+  const histories = new Map<string, RailBooks[]>();
+  for (const report of reports) {
+    const history = histories.get(report.authorization);
+    if (history === undefined) histories.set(report.authorization, [report]);
+    else history.push(report);
+  }
+  const rounds = Math.max(0, ...[...histories.values()].map(({ length }) => length));
+  return Array.from({ length: rounds }, (_, round) =>
+    [...histories.values()].flatMap((history) => history[Math.min(round, history.length - 1)] ?? []),
+  );
 }
 
 /** Where a payment's money is, in thousandths of a cent. */
@@ -268,7 +323,7 @@ export function withBreaches(books: Books, found: readonly Breach[]): Books {
     const at = breaches.findIndex(({ level, limit }) => level === breach.level && limit === breach.limit);
     const known = breaches[at];
     if (known === undefined) breaches.push(breach);
-    else breaches[at] = { ...known, overCents: known.overCents + breach.overCents };
+    else breaches[at] = { ...known, overMc: known.overMc + breach.overMc };
   }
   const bookings = books.bookings.map((booking, at) =>
     at === books.bookings.length - 1 ? { ...booking, breaches } : booking,

@@ -1,6 +1,6 @@
 import { firstKeyId } from "../api-key.ts";
 import { MC_PER_CENT } from "../money.ts";
-import { type Coder, folded, unfolded } from "./bits.ts";
+import { BitReader, BitWriter, type Coder, folded, unfolded } from "./bits.ts";
 import type { ClosedKey } from "./closed-keys.ts";
 import type { BudgetPolicy } from "./policy.ts";
 import type { Account, AccountStatus } from "./state.ts";
@@ -99,8 +99,64 @@ function codeUsage(coder: Coder, usage: Usage, packedAt: number): Usage {
   const windowsMs: number[] = [];
   for (let left = coder.small(usage.windowsMs.length); left > 0; left -= 1)
     windowsMs.push(coder.number(usage.windowsMs[windowsMs.length] ?? 0));
-  const counts = codeCounts(coder, inBuckets(usage, packedAt), windowsMs, packedAt);
-  return { spentMc, reservedMc, day, windowsMs, counts };
+  const packed = codePacked(coder, packedCountsOf(usage, packedAt), packedAt);
+  return usageOf({ spentMc, reservedMc, day, windowsMs }, packed);
+}
+
+/** Counts in bits of their own, as of the time at which they were packed; empty: there are none. */
+interface PackedCounts {
+  readonly asOf: number;
+  readonly bits: string;
+}
+
+/** Counts that nothing has read since they were unpacked: carried over as they are, since reading and packing them is most of a roll-over. */
+const unread = new WeakMap<Usage, PackedCounts>();
+
+/** Age from which counts are packed anew, without those that have expired. */
+const REPACKED_MS = DAY_MS;
+
+function packedCountsOf(usage: Usage, packedAt: number): PackedCounts {
+  const known = unread.get(usage);
+  if (known !== undefined && Math.abs(packedAt - known.asOf) < REPACKED_MS) return known;
+  const counts = inBuckets(usage, packedAt);
+  if (counts.length === 0) return { asOf: packedAt, bits: "" };
+  const writer = new BitWriter();
+  codeCounts(writer, counts, usage.windowsMs, packedAt);
+  return { asOf: packedAt, bits: writer.all };
+}
+
+function codePacked(coder: Coder, { asOf, bits }: PackedCounts, packedAt: number): PackedCounts {
+  if (!coder.flag(bits !== "")) return { asOf: packedAt, bits: "" };
+  const isFresh = coder.flag(asOf === packedAt);
+  return {
+    asOf: isFresh ? packedAt : packedAt - codeSigned(coder, packedAt - asOf),
+    bits: coder.written(bits),
+  };
+}
+
+/** Usage whose counts are read from their bits when they are asked for. */
+function usageOf(
+  { day, reservedMc, spentMc, windowsMs }: Omit<Usage, "counts">,
+  packed: PackedCounts,
+): Usage {
+  const { asOf, bits } = packed;
+  if (bits === "") return { spentMc, reservedMc, day, windowsMs, counts: [] };
+  let counts: readonly Counted[] | null = null;
+  const usage: Usage = {
+    spentMc,
+    reservedMc,
+    day,
+    windowsMs,
+    get counts() {
+      return (counts ??= codeCounts(new BitReader(bits), [], windowsMs, asOf));
+    },
+    set counts(changed) {
+      counts = changed;
+      unread.delete(usage);
+    },
+  };
+  unread.set(usage, packed);
+  return usage;
 }
 
 function codeDay(coder: Coder, { amountMc, count, date }: Usage["day"], packedAt: number): Usage["day"] {

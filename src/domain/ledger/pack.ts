@@ -1,4 +1,4 @@
-import { BitReader, BitWriter } from "./bits.ts";
+import { BitReader, BitWriter, SEPARATOR } from "./bits.ts";
 import { type CodedKey, codeAccount, codeKey, UNREAD_KEY } from "./pack-accounts.ts";
 import type { BudgetPolicy } from "./policy.ts";
 import type { OpenPayment, Account, Cap, Ledger, Level, Totals } from "./state.ts";
@@ -24,6 +24,8 @@ export interface PackedLedger {
   /** Accounts team by team, and then the keys of closed payments in the order of closing. */
   readonly bits: string;
   readonly texts: readonly string[];
+  /** Counts of accounts, each in bits of its own. */
+  readonly counts: string;
   readonly keyCount: number;
   /** Left out: no key was evicted. */
   readonly evictedCreatedAt?: number;
@@ -95,8 +97,9 @@ export function packLedger(ledger: Ledger, packedAt: number): PackedLedger {
       ...packLevel(level),
       accounts: ofTeams.get(teamId)?.length ?? 0,
     })),
-    bits: writer.written,
+    bits: writer.all,
     texts: writer.texts,
+    counts: writer.copied.join(SEPARATOR),
     keyCount: keys.length,
     ...unlessDefault("evictedCreatedAt", ledger.keys.evictedCreatedAt, 0),
     more: accounts.flatMap((account, place) => {
@@ -141,7 +144,7 @@ export function unpackLedger(packed: PackedLedger, bounds: LedgerBounds = LEDGER
     openPayments: 0,
     touched: new Set(),
   };
-  const reader = new BitReader(packed.bits, packed.texts);
+  const reader = new BitReader(packed.bits, packed.texts, packed.counts.split(SEPARATOR));
   const accounts = unpackAccounts(reader, packed);
   for (const account of accounts) put(ledger, account);
   for (let left = packed.keyCount; left > 0; left -= 1) {

@@ -25,6 +25,13 @@ export const SETTLES_ON: Readonly<Record<Rail, "processor" | "chain">> = {
   wallet: "chain",
 };
 
+/** The rail of agents' wallets: contracts on the chain that hold money and limits. */
+export const WALLET_RAIL = "wallet" satisfies Rail;
+
+/** The protocols by which shops on the web are paid. */
+export const PROTOCOLS = ["x402/2", "x402/1", "mpp"] as const;
+export type Protocol = (typeof PROTOCOLS)[number];
+
 /** Something for each rail. */
 export const perRail = <T>(make: (rail: Rail) => T): Readonly<Record<Rail, T>> => ({
   card: make("card"),
@@ -39,6 +46,8 @@ export interface PaymentTexts {
   /** The merchant of a card payment, the address of a wallet payment. */
   readonly recipient: string;
   readonly purpose: string;
+  /** The URL that is paid for; only of a purchase. */
+  readonly resource?: string;
 }
 
 /** The facts of a payment as the server took them in. Ids are made by the server: a workflow's would repeat. */
@@ -53,6 +62,8 @@ export interface PaymentRequest extends PaymentTexts {
   readonly amountMc: number;
   readonly currency: "USD";
   readonly merchantCategory: string | null;
+  /** The protocol of the shop's offer; only of a purchase. */
+  readonly protocol?: Protocol;
   /** Hash of rail, recipient as it is compared, and amount; a workflow can't make one. */
   readonly fingerprint: string;
   /** Proof that the service accepted it: only the service can make one. */
@@ -120,6 +131,8 @@ export interface Payment {
   readonly approval: Approval | null;
   readonly onChainTxHash: string | null;
   readonly chainCaip2: string | null;
+  /** The shop's receipt; only of a purchase. */
+  readonly receipt?: string;
   /** Null until its network has charged it, or was asked to. */
   readonly books: Books | null;
   /** Version of the agent's policy at the decision. */
@@ -131,22 +144,30 @@ export interface Payment {
 /** A payment as its ledger has it. The ledger keeps its texts only until their record is known to be written: then they are null. */
 export interface StoredPayment extends Omit<Payment, "request"> {
   readonly request: Omit<PaymentRequest, keyof PaymentTexts> & {
-    readonly [K in keyof PaymentTexts]: PaymentTexts[K] | null;
-  };
+    readonly [K in "recipient" | "purpose"]: PaymentTexts[K] | null;
+  } & Pick<PaymentTexts, "resource">;
 }
 
 export function withoutTexts(payment: StoredPayment): StoredPayment {
   const { request } = payment;
   if (request.recipient === null && request.purpose === null) return payment;
-  return { ...payment, request: { ...request, recipient: null, purpose: null } };
+  const { resource: _dropped, ...rest } = request;
+  return { ...payment, request: { ...rest, recipient: null, purpose: null } };
 }
 
 /** The payment with the texts of its record; the same object where it has its own. */
 export function withTexts(payment: StoredPayment, recorded: PaymentTexts): Payment {
   if (hasTexts(payment)) return payment;
-  const { purpose, recipient } = recorded;
-  return { ...payment, request: { ...payment.request, recipient, purpose } };
+  const { resource: _unset, ...rest } = payment.request;
+  return { ...payment, request: { ...rest, ...textsIn(recorded) } };
 }
+
+/** The texts of a payment, or of anything that has them. */
+export const textsIn = ({ purpose, recipient, resource }: PaymentTexts): PaymentTexts => ({
+  recipient,
+  purpose,
+  ...(resource === undefined ? {} : { resource }),
+});
 
 export const hasTexts = (payment: StoredPayment): payment is Payment =>
   payment.request.recipient !== null && payment.request.purpose !== null;
@@ -158,6 +179,13 @@ export interface OnChain {
   readonly chainCaip2: string;
 }
 
+/** The evidence of a payment. */
+interface Trace {
+  readonly onChain?: OnChain;
+  /** The shop's receipt. */
+  readonly receipt?: string;
+}
+
 /** Why a payment failed on its rail. */
 export interface RailFailure {
   readonly code: RailFailureCode;
@@ -167,10 +195,10 @@ export interface RailFailure {
 /** The outcome of a payment on its rail. */
 export type RailOutcome =
   /** Charged in full. */
-  | { readonly status: "settled"; readonly onChain?: OnChain }
+  | ({ readonly status: "settled" } & Trace)
   /** Accepted, and not charged in full: the ledger books what the network reports before anything is recorded. */
   | { readonly status: "charged"; readonly books: readonly RailBooks[] }
-  | { readonly status: "pending"; readonly onChain?: OnChain }
+  | ({ readonly status: "pending" } & Trace)
   | ({ readonly status: "failed"; readonly onChain?: OnChain } & RailFailure)
   /** The rail does not have it and never will: it was withdrawn before the rail accepted it. */
   | { readonly status: "withheld" };
@@ -206,17 +234,20 @@ export function amountsOf({ books, request }: MoneyHolder): Amounts {
     usedCents((books?.authorizations ?? []).reduce((total, each) => total + mcIn(each), 0));
   return {
     requestedCents: usedCents(request.amountMc),
-    authorizedCents: sum(({ authorizedMc, capturedMc }) => Math.max(authorizedMc, capturedMc)),
+    authorizedCents: sum(({ authorizedMc }) => authorizedMc),
     capturedCents: sum(({ capturedMc }) => capturedMc),
     creditedCents: sum(({ creditedMc, recalledMc }) => Math.max(0, creditedMc - recalledMc)),
   };
 }
 
 /** The amount that a payment counts with: what was captured, and until then what was asked for. */
-export function amountCentsOf(payment: MoneyHolder): number {
-  const { capturedCents, requestedCents } = amountsOf(payment);
-  return capturedCents > 0 ? capturedCents : requestedCents;
+export function amountMcOf({ books, request }: MoneyHolder): number {
+  const capturedMc = books === null ? 0 : capturedIn(books);
+  return capturedMc > 0 ? capturedMc : request.amountMc;
 }
+
+/** The same in cents. */
+export const amountCentsOf = (payment: MoneyHolder): number => usedCents(amountMcOf(payment));
 
 /** Null: its network has nothing of it. */
 export function stageOf({ books, phase }: Pick<StoredPayment, "books" | "phase">): Stage | null {
@@ -267,7 +298,7 @@ export const isWithheld = ({ denial, revision, status }: Payment): boolean =>
 
 function settled<P extends StoredPayment>(
   payment: P,
-  { onChain }: Extract<RailOutcome, { status: "settled" }>,
+  outcome: Extract<RailOutcome, { status: "settled" }>,
   now: number,
 ): P {
   // The network's own reports say more.
@@ -276,7 +307,7 @@ function settled<P extends StoredPayment>(
   const books = { ...(payment.books ?? NO_BOOKS), authorizations };
   return onRail(payment, {
     ...byBooks(payment, booked(books, now, utcDate(now)), now),
-    ...traceOf({ onChain }),
+    ...traceOf(outcome),
   });
 }
 
@@ -327,8 +358,10 @@ export function withBooks<P extends StoredPayment>(payment: P, books: Books, now
   return { ...payment, ...byBooks(payment, books, now), revision };
 }
 
-const traceOf = ({ onChain }: { readonly onChain?: OnChain | undefined }): Change =>
-  onChain === undefined ? {} : { onChainTxHash: onChain.txHash, chainCaip2: onChain.chainCaip2 };
+const traceOf = ({ onChain, receipt }: Trace): Change => ({
+  ...(onChain === undefined ? {} : { onChainTxHash: onChain.txHash, chainCaip2: onChain.chainCaip2 }),
+  ...(receipt === undefined ? {} : { receipt }),
+});
 
 function failed<P extends StoredPayment>(
   payment: P,

@@ -5,5 +5,7 @@ export const RAIL_FAILURE_CODES = [
   "RECIPIENT_REFUSED",
   "RAIL_UNAVAILABLE",
   "NOT_CHARGED",
+  "PRICE_CHANGED",
+  "NOT_CLAIMED",
 ] as const;
 export type RailFailureCode = (typeof RAIL_FAILURE_CODES)[number];

@@ -82,6 +82,8 @@ function paymentBytes(payment: StoredPayment): number {
     booksBytes(books ?? NO_BOOKS) +
     textBytes(request.purpose) +
     textBytes(request.recipient) +
+    textBytes(request.resource) +
+    textBytes(payment.receipt) +
     textBytes(approval?.feedback) +
     textBytes(approval?.resolvedBy?.name) +
     textBytes(denial?.reason);

@@ -1,5 +1,6 @@
 import { comparedName } from "./compared-name.ts";
 import { checkOf, covers, type ReadyRule, type RuleCheck, type RuledFacts } from "./rules.ts";
+import { shopNames } from "./shop-hosts.ts";
 import type { ZoneOffsets } from "./time-window.ts";
 
 /**
@@ -23,6 +24,8 @@ export interface PaymentRules {
 /** The facts of a payment that rules look at. */
 export interface RuledPayment extends Pick<RuledFacts, "rail" | "amountMc" | "merchantCategory"> {
   readonly recipient: string;
+  /** The URL that is paid for; only of a purchase. */
+  readonly resource?: string | undefined;
 }
 
 /** Facts that the server looked up for the rules of one payment. */
@@ -45,7 +48,13 @@ export function paymentRules(
     if (!timezones.includes(timezone)) timezones.push(timezone);
     return timezones.indexOf(timezone);
   };
-  const facts = { ...payment, comparedName: comparedName(payment.recipient), ...findings };
+  const { recipient, resource } = payment;
+  const facts = {
+    ...payment,
+    comparedName: comparedName(recipient),
+    shopNames: resource === undefined ? [] : shopNames(resource),
+    ...findings,
+  };
   const checks: RuleCheck[] = [];
   for (const rule of rules) {
     const check = checkOf(rule, facts, zoneOf);

@@ -79,7 +79,9 @@ export interface RuledFacts {
   readonly merchantCategory: string | null;
   /** The recipient as it is compared. */
   readonly comparedName: string;
-  /** Whether no earlier payment of the agent to the recipient on the rail has settled. */
+  /** The names of the shop that a purchase is made at, as they are compared; none of another payment. */
+  readonly shopNames: readonly string[];
+  /** Whether no earlier payment of the agent to the recipient on the rail, or to the shop's host, has settled. */
   readonly isNewRecipient: boolean;
 }
 
@@ -129,7 +131,8 @@ const BY_SERVER: { readonly [T in ServerRuleType]: (params: RuleParams[T]) => Se
   new_recipient: () => ({ flags: ({ isNewRecipient }) => isNewRecipient }),
   recipient({ anyOf }) {
     const texts = new Set(anyOf.map(comparedName));
-    return { texts, flags: (payment) => texts.has(payment.comparedName) };
+    const isNamed = (name: string): boolean => texts.has(name);
+    return { texts, flags: (payment) => isNamed(payment.comparedName) || payment.shopNames.some(isNamed) };
   },
   merchant_category({ anyOf }) {
     const texts = new Set(anyOf);

@@ -10,6 +10,8 @@ export interface Destination {
   readonly port: number;
   /** Path and query. */
   readonly path: string;
+  /** False: plain HTTP. */
+  readonly isTls: boolean;
 }
 
 /** Defect of a URL: in words for the caller, and as the reason why nothing was sent. */
@@ -20,7 +22,7 @@ export interface UrlProblem {
 
 const URL_CHARACTERS_MAX = 2_048;
 const NAME_CHARACTERS_MAX = 253;
-const HTTPS_PORT = 443;
+const PORTS = { "https:": 443, "http:": 80 } as const;
 /**
  * Spaces, controls, a backslash (read as a slash by some and as part of the host by others) and lone surrogates,
  * which UTF-8 can't encode.
@@ -64,12 +66,14 @@ const badUrl = (message: string): UrlProblem => ({ message, reason: REASONS.badU
 
 export const CLOSED_NAME: UrlProblem = badUrl("must name a host of the public internet");
 
+export const NOT_HTTPS: UrlProblem = badUrl("must be https");
+
 /** Reads a URL and judges what can be judged without a look-up; the port and the addresses come later. */
-export function destinationOf(text: string): Destination | UrlProblem {
+export function destinationOf(text: string, allowsHttp = false): Destination | UrlProblem {
   if (text.length > URL_CHARACTERS_MAX) return badUrl("must have at most 2,048 characters");
   if (UNREADABLE.test(text))
     return badUrl("must be a URL without spaces, control or broken characters and backslashes");
-  const wrong = formProblem(text);
+  const wrong = formProblem(text, allowsHttp);
   if (wrong !== null) return badUrl(wrong);
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null) return badUrl("must be a URL");
@@ -77,18 +81,20 @@ export function destinationOf(text: string): Destination | UrlProblem {
   const isAddress = isIP(host) !== 0;
   if (!isAddress && !isName(host))
     return badUrl("must name a host as the DNS does, without a dot at the end");
-  const port = url.port === "" ? HTTPS_PORT : Number(url.port);
-  return { host, isAddress, port, path: `${url.pathname}${url.search}` };
+  const isTls = url.protocol === "https:";
+  const port = url.port === "" ? PORTS[isTls ? "https:" : "http:"] : Number(url.port);
+  return { host, isAddress, port, path: `${url.pathname}${url.search}`, isTls };
 }
 
 /**
  * Told of the text, not of the parsed URL: parsing mends missing slashes and drops an empty user name or fragment, so
  * that what another program reads there may be something else.
  */
-function formProblem(text: string): string | null {
+function formProblem(text: string, allowsHttp: boolean): string | null {
   const [, scheme, slashes = "", authority = ""] = /^([a-z][a-z0-9+.-]*):(\/*)([^/?#]*)/i.exec(text) ?? [];
   if (scheme === undefined) return "must be a URL";
-  if (scheme.toLowerCase() !== "https") return "must be https";
+  const isAllowed = scheme.toLowerCase() === "https" || (allowsHttp && scheme.toLowerCase() === "http");
+  if (!isAllowed) return NOT_HTTPS.message;
   if (slashes.length !== 2 || authority === "") return "must be a URL with https:// and a host";
   if (authority.includes("@")) return "must not carry a user name or a password";
   return text.includes("#") ? "must not have a fragment" : null;

@@ -1,12 +1,18 @@
 import { X509Certificate } from "node:crypto";
-import { isIP, type LookupFunction, type TcpNetConnectOpts } from "node:net";
 import {
-  connect,
+  connect as connectPlain,
+  isIP,
+  type LookupFunction,
+  type Socket,
+  type TcpNetConnectOpts,
+} from "node:net";
+import {
+  connect as connectTls,
   type ConnectionOptions,
   createSecureContext,
   rootCertificates,
   type SecureContext,
-  type TLSSocket,
+  TLSSocket,
 } from "node:tls";
 import { PlainError } from "../plain-error.ts";
 import type { Destination } from "./destination.ts";
@@ -44,17 +50,19 @@ export interface Dialing {
 
 /** TLS passes options to TCP that its own type does not have. */
 type Options = ConnectionOptions &
-  Pick<TcpNetConnectOpts, "autoSelectFamily" | "autoSelectFamilyAttemptTimeout">;
+  Pick<TcpNetConnectOpts, "autoSelectFamily" | "autoSelectFamilyAttemptTimeout" | "lookup" | "port">;
 
-/** A verified TLS connection on which nothing was written yet. It ends when the signal is aborted, now or later. */
-export function dial(dialing: Dialing): Promise<TLSSocket> {
+/** A connection on which nothing was written yet, with verified TLS or plain. It ends when the signal is aborted, now or later. */
+export function dial(dialing: Dialing): Promise<Socket> {
+  const { isTls } = dialing.destination;
   return new Promise((resolve, reject) => {
-    const socket = connect(optionsOf(dialing));
+    const options = optionsOf(dialing);
+    const socket = isTls ? connectTls(options) : connectPlain(options);
     endWith(dialing.signal, socket);
     // Stays for the socket's life: an error after the exchange is ignored and must not end the process.
     socket.on("error", (error) => reject(new ExchangeFailure(handshakeReason(socket, error))));
     socket.once("close", () => reject(new ExchangeFailure(REASONS.cut)));
-    socket.once("secureConnect", () => {
+    socket.once(isTls ? "secureConnect" : "connect", () => {
       const { remoteAddress } = socket;
       if (remoteAddress !== undefined && dialing.mayTalkTo(remoteAddress)) return resolve(socket);
       reject(new ExchangeFailure(REASONS.closedAddress));
@@ -77,7 +85,7 @@ function optionsOf({ destination, addresses, trust }: Dialing): Options {
   };
 }
 
-function endWith(signal: AbortSignal, socket: TLSSocket): void {
+function endWith(signal: AbortSignal, socket: Socket): void {
   const end = (): void => void socket.destroy();
   if (signal.aborted) end();
   signal.addEventListener("abort", end, { once: true });
@@ -97,5 +105,5 @@ const handingOver =
   };
 
 /** Node notes at the socket that a certificate is what is wrong; its errors do not say so. */
-const handshakeReason = (socket: TLSSocket, error: Error): string =>
-  socket.authorizationError ? certificateReason(error) : reasonOf(error);
+const handshakeReason = (socket: Socket, error: Error): string =>
+  socket instanceof TLSSocket && socket.authorizationError ? certificateReason(error) : reasonOf(error);

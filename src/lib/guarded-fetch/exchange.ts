@@ -1,13 +1,16 @@
-import type { IncomingMessage } from "node:http";
+import { type IncomingHttpHeaders, type IncomingMessage, request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
-import type { TLSSocket } from "node:tls";
+import type { Socket } from "node:net";
 import type { Destination } from "./destination.ts";
 import { ExchangeFailure, REASONS, reasonOf } from "./reasons.ts";
 
-const HEADERS_MAX_BYTES = 16 * 1_024;
-const BODY_MAX_BYTES = 16 * 1_024;
-/** Counted from the headers: the answer is known, and its body only helps people to find a mistake. */
-const BODY_MAX_MS = 1_000;
+/** Bounds of an answer that is read for its body's beginning. */
+const EXCERPT_BOUNDS: AnswerBounds = {
+  headersMaxBytes: 16 * 1_024,
+  bodyMaxBytes: 16 * 1_024,
+  // Counted from the headers: the answer is known, and its body only helps people to find a mistake.
+  bodyMaxMs: 1_000,
+};
 const EXCERPT_CHARACTERS_MAX = 1_024;
 /** Answers before the answer (1xx), each of which may have headers up to the bound. */
 const INTERIM_ANSWERS_MAX = 16;
@@ -38,38 +41,78 @@ export interface Answer {
   readonly bodyExcerpt: string;
 }
 
-/**
- * Sends one request and reads its answer on a socket, which is destroyed in the end. A caller ends it early by
- * destroying it.
- */
-export async function exchange(socket: TLSSocket, to: Destination, message: Message): Promise<Answer> {
+export interface AnswerBounds {
+  readonly headersMaxBytes: number;
+  readonly bodyMaxBytes: number;
+  /** Counted from the headers. */
+  readonly bodyMaxMs: number;
+}
+
+/** An answer with its headers and its body, as far as the bounds let it be read. */
+export interface WholeAnswer {
+  readonly httpStatus: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+  /** Whether the body went on, or broke off. */
+  readonly isCut: boolean;
+}
+
+/** Sends one request and reads its answer's status and the beginning of its body. */
+export async function exchange(socket: Socket, to: Destination, message: Message): Promise<Answer> {
+  return onSocket(socket, async () => {
+    const response = await answerTo(socket, to, message, EXCERPT_BOUNDS);
+    const { body } = await beginningOf(response, EXCERPT_BOUNDS);
+    return { httpStatus: response.statusCode ?? 0, bodyExcerpt: excerptOf(response, body) };
+  });
+}
+
+/** Sends one request and reads its answer within the bounds. */
+export async function wholeExchange(
+  socket: Socket,
+  to: Destination,
+  message: Message,
+  bounds: AnswerBounds,
+): Promise<WholeAnswer> {
+  return onSocket(socket, async () => {
+    const response = await answerTo(socket, to, message, bounds);
+    const { body, isCut } = await beginningOf(response, bounds);
+    return { httpStatus: response.statusCode ?? 0, headers: response.headers, body, isCut };
+  });
+}
+
+/** Works on a socket, which is destroyed in the end. A caller ends the work early by destroying it. */
+async function onSocket<T>(socket: Socket, work: () => Promise<T>): Promise<T> {
   try {
     // A socket that has closed already emits no further event.
     if (socket.destroyed) throw new ExchangeFailure(REASONS.cut);
-    const response = await answerTo(socket, to, message);
-    const body = await beginningOf(response);
-    return { httpStatus: response.statusCode ?? 0, bodyExcerpt: excerptOf(response, body) };
+    return await work();
   } finally {
     socket.destroy();
   }
 }
 
 /** The answer as soon as its headers are there. */
-function answerTo(socket: TLSSocket, to: Destination, message: Message): Promise<IncomingMessage> {
+function answerTo(
+  socket: Socket,
+  to: Destination,
+  message: Message,
+  { headersMaxBytes }: AnswerBounds,
+): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const refuse = (reason: string): void => {
       reject(new ExchangeFailure(reason));
       socket.destroy();
     };
     // A given connection bypasses agents, pools and the environment's proxy.
-    const sent = httpsRequest({
+    const request = to.isTls ? httpsRequest : httpRequest;
+    const sent = request({
       createConnection: () => socket,
       host: to.host,
       port: to.port,
       path: to.path,
       method: message.method,
       headers: headersOf(message),
-      maxHeaderSize: HEADERS_MAX_BYTES,
+      maxHeaderSize: headersMaxBytes,
       insecureHTTPParser: false,
     });
     let interim = 0;
@@ -90,32 +133,37 @@ function answerTo(socket: TLSSocket, to: Destination, message: Message): Promise
   });
 }
 
-function headersOf({ headers, body }: Message): Record<string, string> {
+function headersOf({ headers, body, method }: Message): Record<string, string> {
   const theirs = Object.entries(headers).filter(([name]) => !OWN_HEADERS.has(name.toLowerCase()));
+  const hasLength = body !== null || method !== "GET";
   return {
     ...Object.fromEntries(theirs),
     "accept-encoding": "identity",
     connection: "close",
-    "content-length": String(Buffer.byteLength(body ?? "")),
+    ...(hasLength ? { "content-length": String(Buffer.byteLength(body ?? "")) } : {}),
   };
 }
 
 /** Returns the beginning of the body within the bounds. A broken body does not change the answer. */
-function beginningOf(response: IncomingMessage): Promise<Buffer> {
+function beginningOf(
+  response: IncomingMessage,
+  { bodyMaxBytes, bodyMaxMs }: AnswerBounds,
+): Promise<Pick<WholeAnswer, "body" | "isCut">> {
   return new Promise((resolve) => {
     const parts: Buffer[] = [];
     let bytes = 0;
     const finish = (): void => {
       clearTimeout(timer);
       response.off("data", take);
-      resolve(Buffer.concat(parts).subarray(0, BODY_MAX_BYTES));
+      const isCut = bytes > bodyMaxBytes || !response.complete;
+      resolve({ body: Buffer.concat(parts).subarray(0, bodyMaxBytes), isCut });
     };
     const take = (part: Buffer): void => {
       parts.push(part);
       bytes += part.length;
-      if (bytes >= BODY_MAX_BYTES) finish();
+      if (bytes > bodyMaxBytes) finish();
     };
-    const timer = setTimeout(finish, BODY_MAX_MS);
+    const timer = setTimeout(finish, bodyMaxMs);
     response.on("data", take);
     response.on("error", finish);
     response.once("end", finish);

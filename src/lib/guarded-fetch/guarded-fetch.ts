@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import type { SecureContext } from "node:tls";
 import { AddressRules } from "./addresses.ts";
 import {
@@ -6,15 +7,18 @@ import {
   destinationOf,
   isClosedName,
   isUrlProblem,
+  NOT_HTTPS,
   type UrlProblem,
 } from "./destination.ts";
 import { dial, trustOf } from "./dial.ts";
-import { type Answer, exchange } from "./exchange.ts";
+import { type AnswerBounds, exchange, type WholeAnswer, wholeExchange } from "./exchange.ts";
 import { ExchangeFailure, REASONS, reasonOf } from "./reasons.ts";
 import { resolveHost } from "./resolve.ts";
 
 const JUDGE_LOOKUP_MS = 3_000;
 const PUBLIC_PORTS: readonly number[] = [443, 8443];
+/** Time for a body that is cut at the timeout to be handed over. */
+const BODY_END_MS = 100;
 
 export interface GuardOptions {
   /** Networks beyond the public internet that are allowed, for development and tests: CIDRs only. Any port is allowed there. */
@@ -23,13 +27,15 @@ export interface GuardOptions {
   readonly extraCa: string | null;
   /** Ports that are allowed besides 443 and 8443 on public addresses. */
   readonly allowPorts?: readonly number[];
+  /** Whether plain HTTP is allowed within `allowCidrs`. */
+  readonly allowsHttp?: boolean;
   /** Resolver of names; `resolveHost` by default. */
   readonly resolve?: (host: string) => Promise<readonly string[]>;
 }
 
 export interface GuardedRequest {
   readonly url: string;
-  readonly method: "POST" | "GET";
+  readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
   /** Timeout of the whole exchange, look-up and handshake included. */
@@ -45,11 +51,17 @@ export type GuardedOutcome =
     }
   | { readonly kind: "failed"; readonly reason: string; readonly elapsedMs: number };
 
+/** An answer as it came, or why there is none. `urlProblem`: nothing was sent, since the URL is not allowed. */
+export type FetchOutcome =
+  | ({ readonly kind: "answered" } & WholeAnswer)
+  | { readonly kind: "failed"; readonly reason: string; readonly urlProblem: string | null };
+
 /** HTTPS requests to URLs that strangers gave, which must lead to the public internet and nowhere else. */
 export class GuardedFetch {
   readonly #rules: AddressRules;
   readonly #trust: SecureContext;
   readonly #ports: ReadonlySet<number>;
+  readonly #allowsHttp: boolean;
   readonly #resolve: (host: string) => Promise<readonly string[]>;
   readonly #running = new Set<AbortController>();
   #closed = false;
@@ -59,6 +71,7 @@ export class GuardedFetch {
     this.#rules = new AddressRules(options.allowCidrs);
     this.#trust = trustOf(options.extraCa);
     this.#ports = new Set([...PUBLIC_PORTS, ...(options.allowPorts ?? [])]);
+    this.#allowsHttp = options.allowsHttp ?? false;
     this.#resolve = options.resolve ?? resolveHost;
   }
 
@@ -78,10 +91,32 @@ export class GuardedFetch {
     const began = performance.now();
     const elapsedMs = (): number => Math.round(performance.now() - began);
     try {
-      const answer = await this.#bounded(request.timeoutMs, (signal) => this.#exchange(request, signal));
+      const answer = await this.#bounded(request.timeoutMs, async (signal) => {
+        const { destination, socket } = await this.#dial(request.url, signal);
+        return exchange(socket, destination, request);
+      });
       return { kind: "answered", ...answer, elapsedMs: elapsedMs() };
     } catch (error) {
       return { kind: "failed", reason: reasonOf(error), elapsedMs: elapsedMs() };
+    }
+  }
+
+  /** As `send`, with headers and body as they came. A body is cut at its bounds or at the timeout. */
+  async fetch(
+    request: GuardedRequest,
+    bounds: Pick<AnswerBounds, "bodyMaxBytes" | "headersMaxBytes">,
+  ): Promise<FetchOutcome> {
+    const until = performance.now() + request.timeoutMs;
+    try {
+      const answer = await this.#bounded(request.timeoutMs + BODY_END_MS, async (signal) => {
+        const { destination, socket } = await this.#dial(request.url, signal);
+        const bodyMaxMs = Math.max(0, until - performance.now());
+        return wholeExchange(socket, destination, request, { ...bounds, bodyMaxMs });
+      });
+      return { kind: "answered", ...answer };
+    } catch (error) {
+      const urlProblem = error instanceof UrlRefused ? error.problem.message : null;
+      return { kind: "failed", reason: reasonOf(error), urlProblem };
     }
   }
 
@@ -108,18 +143,21 @@ export class GuardedFetch {
     }
   }
 
-  async #exchange(request: GuardedRequest, signal: AbortSignal): Promise<Answer> {
-    const found = await this.#find(request.url, signal);
-    if (isUrlProblem(found)) throw new ExchangeFailure(found.reason);
+  async #dial(url: string, signal: AbortSignal): Promise<{ destination: Destination; socket: Socket }> {
+    const found = await this.#find(url, signal);
+    if (isUrlProblem(found)) throw new UrlRefused(found);
     const { destination, addresses } = found;
-    const mayTalkTo = (address: string): boolean => this.#rules.reachOf(address) !== "refused";
+    const mayTalkTo = (address: string): boolean => {
+      const reach = this.#rules.reachOf(address);
+      return destination.isTls ? reach !== "refused" : reach === "allowed";
+    };
     const socket = await dial({ destination, addresses, trust: this.#trust, mayTalkTo, signal });
-    return exchange(socket, destination, request);
+    return { destination, socket };
   }
 
   /** Resolves a URL now, with all its addresses judged. */
   async #find(url: string, signal: AbortSignal): Promise<Found | UrlProblem> {
-    const destination = destinationOf(url);
+    const destination = destinationOf(url, this.#allowsHttp);
     if (isUrlProblem(destination)) return destination;
     const { host, isAddress } = destination;
     // A name is not resolved where no network is allowed that it could resolve to.
@@ -135,17 +173,27 @@ export class GuardedFetch {
   }
 
   /** One address that is not allowed is enough to refuse, since the caller does not choose which is connected to. */
-  #judged({ host, isAddress, port }: Destination, addresses: readonly string[]): UrlProblem | null {
+  #judged({ host, isAddress, isTls, port }: Destination, addresses: readonly string[]): UrlProblem | null {
     const reaches = addresses.map((address) => this.#rules.reachOf(address));
     const allAllowed = reaches.every((reach) => reach === "allowed");
     if (!isAddress && !allAllowed && isClosedName(host)) return CLOSED_NAME;
     if (reaches.includes("refused")) return isAddress ? CLOSED_LITERAL : CLOSED_ADDRESS;
+    if (!isTls && !allAllowed) return NOT_HTTPS;
     return port > 0 && (allAllowed || this.#ports.has(port)) ? null : this.#closedPort();
   }
 
   #closedPort(): UrlProblem {
     const ports = [...this.#ports].toSorted((a, b) => a - b).join(" or ");
     return { message: `must have the port ${ports}`, reason: REASONS.closedPort };
+  }
+}
+
+/** A URL that is not allowed, with what its giver is told. */
+class UrlRefused extends ExchangeFailure {
+  readonly problem: UrlProblem;
+  constructor(problem: UrlProblem) {
+    super(problem.reason);
+    this.problem = problem;
   }
 }
 

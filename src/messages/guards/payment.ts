@@ -1,6 +1,7 @@
 import {
   AUTHORIZATION_REFUSALS,
   AUTHORIZATIONS_MAX,
+  REPORTS_MAX,
   type Booking,
   BOOKINGS_MAX,
   type Books,
@@ -19,6 +20,7 @@ import {
   type OnChain,
   type PaymentRequest,
   type PaymentTexts,
+  PROTOCOLS,
   type RailOutcome,
   RAILS,
   type Resolver,
@@ -50,6 +52,8 @@ const NAME_CHARACTERS_MAX = 300;
 const REASON_CHARACTERS_MAX = 2_000;
 const RECIPIENT_CHARACTERS_MAX = 200;
 const PURPOSE_CHARACTERS_MAX = 500;
+const RESOURCE_CHARACTERS_MAX = 2_048;
+const RECEIPT_CHARACTERS_MAX = 1_000;
 const FEEDBACK_CHARACTERS_MAX = 1_000;
 /** Two levels of 50 rules each, and the agent's threshold. */
 const RULE_TYPES_MAX = 101;
@@ -71,6 +75,7 @@ export const isResolver = isRecord<Resolver>({ userId: isId, name: isName });
 const texts: Shape<PaymentTexts> = {
   recipient: isText(RECIPIENT_CHARACTERS_MAX),
   purpose: isText(PURPOSE_CHARACTERS_MAX),
+  resource: optional(isText(RESOURCE_CHARACTERS_MAX)),
 };
 
 const request: Shape<Omit<PaymentRequest, keyof PaymentTexts>> = {
@@ -82,6 +87,7 @@ const request: Shape<Omit<PaymentRequest, keyof PaymentTexts>> = {
   amountMc: isMc,
   currency: isOneOf(["USD"]),
   merchantCategory: orNull(isShort),
+  protocol: optional(isOneOf(PROTOCOLS)),
   fingerprint: isId,
   proof: isProof,
   rulesVersions: optional(isRecord<RulesVersions>({ project: orNull(isCount), team: orNull(isCount) })),
@@ -93,6 +99,7 @@ const isStoredRequest = isRecord<StoredPayment["request"]>({
   ...request,
   recipient: orNull(texts.recipient),
   purpose: orNull(texts.purpose),
+  resource: texts.resource,
 });
 
 /** Several captures or refunds, or one above the payment, may add up to more than any payment. */
@@ -110,13 +117,14 @@ const isReport = isRecord<RailBooks>({
   isOpen: isFlag,
 });
 
-export const isReports = isArrayOf(isReport, AUTHORIZATIONS_MAX);
+export const isReports = isArrayOf(isReport, REPORTS_MAX);
 
 const onChain = optional(isRecord<OnChain>({ txHash: isShort, chainCaip2: isShort }));
+const receipt = optional(isText(RECEIPT_CHARACTERS_MAX));
 
 export const isRailOutcome: Guard<RailOutcome> = isVariant<RailOutcome, "status">("status", {
-  settled: { onChain },
-  pending: { onChain },
+  settled: { onChain, receipt },
+  pending: { onChain, receipt },
   failed: { onChain, code: isOneOf(RAIL_FAILURE_CODES), reason: isReason },
   charged: { books: isReports },
   withheld: {},
@@ -151,13 +159,13 @@ const areBreaches = isArrayOf(
   isRecord<Breach>({
     level: isOneOf(BREACH_LEVELS),
     limit: isOneOf(BREACH_LIMITS),
-    overCents: isCount,
+    overMc: isCount,
   }),
   BREACHES_MAX,
 );
 
 const isBooks = isRecord<Books>({
-  authorizations: isReports,
+  authorizations: isArrayOf(isReport, AUTHORIZATIONS_MAX),
   clearances: isArrayOf(
     isRecord<Clearance>({ authorization: isText(100), position: isCount, mc: isMc }),
     REQUESTS_MAX,
@@ -200,6 +208,7 @@ export const isClosedPayment = isRecord<StoredPayment>({
   approval: orNull(isApproval),
   onChainTxHash: orNull(isShort),
   chainCaip2: orNull(isShort),
+  receipt,
   books: orNull(isBooks),
   policyVersion: isCount,
   revision: isCount,

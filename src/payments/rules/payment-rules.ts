@@ -1,8 +1,9 @@
-import { RECIPIENT_INDEX } from "../../store/projections.ts";
+import { HOST_INDEX, RECIPIENT_INDEX } from "../../store/projections.ts";
 import type { PaymentRequest, RulesVersions } from "../../domain/ledger/payment.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
 import { paymentRules, type PaymentRules } from "../../domain/rules/checks.ts";
 import type { ReadyRule } from "../../domain/rules/rules.ts";
+import { hostIn } from "../../domain/rules/shop-hosts.ts";
 import { comparedName } from "../../domain/rules/compared-name.ts";
 import type { AccessProofs } from "../../secrets/access-proofs.ts";
 import type { Collections } from "../../store/collections.ts";
@@ -12,7 +13,9 @@ import { type RulesHead, type RulesInForce, RulesOf } from "./rules-in-force.ts"
 import { ZoneClocks } from "./zone-offsets.ts";
 
 /** The parts of a payment that its rules look at. */
-type Payment = Pick<PaymentRequest, "rail" | "recipient" | "amountMc" | "merchantCategory">;
+type Payment = Pick<PaymentRequest, "rail" | "recipient" | "amountMc" | "merchantCategory"> & {
+  readonly resource?: string | undefined;
+};
 
 /** Rulings of project and team on a payment. */
 export interface Ruling {
@@ -32,6 +35,8 @@ export const FOUND = {
   readPreference: "primary",
   hint: RECIPIENT_INDEX,
 } as const;
+
+const FOUND_BY_HOST = { ...FOUND, hint: HOST_INDEX } as const;
 
 export interface PaymentRulesDependencies {
   readonly accessProofs: Pick<AccessProofs, "genuine">;
@@ -106,8 +111,14 @@ export class PaymentRulings {
     if (!rules.some(({ type }) => type === "new_recipient")) return false;
     const status = { $in: ["approved", "reversed"] } as const;
     // Any of them will do, so the first in the index, whatever its amount.
-    const settled = await this.#transactions.findOne({ ...toRecipient(agentId, payment), status }, FOUND);
-    return settled === null;
+    const { resource } = payment;
+    const [settled, atShop] = await Promise.all([
+      this.#transactions.findOne({ ...toRecipient(agentId, payment), status }, FOUND),
+      resource === undefined
+        ? "none"
+        : this.#transactions.findOne({ agentId, host: hostIn(resource), status }, FOUND_BY_HOST),
+    ]);
+    return settled === null || atShop === null;
   }
 }
 

@@ -27,6 +27,12 @@ export interface CardLedgerDocument extends Document {
 const sumOf = (entries: readonly CardLedgerDocument[], ...statuses: CardLedgerDocument["status"][]): number =>
   entries.reduce((sum, { amountMc, status }) => (statuses.includes(status) ? sum + amountMc : sum), 0);
 
+/** The books of a payment after each of its entries, the oldest first: each refund can be told apart. */
+export const historyIn = (entries: readonly CardLedgerDocument[]): readonly RailBooks[] =>
+  entries
+    .toSorted((one, other) => one.createdAt.getTime() - other.createdAt.getTime())
+    .flatMap((_, index, ordered) => booksIn(ordered.slice(0, index + 1)));
+
 /** Of one payment, from its entries. */
 export function booksIn(entries: readonly CardLedgerDocument[]): readonly RailBooks[] {
   const first = entries.find(({ authorizedMc }) => authorizedMc !== undefined);

@@ -25,7 +25,7 @@ import {
   SETTLES_SLOWLY,
   SLOW_SETTLEMENT_SECONDS,
 } from "./merchants.ts";
-import { booksIn, type CardLedgerDocument } from "./network-books.ts";
+import { booksIn, type CardLedgerDocument, historyIn } from "./network-books.ts";
 
 /** A decision in the capture's place that it is never made. Not on any organization's books; found by id alone. */
 interface WithheldDocument extends Document {
@@ -55,7 +55,7 @@ const DECLINED = {
 const captureId = (transactionId: string): string => `capture/${transactionId}`;
 
 /** Plays what the network does with a payment after its authorization, each effect at its time. */
-export interface NetworkScripts {
+export interface CardScripts {
   /** Repeatable, also before the payment is sent. */
   begin(profile: AgentProfile, transactionId: string, effects: readonly TimedEffect[]): Promise<void>;
 }
@@ -71,9 +71,9 @@ export class CardSandbox implements RailPort, RailNetwork {
   readonly #writes: BulkWriter<Entry>;
   readonly #fences: FenceWriter;
   readonly #clock: Clock;
-  readonly #scripts: NetworkScripts;
+  readonly #scripts: CardScripts;
 
-  constructor(db: Db, clock: Clock, scripts: NetworkScripts) {
+  constructor(db: Db, clock: Clock, scripts: CardScripts) {
     this.#ledger = db.collection<Entry>(COLLECTIONS.sandboxCardLedger);
     this.#writes = new BulkWriter(this.#ledger);
     this.#fences = new FenceWriter(db.collection(COLLECTIONS.sandboxCardLedger));
@@ -126,7 +126,7 @@ export class CardSandbox implements RailPort, RailNetwork {
   }
 
   async booksOf(transactionId: string): Promise<readonly RailBooks[]> {
-    return booksIn(await this.#entriesOf(transactionId));
+    return historyIn(await this.#entriesOf(transactionId));
   }
 
   /** Only effects after the first entry: the sender has booked that one. */

@@ -20,6 +20,8 @@ export interface Attempt {
   readonly wallet: Wallet;
   readonly to: Address;
   readonly amountCents: number;
+  /** Whether it is refused where the wallet's limit on the chain is in its way. */
+  readonly keepsLimit: boolean;
 }
 
 export const attemptsPrefix = (transactionId: string): string => `spend/${transactionId}/`;

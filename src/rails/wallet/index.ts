@@ -1,3 +1,4 @@
+import type { KeyObject } from "node:crypto";
 import type { Db } from "mongodb";
 import { recordRoot, type RootTransaction } from "../../chain/audit-roots.ts";
 import { caip2Of, type ChainConfig, type Signer } from "../../chain/config.ts";
@@ -12,9 +13,17 @@ import type { ChainWatchers } from "../../chain/repairs.ts";
 import { ChainRpc, WrongChain } from "../../chain/rpc.ts";
 import { ChainSandbox, DEMO_OWNER } from "../../chain/sandbox.ts";
 import { ForeignNonces } from "../../chain/foreign-nonces.ts";
-import type { WalletRecord } from "../../store/documents.ts";
-import { EventJournal } from "../../store/journal.ts";
+import type { KeyedMacs } from "../../secrets/keyed-macs.ts";
+import type { AgentDocument, WalletRecord } from "../../store/documents.ts";
+import { EventJournal, type EventProofs } from "../../store/journal.ts";
 import type { Clock } from "../../payments/ports.ts";
+import { AgentPockets } from "../pocket/agent-pockets.ts";
+import { AuthorizationRecords } from "../pocket/authorizations.ts";
+import { PocketKeys } from "../pocket/pocket-keys.ts";
+import type { Pockets } from "../pocket/pocket.ts";
+import { PocketRecords } from "../pocket/reservations.ts";
+import { TokenDomains } from "../pocket/token-domain.ts";
+import { Fundings } from "./fundings.ts";
 import { WalletLimits } from "./limits.ts";
 import { Treasuries } from "./treasuries.ts";
 import { WalletRail } from "./wallet-rail.ts";
@@ -29,8 +38,16 @@ const ROUNDS_BEFORE_RAISE = 4;
 
 export interface WalletsOptions {
   readonly db: Db;
+  /** Proofs of the events that deposits fire. */
+  readonly eventProofs: EventProofs;
   readonly config: ChainConfig;
   readonly signer: Signer;
+  /** The sub-key that the keys of agents' pockets are derived from. */
+  readonly pocketKey: KeyObject;
+  /** MACs of what the treasury's money is moved for. */
+  readonly fundingMacs: KeyedMacs;
+  /** Whether an agent's record is as the service wrote it. */
+  readonly isAgentGenuine: (agent: AgentDocument) => boolean;
   /** Whether this is a local test chain: gas, contracts and money are made as they are needed. */
   readonly sandbox: boolean;
   readonly clock: Clock;
@@ -41,6 +58,9 @@ export interface WalletsOptions {
 /** Everything of the wallet rail that one process has. */
 export interface Wallets {
   readonly rail: WalletRail;
+  readonly pockets: Pockets;
+  /** Moves treasuries' money to agents' wallets. */
+  readonly fundings: Fundings;
   readonly limits: WalletLimits;
   /** Null where the chain is not a test chain. */
   readonly sandbox: ChainSandbox | null;
@@ -75,7 +95,7 @@ export interface Wallets {
 export function createWallets(options: WalletsOptions): Wallets {
   const { clock, db, onRepair = nothing, onWarning, config, signer } = options;
   const watchers = { onRepair, onWarning };
-  const rpc = new ChainRpc(config, onWarning);
+  const rpc = new ChainRpc(config, watchers);
   const outbox = new ChainOutbox({ db, config, rpc, signer, clock });
   const finality = new Finality({
     rpc,
@@ -83,7 +103,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     pollMs: config.pollMs,
     confirmations: config.confirmations,
   });
-  const wallets = new AgentWallets(db);
+  const wallets = new AgentWallets(db, options.isAgentGenuine);
   const broadcast = serialized(async (recorded) => {
     const inOrder = [...recorded].filter(isTransaction).toSorted((one, other) => one.nonce - other.nonce);
     await rpc.sendAll(inOrder.map(({ raw }) => raw));
@@ -113,10 +133,30 @@ export function createWallets(options: WalletsOptions): Wallets {
     finality,
     foreignNonces,
     onWarning,
+    pocket: {
+      close: (agentId) => pockets.close(agentId),
+      unitsIn: (agentId) => pockets.unitsIn(agentId),
+    },
   });
+  const chain = caip2Of(config.chainId);
   const sandbox = options.sandbox
     ? new ChainSandbox({ config, rpc, outbox, finality, signer, broadcast })
     : null;
+  const pockets = new AgentPockets({
+    keys: new PocketKeys(options.pocketKey),
+    domains: new TokenDomains(rpc, config),
+    records: new PocketRecords(db, chain, clock),
+    authorizations: new AuthorizationRecords(db, chain, clock),
+    rail,
+    wallets,
+    outbox,
+    finality,
+    rpc,
+    config,
+    clock,
+    broadcast,
+    mine: sandbox === null ? null : () => sandbox.mine(),
+  });
   const everyMs = Math.min(ROUND_INTERVAL_MAX_MS, config.pollMs * POLLS_PER_ROUND);
   const keeper = new Keeper({
     rpc,
@@ -136,8 +176,13 @@ export function createWallets(options: WalletsOptions): Wallets {
     clock,
     // The gas of a chain that was killed is gone with its blocks.
     beforeResending: async () => sandbox?.giveGas(),
-    onEveryRound: async () => sandbox?.prepare(),
-    whileKeepingUp: (stopping) => limits.setDue(stopping),
+    onEveryRound: async () => {
+      await Promise.all([sandbox?.prepare(), rpc.endpoints.compare()]);
+    },
+    whileKeepingUp: async (stopping) => {
+      await limits.setDue(stopping);
+      await fundings.sweep(stopping);
+    },
     unwedge: async () => sandbox?.unwedge(),
     ...watchers,
   });
@@ -150,17 +195,31 @@ export function createWallets(options: WalletsOptions): Wallets {
     defaultOwner,
     beforeFirstUse: () => deposits.begin(),
   });
+  const journal = new EventJournal(db, options.eventProofs);
+  const fundings = new Fundings({
+    db,
+    rail,
+    wallets,
+    treasuries,
+    journal,
+    macs: options.fundingMacs,
+    clock,
+    chain,
+    onWarning,
+  });
   const deposits = new DepositWatch({
     db,
     config,
     rpc,
     clock,
     treasuries,
-    journal: new EventJournal(db),
+    journal,
     beginsAt: sandbox === null ? "the newest final block" : "the first block",
   });
   return {
     rail,
+    pockets,
+    fundings,
     limits,
     sandbox,
     config,

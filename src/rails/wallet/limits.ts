@@ -158,13 +158,15 @@ export class WalletLimits {
   }
 
   #call(wallet: Wallet, number: number, { capCents, periodSeconds, policyVersion }: TargetLimit): Call {
-    const { token, tokenDecimals } = this.#dependencies.config;
+    const { pocketFloatCents, token, tokenDecimals } = this.#dependencies.config;
+    // The pocket's change leaves the wallet before the policy counts it.
+    const cap = unitsOf(capCents + pocketFloatCents, tokenDecimals);
     return {
       kind: "call",
       purpose: `${limitPrefix(wallet)}${String(number)}`,
       wallet: wallet.address,
       to: wallet.address,
-      data: setLimitData(token, unitsOf(capCents, tokenDecimals), periodSeconds),
+      data: setLimitData(token, cap, periodSeconds),
       gas: GAS.setLimit,
       limitVersion: policyVersion,
     };

@@ -43,6 +43,11 @@ export function refusedByToken(what: "recipient" | "every transfer", text: strin
     : { code: "RAIL_UNAVAILABLE", reason: `The token refuses transfers from this wallet${words}` };
 }
 
+export const LIMIT_REACHED: RefusalReason = {
+  code: "RAIL_UNAVAILABLE",
+  reason: "The wallet's limit on the chain leaves its pocket no more money now.",
+};
+
 export const CEILING: RefusalReason = {
   code: "RAIL_UNAVAILABLE",
   reason: "The wallet's owner allows the service no payment of this amount now.",

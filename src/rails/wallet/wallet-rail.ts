@@ -1,5 +1,5 @@
 import { usedCents } from "../../domain/money.ts";
-import { getAddress, type Hash, parseTransaction } from "viem";
+import { getAddress, type Hash } from "viem";
 import type { OnChain, Payment, RailOutcome, StoredPayment } from "../../domain/ledger/payment.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
 import { caip2Of } from "../../chain/config.ts";
@@ -31,6 +31,7 @@ import {
   REVERTED_TOO_OFTEN,
   WITHHELD,
 } from "./refusals.ts";
+import { boundBy, causeOf, gasOf, ranOutOfGas, type Unpaid } from "./unpaid.ts";
 import type { AgentWallets, Wallet } from "./wallets.ts";
 
 /**
@@ -42,13 +43,30 @@ const DETACH_WAIT_MS = 5_000;
 /** Maximum delay of a stop's answer by the broadcast of signed transactions. */
 const BROADCAST_WAIT_MS = 1_000;
 
+/** The permit of what no fence is ever laid for. */
+const UNFENCED = 0;
+
 /** Attempts of one payment, each after the contract has undone the one before, until it is given up. */
 const ATTEMPTS_MAX = 5;
+
+/** A spend of a wallet: a payment, a top-up of the agent's pocket, or a treasury's money for an agent. */
+export interface WalletSpend {
+  readonly request: Pick<Payment["request"], "transactionId" | "recipient" | "amountMc">;
+  /** Refused where the wallet's limit on the chain is in its way. A payment has that limit raised: the ledger has decided it. */
+  readonly keepsLimit?: boolean;
+}
+
+/** The agent's pocket, as far as the end of its wallet concerns it. */
+export interface PocketEnd {
+  close(agentId: string): Promise<Detachment>;
+  unitsIn(agentId: string): Promise<bigint>;
+}
 
 export interface WalletRailDependencies extends AttemptDependencies {
   readonly onWarning: ChainWatchers["onWarning"];
   readonly wallets: AgentWallets;
   readonly foreignNonces: Pick<ForeignNonces, "isReplaced" | "minedAs">;
+  readonly pocket: PocketEnd;
 }
 
 /**
@@ -68,9 +86,25 @@ export class WalletRail implements RailPort {
     this.#chainCaip2 = caip2Of(dependencies.config.chainId);
   }
 
-  async send(profile: AgentProfile, payment: Payment, permit: number): Promise<SendOutcome> {
-    const wallet = await this.#dependencies.wallets.of(profile.agentId);
-    if (wallet === null) return { status: "failed", ...NO_WALLET };
+  async send({ agentId }: AgentProfile, payment: Payment, permit: number): Promise<SendOutcome> {
+    const wallet = await this.#dependencies.wallets.of(agentId);
+    return wallet === null ? { status: "failed", ...NO_WALLET } : this.#send(wallet, payment, permit);
+  }
+
+  /**
+   * Makes a spend that is no payment, so that no stop fences it; once, by whichever process and however often. Waits for its end
+   * so long, and a little longer.
+   */
+  async spend(wallet: Wallet, spend: WalletSpend, withinMs: number): Promise<RailOutcome> {
+    const permitted: RequestPermission = () => Promise.resolve({ kind: "send", permit: UNFENCED });
+    const sent = await this.#send(wallet, spend, UNFENCED);
+    if (sent.status === "fenced") throw new Error(`${spend.request.transactionId} is fenced`);
+    return sent.status === "pending"
+      ? ((await this.#settle(wallet, spend, withinMs, permitted)) ?? sent)
+      : sent;
+  }
+
+  async #send(wallet: Wallet, payment: WalletSpend, permit: number): Promise<SendOutcome> {
     const attempt = attemptOf(wallet, payment, 1);
     if (wallet.chainCaip2 !== this.#chainCaip2) return this.#refusedOn(wallet.chainCaip2, attempt);
     const first = await this.#attempts.decide({ ...attempt, permit });
@@ -80,7 +114,7 @@ export class WalletRail implements RailPort {
     if (receipt === null) return { status: "pending", onChain: this.#onChain(first) };
     if (hasPaid(first, receipt, payment.request.transactionId)) return this.#settled(receipt);
     const permitted: RequestPermission = () => Promise.resolve({ kind: "send", permit });
-    return (await this.settle(profile, payment, CONFIRMATION_WAIT_MS, permitted)) ?? { status: "pending" };
+    return (await this.#settle(wallet, payment, CONFIRMATION_WAIT_MS, permitted)) ?? { status: "pending" };
   }
 
   async query({ request }: StoredPayment): Promise<RailOutcome | null> {
@@ -92,14 +126,22 @@ export class WalletRail implements RailPort {
   }
 
   async settle(
-    profile: AgentProfile,
+    { agentId }: AgentProfile,
     payment: Payment,
     withinMs: number,
     requestPermission: RequestPermission,
   ): Promise<RailOutcome | null> {
-    const { finality, limits, outbox, foreignNonces, wallets } = this.#dependencies;
-    const wallet = await wallets.of(profile.agentId);
-    if (wallet === null) return null;
+    const wallet = await this.#dependencies.wallets.of(agentId);
+    return wallet === null ? null : this.#settle(wallet, payment, withinMs, requestPermission);
+  }
+
+  async #settle(
+    wallet: Wallet,
+    payment: WalletSpend,
+    withinMs: number,
+    requestPermission: RequestPermission,
+  ): Promise<RailOutcome | null> {
+    const { finality, limits, outbox, foreignNonces } = this.#dependencies;
     const { transactionId } = payment.request;
     const until = performance.now() + withinMs;
     for (let round = 0; round <= ATTEMPTS_MAX; round += 1) {
@@ -156,26 +198,35 @@ export class WalletRail implements RailPort {
   }
 
   async balance({ agentId }: AgentProfile): Promise<RailBalance> {
-    const { config, rpc, wallets } = this.#dependencies;
+    const { config, pocket, rpc, wallets } = this.#dependencies;
     const wallet = await wallets.of(agentId);
     if (wallet === null) return { kind: "none" };
     // The same address on this chain holds something else, or nothing.
     if (wallet.chainCaip2 !== this.#chainCaip2) return { kind: "unreadable" };
     try {
       await rpc.check();
-      const units = await rpc.balanceAt(wallet.address, "latest");
-      return { kind: "cents", cents: centsOf(units, config.tokenDecimals) };
+      const [inWallet, inPocket] = await Promise.all([
+        rpc.balanceAt(wallet.address, "latest"),
+        pocket.unitsIn(agentId),
+      ]);
+      const inCents = (units: bigint): number => centsOf(units, config.tokenDecimals);
+      return { kind: "cents", cents: inCents(inWallet + inPocket), pocketCents: inCents(inPocket) };
     } catch {
       return { kind: "unreadable" };
     }
   }
 
   async detach({ agentId }: AgentProfile): Promise<Detachment> {
-    const { finality, outbox, foreignNonces, wallets } = this.#dependencies;
-    const wallet = await wallets.of(agentId);
+    const wallet = await this.#dependencies.wallets.of(agentId);
     if (wallet === null) return "detached";
     if (wallet.chainCaip2 !== this.#chainCaip2) return "pending";
-    if (!(await this.#isDeployed(wallet))) return "detached";
+    // The wallet's end first: nothing reaches the pocket after it.
+    const end = (await this.#isDeployed(wallet)) ? await this.#detach(wallet) : "detached";
+    return end === "detached" ? this.#dependencies.pocket.close(agentId) : end;
+  }
+
+  async #detach(wallet: Wallet): Promise<Detachment> {
+    const { finality, outbox, foreignNonces } = this.#dependencies;
     const prefix = `detach/${wallet.address}/`;
     const before = (await outbox.under(prefix)).filter(isTransaction);
     const last = before.at(-1);
@@ -226,7 +277,7 @@ export class WalletRail implements RailPort {
   async #paidLongAgo(
     wallet: Wallet,
     transaction: RecordedTransaction,
-    { request }: Payment,
+    { request }: WalletSpend,
   ): Promise<RailOutcome | null> {
     const { outbox, rpc, signer, foreignNonces } = this.#dependencies;
     const { nonce, purpose } = transaction;
@@ -293,7 +344,7 @@ export class WalletRail implements RailPort {
     const diagnosed: Remedy =
       attempt.number > ATTEMPTS_MAX
         ? { kind: "refuse", refusal: REVERTED_TOO_OFTEN }
-        : await diagnose(this.#dependencies, attempt);
+        : boundBy(attempt, await diagnose(this.#dependencies, attempt));
     if (before.receipt === null) return diagnosed;
     const isOutOfGas = diagnosed.kind === "again" && ranOutOfGas(before);
     const gas = gasOf(before.last);
@@ -359,25 +410,6 @@ export class WalletRail implements RailPort {
   }
 }
 
-/** An attempt that has not paid. Without a receipt: it was replaced. */
-interface Unpaid {
-  readonly last: RecordedTransaction;
-  readonly receipt: Receipt | null;
-}
-
-const gasOf = ({ raw }: RecordedTransaction): bigint => parseTransaction(raw).gas ?? GAS.spend;
-
-/** Whether a reverted transaction has used its gas, but for the 64th parts that calls keep back for their callers. */
-const ranOutOfGas = ({ last, receipt }: Unpaid): boolean =>
-  receipt !== null && !receipt.succeeded && receipt.gasUsed * 16n >= gasOf(last) * 15n;
-
-const causeOf = (remedy: Remedy): string =>
-  remedy.kind === "refuse"
-    ? remedy.refusal.reason
-    : remedy.kind === "raise"
-      ? "the wallet's limit"
-      : "it would succeed by now";
-
 /** Returns the outcome of a refusal in a payment's place. */
 const refused = ({ code, reason }: Refused["refusal"]): RailOutcome =>
   code === "WITHHELD" ? { status: "withheld" } : { status: "failed", code, reason };
@@ -389,10 +421,15 @@ const refused = ({ code, reason }: Refused["refusal"]): RailOutcome =>
 const hasPaid = ({ wallet }: RecordedTransaction, receipt: Receipt | null, transactionId: string): boolean =>
   receipt !== null && wallet !== null && showsPayment(receipt.logs, wallet, transactionId);
 
-const attemptOf = (wallet: Wallet, { request }: Payment, number: number): Attempt => ({
+const attemptOf = (
+  wallet: Wallet,
+  { keepsLimit = false, request }: WalletSpend,
+  number: number,
+): Attempt => ({
   transactionId: request.transactionId,
   number,
   wallet,
   to: getAddress(request.recipient),
   amountCents: usedCents(request.amountMc),
+  keepsLimit,
 });

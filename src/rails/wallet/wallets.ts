@@ -4,6 +4,7 @@ import { type Address, getAddress } from "viem";
 import type { SpendingLimit } from "../../domain/wallet/spending-limit.ts";
 import { mirroredLimit } from "../../domain/wallet/spending-limit.ts";
 import type { BudgetPolicy } from "../../domain/ledger/policy.ts";
+import { MAX_CENTS } from "../../domain/money.ts";
 import { caip2Of, type ChainConfig } from "../../chain/config.ts";
 import { walletAddress } from "../../chain/contracts.ts";
 import { type AgentDocument, COLLECTIONS, type WalletRecord } from "../../store/documents.ts";
@@ -11,7 +12,9 @@ import type { Indexes } from "../../store/indexes.ts";
 
 /** An agent's wallet, ready for use. */
 export interface Wallet {
+  /** The organization's, of its treasury. */
   readonly agentId: string;
+  readonly isTreasury: boolean;
   readonly organizationId: string;
   readonly address: Address;
   readonly chainCaip2: string;
@@ -55,7 +58,10 @@ export class AgentWallets {
   /** A wallet never changes, so what was found once stays good. */
   readonly #kept = new LRUCache<string, Wallet>({ max: CACHED_WALLETS_MAX });
 
-  constructor(db: Db) {
+  readonly #isGenuine: (agent: AgentDocument) => boolean;
+
+  constructor(db: Db, isGenuine: (agent: AgentDocument) => boolean) {
+    this.#isGenuine = isGenuine;
     this.#agents = db.collection(COLLECTIONS.agents);
     this.#limits = db.collection(COLLECTIONS.walletLimits);
   }
@@ -74,13 +80,21 @@ export class AgentWallets {
     // Agents from before there were wallets have no such field.
     const record = agent.wallet ?? null;
     if (record === null) return null;
-    const { organizationId } = agent;
-    const wallet = { agentId, organizationId, chainCaip2: record.chainCaip2, ...addressesOf(record) };
-    if (walletAddress(wallet) !== wallet.address) {
-      throw new Error(`the record of agent ${agentId} names a wallet that is not the agent's`);
-    }
+    const wallet = walletIn(record, { agentId, organizationId: agent.organizationId, isTreasury: false });
     this.#kept.set(agentId, wallet);
     return wallet;
+  }
+
+  /**
+   * The same, for what sends money there or lets its owner take money: throws where something else than the service has changed
+   * the agent's record.
+   */
+  async genuine(agentId: string): Promise<Wallet | null> {
+    const agent = await this.#agents.findOne({ _id: agentId });
+    if (agent === null || !this.#isGenuine(agent)) {
+      throw new Error(`the record of agent ${agentId} is not as the service wrote it`);
+    }
+    return this.of(agentId);
   }
 
   /** The wallet at an address; null: no agent's, such as a treasury. Rarely queried, so there is no index for it. */
@@ -90,7 +104,8 @@ export class AgentWallets {
   }
 
   /** The newest known limit, from whichever of the two records has it. */
-  async targetLimit({ address, agentId }: Wallet): Promise<TargetLimit> {
+  async targetLimit({ address, agentId, isTreasury }: Wallet): Promise<TargetLimit> {
+    if (isTreasury) return UNLIMITED;
     const [requested, agent] = await Promise.all([
       this.#limits.findOne({ _id: address }),
       this.#agents.findOne({ _id: agentId }, { projection: { policy: 1, policyVersion: 1 } }),
@@ -159,6 +174,20 @@ export class AgentWallets {
     );
     return taken.map(({ agentId }) => agentId);
   }
+}
+
+/** Of a treasury: what binds the service there is the ceiling that its owner sets. */
+const UNLIMITED: TargetLimit = { capCents: MAX_CENTS, periodSeconds: 0, policyVersion: 1 };
+
+/** Throws where the record names a wallet of another agent or organization. */
+export function walletIn(
+  record: WalletRecord,
+  of: Pick<Wallet, "agentId" | "organizationId" | "isTreasury">,
+): Wallet {
+  const wallet = { ...of, chainCaip2: record.chainCaip2, ...addressesOf(record) };
+  if (walletAddress(wallet) === wallet.address) return wallet;
+  const what = of.isTreasury ? "organization" : "agent";
+  throw new Error(`the record of ${what} ${of.agentId} names a wallet that is not the ${what}'s`);
 }
 
 const addressesOf = ({ address, factory, owner, spender }: WalletRecord) => ({

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ApplicationFailure, Context } from "@temporalio/activity";
 import { ApplicationFailureCategory } from "@temporalio/common";
+import type { AccessProofs } from "../../secrets/access-proofs.ts";
 import type { Activities } from "../../../activities/types.ts";
 import type { DeliveryAttempts } from "./attempt.ts";
 import type { EventDispatcher } from "./dispatcher.ts";
@@ -29,6 +30,7 @@ export interface Deposits {
 }
 
 export interface WebhookActivityDependencies {
+  readonly accessProofs: AccessProofs;
   readonly webhooks: WebhookCollections;
   readonly attempts: DeliveryAttempts;
   readonly dispatcher: EventDispatcher;
@@ -54,7 +56,7 @@ export function createWebhookActivities(dependencies: WebhookActivityDependencie
       throw later(attempted.reason, attempted.afterMs);
     },
 
-    eraseWebhookSecret: (input) => eraseSecret(webhooks, input),
+    eraseWebhookSecret: (input) => eraseSecret(webhooks, dependencies.accessProofs, input),
 
     replayWebhooks: (input) => redeliveries.replay(input),
 

@@ -1,4 +1,5 @@
 import { BACKOFF_SECONDS, isAcknowledged, pauseAfter } from "../../domain/webhooks/attempts.ts";
+import type { AccessProofs } from "../../secrets/access-proofs.ts";
 import type { GuardedOutcome } from "../../lib/guarded-fetch/guarded-fetch.ts";
 import type { DeliveryEnd, DeliveryInput } from "../../messages/delivery.ts";
 import { signatureHeaders } from "../signature.ts";
@@ -25,6 +26,7 @@ export type Attempted =
   | { readonly kind: "again"; readonly afterMs: number; readonly reason: string };
 
 export interface AttemptDependencies {
+  readonly accessProofs: Pick<AccessProofs, "genuine">;
   readonly webhooks: WebhookCollections;
   readonly outcomes: DeliveryOutcomes;
   readonly sending: Sending;
@@ -64,15 +66,18 @@ export class DeliveryAttempts {
   }
 
   async #withSlot({ deliveryId, endpointId, organizationId, run }: DeliveryInput): Promise<Attempted> {
-    const { clock, outcomes, webhooks } = this.#dependencies;
+    const { accessProofs, clock, outcomes, webhooks } = this.#dependencies;
     // An intruder in Temporal can name any two: an event goes to the endpoint that it is for, and to no other.
-    const [delivery, endpoint] = await Promise.all([
+    const [delivery, found] = await Promise.all([
       webhooks.deliveries.findOne({ _id: deliveryId, endpointId, organizationId }),
       webhooks.endpoints.findOne({ _id: endpointId, organizationId }),
     ]);
     if (delivery === null || delivery.run !== run) return ended("superseded");
-    if (delivery.status !== "pending") return this.#over(delivery, endpoint, delivery.status);
-    if (endpoint === null || (!endpoint.isActive && !delivery.isTest)) {
+    if (delivery.status !== "pending") return this.#over(delivery, found, delivery.status);
+    const endpoint = accessProofs.genuine("webhook", found);
+    // A forged one of the two is neither sent nor signed.
+    const isGenuine = accessProofs.genuine("delivery", delivery) !== null;
+    if (!isGenuine || endpoint === null || (!endpoint.isActive && !delivery.isTest)) {
       await outcomes.dropped(delivery);
       return ended("dropped");
     }

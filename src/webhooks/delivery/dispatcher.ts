@@ -6,6 +6,7 @@ import { MongoBulkWriteError } from "mongodb";
 import pLimit from "p-limit";
 import type { EventType } from "../../domain/events.ts";
 import { isSubscribed } from "../../domain/webhooks/subscription.ts";
+import type { AccessProofs } from "../../secrets/access-proofs.ts";
 import { COLLECTIONS, type EventDocument } from "../../store/documents.ts";
 import type { Clock } from "../../payments/ports.ts";
 import {
@@ -52,6 +53,7 @@ export type StepResult = "nothing" | "more" | "waiting";
 
 export interface DispatcherDependencies {
   readonly db: Db;
+  readonly accessProofs: Pick<AccessProofs, "genuine" | "proven">;
   readonly workflows: WebhookWorkflows;
   readonly dataOf: EventData;
   /** Null: nobody is mailed. */
@@ -214,11 +216,12 @@ export class EventDispatcher {
     pending: readonly EventDocument[],
     allowance: number,
   ): Promise<{ events: EventDocument[]; lines: DeliveryDocument[][] }> {
-    const { clock, retentionDays } = this.#dependencies;
+    const { accessProofs, clock, retentionDays } = this.#dependencies;
     const organizations = [...new Set(pending.map(({ organizationId }) => organizationId))];
-    const endpoints = await this.#webhooks.endpoints
+    const found = await this.#webhooks.endpoints
       .find({ organizationId: { $in: organizations }, isActive: true })
       .toArray();
+    const endpoints = found.filter((endpoint) => accessProofs.genuine("webhook", endpoint) !== null);
     const now = clock();
     const linesOfEach = new Map<string, Map<string, DeliveryDocument[]>>();
     const events: EventDocument[] = [];
@@ -233,15 +236,16 @@ export class EventDispatcher {
       for (const endpoint of subscribed) {
         const name = `${event.agentId ?? event.organizationId}/${endpoint._id}`;
         const line = valueIn(lines, name, (): DeliveryDocument[] => []);
-        line.push(newDelivery({ event, data, endpoint, now, retentionDays }));
+        line.push(newDelivery({ accessProofs, event, data, endpoint, now, retentionDays }));
       }
       made += subscribed.length;
     }
     return { events, lines: roundRobin([...linesOfEach.values()].map((lines) => [...lines.values()])) };
   }
 
-  /** Returns an event's data; null if it can't be rendered, which must not block other events. */
+  /** Returns an event's data; null if it is forged or can't be rendered, which must not block other events. */
   #dataOf(event: EventDocument): object | null {
+    if (this.#dependencies.accessProofs.genuine("event", event) === null) return null;
     try {
       return this.#dependencies.dataOf(event);
     } catch (err) {

@@ -1,5 +1,6 @@
 import { deliveryId } from "../../domain/webhooks/delivery-id.ts";
 import type { DeliveryInput } from "../../messages/delivery.ts";
+import type { AccessProofs } from "../../secrets/access-proofs.ts";
 import type { EventDocument } from "../../store/documents.ts";
 import type { DeliveryDocument, EndpointDocument } from "../../store/webhook-documents.ts";
 
@@ -16,40 +17,42 @@ export interface NewDelivery {
   readonly endpoint: Pick<EndpointDocument, "_id" | "organizationId">;
   readonly now: Date;
   readonly retentionDays: number;
+  readonly accessProofs: Pick<AccessProofs, "proven">;
 }
 
 export const deliveryIdOf = ({ _id, createdAt }: EventDocument, endpointId: string): string =>
   deliveryId(_id, endpointId, createdAt.getTime());
 
 /** A delivery of an event to an endpoint that is still to begin. The same for the same two, but for when it was made. */
-export function newDelivery({ data, endpoint, event, now, retentionDays }: NewDelivery): DeliveryDocument {
+export function newDelivery(made: NewDelivery): DeliveryDocument {
+  const { accessProofs, data, endpoint, event, now, retentionDays } = made;
   const id = deliveryIdOf(event, endpoint._id);
-  return {
+  return accessProofs.proven("delivery", {
     ...begun(endpoint, now, retentionDays),
     _id: id,
     eventId: event._id,
     eventType: event.type,
     isTest: false,
     body: bodyOf(id, event, data),
-  };
+  });
 }
 
 /** A delivery of its own, to see whether the receiver works: one attempt, of no event. */
 export function testDelivery(
   id: string,
-  { endpoint, now, retentionDays }: Omit<NewDelivery, "event" | "data">,
+  { accessProofs, endpoint, now, retentionDays }: Omit<NewDelivery, "event" | "data">,
   eventType: EventDocument["type"],
 ): DeliveryDocument {
   const { organizationId } = endpoint;
   const body = { id, type: eventType, created_at: now.toISOString(), org_id: organizationId };
-  return {
+  return accessProofs.proven("delivery", {
     ...begun(endpoint, now, retentionDays),
     _id: id,
     eventId: null,
     eventType,
     isTest: true,
     body: JSON.stringify({ ...body, data: { test: true } }),
-  };
+  });
 }
 
 const begun = (endpoint: NewDelivery["endpoint"], now: Date, retentionDays: number) => ({

@@ -1,5 +1,6 @@
 import type { ClientSession, Document, MongoClient } from "mongodb";
 import { DISABLE_AFTER_FAILURES } from "../../domain/webhooks/attempts.ts";
+import type { AccessProofs } from "../../secrets/access-proofs.ts";
 import type { Clock } from "../../payments/ports.ts";
 import {
   ATTEMPTS_RETAINED_MAX,
@@ -10,6 +11,7 @@ import {
 } from "../../store/webhook-documents.ts";
 
 export interface OutcomeDependencies {
+  readonly accessProofs: Pick<AccessProofs, "changed" | "genuine">;
   readonly client: MongoClient;
   readonly webhooks: WebhookCollections;
   readonly clock: Clock;
@@ -82,7 +84,7 @@ export class DeliveryOutcomes {
   }
 
   async #count({ _id, endpointId, run }: DeliveryDocument, session: ClientSession): Promise<void> {
-    const { clock, webhooks } = this.#dependencies;
+    const { accessProofs, clock, webhooks } = this.#dependencies;
     const counted = await webhooks.endpoints.findOneAndUpdate(
       { _id: endpointId, isActive: true },
       { $inc: { consecutiveFailures: 1 } },
@@ -91,11 +93,10 @@ export class DeliveryOutcomes {
     if (counted === null || counted.consecutiveFailures < DISABLE_AFTER_FAILURES) return;
     const at = clock();
     const disabled = { at, reason: "consecutive_failures", by: { deliveryId: _id, run } } as const;
-    await webhooks.endpoints.updateOne(
-      { _id: endpointId },
-      { $set: { isActive: false, disabled, updatedAt: at } },
-      { session },
-    );
+    const off = { isActive: false, disabled, updatedAt: at };
+    const isGenuine = accessProofs.genuine("webhook", counted) !== null;
+    const $set = isGenuine ? accessProofs.changed("webhook", counted, off) : off;
+    await webhooks.endpoints.updateOne({ _id: endpointId }, { $set }, { session });
     await dropQueued(webhooks, endpointId, session);
   }
 }

@@ -1,6 +1,7 @@
 import type { Collection, Db, Filter } from "mongodb";
 import { isSubscribed } from "../../domain/webhooks/subscription.ts";
 import type { ReplayInput } from "../../messages/delivery.ts";
+import type { AccessProofs } from "../../secrets/access-proofs.ts";
 import { COLLECTIONS, type EventDocument } from "../../store/documents.ts";
 import type { Clock } from "../../payments/ports.ts";
 import {
@@ -19,6 +20,7 @@ const REPLAY_DELIVERIES_MAX = 10_000;
 
 export interface RedeliveryDependencies {
   readonly db: Db;
+  readonly accessProofs: Pick<AccessProofs, "genuine" | "proven">;
   readonly workflows: WebhookWorkflows;
   readonly dataOf: EventData;
   readonly retentionDays: number;
@@ -129,16 +131,24 @@ export class Redeliveries {
     return { examined: events.length, queued };
   }
 
-  /** A delivery that there is no record of; null where this version can't say what happened, which must not keep others. */
+  /** A delivery that there is no record of; null where the event is forged or this version can't render it, which must not keep others. */
   async #create(endpoint: EndpointDocument, event: EventDocument): Promise<DeliveryDocument | null> {
-    const { clock, dataOf, onDefect, retentionDays } = this.#dependencies;
+    const { accessProofs, clock, dataOf, onDefect, retentionDays } = this.#dependencies;
+    if (accessProofs.genuine("event", event) === null) return null;
     const now = clock();
     const said = attempted(() => dataOf(event));
     if (!said.ok) {
       onDefect("an event can't be replayed by this version", { eventId: event._id, err: said.error });
       return null;
     }
-    const delivery = newDelivery({ event, data: said.value, endpoint, now, retentionDays });
+    const delivery = newDelivery({
+      accessProofs,
+      event,
+      data: said.value,
+      endpoint,
+      now,
+      retentionDays,
+    });
     // A record that is no longer kept may have had workflows that are still known: their runs are not begun again.
     const run = Math.floor(now.getTime() / 1_000);
     const created = await this.#webhooks.deliveries.findOneAndUpdate(

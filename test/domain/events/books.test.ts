@@ -145,8 +145,8 @@ describe("every event of a payment's books fires once", () => {
     const payments = reported([report(1_200), report(1_300), report(1_300)], ASKED_CENTS);
     const fired = paymentEvents(lastOf(payments)).filter(({ type }) => type.endsWith("limit_breached"));
     expect(fired.map(({ id, payment }) => [id, payment.books?.breaches])).to.deep.equal([
-      ["evt_txn_1_transaction.limit_breached_200", [{ level: "agent", limit: "budget", overCents: 200 }]],
-      ["evt_txn_1_transaction.limit_breached_300", [{ level: "agent", limit: "budget", overCents: 300 }]],
+      ["evt_txn_1_transaction.limit_breached_200000", [{ level: "agent", limit: "budget", overMc: 200_000 }]],
+      ["evt_txn_1_transaction.limit_breached_300000", [{ level: "agent", limit: "budget", overMc: 300_000 }]],
     ]);
   });
 

@@ -20,6 +20,7 @@ describe("the types of events", () => {
       "agent.resumed",
       "agent.archived",
       "funding.deposited",
+      "wallet.funded",
       "billing.payment_failed",
     ];
     expect(EVENT_TYPES).to.deep.equal(names);

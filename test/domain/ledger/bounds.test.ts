@@ -321,7 +321,7 @@ describe("how much a ledger holds", function () {
     const began = large.now;
     const perDay = 100;
     const { random } = large.some;
-    // As many histories as take their time to make; the rest are those of others.
+    // As many histories as take their time to make; the rest are those of others, with counts of their own.
     const histories = Array.from({ length: 100 }, () => {
       const usage = emptyUsage();
       let payments = 0;
@@ -334,7 +334,10 @@ describe("how much a ledger holds", function () {
     large.now = began + 60 * DAY;
     for (const account of ledgerAccounts(large)) {
       const { payments, ...usage } = random.pick(histories);
-      account.usage = { ...usage, day: { ...usage.day, amountMc: random.between(1, 1_000_000) } };
+      const counts = usage.counts.map(
+        ([at, count]) => [at, Math.max(1, count + random.between(-1, 1))] as const,
+      );
+      account.usage = { ...usage, counts, day: { ...usage.day, amountMc: random.between(1, 1_000_000) } };
       Object.assign(account, { sequence: payments, closed: payments, evictedThrough: payments - 1 });
       Object.assign(account, { revision: 2 * payments, confirmedRevision: 2 * payments });
       account.updatedAt = large.now - random.between(1, DAY);
@@ -347,10 +350,31 @@ describe("how much a ledger holds", function () {
       large.settle(holder, id);
     }
     const bytes = packedBytes(large.ledger, large.now);
-    process.stdout.write(`      10,000 that paid: ${Math.round(bytes / 1_000)} kB\n`);
+    process.stdout.write(
+      `      10,000 that paid: ${Math.round(bytes / 1_000)} kB, weighed ${Math.round(ledgerBytes(large.ledger) / 1_000)} kB\n`,
+    );
     expect(bytes).to.be.below(1_500_000);
     expect(ledgerBytes(large.ledger)).to.be.within(bytes, 1.3 * bytes);
     expect(ledgerBytes(large.ledger)).to.be.below(LEDGER_BOUNDS.paidBelowBytes);
+  });
+
+  it("counts that nothing read are carried over as they are, for a day", () => {
+    const idle = new Project();
+    idle.open("Agent");
+    for (const { usage } of ledgerAccounts(idle))
+      for (let payment = 0; payment < 200; payment += 1) countPayment(usage, idle.now + payment * 60_000);
+    const packedAt = idle.now + 200 * 60_000;
+    const packed = packLedger(idle.ledger, packedAt);
+    const later = packLedger(unpackLedger(packed), packedAt + DAY - 1);
+    expect(later.counts).to.equal(packed.counts).and.not.to.equal("");
+    const countsIn = (ledger: Ledger) => [...ledger.accounts.values()].map(({ usage }) => usage.counts);
+    expect(countsIn(unpackLedger(later))).to.deep.equal(countsIn(unpackLedger(packed)));
+    expect(packLedger(unpackLedger(later), packedAt + DAY).counts).not.to.equal(packed.counts);
+    expect(packLedger(unpackLedger(later), packedAt + 40 * DAY).counts).to.equal("");
+    const changed = unpackLedger(later);
+    for (const { usage } of changed.accounts.values()) countPayment(usage, packedAt + DAY);
+    const [counts = []] = countsIn(unpackLedger(packLedger(changed, packedAt + DAY)));
+    expect(counts.reduce((sum, [, count]) => sum + count, 0)).to.equal(201);
   });
 
   it("what has expired frees room by itself: a full ledger is weighed anew before it refuses", () => {

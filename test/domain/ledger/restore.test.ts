@@ -1,7 +1,15 @@
 import * as fc from "fast-check";
 import { expect } from "chai";
 import { approvalDocument, paymentIn, transactionDocument } from "../../../src/store/records.ts";
-import { type Payment, withoutTexts, withTexts } from "../../../src/domain/ledger/payment.ts";
+import { booked, type Books, capturedInFull, NO_BOOKS } from "../../../src/domain/ledger/books.ts";
+import { recordedAmounts } from "../../../src/store/stored-books.ts";
+import {
+  amountsOf,
+  type Payment,
+  settle,
+  withoutTexts,
+  withTexts,
+} from "../../../src/domain/ledger/payment.ts";
 import { packLedger, unpackLedger } from "../../../src/domain/ledger/pack.ts";
 import {
   PaymentsOfRecords,
@@ -30,8 +38,9 @@ const QUIET_MS = 10 * SECOND;
 /** What the records make of a payment; which must be all of it. */
 function recordedPayment(payment: Payment, teamId: string, agentId: string): Payment {
   const profile = { organizationId: "org-1", projectId: "project-1", teamId, agentId, name: "Agent" };
-  const read = paymentIn(transactionDocument(profile, payment), approvalDocument(profile, payment));
-  expect(read).to.deep.equal(payment);
+  const record = transactionDocument(profile, payment);
+  expect(paymentIn(record, approvalDocument(profile, payment))).to.deep.equal(payment);
+  expect(recordedAmounts(record)).to.deep.equal(amountsOf(payment));
   // The book compares the order of fields, too.
   return payment;
 }
@@ -162,6 +171,31 @@ describe("a ledger that is restored from its records", function () {
     fc.assert(property, { seed, numRuns, interruptAfterTimeLimit: SECONDS * 1_000 });
     expect(restorations).to.be.greaterThan(0);
     process.stdout.write(`      ${restorations} restorations\n`);
+  });
+
+  it("the record of a payment that is charged in full at once has the time of that, and no sums", () => {
+    const account = new TestAccount();
+    const { agentId } = account.state;
+    const place = { organizationId: "org-1", projectId: "project-1", teamId: "team-1" };
+    const profile = { ...place, agentId, name: "Agent" };
+    const payment = settle(account.pay(200), { status: "settled" }, account.now);
+    const record = transactionDocument(profile, payment);
+    const at = payment.books?.bookings[0]?.at;
+    expect(record.ledgerState.books).to.deep.equal({ inFullAt: at });
+    expect(record).not.to.have.any.keys("amounts", "moved");
+    expect(recordedAmounts(record).capturedCents).to.equal(200);
+    const inFull = payment.books ?? NO_BOOKS;
+    const [one = capturedInFull(0)] = inFull.authorizations;
+    const others: readonly Books[] = [
+      booked({ ...NO_BOOKS, authorizations: [{ ...one, capturedMc: mcOf(50) }] }, account.now, "2026-01-01"),
+      booked({ ...NO_BOOKS, authorizations: [one] }, account.now, "2026-01-01"),
+      booked(inFull, account.now + SECOND, "2026-01-01"),
+      { ...inFull, authorizations: [{ ...one, authorization: "auth_1" }] },
+      { ...inFull, answers: [{ authorization: "auth_1", position: 0, refusal: null }] },
+      { ...inFull, authorizations: [{ ...one, creditedMc: mcOf(10) }] },
+    ];
+    for (const books of others)
+      expect(paymentIn(transactionDocument(profile, { ...payment, books }), null).books).to.deep.equal(books);
   });
 
   it("a record that was read for the lost ledger is not taken for new", () => {

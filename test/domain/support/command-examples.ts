@@ -81,7 +81,7 @@ const closedExample = (transactionId: string): StoredPayment => ({
         disputedMc: 0,
       },
     ],
-    breaches: [{ level: "agent", limit: "budget", overCents: 1 }],
+    breaches: [{ level: "agent", limit: "budget", overMc: 1 }],
   },
   policyVersion: 1,
   revision: 5,

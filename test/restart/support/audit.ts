@@ -1,3 +1,4 @@
+import { recordedBooks } from "../../../src/store/stored-books.ts";
 import { isDeepStrictEqual } from "node:util";
 import type { Db } from "mongodb";
 import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";
@@ -83,7 +84,7 @@ function auditEffects(
   ledger: readonly CardLedgerDocument[],
 ): readonly string[] {
   const entries = ledger.filter(({ transactionId }) => transactionId === _id);
-  const recorded = ledgerState.books?.authorizations ?? [];
+  const recorded = recordedBooks(ledgerState)?.authorizations ?? [];
   const isOther = entries.some(({ merchant }) => merchant !== recipient);
   return [
     ...(isDeepStrictEqual(booksIn(entries), recorded)

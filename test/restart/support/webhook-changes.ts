@@ -1,3 +1,4 @@
+import { recordedBooks } from "../../../src/store/stored-books.ts";
 import type { Db } from "mongodb";
 import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../../../src/store/documents.ts";
 import { COLLECTIONS } from "../../../src/store/documents.ts";
@@ -29,7 +30,7 @@ export async function committedOf(db: Db, organizationId: string): Promise<Commi
     transactions: transactions.map(({ _id, ledgerState, ...rest }) => ({
       ...rest,
       id: _id,
-      authorizations: ledgerState.books?.authorizations ?? [],
+      authorizations: recordedBooks(ledgerState)?.authorizations ?? [],
     })),
     approvals: approvals.map(({ _id, agentId, resolution, resolvedBy }) => ({
       id: _id,

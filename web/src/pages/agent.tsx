@@ -13,7 +13,7 @@ import { ShownLabels } from "../parts/agent-labels.tsx";
 import { AgentMark, Usage } from "../parts/agent.tsx";
 import { Confirm, useOpened } from "../parts/confirm.tsx";
 import { Connect } from "../parts/connect.tsx";
-import { FundWallet } from "../parts/fund-wallet.tsx";
+import { type FundedFrom, FundWallet } from "../parts/fund-wallet.tsx";
 import { Card, Fact, Facts, Money, Page, State, Waiting, When, Written } from "../parts/parts.tsx";
 import { Failed, Problem } from "../parts/problem.tsx";
 import { CopyIcon } from "../parts/secret.tsx";
@@ -37,7 +37,7 @@ export function AgentPage(): ReactElement {
   return <Known agent={data} />;
 }
 
-type OpenDialog = "archive" | "edit" | "fund";
+type OpenDialog = "archive" | "edit" | FundedFrom;
 
 function Known({ agent }: { readonly agent: Agent }): ReactElement {
   const [dialog, openDialog, close] = useOpened<OpenDialog>();
@@ -102,7 +102,7 @@ function Known({ agent }: { readonly agent: Agent }): ReactElement {
           {isArchived ? null : <Tabs.Tab value="connect">Connect</Tabs.Tab>}
         </Tabs.List>
         <Tabs.Panel value="overview" pt="md">
-          <Overview agent={agent} onArchive={() => openDialog("archive")} onFund={() => openDialog("fund")} />
+          <Overview agent={agent} onArchive={() => openDialog("archive")} onFund={openDialog} />
         </Tabs.Panel>
         <Tabs.Panel value="policy" pt="md">
           <PolicyEditor agentId={agent.id} isReadOnly={isArchived || !isAdmin} />
@@ -120,7 +120,9 @@ function Known({ agent }: { readonly agent: Agent }): ReactElement {
       </Tabs>
       {dialog === "archive" ? <Archive agent={agent} onClose={close} /> : null}
       {dialog === "edit" ? <EditAgent agent={agent} onClose={close} /> : null}
-      {dialog === "fund" ? <FundWallet agentId={agent.id} onClose={close} /> : null}
+      {dialog === "test money" || dialog === "treasury" ? (
+        <FundWallet agentId={agent.id} from={dialog} onClose={close} />
+      ) : null}
     </Page>
   );
 }
@@ -139,7 +141,7 @@ function Balance({ agentId }: { readonly agentId: string }): ReactElement {
 interface OverviewProps {
   readonly agent: Agent;
   readonly onArchive: () => void;
-  readonly onFund: () => void;
+  readonly onFund: (from: FundedFrom) => void;
 }
 
 function Overview({ agent, onArchive, onFund }: OverviewProps): ReactElement {
@@ -147,7 +149,8 @@ function Overview({ agent, onArchive, onFund }: OverviewProps): ReactElement {
   const isAdmin = useMay("admin");
   const { wallet } = agent;
   const { data: organization } = useOrganization();
-  const isFundable = isAdmin && organization?.rails.wallet === "local" && agent.state !== "archived";
+  const isFundable = isAdmin && agent.state !== "archived";
+  const isLocal = organization?.rails.wallet === "local";
   return (
     <div className="columns">
       <Stack>
@@ -184,7 +187,12 @@ function Overview({ agent, onArchive, onFund }: OverviewProps): ReactElement {
                 <Group gap="sm">
                   <Balance agentId={agent.id} />
                   {isFundable ? (
-                    <Button variant="default" size="compact-sm" onClick={onFund}>
+                    <Button variant="default" size="compact-sm" onClick={() => onFund("treasury")}>
+                      Fund from treasury
+                    </Button>
+                  ) : null}
+                  {isFundable && isLocal ? (
+                    <Button variant="default" size="compact-sm" onClick={() => onFund("test money")}>
                       Add test money
                     </Button>
                   ) : null}

@@ -6,7 +6,7 @@ import { valueOf } from "../../../src/client/client.ts";
 import { api, refusedIn, sentenceOf } from "../api.ts";
 import { msUntil, noteServiceTime, useSeconds } from "../clock.ts";
 import { decide, type Decided, type Decision } from "../decisions.ts";
-import { asWritten, money, onTheWall, timeLeft } from "../format.ts";
+import { exactMoney, asWritten, onTheWall, timeLeft } from "../format.ts";
 import { Icon } from "../icons.tsx";
 import { NO_SUCH, type Outcome, outcomeFor } from "../outcomes.ts";
 import { ApprovalBars, LastPayments, useIsContextSettled } from "../parts/approval-bars.tsx";
@@ -16,7 +16,8 @@ import { Problem } from "../parts/problem.tsx";
 import { signedOut, useMe, useSignOut } from "../session.tsx";
 import { flagOf } from "../rule-types.tsx";
 import { RAILS } from "../rails.ts";
-import type { Approval } from "../words.ts";
+import { type Approval, payeeOf } from "../words.ts";
+import { PurchaseFacts } from "../parts/purchase.tsx";
 
 /** Anything else would be another path of the service's, or none. */
 const ID = /^apr_[0-9A-HJKMNP-TV-Z]{26}$/;
@@ -170,7 +171,7 @@ function Known({ approval }: { readonly approval: Approval }): ReactElement {
       {mayDecide && phase === "choosing" ? (
         <div id="choice" className="choice">
           <Button id="approve" size="lg" onClick={() => void send({ how: "approve" })}>
-            Approve {money(approval.amountCents, approval.currency)}
+            Approve {exactMoney(approval)}
           </Button>
           <Button id="deny" size="lg" variant="default" onClick={() => setPhase("denying")}>
             Deny…
@@ -232,15 +233,19 @@ function Payment({ approval, left }: { readonly approval: Approval; readonly lef
       <Card>
         <Stack>
           <p id="amount" className="amount figure">
-            {money(approval.amountCents, approval.currency)}
+            {exactMoney(approval)}
           </p>
           <Facts>
             <Fact label="To">
               <strong id="recipient">
-                <Written text={approval.recipient} />
+                <Written text={payeeOf(approval)} />
               </strong>{" "}
               ({RAILS[approval.rail].by})
             </Fact>
+            <PurchaseFacts
+              purchase={{ ...approval, protocol: null, receipt: null }}
+              payee={approval.recipient}
+            />
             <Fact label="Requested by">
               <Written text={approval.agentName} />
             </Fact>

@@ -6,7 +6,7 @@ import { More, usePages } from "../parts/list.tsx";
 import { Card, Empty, Money, State, Waiting, When, Written } from "../parts/parts.tsx";
 import { Failed } from "../parts/problem.tsx";
 import { Table } from "../parts/table.tsx";
-import type { Approval } from "../words.ts";
+import { type Approval, payeeOf } from "../words.ts";
 
 /** Page of decided approvals: decision, person and outcome. */
 export function CompletedApprovals(): ReactElement {
@@ -55,7 +55,7 @@ function cellsOf(approval: Approval): ReactElement {
     <>
       <td className="main">
         <Link to="/approvals/$id" params={{ id: approval.id }} className="row-link clamp">
-          <Written text={approval.recipient} />
+          <Written text={payeeOf(approval)} />
         </Link>
         <Text size="xs" c="dimmed">
           <Written text={approval.agentName} />

@@ -1,3 +1,4 @@
+import { payeeIn, payeeOf } from "../words.ts";
 import { Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -137,7 +138,7 @@ function Recent(): ReactElement {
               <tr key={each.id}>
                 <td className="main">
                   <Link to="/transactions" search={{ open: each.id }} className="row-link">
-                    <Written text={each.merchant} />
+                    <Written text={payeeIn(each)} />
                   </Link>
                   <Text size="xs" c="dimmed">
                     <Written text={each.agentName} />
@@ -190,7 +191,7 @@ function Waits(): ReactElement {
               <tr key={each.id}>
                 <td>
                   <Link to="/approvals/$id" params={{ id: each.id }} className="row-link">
-                    <Written text={each.recipient} />
+                    <Written text={payeeOf(each)} />
                   </Link>
                   <Text size="xs" c="dimmed">
                     <Written text={each.agentName} />

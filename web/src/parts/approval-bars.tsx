@@ -4,7 +4,7 @@ import type { ReactElement } from "react";
 import { valueOf } from "../../../src/client/client.ts";
 import type { Output } from "../../../src/client/types.ts";
 import { api } from "../api.ts";
-import type { Approval } from "../words.ts";
+import { type Approval, payeeIn } from "../words.ts";
 import { BarLegend, BudgetBar, Money, State, When, Written } from "./parts.tsx";
 
 type Level = Output<"getApprovalContext">["agent"];
@@ -103,7 +103,7 @@ export function LastPayments({ approval, isSeen = true, shown = SHOWN }: LastPro
         {data.lastPayments.slice(0, shown).map((payment) => (
           <li key={payment.id}>
             <span className="last-to">
-              <Written text={payment.merchant} />
+              <Written text={payeeIn(payment)} />
             </span>
             <State of={payment.status} />
             <span className="muted">

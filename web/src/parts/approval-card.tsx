@@ -3,11 +3,11 @@ import { useInViewport } from "@mantine/hooks";
 import { Link } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { msUntil, useIsOver, useSeconds } from "../clock.ts";
-import { money, timeLeft } from "../format.ts";
+import { exactMoney, timeLeft } from "../format.ts";
 import { Icon } from "../icons.tsx";
 import { flagOf, shortFlagOf } from "../rule-types.tsx";
 import { RAILS } from "../rails.ts";
-import type { Approval } from "../words.ts";
+import { type Approval, payeeOf } from "../words.ts";
 import { ApprovalBars, LastPaymentsInList } from "./approval-bars.tsx";
 import { When, Written } from "./parts.tsx";
 
@@ -43,7 +43,7 @@ export function ApprovalCard(props: CardProps): ReactElement {
   const { approval, isChosen, isDeciding, onApprove, onChoose, onDeny } = props;
   const { inViewport, ref } = useInViewport();
   const isOver = useIsOver(approval.expiresAt);
-  const amount = money(approval.amountCents, approval.currency);
+  const amount = exactMoney(approval);
   return (
     <article
       ref={ref}
@@ -65,7 +65,7 @@ export function ApprovalCard(props: CardProps): ReactElement {
           <Text size="sm" className="break">
             to{" "}
             <strong>
-              <Written text={approval.recipient} />
+              <Written text={payeeOf(approval)} />
             </strong>
           </Text>
         </div>

@@ -1,8 +1,9 @@
+import { payeeOf } from "../words.ts";
 import { Badge, Button, Checkbox, Group } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { ReactElement } from "react";
 import { useIsOver } from "../clock.ts";
-import { money } from "../format.ts";
+import { exactMoney } from "../format.ts";
 import { shortFlagOf } from "../rule-types.tsx";
 import { type CardProps, TimeLeft } from "./approval-card.tsx";
 import { Written } from "./parts.tsx";
@@ -11,7 +12,7 @@ import { Written } from "./parts.tsx";
 export function ApprovalRow(props: CardProps): ReactElement {
   const { approval, isChosen, isDeciding, onApprove, onChoose, onDeny } = props;
   const isOver = useIsOver(approval.expiresAt);
-  const amount = money(approval.amountCents, approval.currency);
+  const amount = exactMoney(approval);
   return (
     <article
       className="card approval approval-row"
@@ -29,7 +30,7 @@ export function ApprovalRow(props: CardProps): ReactElement {
       <strong className="figure">{amount}</strong>
       <div className="approval-row-what">
         <Link to="/approvals/$id" params={{ id: approval.id }} className="row-link">
-          <Written text={approval.recipient} />
+          <Written text={payeeOf(approval)} />
         </Link>
         <span className="muted">
           <Written text={approval.agentName} /> · <Written text={approval.purpose} />

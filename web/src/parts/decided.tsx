@@ -4,9 +4,9 @@ import type { ReactElement } from "react";
 import { valueOf } from "../../../src/client/client.ts";
 import { api, sentenceOf } from "../api.ts";
 import type { Decided, Decision } from "../decisions.ts";
-import { asWritten, money, number } from "../format.ts";
+import { exactMoney, asWritten, money, number } from "../format.ts";
 import { Icon } from "../icons.tsx";
-import type { Approval } from "../words.ts";
+import { type Approval, payeeOf } from "../words.ts";
 import { Card } from "./parts.tsx";
 
 /** A decision on one or many approvals, and what became of it. An approval without an outcome was not sent. */
@@ -49,7 +49,7 @@ export const notSentOf = ({ approvals, decided }: Ended): readonly Approval[] =>
   approvals.filter(({ id }) => kindOf(decided.get(id)) === "notSent");
 
 function sentenceOfOne(approval: Approval, decided: Decided | undefined): string {
-  const what = `${money(approval.amountCents, approval.currency)} to ${asWritten(approval.recipient)}`;
+  const what = `${exactMoney(approval)} to ${asWritten(payeeOf(approval))}`;
   switch (kindOf(decided)) {
     case "paid":
       return `Paid ${what}.`;

@@ -7,33 +7,73 @@ import { readAmount } from "../format.ts";
 import { AmountInput } from "./amount.tsx";
 import { Problem } from "./problem.tsx";
 
+/** The origin of the money: made on the local chain, or the organization's treasury. */
+export type FundedFrom = "test money" | "treasury";
+
 interface FundWalletProps {
   readonly agentId: string;
+  readonly from: FundedFrom;
   readonly onClose: () => void;
 }
 
-/** Asks how much test money an agent's wallet on the local chain gets. */
-export function FundWallet({ agentId, onClose }: FundWalletProps): ReactElement {
+const TEXTS = {
+  "test money": {
+    title: "Add test money",
+    description: "Play money on the local chain. It is worth nothing.",
+  },
+  treasury: {
+    title: "Fund from the treasury",
+    description: "Goes from your organization’s treasury to the agent’s wallet.",
+  },
+} as const satisfies Record<FundedFrom, object>;
+
+/** Asks how much money an agent's wallet gets. */
+export function FundWallet({ agentId, from, onClose }: FundWalletProps): ReactElement {
   const [typed, setTyped] = useState("100");
   const [error, setError] = useState<string>();
-  const fund = useAction(
+  // A second click, or a repeat after no answer, moves nothing again.
+  const [keyed, setKeyed] = useState(() => crypto.randomUUID());
+  const options = { stale: [["agents", agentId, "wallet"]], fields: ["amountCents"] };
+  const mint = useAction(
     (amountCents: number) => api.fundAgentInSandbox({ id: agentId, body: { amountCents } }),
-    { stale: [["agents", agentId, "wallet"]], fields: ["amountCents"] },
+    options,
   );
+  const move = useAction(
+    (amountCents: number) =>
+      api.fundAgent({
+        id: agentId,
+        body: { amountCents, idempotencyKey: `${keyed}/${String(amountCents)}` },
+      }),
+    options,
+  );
+  const fund = from === "treasury" ? move : mint;
   const submit = async (event: SyntheticEvent): Promise<void> => {
     event.preventDefault();
     const amount = readAmount(typed);
     setError(amount.ok ? undefined : amount.problem);
-    if (amount.ok && (await fund.run(amount.cents)) !== null) onClose();
+    if (!amount.ok) return;
+    if (from === "test money") {
+      if ((await mint.run(amount.cents)) !== null) onClose();
+      return;
+    }
+    const answer = await move.run(amount.cents);
+    if (answer === null) return;
+    if (answer.funding.status !== "failed") {
+      onClose();
+      return;
+    }
+    setError(answer.funding.failureReason ?? "Nothing was moved.");
+    setKeyed(crypto.randomUUID());
   };
+  const { description, title } = TEXTS[from];
   return (
-    <Modal opened onClose={onClose} title="Add test money">
+    <Modal opened onClose={onClose} title={title}>
       <form onSubmit={(event) => void submit(event)} noValidate>
         <Stack>
           <Problem text={fund.problem} />
           <AmountInput
             label="Amount"
-            description="Play money on the local chain. It is worth nothing."
+            description={description}
             value={typed}
             error={error ?? fund.at("amountCents")}
             onChange={setTyped}

@@ -7,14 +7,15 @@ import { valueOf } from "../../../src/client/client.ts";
 import { entryLabel } from "../../../src/client/audit-actions.ts";
 import type { Output } from "../../../src/client/types.ts";
 import { api } from "../api.ts";
-import { money, number, onTheWall, titled } from "../format.ts";
+import { exactMoney, money, number, onTheWall, titled } from "../format.ts";
 import { shortFlagOf } from "../rule-types.tsx";
-import type { Transaction } from "../words.ts";
+import { type Transaction, payeeIn } from "../words.ts";
 import { ChargedFacts, ChargedState } from "./charged.tsx";
 import { Fact, Facts, State, Waiting, Written } from "./parts.tsx";
 import { Failed } from "./problem.tsx";
 import { CopyIcon } from "./secret.tsx";
 import { RAILS } from "../rails.ts";
+import { PurchaseFacts } from "./purchase.tsx";
 
 type Story = Output<"getTransactionStory">;
 
@@ -50,7 +51,7 @@ function Payment({ transaction }: { readonly transaction: Transaction }): ReactE
   return (
     <>
       <div>
-        <div className="approval-amount figure">{money(transaction.amountCents, transaction.currency)}</div>
+        <div className="approval-amount figure">{exactMoney(transaction)}</div>
         <Group gap="xs" mt={6}>
           <ChargedState transaction={transaction} />
           <span className="muted">{RAILS[transaction.rail].label}</span>
@@ -58,8 +59,9 @@ function Payment({ transaction }: { readonly transaction: Transaction }): ReactE
       </div>
       <Facts>
         <Fact label="To">
-          <Written text={transaction.merchant} />
+          <Written text={payeeIn(transaction)} />
         </Fact>
+        <PurchaseFacts purchase={transaction} payee={transaction.merchant} />
         <Fact label="Purpose (stated by the agent)">
           <Written text={transaction.purpose} />
         </Fact>

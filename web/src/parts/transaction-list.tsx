@@ -1,13 +1,14 @@
+import { exactMoney } from "../format.ts";
 import { Text } from "@mantine/core";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { type ReactElement, useCallback } from "react";
 import { api } from "../api.ts";
 import { Icon } from "../icons.tsx";
 import type { Filters, Query } from "../transaction-filters.ts";
-import type { Transaction } from "../words.ts";
+import { type Transaction, payeeIn } from "../words.ts";
 import { ChargedState } from "./charged.tsx";
 import { More, usePages } from "./list.tsx";
-import { Empty, Money, Waiting, When, Written } from "./parts.tsx";
+import { Empty, Waiting, When, Written } from "./parts.tsx";
 import { Failed } from "./problem.tsx";
 import { Table } from "./table.tsx";
 import { RAILS } from "../rails.ts";
@@ -87,7 +88,7 @@ function Cells({ filters, hidesAgent = false, transaction: each }: CellsProps): 
     <>
       <td className="main">
         <Link to="/transactions" search={{ ...filters, open: each.id }} className="row-link clamp">
-          <Written text={each.merchant} />
+          <Written text={payeeIn(each)} />
         </Link>
         <Text size="xs" c="dimmed" className="inline">
           <Icon name={RAILS[each.rail].icon} size={13} /> {RAILS[each.rail].label}
@@ -112,7 +113,7 @@ function Cells({ filters, hidesAgent = false, transaction: each }: CellsProps): 
         <When iso={each.createdAt} />
       </td>
       <td className="right">
-        <Money cents={each.amountCents} currency={each.currency} />
+        <span className="figure">{exactMoney(each)}</span>
       </td>
     </>
   );

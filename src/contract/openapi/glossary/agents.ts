@@ -1,4 +1,4 @@
-import { ADDRESS, cents, EXAMPLE_ID, note, type Note } from "./notes.ts";
+import { ADDRESS, cents, LATER, EXAMPLE_ID, note, type Note } from "./notes.ts";
 
 /** Agents, their budgets, limits, tiles, wallets and keys. */
 export const agentNotes: Readonly<Record<string, Note>> = {
@@ -10,6 +10,11 @@ export const agentNotes: Readonly<Record<string, Note>> = {
   todayCents: cents("What is reserved or spent in this UTC day", 2_500),
   amountCents: cents("The amount", 1_999),
   balanceCents: cents("The balance", 100_000),
+  funding: note("The transfer to the wallet."),
+  settledAt: note("When it was final on the chain; null: it is not, or it failed.", LATER),
+  failureCode: note("Why nothing was moved; null: it was, or is pending.", null),
+  "funding.failureReason": note("The reason in words.", null),
+  pocketCents: cents("The part of the balance that is change for purchases on the web", 500),
   capCents: cents("The cap; null: none", 250_000),
   lastHourCount: note("Payments of the last 60 minutes.", 2),
   todayCount: note("Payments of this UTC day.", 5),

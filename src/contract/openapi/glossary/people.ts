@@ -1,5 +1,8 @@
 import { ADDRESS, DEVICE_TOKEN, EXAMPLE_ID, LATER, note, ULID, type Note } from "./notes.ts";
 
+/** Of 65 bytes, as a plain key makes it. */
+const SIGNATURE = `0x${"3f".repeat(65)}`;
+
 /** People, sign-in, sessions and the organization that they belong to. */
 export const peopleNotes: Readonly<Record<string, Note>> = {
   email: note("The e-mail address.", "ada@example.com"),
@@ -53,6 +56,10 @@ export const peopleNotes: Readonly<Record<string, Note>> = {
   organizationName: note("The organization's name.", "Analytical Engines"),
   plan: note("The subscription plan, which sets the rate limits."),
   "Organization.status": note("`ready` once it can be used."),
+  walletOwnerSignature: note(
+    "The owner's signature (EIP-191, or EIP-1271 of a contract) of the `challenge` that a request without it is refused with.",
+    SIGNATURE,
+  ),
   walletOwner: note("The address that owns the wallets of new agents; null: none.", ADDRESS),
   secret: note("Shown only once.", "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"),
   otpauthUrl: note(

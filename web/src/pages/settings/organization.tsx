@@ -121,10 +121,18 @@ function SecondFactor({ organization }: { readonly organization: Settings }): Re
 function WalletOwner({ organization }: { readonly organization: Settings }): ReactElement {
   const isOwner = useMay("owner");
   const [address, setAddress] = useState(organization.walletOwner ?? "");
+  const [signature, setSignature] = useState("");
   const change = useAction(
-    () => api.updateOrganization({ body: { walletOwner: address.trim() === "" ? null : address.trim() } }),
-    { stale: STALE, fields: ["walletOwner"] },
+    () =>
+      api.updateOrganization({
+        body: {
+          walletOwner: address.trim() === "" ? null : address.trim(),
+          ...(signature.trim() === "" ? {} : { walletOwnerSignature: signature.trim() }),
+        },
+      }),
+    { stale: STALE, fields: ["walletOwner", "walletOwnerSignature"] },
   );
+  const challenge = change.refused?.challenge ?? null;
   const submit = (event: SyntheticEvent): void => {
     event.preventDefault();
     void change.run();
@@ -146,6 +154,17 @@ function WalletOwner({ organization }: { readonly organization: Settings }): Rea
             onChange={({ currentTarget }) => setAddress(currentTarget.value)}
             classNames={{ input: "mono" }}
           />
+          {challenge === null ? null : (
+            <TextInput
+              label="Signature"
+              description={`Sign this text with the owner’s key (EIP-191): ${challenge}`}
+              placeholder="0x…"
+              value={signature}
+              error={change.at("walletOwnerSignature")}
+              onChange={({ currentTarget }) => setSignature(currentTarget.value)}
+              classNames={{ input: "mono" }}
+            />
+          )}
           <Text size="sm" c="dimmed">
             The service never holds this key. Whoever does can withdraw everything, and replace or remove the
             service.

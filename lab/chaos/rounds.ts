@@ -1,0 +1,228 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Random } from "../random.ts";
+import { Aging } from "./aging.ts";
+import { compare } from "./audit/compare.ts";
+import { Reader, type Scope } from "./audit/reader.ts";
+import { Changes, type KnownStops, resumeAll } from "./changes.ts";
+import { ForeignSender } from "./foreign.ts";
+import { Service } from "./http.ts";
+import { finish, Load } from "./load.ts";
+import { longestGapMs, type RoundResult, roundText, type RunResult } from "./report.ts";
+import type { Disaster, Site } from "./site.ts";
+import { Tenant } from "./tenant.ts";
+import { Tickets } from "./tickets.ts";
+import { reasonOf, reasonsOf, untilNothingIsMissing } from "./until.ts";
+
+const LOAD_MS = 5_000;
+/** The disaster comes between these, into the load. */
+const STRIKE_MIN_MS = 500;
+const STRIKE_MAX_MS = 3_500;
+/** The load goes on at least so long after everything is back. */
+const AFTERWARDS_MS = 1_000;
+const SETTLED_MS = 120_000;
+/** Organizations live for so many rounds, so that one round's audit does not grow with the run. */
+const ROUNDS_PER_TENANT = 10;
+/** In every other round caps are over the agents; in between there are none. */
+const CAPPED_EVERY = 2;
+const RECEIPTS_PER_ROUND = 1_000;
+
+export interface RoundsOptions {
+  readonly site: Site;
+  readonly seed: number;
+  readonly random: Random;
+  /** One a round. */
+  readonly disasters: readonly Disaster[];
+  /** Organizations that pay at the same time, each with a project of its own. */
+  readonly tenants: number;
+  readonly say: (line: string) => void;
+}
+
+/** Plays rounds, and audits the books after each and at the end. Ends with the first round that leaves a difference. */
+export const playRounds = (options: RoundsOptions): Promise<RunResult> => new Rounds(options).all();
+
+/** Books that can't be read, for an actor that answers nothing perhaps, are a finding and not the end of the run. */
+const differencesIn = (reader: Reader, scope: Scope): Promise<readonly string[]> =>
+  reader
+    .books(scope)
+    .then(compare, (error: unknown) => [`the books can't be read: ${reasonsOf(error).join(": ")}`]);
+
+interface CurrentBooks {
+  readonly reader: Reader;
+  readonly aging: Aging;
+}
+
+/** The parts of a round that act on one organization. */
+interface Acts {
+  readonly tenant: Tenant;
+  readonly load: Load;
+  readonly changes: Changes;
+}
+
+class Rounds {
+  readonly #options: RoundsOptions;
+  readonly #tickets: Tickets;
+  readonly #foreign: ForeignSender;
+  readonly #tenants: Tenant[] = [];
+  readonly #stops: KnownStops = { stopped: [], lateResumes: new Map() };
+  /** Oddities and endings that rounds have reported already. */
+  readonly #reported = new Set<string>();
+
+  constructor(options: RoundsOptions) {
+    this.#options = options;
+    this.#tickets = new Tickets(new Service(options.site.baseUrls));
+    this.#foreign = new ForeignSender(options.site);
+  }
+
+  async all(): Promise<RunResult> {
+    const { disasters, say, seed, site } = this.#options;
+    const startedAt = new Date();
+    const reader = await Reader.open(site);
+    const aging = await Aging.open(site.addresses.mongodbUri);
+    try {
+      const rounds: RoundResult[] = [];
+      for (const [index, disaster] of disasters.entries()) {
+        const round = await this.#round(index + 1, disaster, { reader, aging });
+        rounds.push(round);
+        say(roundText(round, disasters.length));
+        // What comes after would only be more of the same.
+        if (round.differences.length > 0) break;
+      }
+      const scope = this.#scope(this.#tenants, Infinity, aging);
+      const differences = await differencesIn(reader, scope);
+      return {
+        seed,
+        startedAt: startedAt.toISOString(),
+        seconds: (Date.now() - startedAt.getTime()) / 1_000,
+        rounds,
+        kills: rounds.reduce((sum, { kills }) => sum + kills, 0),
+        payments: scope.tickets.length,
+        retries: this.#tickets.retries,
+        deliveries: site.letterbox.requests,
+        chainTransactions: await reader.chainTransactions(),
+        foreignTransactions: this.#foreign.sent.length,
+        agedRecords: aging.aged,
+        differences,
+        passed: differences.length === 0 && rounds.every((round) => round.differences.length === 0),
+        dataDir: null,
+      };
+    } finally {
+      await Promise.all([reader.close(), aging.close()]);
+    }
+  }
+
+  async #round(round: number, disaster: Disaster, books: CurrentBooks): Promise<RoundResult> {
+    const random = this.#options.random.fork(`round ${String(round)}`);
+    const tickets = this.#tickets;
+    const tenants = await this.#tenantsOf(round);
+    await books.aging.age();
+    await books.aging.unremoved();
+    const [paymentsBefore, retriesBefore] = [tickets.all.length, tickets.retries];
+    const prepared = [];
+    for (const tenant of tenants) {
+      await tenant.setCaps(round % CAPPED_EVERY === 0);
+      prepared.push({ tenant, brief: await tenant.createBrief(round) });
+    }
+    tickets.takeAnswers();
+    const startedAt = performance.now();
+    const acts = prepared.map(({ brief, tenant }, index): Acts => {
+      const own = random.fork(`tenant ${String(index)}`);
+      const agents = [...tenant.agents.filter(({ isBrief }) => !isBrief), brief];
+      const name = `${String(round)}-${String(index)}`;
+      const { areClocksCorrect } = disaster;
+      const load = new Load({ tenant, agents, tickets, random: own.fork("load"), name, areClocksCorrect });
+      return { tenant, load, changes: new Changes(tenant, brief, own.fork("changes"), this.#stops) };
+    });
+    const atMs = random.between(STRIKE_MIN_MS, STRIKE_MAX_MS);
+    await sleep(atMs);
+    const stopAll = (forMs: number) => Promise.all(acts.map(({ changes }) => changes.stopAll(forMs)));
+    const accomplices = { stopAll, foreign: this.#foreign };
+    const { kills, over, what } = disaster.strike(accomplices, random.fork("disaster"));
+    await over;
+    const backMs = performance.now() - startedAt - atMs;
+    await sleep(Math.max(AFTERWARDS_MS, LOAD_MS - (performance.now() - startedAt)));
+    const endedAt = performance.now();
+    await Promise.all(acts.flatMap(({ changes, load }) => [load.stop(), changes.stop()]));
+    const answers = tickets.takeAnswers();
+    const gapOf = (tenant: Tenant): number => {
+      const ids = new Set(tenant.agents.map(({ id }) => id));
+      const own = answers.filter(({ agentId }) => ids.has(agentId));
+      return longestGapMs(own, { startedAt, endedAt });
+    };
+    const settled = await this.#settle(tenants, books);
+    return {
+      round,
+      disaster: what,
+      atMs,
+      kills,
+      backMs,
+      payments: tickets.all.length - paymentsBefore,
+      changes: acts.reduce((sum, { changes }) => sum + changes.made, 0),
+      retries: tickets.retries - retriesBefore,
+      slowestAnswerMs: tickets.takeSlowestMs(),
+      gapMs: longestGapMs(answers, { startedAt, endedAt }),
+      worstProjectGapMs: Math.max(...tenants.map(gapOf)),
+      settledMs: settled.ms,
+      differences: [...settled.differences, ...this.#newOddities()],
+    };
+  }
+
+  /** Waits until nothing is left to do, then compares. What does not come to rest is a difference too. */
+  async #settle(
+    tenants: readonly Tenant[],
+    { aging, reader }: CurrentBooks,
+  ): Promise<{ ms: number; differences: readonly string[] }> {
+    const startedAt = performance.now();
+    const scope = this.#scope(tenants, RECEIPTS_PER_ROUND, aging);
+    const late: string[] = [];
+    try {
+      await untilNothingIsMissing("the service comes to rest", SETTLED_MS, async () => {
+        for (const tenant of tenants) await resumeAll(tenant);
+        const unanswered = await finish(this.#tickets);
+        if (unanswered > 0) return `${String(unanswered)} payments have no answer`;
+        return (await reader.unfinished(scope)) ?? aging.unremoved();
+      });
+    } catch (error) {
+      late.push(reasonOf(error));
+    }
+    const ms = performance.now() - startedAt;
+    return { ms, differences: [...late, ...(await differencesIn(reader, scope))] };
+  }
+
+  async #tenantsOf(round: number): Promise<readonly Tenant[]> {
+    const { site, tenants: count } = this.#options;
+    const current = this.#tenants.slice(-count);
+    if (current.length > 0 && (round - 1) % ROUNDS_PER_TENANT > 0) {
+      for (const { owner } of current) await owner.freshen();
+      return current;
+    }
+    for (let created = 0; created < count; created += 1)
+      this.#tenants.push(await Tenant.create(site, this.#tenants.length + 1));
+    return this.#tenants.slice(-count);
+  }
+
+  #scope(tenants: readonly Tenant[], receiptsMax: number, aging: Aging): Scope {
+    const agents = tenants.flatMap((tenant) => tenant.agents);
+    const ids = new Set(agents.map(({ id }) => id));
+    return {
+      organizationIds: tenants.map(({ organizationId }) => organizationId),
+      projectIds: tenants.map(({ projectId }) => projectId),
+      caps: tenants.flatMap(({ caps, projectId }) => caps.map((cap) => ({ ...cap, projectId }))),
+      letters: tenants.flatMap(({ letters, organizationId }) =>
+        letters.map((each) => ({ ...each, organizationId })),
+      ),
+      agents,
+      stopped: this.#stops.stopped.filter(({ agentId }) => ids.has(agentId)),
+      tickets: this.#tickets.all.filter(({ order }) => ids.has(order.agent.id)),
+      receiptsMax,
+      foreign: this.#foreign.sent,
+      removed: aging.approvals,
+    };
+  }
+
+  #newOddities(): string[] {
+    const { endings, fatal } = this.#options.site;
+    const fresh = [...this.#tickets.oddities, ...endings].filter((line) => !this.#reported.has(line));
+    for (const line of fresh) this.#reported.add(line);
+    return fatal === null ? fresh : [...fresh, `an engine stays down: ${fatal}`];
+  }
+}

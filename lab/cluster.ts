@@ -1,0 +1,64 @@
+import { Command, Option } from "commander";
+import { reasonOf } from "./chaos/until.ts";
+import { summaryText } from "./chaos/report.ts";
+import { playRounds } from "./chaos/rounds.ts";
+import { withSite } from "./chaos/run.ts";
+import { Cluster } from "./cluster/cluster.ts";
+import { EVENT_NAMES, eventOf, type EventName } from "./cluster/events.ts";
+import { SEED_MAX, wholeUpTo } from "./option-values.ts";
+import { freshSeed, Random } from "./random.ts";
+
+// `npm run cluster`: the engines that companies run, and what happens to them, one event a round.
+
+const PROJECTS_DEFAULT = 4;
+const PROJECTS_MAX = 16;
+
+interface Flags {
+  readonly events: readonly EventName[];
+  readonly projects: number;
+  readonly seed: number;
+  readonly json: boolean;
+  readonly keep: boolean;
+}
+
+const flags = new Command("cluster")
+  .description(
+    "Starts three mongod, PostgreSQL, two Temporal servers, haproxy, two servers and two workers on loopback, pays through them while one event after the other happens, and audits the books after each.",
+  )
+  .addOption(new Option("--events <names...>", "one a round").choices(EVENT_NAMES).default(EVENT_NAMES))
+  .option("--projects <n>", "projects that pay at the same time", wholeUpTo(PROJECTS_MAX), PROJECTS_DEFAULT)
+  .option(
+    "--seed <n>",
+    "repeats the choices of an earlier run (a fresh one)",
+    wholeUpTo(SEED_MAX),
+    freshSeed(),
+  )
+  .option("--json", "the result as JSON on standard output, progress on standard error", false)
+  .option("--keep", "keep the data folder, with all logs, when the run fails", false)
+  .parse()
+  .opts<Flags>();
+
+const { events, json, keep, projects, seed } = flags;
+const progress = json ? process.stderr : process.stdout;
+const say = (line: string): void => void progress.write(`${line}\n`);
+try {
+  const result = await withSite(
+    { name: "cluster", keep, seed, say, start: (dataDir, tell) => Cluster.start(dataDir, tell) },
+    (cluster) =>
+      playRounds({
+        site: cluster,
+        seed,
+        random: new Random(seed),
+        disasters: events.map((name) => eventOf(name, cluster)),
+        tenants: projects,
+        say,
+      }),
+  );
+  if (json) process.stdout.write(`${JSON.stringify(result)}\n`);
+  else say(summaryText(result, "cluster"));
+  process.exitCode = result.passed ? 0 : 1;
+} catch (error) {
+  process.stderr.write(`error: the run broke off: ${reasonOf(error)}\n`);
+  process.exitCode = 1;
+}
+process.exit();

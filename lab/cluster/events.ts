@@ -1,0 +1,94 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Disaster } from "../chaos/site.ts";
+import type { Random } from "../random.ts";
+import type { Cluster } from "./cluster.ts";
+import type { Member } from "./member.ts";
+
+const HALT_MS = 10_000;
+
+interface Event {
+  readonly what: string;
+  readonly kills: number;
+  readonly happen: (cluster: Cluster, random: Random) => Promise<unknown>;
+}
+
+const EVENTS = {
+  worker: {
+    what: "kill -9 of a worker",
+    kills: 1,
+    happen: ({ workers }, random) => killed([random.pick(workers)]),
+  },
+  workers: { what: "kill -9 of both workers", kills: 2, happen: ({ workers }) => killed(workers) },
+  server: {
+    what: "kill -9 of a server",
+    kills: 1,
+    happen: ({ servers }, random) => killed([random.pick(servers)]),
+  },
+  temporal: {
+    what: "kill -9 of a Temporal process",
+    kills: 1,
+    happen: ({ temporal }, random) => random.pick(temporal).killAndAwaitRestart(),
+  },
+  "step-down": { what: "step-down of the MongoDB primary", kills: 0, happen: ({ set }) => set.stepDown() },
+  primary: { what: "kill -9 of the MongoDB primary", kills: 1, happen: ({ set }) => set.killPrimary() },
+  absent: {
+    what: "the first mongod of the address away while servers start",
+    kills: 0,
+    happen: async ({ servers, set }) => {
+      await away(set.first, async () => {
+        for (const server of servers) await server.renew();
+      });
+      await set.secondaries(2);
+    },
+  },
+  database: {
+    what: "PostgreSQL halted for 10 s",
+    kills: 0,
+    happen: ({ database }) => database.halt(HALT_MS),
+  },
+  "roll-workers": {
+    what: "workers of a new build",
+    kills: 0,
+    happen: (cluster) => cluster.replaceWorkers(),
+  },
+  "roll-servers": {
+    what: "servers one by one",
+    kills: 0,
+    happen: async ({ servers }) => {
+      for (const server of servers) await server.renew();
+    },
+  },
+} satisfies Record<string, Event>;
+
+export type EventName = keyof typeof EVENTS;
+export const EVENT_NAMES = Object.keys(EVENTS).filter((name): name is EventName => name in EVENTS);
+
+/** The event of that name, as a disaster of a round. */
+export function eventOf(name: EventName, cluster: Cluster): Disaster {
+  const { happen, kills, what }: Event = EVENTS[name];
+  return {
+    areClocksCorrect: true,
+    strike: (_accomplices, random) => ({ what, kills, over: happen(cluster, random) }),
+  };
+}
+
+interface Killable {
+  kill(): void;
+  ready(): Promise<void>;
+}
+
+async function killed(roles: readonly Killable[]): Promise<void> {
+  for (const role of roles) role.kill();
+  await Promise.all(roles.map((role) => role.ready()));
+}
+
+/** Keeps it away meanwhile, and a little longer. */
+async function away(member: Member, work: () => Promise<void>): Promise<void> {
+  await member.stop();
+  try {
+    await work();
+    await sleep(1_000);
+  } finally {
+    await member.start();
+  }
+}

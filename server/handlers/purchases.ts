@@ -1,0 +1,173 @@
+import type { z } from "zod";
+import type { purchase } from "../../src/contract/purchases.ts";
+import { type Refusal, refusal } from "../../src/domain/errors.ts";
+import { MAX_MC, mcOf, usedCents } from "../../src/domain/money.ts";
+import { ok, refused } from "../../src/domain/result.ts";
+import type { AgentPrincipal } from "../../src/identity/principals.ts";
+import type { Deadline } from "../../src/lib/deadline.ts";
+import { payloadHash, shortHash } from "../../src/lib/ids.ts";
+import { KeyedMutex } from "../../src/lib/keyed-mutex.ts";
+import { keyReused } from "../../src/payments/payment-orders.ts";
+import type { MadePayment, RecordedPayment } from "../../src/payments/payments.ts";
+import { answerIn } from "../../src/rails/challenge/answers.ts";
+import type { ShopAnswer } from "../../src/rails/challenge/orders.ts";
+import type { Offer } from "../../src/rails/challenge/protocols/offer.ts";
+import type { ShopRequest } from "../../src/rails/challenge/shops.ts";
+import type { HandlerDependencies } from "./dependencies.ts";
+import { profileOf } from "./dependencies.ts";
+import { ownPayments, payerOf, paymentViewAt, repeatedRefusal } from "./payments.ts";
+import { shopVisits } from "./shop-visits.ts";
+import type { Handlers } from "./types.ts";
+
+type PurchaseHandlers = Pick<Handlers, "payX402Request">;
+
+type Asked = z.output<typeof purchase>;
+
+/** Two exchanges with a shop, and the pocket's money and a final block between and after them. */
+const PURCHASE_MS = 30_000;
+/** Wait for a final block of a purchase that goes on. */
+const GO_ON_MS = 1_000;
+
+/** Of a purchase that was not delivered. */
+const NOT_DELIVERED: ShopAnswer = {
+  httpStatus: 402,
+  headers: {},
+  body: null,
+  bodyEncoding: "utf8",
+  isCut: false,
+};
+
+/** A call of the tool. */
+interface Call {
+  readonly principal: AgentPrincipal;
+  readonly asked: Asked;
+  readonly deadline: Deadline;
+  readonly waitSeconds: number;
+}
+
+/** Purchases of agents from shops that ask for payment with HTTP 402. */
+export function purchaseHandlers(dependencies: HandlerDependencies): PurchaseHandlers {
+  const { baseUrl, payments, purchases } = dependencies;
+  const { waitedFor } = ownPayments(dependencies);
+  const visit = shopVisits(dependencies);
+  const paymentView = paymentViewAt(baseUrl);
+  /** A repeated call waits for the one before it, and gets what that has bought. */
+  const turns = new KeyedMutex(PURCHASE_MS);
+
+  async function buy(call: Call) {
+    const { asked, principal } = call;
+    const { agent } = principal;
+    const request = requestOf(asked);
+    const hash = payloadHash({ ...request, maxAmountCents: asked.maxAmountCents, purpose: asked.purpose });
+    const earlier = await payments.earlier(agent._id, asked.idempotencyKey);
+    if (earlier === null) return visited(call, request, hash, null);
+    if (earlier.transaction.payloadHash !== hash) return refused(keyReused(earlier.transaction._id));
+    const known = await waitedFor(agent, earlier, call);
+    const isSigned = purchases !== null && (await purchases.isSigned(known.transaction._id));
+    if (isToBeMade(known) && !isSigned) return visited(call, request, hash, known);
+    const { _id, status } = known.transaction;
+    const isOpen = status === "pending" && isSigned;
+    const now = isOpen ? await payments.goOn(profileOf(agent), _id, GO_ON_MS) : known;
+    return answered(await payments.repeated(now), null);
+  }
+
+  /** Fetches the URL unpaid, and pays where it asks for that. `earlier`: the payment that was made under this key. */
+  async function visited(call: Call, request: ShopRequest, hash: string, earlier: RecordedPayment | null) {
+    const { asked, principal } = call;
+    const fetched = await visit.unpaid(principal.agent, request);
+    if (!fetched.ok) return fetched;
+    if (fetched.value.httpStatus !== 402) return free(answerIn(fetched.value), earlier);
+    // The rail compares a decided payment with its offer, whatever that costs now.
+    const maxMc = earlier === null ? mcOf(asked.maxAmountCents) : MAX_MC;
+    const offer = await visit.offer(principal.agent, request, fetched.value, maxMc);
+    return offer.ok ? paidFor(call, { request, hash, offer: offer.value }, earlier) : offer;
+  }
+
+  async function paidFor(
+    call: Call,
+    { hash, offer, request }: { readonly request: ShopRequest; readonly hash: string; readonly offer: Offer },
+    earlier: RecordedPayment | null,
+  ) {
+    const { asked, deadline, principal } = call;
+    if (purchases === null) return refused(refusal("NO_PAYABLE_OFFER"));
+    const { agent } = principal;
+    const { idempotencyKey, purpose } = asked;
+    const hand = { request, offer, answer: null as ShopAnswer | null };
+    return purchases.withHand(agent._id, shortHash(idempotencyKey), hand, async () => {
+      if (earlier !== null) {
+        const now = await payments.goOn(profileOf(agent), earlier.transaction._id, GO_ON_MS);
+        return answered(await payments.repeated(now), hand.answer);
+      }
+      const order = {
+        rail: "wallet",
+        recipient: offer.payTo,
+        amountCents: usedCents(offer.amountMc),
+        currency: "USD",
+        purpose,
+        idempotencyKey,
+        purchase: {
+          protocol: offer.frame.protocol,
+          resource: new URL(request.url).href,
+          amountMc: offer.amountMc,
+          payloadHash: hash,
+        },
+      } as const;
+      const paid = await payments.pay(payerOf(principal), order, deadline);
+      if (!paid.ok) return paid;
+      const known = await waitedFor(agent, paid.value, heldOnly(paid.value, call));
+      const isApproved = isToBeMade(known) && (known.approval !== null || paid.value.replayed);
+      const made = isApproved
+        ? await payments.goOn(profileOf(agent), known.transaction._id, GO_ON_MS)
+        : known;
+      return answered({ ...paid.value, ...made }, hand.answer);
+    });
+  }
+
+  /** What a shop answers without payment; nothing is decided. */
+  function free(answer: ShopAnswer, earlier: RecordedPayment | null) {
+    const none = { transaction: null, approval: null, approvalUrl: null };
+    const shown = earlier === null ? none : paymentView(earlier);
+    const body = { ...answerView(answer), ...shown, replayed: earlier !== null, possibleDuplicateOf: null };
+    return ok(earlier === null ? { body } : { status: 200 as const, body });
+  }
+
+  async function answered(made: MadePayment, answer: ShopAnswer | null) {
+    const { possibleDuplicateOf, replayed, transaction } = made;
+    const kept = answer ?? (await purchases?.answerOf(transaction._id)) ?? NOT_DELIVERED;
+    const body = { ...answerView(kept), ...paymentView(made), replayed, possibleDuplicateOf };
+    return ok(replayed ? { status: 200 as const, body: { ...body, ...repeatedRefusal(made) } } : { body });
+  }
+
+  return {
+    payX402Request({ body: asked, query: { waitSeconds } }, { deadline, principal }) {
+      const wrong = wrongRequest(asked);
+      if (wrong !== null) return Promise.resolve(refused(wrong));
+      deadline.moveTo(deadline.elapsedMs + PURCHASE_MS);
+      const key = `${principal.agent._id}/${shortHash(asked.idempotencyKey)}`;
+      return turns.run(key, () => buy({ principal, asked, deadline, waitSeconds }));
+    },
+  };
+}
+
+/** The wait for a person alone: what is signed is not waited for once the shop has answered. */
+const heldOnly = ({ approval }: RecordedPayment, call: Call): Call =>
+  approval === null ? { ...call, waitSeconds: 0 } : call;
+
+/** Decided, and approved where that was needed, but perhaps not made: its request is needed for that. */
+const isToBeMade = ({ approval, transaction }: RecordedPayment): boolean =>
+  transaction.status === "pending" && (approval === null || approval.resolution !== null);
+
+function wrongRequest({ body, method }: Asked): Refusal | null {
+  if (method !== "GET" || body === undefined) return null;
+  const issues = [{ path: "body", message: "does not go with the method GET" }];
+  return refusal("VALIDATION_FAILED", undefined, { issues });
+}
+
+const requestOf = ({ body, headers, method, url }: Asked): ShopRequest => ({
+  url,
+  method,
+  headers,
+  body: body ?? null,
+});
+
+const answerView = ({ isCut, ...answer }: ShopAnswer) => ({ ...answer, isTruncated: isCut });

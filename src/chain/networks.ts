@@ -1,0 +1,37 @@
+import { ConfigError } from "../lib/config-error.ts";
+
+/** Chains that are set up by their name (`EVM_NETWORK`): their ids, and USDC there. */
+const NETWORKS = {
+  base: {
+    EVM_CHAIN_ID: "8453",
+    EVM_TOKEN_ADDRESS: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
+    EVM_TOKEN_DECIMALS: "6",
+    EVM_CONFIRMATIONS: "5",
+  },
+  "base-sepolia": {
+    EVM_CHAIN_ID: "84532",
+    EVM_TOKEN_ADDRESS: "0x036CbD53842c5426634e7929541eC2318f3dCF7e",
+    EVM_TOKEN_DECIMALS: "6",
+    EVM_CONFIRMATIONS: "5",
+  },
+} as const;
+
+type Network = keyof typeof NETWORKS;
+const isNetwork = (name: string): name is Network => Object.hasOwn(NETWORKS, name);
+
+/** What may differ from its network's: the others say which chain and token it is. */
+const MAY_DIFFER: readonly string[] = ["EVM_CONFIRMATIONS"];
+
+/** The environment with what its `EVM_NETWORK` stands for. Throws `ConfigError` for an unknown one, or a contradiction. */
+export function withNetwork(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const name = env["EVM_NETWORK"] ?? "";
+  if (name === "") return env;
+  if (!isNetwork(name)) throw new ConfigError(`EVM_NETWORK: must be ${Object.keys(NETWORKS).join(" or ")}`);
+  const network = NETWORKS[name];
+  for (const [setting, value] of Object.entries(network)) {
+    const given = env[setting] ?? value;
+    if (given.toLowerCase() !== value.toLowerCase() && !MAY_DIFFER.includes(setting))
+      throw new ConfigError(`${setting}: contradicts EVM_NETWORK; leave one of them out`);
+  }
+  return { ...network, ...env };
+}

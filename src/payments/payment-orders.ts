@@ -1,0 +1,58 @@
+import type { PaymentRequest, Protocol, Rail } from "../domain/ledger/payment.ts";
+import { refusal } from "../domain/errors.ts";
+import { mcOf } from "../domain/money.ts";
+import { newId, payloadHash, shortHash } from "../lib/ids.ts";
+import { fingerprint } from "./rules/payment-rules.ts";
+
+/** Requests for payments, as they are parsed and as ledgers take them. */
+
+/** What is bought, where a payment is a purchase. */
+export interface Purchase {
+  readonly protocol: Protocol;
+  /** The URL. */
+  readonly resource: string;
+  readonly amountMc: number;
+  /** Hash of all that the client sent; the price may change until it is paid. */
+  readonly payloadHash: string;
+}
+
+/** A parsed request for a payment. */
+export interface PaymentOrder {
+  readonly rail: Rail;
+  readonly recipient: string;
+  readonly amountCents: number;
+  readonly currency: "USD";
+  readonly merchantCategory?: string | undefined;
+  readonly purpose: string;
+  readonly idempotencyKey: string;
+  readonly purchase?: Purchase;
+}
+
+/** The parts of it that a dry run needs. */
+export type CheckedOrder = Pick<PaymentOrder, "rail" | "recipient" | "amountCents" | "merchantCategory"> & {
+  readonly purchase?: Pick<Purchase, "resource" | "amountMc">;
+};
+
+export const keyReused = (transactionId: string) =>
+  refusal(
+    "IDEMPOTENCY_KEY_REUSED",
+    `The idempotencyKey was used with another payload, for ${transactionId}: read that payment, or take a new key.`,
+    { detail: `It was used for ${transactionId}.` },
+  );
+
+/** The request but for its proof. */
+export function unprovenOf(order: PaymentOrder): Omit<PaymentRequest, "proof"> {
+  const { amountCents, idempotencyKey, merchantCategory = null, purchase, ...rest } = order;
+  const amountMc = purchase?.amountMc ?? mcOf(amountCents);
+  return {
+    ...rest,
+    ...(purchase === undefined ? {} : { protocol: purchase.protocol, resource: purchase.resource }),
+    amountMc,
+    merchantCategory,
+    transactionId: newId("txn"),
+    approvalId: newId("apr"),
+    keyHash: shortHash(idempotencyKey),
+    payloadHash: purchase?.payloadHash ?? payloadHash({ ...rest, amountMc, merchantCategory }),
+    fingerprint: fingerprint({ ...rest, amountMc, merchantCategory }),
+  };
+}

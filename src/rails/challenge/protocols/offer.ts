@@ -1,0 +1,129 @@
+import { type Address, getAddress, type Hex, zeroAddress } from "viem";
+import { MAX_MC } from "../../../domain/money.ts";
+
+/** The protocols by which shops ask for payment with HTTP 402, as pure functions of what was fetched. */
+
+/** The token that is paid with, as the service knows it: no shop's word counts. */
+export interface TokenTerms {
+  readonly chainId: number;
+  readonly token: Address;
+  readonly decimals: number;
+  /** Name and version of its EIP-712 domain. */
+  readonly name: string;
+  readonly version: string;
+}
+
+/** An HTTP answer. */
+export interface Fetched {
+  readonly url: string;
+  readonly httpStatus: number;
+  /** By lower-case names. */
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly body: Buffer;
+}
+
+/** A signed ERC-3009 authorization. */
+export interface Authorization {
+  readonly from: Address;
+  readonly to: Address;
+  readonly units: bigint;
+  /** Epoch seconds, as the next. */
+  readonly validAfter: number;
+  readonly validBefore: number;
+  readonly nonce: Hex;
+  readonly signature: Hex;
+}
+
+/** What is given back to the shop beside the authorization. */
+export type Frame =
+  | {
+      readonly protocol: "x402/2";
+      readonly accepted: unknown;
+      readonly resource?: unknown;
+      readonly extensions?: unknown;
+    }
+  | { readonly protocol: "x402/1"; readonly scheme: string; readonly network: string }
+  | {
+      readonly protocol: "mpp";
+      readonly challenge: Readonly<Record<string, string>>;
+      readonly chainId: number;
+    };
+
+/** A price at which a shop delivers. */
+export interface Offer {
+  readonly frame: Frame;
+  readonly payTo: Address;
+  readonly units: bigint;
+  /** Thousandths of a cent, rounded up. */
+  readonly amountMc: number;
+  /** Seconds for which the shop wants the authorization to be valid. */
+  readonly timeoutSeconds: number;
+  /** The nonce that the shop demands; null: the service's own. */
+  readonly nonce: Hex | null;
+}
+
+export interface PaymentHeader {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** An offer, or why one can't be paid. */
+export type Judged = Offer | { readonly unpayable: string };
+
+export const unpayable = (why: string): Judged => ({ unpayable: why });
+
+/** Larger challenges are not read. */
+const CHALLENGE_MAX_BYTES = 16 * 1_024;
+
+export const isReadable = (text: string): boolean => Buffer.byteLength(text) <= CHALLENGE_MAX_BYTES;
+
+const MC_PER_TOKEN = 100_000n;
+
+/** Units of a token in thousandths of a cent; a started one counts whole. Null: nothing, or more than any payment. */
+export function mcOfUnits(units: bigint, decimals: number): number | null {
+  const perToken = 10n ** BigInt(decimals);
+  const mc = (units * MC_PER_TOKEN + perToken - 1n) / perToken;
+  return mc > 0n && mc <= BigInt(MAX_MC) ? Number(mc) : null;
+}
+
+/** What every protocol's offer says of payment. */
+interface Named {
+  readonly asset: string;
+  readonly payTo: string;
+  readonly units: string;
+}
+
+/** The common part of an offer in the service's own token; a text says why there is none. */
+export function priced(
+  { asset, payTo, units }: Named,
+  { decimals, token }: TokenTerms,
+): Pick<Offer, "payTo" | "units" | "amountMc"> | string {
+  if (asset.toLowerCase() !== token.toLowerCase()) return "it wants another token";
+  const to = getAddress(payTo);
+  if (to === zeroAddress || to.toLowerCase() === token.toLowerCase()) return "it pays to no one";
+  const amountMc = mcOfUnits(BigInt(units), decimals);
+  return amountMc === null ? "its price can't be paid" : { payTo: to, units: BigInt(units), amountMc };
+}
+
+export const authorizationFields = ({ from, nonce, to, units, validAfter, validBefore }: Authorization) => ({
+  from,
+  to,
+  value: String(units),
+  validAfter: String(validAfter),
+  validBefore: String(validBefore),
+  nonce,
+});
+
+/** The only value of a header; null where there is none, or several. */
+export function headerOf({ headers }: Pick<Fetched, "headers">, name: string): string | null {
+  const value = headers[name];
+  return typeof value === "string" ? value : null;
+}
+
+export function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

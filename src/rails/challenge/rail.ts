@@ -1,0 +1,305 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { getAddress, keccak256, stringToBytes } from "viem";
+import type { Payment, RailFailure, RailOutcome, StoredPayment } from "../../domain/ledger/payment.ts";
+import type { AgentProfile } from "../../domain/agent/state.ts";
+import { caip2Of } from "../../chain/config.ts";
+import type { Wallets } from "../wallet/index.ts";
+import { SingleFlight } from "../../lib/single-flight.ts";
+import type {
+  Clock,
+  Detachment,
+  FencedPlace,
+  RailBalance,
+  RailPort,
+  RequestPermission,
+  SendOutcome,
+} from "../../payments/ports.ts";
+import type { Authorization, Pockets } from "../pocket/pocket.ts";
+import { answerIn } from "./answers.ts";
+import type { Order, OrderRefusal, Orders, ShopAnswer } from "./orders.ts";
+import { presented, receiptOf, validBeforeOf } from "./protocols/choose.ts";
+import type { Offer } from "./protocols/offer.ts";
+import { SHOP_TIMEOUT_MS, type Shops, type ShopRequest } from "./shops.ts";
+
+/** Wait of one call for the pocket's money. */
+const FUNDING_WAIT_MS = 5_000;
+/** Wait of `send` for a final block, after the shop's answer. On a local chain that is the whole way. */
+const CONFIRMATION_WAIT_MS = 1_000;
+/** Longer than an exchange: after that the process which began it has died. */
+const PRESENTING_MS = SHOP_TIMEOUT_MS + 5_000;
+/** The time in which a decided or approved purchase has to be made by its caller. */
+export const CLAIM_MS = 3_600_000;
+/** A fence above every permit. */
+const FOR_GOOD = Number.MAX_SAFE_INTEGER;
+
+const PENDING = { status: "pending" } as const;
+
+const PRICE_CHANGED: RailFailure = {
+  code: "PRICE_CHANGED",
+  reason: "The seller asks for another price by now, or for payment to somebody else.",
+};
+const NOT_CLAIMED: RailFailure = {
+  code: "NOT_CLAIMED",
+  reason: "The request was not repeated in time, so nothing was paid.",
+};
+const CHALLENGE_OVER: RailFailure = {
+  code: "RECIPIENT_REFUSED",
+  reason: "The seller's offer had expired before it could be paid, or was used before.",
+};
+const NOT_TAKEN: RailFailure = {
+  code: "NOT_CHARGED",
+  reason:
+    "The seller did not take the payment in time: nothing was charged, and the amount is available again.",
+};
+
+/** An order whose caller waits, and the shop's last answer to it. */
+export interface Hand {
+  readonly request: ShopRequest;
+  readonly offer: Offer;
+  answer: ShopAnswer | null;
+}
+
+export interface ChallengeRailDependencies {
+  readonly pockets: Pockets;
+  readonly orders: Orders;
+  readonly shops: Shops;
+  readonly chainCaip2: string;
+  readonly pollMs: number;
+  readonly clock: Clock;
+}
+
+/**
+ * Buys from shops that ask for payment with HTTP 402, with signed authorizations from agents' pockets. The pocket records an
+ * authorization under the permit, once for a payment; that record is the trace of sending. What becomes of it is only the chain's
+ * word, by a final block: a shop's answer proves nothing.
+ */
+export class ChallengeRail implements RailPort {
+  readonly capabilities = { finality: "eventual" } as const;
+  readonly network = null;
+  readonly #dependencies: ChallengeRailDependencies;
+  /** By agent and idempotency key. */
+  readonly #hands = new Map<string, Hand>();
+  readonly #sending = new SingleFlight<SendOutcome>();
+
+  constructor(dependencies: ChallengeRailDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /** Does something while a caller waits with its order: the payment of this key is made with that. */
+  async withHand<T>(agentId: string, keyHash: string, hand: Hand, work: () => Promise<T>): Promise<T> {
+    const key = handKey(agentId, keyHash);
+    this.#hands.set(key, hand);
+    try {
+      return await work();
+    } finally {
+      if (this.#hands.get(key) === hand) this.#hands.delete(key);
+    }
+  }
+
+  /** The paid answer; null: there is none, or it is kept no more. */
+  answerOf(transactionId: string): Promise<ShopAnswer | null> {
+    return this.#dependencies.orders.answerOf(transactionId);
+  }
+
+  /** Whether an authorization is out: from then on nothing else is signed for the payment. */
+  async isSigned(transactionId: string): Promise<boolean> {
+    return (await this.#dependencies.pockets.authorizationsOf(transactionId)).length > 0;
+  }
+
+  /** Pending without any effect where no order is there: the key's next use brings it. */
+  send(profile: AgentProfile, payment: Payment, permit: number): Promise<SendOutcome> {
+    const work = () => this.#send(profile, payment, permit);
+    return this.#sending.run(payment.request.transactionId, work);
+  }
+
+  async #send(profile: AgentProfile, payment: Payment, permit: number): Promise<SendOutcome> {
+    const known = await this.query(payment);
+    if (known !== null && known.status !== "pending") return known;
+    if (known !== null) return this.#deliver(profile, payment, CONFIRMATION_WAIT_MS);
+    const order = await this.#orderFor(profile, payment);
+    return "status" in order ? order : this.#pay(profile, payment, permit, order);
+  }
+
+  /** The caller's order, which is stored; without a caller the stored one. */
+  async #orderFor(profile: AgentProfile, payment: Payment): Promise<Order | RailOutcome> {
+    const { orders } = this.#dependencies;
+    const { amountMc, recipient, transactionId } = payment.request;
+    const hand = this.#hands.get(handKey(profile.agentId, payment.request.keyHash));
+    if (hand === undefined) return (await orders.of(transactionId))?.order ?? PENDING;
+    const { offer, request } = hand;
+    if (offer.amountMc !== amountMc || offer.payTo !== getAddress(recipient))
+      return this.#refuse(profile, payment, PRICE_CHANGED);
+    const { frame, nonce, timeoutSeconds, units } = offer;
+    const order = { request, offer: { frame, nonce, timeoutSeconds, units: String(units) } };
+    if ((await orders.put(profile.agentId, transactionId, order)) === "used")
+      return this.#refuse(profile, payment, CHALLENGE_OVER);
+    return order;
+  }
+
+  async #pay(profile: AgentProfile, payment: Payment, permit: number, order: Order): Promise<SendOutcome> {
+    const { clock, pockets } = this.#dependencies;
+    const { recipient, transactionId } = payment.request;
+    const units = BigInt(order.offer.units);
+    const funding = await pockets.fund(profile, transactionId, units, FUNDING_WAIT_MS);
+    if (funding.status === "failed") return this.#refuse(profile, payment, funding);
+    if (funding.status === "pending") return PENDING;
+    const transfer = {
+      to: getAddress(recipient),
+      units,
+      validAfter: 0,
+      validBefore: validBeforeOf(order.offer, clock().getTime()),
+      // Even without its records the service could not have two settled for one payment.
+      nonce: order.offer.nonce ?? keccak256(stringToBytes(`${transactionId}/1`)),
+    };
+    const authorized = await pockets.authorize(profile.agentId, transactionId, transfer, permit);
+    switch (authorized.kind) {
+      case "fenced":
+        return { status: "fenced" };
+      case "unfunded":
+        return PENDING;
+      case "bad_times":
+        return this.#refuse(profile, payment, CHALLENGE_OVER);
+      case "used":
+      case "signed":
+        return this.#deliver(profile, payment, CONFIRMATION_WAIT_MS);
+    }
+  }
+
+  /** Sends the paid request, unless it was answered, and waits so long for a final block. */
+  async #deliver(profile: AgentProfile, payment: Payment, withinMs: number): Promise<RailOutcome> {
+    const { orders, pockets, pollMs } = this.#dependencies;
+    const { transactionId } = payment.request;
+    const [authorizations, known] = await Promise.all([
+      pockets.authorizationsOf(transactionId),
+      orders.of(transactionId),
+    ]);
+    const last = authorizations.at(-1);
+    const order = known?.order ?? null;
+    if (order !== null && last !== undefined && known?.isAnswered !== true)
+      await this.#present(profile, payment, order, last);
+    const until = performance.now() + withinMs;
+    for (;;) {
+      const outcome = (await this.query(payment)) ?? PENDING;
+      if (outcome.status !== "pending") await this.#close(profile, transactionId);
+      if (outcome.status !== "pending" || performance.now() >= until) return outcome;
+      await sleep(pollMs);
+    }
+  }
+
+  /** Whatever the shop answers, the same authorization is the only one. */
+  async #present(
+    profile: AgentProfile,
+    payment: Payment,
+    { offer, request }: Order,
+    authorization: Authorization,
+  ): Promise<void> {
+    const { clock, orders, shops } = this.#dependencies;
+    const { keyHash, transactionId } = payment.request;
+    if (authorization.validBefore * 1_000 <= clock().getTime()) return;
+    if (!(await orders.beginPresenting(transactionId, PRESENTING_MS))) return;
+    try {
+      const header = presented(offer.frame, authorization);
+      const others = Object.entries(request.headers).filter(([name]) => name.toLowerCase() !== header.name);
+      const headers = { ...Object.fromEntries(others), [header.name]: header.value };
+      const fetched = await shops.fetch(profile, { ...request, headers });
+      // A 402 now says nothing: it may have been settled, or will be.
+      if (fetched?.kind !== "answered" || fetched.httpStatus === 402) return;
+      const answer = answerIn(fetched);
+      const hand = this.#hands.get(handKey(profile.agentId, keyHash));
+      if (hand !== undefined) hand.answer = answer;
+      if (fetched.httpStatus < 400)
+        await orders.keep(transactionId, answer, receiptOf(offer.frame.protocol, fetched));
+    } finally {
+      await orders.endPresenting(transactionId);
+    }
+  }
+
+  async query({ request: { transactionId } }: StoredPayment): Promise<RailOutcome | null> {
+    const { chainCaip2, orders, pockets } = this.#dependencies;
+    const [authorizations, known] = await Promise.all([
+      pockets.authorizationsOf(transactionId),
+      orders.of(transactionId),
+    ]);
+    const last = authorizations.at(-1);
+    if (last === undefined) return known?.refusal === undefined ? null : outcomeOf(known.refusal);
+    const receipt = known?.receipt === undefined ? {} : { receipt: known.receipt };
+    const state = await pockets.stateOf(last);
+    if (state.kind === "dead") return { status: "failed", ...NOT_TAKEN };
+    if (state.kind === "open") return { ...PENDING, ...receipt };
+    const { txHash } = state;
+    return { status: "settled", ...receipt, ...(txHash === null ? {} : { onChain: { txHash, chainCaip2 } }) };
+  }
+
+  async settle(
+    profile: AgentProfile,
+    payment: Payment,
+    withinMs: number,
+    requestPermission: RequestPermission,
+  ): Promise<RailOutcome | null> {
+    const known = await this.query(payment);
+    if (known?.status === "pending") return this.#deliver(profile, payment, withinMs);
+    if (known !== null) {
+      await this.#close(profile, payment.request.transactionId);
+      return known;
+    }
+    const permission = await requestPermission();
+    if (permission.kind === "wait") return PENDING;
+    if (permission.kind === "withdraw") return this.withhold(profile, payment);
+    const sent = await this.send(profile, payment, permission.permit);
+    if (sent.status !== "pending" && sent.status !== "fenced") return sent;
+    return this.#isClaimable(payment) ? PENDING : this.#refuse(profile, payment, NOT_CLAIMED);
+  }
+
+  #isClaimable({ approval, createdAt }: Payment): boolean {
+    const since = approval?.resolvedAt ?? createdAt;
+    return this.#dependencies.clock().getTime() < since + CLAIM_MS;
+  }
+
+  withhold(profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
+    return this.#refuse(profile, payment, { code: "WITHHELD" });
+  }
+
+  /** Nothing is signed for the payment from now on. What was signed before is answered as it is. */
+  async #refuse(profile: AgentProfile, payment: Payment, refusal: OrderRefusal): Promise<RailOutcome> {
+    const { orders, pockets } = this.#dependencies;
+    const { transactionId } = payment.request;
+    await pockets.fence([{ transactionId, fence: FOR_GOOD }]);
+    if (await this.isSigned(transactionId)) return (await this.query(payment)) ?? PENDING;
+    const kept = await orders.refuse(profile.agentId, transactionId, refusal);
+    await pockets.release(profile.agentId, transactionId);
+    return outcomeOf(kept);
+  }
+
+  async #close({ agentId }: AgentProfile, transactionId: string): Promise<void> {
+    const { orders, pockets } = this.#dependencies;
+    await Promise.all([orders.close(transactionId), pockets.release(agentId, transactionId)]);
+  }
+
+  fence(places: readonly FencedPlace[]): Promise<void> {
+    return this.#dependencies.pockets.fence(places);
+  }
+
+  /** The pocket's change is part of the wallet's balance. */
+  balance(): Promise<RailBalance> {
+    return Promise.resolve({ kind: "none" });
+  }
+
+  /** The pocket ends with its wallet. */
+  detach(): Promise<Detachment> {
+    return Promise.resolve("detached");
+  }
+}
+
+/** The rail over an agent's pocket. */
+export const challengeRailOf = (
+  { config, pockets }: Pick<Wallets, "config" | "pockets">,
+  others: Pick<ChallengeRailDependencies, "clock" | "orders" | "shops">,
+): ChallengeRail =>
+  new ChallengeRail({ ...others, pockets, chainCaip2: caip2Of(config.chainId), pollMs: config.pollMs });
+
+const handKey = (agentId: string, keyHash: string): string => `${agentId}/${keyHash}`;
+
+const outcomeOf = (refusal: OrderRefusal): RailOutcome =>
+  refusal.code === "WITHHELD"
+    ? { status: "withheld" }
+    : { status: "failed", code: refusal.code, reason: refusal.reason };

@@ -1,0 +1,66 @@
+import type { RailBooks } from "../domain/ledger/books.ts";
+import type { Rail, TransactionStatus } from "../domain/ledger/payment.ts";
+import { recordedBooks } from "../store/stored-books.ts";
+import type { TransactionDocument } from "../store/documents.ts";
+
+/** A payment's record, as far as rails are concerned. */
+export interface PaymentEntry {
+  readonly id: string;
+  readonly agentId: string;
+  readonly rail: Rail;
+  /** The merchant, or the account on the chain. */
+  readonly to: string;
+  readonly amountCents: number;
+  readonly authorizations: readonly RailBooks[];
+  readonly status: TransactionStatus;
+  readonly hash: string | null;
+}
+
+export const paymentEntry = ({
+  _id,
+  agentId,
+  amountCents,
+  ledgerState,
+  onChainTxHash,
+  rail,
+  recipient,
+  status,
+}: TransactionDocument): PaymentEntry => ({
+  id: _id,
+  agentId,
+  authorizations: recordedBooks(ledgerState)?.authorizations ?? [],
+  rail,
+  to: recipient,
+  amountCents,
+  status,
+  hash: onChainTxHash,
+});
+
+/** Where a rail's own books and the payments' records disagree. */
+export interface RailFinding {
+  /** The payment, or what the rail calls it. */
+  readonly id: string;
+  readonly what: string;
+  readonly expected: string;
+  readonly found: string;
+  /** The rail acts before its effect is recorded; never the other way round, if payments are read first. */
+  readonly mayBeInFlight: boolean;
+}
+
+export const findingText = ({ expected, found, id, what }: RailFinding): string =>
+  `${id}: ${what}; expected ${expected}, found ${found}`;
+
+export const cents = (amount: number): string => `${(amount / 100).toFixed(2)} USD`;
+
+export function grouped<T>(
+  items: readonly T[],
+  keyOf: (item: T) => string,
+): ReadonlyMap<string, readonly T[]> {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const group = groups.get(keyOf(item));
+    if (group === undefined) groups.set(keyOf(item), [item]);
+    else group.push(item);
+  }
+  return groups;
+}

@@ -1,0 +1,321 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Address, encodeFunctionData } from "viem";
+import type { ChainConfig } from "../../chain/config.ts";
+import { GAS, tokenAbi } from "../../chain/contracts.ts";
+import type { Finality } from "../../chain/finality.ts";
+import { type ChainOutbox, isTransaction, type Recorded } from "../../chain/outbox.ts";
+import type { ChainRpc } from "../../chain/rpc.ts";
+import { centsOf, unitsOf } from "../../chain/units.ts";
+import { mcOf } from "../../domain/money.ts";
+import type { AgentProfile } from "../../domain/agent/state.ts";
+import type { RailOutcome } from "../../domain/ledger/payment.ts";
+import { SingleFlight } from "../../lib/single-flight.ts";
+import type { Clock, Detachment, FencedPlace } from "../../payments/ports.ts";
+import { DETACHED, NO_WALLET } from "../wallet/refusals.ts";
+import type { WalletRail, WalletSpend } from "../wallet/wallet-rail.ts";
+import type { AgentWallets, Wallet } from "../wallet/wallets.ts";
+import { stateOf } from "./authorization-states.ts";
+import type { AuthorizationRecords } from "./authorizations.ts";
+import {
+  type Authorization,
+  type AuthorizationState,
+  type Authorized,
+  AUTHORIZATION_SECONDS_MAX,
+  type Funding,
+  type Pockets,
+  type PocketTransfer,
+} from "./pocket.ts";
+import type { PocketKeys } from "./pocket-keys.ts";
+import { type PocketRecord, type PocketRecords, reservedUnits, type TopUp } from "./reservations.ts";
+import { signPermit, signSweep, signTransfer } from "./signing.ts";
+import type { TokenDomain, TokenDomains } from "./token-domain.ts";
+
+/** The age after which money is no longer set aside for a payment that nothing was signed for; its caller asks again. */
+const UNSIGNED_MS = 60_000;
+/** Rounds of one `authorize` against other processes. */
+const ROUNDS_MAX = 10;
+const SWEEP_WAIT_MS = 5_000;
+
+const FUNDED: Funding = { status: "funded" };
+const PENDING: Funding = { status: "pending" };
+
+export interface PocketDependencies {
+  readonly keys: PocketKeys;
+  readonly domains: TokenDomains;
+  readonly records: PocketRecords;
+  readonly authorizations: AuthorizationRecords;
+  readonly rail: Pick<WalletRail, "spend">;
+  readonly wallets: AgentWallets;
+  readonly outbox: ChainOutbox;
+  readonly finality: Finality;
+  readonly rpc: ChainRpc;
+  readonly config: ChainConfig;
+  readonly clock: Clock;
+  readonly broadcast: (recorded: Iterable<Recorded>) => Promise<void>;
+  /** Null where the chain mines by itself. */
+  readonly mine: (() => Promise<void>) | null;
+}
+
+export class AgentPockets implements Pockets {
+  readonly #dependencies: PocketDependencies;
+  /** Top-ups that this process is at, by agent: a crowd of payments waits for one. */
+  readonly #toppingUp = new SingleFlight<RailOutcome>();
+
+  constructor(dependencies: PocketDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  addressOf(agentId: string): Address {
+    return this.#dependencies.keys.addressOf(agentId);
+  }
+
+  domain(): Promise<TokenDomain> {
+    return this.#dependencies.domains.read();
+  }
+
+  unitsIn(agentId: string): Promise<bigint> {
+    return this.#dependencies.rpc.balanceAt(this.addressOf(agentId), "latest");
+  }
+
+  async fund(
+    profile: AgentProfile,
+    transactionId: string,
+    units: bigint,
+    withinMs: number,
+  ): Promise<Funding> {
+    const { agentId } = profile;
+    const { config, records, rpc } = this.#dependencies;
+    const until = performance.now() + withinMs;
+    await rpc.check();
+    let isPruned = false;
+    let least = false;
+    for (;;) {
+      // First what is set aside, then the balance: what is settled in between counts twice, and nothing is overlooked.
+      const record = await records.reserve(profile, transactionId, units);
+      if (record.isClosed) return failed(DETACHED);
+      const held = await this.unitsIn(agentId);
+      const missing = reservedUnits(record, transactionId) - held;
+      if (missing <= 0n) return FUNDED;
+      if (!isPruned) {
+        isPruned = true;
+        if (await this.#prune(agentId, transactionId, record)) continue;
+      }
+      const wallet = await this.#dependencies.wallets.of(agentId);
+      if (wallet === null) return failed(NO_WALLET);
+      if (record.topUp === null) {
+        const cents = await this.#centsOf(wallet, record, held, missing, least);
+        await records.beginTopUp(agentId, { number: record.topUps + 1, cents });
+        continue;
+      }
+      const { topUp } = record;
+      const outcome = await this.#toppingUp.run(agentId, () => this.#topUp(wallet, topUp));
+      if (outcome.status === "failed") {
+        const isLeast = topUp.cents <= centsUp(missing, config.tokenDecimals);
+        if (outcome.code !== "INSUFFICIENT_FUNDS" || isLeast || least) return failed(outcome);
+        least = true;
+      }
+      if (outcome.status !== "pending") continue;
+      // Mined in the newest block is enough to sign, though another top-up waits for a final one.
+      if (reservedUnits(record, transactionId) <= (await this.unitsIn(agentId))) return FUNDED;
+      if (performance.now() >= until) return PENDING;
+      await sleep(config.pollMs);
+    }
+  }
+
+  async authorize(
+    agentId: string,
+    transactionId: string,
+    transfer: PocketTransfer,
+    permit: number,
+  ): Promise<Authorized> {
+    const { authorizations, keys, records, rpc } = this.#dependencies;
+    const domain = await this.domain();
+    for (let round = 0; round < ROUNDS_MAX; round += 1) {
+      const [before, pocket] = await Promise.all([
+        this.authorizationsOf(transactionId),
+        records.read(agentId),
+      ]);
+      const last = before.at(-1);
+      if (last !== undefined) {
+        if (this.#nowSeconds() < last.validBefore) return { kind: "signed", authorization: last };
+        const state = await this.stateOf(last);
+        if (state.kind === "used") return { ...state, authorization: last };
+        if (state.kind === "open") return { kind: "signed", authorization: last };
+      }
+      const aside = pocket?.reservations.find((each) => each.transactionId === transactionId);
+      if (pocket?.isClosed !== false || aside === undefined || aside.units < transfer.units)
+        return { kind: "unfunded" };
+      const leftSeconds = transfer.validBefore - this.#nowSeconds();
+      if (leftSeconds <= 0 || leftSeconds > AUTHORIZATION_SECONDS_MAX) return { kind: "bad_times" };
+      const { blockNumber: signedAtBlock } = await rpc.head();
+      const { nonce, to, units, validAfter, validBefore } = transfer;
+      const own = { nonce, to, units, validAfter, validBefore, transactionId, agentId, signedAtBlock };
+      const signature = await signTransfer(keys, agentId, domain, transfer);
+      const number = (last?.number ?? 0) + 1;
+      const authorization = { ...own, number, from: this.addressOf(agentId), signature };
+      const recorded = await authorizations.record(authorization, permit);
+      if (recorded === "recorded") return { kind: "signed", authorization };
+      if (recorded === "fenced") return { kind: "fenced" };
+    }
+    throw new Error(`no authorization of ${transactionId} could be recorded: its nonce is another one's`);
+  }
+
+  async authorizationsOf(transactionId: string): Promise<readonly Authorization[]> {
+    const records = await this.#dependencies.authorizations.of(transactionId);
+    return Promise.all(records.map((record) => this.#genuine(record)));
+  }
+
+  stateOf({
+    agentId,
+    nonce,
+    signedAtBlock,
+    validBefore,
+  }: Pick<
+    Authorization,
+    "agentId" | "nonce" | "validBefore" | "signedAtBlock"
+  >): Promise<AuthorizationState> {
+    const { config, mine, rpc } = this.#dependencies;
+    const asked = { from: this.addressOf(agentId), nonce, signedAtBlock, validBefore };
+    return stateOf({ config, mine, rpc, nowSeconds: () => this.#nowSeconds() }, asked);
+  }
+
+  fence(places: readonly FencedPlace[]): Promise<void> {
+    return this.#dependencies.authorizations.fence(places);
+  }
+
+  release(agentId: string, transactionId: string): Promise<void> {
+    return this.#dependencies.records.release(agentId, [transactionId]);
+  }
+
+  async close(agentId: string): Promise<Detachment> {
+    const { broadcast, finality, outbox, records, wallets } = this.#dependencies;
+    if (!(await records.close(agentId))) return "detached";
+    const wallet = await wallets.genuine(agentId);
+    if (wallet === null) return "detached";
+    const prefix = `pocket/sweep/${agentId}/`;
+    const before = await outbox.under(prefix);
+    const last = before.findLast(isTransaction);
+    if (last !== undefined && last.replacedBy === null) {
+      await broadcast([last]);
+      if ((await finality.wait(last, SWEEP_WAIT_MS)) === null) return "pending";
+    }
+    const units = await this.unitsIn(agentId);
+    if (units === 0n) return "detached";
+    const purpose = `${prefix}${String(before.length + 1)}`;
+    const domain = await this.domain();
+    const args = await signSweep(this.#dependencies.keys, agentId, domain, {
+      purpose,
+      to: wallet.address,
+      units,
+    });
+    const data = encodeFunctionData({ abi: tokenAbi, functionName: "transferWithAuthorization", args });
+    await this.#send(purpose, data);
+    return "pending";
+  }
+
+  /** Throws where the record is not what the pocket has signed: it was changed by something else than the service. */
+  async #genuine(record: Authorization): Promise<Authorization> {
+    const { agentId, number, transactionId } = record;
+    const signature = await signTransfer(this.#dependencies.keys, agentId, await this.domain(), record);
+    if (signature !== record.signature || record.from !== this.addressOf(agentId)) {
+      throw new Error(`authorization ${String(number)} of ${transactionId} was not signed by its pocket`);
+    }
+    return record;
+  }
+
+  /** Gives back what is set aside for payments that are decided on the chain, or that nothing was signed for in time. */
+  async #prune(agentId: string, besides: string, { reservations }: PocketRecord): Promise<boolean> {
+    const stale = await Promise.all(
+      reservations.map(async ({ at, transactionId }) => {
+        if (transactionId === besides) return [];
+        const last = (await this.authorizationsOf(transactionId)).at(-1);
+        const isDecided =
+          last === undefined
+            ? this.#dependencies.clock().getTime() - at.getTime() > UNSIGNED_MS
+            : (await this.stateOf(last)).kind !== "open";
+        return isDecided ? [transactionId] : [];
+      }),
+    );
+    await this.#dependencies.records.release(agentId, stale.flat());
+    return stale.flat().length > 0;
+  }
+
+  /**
+   * The amount of a top-up: up to the float, or what payments need if that is more; less where the wallet has less, but what this
+   * payment lacks at the least, so that the wallet's refusal is this payment's.
+   */
+  async #centsOf(wallet: Wallet, record: PocketRecord, held: bigint, missing: bigint, least: boolean) {
+    const { config, rpc } = this.#dependencies;
+    const { tokenDecimals } = config;
+    const needed = centsUp(missing, tokenDecimals);
+    if (least) return needed;
+    const float = unitsOf(config.pocketFloatCents, tokenDecimals);
+    const reserved = reservedUnits(record);
+    const wanted = centsUp((reserved > float ? reserved : float) - held, tokenDecimals);
+    const inWallet = centsOf(await rpc.balanceAt(wallet.address, "latest"), tokenDecimals);
+    return Math.max(needed, Math.min(wanted, inWallet));
+  }
+
+  /** Brings a top-up closer to its end, and records that end. */
+  async #topUp(wallet: Wallet, topUp: TopUp): Promise<RailOutcome> {
+    const { rail, records, rpc, config } = this.#dependencies;
+    const { agentId } = wallet;
+    const spend: WalletSpend = {
+      request: {
+        transactionId: topUpId(agentId, topUp.number),
+        recipient: this.addressOf(agentId),
+        amountMc: mcOf(topUp.cents),
+      },
+      keepsLimit: true,
+    };
+    const inWallet = centsOf(await rpc.balanceAt(wallet.address, "latest"), config.tokenDecimals);
+    // Before any money is in the pocket, so that its owner can always take it.
+    if (topUp.number === 1 && inWallet >= topUp.cents) await this.#permitOwner(wallet);
+    const outcome = await rail.spend(wallet, spend, 0);
+    if (outcome.status !== "pending") await records.endTopUp(agentId, topUp);
+    return outcome;
+  }
+
+  /** Lets the wallet's owner take the pocket's money at any time, without the service. Recorded once. */
+  async #permitOwner(wallet: Wallet): Promise<void> {
+    const { keys, wallets } = this.#dependencies;
+    const domain = await this.domain();
+    const { owner } = (await wallets.genuine(wallet.agentId)) ?? wallet;
+    const args = await signPermit(keys, wallet.agentId, domain, owner);
+    const data = encodeFunctionData({ abi: tokenAbi, functionName: "permit", args });
+    await this.#send(`pocket/permit/${wallet.agentId}`, data);
+  }
+
+  async #send(purpose: string, data: `0x${string}`): Promise<void> {
+    const { broadcast, config, outbox } = this.#dependencies;
+    const call = {
+      kind: "call",
+      purpose,
+      wallet: null,
+      to: config.token,
+      data,
+      gas: GAS.tokenCall,
+      isRepeated: true,
+    } as const;
+    await broadcast((await outbox.record([call])).values());
+  }
+
+  #nowSeconds(): number {
+    return Math.floor(this.#dependencies.clock().getTime() / 1_000);
+  }
+}
+
+/** The id under which the wallet spends a top-up. */
+export const topUpId = (agentId: string, number: number): string => `pocket/${agentId}/${String(number)}`;
+
+const failed = ({ code, reason }: Omit<Extract<Funding, { status: "failed" }>, "status">): Funding => ({
+  status: "failed",
+  code,
+  reason,
+});
+
+/** Whole cents that cover a number of units. */
+const centsUp = (units: bigint, tokenDecimals: number): number => {
+  const cent = unitsOf(1, tokenDecimals);
+  return Number((units + cent - 1n) / cent);
+};

@@ -1,0 +1,87 @@
+import { type Address, type Hex, parseAbi, parseAbiItem } from "viem";
+import type { ChainConfig } from "../../chain/config.ts";
+import type { ChainRpc } from "../../chain/rpc.ts";
+import type { Authorization, AuthorizationState } from "./pocket.ts";
+
+const ABI = parseAbi(["function authorizationState(address authorizer, bytes32 nonce) view returns (bool)"]);
+const USED = parseAbiItem("event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)");
+const CANCELED = parseAbiItem(
+  "event AuthorizationCanceled(address indexed authorizer, bytes32 indexed nonce)",
+);
+
+/** Blocks whose events are searched in one call, and calls for one authorization. Nodes bound what one answer may cover. */
+const BLOCKS_PER_CALL = 2_000n;
+const CALLS_MAX = 50;
+
+export interface StateDependencies {
+  readonly rpc: ChainRpc;
+  readonly config: ChainConfig;
+  /** Of a sandbox alone: mines a block, so that its time goes on. */
+  readonly mine: (() => Promise<void>) | null;
+  readonly nowSeconds: () => number;
+}
+
+type Asked = Pick<Authorization, "from" | "nonce" | "validBefore" | "signedAtBlock">;
+
+/**
+ * What the final part of the chain says of an authorization. Its state is read at the newest final block, or at the oldest one that
+ * nodes keep the state of, if that is newer; past that block's time it can't be used in any chain that has the final block.
+ */
+export async function stateOf(deps: StateDependencies, asked: Asked): Promise<AuthorizationState> {
+  const state = await read(deps, asked);
+  const { mine, nowSeconds } = deps;
+  if (state.kind !== "open" || mine === null || nowSeconds() < asked.validBefore) return state;
+  // Nothing else may be sent to a local chain for as long as somebody waits for its time.
+  await mine();
+  return read(deps, asked);
+}
+
+async function read({ config, rpc }: StateDependencies, asked: Asked): Promise<AuthorizationState> {
+  const final = await rpc.finalBlock();
+  if (final === null) return { kind: "open" };
+  const { from, nonce, signedAtBlock, validBefore } = asked;
+  const contract = { address: config.token, abi: ABI, functionName: "authorizationState" } as const;
+  const isUsed = await rpc.answer(
+    rpc.client.readContract({ ...contract, args: [from, nonce], blockNumber: final.stateAt }),
+  );
+  if (!isUsed) return { kind: final.timestamp >= BigInt(validBefore) ? "dead" : "open" };
+  const search = { rpc, token: config.token, from, nonce };
+  for (let call = 0; call < CALLS_MAX; call += 1) {
+    const fromBlock = signedAtBlock + BigInt(call) * BLOCKS_PER_CALL;
+    if (fromBlock > final.number) break;
+    const last = fromBlock + BLOCKS_PER_CALL - 1n;
+    const found = await eventOf(search, fromBlock, last < final.number ? last : final.number);
+    if (found !== null) return found;
+  }
+  // Between the final block and the one whose state was read.
+  if (final.stateAt > final.number) return { kind: "open" };
+  return { kind: "used", txHash: null };
+}
+
+interface Search {
+  readonly rpc: ChainRpc;
+  readonly token: Address;
+  readonly from: Address;
+  readonly nonce: Hex;
+}
+
+async function eventOf(
+  { from, nonce, rpc, token }: Search,
+  fromBlock: bigint,
+  toBlock: bigint,
+): Promise<AuthorizationState | null> {
+  const common = {
+    address: token,
+    args: { authorizer: from, nonce },
+    fromBlock,
+    toBlock,
+    strict: true,
+  } as const;
+  const [used, canceled] = await Promise.all([
+    rpc.answer(rpc.client.getLogs({ ...common, event: USED })),
+    rpc.answer(rpc.client.getLogs({ ...common, event: CANCELED })),
+  ]);
+  const [settled] = used.filter(({ args }) => args.authorizer === from && args.nonce === nonce);
+  if (settled !== undefined) return { kind: "used", txHash: settled.transactionHash };
+  return canceled.length > 0 ? { kind: "dead" } : null;
+}

@@ -1,0 +1,150 @@
+import type { Collection, Db } from "mongodb";
+import type { Clock } from "../../payments/ports.ts";
+import { COLLECTIONS } from "../../store/documents.ts";
+
+/** Money of a pocket that is set aside for a payment. */
+export interface Reservation {
+  readonly transactionId: string;
+  /** The token's smallest units. */
+  readonly units: bigint;
+  readonly at: Date;
+}
+
+/** A spend of the wallet to its pocket. */
+export interface TopUp {
+  readonly number: number;
+  readonly cents: number;
+}
+
+interface StoredReservation {
+  readonly transactionId: string;
+  /** Decimal digits. */
+  readonly units: string;
+  readonly at: Date;
+}
+
+export interface PocketDocument {
+  /** `eip155:1/agt_…`. */
+  readonly _id: string;
+  readonly agentId: string;
+  readonly organizationId: string;
+  /** In the order in which they were made, which decides for whom the pocket's money is. */
+  readonly reservations: StoredReservation[];
+  /** Number of top-ups that were ever begun. */
+  readonly topUps: number;
+  /** The top-up that is not over yet. */
+  readonly topUp: TopUp | null;
+  readonly closedAt: Date | null;
+}
+
+/** A pocket as it is recorded. What it holds is not stored: the chain knows. */
+export interface PocketRecord {
+  readonly reservations: readonly Reservation[];
+  readonly topUps: number;
+  readonly topUp: TopUp | null;
+  readonly isClosed: boolean;
+}
+
+/** Records for which payments a pocket's money is set aside, and its top-ups. Each change is one write, and may be repeated. */
+export class PocketRecords {
+  readonly #collection: Collection<PocketDocument>;
+  readonly #chain: string;
+  readonly #clock: Clock;
+
+  constructor(db: Db, chain: string, clock: Clock) {
+    const options = { readConcern: { level: "majority" } } as const;
+    this.#collection = db.collection(COLLECTIONS.pockets, options);
+    this.#chain = chain;
+    this.#clock = clock;
+  }
+
+  /** Null: the pocket was never used. */
+  async read(agentId: string): Promise<PocketRecord | null> {
+    const found = await this.#collection.findOne({ _id: this.#id(agentId) });
+    return found === null ? null : recordOf(found);
+  }
+
+  /** Sets money aside behind all that is set aside already, unless it is, or the pocket is closed. */
+  async reserve(
+    agent: { readonly agentId: string; readonly organizationId: string },
+    transactionId: string,
+    units: bigint,
+  ): Promise<PocketRecord> {
+    const { agentId, organizationId } = agent;
+    const own = { transactionId, units: String(units), at: this.#clock() };
+    const before = { $ifNull: ["$reservations", []] };
+    const isThere = { $in: [transactionId, { $ifNull: ["$reservations.transactionId", []] }] };
+    const isClosed = { $ne: [{ $ifNull: ["$closedAt", null] }, null] };
+    const after = {
+      $cond: [{ $or: [isThere, isClosed] }, before, { $concatArrays: [before, [{ $literal: own }]] }],
+    };
+    const change = {
+      agentId: { $literal: agentId },
+      organizationId: { $literal: organizationId },
+      reservations: after,
+      topUps: { $ifNull: ["$topUps", 0] },
+      topUp: { $ifNull: ["$topUp", null] },
+      closedAt: { $ifNull: ["$closedAt", null] },
+    };
+    const found = await this.#collection.findOneAndUpdate({ _id: this.#id(agentId) }, [{ $set: change }], {
+      upsert: true,
+      returnDocument: "after",
+    });
+    if (found === null) throw new Error(`the pocket of agent ${agentId} was not recorded`);
+    return recordOf(found);
+  }
+
+  async release(agentId: string, transactionIds: readonly string[]): Promise<void> {
+    if (transactionIds.length === 0) return;
+    const pulled = { reservations: { transactionId: { $in: [...transactionIds] } } };
+    await this.#collection.updateOne({ _id: this.#id(agentId) }, { $pull: pulled });
+  }
+
+  /** Begins the next top-up unless one is under way by now. */
+  async beginTopUp(agentId: string, topUp: TopUp): Promise<void> {
+    const free = { _id: this.#id(agentId), topUp: null, topUps: topUp.number - 1, closedAt: null };
+    await this.#collection.updateOne(free, { $set: { topUp, topUps: topUp.number } });
+  }
+
+  async endTopUp(agentId: string, { number }: TopUp): Promise<void> {
+    const own = { _id: this.#id(agentId), "topUp.number": number };
+    await this.#collection.updateOne(own, { $set: { topUp: null } });
+  }
+
+  /** Closes a pocket for good. False: it was never used. */
+  async close(agentId: string): Promise<boolean> {
+    const closing = [{ $set: { closedAt: { $ifNull: ["$closedAt", this.#clock()] } } }];
+    return (await this.#collection.updateOne({ _id: this.#id(agentId) }, closing)).matchedCount > 0;
+  }
+
+  /** Agents whose pockets were ever used. */
+  async *used(): AsyncIterable<string> {
+    const own = { _id: { $gte: `${this.#chain}/`, $lt: `${this.#chain}/\u{10ffff}` } };
+    for await (const { agentId } of this.#collection.find(own, { projection: { agentId: 1 } })) yield agentId;
+  }
+
+  #id(agentId: string): string {
+    return `${this.#chain}/${agentId}`;
+  }
+}
+
+const recordOf = ({ closedAt, reservations, topUp, topUps }: PocketDocument): PocketRecord => ({
+  reservations: reservations.map(({ at, transactionId, units }) => ({
+    transactionId,
+    units: BigInt(units),
+    at,
+  })),
+  topUps,
+  topUp,
+  isClosed: closedAt !== null,
+});
+
+/** Sum of what is set aside; `through`: up to and with this payment. */
+export function reservedUnits({ reservations }: PocketRecord, through: string | null = null): bigint {
+  let sum = 0n;
+  for (const { transactionId, units } of reservations) {
+    sum += units;
+    if (transactionId === through) break;
+  }
+  return sum;
+}

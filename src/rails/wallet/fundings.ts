@@ -1,0 +1,196 @@
+import type { Collection, Db } from "mongodb";
+import { canonicalJson } from "../../domain/audit/canonical.ts";
+import { mcOf } from "../../domain/money.ts";
+import type { AgentProfile } from "../../domain/agent/state.ts";
+import type { OnChain, RailFailure, RailOutcome } from "../../domain/ledger/payment.ts";
+import { isDuplicateKey } from "../../lib/duplicate-key.ts";
+import type { ChainWatchers } from "../../chain/repairs.ts";
+import type { Clock } from "../../payments/ports.ts";
+import type { KeyedMacs } from "../../secrets/keyed-macs.ts";
+import { COLLECTIONS, type FundingRecord } from "../../store/documents.ts";
+import type { Indexes } from "../../store/indexes.ts";
+import type { EventJournal } from "../../store/journal.ts";
+import { NO_WALLET } from "./refusals.ts";
+import type { Treasuries } from "./treasuries.ts";
+import type { WalletRail } from "./wallet-rail.ts";
+import { type AgentWallets, type Wallet, walletIn } from "./wallets.ts";
+
+/** A transfer from an organization's treasury to an agent's wallet. */
+export interface FundingDocument {
+  /** `fnd_…`. */
+  readonly _id: string;
+  readonly organizationId: string;
+  readonly profile: AgentProfile;
+  readonly amountCents: number;
+  /** Null: it can't be repeated. */
+  readonly idempotencyKey: string | null;
+  readonly createdAt: Date;
+  /** MAC over the above: the treasury's money is not moved by a change in MongoDB. */
+  readonly proof: string;
+  readonly status: "pending" | "settled" | "failed";
+  readonly failure: RailFailure | null;
+  readonly onChain: OnChain | null;
+  readonly settledAt: Date | null;
+}
+
+export const FUNDING_INDEXES: Indexes = {
+  [COLLECTIONS.walletFundings]: [
+    {
+      key: { organizationId: 1, idempotencyKey: 1 },
+      unique: true,
+      partialFilterExpression: { idempotencyKey: { $type: "string" } },
+    },
+    { key: { createdAt: 1 }, partialFilterExpression: { status: "pending" }, name: "pending_fundings" },
+  ],
+};
+
+/** A younger one is still being followed by the call that began it. */
+const SWEPT_AFTER_MS = 10_000;
+const SWEPT_PER_ROUND_MAX = 20;
+
+export interface FundingDependencies {
+  readonly db: Db;
+  readonly rail: Pick<WalletRail, "spend">;
+  readonly wallets: Pick<AgentWallets, "genuine">;
+  readonly treasuries: Pick<Treasuries, "record">;
+  readonly journal: Pick<EventJournal, "agentEvent">;
+  readonly macs: KeyedMacs;
+  readonly clock: Clock;
+  /** CAIP-2. */
+  readonly chain: string;
+  readonly onWarning: ChainWatchers["onWarning"];
+}
+
+export type NewFunding = Pick<FundingDocument, "_id" | "profile" | "amountCents" | "idempotencyKey">;
+
+export type Begun =
+  | { readonly kind: "begun" | "repeated"; readonly funding: FundingDocument }
+  /** The key belongs to another funding. */
+  | { readonly kind: "reused" };
+
+/**
+ * Moves treasuries' money to agents' wallets: each funding is recorded first, and then one spend of the treasury, which is made once
+ * whoever asks for it. What a stopped process has left is brought to its end by any other one.
+ */
+export class Fundings {
+  readonly #dependencies: FundingDependencies;
+  readonly #collection: Collection<FundingDocument>;
+
+  constructor(dependencies: FundingDependencies) {
+    this.#dependencies = dependencies;
+    const options = { readConcern: { level: "majority" } } as const;
+    this.#collection = dependencies.db.collection(COLLECTIONS.walletFundings, options);
+  }
+
+  /** Whether the agent has a wallet on this chain and its organization a treasury to fund it from. */
+  async isPossible({ agentId, organizationId }: AgentProfile): Promise<boolean> {
+    const wallet = await this.#dependencies.wallets.genuine(agentId);
+    return wallet?.chainCaip2 === this.#dependencies.chain && (await this.#treasury(organizationId)) !== null;
+  }
+
+  async begin({ _id, amountCents, idempotencyKey, profile }: NewFunding): Promise<Begun> {
+    const { clock, macs } = this.#dependencies;
+    const { organizationId } = profile;
+    const facts = { _id, organizationId, profile, amountCents, idempotencyKey, createdAt: clock() };
+    const nothingYet = { status: "pending", failure: null, onChain: null, settledAt: null } as const;
+    const funding = { ...facts, proof: macs.make(textOf(facts)), ...nothingYet };
+    try {
+      await this.#collection.insertOne(funding);
+      return { kind: "begun", funding };
+    } catch (error) {
+      if (!isDuplicateKey(error) || idempotencyKey === null) throw error;
+      const before = await this.#collection.findOne({ organizationId, idempotencyKey });
+      if (before === null) throw error;
+      const isSame = before.profile.agentId === profile.agentId && before.amountCents === amountCents;
+      return isSame ? { kind: "repeated", funding: before } : { kind: "reused" };
+    }
+  }
+
+  /** Brings a funding closer to its end, and waits for it so long. Throws where the chain does not answer. */
+  async advance(funding: FundingDocument, withinMs: number): Promise<FundingDocument> {
+    if (funding.status !== "pending") return funding;
+    const { macs, rail, wallets } = this.#dependencies;
+    if (!macs.isMac(textOf(funding), funding.proof))
+      throw new Error(`${funding._id} is not as the service wrote it`);
+    const { amountCents, organizationId, profile } = funding;
+    const [wallet, treasury] = await Promise.all([
+      wallets.genuine(profile.agentId),
+      this.#treasury(organizationId),
+    ]);
+    if (wallet === null || treasury === null) return this.#end(funding, { status: "failed", ...NO_WALLET });
+    const request = {
+      transactionId: `fund/${funding._id}`,
+      recipient: wallet.address,
+      amountMc: mcOf(amountCents),
+    };
+    const outcome = await rail.spend(treasury, { request }, withinMs);
+    return this.#end(funding, outcome, wallet.address);
+  }
+
+  /** Follows fundings that no call follows any more. */
+  async sweep(stopping?: AbortSignal): Promise<void> {
+    const before = new Date(this.#dependencies.clock().getTime() - SWEPT_AFTER_MS);
+    const left = await this.#collection
+      .find({ status: "pending", createdAt: { $lte: before } })
+      .sort({ createdAt: 1 })
+      .limit(SWEPT_PER_ROUND_MAX)
+      .toArray();
+    for (const funding of left) {
+      if (stopping?.aborted === true) return;
+      await this.advance(funding, 0).catch((error: unknown) => {
+        const said = error instanceof Error ? error.message : "";
+        this.#dependencies.onWarning("a funding is not at its end yet", {
+          funding: funding._id,
+          error: said,
+        });
+      });
+    }
+  }
+
+  async #treasury(organizationId: string): Promise<Wallet | null> {
+    const record = await this.#dependencies.treasuries.record(organizationId);
+    if (record === null || record.chainCaip2 !== this.#dependencies.chain) return null;
+    return walletIn(record, { agentId: organizationId, organizationId, isTreasury: true });
+  }
+
+  /** Publishes the event before the end is recorded: a process that dies in between leaves it to the next one. */
+  async #end(funding: FundingDocument, outcome: RailOutcome, address = ""): Promise<FundingDocument> {
+    const settledAt = this.#dependencies.clock();
+    if (outcome.status === "settled" && outcome.onChain !== undefined) {
+      const { chainCaip2, txHash: onChainTxHash } = outcome.onChain;
+      const { _id: id, amountCents } = funding;
+      const at = { address, onChainTxHash, chainCaip2, settledAt };
+      const record: FundingRecord = { id, amountCents, currency: "USD", ...at };
+      await this.#dependencies.journal.agentEvent(funding.profile, {
+        _id: `evt_${id}_wallet.funded`,
+        type: "wallet.funded",
+        createdAt: settledAt,
+        data: { funding: record },
+      });
+      return this.#record(funding, { status: "settled", onChain: outcome.onChain, settledAt });
+    }
+    if (outcome.status !== "failed") return funding;
+    const { code, reason } = outcome;
+    return this.#record(funding, { status: "failed", failure: { code, reason } });
+  }
+
+  async #record(funding: FundingDocument, change: Partial<FundingDocument>): Promise<FundingDocument> {
+    const pending = { _id: funding._id, status: "pending" } as const;
+    await this.#collection.updateOne(pending, { $set: change });
+    return (await this.#collection.findOne({ _id: funding._id })) ?? { ...funding, ...change };
+  }
+}
+
+type Facts = Omit<FundingDocument, "proof" | "status" | "failure" | "onChain" | "settledAt">;
+
+const textOf = ({ _id, amountCents, createdAt, idempotencyKey, organizationId, profile }: Facts): string =>
+  canonicalJson({
+    funding: {
+      id: _id,
+      agentId: profile.agentId,
+      organizationId,
+      amountCents,
+      idempotencyKey,
+      createdAt: createdAt.toISOString(),
+    },
+  });

@@ -1,0 +1,103 @@
+import { keccak256, toBytes } from "viem";
+import { SETTLES_ON } from "../../domain/ledger/payment.ts";
+import { grouped, type PaymentEntry, type RailFinding } from "../findings.ts";
+import type { RailReconciliation } from "../folder.ts";
+import { compareTopUps, type PocketSources, readPockets, topUpsOf } from "../pocket/reconcile.ts";
+import { addressOf, type SpentEvent, spentEvents, unreadChain, walletsOnChain } from "./spent-events.ts";
+
+/** Compares payments with what their agents' wallets have spent on the chain. */
+export const walletReconciliation: RailReconciliation = {
+  kind: "chain_differs",
+  advice: "Compare the payment, `chain_transactions` and the chain; the chain is what was really paid.",
+  async findings(sources) {
+    const wallets = await walletsOnChain(sources);
+    if (wallets === null) return [];
+    const { chain, token, unitsPerCent, walletOf } = wallets;
+    const { paymentIds, payments } = sources;
+    try {
+      const pockets = await readPockets(sources, [...walletOf.keys()]);
+      const spent = await spentEvents(chain, [...walletOf.values()].map(addressOf), token);
+      return compareWallets({
+        payments: paymentIds === null ? payments : payments.filter(({ id }) => paymentIds.has(id)),
+        walletOf,
+        unitsPerCent,
+        spent,
+        pockets,
+      });
+    } catch (error) {
+      return unreadChain("wallets", error);
+    }
+  },
+};
+
+/** What wallets and their payments are compared with. */
+export interface WalletSources {
+  readonly payments: readonly PaymentEntry[];
+  /** The wallet of each agent that has one. */
+  readonly walletOf: ReadonlyMap<string, string>;
+  readonly spent: readonly SpentEvent[];
+  readonly pockets: Pick<PocketSources, "pockets" | "signed">;
+  /** Units of the token in a cent. */
+  readonly unitsPerCent: bigint;
+}
+
+/**
+ * One `Spent` event for each approved wallet payment, from its agent's wallet, and none for others. The chain must have been
+ * read after the payments.
+ */
+export function compareWallets({
+  payments,
+  pockets: { pockets, signed },
+  spent,
+  unitsPerCent,
+  walletOf,
+}: WalletSources): readonly RailFinding[] {
+  const events = grouped(spent, ({ id }) => id);
+  const topUps = topUpsOf(pockets);
+  const fromPockets = new Set(signed.map(({ transactionId }) => transactionId));
+  const paid = payments.filter(
+    ({ id, rail, status }) => SETTLES_ON[rail] === "chain" && status === "approved" && !fromPockets.has(id),
+  );
+  const names = new Map(payments.map(({ id }) => [keccak256(toBytes(id)), id]));
+  const paidIds = new Set(paid.map(({ id }) => keccak256(toBytes(id))));
+  const findings: RailFinding[] = [];
+  for (const { agentId, amountCents, hash, id, to } of paid) {
+    const found = events.get(keccak256(toBytes(id))) ?? [];
+    const [event] = found;
+    if (event === undefined || found.length > 1) {
+      const what = "the approved wallet payment on the chain";
+      findings.push({
+        id,
+        what,
+        expected: "paid once",
+        found: `paid ${String(found.length)} times`,
+        mayBeInFlight: false,
+      });
+      continue;
+    }
+    const expected = [BigInt(amountCents) * unitsPerCent, to, walletOf.get(agentId), hash]
+      .map(String)
+      .join(" ");
+    const actual = [event.units, event.to, event.wallet, event.hash].map(String).join(" ");
+    if (expected !== actual)
+      findings.push({
+        id,
+        what: "units, recipient, wallet or transaction on the chain",
+        expected,
+        found: actual,
+        mayBeInFlight: false,
+      });
+  }
+  for (const { hash, id, units } of spent) {
+    if (paidIds.has(id) || topUps.has(id)) continue;
+    const what = `the chain's transaction ${hash} spent ${String(units)} units`;
+    findings.push({
+      id: names.get(id) ?? id,
+      what,
+      expected: "an approved payment",
+      found: "none",
+      mayBeInFlight: true,
+    });
+  }
+  return [...findings, ...compareTopUps(spent, topUps)];
+}

@@ -1,0 +1,99 @@
+import {
+  type Address,
+  createPublicClient,
+  getAbiItem,
+  getAddress,
+  type Hash,
+  type Hex,
+  http,
+  isAddress,
+  type PublicClient,
+} from "viem";
+import { agentWalletAbi, sandboxTokenDeployment } from "../../chain/contracts.ts";
+import type { RailSources } from "../folder.ts";
+
+const CHAIN_MS = 10_000;
+/** Of the sandbox's token, and of most stablecoins. */
+const TOKEN_DECIMALS = 6;
+const CENT_DECIMALS = 2;
+/** Wallets in one call for events. */
+const WALLETS_AT_ONCE = 200;
+
+/** An organization's wallets, and the chain that they are on. */
+export interface WalletsOnChain {
+  readonly chain: PublicClient;
+  readonly token: Address;
+  /** The wallet of each agent that has one. */
+  readonly walletOf: ReadonlyMap<string, string>;
+  /** Units of the token in a cent. */
+  readonly unitsPerCent: bigint;
+}
+
+/** Null: there is no chain, or no wallet. */
+export async function walletsOnChain({
+  chainRpcUrl,
+  collections,
+  env,
+  organizationId,
+}: Pick<
+  RailSources,
+  "chainRpcUrl" | "collections" | "env" | "organizationId"
+>): Promise<WalletsOnChain | null> {
+  if (chainRpcUrl === null) return null;
+  const agents = await collections.agents.find({ organizationId, wallet: { $ne: null } }).toArray();
+  const spender = agents[0]?.wallet?.spender;
+  if (spender === undefined) return null;
+  const named = env["EVM_TOKEN_ADDRESS"];
+  const decimals = Number(env["EVM_TOKEN_DECIMALS"] ?? TOKEN_DECIMALS);
+  return {
+    chain: createPublicClient({
+      transport: http(chainRpcUrl, { retryCount: 1, timeout: CHAIN_MS }),
+      cacheTime: 0,
+    }),
+    token: named === undefined ? sandboxTokenDeployment(addressOf(spender)).address : addressOf(named),
+    walletOf: new Map(agents.map(({ _id, wallet }) => [_id, wallet?.address ?? ""])),
+    unitsPerCent: 10n ** BigInt(decimals - CENT_DECIMALS),
+  };
+}
+
+/** Reason for which a chain could not be read, and what was not compared. */
+export const unreadChain = (what: string, error: unknown): string => {
+  const reason = error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
+  return `The chain could not be read, ${what} were not compared: ${reason}`;
+};
+
+/** What a wallet on the chain says that it has paid. */
+export interface SpentEvent {
+  readonly wallet: Address;
+  readonly id: Hex;
+  readonly to: Address;
+  readonly units: bigint;
+  readonly hash: Hash;
+}
+
+/** Everything that these wallets have ever spent of this token, as the chain says. */
+export async function spentEvents(
+  chain: PublicClient,
+  wallets: readonly Address[],
+  token: Address,
+): Promise<readonly SpentEvent[]> {
+  const events: SpentEvent[] = [];
+  for (let at = 0; at < wallets.length; at += WALLETS_AT_ONCE) {
+    const logs = await chain.getLogs({
+      address: wallets.slice(at, at + WALLETS_AT_ONCE),
+      event: getAbiItem({ abi: agentWalletAbi, name: "Spent" }),
+      fromBlock: 0n,
+      strict: true,
+    });
+    for (const { address, args, transactionHash: hash } of logs) {
+      if (args.token !== token) continue;
+      events.push({ wallet: addressOf(address), id: args.id, to: args.to, units: args.amount, hash });
+    }
+  }
+  return events;
+}
+
+export function addressOf(text: string): Address {
+  if (isAddress(text, { strict: false })) return getAddress(text);
+  throw new Error(`"${text}" is no address`);
+}

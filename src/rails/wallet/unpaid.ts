@@ -1,0 +1,30 @@
+import { parseTransaction } from "viem";
+import { GAS } from "../../chain/contracts.ts";
+import type { RecordedTransaction } from "../../chain/outbox.ts";
+import type { Receipt } from "../../chain/rpc.ts";
+import type { Attempt } from "./attempts.ts";
+import type { Remedy } from "./diagnosis.ts";
+import { LIMIT_REACHED } from "./refusals.ts";
+
+/** An attempt that has not paid. Without a receipt: it was replaced. */
+export interface Unpaid {
+  readonly last: RecordedTransaction;
+  readonly receipt: Receipt | null;
+}
+
+/** The remedy for an attempt, which may have to keep to the wallet's limit. */
+export const boundBy = ({ keepsLimit }: Attempt, remedy: Remedy): Remedy =>
+  keepsLimit && remedy.kind === "raise" ? { kind: "refuse", refusal: LIMIT_REACHED } : remedy;
+
+export const gasOf = ({ raw }: RecordedTransaction): bigint => parseTransaction(raw).gas ?? GAS.spend;
+
+/** Whether a reverted transaction has used its gas, but for the 64th parts that calls keep back for their callers. */
+export const ranOutOfGas = ({ last, receipt }: Unpaid): boolean =>
+  receipt !== null && !receipt.succeeded && receipt.gasUsed * 16n >= gasOf(last) * 15n;
+
+export const causeOf = (remedy: Remedy): string =>
+  remedy.kind === "refuse"
+    ? remedy.refusal.reason
+    : remedy.kind === "raise"
+      ? "the wallet's limit"
+      : "it would succeed by now";
