@@ -25,7 +25,9 @@ export type PaymentActivities = Pick<
 /** Longest wait of one execution for a payment's end on its rail, well below the activity's own timeout. */
 const SETTLE_MS = 8_000;
 
-/** How long one payment of a sweep may take, so that it holds up none of those beside it. Well below the activity's own bound. */
+/**
+ * Maximum time for one payment of a sweep, so that it holds up none beside it. Well below the activity's own bound.
+ */
 const SWEPT_MS = 15_000;
 
 /**
@@ -79,7 +81,7 @@ export function createPaymentActivities(dependencies: PaymentActivityDependencie
       return { outcome: null, revision: 0 };
     }
     const rail = rails[request.rail];
-    // Whoever still has the texts and a permit sends nothing after this.
+    // From here on a process that still has the texts and a permit sends nothing.
     await rail.fence([{ transactionId: request.transactionId, fence: Number.MAX_SAFE_INTEGER }]);
     const result = (await rail.query(payment)) ?? FORGED;
     return { outcome: { result, at: clock().getTime() }, revision: 0 };

@@ -25,7 +25,7 @@ const SUITES = [
 ] as const;
 const INSPECTOR = "2.12.0";
 const ERAS = ["legacy", "modern"] as const;
-/** What a machine that is busy is answered with, which is no matter of conformance. */
+/** Answer of a busy machine, which is no matter of conformance. */
 const TOO_BUSY = "is temporarily unavailable; retry shortly.";
 const REPEATS_MAX = 5;
 

@@ -41,7 +41,7 @@ function isUsableKey(key: Hex): boolean {
   }
 }
 
-/** Where wallets are on a chain that is no sandbox. */
+/** Settings of wallets on a chain that is no sandbox. */
 const production = z.object({
   EVM_RPC_FALLBACK_URL: z.url({ protocol: /^https?$/, error: "Invalid URL" }).optional(),
   EVM_CHAIN_ID: z.coerce.number().int().min(1),

@@ -39,7 +39,7 @@ import { withTimeout } from "../src/lib/with-timeout.ts";
 import type { Metrics } from "../src/metrics/metrics.ts";
 import { observedProjections, observedRails } from "../src/metrics/observed.ts";
 
-/** What server and worker share: the way to the actors, and what is done with their decisions. */
+/** Parts that server and worker share: the way to the actors, and the effects of their decisions. */
 export interface Core {
   readonly actors: TemporalActors;
   readonly agents: AgentActors;

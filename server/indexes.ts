@@ -9,7 +9,7 @@ import { TARGET_INDEXES } from "../src/rails/wallet/targets.ts";
 import { LIMIT_INDEXES } from "../src/rails/wallet/wallets.ts";
 import { ensureRetention, type Retention } from "../src/store/retention.ts";
 import { WEBHOOK_INDEXES } from "../src/store/webhook-documents.ts";
-import { AUDIT_OUTBOX_INDEXES } from "../src/audit/outbox.ts";
+import { AUDIT_OUTBOX_INDEXES } from "../src/audit/audit-outbox.ts";
 import { AUTH_INDEXES } from "../src/store/identity-indexes.ts";
 import { SERVER_INDEXES } from "../src/store/collections.ts";
 import { withoutTimeLimits } from "../src/store/connections.ts";

@@ -1,5 +1,5 @@
 import { auditSeal } from "../src/audit/chain/seal.ts";
-import { AuditOutbox } from "../src/audit/outbox.ts";
+import { AuditOutbox } from "../src/audit/audit-outbox.ts";
 import { Refusals } from "../src/audit/refusals.ts";
 import { AuditSweeping } from "../src/audit/sweeping.ts";
 import { AuditTrail } from "../src/audit/trail.ts";

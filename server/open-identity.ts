@@ -14,7 +14,7 @@ import { apiKeyHashes } from "../src/secrets/api-key-hash.ts";
 import { authCollections } from "../src/store/identity-documents.ts";
 import type { Backends, ServiceOptions } from "./service-options.ts";
 
-/** Who calls: people with sessions, organizations' keys and agents' keys, and when each was last used. */
+/** Opens authentication: people's sessions, organizations' keys, agents' keys, and their last use. */
 export async function openIdentity(
   options: ServiceOptions,
   { collections, mailInvite }: Backends,
@@ -97,7 +97,7 @@ export async function openIdentity(
   };
 }
 
-/** How invites are mailed; null: they are not. */
+/** Returns the mailing of invites; null: they are not mailed. */
 function mailingOf({ baseUrl, core }: ServiceOptions, begin: Mailing["begin"] | null): Mailing | null {
   if (begin === null) return null;
   return {
@@ -107,7 +107,7 @@ function mailingOf({ baseUrl, core }: ServiceOptions, begin: Mailing["begin"] | 
   };
 }
 
-/** How long the start of a provisioning may delay a sign-in; the response has its own bound. */
+/** Maximum delay of a sign-in by the start of a provisioning. */
 const PROVISIONING_START_MS = 1_000;
 
 /** Bounded, and never in a caller's way: what does not come off now is tried again at the owner's next sign-in. */

@@ -3,7 +3,7 @@ import type { AuditLog } from "../src/audit/chain/appender.ts";
 import { type MailActivities, mailActivities } from "../src/mail/activities.ts";
 import { noticeHeld } from "../src/mail/approval-notices.ts";
 import type { Mail } from "../src/mail/mail.ts";
-import { InviteOutbox } from "../src/mail/outbox.ts";
+import { InviteOutbox } from "../src/mail/invite-outbox.ts";
 import type { TemporalCalls } from "../src/actors/calls.ts";
 import { signalHeld, startInviteMail } from "../src/actors/mails.ts";
 import { authoritiesIn } from "../src/identity/authorities.ts";
@@ -31,7 +31,7 @@ export interface MailOptions {
   readonly metrics: Metrics;
 }
 
-/** What a process has for mail, whichever of its parts it plays. */
+/** Mail parts of a process, whatever its roles. */
 export interface MailParts {
   readonly activities: MailActivities;
   /** Null: invites are not mailed; their links are answered. */
@@ -73,7 +73,7 @@ export async function openMail(options: MailOptions): Promise<MailParts> {
   return { activities, outbox, noticeHeld: (events) => noticeHeld({ db, tell }, events) };
 }
 
-/** Who mails nothing does not load what does it. */
+/** Loads the mail client only where mail is set up. */
 async function mailServer({ baseUrl: _links, caFile, ...settings }: MailSettings): Promise<Mail> {
   const { smtpMail } = await import("../src/mail/smtp.ts");
   return smtpMail(settings, await authoritiesIn("SMTP_CA_FILE", caFile));

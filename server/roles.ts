@@ -47,7 +47,7 @@ const PROBES_DRAIN_MS = 500;
 /** In DATA_DIR. */
 const KEY_DELIVERY_FOLDER = "key-delivery";
 
-/** What a process is to be: both, or one of them beside others of its kind. */
+/** Roles of a process: both, or one of them beside other processes. */
 export interface Roles {
   readonly server: boolean;
   readonly worker: boolean;
@@ -59,9 +59,9 @@ export interface RoleOptions {
   readonly addresses: Addresses;
   /** Whether the databases are this machine's own, so that the master key may be stored with them. */
   readonly embedded: boolean;
-  /** Where the server answers. */
+  /** Listener of the server. */
   readonly http: HttpServer | null;
-  /** Where metrics and health are answered apart. */
+  /** Separate listener of metrics and health. */
   readonly probesHttp?: HttpServer | null;
   readonly baseUrl: string;
   readonly mcpUrl: string;
@@ -79,7 +79,7 @@ export interface RoleOptions {
   readonly ledgerSettings?: LedgerSettings;
   /** As for the service; only tests set it. */
   readonly passwordCost?: PasswordCost;
-  /** Where requests are counted; by default in this process, or in MongoDB where it is one of several. */
+  /** Counts of rate limits; by default in this process, or in MongoDB where it is one of several. */
   readonly counts?: Counts;
 }
 
@@ -93,7 +93,7 @@ export interface RunningRoles {
   stop(): Promise<void>;
   /** The part that is being stopped, or would be next; null: all have stopped. */
   unfinished(): string | null;
-  /** Where the first organization is made; null once there is one, and where no server runs. */
+  /** Returns the set-up link; null once there is an organization, and where no server runs. */
   setUpLink(): Promise<string | null>;
   /** Workflows that this process holds in memory. */
   cachedWorkflows(): number;

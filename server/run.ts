@@ -39,7 +39,7 @@ export async function main(
   overrides: RunOverrides = {},
   stopping: Stopping = heedSignals(),
 ): Promise<void> {
-  // What this process and its engines make is its owner's alone from the first moment, whatever the shell's umask was.
+  // Files of this process and its engines belong to its user alone from the first moment.
   process.umask(OTHERS_NOTHING);
   try {
     const roles = ROLES[role];
@@ -203,7 +203,7 @@ interface Announcement {
   readonly config: Config;
   readonly urls: Urls;
   readonly engines: EnginesInUse;
-  /** Where probes are answered apart. */
+  /** Separate address of the probes. */
   readonly probes: string | null;
   /** Printed to the operator who starts the service, never logged: it is a secret until it is used. */
   readonly setUpLink: string | null;

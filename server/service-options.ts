@@ -58,7 +58,7 @@ export interface Backends {
   readonly collections: Collections;
   readonly deliveryKeys: DeliveryKeys;
   readonly transaction: Transaction;
-  /** Where entries of requests are appended; crash tests break it between a write and its entry. */
+  /** Appends the entries of requests. Crash tests break it between a write and its entry. */
   readonly auditLog: AuditLog;
   /** Begins an invite's mail; null: there is no mail. */
   readonly mailInvite: Mailing["begin"] | null;

@@ -36,7 +36,7 @@ import type { ServiceOptions } from "./service-options.ts";
 export interface RunningService {
   /** Requests finish; confirmations are sent to the actors. */
   drain(): Promise<void>;
-  /** Where the first organization is made; null once the service is set up. The link is a secret. */
+  /** Returns the set-up link, a secret; null once the service is set up. */
   setUpLink(): Promise<string | null>;
 }
 
@@ -46,7 +46,7 @@ const ANSWERED_PART = 0.6;
 /** Maximum duration of the last confirmations, as a part of the time that requests have. */
 const FLUSH_PART = 0.5;
 
-/** As long as callers wait for their response: what has not begun by then has been answered 503. */
+/** Maximum wait for a lock: by then callers have been answered 503. */
 const LOCK_WAIT_MS = 4_000;
 
 /** Long reads, such as sums of a long history, of a process at once and waiting; and the share of an organization. */

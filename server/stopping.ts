@@ -2,11 +2,11 @@
 export interface Stopping {
   /** Aborted by the first signal. */
   readonly signal: AbortSignal;
-  /** What a second signal does before the process ends at once. */
+  /** Registers an action for a second signal, before the process ends at once. */
   readonly beforeEndingAtOnce: (act: () => void) => void;
 }
 
-/** What a shell says of a program that was ended by Ctrl-C. */
+/** A shell's exit code for a program ended by Ctrl-C. */
 const ENDED_AT_ONCE = 130;
 
 /**

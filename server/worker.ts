@@ -15,7 +15,7 @@ import type { Logger } from "../src/lib/logger.ts";
 import { observedActivities } from "../src/metrics/observed.ts";
 import { WORKFLOW_BUNDLE } from "./workflow-bundle.ts";
 
-/** What it says of a worker that has only activities, as it is meant to. */
+/** The SDK's warning about a worker that has only activities on purpose. */
 const NO_WORKFLOWS = "No workflows registered";
 
 /** Routes what the Temporal SDK logs into our log. Once per process, before anything of it is used. */
@@ -77,8 +77,8 @@ export interface WorkerOptions {
 }
 
 /**
- * How long a workflow's task waits for the worker that has the workflow in its cache, before any other may take it: so late is what
- * a worker that was killed between two tasks has in its cache.
+ * Maximum wait of a workflow task for the worker that has the workflow in its cache, and so the delay after that
+ * worker was killed.
  */
 const STICKY_TIMEOUT = "2 seconds";
 

@@ -39,7 +39,7 @@ export const stateQuery = defineQuery<AgentStateView>(STATE_QUERY);
 /** Its marker keeps the first task from ending without a command (see `FIRST_TASK` in ledger.ts). */
 const FIRST_TASK = "first-task";
 
-/** What an actor's sweep does. */
+/** Duties of an actor's sweep. */
 const SWEEPS = ["window", "ledger", "record", "wallet"] as const;
 type Sweep = (typeof SWEEPS)[number];
 
@@ -122,7 +122,7 @@ class AgentActor {
     upsertSearchAttributes([{ key: agentStateKey, value: lifecycleOf(this.state) }]);
   }
 
-  /** What an operator reads in the Temporal UI. */
+  /** Updates the details in the Temporal UI. */
   describe(): void {
     setCurrentDetails(describeAgent(this.state));
   }

@@ -32,7 +32,7 @@ const SWEEPS_MAX: Readonly<Record<Pool, number>> = {
 /** Backoff of a record or a limit that keeps failing: the longest pause is 2^6 times the first. */
 const BACKOFF_DOUBLINGS_MAX = 6;
 
-/** What sweeps need from the ledger's host. */
+/** Ports of sweeps to the ledger's host. */
 export interface SweepPorts {
   readonly activities: Pick<Activities, "mirrorLimits" | "tellActors" | "writeAccounts" | "writeCaps"> & {
     /** Payments of one rail: one that hangs holds up none of the other. */
@@ -53,7 +53,7 @@ export interface SweepPorts {
 
 type Kind = Any["kind"];
 
-/** How often something has failed in this run since it succeeded, and until when it backs off. */
+/** Consecutive failures in this run, and the end of the backoff. */
 interface Backoff {
   readonly failures: number;
   readonly until: number;
@@ -63,14 +63,14 @@ interface Backoff {
 type Pool = Exclude<Kind, "payment"> | Rail;
 
 /**
- * What a ledger executes itself, since it was not confirmed in time: the process that decided may have died before acting. Sweeps
- * run concurrently with updates, so that one rail that is down delays nothing else.
+ * Executes what was not confirmed in time, since the deciding process may have died. Sweeps run concurrently with
+ * updates, so that one rail that is down delays nothing else.
  */
 export class LedgerSweeps {
   readonly #ledger: Ledger;
   readonly #settings: SweepSettings;
   readonly #ports: SweepPorts;
-  /** What is being swept in this run, and in how many activities. */
+  /** Keys being swept in this run, and the number of their activities. */
   readonly #sweeping = new Set<string>();
   readonly #running: Record<Pool, number> = { ...perRail(() => 0), record: 0, cap: 0, limits: 0, actor: 0 };
   readonly #backoffs = new Map<string, Backoff>();
@@ -153,7 +153,10 @@ export class LedgerSweeps {
     this.#inBatches(actors, ACTORS_AT_ONCE_MAX, (some) => this.#actors(some));
   }
 
-  /** Those of the agents that activities can be started for: there may be thousands, and this is asked at the end of each activity. */
+  /**
+   * Returns the agents for which activities can be started. There may be thousands, and this runs at the end of each
+   * activity.
+   */
   #next<K extends "actor" | "limits">(
     kind: K,
     agentIds: ReadonlySet<string>,
@@ -242,7 +245,7 @@ export class LedgerSweeps {
     const payments = due.flatMap(({ agentId, transactionId }) => this.#toExecute(agentId, transactionId));
     if (payments.length === 0) return;
     const done = await this.#ports.activities.executePayments(rail, { payments }).catch((error: unknown) => {
-      // What cannot be executed now comes again after the others.
+      // A failed payment comes again after the others.
       for (const { agentId, transactionId } of due) this.#postpone(agentId, transactionId, "failed", rail);
       throw error;
     });

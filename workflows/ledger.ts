@@ -95,7 +95,7 @@ export async function ledger(input: LedgerInput): Promise<void> {
 
 const ACTIVITY_OPTIONS = {
   startToCloseTimeout: "20 seconds",
-  // What does not succeed by then frees its slot, and is retried after the others.
+  // A failure by then frees its slot, and is retried after the others.
   scheduleToCloseTimeout: "2 minutes",
   retry: { initialInterval: "1 second", backoffCoefficient: 2, maximumInterval: "1 minute" },
 } as const;
@@ -161,7 +161,7 @@ async function sweepUntilDone({ sweeps }: LedgerActor, settings: LedgerSettings)
   };
   while (!rollOver()) {
     const isTimeUp = await somethingDue();
-    // Whatever the order in which handlers and this function get their turns, the updates at hand are answered first.
+    // Updates at hand are answered first, in whatever order handlers and this function run.
     await condition(allHandlersFinished);
     if (rollOver()) return;
     sweeps.sweep(Date.now());

@@ -13,7 +13,7 @@ export function refuse(refusal: Refusal | null): void {
   throw ApplicationFailure.create({ type: REFUSED, message, nonRetryable: true, details: [refusal] });
 }
 
-/** The same for updates of which ledger or records are from a backup: nothing may be decided then. */
+/** Refuses updates of a ledger, or for records, from a backup: nothing may be decided then. */
 export function refuseStaleBackup(stale: StaleBackup | null): void {
   if (stale === null) return;
   throw ApplicationFailure.create({

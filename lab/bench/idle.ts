@@ -28,7 +28,7 @@ export interface IdleResult {
   readonly warm: Payments;
   /** First payments of agents whose actors were in the worker's memory. */
   readonly firstOfCached: Payments;
-  /** Of those that it had put out of it, which it makes anew from their history; null: there were not enough. */
+  /** Payments of agents that the worker had evicted and rebuilds from their history; null: there were not enough. */
   readonly firstOfEvicted: Payments | null;
 }
 

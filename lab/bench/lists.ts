@@ -197,7 +197,7 @@ interface PagedRequestsOptions {
   /** Of each page, in all turns. */
   readonly seconds: number;
   readonly pids: () => Readonly<Record<string, number | null>>;
-  /** What a page is compared with, and by whose key. */
+  /** The read that a page is compared with, by the same key. */
   readonly onePath: string;
   readonly oneToken: string;
 }
@@ -242,7 +242,7 @@ class PagedRequests {
     };
   }
 
-  /** What each request took, in milliseconds. */
+  /** Returns the duration of each request in milliseconds. */
   async taken(token: string, path: string, seconds: number): Promise<readonly number[]> {
     const headers = { authorization: `Bearer ${token}` };
     const templates = [{ method: "GET" as const, path, headers, body: null }];

@@ -35,12 +35,12 @@ const IDLE_AGENTS_MAX = 100_000;
 const DEFAULTS = { rounds: 3, seconds: 4, warmUpSeconds: 4, isQuick: false };
 const QUICK = { rounds: 1, seconds: 1.5, warmUpSeconds: 1, isQuick: true };
 
-/** Where they are asked for by name; in a run of everything so many that a worker's cache does not hold them all; quick. */
+/** Agents: where named, in a run of everything (more than a worker's cache holds), and in a quick run. */
 const IDLE_AGENTS = { named: 10_000, amongAll: 3_000, quick: 200 };
 
 const LISTED_ROWS_MAX = 10_000_000;
 
-/** The same of transactions. In a run of everything lists are not measured: a million take minutes to be put there. */
+/** Transactions. A run of everything does not measure lists: a million take minutes to insert. */
 const LISTED_ROWS = { named: 1_000_000, quick: 20_000 };
 
 const upTo =
@@ -66,7 +66,7 @@ const IDLE = "idle";
 const LISTS = "lists";
 const PENDING = "pending";
 type Measured = SystemName | CaseName;
-/** What is measured by itself, not as a case of systems. */
+/** Measurements that are no case of systems. */
 const STANDALONE = [IDLE, LISTS, PENDING] as const;
 type Name = Measured | (typeof STANDALONE)[number];
 const NAMES: readonly Name[] = [...SYSTEMS, ...CASES, ...STANDALONE];

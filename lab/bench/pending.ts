@@ -13,7 +13,7 @@ import { callTo, createAgents, type PayingAgent, postTo, signIn } from "./system
 import { BUDGET_CENTS, databaseOf, ORDER, type Site, TRANSFER } from "./systems/system.ts";
 import { prepareWallets } from "./systems/wallets.ts";
 
-/** What has to go on while wallet payments wait for their chain. */
+/** Processes that must go on while wallet payments wait for their chain. */
 export const RECOVERIES = ["approval", "sweep", "expiry"] as const;
 export type Recovery = (typeof RECOVERIES)[number];
 
@@ -31,7 +31,7 @@ export interface PendingPhase {
 
 export interface PendingResult {
   readonly phases: readonly PendingPhase[];
-  /** How long it took until all of them were final once the chain had them. */
+  /** Seconds until all of them were final, once the chain had them. */
   readonly settledSeconds: number;
 }
 
@@ -39,7 +39,7 @@ const WALLETS = 10;
 const PENDING = 1_000;
 /** Each call waits some seconds before it is answered as pending. */
 const SENDING_CONNECTIONS = 150;
-/** What a busy service answers 503 may be sent all the same, or not. */
+/** A payment answered 503 may have been sent or not. */
 const SENDINGS_MAX = 40;
 /** Of each kind, one after another in a phase. */
 const SAMPLES = 60;
@@ -65,7 +65,9 @@ export interface PendingOptions {
   readonly undo: (step: () => Promise<unknown>) => void;
 }
 
-/** The same service in turn with nothing pending and with a thousand wallet payments at 12 confirmations. */
+/**
+ * Measures the same service with nothing pending and with a thousand wallet payments at 12 confirmations, in turn.
+ */
 export async function measurePending({
   onProgress,
   rounds,
@@ -84,7 +86,7 @@ export async function measurePending({
     phases.push(phase);
     onProgress(phaseText(phase));
   };
-  // What is done for the first time takes longer.
+  // First calls take longer.
   await measurePhase(scene, SAMPLES / 10);
   for (let round = 0; round < rounds; round += 1) {
     await measure();
@@ -195,7 +197,7 @@ async function measurePhase(scene: Scene, samples = SAMPLES): Promise<PendingPha
     const { approval } = await hold();
     const askedAt = performance.now();
     let answer = await callTo(port, "POST", `/v1/approvals/${approval.id}/approve`, undefined, token);
-    // What is not done within the time of a request goes on after its answer.
+    // Work beyond the time of a request goes on after its answer.
     while (approved.parse(answer).approval.resolution === "executing") {
       await sleep(20);
       answer = await callTo(port, "GET", `/v1/approvals/${approval.id}`, undefined, token);

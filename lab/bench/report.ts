@@ -10,7 +10,7 @@ import type { Series } from "./rounds.ts";
 import { median } from "./statistics.ts";
 import { eventsPerRequest, type Target } from "./targets.ts";
 
-/** All that a run has found. */
+/** Results of a run. */
 export interface BenchResult {
   readonly startedAt: string;
   readonly seconds: number;
@@ -25,7 +25,7 @@ export interface BenchResult {
   /** Null: not asked for. */
   readonly pending: PendingResult | null;
   /** Null: not asked for. */
-  /** Where books disagree; empty: nowhere. */
+  /** Disagreements between books; empty: none. */
   readonly disagreements: readonly string[];
   readonly errors: number;
 }
@@ -95,7 +95,7 @@ function cpuTable(series: readonly Series[]): string[] {
   const takePart = (name: string) => series.some(({ rounds }) => rounds.some(({ cpuMs }) => name in cpuMs));
   const names = ["service", "temporal", "mongod", "anvil", "receiver", "generator"].filter(takePart);
   const rows = series.map((each) => {
-    // Who takes no part has used nothing; of who does it may not be known.
+    // A process that takes no part has used nothing; the usage of one that does may be unknown.
     const perRequest = names.map((name) =>
       of(each, ({ cpuMs, requests }) => (name in cpuMs ? (cpuMs[name] ?? Number.NaN) : 0) / requests),
     );
@@ -107,7 +107,7 @@ function cpuTable(series: readonly Series[]): string[] {
 
 const percent = (share: number): string => `${(share * 100).toFixed(0)} %`;
 
-/** How busy the machine was with something else: what the figures are worth. */
+/** Says how busy the machine was with something else, and so what the figures are worth. */
 function noise(series: readonly Series[]): string {
   const shares = series.flatMap(({ rounds }) =>
     rounds.map(({ cpuMs, seconds }) => shareOfOthers(cpuMs, seconds)),
@@ -204,7 +204,7 @@ function listLines(result: ListsResult | null): string[] {
 const turnsOf = ({ turns }: Pick<BenchOptions, "turns">): string =>
   turns === 1 ? "" : ` in ${String(turns)} turns`;
 
-/** What a person reads. */
+/** Returns lines for a reader. */
 function pendingLines(result: PendingResult | null): string[] {
   if (result === null) return [];
   const { phases, settledSeconds } = result;

@@ -27,7 +27,7 @@ export interface Series {
 
 const WARM_UP_CONNECTIONS = 16;
 
-/** The same load just before each measurement: Node forgets compiled code of who has done nothing for minutes. */
+/** Duration of the load before each measurement: Node discards compiled code that was idle for minutes. */
 const RUN_UP_SECONDS = 1;
 
 /** Added to a load's own time before it counts as hanging. */
@@ -81,7 +81,7 @@ export class Rounds {
       await this.#warmUp(name, system);
     }
     for (let round = 1; round <= options.rounds; round += 1) {
-      // Who comes first meets what the case before has left behind; that must not always be the same one.
+      // The first system meets the leftovers of the case before, so systems take turns in being first.
       const inTurn = round % 2 === 1 ? [...systems] : [...systems].toReversed();
       for (const each of options.cases.map((name) => ALL_CASES[name])) {
         const measured = inTurn.filter(([name]) => each.systems.includes(name));
@@ -137,7 +137,7 @@ export class Rounds {
   async #end({ before, name, parts, system }: Running, each: Case): Promise<Measurement> {
     const { options } = this.#dependencies;
     const series = this.#seriesOf(name, each.name);
-    // What a single agent leaves behind does not show in what comes next.
+    // Leftovers of a single agent don't show in the next measurement.
     await system.settle(each.agents, options.isQuick || each.agents === "hot");
     const after = await system.course(each.agents);
     const measured = measurementOf(parts);

@@ -62,7 +62,7 @@ const START: Readonly<Record<SystemName, (site: Site) => Promise<System>>> = {
   streamed: startPaymentsBesidePages,
 };
 
-/** What is to be undone at the end, the last first. */
+/** Stack of undo steps, executed last first. */
 export class Undo {
   readonly #steps: (() => Promise<unknown>)[] = [];
 
@@ -141,7 +141,7 @@ async function idleAgents(
   try {
     return await measureIdle({ site, count, onProgress: say, undo: (step) => undo.add(step) });
   } catch (error) {
-    // What was measured before stands.
+    // Earlier measurements stand.
     return error instanceof Error ? error.message : String(error);
   }
 }

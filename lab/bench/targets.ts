@@ -6,7 +6,7 @@ import { type PendingResult, ratioOf, RECOVERIES } from "./pending.ts";
 import type { Series } from "./rounds.ts";
 import { median } from "./statistics.ts";
 
-/** What the issues set, and what was reached; `value` is null where this run did not measure it. */
+/** A target of an issue and its result; `value` is null where this run did not measure it. */
 export interface Target {
   readonly name: string;
   readonly limit: number;
@@ -46,7 +46,7 @@ class Results {
     );
   }
 
-  /** What a system's requests take longer at the median than another's: of each round, and of these the median. */
+  /** Returns how much longer a system's requests take at the median than another's: the median over rounds. */
   beyondMs(name: CaseName, system: SystemName, bare: SystemName): number | null {
     const rounds = this.of(name, system)?.rounds;
     const beside = this.of(name, bare)?.rounds;
@@ -59,7 +59,7 @@ class Results {
     return rounds === undefined ? null : Math.max(...rounds.map(({ maxMs }) => maxMs));
   }
 
-  /** How often a hot agent's actor went on in a new run. */
+  /** Returns the roll-overs of a hot agent's actor. */
   rollOvers(name: CaseName): number | null {
     return this.of(name, "payments")?.course?.runs ?? null;
   }
@@ -99,7 +99,7 @@ function slowestOfHotAgent(results: Results): Target {
   return slowest.passed === true && rollOvers === 0 ? { ...slowest, passed: null } : slowest;
 }
 
-/** What authentication and limits cost a request: a read by each credential, beyond the same read without. */
+/** Cost of authentication and limits: a read by each credential, beyond the same read without. */
 const costOfAuthentication = (results: Results): Target[] =>
   (["key-read", "session-read"] as const).map((system) =>
     target(
@@ -111,7 +111,7 @@ const costOfAuthentication = (results: Results): Target[] =>
     ),
   );
 
-/** What the audit log costs payments: each round beside the same without. */
+/** Cost of the audit log for payments: each round beside one without. */
 function costOfAuditLog(results: Results): Target[] {
   const pair = ["payments", "unaudited"] as const;
   return [
@@ -134,7 +134,7 @@ function costOfAuditLog(results: Results): Target[] {
   ];
 }
 
-/** What it takes to create an agent, to starting a workflow and its first update. */
+/** Cost of creating an agent, relative to starting a workflow and its first update. */
 const costOfCreating = (results: Results): Target[] =>
   (
     [
@@ -143,7 +143,7 @@ const costOfCreating = (results: Results): Target[] =>
     ] as const
   ).map(([name, each]) => target(name, results.ratio(each, p50, ["creates", "bare-start"]), "<=", 4, "x"));
 
-/** What caps on both levels cost a payment, to the same without any, and to keeping the levels in a transaction. */
+/** Cost of caps on both levels, relative to payments without any, and to levels in a transaction. */
 const costOfCaps = (results: Results): Target[] => {
   const beside = ["capped", "payments"] as const;
   return [
@@ -201,7 +201,7 @@ const comparedWithPlain = (results: Results): Target[] => {
   ];
 };
 
-/** What a project's many agents, and one agent that sends too much, cost the others. */
+/** Cost of a project's many agents, and of one that sends too much, for the others. */
 const comparedWithOthers = (results: Results): Target[] => [
   ...(
     [
@@ -228,7 +228,7 @@ function slowestInRollOver(results: Results, system: SystemName, limit: number):
   return slowest.passed === true && rollOvers === 0 ? { ...slowest, passed: null } : slowest;
 }
 
-/** What webhooks cost: a delivery to the least that it can be, and payments whose events are delivered to those without an endpoint. */
+/** Cost of webhooks: a delivery relative to the least possible, and payments with and without an endpoint. */
 const costOfWebhooks = (results: Results): Target[] => [
   target(
     "rate of deliveries at 50 under way, to bare runs",
@@ -257,7 +257,7 @@ const costOfWebhooks = (results: Results): Target[] => [
   ),
 ];
 
-/** What calls that wait for a person cost the payments beside them. */
+/** Cost of waiting calls for the payments beside them. */
 const costOfWaiting = (results: Results): Target[] => [
   target(
     "rate beside 1,000 calls that wait, to without",
@@ -268,7 +268,7 @@ const costOfWaiting = (results: Results): Target[] => [
   ),
 ];
 
-/** What open pages that follow what changes cost the payments beside them. */
+/** Cost of open pages for the payments beside them. */
 const costOfPages = (results: Results): Target[] =>
   (["streamed-16", "streamed-50"] as const).map((name) =>
     target(
@@ -330,11 +330,11 @@ export function judge(series: readonly Series[]): Target[] {
   ];
 }
 
-/** What many agents with nothing to do may cost a worker, in all. */
+/** Maximum memory of a worker for all idle agents. */
 const IDLE_MEGABYTES = 200;
 const IDLE_AGENTS = 10_000;
 
-/** What they do cost, as many as were made; nothing where they were not measured. */
+/** Judges the memory of the idle agents that were made; nothing where it was not measured. */
 export function judgeIdle(result: IdleResult | string | null): Target[] {
   if (result === null || typeof result === "string") return [];
   const { agents, residentBytes } = result;
@@ -360,7 +360,7 @@ export const judgePending = (result: PendingResult | null): Target[] =>
         ),
       );
 
-/** What pages of lists and the export are to reach; nothing where they were not measured. */
+/** Judges pages of lists and the export; nothing where they were not measured. */
 export function judgeLists(result: ListsResult | null): Target[] {
   if (result === null) return [];
   const { file, lists, oneMs } = result;

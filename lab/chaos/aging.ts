@@ -3,7 +3,7 @@ import { type ApprovalDocument, COLLECTIONS } from "../../src/store/documents.ts
 import { approvalEntry } from "./audit/entries.ts";
 import type { ApprovalEntry } from "./audit/delivered.ts";
 
-/** What each role runs with: the least that is allowed. */
+/** Retention of each role: the least that is allowed. */
 export const RETENTION_DAYS = 2;
 export const RETENTION_SETTINGS = Object.fromEntries(
   ["EVENT", "CREATE", "KEY_DELIVERY", "APPROVAL", "WEBHOOK"].map((what) => [
@@ -17,7 +17,7 @@ const AGED_MS = (RETENTION_DAYS + 1) * 86_400_000;
 const CREATE_IS_OVER_MS = 60_000;
 const CALL_MS = 10_000;
 
-/** Where each retention counts from. Deliveries of webhooks are left: the audit holds them against what came. */
+/** Start of each retention. Deliveries of webhooks are left out: the audit holds them against what came. */
 const COUNTED_FROM = [
   { name: COLLECTIONS.events, field: "dispatchedAt" },
   { name: COLLECTIONS.approvals, field: "closedAt" },
@@ -74,7 +74,10 @@ export class Aging {
     }
   }
 
-  /** What is as old as its retention and not removed, in a line; null: nothing is. Has MongoDB look each second instead of each minute. */
+  /**
+   * Returns a line about expired records that are still there; null: there are none. Makes MongoDB look each second
+   * instead of each minute.
+   */
   async unremoved(): Promise<string | null> {
     await this.#mongo.db("admin").command({ setParameter: 1, ttlMonitorSleepSecs: 1 });
     const before = new Date(Date.now() - RETENTION_DAYS * 86_400_000);

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** What becomes of one request to the chain. */
+/** Treatment of one request to the chain. */
 export type Mishap =
   | "pass"
   /** The line breaks before the chain receives it. */

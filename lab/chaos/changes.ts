@@ -19,7 +19,7 @@ export interface Stopped {
   readonly until: number;
 }
 
-/** What an owner changes while agents pay: pauses, policies, budgets, caps, and one agent's end. */
+/** An owner's changes while agents pay: pauses, policies, budgets, caps, and one agent's end. */
 export class Changes {
   readonly #tenant: Tenant;
   readonly #brief: PayingAgent;
@@ -28,7 +28,7 @@ export class Changes {
   readonly #working: Promise<unknown>;
   readonly #stopped: Stopped[];
   readonly #pausing = new Set<string>();
-  /** Until when a request to resume an agent that had no answer may still come to something. */
+  /** Time until which an unanswered request to resume an agent may still take effect. */
   readonly #lateResumes: Map<string, number>;
   made = 0;
 
@@ -155,7 +155,7 @@ export class Changes {
     this.#stopped.push({ agentId: id, from: Date.now(), until: Infinity });
   }
 
-  /** As long as there is an outage: what it is about must not stay half done. */
+  /** Repeats a request through an outage: its subject must not stay half done. */
   async #until(request: () => Promise<Answer>): Promise<void> {
     for (;;) {
       const answer = await request();

@@ -32,7 +32,7 @@ export class ForeignSender {
     this.#signer = signer;
   }
 
-  /** All that the chain has taken; it may have lost some again with its newest blocks. */
+  /** Transactions that the chain has accepted; it may have lost some again with its newest blocks. */
   get sent(): readonly ForeignTransaction[] {
     return this.#sent;
   }

@@ -25,7 +25,7 @@ export class Letterbox {
     return new Letterbox(await startTlsReceiver());
   }
 
-  /** What roles need to deliver to it. */
+  /** Settings of roles that deliver to it. */
   get settings(): Readonly<Record<string, string>> {
     return {
       WEBHOOK_ALLOW_CIDRS: "127.0.0.0/8",
@@ -43,7 +43,7 @@ export class Letterbox {
     return this.#receiver.requests.length;
   }
 
-  /** What came for an endpoint; a line for each request that was not genuine. */
+  /** Returns the deliveries of an endpoint, and a line for each request that was not genuine. */
   read({ path, secret }: Letters): {
     readonly arrivals: readonly Arrival[];
     readonly forged: readonly string[];

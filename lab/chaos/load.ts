@@ -25,7 +25,7 @@ const approvals = z.object({ approvals: z.array(z.object({ id: z.string() })) })
 
 export interface LoadOptions {
   readonly tenant: Tenant;
-  /** Those of it that pay. */
+  /** Agents that pay. */
   readonly agents: readonly PayingAgent[];
   readonly tickets: Tickets;
   readonly random: Random;
@@ -108,7 +108,7 @@ export class Load {
     }
   }
 
-  /** What has no answer stays undecided as far as the owner knows, and is decided at a later look. */
+  /** Decides one approval. An unanswered decision stays undecided for the owner until a later look. */
   async #decideOne(id: string, random: Random): Promise<void> {
     const chosen = random.next();
     const path = `/v1/approvals/${id}`;
@@ -127,10 +127,7 @@ export class Load {
   }
 }
 
-/**
- * What clients do when the service is back: ask once more for everything that has no answer, several at a time. Answers
- * how many are left.
- */
+/** Repeats every unanswered request once the service is back, several at a time. Returns the number that is left. */
 export async function finish(tickets: Tickets): Promise<number> {
   const left = tickets.unanswered();
   const client = async (): Promise<void> => {

@@ -9,11 +9,11 @@ export const RECIPIENTS = [
 ] as const;
 
 const MERCHANTS = ["Paper & Pens", "Cloud Hosting", "Conference Inc"] as const;
-/** Those at which the sandbox processor behaves specially. */
+/** Merchants at which the sandbox processor behaves specially. */
 const ODD_MERCHANTS = ["sandbox-flaky", "sandbox-decline", "sandbox-partial", "sandbox-over"] as const;
 /**
- * The same, after a while. The sandbox goes by the clock of the process that it is in: where that is wrong by minutes, so long is the while,
- * which a processor of its own would not know of.
+ * Merchants that act after a while. The sandbox uses its process's clock: where that is wrong by minutes, so is the
+ * delay.
  */
 const LATER_MERCHANTS = [
   "sandbox-slow",

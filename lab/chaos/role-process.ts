@@ -7,7 +7,7 @@ import { builtFile, PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 
 export type Role = "server" | "worker";
 
-/** What each role prints when it can be used. */
+/** Line that a role prints once it can be used. */
 const READY: Readonly<Record<Role, RegExp>> = {
   server: /^ +REST +http/m,
   worker: /^The worker is running\.$/m,
@@ -59,7 +59,7 @@ export class RoleProcess {
     this.#running = this.#run();
   }
 
-  /** How it ended by itself, after it had been running: something no disaster should make it do. */
+  /** Unexpected exits of a running role, which no disaster should cause. */
   get endings(): readonly string[] {
     return this.#endings;
   }

@@ -14,7 +14,7 @@ export interface PayingAgent {
   readonly apiKey: string;
   readonly wallet: string;
   readonly budgetCents: number;
-  /** What was minted into its wallet. */
+  /** Amount minted into its wallet. */
   readonly fundedCents: number;
   /** Whether its wallet holds more than it may spend, so that no payment may fail for want of money. */
   readonly wellFunded: boolean;
@@ -33,7 +33,7 @@ interface Character {
   readonly isChanged?: boolean;
 }
 
-/** Who pays: with room to spare, with a person's consent, against the end of a budget, and of a wallet. */
+/** Payers: with room to spare, with a person's consent, against the end of a budget, and of a wallet. */
 const CHARACTERS: readonly Character[] = [
   { name: "rich", budgetCents: 2_000_000, autoApprovalThresholdCents: null, fundedCents: 3_000_000 },
   {
@@ -98,7 +98,7 @@ export class Tenant {
   readonly #teamIds: string[];
   /** Its endpoint for everything that happens, which is older than its agents. */
   letters: readonly Letters[] = [];
-  /** Those that are set now. */
+  /** Caps in force. */
   caps: readonly CapOver[] = [];
 
   private constructor(
@@ -134,7 +134,7 @@ export class Tenant {
     return tenant;
   }
 
-  /** All that it ever had. */
+  /** All its agents, past ones too. */
   get agents(): readonly PayingAgent[] {
     return this.#agents;
   }
@@ -176,7 +176,7 @@ export class Tenant {
       teams.push({ teamId, capCents: room === null ? null : above(room.team, known.usage) });
     }
     const capCents = room === null ? null : above(room.project, project.usage);
-    // What is asked for may come to be in force without an answer.
+    // An unanswered change may come to be in force.
     const asked = [{ teamId: null, capCents }, ...teams].flatMap((cap) =>
       cap.capCents === null ? [] : [{ ...cap, capCents: cap.capCents }],
     );

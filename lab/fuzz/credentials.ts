@@ -3,7 +3,7 @@ import { generateSync } from "otplib";
 import { z } from "zod";
 import { ORGANIZATION_SCOPES } from "../../src/contract/types.ts";
 
-/** Whose requests a fuzzing run makes. */
+/** Callers whose requests a fuzzing run makes. */
 export const CALLERS = ["anonymous", "session", "organization key", "agent key"] as const;
 export type Caller = (typeof CALLERS)[number];
 
@@ -14,10 +14,10 @@ export interface Owner {
   readonly teamId: string;
 }
 
-/** What a run authenticates with, and a person of its organization whose sessions it may end. */
+/** Credentials of a run, and a person of its organization whose sessions it may end. */
 export interface Credentials {
   readonly token: string | null;
-  /** Whose session it may be, which must not be removed. */
+  /** Owner of the session, which must not be removed. */
   readonly ownerId: string;
   readonly guest: { readonly email: string; readonly password: string };
 }
@@ -34,8 +34,8 @@ const agent = z.object({ agent: z.object({ id: z.string() }), apiKey: z.string()
 const minted = z.object({ key: z.string() });
 
 /**
- * What the caller authenticates with in the owner's organization: the owner's session, stepped up for 5 minutes, or a key
- * that may do all that its kind may. Made over REST, as a person would.
+ * Makes a caller's credential in the owner's organization over REST: the owner's session, stepped up for 5 minutes,
+ * or a key with every right of its kind.
  */
 export async function credentialsFor(
   baseUrl: string,

@@ -9,11 +9,11 @@ export interface Pass {
   readonly baseUrl: string;
   /** The fuzzer's command. */
   readonly command: string;
-  /** Where its files go. */
+  /** Folder of its files. */
   readonly folder: string;
   readonly caller: Caller;
   readonly owner: Owner;
-  /** The same seed makes the same requests, as far as the service answers the same. */
+  /** Seed of the requests, which repeat as far as the service's answers do. */
   readonly seed: number;
   readonly maxSeconds: number;
   readonly maxExamples: number;
@@ -23,7 +23,7 @@ export interface Passed {
   readonly requests: number;
   /** Different failures that it found; null: it did not come to its end. */
   readonly failures: number | null;
-  /** What it said, without colours, long lines cut. */
+  /** Output without colours, long lines cut. */
   readonly output: string;
 }
 

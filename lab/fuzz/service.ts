@@ -14,7 +14,7 @@ const STARTED_MS = 180_000;
 /** A whole service with engines of its own. */
 export interface FuzzedService {
   readonly baseUrl: string;
-  /** What an admin command for it needs. */
+  /** Environment of an admin command for it. */
   readonly env: NodeJS.ProcessEnv;
   stop(): Promise<void>;
 }
@@ -43,7 +43,7 @@ export async function startService(dataDir: string): Promise<FuzzedService> {
     const [, baseUrl] = /REST +(\S+)\/v1/.exec(line) ?? [];
     if (baseUrl === undefined) continue;
     clearTimeout(timer);
-    // What it says later is not read, and must not fill the pipe.
+    // Drains the rest of the output, so that it does not fill the pipe.
     child.stdout.resume();
     return { baseUrl, env, stop };
   }

@@ -8,7 +8,7 @@ import type { Framework } from "./frameworks.ts";
 import type { Scene } from "./scene.ts";
 import { SCRIPT, type ScriptedModel, startModel } from "./scripted-model.ts";
 
-/** So that frameworks neither report to their makers nor ask on a terminal. */
+/** Keeps frameworks from reporting to their makers and from asking on a terminal. */
 const QUIET = {
   CREWAI_DISABLE_TELEMETRY: "true",
   CREWAI_TRACING_ENABLED: "false",

@@ -8,7 +8,7 @@ import type { LedgerDomain } from "../../test/domain/ledger/world.ts";
 import { lives } from "../../test/domain/life/actions.ts";
 import { type LifeDomain, LifeRun } from "../../test/domain/life/run.ts";
 
-/** What the book said of a fault, and how much had to happen before it did. */
+/** The book's complaint about a fault, and the number of steps before it. */
 export interface Kill {
   readonly complaint: string;
   readonly after: string;

@@ -26,7 +26,7 @@ export const before = (
 ): LedgerDomain =>
   judging((ledger, command, now) => judge(ledger, change(ledger, command, now) ?? command, now));
 
-/** What happened to the account that a command is about. */
+/** The account that a command is about, before and after. */
 export interface Judged {
   readonly ledger: Ledger;
   readonly command: LedgerCommand;
@@ -148,7 +148,7 @@ export const underCaps = (
 const capAt = (ledger: Ledger, teamId: string | null) =>
   (teamId === null ? ledger.project : levelOf(ledger, teamId)).cap;
 
-/** What a command gave back of what the account held or had spent. */
+/** Returns the amount that a command released of what the account held or had spent. */
 export function releasedMc({ is, was }: Judged): number {
   if (was === undefined || is === undefined) return 0;
   return Math.max(0, usedOf(was) - usedOf(is));

@@ -1,7 +1,7 @@
 /** A fault in a domain that its book must notice. */
 export interface Mutant<Domain> {
   readonly fault: string;
-  /** What the book says of it, in part, so that it is noticed for what it is. */
+  /** Part of the expected complaint, so that the fault is noticed for what it is. */
   readonly complaint: string;
   /** Comes to it soonest, of some that were tried. */
   readonly seed?: number;

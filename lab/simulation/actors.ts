@@ -19,10 +19,10 @@ import type { Observer } from "./audit/observer.ts";
 import type { Domain } from "./domain.ts";
 import type { Timeline } from "./timeline.ts";
 
-/** What is not confirmed after this long, an actor does itself. */
+/** Delay after which an actor executes by itself what was not confirmed. */
 const SWEEP_AFTER_MS = 10_000;
 
-/** What actors have done outside of themselves: in some process, again after a failure, given up after a while. */
+/** Activities of actors, in some process, retried after a failure and given up after a while. */
 export type ActorActivities = Pick<
   Activities,
   | "executePayments"
@@ -137,7 +137,7 @@ export class SimulatedLedger {
     if (at >= this.#armedAt) return;
     this.#armedAt = at;
     const run = this.#run;
-    // What waits for hours is no matter of coming to rest: windows that close, agents that are paused.
+    // A wait for hours (windows that close, paused agents) does not prevent rest.
     const isIdle = waitMs > 2 * SWEEP_AFTER_MS + 1_000;
     timeline.after(
       waitMs,

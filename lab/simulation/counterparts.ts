@@ -50,7 +50,7 @@ function fateOf(recipient: string): Recipient {
 
 type NetworkChange = Partial<Record<"capturedMc" | "creditedMc" | "recalledMc", number>> | "closes";
 
-/** What the network does with a payment after it has accepted it, in percent of the amount, one thing after the other. */
+/** Acts of the network after it has accepted a payment, in percent of the amount, one after the other. */
 const NETWORK: Partial<Record<Fate, readonly NetworkChange[]>> = {
   several: [{ capturedMc: 40 }, { capturedMc: 30 }, "closes"],
   uncharged: ["closes"],
@@ -168,7 +168,7 @@ export class Processor {
     return this.query(transactionId) ?? DECLINED;
   }
 
-  /** What is not there yet is never to come. */
+  /** Refuses for ever a payment that has not come yet. */
   withhold({ request }: Payment): RailOutcome {
     const { amountMc, recipient, transactionId } = request;
     const known = this.query(transactionId);
@@ -183,7 +183,7 @@ export class Processor {
     return this.#answered(transactionId, WITHHELD);
   }
 
-  /** What has become of a payment; null when it was never sent. */
+  /** Returns the outcome of a payment; null when it was never sent. */
   query(transactionId: string): RailOutcome | null {
     const entry = this.#entries.get(transactionId);
     return entry === undefined ? null : this.#answered(transactionId, this.#outcome(entry));
@@ -264,7 +264,7 @@ export class Records {
   readonly agents = new Map<string, RecordShown & { readonly teamId: string }>();
   readonly caps = new Map<string | null, Cap>();
   readonly rules = new Map<string | null, RecordedRules>();
-  /** How far the ledger had come, as far as any process was answered. */
+  /** Highest revision of the ledger that any process was answered. */
   ledgerRevision = 0;
   /** Payments whose approval's record is pending, as people see them, with their agents. */
   readonly pending = new Map<string, string>();

@@ -5,14 +5,14 @@ import { packLedger, unpackLedger } from "../../src/domain/ledger/pack.ts";
 import { decidedPayment } from "../../src/domain/ledger/pay.ts";
 import { type Ledger, newLedger } from "../../src/domain/ledger/state.ts";
 
-/** What is taken from the domain to run actors under the auditor's eyes. Faults are put in here, to see that it notices. */
+/** Functions of the domain that run actors under the auditor's eyes. Faults replace them, to see that it notices. */
 export interface Domain {
   readonly newLedger: typeof newLedger;
   readonly judge: typeof judge;
   readonly decidedPayment: typeof decidedPayment;
   readonly initialAgentState: typeof initialAgentState;
   readonly handle: typeof handle;
-  /** How a state goes through continue-as-new. */
+  /** Passes a state through continue-as-new. */
   readonly rollOverLedger: (ledger: Ledger, now: number) => Ledger;
   readonly rollOverAgent: (state: AgentState) => AgentState;
 }

@@ -6,13 +6,13 @@ export class Unavailable extends Error {
   override readonly name = "Unavailable";
 }
 
-/** How long a caller waits for an answer. */
+/** Deadline of a caller. */
 export const CALL_DEADLINE_MS = 4_000;
 
 /** The longest that a message is under way; an actor has received everything older long before its tombstones are cleared. */
 const DELAY_MAX_MS = 120_000;
 
-/** How often messages fare badly; 0 while the world is brought to rest. */
+/** Probabilities of lost and late messages; 0 while the world is brought to rest. */
 export interface Weather {
   readonly lost: number;
   readonly late: number;

@@ -38,7 +38,7 @@ import type { Domain } from "./domain.ts";
 import { Host, type Network, Unavailable } from "./network.ts";
 import type { Timeline } from "./timeline.ts";
 
-/** What all processes of the service share. */
+/** Environment that all processes of the service share. */
 export interface Surroundings {
   readonly domain: Domain;
   readonly timeline: Timeline;
@@ -55,7 +55,7 @@ export interface Surroundings {
   readonly approvalWindowSeconds: number;
 }
 
-/** How many payments an answer may wait for. */
+/** Deadline of a payment. */
 const PAY_MS = 3_400;
 const CONFIRM_AFTER_MS = 200;
 const DECISION_ATTEMPTS_MAX = 6;
@@ -64,7 +64,7 @@ const DECISION_ATTEMPTS_MAX = 6;
 const STALE_READS = 0.1;
 const STALE_MAX_MS = 600_000;
 
-/** What could not be done comes again. */
+/** Failed work comes again. */
 const onError = (): void => undefined;
 
 /** The payment as a client is answered it; null: nothing was decided. */

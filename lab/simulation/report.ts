@@ -1,6 +1,6 @@
 import type { RunResult, WorldResult } from "./run.ts";
 
-/** How fast, and what happened how often, so that a workload that does nothing shows. */
+/** Returns speed and counts, so that a workload that does nothing shows. */
 export function summaryText({ counts, seconds, steps, worlds }: RunResult): string {
   const rate = Math.round((steps / Math.max(seconds, 0.001)) * 60).toLocaleString("en");
   const lines = Object.entries(counts)
@@ -10,7 +10,7 @@ export function summaryText({ counts, seconds, steps, worlds }: RunResult): stri
   return [head, ...lines].join("\n");
 }
 
-/** What is wrong, how it came about, and how to see it again. */
+/** Returns the violation, its history, and how to reproduce it. */
 export function violationText({ seed, violation }: WorldResult): string {
   if (violation === null) return `Seed ${String(seed)}: nothing is wrong.`;
   const { message, step, trail } = violation;

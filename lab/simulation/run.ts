@@ -17,7 +17,7 @@ const RESUMED_EVERY_STEPS = 100;
 /** A world that does not come to rest in so many steps never will. */
 const REST_STEPS_MAX = 200_000;
 
-/** What a world did, and the first thing in it that was wrong. */
+/** Result of a world, with its first violation. */
 export interface WorldResult {
   readonly seed: number;
   readonly steps: number;
@@ -60,10 +60,10 @@ export async function runWorld(
     !world.isBehindItsNetwork;
   const rest = async (): Promise<void> => {
     for (let tries = 0; mayGoOn() && !isAtRest(); tries += 1) {
-      // What waits for a paused agent to be resumed never comes to rest by itself.
+      // A payment of a paused agent rests only once the agent is resumed.
       if (tries % RESUMED_EVERY_STEPS === 0) {
         workload.resumeWaiting();
-        // What no hint has told is read once an hour.
+        // Networks are read once an hour where no hint came.
         if (world.isBehindItsNetwork) void world.readNetworks();
       }
       if (tries > REST_STEPS_MAX) auditor.broke("the world", new Error("does not come to rest"));

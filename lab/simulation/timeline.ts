@@ -102,5 +102,5 @@ export class Timeline {
   }
 }
 
-/** All that follows from a step without waiting has happened when the next turn of the event loop comes. */
+/** Resolves in the next turn of the event loop, when everything that follows without waiting has happened. */
 const followed = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));

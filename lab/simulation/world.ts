@@ -37,7 +37,7 @@ const ACTIVITY_ATTEMPTS = 4;
 /** Evenings before days that are not like others: a year's end, a leap day, and the days around it. */
 const EVENINGS = [Date.UTC(2026, 11, 31, 20), Date.UTC(2028, 1, 28, 20), Date.UTC(2027, 1, 28, 20)] as const;
 
-/** How long people have to decide; short, so that many windows close within a run. */
+/** Approval windows; short, so that many close within a run. */
 const APPROVAL_WINDOWS_SECONDS = [60, 3_600, 86_400] as const;
 
 /** The create's window of an agent. */
@@ -51,7 +51,7 @@ const NETWORKS_OVERLAP_MS = 600_000;
 const HINT_EARLY_MS = 1_000;
 const HINT_LATE_MAX_MS = 20_000;
 
-/** How long a process is suspended. */
+/** Duration of a process's suspension. */
 const STALL_MS = [100, 5_000] as const;
 
 /** One project with all that is around it: actors, processes that die, a network that fails, a rail and the records. */

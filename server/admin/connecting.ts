@@ -40,7 +40,7 @@ export async function connected<T>(
 /** Whether the databases are the all-in-one's own, so that the master key lies beside them. */
 const isEmbedded = (env: NodeJS.ProcessEnv): boolean => env["MONGODB_URI"] === undefined;
 
-/** The same for a command that only looks into the database: Temporal need not run. */
+/** Connects to MongoDB alone, for a command that only looks into the database. */
 export async function connectedToMongo<T>(
   env: NodeJS.ProcessEnv,
   work: (there: { readonly db: Db; readonly evmRpcUrl: string | null }) => Promise<T>,

@@ -11,7 +11,7 @@ import type { Passwords } from "../../src/identity/passwords.ts";
 import type { Connections } from "../../src/store/connections.ts";
 import { AdminError, connected } from "./connecting.ts";
 
-/** How long provisioning may take before the command gives up waiting for it. */
+/** Maximum time for provisioning before the command gives up. */
 const PROVISIONING_MS = 60_000;
 
 /**
@@ -29,7 +29,7 @@ export const createOrganization = (
     return await createOrganizationOn(connections, accessProofs, input, occasion);
   });
 
-/** The same on engines that the caller is connected to. */
+/** Creates an organization on open connections. */
 export async function createOrganizationOn(
   connections: Connections,
   accessProofs: AccessProofs,

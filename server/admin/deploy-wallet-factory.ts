@@ -5,7 +5,7 @@ import { loadMasterKey } from "../../src/secrets/load-master-key.ts";
 import { recordCommand } from "./record-command.ts";
 import { AdminError, connected } from "./connecting.ts";
 
-/** How long the chain may take to confirm it; the same command again goes on waiting. */
+/** Maximum time for the chain to confirm it. A repeated command goes on waiting. */
 const DEPLOYED_MS = 300_000;
 
 const now = (): Date => new Date();

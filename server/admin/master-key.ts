@@ -5,7 +5,7 @@ import { readConfig } from "../config.ts";
 import { loadMasterKey, MASTER_KEY_FILE_NAME } from "../../src/secrets/load-master-key.ts";
 import type { MasterKey } from "../../src/secrets/master-key.ts";
 
-/** The same for a command whose entry in the audit log it seals: without it nothing is begun. */
+/** Returns the master key of a command whose audit entry it seals, and refuses to begin without one. */
 export async function requireMasterKey(env: NodeJS.ProcessEnv): Promise<MasterKey> {
   const masterKey = await findMasterKey(env);
   if (masterKey !== null) return masterKey;

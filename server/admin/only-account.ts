@@ -10,7 +10,7 @@ import { AdminError, connectedToMongo } from "./connecting.ts";
 import { withoutEntry } from "./record-command.ts";
 import { requireMasterKey } from "./master-key.ts";
 
-/** What a command about one person's account works with. */
+/** Dependencies of a command about one person's account. */
 export interface AccountCommand {
   readonly db: Db;
   readonly masterKey: MasterKey;

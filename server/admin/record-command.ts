@@ -20,7 +20,7 @@ export const withoutEntry =
     transaction(async (session) => (await work(session)).value);
 
 export interface Command {
-  /** Whose chain it is kept in; missing: the service's own. */
+  /** The organization whose chain has the entry; missing: the service's own. */
   readonly organizationId?: string;
   /** As it is called on the command line. */
   readonly via: string;

@@ -4,7 +4,7 @@ import { AdminError } from "./connecting.ts";
 import { recordCommand } from "./record-command.ts";
 import { notDone, withOnlyAccount } from "./only-account.ts";
 
-/** Whose password it was, and how many sessions ended with it. */
+/** The account whose password was reset, and the number of sessions that ended. */
 export interface PasswordReset {
   readonly userId: string;
   readonly organizationId: string;

@@ -4,7 +4,7 @@ import { ChainRpc, ChainUnreachable, type FoundTransaction, WrongChain } from ".
 import type { AnchorTransaction } from "../../src/domain/audit/anchor.ts";
 import type { ChainSettings } from "../chain.ts";
 
-/** What the chain says of the roots that the file says are on it. */
+/** The chain's answers about the roots that the anchor file claims are on it. */
 export interface OnChain {
   readonly confirmed: number;
   /** Not mined, or on another chain than the one that is set up. */
@@ -56,7 +56,9 @@ interface Reading {
   readonly chain: string;
   /** Addresses of the service's keys. */
   readonly own: ReadonlySet<string>;
-  /** What else was signed with a root since its line was written: for a higher fee, or under another nonce. */
+  /**
+   * Further transactions signed with a root since its line was written: with a higher fee, or under another nonce.
+   */
   readonly hashesOf: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -71,7 +73,7 @@ async function rootOn(reading: Reading, line: AnchorTransaction): Promise<"confi
   const named = await rootIn(reading, line, line.hash);
   if (named !== "unseen") return named;
   for (const hash of reading.hashesOf.get(line.root) ?? []) {
-    // What the records name beside the line counts only where it is the root: nothing says that it should be.
+    // A further transaction that the records name counts only if it contains the root.
     if ((await rootIn(reading, line, hash)) === "confirmed") return "confirmed";
   }
   return "unseen";

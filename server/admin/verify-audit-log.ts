@@ -27,7 +27,7 @@ export interface VerifyOptions {
   readonly onProgress?: (entries: number) => void;
 }
 
-/** What a verification found. */
+/** Result of a verification. */
 export interface AuditVerdict {
   readonly unbroken: boolean;
   readonly entries: number;
@@ -43,7 +43,7 @@ export interface AuditVerdict {
     readonly path: string;
     /** There are entries, and no anchor of this service, without the option that allows it. */
     readonly isLacking: boolean;
-    /** What crashes left of lines; it breaks nothing. */
+    /** Lines that a crash left incomplete; they break nothing. */
     readonly tornLines: readonly number[];
     readonly unreadableLines: readonly number[];
     readonly forgedLines: readonly number[];
@@ -107,7 +107,7 @@ export async function verifyAuditLog(
       indexes: checked === 0 ? [] : await alteredIndexes(db, AUDIT_LOG, AUDIT_INDEXES),
       isLacking: checked > 0 && anchors.roots.size === 0 && !withoutAnchors,
       path: auditAnchorFile,
-      // Who says that there are no anchors knows that they are not there.
+      // `--without-anchors` declares that there are none.
       recorded: withoutAnchors ? [] : recorded,
       onChain: await rootsOnChain(chain, anchors.transactions, recorded),
     });

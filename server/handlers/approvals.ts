@@ -12,7 +12,7 @@ import type { Refusal } from "../../src/domain/errors.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
-import type { SessionPrincipal } from "../../src/identity/principal.ts";
+import type { SessionPrincipal } from "../../src/identity/session-principal.ts";
 import { mostSpecificScope } from "../../src/identity/most-specific-scope.ts";
 import { approvalView } from "../../src/views/views.ts";
 import { newUuid } from "../../src/lib/ids.ts";

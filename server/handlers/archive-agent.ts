@@ -17,7 +17,7 @@ import type { HandlerDependencies } from "./dependencies.ts";
 import { profileOf } from "./dependencies.ts";
 import type { Handler } from "./types.ts";
 
-/** How long a machine's archive waits for the wallet's balance; what was not read by then is unreadable. */
+/** Maximum wait of a machine's archive for the wallet's balance. */
 const BALANCE_MS = 1_000;
 
 /**
@@ -47,7 +47,7 @@ export function archiveAgentHandler(dependencies: HandlerDependencies): Handler<
     return { type: "organization_key", lineageId, balance: await balanceOf(agent) };
   }
 
-  /** What was on hold is denied by the archive; its approvals' records are written and workflows signalled. */
+  /** Ends the payments that the archive has denied: writes their approvals' records and signals their workflows. */
   async function endHeld(agent: AgentDocument, deadline: Deadline): Promise<void> {
     const { _id: agentId } = agent;
     const pending = { agentId, state: "pending" as const };

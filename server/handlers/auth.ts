@@ -1,7 +1,7 @@
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import type { SessionDocument } from "../../src/store/identity-documents.ts";
-import { isSteppedUp, type SessionPrincipal } from "../../src/identity/principal.ts";
+import { isSteppedUp, type SessionPrincipal } from "../../src/identity/session-principal.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { sessionReply } from "./session-reply.ts";
 import type { Handlers } from "./types.ts";

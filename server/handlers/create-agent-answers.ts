@@ -22,8 +22,8 @@ export interface NewAgent {
 }
 
 /**
- * What a create of an agent is answered: the key with the first answer, and again with a machine's replays while its delivery
- * window is open; after that never, which the agent's actor knows before any answer is sent.
+ * Answers creates of agents: with the key in the first answer and in a machine's replays while its delivery window is
+ * open, never after that.
  */
 export function createAgentAnswers({
   agents,

@@ -138,10 +138,10 @@ export function createAgentHandler(dependencies: HandlerDependencies): Handler<"
   };
 }
 
-/** What is kept of a new agent in the audit log. */
+/** Fields of a new agent that the audit log has. */
 const createdOf = ({ policy, scopes }: AgentDocument) => ({ ...policy, version: CREATED_VERSION, scopes });
 
-/** What a replay must repeat; a default that is spelt out is the same. */
+/** Payload that a replay must repeat. A default equals its spelled-out value. */
 const payloadOf = (body: CreateBody) => ({
   name: body.name,
   teamId: body.teamId,

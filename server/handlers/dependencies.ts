@@ -34,7 +34,7 @@ import type { WebhookEndpoints } from "../../src/webhooks/endpoints.ts";
 import type { Webhooks } from "../../src/webhooks/webhooks.ts";
 import type { Metrics } from "../../src/metrics/metrics.ts";
 
-/** What handlers work with; put together once, in the composition root. */
+/** Dependencies of handlers, put together once in the composition root. */
 export interface HandlerDependencies {
   readonly collections: Collections;
   readonly actors: TemporalActors;
@@ -74,9 +74,9 @@ export interface HandlerDependencies {
   readonly paymentChanges: PaymentChanges;
   readonly waitingCalls: WaitingCalls;
   readonly streams: Streams;
-  /** Where people reach the service's pages. */
+  /** Address of the service's pages. */
   readonly baseUrl: string;
-  /** Where agents reach the MCP server, without `/mcp`. */
+  /** Address of the MCP server, without `/mcp`. */
   readonly mcpUrl: string;
   readonly approvalWindowSeconds: number;
   readonly keyDeliveryWindowSeconds: number;

@@ -15,7 +15,7 @@ type OrganizationKeyHandlers = Pick<
 export function organizationKeyHandlers(dependencies: HandlerDependencies): OrganizationKeyHandlers {
   const { clock, collections, dailyCreates, lists, organizationKeys } = dependencies;
 
-  /** What each lineage has created in this UTC day. */
+  /** Adds to each key the number of creates of its lineage in this UTC day. */
   async function views(documents: readonly OrganizationKeyDocument[]) {
     const lineageIds = documents.map(({ lineageId }) => lineageId);
     const counts = await dailyCreates.createdToday(lineageIds, clock());

@@ -31,7 +31,7 @@ interface Checked {
 
 export type OwnBudgetHandlers = Pick<Handlers, "getBudget" | "getWallet" | "checkPayment">;
 
-/** What an agent may ask before it pays: its budget, its wallet, and what would become of a payment, by the rules that payments are judged by. */
+/** Handlers for an agent's questions before it pays: its budget, its wallet, and what would become of a payment. */
 export function ownBudgetHandlers(dependencies: HandlerDependencies, payments: Payments): OwnBudgetHandlers {
   const { clock, ledgers } = dependencies;
   const accountOf = accountsOf(dependencies);

@@ -9,7 +9,10 @@ interface Recipient {
   readonly recipient?: string | undefined;
 }
 
-/** Whatever field of the body names its recipient. The contract ensures that the rail's own is there, and only that. */
+/**
+ * Returns the order with its recipient from the rail's own field. The contract ensures that exactly that one is
+ * there.
+ */
 export function orderOf<T extends Recipient & { readonly rail: Rail }>({
   merchant,
   recipient = merchant,

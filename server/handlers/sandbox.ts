@@ -51,7 +51,7 @@ export function sandboxHandlers(
     },
 
     async failBilling(_input, { audit, principal: { organizationId } }) {
-      // Where wallets hold real money, no simulated failure is reported.
+      // No simulated failure is reported where wallets hold real money.
       if ((wallets?.sandbox ?? null) === null) return refused(refusal("NOT_FOUND"));
       const organization = await collections.organizations.findOne({ _id: organizationId });
       if (organization === null) throw new Error("a caller's organization has lost its record");

@@ -27,7 +27,7 @@ type StopHandlers = Pick<
   | "stopTeam"
 >;
 
-/** So many are under way at the same time: they go together in the ledger's updates, and none takes long. */
+/** Maximum stops in flight. They share ledger updates, so more would not be faster. */
 const CONCURRENCY_MAX = 32;
 /** Another one is begun while there is time for so many times what the slowest has taken: what is begun is done before the answer. */
 const SLOWEST_TIMES = 2;
@@ -44,7 +44,7 @@ interface StopCall {
   readonly deadline: Deadline;
 }
 
-/** Those who can still pay, and those who hold a key that is good. */
+/** Filter for agents that can still pay. */
 const activeIn = (scope: ContainerScope): Filter<AgentDocument> => ({ ...scope, lifecycle: "active" });
 /** Paused agents with payments on their way: the call that paused them may have ended before the rails were fenced. */
 const perhapsUnfencedIn = (scope: ContainerScope): Filter<AgentDocument> => ({

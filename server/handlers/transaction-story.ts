@@ -114,6 +114,6 @@ interface PaymentRecords {
   readonly transaction: TransactionDocument;
 }
 
-/** Who may read webhooks and the audit log. */
+/** Whether the caller may read webhooks and the audit log. */
 const isAdmin = (principal: ManagementPrincipal): boolean =>
   principal.type === "session" && principal.role !== "member";

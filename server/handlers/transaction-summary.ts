@@ -125,7 +125,7 @@ export function transactionSummaryHandlers({
   };
 }
 
-/** What has changed within a range: one document for each change. */
+/** Returns one document for each change within a range. */
 const movedWithin = (match: Document, within: Document): Document[] => [
   { $match: { ...match, moved: { $elemMatch: { at: within } } } },
   { $unwind: "$moved" },

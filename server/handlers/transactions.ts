@@ -60,7 +60,7 @@ export function transactionHandlers({
   lists,
   reads,
 }: HandlerDependencies): Pick<Handlers, "exportTransactions" | "getTransaction" | "listTransactions"> {
-  /** What a list and an export of the same filters are of, for the same caller. */
+  /** Returns the filter that a list and an export share for the same caller. */
   async function chosen(
     filters: Filters,
     { principal: { organizationId }, target: { bindingFilter } }: Caller,

@@ -2,26 +2,26 @@ import type { OperationId, Operations } from "../../src/contract/registry.ts";
 import type { Access, AgentAccess, InputOf, ManagementAccess, OutputOf } from "../../src/contract/types.ts";
 import type { Result } from "../../src/domain/result.ts";
 import type { AuditNotes } from "../../src/audit/notes.ts";
-import type { SessionPrincipal } from "../../src/identity/principal.ts";
+import type { SessionPrincipal } from "../../src/identity/session-principal.ts";
 import type { OpenableStream } from "../../src/changes/streams.ts";
 import type { Deadline } from "../../src/lib/deadline.ts";
 import type { SessionTokensIssued } from "../../src/identity/sessions.ts";
 import type { AgentPrincipal, ManagementPrincipal } from "../../src/identity/principals.ts";
 import type { ResourceByKind } from "../pipeline/resources.ts";
 
-/** What every handler is given besides its input. */
+/** Context of every handler besides its input. */
 interface Common {
   /** A place for notes. */
   readonly audit: AuditNotes;
   /** When the call is answered, whatever the handler still waits for. */
   readonly deadline: Deadline;
-  /** What the client calls itself, as it may be kept; null: nothing, or it came over MCP. */
+  /** The client's sanitized name of itself; null: none, or it came over MCP. */
   readonly userAgent: string | null;
-  /** Whose account alone a sign-in may be for: that of the device that was let in where strangers are not. */
+  /** The only account that a sign-in by a known device may be for, where strangers are not let in. */
   readonly onlyUserId: string | null;
 }
 
-/** The same with who calls, and what on, as its operation's access promises. */
+/** The common context with the caller and the target that the operation's access promises. */
 export type ContextOf<A extends Access> = Common & CallerOf<A>;
 
 type CallerOf<A extends Access> = A extends AgentAccess

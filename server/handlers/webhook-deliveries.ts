@@ -23,7 +23,7 @@ type WebhookDeliveryHandlers = Pick<
 /** From a request's arrival: a receiver has 15 s, and its delivery some more to be begun and written down. */
 const RECEIVER_MS = 20_000;
 
-/** What is sent again changes nothing that decides who may do what. */
+/** A redelivery changes nothing that decides access. */
 const NO_CHANGE = { before: null, after: null };
 
 interface Named {
@@ -31,7 +31,7 @@ interface Named {
   readonly deliveryId: string;
 }
 
-/** What is sent to webhook endpoints: deliveries, tests, and what is sent again. */
+/** Handlers of deliveries, tests and redeliveries. */
 export function webhookDeliveryHandlers(dependencies: HandlerDependencies): WebhookDeliveryHandlers {
   const { accessProofs, clock, lists, webhooks } = dependencies;
   const { collections, endpoints, redeliveries, workflows } = webhooks;

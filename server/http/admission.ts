@@ -94,8 +94,8 @@ export class Admission {
   }
 
   /**
-   * Who the caller is once the whole request is here. Its sender decides how long after its headers its body comes, and what was
-   * revoked, paused or demoted in between is so for this request, too. No request is counted twice.
+   * Authenticates the caller again once the body is here: the sender decides how late it comes, and a revocation in
+   * between must hold for this request, too. Counts no request twice.
    */
   async still(request: Request, surface: Surface, requester: Requester): Promise<Result<Requester>> {
     if (requester.principal === null) return ok(requester);
@@ -130,7 +130,7 @@ export class Admission {
     setRateLimitHeaders(response, this.#limits.uncounted());
   }
 
-  /** What the request authenticates with; a browser's cookie is none to MCP. */
+  /** Returns the credential of the request; a browser's cookie is none to MCP. */
   #authorizationOf(request: Request, surface: Surface): string | undefined {
     return surface === "rest" ? this.#browsers.authorizationOf(request) : authorizationOf(request);
   }
@@ -182,7 +182,7 @@ function setRateLimitHeaders(response: Response, status: RateLimitStatus): void 
 /** Whether a response has the rate limit headers. */
 export const hasRateLimitHeaders = (response: Response): boolean => response.hasHeader("X-RateLimit-Limit");
 
-/** Which limits a path is under; null: it is not the API. */
+/** Returns the surface whose limits a path is under; null: it is not the API. */
 export function surfaceOf(path: string): Surface | null {
   if (path === "/v1" || path.startsWith("/v1/")) return "rest";
   return path === "/mcp" || path.startsWith("/mcp/") ? "mcp" : null;

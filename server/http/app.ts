@@ -106,9 +106,8 @@ const NO_OAUTH =
   "or admin issues another one on the agent's page of the dashboard.";
 
 /**
- * What no route has answered: 405 for a method that a path doesn't have, 204 for OPTIONS, both with those that it has; 404 for what
- * is no path of ours. The document is public, so nothing is disclosed. Under /v1 and /mcp it is a request like any other: counted, a
- * bad credential 401.
+ * Answers what no route has: 405 for a method that a path doesn't have, 204 for OPTIONS, both with those that it has,
+ * 404 for unknown paths. Under /v1 and /mcp such a request is counted, and a bad credential is 401.
  */
 function unmatched(admission: Admission, notFound: RequestHandler): RequestHandler {
   return async (request, response) => {

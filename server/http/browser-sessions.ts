@@ -20,7 +20,7 @@ import { authorizationOf } from "./credentials.ts";
 /** Form of session, refresh and device tokens: three or four parts in base64url. A key has no dot, so no cookie passes for one. */
 const TOKEN = /^[\w-]{1,3000}(?:\.[\w-]{1,3000}){2,3}$/;
 
-/** What a page does with the token in its link. */
+/** Operations that take the token of a page's link. */
 const TAKES_LINK: ReadonlySet<OperationId> = new Set<OperationId>([
   "setUp",
   "checkSetUp",
@@ -77,7 +77,7 @@ export class BrowserSessions {
     return pairsOf(headers.cookie).some((pair) => [refresh, session].includes(nameOf(pair)));
   }
 
-  /** What to authenticate: the Authorization header, even a bad one, before the cookie. */
+  /** Returns the Authorization header, even a bad one, before the cookie. */
   authorizationOf(request: Request): string | undefined {
     const header = authorizationOf(request);
     if (header !== undefined) return header;

@@ -3,9 +3,8 @@ import type { Request } from "express";
 import { type Refusal, refusal } from "../../src/domain/errors.ts";
 
 /**
- * Which requests may come to the MCP endpoint, to the pages, and wherever cookies count or a secret of a link is handed in. A
- * foreign web page must not, however its visitor reaches them: a browser names the page's origin, and the name that the page's
- * own server pretends to have when it points at this machine (DNS rebinding). Headers that a proxy adds are ignored.
+ * Decides which requests may come to the MCP endpoint, to the pages, and wherever cookies or a link's secret count.
+ * Judges Origin, and Host against DNS rebinding. Ignores headers that a proxy adds.
  */
 export class Callers {
   readonly #origins: ReadonlySet<string>;

@@ -7,7 +7,7 @@ import { countedAddress } from "../../src/limits/address.ts";
 /** Requests that a connection may send ahead of their answers. Each is in memory until then. */
 const AHEAD_MAX = 4;
 
-/** How slowly an answer may be taken. */
+/** Bounds on how slowly a client may read an answer. */
 export interface TakingBounds {
   /** Nothing of it is taken for so long, while something waits to go. */
   readonly stalledMs: number;
@@ -16,15 +16,15 @@ export interface TakingBounds {
 }
 const TAKING: TakingBounds = { stalledMs: 60_000, wholeMs: 300_000 };
 
-/** Where the kernel doesn't say how many files a process may have open. */
+/** Assumed limit of open files where the kernel doesn't tell it. */
 const OPEN_FILES_ASSUMED = 1_024;
 
 /** More connections than this help no client. */
 const CONNECTIONS_MAX = 10_000;
 
 /**
- * How many connections a listener takes: half of the files that this process may have open, since a process that can open none more
- * neither reads its own nor reaches its engines.
+ * Maximum connections of a listener: half of the files that this process may open, since it needs others for its own
+ * files and engines.
  */
 export function connectionsMax(): number {
   return Math.min(CONNECTIONS_MAX, Math.floor(openFilesMax() / 2));
@@ -78,7 +78,7 @@ export class AddressShares {
   }
 }
 
-/** How long a connection may take to say its first word. */
+/** Maximum time until a connection's first byte. */
 const FIRST_BYTE_MS = 10_000;
 
 /** Ends a connection that says nothing: a listener's timeouts begin with a request's first byte. */

@@ -7,7 +7,7 @@ import type { Callers } from "./callers.ts";
 import { CACHED, sendCompressed } from "./compressed.ts";
 import { sendRefusal } from "./errors.ts";
 
-/** What the build has made of web/ (scripts/build-web.mjs): one document, and files whose names have their digests. */
+/** Output of the build of web/ (scripts/build-web.mjs): one document, and files named by their digests. */
 const BUILT = join(PACKAGE_ROOT, "dist", "web");
 
 const TYPES: Readonly<Record<string, string>> = {

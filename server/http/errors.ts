@@ -22,7 +22,7 @@ export function errorBodyOf(refusal: Refusal, requestId: string): DeepReadonly<z
   };
 }
 
-/** How to authenticate and, where a token was sent, that it is no good: clients then ask for another one (RFC 6750). */
+/** Returns the challenge; after a bad token it says so, and clients ask for another one (RFC 6750). */
 const challengeOf = ({ req }: Response): string =>
   req.headers.authorization === undefined
     ? "Bearer"

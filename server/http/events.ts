@@ -2,7 +2,7 @@ import type { Response } from "express";
 import type { Refusal } from "../../src/domain/errors.ts";
 import type { StreamConnection, OpenableStream } from "../../src/changes/streams.ts";
 
-/** What lies ready for a reader who does not take it: one who is further behind is cut off, and comes back. */
+/** Maximum bytes that wait for a slow reader, who is then cut off and resumes. */
 const UNTAKEN_BYTES_MAX = 512 * 1024;
 
 /** Neither kept, nor held back, nor changed by what lies between; the connection ends with the stream. */

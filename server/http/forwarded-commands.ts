@@ -31,7 +31,7 @@ export function forwardedCommands(dependencies: ForwardedCommandsDependencies): 
       return end(response, 403);
     }
     response.writeHead(200, { "content-type": "text/plain" });
-    // So that a server that is busy is told from one that hangs.
+    // Distinguishes a busy server from one that hangs.
     const beat = setInterval(() => response.write(" "), BEAT_MS);
     try {
       response.end(seals.sealAnswer(opened.nonce, await ledgers.accept(opened)));

@@ -11,7 +11,7 @@ export interface ProbesAppDependencies extends ProbeDependencies {
   readonly logger: Logger;
 }
 
-/** What is answered on the port for metrics and health: nothing else. */
+/** Serves metrics and health on their own port, and nothing else. */
 export function createProbesApp(dependencies: ProbesAppDependencies): Express {
   const { baseUrl, logger, metrics } = dependencies;
   const app = express();

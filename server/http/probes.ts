@@ -40,7 +40,7 @@ export function probes({
   });
   const { registry } = metrics;
   let collecting: Promise<string> | null = null;
-  // Those who ask at once get one answer: collecting takes some milliseconds, and reads from MongoDB.
+  // Concurrent callers share one answer: collecting takes some milliseconds and reads MongoDB.
   const text = (): Promise<string> => (collecting ??= registry.metrics().finally(() => (collecting = null)));
   if (showsMetrics)
     router.get("/metrics", async (_request, response) => {

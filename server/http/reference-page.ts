@@ -5,10 +5,10 @@ import { type Router, Router as createRouter } from "express";
 import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { CACHED, sendCompressed } from "./compressed.ts";
 
-/** What the build has copied out of Swagger UI, compressed (scripts/build.mjs). */
+/** Files of Swagger UI that the build has compressed (scripts/build.mjs). */
 const LIBRARY = join(PACKAGE_ROOT, "dist", "reference");
 
-/** What the page has besides. */
+/** The page's own files. */
 const OWN = [
   ["reference.js", "text/javascript"],
   ["reference.css", "text/css"],

@@ -9,7 +9,7 @@ import { PROBES } from "./probes.ts";
 
 export const REQUEST_ID = "X-Request-Id";
 
-/** What is known of a request while it is served, for its line in the log. */
+/** Facts about a request while it is served, for its log line. */
 export interface RequestNote {
   /** Said in the answer's header, in an error's body and in the log, so that one leads to the others. */
   readonly id: string;

@@ -27,7 +27,7 @@ export interface RestDependencies {
   readonly pipeline: Pipeline;
 }
 
-/** What bounds requests under way. */
+/** Bounds on requests in progress. */
 interface Bounds {
   readonly hashing: Gate;
   readonly files: FileSender;
@@ -42,7 +42,7 @@ interface Called {
   readonly response: Response;
 }
 
-/** What hashes a password, the most expensive work that an anonymous caller can ask for. */
+/** Operations that hash a password, the most expensive work of an anonymous caller. */
 const HASHES_PASSWORDS: ReadonlySet<OperationId> = new Set([
   "signIn",
   "setUp",
@@ -55,7 +55,7 @@ const HASHING_REQUESTS_MAX = 48;
 /** The share of an address, and of a network of IPv6. */
 const HASHING_OF_ADDRESS_MAX = 12;
 
-/** What is judged by its agent's ledger, which knows the agent as it is. */
+/** Operations that the agent's ledger judges. */
 const PAYING: ReadonlySet<OperationId> = new Set(["createPayment"]);
 
 const NO_PERMIT: Pick<Permit, "releaseWhile"> = { releaseWhile: (work) => work };
@@ -68,7 +68,7 @@ export function restRouter(dependencies: RestDependencies): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
   const bounds = { hashing: new Gate(HASHING_REQUESTS_MAX), files: new FileSender() };
   const routes = routesOf(operationList);
-  // What is named by its path alone is found at once; going through all routes takes longer than a payment's checks.
+  // Fixed paths are looked up in a map: going through all routes takes longer than a payment's checks.
   const fixed = new Map<string, Route<OperationId>>(
     routes.filter(({ http }) => !http.path.includes(":")).map((route) => [keyOf(route.http), route]),
   );

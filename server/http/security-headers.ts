@@ -4,7 +4,7 @@ import type { RequestHandler } from "express";
 import helmet from "helmet";
 import { isSecure } from "../../src/contract/cookies.ts";
 
-/** What a browser may do with an answer of ours: everything from this origin, nothing inline, in no frame. */
+/** Content security policy: everything from this origin, nothing inline, in no frame. */
 const CONTENT_SECURITY_POLICY = {
   defaultSrc: ["'none'"],
   scriptSrc: ["'self'"],

@@ -24,8 +24,8 @@ import { PlainError } from "../../src/lib/plain-error.ts";
 const DRAIN_TIMEOUT_MS = 10_000;
 
 /**
- * How long a request may take to arrive, its headers and all of it: who sends slowly on purpose holds a connection no longer. Both
- * are looked at every few seconds.
+ * Maximum time for a request to arrive, against clients that send slowly on purpose. Node checks both every few
+ * seconds.
  */
 const ARRIVAL = {
   headersTimeout: 10_000,
@@ -33,7 +33,7 @@ const ARRIVAL = {
   connectionsCheckingInterval: 5_000,
 } as const;
 
-/** How long who sent something malformed, or too slowly, may take to read that. */
+/** Maximum time for the sender of a malformed or slow request to read the refusal. */
 const REFUSED_MS = 1_000;
 
 /** The port is held from the start; requests are answered once there is an application. */
@@ -189,7 +189,10 @@ async function listenOn(server: Server, host: string, port: number, variable: st
   return server;
 }
 
-/** What is no HTTP, has headers too large, or does not arrive, is answered with the flat body as well; there is no response object. */
+/**
+ * Answers malformed HTTP, oversized headers and requests that do not arrive with the flat error. There is no response
+ * object.
+ */
 function refuseMalformed(socket: Duplex, message: string): void {
   if (!socket.writable) return void socket.destroy();
   const reason = refusal("VALIDATION_FAILED", message, { issues: [] });
@@ -201,7 +204,7 @@ function refuseMalformed(socket: Duplex, message: string): void {
     `${REQUEST_ID}: ${requestId}`,
   ];
   socket.end([...head, `Content-Length: ${body.length}`, "Connection: close", "", body].join("\r\n"));
-  // Who does not close its half would hold the connection for ever.
+  // A client that does not close its half would hold the connection for ever.
   setTimeout(() => socket.destroy(), REFUSED_MS).unref();
 }
 

@@ -13,7 +13,7 @@ export interface ClientConfig {
   readonly format: "json" | "toml" | "shell" | "python" | "typescript";
   /** To copy as it is, once the placeholder is replaced by the agent's key. */
   readonly text: string;
-  /** What the user should know before they use it; null: nothing. */
+  /** A remark for the user; null: none. */
   readonly remark: string | null;
 }
 

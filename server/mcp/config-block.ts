@@ -1,4 +1,4 @@
-/** What an MCP client is configured with. */
+/** Returns the configuration of an MCP client. */
 export const mcpConfigBlock = (mcpUrl: string, apiKey: string) => ({
   mcpServers: {
     "agent-spending-control": {

@@ -13,7 +13,7 @@ import type { Callers } from "../http/callers.ts";
 import { sendRefusal } from "../http/errors.ts";
 import { noteOf } from "../http/request-note.ts";
 import type { Pipeline } from "../pipeline/pipeline.ts";
-import type { SessionPrincipal } from "../../src/identity/principal.ts";
+import type { SessionPrincipal } from "../../src/identity/session-principal.ts";
 import type { Principal } from "../../src/identity/principals.ts";
 import { requestedProgressOf, withoutProgress } from "./progress.ts";
 import { malformedCalls } from "./refusals.ts";

@@ -1,4 +1,4 @@
 import { packageVersion } from "../../src/lib/package-root.ts";
 
-/** What the service calls itself to MCP clients. */
+/** The service's name and version for MCP clients. */
 export const IMPLEMENTATION = { name: "agent-spending-control", version: packageVersion() };

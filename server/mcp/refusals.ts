@@ -27,7 +27,7 @@ export function explainRefusal(toolset: Toolset, toolName: string, refusal: Refu
   };
 }
 
-/** What is wrong with an argument, and how it must be; of one that there is not, which there are. */
+/** Says what is wrong with an argument and what is expected; for an unknown one, which arguments there are. */
 function inWordsOf(input: JsonSchema, { message, path }: ValidationIssue): ValidationIssue {
   const argument = schemaAt(input, path);
   if (argument !== null)

@@ -23,14 +23,14 @@ export interface JsonSchema {
   readonly [keyword: string]: unknown;
 }
 
-/** What a tool takes. */
+/** Input schema of a tool. */
 export interface InputSchema extends JsonSchema {
   readonly type: "object";
   readonly properties: Readonly<Record<string, JsonSchema>>;
   readonly required: string[];
 }
 
-/** What a tool answers: one of the two. */
+/** Output schema of a tool: a success or an error. */
 export interface OutputSchema {
   readonly [keyword: string]: unknown;
   readonly type: "object";
@@ -62,7 +62,7 @@ const BOUND_MAX = 1e9;
 /** Of a longer enumeration the tool's description says what matters, and the answer which entry it is. */
 const RESULT_ENUM_MAX = 4;
 
-/** All that distinguishes an error from a success; the rest may be there too. */
+/** The one field that distinguishes an error from a success. */
 const FAILURE: JsonSchema = {
   properties: { error: { type: "string" }, message: { type: "string" } },
   required: ["error", "message"],
@@ -89,8 +89,8 @@ function expectThere(schema: JsonSchema, texts: Readonly<Record<string, string>>
 }
 
 /**
- * What a tool takes: the contract's schema, each argument with its text. `requires`: what it requires besides.
- * Throws where a text is of no argument, so that a wrong one stops the start.
+ * Returns a tool's input schema: the contract's, each argument with its text, and `requires` in addition. Throws for
+ * a text without an argument, so that a wrong one stops the start.
  */
 export function inputSchemaOf(
   contracts: z.ZodType,
@@ -133,16 +133,15 @@ function mapped(
   return Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, change(schema, name)]));
 }
 
-/** What an array is for is said of the array. */
+/** Describes an array's items; the array's text describes the array. */
 function describedItems(items: JsonSchema, path: string, texts: ToolText["arguments"]): JsonSchema {
   const { description: _arrays, ...rest } = described(items, path, texts);
   return rest;
 }
 
 /**
- * What a tool answers: of a success what `results` names, and the shape of an error. Whatever else the contract has may
- * be there too, so that a client that keeps the list still takes the answers of a later version.
- * Throws where something is named that the contract has not.
+ * Returns a tool's output schema: the fields in `results` and the shape of an error. Further fields are allowed, so
+ * that a cached list accepts later versions. Throws for a name that the contract does not have.
  */
 export function outputSchemaOf(contracts: z.ZodType, results: ToolText["results"]): OutputSchema {
   const { named, schema } = jsonSchemaOf(contracts, DEFS);

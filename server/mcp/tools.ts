@@ -30,7 +30,7 @@ export interface ToolListing {
 export interface DerivedTool {
   readonly operationId: OperationId;
   readonly listing: ToolListing;
-  /** What it takes, to look arguments up in. */
+  /** Schema for looking up arguments. */
   readonly input: JsonSchema;
   /** Sorts flat arguments into the parts of the operation's request; what is unknown is left for parsing to refuse. */
   readonly inputOf: (args: Readonly<Record<string, unknown>>) => RawInput;

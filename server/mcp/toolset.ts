@@ -12,7 +12,7 @@ import type { AgentPrincipal, OrganizationKeyPrincipal } from "../../src/identit
 import { explainRefusal } from "./refusals.ts";
 import { derivedTools, type ToolListing } from "./tools.ts";
 
-/** Who speaks MCP: keys alone. People have no toolset. */
+/** A caller of MCP: a key. People have no toolset. */
 export interface McpRequester extends Requester {
   readonly principal: AgentPrincipal | OrganizationKeyPrincipal;
 }
@@ -57,7 +57,6 @@ export class Toolset {
     return this.#refusedCredential;
   }
 
-  /** Those of its tools that the key may use. */
   list(): ToolListing[] {
     return [...derivedTools.values()]
       .filter(({ operationId }) => this.may(operationId))
@@ -68,7 +67,7 @@ export class Toolset {
     return this.#pipeline.authorize(id, this.#request.requester.principal) === null;
   }
 
-  /** What a tool answers; null: no tool has that name. Never throws. */
+  /** Returns a tool's answer; null: no tool has that name. Never throws. */
   async call(name: string, args: Readonly<Record<string, unknown>>): Promise<ToolResult | null> {
     const ownToolset = toolsetOf(name);
     const tool = derivedTools.get(name);

@@ -35,10 +35,10 @@ const ANSWER_MS = 3_500;
  */
 const WAITING_ANSWER_MS = { propagation: 4_000, receiver: ANSWER_MS, shop: ANSWER_MS } as const;
 
-/** The same for a refusal that is certain already, and only has to be in the audit log. */
+/** Timeout for the audit entry of a certain refusal. */
 const REFUSED_MS = 4_500;
 
-/** How long a wrong password waits for its answer after everything else, whether its e-mail has an account or not. */
+/** Delay of the answer to a wrong password, with or without an account. */
 const WRONG_PASSWORD_MS = 100;
 
 /** A call, and since when it is here. */
@@ -56,7 +56,7 @@ export interface RawInput {
 /** The rest of a request, once it is here. */
 export interface Received {
   readonly input: RawInput;
-  /** Who the caller is by then, where the rest came later than the credential; null: it came with it. */
+  /** The caller once the body has arrived; null: it came with the headers. */
   readonly recheck: Result<Requester> | null;
 }
 
@@ -135,7 +135,7 @@ export class Pipeline {
     }
   }
 
-  /** What is to be answered to a call that was refused before anything of it was handled, once that is in the audit log. */
+  /** Returns the answer to a call that was refused before its handler, once that is in the audit log. */
   async refuse(call: ArrivedCall, params: unknown, denied: Refusal): Promise<Refusal> {
     try {
       const first = await cachedAgentRefusal(call.requester.principal);
@@ -318,7 +318,7 @@ function withoutEmptyCursor({ query: { shape } }: Operation, query: unknown): un
   return paged?.success === true ? { ...paged.data, cursor: undefined } : query;
 }
 
-/** What is left out is said to be missing, not to be of another type; every other issue says what it is by itself. */
+/** Reports a missing field as missing instead of as a wrong type. */
 const AS_REQUIRED: z.core.ParseContext<z.core.$ZodIssue> = {
   error: ({ code, input }) =>
     input === undefined && (code === "invalid_type" || code === "invalid_value") ? "is required" : undefined,
@@ -347,7 +347,7 @@ function parseInput(operation: Operation, raw: RawInput, principal: Principal | 
   return refused(refusal("VALIDATION_FAILED", undefined, { issues }));
 }
 
-/** What never was an id names nothing; the error shows what ids look like. */
+/** Returns the refusal of a value that can't be an id, with an example of one. */
 function noSuchId({ tool }: Operation, { issues }: z.ZodError): Refusal {
   const [issue] = issues;
   if (issue === undefined) return refusal("NOT_FOUND");

@@ -15,7 +15,7 @@ import type { AccessProofs } from "../../src/secrets/access-proofs.ts";
 import type { Collections } from "../../src/store/collections.ts";
 import type { ManagementPrincipal } from "../../src/identity/principals.ts";
 
-/** What a handler is given of what its operation acts on. */
+/** Targets that a handler receives, by kind. */
 export interface ResourceByKind {
   readonly none: null;
   readonly list: Reach;

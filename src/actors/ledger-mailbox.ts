@@ -13,7 +13,7 @@ import { CommandsRefused } from "./commands-refused.ts";
 import { FairQueue } from "../lib/fair-queue.ts";
 import { isConfirmation, repliedBytesOf, senderOf, urgencyOf } from "./queued-commands.ts";
 import { BatchLinger, type Release, RETURNED_WITHIN_MS } from "./batch-linger.ts";
-import type { Submitted } from "./ledger-revisions.ts";
+import type { Submitted } from "./known-revisions.ts";
 import { realTimers, type Timers } from "../lib/timers.ts";
 
 /** Commands that may wait in this process: for one agent, for one project, and stops beyond both. */

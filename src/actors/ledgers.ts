@@ -17,7 +17,7 @@ import {
   type LedgerMailboxDependencies,
 } from "./ledger-mailbox.ts";
 import { type BlockedProject, BlockedProjects } from "./blocked-projects.ts";
-import { LedgerRevisions, type SubmitWithRevisions } from "./ledger-revisions.ts";
+import { LedgerRevisions, type SubmitWithRevisions } from "./known-revisions.ts";
 import { wholeReply } from "./whole-payment.ts";
 import { realTimers } from "../lib/timers.ts";
 

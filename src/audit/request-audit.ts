@@ -8,7 +8,7 @@ import {
   type NoteAffected,
   type EntryDetails,
 } from "./notes.ts";
-import type { AuditOutbox } from "./outbox.ts";
+import type { AuditOutbox } from "./audit-outbox.ts";
 import {
   type Call,
   type AuditPrincipal,

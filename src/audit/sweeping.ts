@@ -1,7 +1,7 @@
 import { withTimeout } from "../lib/with-timeout.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Metrics } from "../metrics/metrics.ts";
-import type { AuditOutbox } from "./outbox.ts";
+import type { AuditOutbox } from "./audit-outbox.ts";
 
 /** Interval of sweeps. */
 const PAUSE_MS = 10_000;

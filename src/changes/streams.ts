@@ -2,7 +2,7 @@ import type { Db } from "mongodb";
 import { ADMINS_KINDS, CHANGE_KINDS, type ChangeKind, type StreamEnd } from "../contract/stream.ts";
 import { type Refusal, refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
-import type { SessionPrincipal } from "../identity/principal.ts";
+import type { SessionPrincipal } from "../identity/session-principal.ts";
 import { eventText, retryText } from "./events.ts";
 import { type Change, ChangeFeed } from "./feed.ts";
 import { ChangeLog } from "./log.ts";

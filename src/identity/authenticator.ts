@@ -6,7 +6,7 @@ import { classifyApiKey } from "../domain/api-key.ts";
 import { refusal } from "../domain/errors.ts";
 import type { Result } from "../domain/result.ts";
 import { ok, refused } from "../domain/result.ts";
-import type { SessionPrincipal } from "./principal.ts";
+import type { SessionPrincipal } from "./session-principal.ts";
 import type { AgentPrincipal, OrganizationKeyPrincipal, Principal } from "./principals.ts";
 import type { ApiKeyHashes } from "../secrets/api-key-hash.ts";
 import { batchLoader } from "../lib/batch-loader.ts";

@@ -1,8 +1,8 @@
 import type { Access, ManagementAccess, PersonRequirements, Role } from "../contract/types.ts";
 import type { Refusal } from "../domain/errors.ts";
 import { refusal } from "../domain/errors.ts";
-import type { SessionPrincipal } from "./principal.ts";
-import { isSteppedUp } from "./principal.ts";
+import type { SessionPrincipal } from "./session-principal.ts";
+import { isSteppedUp } from "./session-principal.ts";
 import type { AgentPrincipal, OrganizationKeyPrincipal, Principal } from "./principals.ts";
 
 const RANK: Readonly<Record<Role, number>> = { member: 0, admin: 1, owner: 2 };

@@ -67,7 +67,7 @@ const inputSchema = z
   })
   .superRefine(checkCustomLimits);
 
-type ParsedInput = z.output<typeof inputSchema>;
+export type CheckedInput = z.output<typeof inputSchema>;
 
 /**
  * Writes an organization, `provisioning` until its workflow is done, and its owner: both or,
@@ -87,12 +87,20 @@ export async function createOrganizationWithOwner(
   const { name, ownerEmail, ownerName = "", ownerPassword } = parsed.data;
   const issue = await chosenPasswordIssue(ownerPassword, [name, ownerEmail, ownerName]);
   if (issue !== null) return refused(invalid("ownerPassword", issue));
+  return writeOrganization(db, parsed.data, { accessProofs, now: clock(), occasion, passwords });
+}
+
+/** Writes what was checked. Without hashes it takes those of the service. */
+export async function writeOrganization(
+  db: Db,
+  input: CheckedInput,
+  making: Omit<Making, "passwords"> & { readonly passwords?: Passwords | undefined },
+): Promise<Result<CreatedOrganization>> {
   // The index that makes a call execute once may be the first thing that is ever written here.
   await ensureAuthIndexes(db);
-  const now = clock();
-  const hashes = passwords ?? (await Passwords.on(db, now));
-  const making = { accessProofs, now, occasion, passwords: hashes };
-  const { organization, owner } = await newRecords(parsed.data, making);
+  const { now, occasion } = making;
+  const passwords = making.passwords ?? (await Passwords.on(db, now));
+  const { organization, owner } = await newRecords(input, { ...making, passwords });
   // A script that is run again must not double what it made.
   const made = { creation: organization.creation, status: "ready" } as const;
   if ((await authCollections(db).organizations.findOne(made)) !== null) {
@@ -124,7 +132,7 @@ interface Making {
 }
 
 async function newRecords(
-  input: ParsedInput,
+  input: CheckedInput,
   { accessProofs, now, occasion, passwords }: Making,
 ): Promise<{ readonly organization: OrganizationDocument; readonly owner: UserDocument }> {
   const organizationId = newUuid(now, randomBytes);
@@ -162,7 +170,7 @@ async function newRecords(
 }
 
 /** Identifies a call, its password included: another call makes an organization of its own. */
-function creationOf({ mcpPerMinute, name, plan, restPerMinute }: ParsedInput, owner: UserDocument): string {
+function creationOf({ mcpPerMinute, name, plan, restPerMinute }: CheckedInput, owner: UserDocument): string {
   const said = [name, plan, restPerMinute ?? null, mcpPerMinute ?? null, owner.name];
   const text = JSON.stringify([...said, owner.emailNormalized, owner.passwordHash]);
   return createHash("sha256").update(text).digest("base64url");

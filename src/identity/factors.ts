@@ -4,7 +4,7 @@ import { refused, type Result } from "../domain/result.ts";
 import { type Outcome, unchanged } from "../audit/notes.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
 import type { FactorDocument, HeldFactor, UserDocument } from "../store/identity-documents.ts";
-import { epochOf, isFreshlySignedIn, isSteppedUp, type SessionPrincipal } from "./principal.ts";
+import { epochOf, isFreshlySignedIn, isSteppedUp, type SessionPrincipal } from "./session-principal.ts";
 
 export const stepUpRequired = () => refused(refusal("STEP_UP_REQUIRED"));
 

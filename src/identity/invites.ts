@@ -13,7 +13,7 @@ import { takeInviteSlot } from "./invite-caps.ts";
 import type { InviteAnswer } from "./invite-requests.ts";
 import { EMAIL_TAKEN, invalid, newUser } from "./new-user.ts";
 import { chosenPasswordIssue } from "./passwords.ts";
-import { isSteppedUp, type SessionPrincipal } from "./principal.ts";
+import { isSteppedUp, type SessionPrincipal } from "./session-principal.ts";
 import {
   newSession,
   type OpenedSession,

@@ -5,7 +5,7 @@ import { outranks } from "./authorize.ts";
 import { changed, type Outcome, unchanged } from "../audit/notes.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
 import type { Role, UserDocument } from "../store/identity-documents.ts";
-import type { SessionPrincipal } from "./principal.ts";
+import type { SessionPrincipal } from "./session-principal.ts";
 import { userView, type UserView } from "./views.ts";
 
 /** A key that was minted by a user who can't mint any more. */

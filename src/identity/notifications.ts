@@ -3,7 +3,7 @@ import { MAILED_PEOPLE_MAX } from "../domain/approval-mails.ts";
 import { refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
-import type { SessionPrincipal } from "./principal.ts";
+import type { SessionPrincipal } from "./session-principal.ts";
 
 /** The notifications that a person has chosen. */
 export interface Notifications {

@@ -5,7 +5,7 @@ import { changed, unchanged } from "../audit/notes.ts";
 import type { WritingContext } from "./context.ts";
 import type { OrganizationDocument, UserDocument } from "../store/identity-documents.ts";
 import { hasFactor } from "./factors.ts";
-import type { SessionPrincipal } from "./principal.ts";
+import type { SessionPrincipal } from "./session-principal.ts";
 
 /** Settings to change; a field left out stays. */
 export interface OrganizationSettings {

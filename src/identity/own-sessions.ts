@@ -4,7 +4,7 @@ import { changed, unchanged } from "../audit/notes.ts";
 import type { AuthContext, WritingContext } from "./context.ts";
 import type { SessionDocument } from "../store/identity-documents.ts";
 import { endSessions, type SessionsEnded } from "./password-change.ts";
-import { epochOf, type SessionPrincipal } from "./principal.ts";
+import { epochOf, type SessionPrincipal } from "./session-principal.ts";
 
 /** More sign-ins than a user makes within a month. Those beyond are ended like all others. */
 const SESSIONS_LISTED_MAX = 200;

@@ -18,7 +18,7 @@ import {
 import type { NewPasskey } from "./passkey-ceremonies.ts";
 import { type ChallengeFor, issueChallenge, takeChallenge } from "./passkey-challenges.ts";
 import { notAccepted } from "./passkey-use.ts";
-import { isSteppedUp, type SessionPrincipal } from "./principal.ts";
+import { isSteppedUp, type SessionPrincipal } from "./session-principal.ts";
 import { isPasskey } from "./views.ts";
 import { ceremonies } from "./webauthn.ts";
 

@@ -7,7 +7,7 @@ import type { SessionEnd, UserDocument } from "../store/identity-documents.ts";
 import { genuineUser } from "./factors.ts";
 import { invalid } from "./new-user.ts";
 import { chosenPasswordIssue } from "./passwords.ts";
-import { epochOf, type SessionPrincipal } from "./principal.ts";
+import { epochOf, type SessionPrincipal } from "./session-principal.ts";
 
 export interface PasswordChange {
   readonly currentPassword: string;

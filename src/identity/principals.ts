@@ -2,7 +2,7 @@ import type { AgentDocument } from "../store/documents.ts";
 import type { Result } from "../domain/result.ts";
 import type { OrganizationScope } from "../contract/types.ts";
 import type { OrganizationDocument } from "../store/identity-documents.ts";
-import type { SessionPrincipal } from "./principal.ts";
+import type { SessionPrincipal } from "./session-principal.ts";
 
 /** Caller, once the credential was verified. */
 export type Principal = AgentPrincipal | ManagementPrincipal;

@@ -4,7 +4,7 @@ import type { AuthContext, WritingContext } from "./context.ts";
 import type { FactorDocument } from "../store/identity-documents.ts";
 import { normalizeEmail } from "./email.ts";
 import { changeFactors, factorsOf } from "./factors.ts";
-import { epochOf } from "./principal.ts";
+import { epochOf } from "./session-principal.ts";
 import { isInForce, isPasskey } from "./views.ts";
 
 /** Names of passkeys; whether there is a code generator in force. */

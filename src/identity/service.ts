@@ -38,7 +38,7 @@ import {
   renamePasskey,
 } from "./passkeys.ts";
 import { changePassword, type PasswordChange, type SessionsEnded } from "./password-change.ts";
-import type { SessionPrincipal } from "./principal.ts";
+import type { SessionPrincipal } from "./session-principal.ts";
 import { authenticateSession, refreshSession, type SignedIn, signOut } from "./sessions.ts";
 import { isSetUpToken, setUp, type SetUpInput, setUpToken } from "./set-up.ts";
 import { signIn, type SignInInput } from "./sign-in.ts";

@@ -11,7 +11,7 @@ import type {
 import { hasFactor } from "./factors.ts";
 import { newUuid } from "./ids.ts";
 import type { PasskeyChange } from "./passkey-use.ts";
-import { epochOf, type SessionPrincipal } from "./principal.ts";
+import { epochOf, type SessionPrincipal } from "./session-principal.ts";
 import { SESSION_TOKEN_LIFETIME_SECONDS, type SessionTokenSubject } from "./session-token.ts";
 import {
   factorEnrolment,

@@ -7,7 +7,7 @@ import { factorsOf, genuineUser } from "./factors.ts";
 import { ceremonies } from "./webauthn.ts";
 import { type ChallengeFor, issueChallenge } from "./passkey-challenges.ts";
 import { type PasskeyChange, usePasskey } from "./passkey-use.ts";
-import type { SessionPrincipal } from "./principal.ts";
+import type { SessionPrincipal } from "./session-principal.ts";
 import { nothingToVerify, onlyUseCode, spendTotpCode } from "./totp-factor.ts";
 import { isPasskey } from "./views.ts";
 

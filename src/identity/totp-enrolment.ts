@@ -14,7 +14,7 @@ import {
   stepUpRequired,
 } from "./factors.ts";
 import { newUuid } from "./ids.ts";
-import { isSteppedUp, type SessionPrincipal } from "./principal.ts";
+import { isSteppedUp, type SessionPrincipal } from "./session-principal.ts";
 import { newTotpSecret, otpauthUrl } from "./totp-code.ts";
 import {
   nothingToVerify,

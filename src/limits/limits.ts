@@ -16,7 +16,7 @@ import { withTimeout } from "../lib/with-timeout.ts";
 import type { DeviceTokens, KnownDevice } from "../identity/device-token.ts";
 import { EMAIL_UNITS_MAX, normalizeEmail } from "../identity/email.ts";
 import type { Organizations } from "../identity/organizations.ts";
-import type { SessionPrincipal } from "../identity/principal.ts";
+import type { SessionPrincipal } from "../identity/session-principal.ts";
 import type { Caller } from "../identity/authenticator.ts";
 import type { OrganizationKeyPrincipal, Principal } from "../identity/principals.ts";
 import { networkAround } from "./address.ts";

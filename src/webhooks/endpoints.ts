@@ -16,7 +16,7 @@ import type { WebhookScope } from "../domain/webhooks/subscription.ts";
 import type { GuardedFetch } from "../lib/guarded-fetch/guarded-fetch.ts";
 import { newWebhookSecret } from "./signature.ts";
 import { type AuditedWrites, changed, unchanged } from "../audit/notes.ts";
-import type { SessionPrincipal } from "../identity/principal.ts";
+import type { SessionPrincipal } from "../identity/session-principal.ts";
 import type { Collections } from "../store/collections.ts";
 import { newId } from "../lib/ids.ts";
 import { definedFields } from "../store/lists.ts";

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { ActorUnavailable, StaleRecords } from "../../src/actors/actor-unavailable.ts";
 import { CommandsRefused } from "../../src/actors/commands-refused.ts";
 import { times } from "../support/world.ts";
-import { confirm, kindsIn, Revisions, stage } from "./stage.ts";
+import { confirm, HeldTimers, kindsIn, Revisions, stage } from "./stage.ts";
 import { place, sizeOf, turn, UPDATE_BYTES_MAX } from "./support.ts";
 
 describe("a ledger's mailbox", () => {
@@ -161,7 +161,8 @@ describe("a ledger's mailbox", () => {
   });
 
   it("lingers for those who are about to ask, and not where nobody is", async () => {
-    const { batches, ledgers, pay } = stage();
+    const timers = new HeldTimers();
+    const { batches, ledgers, pay } = stage({ timers });
     await ledgers.submit(place, pay("one"));
     const alone = ledgers.submit(place, pay("one"));
     expect(batches.splice(0), "sent at once").to.have.length(2);
@@ -176,13 +177,16 @@ describe("a ledger's mailbox", () => {
     await Promise.all([early, late]);
     expect(batches[1]).to.have.length(2);
     const never = ledgers.expect(place);
-    await ledgers.submit(place, pay("one"));
-    expect(batches, "and after a moment in any case").to.have.length(3);
+    const last = ledgers.submit(place, pay("one"));
+    expect(batches, "waits again").to.have.length(2);
+    timers.pass(2);
+    expect(batches, "and goes after 2 ms in any case").to.have.length(3);
+    await last;
     never();
   });
 
   it("a stop waits for nobody who is about to ask", async () => {
-    const { batches, ledgers, pay } = stage();
+    const { batches, ledgers, pay } = stage({ timers: new HeldTimers() });
     await ledgers.submit(place, pay("one"));
     const hasAsked = ledgers.expect(place);
     const paying = ledgers.submit(place, pay("one"));

@@ -40,6 +40,29 @@ interface Stage {
   readonly timers?: Timers;
 }
 
+/** Timers whose clock stands still until the test moves it. */
+export class HeldTimers implements Timers {
+  #now = 1_000;
+  #waiting: { readonly at: number; readonly run: () => void }[] = [];
+
+  after(ms: number, run: () => void): () => void {
+    const timer = { at: this.#now + ms, run };
+    this.#waiting.push(timer);
+    return () => (this.#waiting = this.#waiting.filter((each) => each !== timer));
+  }
+
+  monotonicMs(): number {
+    return this.#now;
+  }
+
+  pass(ms: number): void {
+    this.#now += ms;
+    const due = this.#waiting.filter(({ at }) => at <= this.#now);
+    this.#waiting = this.#waiting.filter(({ at }) => at > this.#now);
+    for (const { run } of due) run();
+  }
+}
+
 /** Records of how far ledgers have come. */
 export class Revisions implements LedgerRevisionRecords {
   revision = 0;

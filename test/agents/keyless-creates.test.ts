@@ -1,6 +1,6 @@
 import { createSecretKey, randomBytes, randomUUID } from "node:crypto";
 import { expect } from "chai";
-import type { SessionPrincipal } from "../../src/identity/principal.ts";
+import type { SessionPrincipal } from "../../src/identity/session-principal.ts";
 import { collectionsOf } from "../../src/store/collections.ts";
 import { Containers } from "../../src/containers/containers.ts";
 import { Logos } from "../../src/containers/logos.ts";

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { AuditAppender, AuditLogUnavailable } from "../../src/audit/chain/appender.ts";
 import { actionsOn } from "../../src/client/audit-actions.ts";
 import { TimeoutError } from "../../src/lib/with-timeout.ts";
-import { AUDIT_OUTBOX, AuditOutbox, type AuditOutboxDocument } from "../../src/audit/outbox.ts";
+import { AUDIT_OUTBOX, AuditOutbox, type AuditOutboxDocument } from "../../src/audit/audit-outbox.ts";
 import { type OperationId, operationList } from "../../src/contract/registry.ts";
 import type { AuditRecord } from "../../src/domain/audit/entry.ts";
 import { startTestService, type TestService } from "../support/service.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { AuditAppender, AuditLogUnavailable } from "../../src/audit/chain/appender.ts";
-import { AuditOutbox } from "../../src/audit/outbox.ts";
+import { AuditOutbox } from "../../src/audit/audit-outbox.ts";
 import type { OperationId } from "../../src/contract/registry.ts";
 import type { AuditRecord } from "../../src/domain/audit/entry.ts";
 import type { AuditDocument } from "../../src/store/audit-documents.ts";

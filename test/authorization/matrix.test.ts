@@ -7,7 +7,7 @@ import type { ErrorCode } from "../../src/domain/errors.ts";
 import { ERRORS } from "../../src/domain/errors.ts";
 import { Random } from "../../lab/random.ts";
 import { authorize, authorizeBody } from "../../src/identity/authorize.ts";
-import type { SessionPrincipal } from "../../src/identity/principal.ts";
+import type { SessionPrincipal } from "../../src/identity/session-principal.ts";
 import type { AgentPrincipal, OrganizationKeyPrincipal, Principal } from "../../src/identity/principals.ts";
 import { Api } from "../support/api.ts";
 import { filled } from "../support/contract-api.ts";

@@ -1,9 +1,11 @@
+import { randomUUID } from "node:crypto";
 import { get, type IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect } from "chai";
 import { z } from "zod";
+
 import { collectionsOf } from "../../src/store/collections.ts";
 import { EXPORTED_AT_ONCE } from "../../server/handlers/export-pieces.ts";
 import { transactionOf } from "../support/payments-in-place.ts";
@@ -48,9 +50,9 @@ describe("the export of many transactions", () => {
   let service: TestService;
   let world: World;
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ worker: false });
     world = await newWorld(service);
-    const place = { ...world.organization, agentId: (await world.agent()).id };
+    const place = { ...world.organization, agentId: randomUUID() };
     const { transactions } = collectionsOf(service.db);
     for (let written = 0; written < ROWS; written += 1_000) {
       await transactions.insertMany(

@@ -8,7 +8,7 @@ import { MongoDeliveryWindows } from "../../src/agents/key-deliveries/windows.ts
 import { DeliveryKeyFiles } from "../../src/agents/key-deliveries/delivery-keys.ts";
 import { AuditAppender } from "../../src/audit/chain/appender.ts";
 import { walkChains } from "../../src/audit/chain/verification.ts";
-import { AuditOutbox } from "../../src/audit/outbox.ts";
+import { AuditOutbox } from "../../src/audit/audit-outbox.ts";
 import { PaymentRulings } from "../../src/payments/rules/payment-rules.ts";
 import { settingsOf } from "../../src/secrets/settings.ts";
 import { collectionsOf } from "../../src/store/collections.ts";

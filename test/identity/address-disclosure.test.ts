@@ -22,7 +22,7 @@ describe("whether an e-mail has an account", () => {
   let world: World;
   let known: readonly string[];
   before(async () => {
-    service = await startTestService({ passwordCost: PASSWORD_COST });
+    service = await startTestService({ worker: false, passwordCost: PASSWORD_COST });
     world = await newWorld(service);
     known = await people(world, SAMPLES + WARM_UP);
   });

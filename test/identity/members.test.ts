@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { shortOrSoak } from "../support/soak.ts";
-import type { SessionPrincipal } from "../../src/identity/principal.ts";
+import type { SessionPrincipal } from "../../src/identity/session-principal.ts";
 import type { Role } from "../../src/store/identity-documents.ts";
 import type { AuditedTransaction } from "../../src/audit/notes.ts";
 import { createAuthContext } from "../../src/identity/context.ts";

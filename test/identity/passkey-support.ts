@@ -1,6 +1,6 @@
 import type { PasskeyDocument, Role } from "../../src/store/identity-documents.ts";
-import type { SessionPrincipal } from "../../src/identity/principal.ts";
-import { isSteppedUp } from "../../src/identity/principal.ts";
+import type { SessionPrincipal } from "../../src/identity/session-principal.ts";
+import { isSteppedUp } from "../../src/identity/session-principal.ts";
 import type {
   AuthenticationResponse,
   CreationOptions,

@@ -45,7 +45,7 @@ describe("Passkeys in a browser", function () {
   before(async function () {
     const standIn = ";\n    the authenticator in software of the other passkey tests stands in for it";
     const browser = await chromiumOrPending(this, standIn);
-    service = await startTestService({ evmRpcUrl: null });
+    service = await startTestService({ worker: false, evmRpcUrl: null });
     page = await (await browser.createBrowserContext()).newPage();
     // Any page of the origin will do, and this one is light; its own policy lets no script ask for anything.
     await page.setBypassCSP(true);

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { SessionPrincipal } from "../../src/identity/principal.ts";
+import type { SessionPrincipal } from "../../src/identity/session-principal.ts";
 import { statusOf } from "../../src/domain/errors.ts";
 import type {
   AuthenticationResponse,

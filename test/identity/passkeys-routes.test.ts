@@ -22,7 +22,11 @@ describe("passkeys over HTTP", () => {
   let authenticator: SoftwareAuthenticator;
   let aheadMs = 0;
   before(async () => {
-    service = await startTestService({ clock: () => new Date(Date.now() + aheadMs), evmRpcUrl: null });
+    service = await startTestService({
+      worker: false,
+      clock: () => new Date(Date.now() + aheadMs),
+      evmRpcUrl: null,
+    });
   });
   beforeEach(async () => {
     aheadMs = 0;

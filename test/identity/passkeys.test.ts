@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { statusOf } from "../../src/domain/errors.ts";
-import { isSteppedUp } from "../../src/identity/principal.ts";
+import { isSteppedUp } from "../../src/identity/session-principal.ts";
 import { PASSKEYS_MAX } from "../../src/identity/passkeys.ts";
 import { verifyEnrolment } from "../../src/identity/passkey-ceremonies.ts";
 import { relyingPartyOf } from "../../src/identity/relying-party.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { isSteppedUp } from "../../src/identity/principal.ts";
-import type { SessionPrincipal } from "../../src/identity/principal.ts";
+import { isSteppedUp } from "../../src/identity/session-principal.ts";
+import type { SessionPrincipal } from "../../src/identity/session-principal.ts";
 import { statusOf } from "../../src/domain/errors.ts";
 import {
   atOnce,

@@ -4,7 +4,7 @@ import type { AccessKind } from "../../src/secrets/access-proofs.ts";
 import { accessProofsOf, prove } from "../support/access-proofs.ts";
 import { createOrganizationWithOwner } from "../../src/identity/create-organization.ts";
 import { authCollections, type AuthCollections } from "../../src/store/identity-documents.ts";
-import type { SessionPrincipal } from "../../src/identity/principal.ts";
+import type { SessionPrincipal } from "../../src/identity/session-principal.ts";
 import { withoutEntry } from "../../server/admin/record-command.ts";
 import type { AuthDeps } from "../../src/identity/context.ts";
 import { createAuthService, type AuthService, type AuthWrites } from "../../src/identity/service.ts";

@@ -1,6 +1,6 @@
 import { accessProofsOf } from "../support/access-proofs.ts";
 import { expect } from "chai";
-import type { SessionPrincipal } from "../../src/identity/principal.ts";
+import type { SessionPrincipal } from "../../src/identity/session-principal.ts";
 import { resetPassword } from "../../src/identity/password-change.ts";
 import { Passwords } from "../../src/identity/passwords.ts";
 import { transactionsOf } from "../../src/store/transactions.ts";

@@ -48,7 +48,7 @@ describe("a flood of sign-ins", () => {
   let service: TestService;
   let user: TestOrganization;
   before(async () => {
-    service = await startTestService({ passwordCost: PASSWORD_COST });
+    service = await startTestService({ worker: false, passwordCost: PASSWORD_COST });
     user = await service.organization();
   });
   after(() => service.stop());

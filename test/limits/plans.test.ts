@@ -64,7 +64,7 @@ describe("limits per minute of a plan", () => {
   const me = () => api.call("GET", "/v1/auth/me", { token: world.token, ...from() });
 
   it("a custom one is each caller's, by REST and by MCP, counted apart", async () => {
-    const custom = { plan: "enterprise", restPerMinute: 7, mcpPerMinute: 8 };
+    const custom = { plan: "enterprise", restPerMinute: 7, mcpPerMinute: 8 } as const;
     const own = await limitedWorld(service, custom);
     const [agent, key] = [await own.agent(), await mintKey(own, clock)];
     counts.forget();

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { Db } from "mongodb";
 import { ChangeLog } from "../../src/changes/log.ts";
 import { positionAt } from "../../src/changes/position.ts";
-import type { SessionPrincipal } from "../../src/identity/principal.ts";
+import type { SessionPrincipal } from "../../src/identity/session-principal.ts";
 import { type StreamConnection, Streams } from "../../src/changes/streams.ts";
 import type { StreamEnd } from "../../src/contract/stream.ts";
 import { testDatabase, type TestDatabase } from "../support/mongo.ts";

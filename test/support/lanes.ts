@@ -32,13 +32,16 @@ const LOOK_MS = 5_000;
 
 /** Runs test files in processes side by side, each taking the next file when it is done with one. */
 export async function runInLanes(options: LanesOptions): Promise<void> {
-  const plan = new Plan(options.files, options.beginUntil);
+  const plan = new Plan(options.files, options.lanes, options.beginUntil);
   const lanes: Lane[] = [];
   const free = new FreeCores();
   let busyMax = options.lanes;
-  const hasRoom = (): boolean => lanes.filter(({ isBusy }) => isBusy).length < busyMax;
+  const hasRoom = (): boolean => lanes.filter(({ isBusy }) => isBusy).length < Math.min(busyMax, plan.lanes);
   const feedAll = (): void => {
-    for (const lane of lanes) if (hasRoom()) lane.feed();
+    for (const lane of lanes) {
+      if (plan.left === 0 || lanes.filter(({ isOpen }) => isOpen).length > plan.lanes) lane.close();
+      else if (hasRoom()) lane.feed();
+    }
   };
   const looking = setInterval(() => {
     busyMax = Math.max(1, Math.round(options.lanes * free.share()));
@@ -58,6 +61,7 @@ class Lane {
   #child: ChildProcess | null = null;
   #file: string | null = null;
   #isIdle = false;
+  #isOpen = true;
   /** Kills a process that hangs, so that one file cannot stop the run. */
   #watchdog: NodeJS.Timeout | null = null;
   /** Null until the engines are up. */
@@ -74,7 +78,12 @@ class Lane {
     return this.#file !== null;
   }
 
-  /** Ends when no file is left. A process that ends before is a failure of the file at hand, and another goes on. */
+  /** Whether it takes further files. */
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  /** Ends once it is closed. A process that ends before is a failure of the file at hand, and another goes on. */
   async run(): Promise<void> {
     const chain = this.#options.withChains ? startOwnAnvil("--prune-history", "256") : null;
     await Promise.all([this.#look(chain), this.#processes()]);
@@ -90,7 +99,8 @@ class Lane {
   async #processes(): Promise<void> {
     let isUsable = true;
     do isUsable = await this.#process();
-    while (isUsable && this.#plan.left > 0);
+    while (isUsable && this.#isOpen && this.#plan.left > 0);
+    this.#isOpen = false;
   }
 
   /** Whether another may be started after it: not after one that failed without a file, since so would the next. */
@@ -114,6 +124,7 @@ class Lane {
     const code = await ended(child);
     this.#watch(null, 0);
     this.#child = null;
+    this.#isIdle = false;
     if (this.#file !== null) {
       this.#done(lost(this.#file, output.join("")));
       return true;
@@ -135,16 +146,28 @@ class Lane {
     this.#onFree();
   }
 
-  /** Gives the next file to a process that waits for one; ends it when there is none. */
+  /** Gives the next file to a process that waits for one. */
   feed(): void {
-    const child = this.#child;
-    if (child === null || !this.#isIdle || this.#env === null) return;
+    if (!this.#isIdle || this.#env === null) return;
     const file = this.#plan.take();
-    if (file === null && this.#plan.left > 0) return;
-    this.#isIdle = false;
+    if (file === null) return;
     this.#file = file;
-    this.#watch(child, file === null ? EXIT_MS : FILE_MS);
-    child.send({ file, grep: this.#options.grep, env: this.#env } satisfies LaneOrder);
+    this.#order(file, FILE_MS);
+  }
+
+  /** Ends a process that waits for a file. */
+  close(): void {
+    if (!this.#isIdle || this.#env === null) return;
+    this.#isOpen = false;
+    this.#order(null, EXIT_MS);
+  }
+
+  #order(file: string | null, withinMs: number): void {
+    const child = this.#child;
+    if (child === null) return;
+    this.#isIdle = false;
+    this.#watch(child, withinMs);
+    child.send({ file, grep: this.#options.grep, env: this.#env ?? {} } satisfies LaneOrder);
   }
 }
 

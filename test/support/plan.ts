@@ -49,6 +49,7 @@ const QUIET: Beginnings = [
  * `npm run soak`. What they would find in a change, cheaper tests find first.
  */
 const SOAK: Beginnings = [
+  "architecture/changed",
   "chaos/caps",
   "chaos/chaos",
   "containers/large-team",
@@ -145,32 +146,31 @@ async function textOf(file: string): Promise<string> {
 const rankOfLong = (file: string): number =>
   LONG.findIndex((beginning) => file.startsWith(`test/${beginning}`));
 
+/** Files that run side by side, in as many processes at most. */
+interface Phase {
+  readonly lanes: number;
+  readonly waiting: string[];
+}
+
 /** Hands out files in an order that keeps those apart which must not meet. */
 export class Plan {
-  readonly #waiting: string[];
+  readonly #phases: Phase[];
   readonly #running = new Set<string>();
   readonly #beginUntil: number;
 
   /** With an end, in the order given: what has not begun by then, in `performance.now()`, is left out. */
-  constructor(files: readonly string[], beginUntil: number | null) {
+  constructor(files: readonly string[], lanes: number, beginUntil: number | null) {
     this.#beginUntil = beginUntil ?? Infinity;
-    if (beginUntil !== null) {
-      this.#waiting = [...files];
-      return;
-    }
-    const [long, rest] = [
-      files.filter((file) => fits(file, LONG)),
-      files.filter((file) => !fits(file, LONG)),
-    ];
-    this.#waiting = [...long.toSorted((a, b) => rankOfLong(a) - rankOfLong(b)), ...rest];
+    this.#phases = phasesOf(beginUntil === null ? longestFirst(files) : files, lanes);
   }
 
   /** The next file that may run now; null: none may, or none is left. */
   take(): string | null {
-    if (performance.now() > this.#beginUntil) this.#waiting.length = 0;
+    if (performance.now() > this.#beginUntil) this.#phases.length = 0;
+    const waiting = this.#phase?.waiting ?? [];
     const busy = [...this.#running].some((file) => fits(file, ONE_AT_A_TIME));
-    const index = this.#waiting.findIndex((file) => !busy || !fits(file, ONE_AT_A_TIME));
-    const [file = null] = index === -1 ? [] : this.#waiting.splice(index, 1);
+    const index = waiting.findIndex((file) => !busy || !fits(file, ONE_AT_A_TIME));
+    const [file = null] = index === -1 ? [] : waiting.splice(index, 1);
     if (file !== null) this.#running.add(file);
     return file;
   }
@@ -179,13 +179,32 @@ export class Plan {
     this.#running.delete(file);
   }
 
+  /** Maximum number of files that may run now. */
+  get lanes(): number {
+    return this.#phase?.lanes ?? 0;
+  }
+
   get left(): number {
-    return this.#waiting.length;
+    return this.#phases.reduce((sum, { waiting }) => sum + waiting.length, 0);
+  }
+
+  /** The phase at hand, which ends with its last file. */
+  get #phase(): Phase | undefined {
+    while (this.#running.size === 0 && this.#phases[0]?.waiting.length === 0) this.#phases.shift();
+    return this.#phases[0];
   }
 }
 
+const longestFirst = (files: readonly string[]): readonly string[] => [
+  ...files.filter((file) => fits(file, LONG)).toSorted((a, b) => rankOfLong(a) - rankOfLong(b)),
+  ...files.filter((file) => !fits(file, LONG)),
+];
+
 /** The phases of a run: those that run beside others, the quiet ones, and those that run alone. */
-export function phasesOf(files: readonly string[]): readonly (readonly string[])[] {
-  const [quiet, alone] = [QUIET, ALONE].map((those) => files.filter((file) => fits(file, those)));
-  return [files.filter((file) => !fits(file, [...QUIET, ...ALONE])), quiet ?? [], alone ?? []];
+function phasesOf(files: readonly string[], lanes: number): Phase[] {
+  return [
+    { lanes, waiting: files.filter((file) => !fits(file, [...QUIET, ...ALONE])) },
+    { lanes: Math.min(2, lanes), waiting: files.filter((file) => fits(file, QUIET)) },
+    { lanes: 1, waiting: files.filter((file) => fits(file, ALONE)) },
+  ];
 }

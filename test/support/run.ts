@@ -7,7 +7,7 @@ import { resolveTestServer } from "../../src/engines/test-server.ts";
 import { PACKAGE_ROOT } from "../../src/lib/package-root.ts";
 import { runInLanes } from "./lanes.ts";
 import type { FileResult } from "./lane-messages.ts";
-import { needsEngines, needsTestServer, phasesOf, selected } from "./plan.ts";
+import { needsEngines, needsTestServer, selected } from "./plan.ts";
 import { processorTime } from "./processor-time.ts";
 import { type EngineBinaries, engineBinaries } from "./engine-binaries.ts";
 import { withClassArchive } from "./class-archive.ts";
@@ -30,8 +30,6 @@ const MAX_REPEATS = shortOrSoak(30, Infinity);
 const MAX_REPLAYS = shortOrSoak(12, Infinity);
 /** More than the cores, since many tests wait most of their time; fewer than what makes them late for each other. */
 const LANES = Number(process.env["TEST_LANES"] ?? 4);
-/** Of each phase. */
-const LANES_OF = [LANES, 2, 1] as const;
 
 const began = performance.now();
 const { beginWithinMs, files, grep } = await selected(process.argv.slice(2));
@@ -57,22 +55,20 @@ planted?.catch(() => undefined);
 const env = settings(bringsUp, binaries);
 
 const results: FileResult[] = [];
-for (const [phase, inPhase] of phasesOf(files).entries()) {
-  await runInLanes({
-    files: inPhase,
-    grep,
-    beginUntil,
-    env,
-    lanes: LANES_OF[phase] ?? 1,
-    withChains: bringsUp !== null,
-    onResult(result) {
-      results.push(result);
-      const count = files.length === 1 ? "" : ` (${String(results.length)} of ${String(files.length)})`;
-      say(`\n${timesOf(result)}${count}`);
-      if (result.output !== "") say(result.output);
-    },
-  });
-}
+await runInLanes({
+  files,
+  grep,
+  beginUntil,
+  env,
+  lanes: LANES,
+  withChains: bringsUp !== null,
+  onResult(result) {
+    results.push(result);
+    const count = files.length === 1 ? "" : ` (${String(results.length)} of ${String(files.length)})`;
+    say(`\n${timesOf(result)}${count}`);
+    if (result.output !== "") say(result.output);
+  },
+});
 const [engines, hidden] = await Promise.all([bringsUp, planted]);
 const engineMs = engines === null ? 0 : enginesProcessorMs(engines);
 await engines?.stop();

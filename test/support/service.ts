@@ -5,9 +5,9 @@ import type { EffectDependencies } from "../../src/payments/effects.ts";
 import { createOrganizationOn } from "../../server/admin/create-organization.ts";
 import { provisionOrganization } from "../../src/containers/provision.ts";
 import {
+  type CheckedInput,
   type CreatedOrganization,
-  type CreateOrganizationInput,
-  createOrganizationWithOwner,
+  writeOrganization,
 } from "../../src/identity/create-organization.ts";
 import { type PasswordCost, Passwords } from "../../src/identity/passwords.ts";
 import { readConfig } from "../../server/config.ts";
@@ -39,7 +39,7 @@ export interface TestService {
   stop(): Promise<void>;
 }
 
-export type OrganizationLimits = Pick<CreateOrganizationInput, "plan" | "restPerMinute" | "mcpPerMinute">;
+export type OrganizationLimits = Pick<CheckedInput, "plan" | "restPerMinute" | "mcpPerMinute">;
 
 export interface TestOrganization extends CreatedOrganization {
   readonly email: string;
@@ -55,6 +55,8 @@ export interface TestServiceOptions {
   readonly decorateEffects?: (dependencies: EffectDependencies) => EffectDependencies;
   readonly decorateBackends?: (backends: Backends) => Backends;
   readonly clock?: () => Date;
+  /** Whether it runs workflows, by default; most of a start's cost. Without, it has neither agents nor payments. */
+  readonly worker?: boolean;
   /** After how long its ledgers see to what is unconfirmed: 10, unless a test would only wait for that. */
   readonly sweepAfterSeconds?: number;
   /** `TRUSTED_PROXIES`. By default the tests are their own proxy: each request says where it comes from. */
@@ -158,7 +160,7 @@ async function start(options: TestServiceOptions): Promise<TestService> {
   const http = await listen("127.0.0.1", 0);
   const baseUrl = `http://127.0.0.1:${http.port}`;
   const running = await startRoles({
-    roles: { server: true, worker: true },
+    roles: { server: true, worker: options.worker ?? true },
     config: readConfig(env, "127.0.0.1"),
     addresses,
     embedded: false,
@@ -196,7 +198,7 @@ async function start(options: TestServiceOptions): Promise<TestService> {
   };
 }
 
-/** As `create-organization` makes it, but in one go: what its workflow is for, other tests show. */
+/** As `create-organization` makes it, but in one go and without a judgement of the password, which other tests show. */
 async function newOrganization(
   { api, db, env, passwords }: Pick<TestService, "api" | "db" | "env"> & { readonly passwords: Passwords },
   backends: Backends | undefined,
@@ -206,8 +208,8 @@ async function newOrganization(
   const { actors, auditLog } = backends;
   const owner = newOwner();
   const accessProofs = accessProofsIn(env);
-  const input = { ...owner, ...limits };
-  const created = await createOrganizationWithOwner(db, accessProofs, input, undefined, "command", passwords);
+  const making = { accessProofs, now: new Date(), occasion: "command", passwords } as const;
+  const created = await writeOrganization(db, { ...owner, ...limits }, making);
   if (!created.ok) throw new Error(created.refusal.message);
   const { organizationId, projectId, teamId } = created.value;
   // A treasury is recorded with its first use.

@@ -15,7 +15,7 @@ import { BUDGET_CENTS } from "../systems/system.ts";
 
 /** An organization with many agents and their payments, as if they had been made: written straight into the database. */
 export interface Seeding {
-  /** Whose operations may take as long as they take. */
+  /** A connection without operation timeouts. */
   readonly patient: Db;
   readonly organizationId: string;
   readonly rows: number;

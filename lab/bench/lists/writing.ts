@@ -5,7 +5,9 @@ import { collectionsOf } from "../../../src/store/collections.ts";
 import { median } from "../statistics.ts";
 import { transactionRecord } from "./seed.ts";
 
-/** What a write of a transaction's record takes, acknowledged by the journal, with and without the indexes of the lists. */
+/**
+ * Time of a write of a transaction's record, acknowledged by the journal, with and without the indexes of the lists.
+ */
 export interface WritingResult {
   readonly indexes: { readonly all: number; readonly withoutLists: number };
   readonly insertMicroseconds: { readonly all: number; readonly withoutLists: number };
@@ -51,7 +53,7 @@ const isOfLists = (key: object): boolean => {
   return fields.at(-1) === "_id" && fields.at(-2) === "createdAt";
 };
 
-/** Those that hold the newest first of something. */
+/** Drops the indexes of lists. */
 async function dropListIndexes(db: Db): Promise<void> {
   const { transactions } = collectionsOf(db);
   for (const { key, name } of await transactions.indexes()) {

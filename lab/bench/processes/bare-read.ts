@@ -10,7 +10,7 @@ export interface BareReadConfig {
   readonly baseUrl: string;
 }
 
-/** The same read as the service's `GET /v1/projects/:id`, without a credential, a limit or a pipeline. */
+/** Answers the read of `GET /v1/projects/:id` without a credential, a limit or a pipeline. */
 await runRole(async (config): Promise<Role> => {
   const { mongodbUri } = config as BareReadConfig;
   const { mongo, db } = await connectMongo(mongodbUri);

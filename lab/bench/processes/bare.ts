@@ -17,7 +17,7 @@ export interface BareConfig {
   readonly hasActivity: boolean;
 }
 
-/** What its workflows may have done. */
+/** Activities of the bare workflows. */
 export interface BareActivities {
   run(id: string): Promise<void>;
 }

@@ -5,7 +5,7 @@ import { DELIVERED_EVENT } from "../systems/system.ts";
 import { type Role, runRole } from "./role.ts";
 import { type ServiceConfig, startService } from "./service.ts";
 
-/** Where a request is an event. */
+/** Port at which each request is an event. */
 export interface EventsPort {
   readonly port: number;
 }

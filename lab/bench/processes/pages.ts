@@ -9,7 +9,7 @@ export interface PagesConfig {
   readonly pages: number;
 }
 
-/** What came to all pages, of those payments whose purpose says when they were asked for. */
+/** Events that reached all pages, for payments whose purpose has the time of their request. */
 export interface PageEvents {
   readonly open: number;
   readonly bytes: number;

@@ -38,8 +38,8 @@ function orderOf(body: unknown): Order | null {
 }
 
 /**
- * What a user would write instead: look the key up, take the amount if it is there, write the entry. A crash between
- * the two writes loses the amount; that is what the actors are for.
+ * A user's naive substitute: look the key up, take the amount if it is there, write the entry. A crash between the
+ * two writes loses the amount, which is the actors' purpose.
  */
 class PlainEndpoint {
   readonly #store: PlainStore;

@@ -17,7 +17,7 @@ export interface ReceiverConfig {
   readonly behaviour: "answers" | "hangs";
 }
 
-/** Where events of agents are published, and the endpoint that they are delivered to. */
+/** The publisher of agents' events, and the endpoint that they are delivered to. */
 export interface EventsAt {
   readonly port: number;
   readonly endpointId: string;
@@ -41,7 +41,7 @@ const HOST = "127.0.0.1";
 /** Less than the generator waits. */
 const DELIVERED_MS = 14_000;
 
-/** What has come, and who waits for what. */
+/** Deliveries that have come, and the callers that wait for some. */
 class Inbox {
   readonly #received = new Map<string, string>();
   readonly #waiting = new Map<string, () => void>();

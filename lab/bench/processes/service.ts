@@ -13,7 +13,7 @@ export interface ServiceConfig {
   readonly auditsPaymentDecisions?: boolean;
 }
 
-/** What the process says of itself when it is asked. */
+/** Status that the process reports on request. */
 export interface ServiceStatus {
   readonly residentBytes: number;
   readonly cachedWorkflows: number;

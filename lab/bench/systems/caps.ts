@@ -50,7 +50,7 @@ export async function setCaps(port: number, token: string, { projectId, teamIds 
 const sum = (used: readonly z.infer<typeof usage>[]): number =>
   used.reduce((total, each) => total + each.spentCents + each.reservedCents, 0);
 
-/** What project and teams say to be used is what was paid. */
+/** Returns differences between the use that project and teams show and the payments. */
 export async function differingUse(
   spentCents: number,
   port: number,

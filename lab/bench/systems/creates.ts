@@ -23,7 +23,7 @@ const DAILY_CREATE_LIMIT = 1_000;
 /** Enough for the longest load. */
 const KEYS_PER_LOAD = 20;
 
-/** How long Temporal's list of workflows may be behind. */
+/** Maximum lag of Temporal's list of workflows. */
 const LISTED_MS = 10_000;
 const LISTED_POLL_MS = 200;
 

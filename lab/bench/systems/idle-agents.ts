@@ -17,7 +17,7 @@ import type { LedgerCommand } from "../../../src/messages/ledger.ts";
 import type { PayingAgent } from "./payments-agents.ts";
 import { BUDGET_CENTS, MASTER_KEY } from "./system.ts";
 
-/** Where the agents are put. */
+/** Place of the agents. */
 export interface AgentScope {
   readonly organizationId: string;
   readonly projectId: string;

@@ -9,7 +9,7 @@ import type { Beside } from "./waiting.ts";
 
 /** Pages that are open all the while. */
 const PAGES = 500;
-/** As many streams as a session may have. */
+/** Maximum streams of a session. */
 const OF_A_SESSION = 8;
 /** An approval is requested so often. */
 const REQUEST_INTERVAL_MS = 1_000;
@@ -77,7 +77,7 @@ export async function openPages({ port, teamId, token }: Scene): Promise<Beside>
   };
 }
 
-/** What the pages did not show, or too late. */
+/** Returns the events that pages showed too late or not at all. */
 function judged({ approvalsMs, bytes, open }: PageEvents, asked: number): string[] {
   const sorted = approvalsMs.toSorted((a, b) => a - b);
   const [p50, p95] = [percentile(sorted, 0.5), percentile(sorted, 0.95)];

@@ -21,7 +21,7 @@ const created = z.object({ agent: z.object({ id: z.string() }), apiKey: z.string
 export const postTo = (port: number, path: string, body: unknown, token: string | null): Promise<unknown> =>
   callTo(port, "POST", path, body, token);
 
-/** The same by any method; `body` undefined: without one. */
+/** Sends a request by any method; an undefined `body` sends none. */
 export async function callTo(
   port: number,
   method: "GET" | "POST" | "PUT",

@@ -13,7 +13,7 @@ interface AgentTotals {
 export interface Books {
   /** Payments that were answered with success. */
   readonly answered: number;
-  /** What the rail's own books say, by name. */
+  /** Sums in the rail's own books, by name. */
   readonly onRail: Readonly<Record<string, number>>;
 }
 

@@ -33,10 +33,10 @@ const SETTLE_POLL_MS = 500;
 const RECORDED_MS = 1_500;
 /** The most that a ledger answers. */
 const ACCOUNTS_AT_ONCE = 1_000;
-/** As long as it may take to make a project's idle agents. */
+/** Maximum time to make a project's idle agents. */
 const MADE_MS = 900_000;
 
-/** What differs between the rails that agents pay on. */
+/** Differences between the rails that agents pay on. */
 interface Paying {
   readonly name: string;
   /**
@@ -48,25 +48,25 @@ interface Paying {
   readonly teams: number;
   readonly auditsPaymentDecisions?: boolean;
   readonly order: Readonly<Record<string, unknown>>;
-  /** What the agents need before they pay; answers how many payments that took. */
+  /** Prepares agents for paying; returns the number of payments that it made. */
   readonly prepare: (
     agents: readonly PayingAgent[],
     port: number,
     token: string,
     place: PaidIn,
   ) => Promise<number>;
-  /** What else disagrees with what was spent, if anything is over the agents; none by default. */
+  /** Returns further disagreements with what was spent; none by default. */
   readonly used?: (
     spentCents: number,
     port: number,
     token: string,
     place: PaidIn,
   ) => Promise<readonly string[]>;
-  /** What the rail's own books have of approved payments, by name. */
+  /** Returns the approved payments in the rail's own books, by name. */
   readonly onRail: (db: Db, organizationId: string, site: Site) => Promise<Readonly<Record<string, number>>>;
-  /** What its webhooks are sent to; none by default. */
+  /** Endpoint of its webhooks; none by default. */
   readonly hooks?: Hooks;
-  /** What goes on beside it. */
+  /** Starts work beside it. */
   readonly begin?: typeof startWaiting;
   readonly settings?: NodeJS.ProcessEnv;
   /** Whether one agent sends as much as it can beside the others. */
@@ -88,7 +88,7 @@ interface Scene {
   readonly agents: readonly PayingAgent[];
 }
 
-/** Where the agents are. */
+/** Place of the agents. */
 interface PaidIn {
   readonly organizationId: string;
   readonly projectId: string;
@@ -103,7 +103,7 @@ const BY_CARD: Paying = {
   onRail: capturedByProcessor,
 };
 
-/** The same service, but for the decisions on its payments, which are not kept: what do they cost? */
+/** The service without audit entries for decisions on payments, to measure their cost. */
 const UNAUDITED: Paying = { ...BY_CARD, name: "unaudited", auditsPaymentDecisions: false };
 
 const FROM_WALLETS: Paying = {
@@ -114,7 +114,7 @@ const FROM_WALLETS: Paying = {
   onRail: (db, _organizationId, { evmRpcUrl }) => spentOnChain(db, evmRpcUrl),
 };
 
-/** The same with a cap over each team and one over the project; none is ever reached. */
+/** Payments under a cap over each team and one over the project, none of which is ever reached. */
 const UNDER_CAPS: Paying = {
   ...BY_CARD,
   name: "capped",
@@ -132,13 +132,13 @@ export const startPayments = (site: Site): Promise<System> => startPaying(site, 
 
 export const startUnauditedPayments = (site: Site): Promise<System> => startPaying(site, UNAUDITED);
 
-/** The same from agents' wallets on the local chain; answered once they are final. */
+/** Payments from agents' wallets on the local chain, answered once they are final. */
 export const startWalletPayments = (site: Site): Promise<System> => startPaying(site, FROM_WALLETS);
 
 /** Payments by card under caps on both levels, over all teams. */
 export const startCappedPayments = (site: Site): Promise<System> => startPaying(site, UNDER_CAPS);
 
-/** The same in a project with so many more agents, which do nothing. */
+/** Payments in a project with many more agents, which are idle. */
 export const startPaymentsAmong = (site: Site, count: number): Promise<System> =>
   startPaying(site, {
     ...BY_CARD,
@@ -160,11 +160,11 @@ export const startPaymentsAmong = (site: Site, count: number): Promise<System> =
     },
   });
 
-/** The same while the hot agent sends 200 payments at a time. */
+/** Payments while the hot agent sends 200 at a time. */
 export const startPaymentsBesideRunaway = (site: Site): Promise<System> =>
   startPaying(site, { ...BY_CARD, name: "runaway", sharesPaymentsService: true, hasRunaway: true });
 
-/** The same with an endpoint for every event. */
+/** Payments with an endpoint for every event. */
 export async function startNotifiedPayments(site: Site): Promise<System> {
   const receiver = await Receiver.start(site, "delivered", "answers");
   return startPaying(site, {
@@ -182,7 +182,7 @@ export async function startNotifiedPayments(site: Site): Promise<System> {
   });
 }
 
-/** The same beside deliveries that come to no end, since their receiver takes requests and answers none. */
+/** Payments beside deliveries that never end, since their receiver accepts requests and answers none. */
 export async function startPaymentsBesideStuck(site: Site): Promise<System> {
   const receiver = await Receiver.start(site, "stuck", "hangs");
   return startPaying(site, {
@@ -192,11 +192,11 @@ export async function startPaymentsBesideStuck(site: Site): Promise<System> {
   });
 }
 
-/** The same beside calls that wait for a person to decide on payments of an agent that no other client pays with. */
+/** Payments beside calls that wait for a person to decide on payments of an agent of their own. */
 export const startPaymentsBesideWaiting = (site: Site): Promise<System> =>
   startPaying(site, { ...BY_CARD, name: "waiting", begin: startWaiting });
 
-/** The same beside open pages that follow what changes. */
+/** Payments beside open pages that follow changes. */
 export const startPaymentsBesidePages = (site: Site): Promise<System> =>
   startPaying(site, {
     ...BY_CARD,
@@ -362,7 +362,7 @@ async function settle(
   const deadline = Date.now() + SETTLE_MS;
   for (;;) {
     const accounts = await accountsOf();
-    // What only the record of an account is behind by, the ledger writes by itself after 10 s.
+    // The ledger writes an account's stale record by itself after 10 s.
     const isWaiting = accounts.some(({ open }) => open.length > 0);
     if (!isWaiting) break;
     if (Date.now() > deadline) throw new Error("the ledger does not come to rest");

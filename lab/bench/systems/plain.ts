@@ -11,7 +11,7 @@ import { BUDGET_CENTS, databaseOf, ORDER, portOf } from "./system.ts";
 /** (c) What a user would write instead: a conditional update and a journaled insert. */
 export const startPlain = (site: Site): Promise<System> => start(site, "bench_plain", false);
 
-/** The same with the limits of team and project, in one transaction with the agent's: the rival under caps. */
+/** The rival under caps: limits of team and project in one transaction with the agent's. */
 export const startPlainLevels = (site: Site): Promise<System> => start(site, "bench_plain_levels", true);
 
 async function start(site: Site, name: string, hasLevels: boolean): Promise<System> {

@@ -12,8 +12,8 @@ import type { Site, System } from "./system.ts";
 import { databaseOf, MASTER_KEY, portOf, serviceEnvironment } from "./system.ts";
 
 /**
- * The same trivial read, of one project's record: bare over the same driver and Express, and from the service by an
- * organization's key and by a session. What lies between them is what authentication, limits and the pipeline cost.
+ * One trivial read, of a project's record: bare over the same driver and Express, and from the service by an
+ * organization's key and by a session. The difference is the cost of authentication, limits and the pipeline.
  */
 
 /** A system that only answers: no actors, nothing to settle, no books. */

@@ -20,7 +20,7 @@ const POLL_MS = 200;
 /** Deliveries that hang: each of the endpoints has as many of them as there are events. */
 const STUCK_ENDPOINTS = 5;
 const STUCK_EVENTS = 100;
-/** Who has timed out is due again at once, so that there are as many at the run's end as at its beginning. */
+/** Timed-out deliveries are due again at once, so that there are as many at the run's end as at its beginning. */
 const DUE_AT_ONCE = Array.from({ length: 10 }, () => "1").join(",");
 
 const created = z.object({ endpoint: z.object({ id: z.string() }), secret: z.string() });
@@ -98,7 +98,7 @@ export const allDelivered = (db: Db): Promise<void> =>
     return pending + (await webhookCollections(db).deliveries.countDocuments({ status: "pending" })) === 0;
   });
 
-/** What the deliveries' records and the receiver say of payments; the two are to agree with what was paid. */
+/** Returns payments by the deliveries' records and by the receiver; both must agree with what was paid. */
 export async function deliveredPayments(
   db: Db,
   receiver: Receiver,

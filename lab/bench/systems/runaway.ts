@@ -43,7 +43,7 @@ export class Runaway {
     if (agent === undefined) throw new Error("no agent to run away");
     const headers = { authorization: `Bearer ${agent.apiKey}` };
     while (!this.#isStopping) {
-      // What is refused, as too much at once, is no payment.
+      // A refusal for too much at once is no payment.
       const error = await client.send({ path: "/v1/payments", headers, body: this.#order });
       if (error === null) this.#paid += 1;
     }

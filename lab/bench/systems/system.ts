@@ -4,7 +4,7 @@ import type { Case } from "../cases.ts";
 import type { Course } from "../histories.ts";
 import type { RequestTemplate } from "../load/messages.ts";
 
-/** Where the systems run, side by side. */
+/** Place where the systems run side by side. */
 export interface Site {
   readonly mongodbUri: string;
   readonly temporalAddress: string;
@@ -24,16 +24,16 @@ export interface System {
   readonly pid: number | null;
   /** Of the process that it sends webhooks to; not there where it sends none. */
   readonly receiverPid?: number | null;
-  /** What a case sends; called before each measurement. */
+  /** Returns the requests of a case; called before each measurement. */
   templates(agents: Case["agents"]): Promise<readonly RequestTemplate[]>;
   /**
    * Waits until nothing of the load is left to do, so that it does not count against the next system; in a hurry,
    * only until no money is under way.
    */
   settle(agents: Case["agents"], isQuick: boolean): Promise<void>;
-  /** What its actors' histories have grown to; null for a system without any, or whose growth is not asked for. */
+  /** Returns the growth of its actors' histories; null for a system without any, or whose growth is not measured. */
   course(agents: Case["agents"]): Promise<Course | null>;
-  /** What disagrees between its books and the requests that were answered with success; empty: nothing. */
+  /** Returns disagreements between its books and the requests that were answered with success. */
   audit(answered: number): Promise<readonly string[]>;
   stop(): Promise<void>;
 }
@@ -46,7 +46,7 @@ export const ORDER = {
   purpose: "A payment of the bench",
 } as const;
 
-/** The same from the wallet, to an account on the local chain. */
+/** A payment from the wallet, to an account on the local chain. */
 export const TRANSFER = {
   rail: "wallet",
   amountCents: ORDER.amountCents,

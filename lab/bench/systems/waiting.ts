@@ -7,7 +7,7 @@ import { BUDGET_CENTS, ORDER } from "./system.ts";
 const CALLS = 1_000;
 const HELD_PAYMENTS = 100;
 const AGENTS = 10;
-/** As long as a call may wait. The first ones wait less, so that they do not all come again at the same moment. */
+/** Maximum wait of a call. The first ones wait less, so that they do not all come again at the same moment. */
 const WAIT_SECONDS = 45;
 const FIRST_WAIT_SECONDS = 5;
 const AGAIN_MS = 1_000;
@@ -28,7 +28,7 @@ interface Scene {
   readonly teamId: string;
 }
 
-/** What goes on beside the payments of the bench: payments of agents that wait for a person. */
+/** Work beside the payments of the bench: payments of agents that wait for a person. */
 export interface Beside {
   readonly agents: readonly PayingAgent[];
   readonly payments: number;

@@ -31,8 +31,8 @@ export async function prepareWallets(
 }
 
 /**
- * What the wallets on the chain say of themselves: how much each has ever spent, and which of the approved payments. Their
- * state, not their events: the local chain forgets those of more than 5,000 blocks ago.
+ * Returns how much each wallet has ever spent, and which approved payments, by the wallets' state: the local chain
+ * forgets events of more than 5,000 blocks ago.
  */
 export async function spentOnChain(db: Db, rpcUrl: string): Promise<Readonly<Record<string, number>>> {
   const agents = await db.collection<AgentDocument>(COLLECTIONS.agents).find().toArray();

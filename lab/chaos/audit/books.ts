@@ -46,7 +46,7 @@ export interface TransactionEntry extends PaymentEntry {
   readonly teamId: string;
 }
 
-/** What an agent's account and its record both show. */
+/** Fields that an agent's account and its record share. */
 export interface Shown {
   readonly agentId: string;
   readonly name: string;
@@ -59,14 +59,14 @@ export interface Shown {
 }
 
 export interface AccountEntry extends Shown {
-  /** How many payments it has decided. */
+  /** Number of decided payments. */
   readonly sequence: number;
   readonly openCount: number;
 }
 
 export type RecordEntry = Shown;
 
-/** What an agent's actor says of its life. */
+/** An agent's life by its actor. */
 export interface ActorEntry extends Pick<Shown, "agentId" | "name" | "keyId" | "state"> {
   /** Its create's window is still open: until then its actor runs. */
   readonly isWindowOpen: boolean;
@@ -81,21 +81,21 @@ export interface LevelEntry {
   readonly recordedCap: Cap;
 }
 
-/** What one organization received by webhook, at its endpoint for everything. */
+/** Requests that one organization's endpoint for everything received. */
 export interface DeliveredToEndpoint {
   /** All its agents, as their records have them. */
   readonly agentIds: readonly string[];
   readonly arrivals: readonly Arrival[];
   /** Requests that were not genuine, each in a line. */
   readonly forged: readonly string[];
-  /** What the service has written down of the deliveries. */
+  /** Deliveries by the service's records. */
   readonly deliveries: readonly DeliveryEntry[];
 }
 
 export interface ChainBooks {
   readonly spent: readonly SpentEvent[];
   readonly wallets: readonly WalletEntry[];
-  /** What all tokens of the chain add up to, and where they are: wallets of every agent ever, accounts that were paid. */
+  /** Total supply of the token, and where it is: wallets of every agent ever, accounts that were paid. */
   readonly supplyUnits: bigint;
   readonly heldUnits: bigint;
   /** Transactions that the service's key has in the chain. */

@@ -18,7 +18,7 @@ import { changesIn, compareDelivered, expectedStates } from "./delivered.ts";
 /** Units of the sandbox's token (6 decimals) in a cent. */
 const UNITS_PER_CENT = 10_000n;
 
-/** What does not agree, each in a line; empty: the books agree to the cent. */
+/** Returns disagreements, one a line; empty: the books agree to the cent. */
 export const compare = (books: Books): readonly string[] => [
   ...compareTickets(books),
   ...books.transactions.flatMap(compareStatus(books)),
@@ -64,7 +64,7 @@ function compareTickets({ tickets, transactions }: Books): string[] {
     if (!asAsked || made.to !== to) differences.push(`${transactionId}: not what ${key} asked for`);
   }
   for (const { agentId, id } of transactions) {
-    // Whose agent was archived over it was never answered.
+    // A payment that its agent's archive interrupted was never answered.
     if (!claimed.has(id) && !refused.has(agentId))
       differences.push(`${id}: nobody was answered with it, though every key was answered`);
   }
@@ -73,7 +73,7 @@ function compareTickets({ tickets, transactions }: Books): string[] {
   return differences;
 }
 
-/** What an approval may fail by: the limits are checked again, and so is whether the agent is paused. */
+/** Denial codes of approvals: the limits are checked again, and so is whether the agent is paused. */
 const FAILS_AN_APPROVAL: readonly (string | null)[] = [
   "AGENT_PAUSED",
   "PER_TRANSACTION_LIMIT_EXCEEDED",
@@ -171,7 +171,7 @@ const SHOWN = [
   "reservedCents",
 ] as const satisfies readonly (keyof Shown)[];
 
-/** What a source says of an agent, as far as it says something, against its record. */
+/** Returns differences between a source's fields of an agent and its record. */
 const differing = (who: string, said: Partial<Shown>, record: RecordEntry): string[] =>
   SHOWN.filter((field) => field in said && !isDeepStrictEqual(said[field], record[field])).map(
     (field) =>
@@ -186,7 +186,10 @@ const isUnder =
   ({ projectId, teamId }: TransactionEntry): boolean =>
     level.teamId === null ? projectId === level.projectId : teamId === level.teamId;
 
-/** What a ledger counts for its project and each team is the sum of their payments, archived agents' too; records show the caps. */
+/**
+ * Compares a ledger's totals of project and teams with the sums of their payments, archived agents' too, and caps
+ * with their records.
+ */
 const compareLevels = ({ levels, transactions }: Books): string[] =>
   levels.flatMap((level) => {
     const { cap, recordedCap, totals } = level;
@@ -204,7 +207,7 @@ const compareLevels = ({ levels, transactions }: Books): string[] =>
     ].map((difference) => `${nameOf(level)}: ${difference}`);
   });
 
-/** What the agents under a cap have spent fits it. */
+/** Checks that spending under a cap fits it. */
 const compareCaps = ({ caps, transactions }: Books): string[] =>
   caps.flatMap((cap) => {
     const spent = spentIn(transactions.filter(isUnder(cap)));
@@ -226,7 +229,7 @@ const compareStopped = ({ stopped, transactions }: Books): string[] =>
       ),
   );
 
-/** What was minted is in the wallet, but for what was spent; and nothing is anywhere else. */
+/** Checks that minted money is in the wallet but for what was spent, and nothing is anywhere else. */
 function compareBalances({ agents, chain }: Books): string[] {
   const differences: string[] = [];
   for (const agent of agents) {

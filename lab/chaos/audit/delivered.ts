@@ -25,7 +25,7 @@ export interface Arrival {
   readonly isAcknowledged: boolean;
 }
 
-/** What the service itself has written down of a delivery. */
+/** A delivery by the service's own records. */
 export interface DeliveryEntry {
   readonly id: string;
   readonly status: string;
@@ -54,7 +54,7 @@ interface Records {
   readonly agentIds: readonly string[];
 }
 
-/** What the records of payments, approvals and agents say has happened. They never say when an agent was paused. */
+/** Returns changes by the records of payments, approvals and agents. They never say when an agent was paused. */
 export const changesIn = ({ agentIds, approvals, transactions }: Records): Change[] => [
   ...agentIds.map((agentId) => ({ type: "agent.created", subject: agentId, agentId })),
   ...approvals.map(({ agentId, id }) => ({ type: "approval.requested", subject: id, agentId })),
@@ -144,7 +144,7 @@ export interface Request {
   readonly at: Date;
 }
 
-/** What a request tells of an agent; throws where it is not genuine, or tells of something else. */
+/** Returns the change that a request reports; throws if it is not genuine. */
 export function arrivalOf({ at, body, headers }: Request, secret: string, isAcknowledged: boolean): Arrival {
   const verified = verifyWebhook({ rawBody: body, headers, secret, now: at });
   if (!verified.ok) throw new Error(`a delivery does not verify: ${verified.reason}`);
@@ -166,7 +166,9 @@ export function arrivalOf({ at, body, headers }: Request, secret: string, isAckn
 
 const keyOf = ({ subject, type }: Pick<Change, "subject" | "type">): string => `${type} of ${subject}`;
 
-/** What one endpoint received against what there was to deliver; empty: each change once, by its delivery's id. */
+/**
+ * Compares what one endpoint received with what there was to deliver; empty: each change once, by its delivery's id.
+ */
 export function compareDelivered(
   changes: readonly Change[],
   arrivals: readonly Arrival[],
@@ -207,7 +209,7 @@ export function compareDelivered(
   return differences;
 }
 
-/** What each delivery tells of. Changes of one agent's state are numbered in the order of their times. */
+/** Names the change of each delivery. Changes of one agent's state are numbered in the order of their times. */
 function* keyed(deliveries: readonly Arrival[]): Generator<readonly [key: string, id: string]> {
   const numbers = new Map<string, number>();
   for (const each of deliveries.toSorted((one, other) => one.createdAt.localeCompare(other.createdAt))) {

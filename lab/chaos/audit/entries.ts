@@ -5,7 +5,7 @@ import type { AccountSnapshot } from "../../../src/messages/ledger.ts";
 import type { AccountEntry, ActorEntry, RecordEntry } from "./books.ts";
 import type { ApprovalEntry } from "./delivered.ts";
 
-/** What is read, as it is compared. */
+/** Records as they are compared. */
 
 export const approvalEntry = ({
   _id,

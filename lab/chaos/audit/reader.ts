@@ -70,7 +70,7 @@ interface OwnLetters extends Letters {
   readonly organizationId: string;
 }
 
-/** Whose books are read. */
+/** The organizations whose books are read. */
 export interface Scope {
   readonly organizationIds: readonly string[];
   readonly agents: readonly PayingAgent[];
@@ -80,7 +80,7 @@ export interface Scope {
   readonly stopped: readonly Stopped[];
   /** The organizations' endpoints. */
   readonly letters: readonly OwnLetters[];
-  /** How many of the newest recorded transactions are looked up in the chain. */
+  /** Maximum number of newest transactions that are looked up in the chain. */
   readonly receiptsMax: number;
   /** Foreign transactions of the service's key. */
   readonly foreign: readonly ForeignTransaction[];
@@ -179,12 +179,12 @@ export class Reader {
     };
   }
 
-  /** How many transactions of the service's key are in the chain. */
+  /** Returns the number of transactions of the service's key in the chain. */
   chainTransactions(): Promise<number> {
     return this.#nonce();
   }
 
-  /** What is left to be done, in a line; null: nothing is. */
+  /** Returns a line about unfinished work; null: there is none. */
   async unfinished({ agents, foreign, organizationIds, projectIds }: Scope): Promise<string | null> {
     const of = { organizationId: { $in: [...organizationIds] } };
     const pending = await this.#db.collection("transactions").countDocuments({ ...of, status: "pending" });
@@ -236,7 +236,7 @@ export class Reader {
     return count > 0 ? `${String(count)} workflows still follow something` : null;
   }
 
-  /** The same, once those have ended that are about to: a window that is open for some seconds may end just now. */
+  /** Returns the actors' states once windows have closed that were about to. */
   async #settledActors(agents: readonly PayingAgent[]): Promise<AgentStateView[]> {
     let actors: AgentStateView[] = [];
     const missing = async (): Promise<string | null> => {
@@ -350,7 +350,7 @@ export class Reader {
     return this.#chain.readContract({ ...read, args: [account] });
   }
 
-  /** What everybody holds who ever got something: all agents' wallets, and the accounts that are paid. */
+  /** Returns the balance of every recipient: all agents' wallets and the accounts that were paid. */
   async #held(token: Address): Promise<bigint> {
     const known = await this.#db.collection<AgentDocument>("agents").distinct("wallet.address");
     const accounts = [...known.map((address) => addressOf(String(address))), ...RECIPIENTS];

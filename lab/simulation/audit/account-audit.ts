@@ -11,7 +11,7 @@ export interface StoppedModel {
   readonly revokedKeyId: string | null;
 }
 
-/** What must become of accounts, their policies and status, and of the budgets of project and teams. */
+/** Expectations about accounts, their policies and status, and the budgets of project and teams. */
 export class AccountAudit {
   readonly #books: WorldModel;
 
@@ -180,7 +180,7 @@ export class AccountAudit {
     mustEqual(reply.version, level.version, "the version of a replaced budget");
   }
 
-  /** Whoever has read the parent's budget before would undo this by replacing it. */
+  /** Raises the parent's version: a replacement by an earlier reader of the parent's budget would undo this. */
   #changeChildOf(parent: string | null): void {
     this.#books.level(parent).version += 1;
     this.#books.count(parent === null ? "project stale by a team's cap" : "team stale by an agent's budget");

@@ -37,7 +37,7 @@ export interface PaymentModel {
   isCaptured: boolean;
   rail: RailOutcome["status"] | null;
   recorded: { revision: number; status: TransactionStatus } | null;
-  /** What was written down under each revision. */
+  /** Records by revision. */
   readonly written: Map<number, string>;
   /** It was let through, and is not to be sent any more. */
   isWithdrawn: boolean;
@@ -49,7 +49,7 @@ export interface PaymentModel {
 export interface Verdict {
   readonly code: string;
   readonly details: DenialDetails | null;
-  /** How much later than `details` say it may reset. */
+  /** Delay after `details` at which it may still reset. */
   readonly laterMs?: number;
 }
 
@@ -64,7 +64,7 @@ const midnightAfter = (at: number): number => Date.parse(`${dayOf(at + DAY)}T00:
 /** Returns the cents that are left, a started cent not counted. */
 export const wholeCents = (mc: number): number => (mc < 0 ? 0 : Math.floor(mc / MC));
 
-/** Where a payment's money is: on hold until its network has said anything. */
+/** Returns where a payment's money is: on hold until its network has said anything. */
 export function moneyOf({ amountMc, books, status }: PaymentModel): Totals {
   if (books.isBooked) return { reservedMc: books.heldMc, spentMc: books.spentMc };
   return { reservedMc: status === "pending" ? amountMc : 0, spentMc: 0 };
@@ -88,7 +88,7 @@ const CHANGES: Readonly<Record<string, readonly TransactionStatus[]>> = {
   failed: ["approved", "reversed"],
 };
 
-/** The same of a record, which may have missed some in between. */
+/** Whether a record may follow another, with some missed in between. */
 export const mayFollow = (before: TransactionStatus, after: TransactionStatus): boolean =>
   before === after || CHANGES[before]?.includes(after) === true;
 
@@ -114,7 +114,7 @@ export class AccountModel {
   followedRevision = 0;
   /** Keys that a stop has revoked: none of them ever pays again, whatever the agent's actor says of it. */
   readonly stoppedKeys = new Set<string>();
-  /** How often it was paused or resumed. */
+  /** Number of pauses and resumptions. */
   turns = 0;
   /** The highest permit and the highest fence that the ledger gave. */
   #permit = 0;
@@ -194,13 +194,13 @@ export class AccountModel {
     this.#newestDay = this.dayOf(now);
   }
 
-  /** Where the clock goes back over midnight, days do not. */
+  /** Returns the day, which never goes back with the clock. */
   dayOf(now: number): string {
     const today = dayOf(now);
     return this.#newestDay > today ? this.#newestDay : today;
   }
 
-  /** How long a window may count: a bucket at its end longer. */
+  /** Returns the longest time that a window may count: a bucket more at its end. */
   longestMs(windowMs: number, now: number): number {
     this.#latest = Math.max(this.#latest, now);
     const aheadMs = this.#latest - now;
@@ -212,7 +212,7 @@ export class AccountModel {
     return Math.max(now, this.#newestCountedAt);
   }
 
-  /** Who waits for a person. */
+  /** Payments that wait for a person. */
   held(): PaymentModel[] {
     return this.payments.filter(isHeld);
   }
@@ -227,7 +227,7 @@ export class AccountModel {
     return this.payments.filter((one) => one.status === "pending" && !one.isOver && !isHeld(one));
   }
 
-  /** What its key has asked for, and was not sent, is not to be sent any more. */
+  /** Withdraws payments of its key that were not sent. */
   withdraw(): void {
     for (const payment of this.inFlight()) payment.isWithdrawn = true;
   }
@@ -241,7 +241,7 @@ export class AccountModel {
     return threshold !== null && (threshold === 0 || amountMc > threshold * MC);
   }
 
-  /** What the agent's life and its own limits say to an amount, `own` not counted; the first that fails. */
+  /** Returns the first objection of the agent's life and own limits to an amount, `own` not counted. */
   verdict(
     amountMc: number,
     now: number,
@@ -253,13 +253,13 @@ export class AccountModel {
     return this.#amounts(amountMc, now, own) ?? this.#counts(now, hourMs, own);
   }
 
-  /** What the agent's budget shows. */
+  /** Returns the usage that the agent's budget shows. */
   usage(now: number): { todayCents: number; todayCount: number } {
     const today = this.dayOf(now);
     return { todayCents: Math.ceil(this.spentOn(today, null) / MC), todayCount: this.#countOn(today, null) };
   }
 
-  /** How many payments the hour may count: never fewer than it has, and those of its last bucket. */
+  /** Returns how many payments the hour may count: at least its own, at most those of its last bucket, too. */
   hourCounts(now: number): { least: number; most: number } {
     return {
       least: this.#ofHour(now, HOUR, null).length,
@@ -311,8 +311,8 @@ export class AccountModel {
   }
 
   /**
-   * Which rules flag a payment that is not denied, and whether its threshold does. `windows`: as windows are said to be, or as long as
-   * they may count.
+   * Returns the rules that flag a payment that is not denied, and whether its threshold does, with `windows` as they
+   * are set or as long as they may count.
    */
   flags(
     amountMc: number,

@@ -8,7 +8,7 @@ import { must, mustEqual } from "./violation.ts";
 
 const DENIED = "MACHINE_ARCHIVE_DENIED";
 
-/** What an agent's actor answers about the agent's life, by the books, which follow the answers. */
+/** Checks an agent's actor against the books, which follow its answers. */
 export class AgentAudit {
   readonly #books: WorldModel;
 
@@ -120,7 +120,7 @@ export class AgentAudit {
     return by.balance === "zero" ? null : DENIED;
   }
 
-  /** What its record shows is what the book says, and one revision of it always the same. */
+  /** Checks that a record shows what the book has, and that a revision never changes. */
   #expectShown(model: AgentModel, summary: AgentSummary): void {
     const { agentId, keys } = model;
     mustEqual(summary.name, model.name, `the name of ${agentId}`);

@@ -23,7 +23,7 @@ export class Auditor implements Observer {
   readonly #agentAudit = new AgentAudit(this.#books);
   violation: Error | null = null;
 
-  /** What has happened, how often. */
+  /** Counts of what has happened. */
   get tally(): ReadonlyMap<string, number> {
     return this.#books.tally;
   }
@@ -62,7 +62,7 @@ export class Auditor implements Observer {
     });
   }
 
-  /** What the ledger shows is what the book says, at all three levels. */
+  /** Checks the ledger's figures against the book, at all three levels. */
   #expectShown(agentId: string, { account, caps }: LedgerShown): void {
     for (const [teamId, { cap, totals }] of [[null, caps.project] as const, ...Object.entries(caps.teams)]) {
       const { capCents, reservedMc, spentMc, version } = this.#books.level(teamId);

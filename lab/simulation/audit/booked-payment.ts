@@ -97,7 +97,7 @@ export class BookedPayment {
     return (this.#seen.get(authorization)?.number ?? -1) < number;
   }
 
-  /** What says nothing of an authorization that is not known holds and charges nothing. */
+  /** An unknown authorization without amounts holds and charges nothing. */
   told(report: RailBooks, number: number): void {
     const { authorization } = report;
     const known = this.#seen.get(authorization);
@@ -124,7 +124,7 @@ export class BookedPayment {
     return this.#sumOf("capturedMc");
   }
 
-  /** What a booking has lifted above a limit is a breach, and nothing else. */
+  /** Expects a breach exactly where a booking has exceeded a limit. */
   exceeded(before: readonly Used[], after: readonly Used[]): void {
     for (const [place, { limit, limitMc, usedMc }] of after.entries()) {
       const addedMc = usedMc - (before[place]?.usedMc ?? 0);

@@ -36,11 +36,11 @@ export class WorldModel {
   readonly accounts = new Map<string, AccountModel>();
   readonly lives = new Map<string, AgentModel>();
   readonly payments = new Map<string, PaymentModel>();
-  /** What each stop has stopped, by its request. */
+  /** Agents stopped by each stop, by its request. */
   readonly stops = new Map<string, readonly StoppedModel[]>();
   readonly #levels = new Map<string | null, LevelModel>();
   readonly #open = new Set<PaymentModel>();
-  /** What has happened, how often. */
+  /** Counts of what has happened. */
   readonly tally = new Map<string, number>();
 
   /** The project (null), or a team. */
@@ -95,7 +95,7 @@ export class WorldModel {
     }
   }
 
-  /** What is used of every limit that counts for a payment. */
+  /** Returns the use of every limit that counts for a payment. */
   used(model: AccountModel, payment: PaymentModel, day: string): Used[] {
     const { policy } = model;
     const { reservedMc, spentMc } = moneyOf(payment);
@@ -120,8 +120,8 @@ export class WorldModel {
   }
 
   /**
-   * What limits of all levels say to an amount, in the order in which they are looked at; `own` not counted. `seen`: the code that was
-   * answered, since an hour may count a little longer, and never shorter.
+   * Returns the first objection of the limits of all levels, in their order; `own` not counted. `seen` is the code
+   * that was answered, since an hour may count a little longer, and never shorter.
    */
   verdict(
     model: AccountModel,

@@ -8,7 +8,7 @@ import { must, mustEqual } from "./violation.ts";
 
 type Reply<K extends LedgerReply["kind"]> = Extract<LedgerReply, { readonly kind: K }>;
 
-/** How a payment must be decided: once for each key, and by the limits, caps and rules of the moment. */
+/** Expectations about decisions on payments: once for each key, and by the limits, caps and rules of the moment. */
 export class DecisionAudit {
   readonly #books: WorldModel;
 

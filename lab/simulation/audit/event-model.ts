@@ -6,10 +6,10 @@ interface Change {
   readonly at: number;
 }
 
-/** What became of an agent itself, and what was published of it: each change once, under an id of its own, in its order. */
+/** Changes of an agent itself and their published events: each change once, under an id of its own, in its order. */
 export class EventModel {
   readonly #happened: Change[] = [];
-  /** Which of the changes each event's id belongs to. */
+  /** The change of each event's id. */
   readonly #ids = new Map<string, number>();
   readonly #written = new Map<string, LifecycleEvent>();
 
@@ -17,7 +17,7 @@ export class EventModel {
     this.#happened.push({ type, at });
   }
 
-  /** What is still to be published happened, each once, and all that is not there any more is in the journal. */
+  /** Checks the outbox: each change in it happened and is there once, and those that left it are in the journal. */
   expectOutbox(outbox: readonly LifecycleEvent[], of: readonly LifecycleEventType[]): void {
     const happened = this.#happened.filter(({ type }) => of.includes(type));
     const first = happened.length - outbox.length;

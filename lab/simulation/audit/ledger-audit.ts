@@ -10,7 +10,7 @@ import { must, mustEqual } from "./violation.ts";
 const AGAIN_MS = 300_000;
 const AGAIN_MAX = 256;
 
-/** What a project's ledger must answer, by the books, which follow the answers. */
+/** Checks a project's ledger against the books, which follow its answers. */
 export class LedgerAudit {
   readonly #books: WorldModel;
   readonly #accounts: AccountAudit;
@@ -99,7 +99,7 @@ function expectAgain(first: LedgerReply, reply: LedgerReply): void {
   mustEqual(is, was, "the answer to a request that came again");
 }
 
-/** What is the same each time: payments and fences are read anew, and which caps are to be recorded is known by then. */
+/** Returns the part of a reply that is equal each time: payments, fences and caps to record are read anew. */
 function answerOf(reply: LedgerReply): unknown {
   if (reply.kind === "stopped") return { ...reply, fences: null };
   if (reply.kind === "account_status") return { ...reply, fence: null };

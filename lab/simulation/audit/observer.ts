@@ -8,7 +8,7 @@ import type { LedgerCommand, LedgerReply } from "../../../src/domain/ledger/comm
 import type { AccountSummary, Cap, LedgerBounds } from "../../../src/domain/ledger/state.ts";
 import type { AccountView, AccountSnapshot, CapsView } from "../../../src/messages/ledger.ts";
 
-/** What can be seen of the service from outside: what its parts were sent, what they answered, and the books of others. */
+/** The service seen from outside: messages to its parts, their answers, and the books of others. */
 export interface Observer {
   /** An agent's actor was started with its first key; its account was opened before. */
   agentCreated(profile: AgentProfile, firstKey: FirstKey): void;
@@ -52,7 +52,7 @@ export interface AgentAnswered {
   readonly now: number;
 }
 
-/** What the ledger shows once it has answered. */
+/** Figures of the ledger after its answer. */
 export interface LedgerShown {
   /** By the clock of its engine, which may go back. */
   readonly now: number;
@@ -74,7 +74,7 @@ export interface Books {
   readonly paymentRecords: ReadonlyMap<string, Payment>;
   /** The payments that people are asked to look at. */
   readonly pendingApprovals: ReadonlySet<string>;
-  /** What the network has, by transaction. */
+  /** Books of the network by transaction. */
   readonly network: ReadonlyMap<string, readonly RailBooks[]>;
 }
 

@@ -11,7 +11,7 @@ type Resolution = CommandOf<"approve" | "deny" | "cancel" | "expire">;
 /** Statuses that a rail's refusals leave. Of all else the books decide. */
 const STATUS_BY_REFUSAL = { failed: "failed", withheld: "denied" } as const;
 
-/** What a payment is by its network's books. */
+/** Returns a payment's status by its network's books. */
 export function statusIn(books: BookedPayment): TransactionStatus {
   if (books.capturedMc > 0) return books.totalMc > 0 ? "approved" : "reversed";
   return books.isOpen ? "pending" : "failed";
@@ -28,7 +28,7 @@ export function isAsAnswered({ books, rail, status }: PaymentModel): boolean {
 const numberOf = ({ capturedMc, creditedMc, disputedMc, isOpen, recalledMc }: RailBooks): number =>
   2 * (capturedMc + creditedMc + disputedMc + recalledMc) + (isOpen ? 0 : 1);
 
-/** What must become of a payment that is decided: its way over the rail, and what people make of it. */
+/** Expectations about a decided payment: its way over the rail, and people's decisions. */
 export class PaymentAudit {
   readonly #books: WorldModel;
 
@@ -91,7 +91,7 @@ export class PaymentAudit {
     if (was !== payment.status) this.#books.count(payment.status);
   }
 
-  /** What the network has done is never refused; a closed payment is taken back with its newest record. */
+  /** Accepts every act of the network. A closed payment is taken back with its newest record. */
   expectBooked(command: CommandOf<"book">, reply: LedgerReply, now: number): void {
     const payment = this.#books.payment(command.transactionId);
     const model = this.#books.account(payment.agentId);
@@ -179,7 +179,7 @@ export class PaymentAudit {
       books.count(`approve: ${verdict.code}`);
       return end("failed");
     }
-    // What is spent today counts today, also when it was put on hold yesterday.
+    // Spending counts today, also for a payment put on hold yesterday.
     const day = model.dayOf(now);
     mustEqual(shown.day, day, `the day of ${payment.id}`);
     const change = (): void => {
@@ -189,14 +189,14 @@ export class PaymentAudit {
     books.change(model, payment, { by: "person", change, now });
   }
 
-  /** What was decided stays until it is over, and a process has confirmed that all is done for it. */
+  /** Checks that a decided payment stays until a process has confirmed its end. */
   #expectClosed(transactionId: string): void {
     const payment = this.#books.payments.get(transactionId);
     must(payment === undefined || isClosed(payment), `${transactionId} is not over, and not open`);
   }
 }
 
-/** What a decision on hold leaves in the approval: who decided, and what. */
+/** Checks the approval of a payment on hold: who decided, and how. */
 function expectResolved(payment: StoredPayment, { kind }: Resolution, inTime: boolean): void {
   const isExecuting = payment.status === "pending";
   const resolution = isExecuting ? "executing" : payment.status;

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 
-/** What the auditor says when something is not as the books allow it. */
+/** A contradiction between the service and the books. */
 export class Violation extends Error {
   override readonly name = "Violation";
 }

@@ -2,7 +2,7 @@ import type { CommandOf } from "../../../src/domain/ledger/commands.ts";
 import type { BudgetPolicy, BudgetPolicyPatch } from "../../../src/domain/ledger/policy.ts";
 import { TEAMS, type World } from "../world.ts";
 
-/** What people make of budgets: of agents, teams and the project, near what is used of them. */
+/** Changes of budgets by people: of agents, teams and the project, near what is used of them. */
 export class Budgets {
   readonly #world: World;
 

@@ -61,7 +61,7 @@ export class Orders {
     void this.#place(order);
   }
 
-  /** The same key once more, now and then with another payload. */
+  /** Sends a key again, now and then with another payload. */
   replay(): void {
     const { random } = this.#world;
     if (this.#orders.length === 0) return;

@@ -17,7 +17,7 @@ const REVOKE: AgentCommand = { kind: "revoke_key" };
 const isWaiting = ({ open, status }: Account): boolean =>
   status === "paused" && [...open.values()].some(({ payment }) => payment.phase === "sending");
 
-/** What clients, people and fate do to a world, as its seed says. */
+/** Actions of clients, people and fate in a world, by its seed. */
 export class Workload {
   readonly #world: World;
   readonly #orders: Orders;

@@ -7,7 +7,7 @@ import { ADVICE, type Difference } from "./difference.ts";
 
 /** Agents' records, against their actors and accounts. */
 
-/** What is found of an agent, without what is the same for all of it. */
+/** A finding about an agent, without the fields that all findings of the agent share. */
 export type Found = Pick<Difference, "kind" | "of" | "id" | "what" | "expected" | "found" | "advice"> &
   Partial<Pick<Difference, "repair" | "mayBeInFlight" | "steady">>;
 
@@ -43,7 +43,7 @@ const lostRecord = (agentId: string): Found => ({
   advice: ADVICE.lostAgent,
 });
 
-/** What the agent's record shows of its life follows its actor. */
+/** Compares the agent's lifecycle in its record with its actor. */
 function compareLifecycleRecord(actor: AgentStateView, record: AgentDocument): Found[] {
   const summary = summarize(actor);
   const { archivedAt, authenticatedAt, keyId, name, revision, walletDetached } = summary;
@@ -75,7 +75,7 @@ function compareLifecycleRecord(actor: AgentStateView, record: AgentDocument): F
   });
 }
 
-/** What it shows of its money follows the ledger. */
+/** Compares the money in the agent's record with the ledger. */
 export function compareAccountRecord(account: AccountSnapshot, record: AgentDocument): Found[] {
   const { policy, policyVersion, reservedCents, revision, spentCents, status } = account;
   const isOpen = status !== "closed" && record.archivedAt === null;

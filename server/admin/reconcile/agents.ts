@@ -98,7 +98,7 @@ function compareDropped(sources: AgentSources, proofs: RecordProofs | null): Fou
   ];
 }
 
-/** What the ledger knows of an agent's payments; of one without an account, what follows from its records. */
+/** Payments of an agent as the ledger knows them; without an account, as its records imply. */
 interface KnownPayments {
   readonly open: ReadonlyMap<string, OpenPaymentSnapshot>;
   readonly sequence: number;
@@ -140,7 +140,7 @@ function compareSequence(
   ];
 }
 
-/** What the account says that it has spent is what its open payments and the records of all others say. */
+/** Compares the account's spending with its open payments and the records of all others. */
 function compareSum(
   { account, open, sequence }: KnownAccount,
   transactions: readonly TransactionDocument[],
@@ -343,7 +343,7 @@ function compareClosed(
     }
     if (approvalId === null) return [];
     const approval = approvalsById.get(approvalId);
-    // What its retention may have removed.
+    // Retention may have removed the approval.
     if (approval === undefined && approvalsRetainedSince !== null && createdAt < approvalsRetainedSince)
       return [];
     const actual =

@@ -3,7 +3,7 @@ import type { AgentProfile, AgentSummary } from "../../../src/domain/agent/state
 import type { RecordedCap } from "../../../src/domain/ledger/commands.ts";
 import type { AccountSummary } from "../../../src/domain/ledger/state.ts";
 
-/** What books can disagree in, by who is right about it. */
+/** Kinds of disagreement between books, by which of them is right. */
 export type DifferenceKind =
   /** A record without an actor, or an actor that gives no answer. */
   | "actor_lost"
@@ -17,9 +17,9 @@ export type DifferenceKind =
   | "account_differs"
   | "agent_record_lost"
   | "agent_record_differs"
-  /** What the agent's payments add up to is not what its account has spent and holds. */
+  /** The sum of the agent's payments differs from what its account has spent and holds. */
   | "payments_sum_differs"
-  /** What the accounts of a team or project add up to is not what was used under its cap. */
+  /** The sum of the accounts of a team or project differs from what was used under its cap. */
   | "totals_differ"
   /** A cap, or the version of approval rules, that its record does not show. */
   | "container_record_differs"
@@ -36,7 +36,7 @@ export type DifferenceKind =
   /** What left an agent's pocket, and its purchases. */
   | "pocket_differs";
 
-/** What a repair may write: projections, from what the actors have. */
+/** Records that a repair may write, from the state of the actors. */
 export type Repair =
   | {
       readonly kind: "agent_record";
@@ -63,19 +63,21 @@ export interface Difference {
     | "invite"
     | "webhook endpoint";
   readonly id: string;
-  /** Whose books have to be read again to see whether it is still so. */
+  /** The agent whose books are read again for the second look. */
   readonly agentId: string | null;
   readonly projectId: string | null;
   readonly what: string;
   readonly expected: string;
   readonly found: string;
-  /** What an operator can do. */
+  /** Advice to the operator. */
   readonly advice: string;
   /** Null where projections can't decide that, or the actors themselves are in question. */
   readonly repair: Repair | null;
   /** Work under way can look the same for a while. */
   readonly mayBeInFlight: boolean;
-  /** What stays the same of a difference while its agent goes on working; by default what is expected and found. */
+  /**
+   * The part of a difference that stays equal while its agent goes on working; by default what is expected and found.
+   */
   readonly steady?: string;
 }
 

@@ -38,8 +38,8 @@ const named = (
   teamId === null ? { of: "project", id: projectId } : { of: "team", id: teamId };
 
 /**
- * What was used under a cap is what the accounts under it have, as the ledger said at one and the same moment, and what the records say
- * of agents whose account was dropped.
+ * Compares what was used under a cap with the accounts under it, as the ledger had both at one moment, and with the
+ * records of agents whose account was dropped.
  */
 function compareTotals({ droppedMc, projectId }: ProjectSources, { levels }: LedgerSource): Found[] {
   const ofProject = [...droppedMc.values()].reduce((sum, spent) => sum + spent, 0);

@@ -26,7 +26,7 @@ export class RecordProofs {
     this.access = new AccessProofs(masterKey.macs("access-proofs"));
   }
 
-  /** Where an agent belongs, its scopes and its wallet; and its key's hash. */
+  /** Verifies the agent's place, scopes, wallet and key hash. */
   compareAgent(record: AgentDocument): Found[] {
     const { _id, key } = record;
     const found = {

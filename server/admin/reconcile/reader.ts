@@ -35,14 +35,14 @@ const READS_MAX = 10;
 /** Ids in one query. */
 const IDS_AT_ONCE = 1_000;
 
-/** What is read again, to see whether it is still as it was. */
+/** The part of the books that a second look reads. */
 export interface Focus {
   readonly agentIds: ReadonlySet<string>;
   readonly projectIds: ReadonlySet<string>;
   readonly paymentIds: ReadonlySet<string>;
 }
 
-/** All that is compared of an organization, or of a focus on it. */
+/** All sources that are compared for an organization, or for a focus on it. */
 export interface OrganizationSources {
   readonly agents: readonly AgentSources[];
   readonly projects: readonly ProjectSources[];
@@ -153,7 +153,7 @@ export class SourceReader {
     return [...new Set([...recorded.map(({ _id }) => _id), ...named])];
   }
 
-  /** How many agents there are to read, for a progress line. */
+  /** Returns the number of agents to read, for a progress line. */
   countAgents(organizationId: string): Promise<number> {
     return this.#collections.agents.countDocuments({ organizationId });
   }

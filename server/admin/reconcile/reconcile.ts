@@ -20,7 +20,7 @@ export interface ReconcileOptions {
   /** Null: all of them. */
   readonly organizationId: string | null;
   readonly repair: boolean;
-  /** How long work under way may look like a difference before it counts as one. */
+  /** Maximum time that work in progress may look like a difference. */
   readonly patienceMs: number;
   readonly onProgress: (line: string) => void;
 }
@@ -37,9 +37,9 @@ export interface Reconciled {
   /** Found, whether repaired or not. */
   readonly differences: readonly Difference[];
   readonly repaired: readonly Repaired[];
-  /** What is still different. */
+  /** Differences that remain. */
   readonly left: readonly Difference[];
-  /** What could not be compared, and why. */
+  /** Comparisons that could not be made, with their reasons. */
   readonly notes: readonly string[];
 }
 
@@ -50,7 +50,7 @@ export interface Reconciled {
 export const reconcile = (env: NodeJS.ProcessEnv, options: ReconcileOptions): Promise<Reconciled> =>
   connected(env, (connections) => reconcileOn(connections, env, options));
 
-/** The same on connections that are open. */
+/** Reconciles on open connections. */
 export async function reconcileOn(
   connections: Connections,
   env: NodeJS.ProcessEnv,
@@ -107,7 +107,7 @@ async function masterKeyFor(
   return masterKey;
 }
 
-/** What could not be repaired may have been a consequence of what could: it is compared again. */
+/** Repairs, then compares again what could not be repaired: it may have followed from what was. */
 async function repaired(
   { db, masterKey, organizationId }: RepairedIn,
   run: OrganizationRun,
@@ -161,8 +161,8 @@ class OrganizationRun {
   }
 
   /**
-   * What is still the same at a second look; and what work under way can look like, only if it is the same at every look
-   * until the patience ends.
+   * Returns the differences that a second look confirms; those that work in progress can look like must stay until
+   * the patience ends.
    */
   async certain(found: readonly Difference[]): Promise<readonly Difference[]> {
     let suspects = found;

@@ -5,7 +5,7 @@ import type { MasterKey } from "../../../src/secrets/master-key.ts";
 import { recordCommand } from "../record-command.ts";
 import type { Difference, Repair } from "./difference.ts";
 
-/** What was done about a difference. */
+/** The outcome of a repair. */
 export interface Repaired {
   readonly id: string;
   readonly did: string;
@@ -44,7 +44,7 @@ export async function repairAll(
 /** Repairs that one entry names; an organization with more of them gets several. */
 const REPAIRS_PER_ENTRY = 1_000;
 
-/** What was repaired in an organization, in its chain of the audit log. */
+/** Writes an organization's repairs into its audit log. */
 export async function recordRepairs(
   db: Db,
   masterKey: MasterKey,

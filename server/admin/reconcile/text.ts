@@ -4,7 +4,7 @@ import type { Reconciled } from "./reconcile.ts";
 export const plural = (count: number, noun: string): string =>
   `${String(count)} ${noun}${count === 1 ? "" : "s"}`;
 
-/** What an operator reads. */
+/** Returns the report for an operator. */
 export function reconciledText(result: Reconciled): string {
   const { agents, differences, left, notes, organizations, payments, projects, repaired } = result;
   const read = [
@@ -35,7 +35,7 @@ export const differenceText = ({ advice, expected, found, id, kind, of, what }: 
     `  to do     ${advice}`,
   ].join("\n");
 
-/** The same for programs. */
+/** Returns a difference as programs read it. */
 export const shownDifference = ({ advice, expected, found, id, kind, of, repair, what }: Difference) => ({
   kind,
   of,
@@ -47,7 +47,7 @@ export const shownDifference = ({ advice, expected, found, id, kind, of, repair,
   repairable: repair !== null,
 });
 
-/** The same for programs: one object. */
+/** Returns the result as one JSON object. */
 export function reconciledJson(result: Reconciled): string {
   return JSON.stringify({
     ...result,

@@ -16,7 +16,7 @@ export interface AcceptOptions {
   readonly isConfirmed: boolean;
 }
 
-/** What the records of an agent lack that its project's ledger has. */
+/** Payments of an agent that its records lack and its project's ledger has. */
 export interface Lacking {
   readonly agentId: string;
   /** Null: the agent has no record, so it can't pay. */
@@ -41,7 +41,7 @@ const ACCOUNTS_AT_ONCE = 250;
 export const acceptRecords = (env: NodeJS.ProcessEnv, options: AcceptOptions): Promise<Accepted> =>
   connected(env, (connections) => acceptRecordsOn(connections, env, options));
 
-/** The same on connections that are open. */
+/** Accepts the records on open connections. */
 export async function acceptRecordsOn(
   connections: Connections,
   env: NodeJS.ProcessEnv,
@@ -106,7 +106,7 @@ async function lackingIn(
   });
 }
 
-/** What an operator reads. */
+/** Returns the report for an operator. */
 export const acceptedText = ({
   isDone,
   lacking,

@@ -23,7 +23,7 @@ import type { Connections } from "../../../src/store/connections.ts";
 import { AdminError } from "../connecting.ts";
 import { ACTORS_AT_ONCE } from "../reconcile/actors-at-once.ts";
 
-/** What is read of a project whose ledger is lost. */
+/** Records of a project whose ledger is lost. */
 
 /** One call to an actor; one that no worker has cached is replayed from its history first. */
 const ACTOR_MS = 20_000;
@@ -41,7 +41,7 @@ const NAMED_MAX = 10;
 
 export interface RecordsRead {
   readonly recorded: RecordedProject;
-  /** What the operator should know of what was found. */
+  /** Remarks for the operator. */
   readonly notes: readonly string[];
 }
 

@@ -24,7 +24,7 @@ export interface RestoreOptions {
   readonly projectId: string;
   /** False: only says what it would restore. */
   readonly isConfirmed: boolean;
-  /** How long work under way may look like a difference in the comparison at the end. */
+  /** Maximum time that work in progress may look like a difference in the comparison at the end. */
   readonly patienceMs: number;
   readonly onProgress: (line: string) => void;
 }
@@ -41,7 +41,7 @@ export interface Restored {
   readonly organizationId: string;
   readonly projectId: string;
   readonly isDone: boolean;
-  /** How the engine has the lost ledger. */
+  /** State of the lost ledger in the engine. */
   readonly lost: string;
   readonly accounts: number;
   readonly droppedAccounts: number;
@@ -50,7 +50,7 @@ export interface Restored {
   /** Payments that are executed again, by outcome. */
   readonly open: Readonly<Record<"held" | "sending" | "following" | "done", number>>;
   readonly notes: readonly string[];
-  /** What no record says. */
+  /** Facts that no record has. */
   readonly notKnown: readonly string[];
   /** Of the whole organization, once the ledger runs; null: it was not started. */
   readonly differences: readonly Difference[] | null;
@@ -63,7 +63,7 @@ export interface Restored {
 export const restoreLedger = (env: NodeJS.ProcessEnv, options: RestoreOptions): Promise<Restored> =>
   connected(env, (connections) => restoreLedgerOn(connections, env, options));
 
-/** The same on connections that are open. */
+/** Restores a ledger on open connections. */
 export async function restoreLedgerOn(
   connections: Connections,
   env: NodeJS.ProcessEnv,

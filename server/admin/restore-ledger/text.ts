@@ -3,7 +3,7 @@ import { usedCents } from "../../../src/domain/money.ts";
 import { cents } from "../../../src/rails/findings.ts";
 import type { Restored } from "./restore-ledger.ts";
 
-/** What an operator reads. */
+/** Returns the report for an operator. */
 export function restoredText(result: Restored): string {
   const { accounts, caps, differences, droppedAccounts, isDone, lost, notes, notKnown, open, projectId } =
     result;
@@ -28,6 +28,6 @@ const verdict = (differences: number): string =>
     ? "The ledger runs, and everything agrees."
     : `The ledger runs; ${plural(differences, "difference")} in the organization.`;
 
-/** The same for programs: one object. */
+/** Returns the result as one JSON object. */
 export const restoredJson = (result: Restored): string =>
   JSON.stringify({ ...result, differences: result.differences?.map(shownDifference) ?? null });

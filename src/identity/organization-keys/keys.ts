@@ -6,7 +6,7 @@ import { ok, refused, type Result } from "../../domain/result.ts";
 import { type AuditedWrites, changed, type Outcome, unchanged } from "../../audit/notes.ts";
 import type { AuthCollections } from "../../store/identity-documents.ts";
 import type { Organizations } from "../organizations.ts";
-import type { SessionPrincipal } from "../principal.ts";
+import type { SessionPrincipal } from "../session-principal.ts";
 import type { Collections } from "../../store/collections.ts";
 import { newId } from "../../lib/ids.ts";
 import type { KeyUse } from "../../agents/key-use.ts";

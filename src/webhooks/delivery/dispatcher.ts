@@ -124,6 +124,7 @@ export class EventDispatcher {
       .find({ pendingAction: { $exists: true } })
       .limit(STEP_MAX)
       .toArray();
+    if (unfinished.length === 0) return 0;
     // Deliveries of an event that is still pending are begun in order, with it.
     const eventIds = unfinished.flatMap(({ eventId }) => (eventId === null ? [] : [eventId]));
     const pending = new Set(await this.#events.distinct("_id", { _id: { $in: eventIds }, isPending: true }));

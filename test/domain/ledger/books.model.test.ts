@@ -10,10 +10,11 @@ import { shortOrSoak } from "../../support/soak.ts";
 import { booksScenes } from "./books/actions.ts";
 import { BooksRun } from "./books/run.ts";
 
-const SECONDS = shortOrSoak(3, 600);
+const SECONDS = shortOrSoak(1, 600);
 const LAST_RUN_MS = 300_000;
 const FIXED_SEED = 20_261_126;
-const FIXED_RUNS = 400;
+const FIXED_RUNS = 100;
+const FIXED_SEEDS_MAX = 4;
 
 /** What must come up for the property to mean anything. */
 const NOTEWORTHY = [
@@ -155,7 +156,9 @@ describe("the books of payments", function () {
       run.play();
       for (const [what, count] of run.tally) seen.set(what, (seen.get(what) ?? 0) + count);
     });
-    fc.assert(property, { seed: FIXED_SEED, numRuns: FIXED_RUNS });
-    for (const what of NOTEWORTHY) expect(seen.get(what) ?? 0, what).to.be.at.least(1);
+    const missing = (): readonly string[] => NOTEWORTHY.filter((what) => !seen.has(what));
+    for (let batch = 0; batch < FIXED_SEEDS_MAX && missing().length > 0; batch += 1)
+      fc.assert(property, { seed: FIXED_SEED + batch, numRuns: FIXED_RUNS });
+    expect(missing()).to.deep.equal([]);
   });
 });

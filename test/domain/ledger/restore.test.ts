@@ -34,7 +34,7 @@ import type { AccountModel } from "./book.ts";
 import { LedgerRun } from "./run.ts";
 import { BOUNDS, type LedgerWorld } from "./world.ts";
 
-const SECONDS = shortOrSoak(2, 120);
+const SECONDS = shortOrSoak(1, 120);
 const LAST_RUN_MS = 300_000;
 
 /** As the command waits until nothing is under way. */

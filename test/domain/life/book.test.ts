@@ -6,12 +6,13 @@ import { lives } from "./actions.ts";
 import { LifeRun } from "./run.ts";
 
 /** How long fresh lives are tried; a longer run sets more. */
-const SECONDS = shortOrSoak(2, 300);
+const SECONDS = shortOrSoak(1, 300);
 const LAST_LIFE_MS = 300_000;
 
 /** Fixed, so that whether the lives get everywhere is no matter of luck, or of a slow machine. */
 const FIXED_SEED = 20_261_121;
-const FIXED_RUNS = 1_500;
+const FIXED_RUNS = 100;
+const FIXED_SEEDS_MAX = 15;
 const SEEN_MIN = 5;
 
 /** What must come up for the property to mean anything. */
@@ -51,11 +52,14 @@ describe("an agent's life, whatever is asked of it, against the book of it", fun
 
   it("the lives come to every answer that matters", () => {
     const seen = new Map<string, number>(NOTEWORTHY.map((what) => [what, 0]));
-    for (const life of fc.sample(lives, { seed: FIXED_SEED, numRuns: FIXED_RUNS })) {
-      const run = new LifeRun(life);
-      run.play();
-      for (const what of run.tally.keys()) seen.set(what, (seen.get(what) ?? 0) + 1);
+    const rare = (): readonly string[] => NOTEWORTHY.filter((what) => (seen.get(what) ?? 0) < SEEN_MIN);
+    for (let batch = 0; batch < FIXED_SEEDS_MAX && rare().length > 0; batch += 1) {
+      for (const life of fc.sample(lives, { seed: FIXED_SEED + batch, numRuns: FIXED_RUNS })) {
+        const run = new LifeRun(life);
+        run.play();
+        for (const what of run.tally.keys()) seen.set(what, (seen.get(what) ?? 0) + 1);
+      }
     }
-    for (const what of NOTEWORTHY) expect(seen.get(what), what).to.be.at.least(SEEN_MIN);
+    expect(rare()).to.deep.equal([]);
   });
 });
