@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { Document } from "mongodb";
 import { recoverTypedDataAddress } from "viem";
-import { pocketEvents } from "../../server/admin/reconcile/pockets.ts";
+import { pocketEvents } from "../../src/rails/pocket/reconcile.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";
 import type { Authorization, Authorized, Funding } from "../../src/rails/pocket/pocket.ts";
 import { mirroredLimit } from "../../src/domain/wallet/spending-limit.ts";
