@@ -367,7 +367,6 @@ describe("how much a ledger holds", function () {
     const packed = packLedger(idle.ledger, packedAt);
     const later = packLedger(unpackLedger(packed), packedAt + DAY - 1);
     expect(later.counts).to.equal(packed.counts).and.not.to.equal("");
-    const countsIn = (ledger: Ledger) => [...ledger.accounts.values()].map(({ usage }) => usage.counts);
     expect(countsIn(unpackLedger(later))).to.deep.equal(countsIn(unpackLedger(packed)));
     expect(packLedger(unpackLedger(later), packedAt + DAY).counts).not.to.equal(packed.counts);
     expect(packLedger(unpackLedger(later), packedAt + 40 * DAY).counts).to.equal("");
@@ -396,5 +395,7 @@ describe("how much a ledger holds", function () {
     expect(full.weightBytes).to.be.below(weightBytes);
   });
 });
+
+const countsIn = (ledger: Ledger) => [...ledger.accounts.values()].map(({ usage }) => usage.counts);
 
 const ledgerAccounts = ({ ledger }: Project): Iterable<Account> => ledger.accounts.values();
