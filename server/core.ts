@@ -164,12 +164,14 @@ export async function createCore(options: CoreOptions): Promise<Core> {
       actors.startRailNetwork(profile, { rail: "card", transactionId, effects }),
   };
   if (options.shopCidrs.length > 0)
-    logger.warn({ allowCidrs: options.shopCidrs }, "shops may also be in these networks; for development only");
+    logger.warn(
+      { allowCidrs: options.shopCidrs },
+      "shops may also be in these networks; for development only",
+    );
   const shops = new Shops(options.shopCidrs);
   const orders = new Orders(db, sealer, clock);
   const purchases = wallets === null ? null : challengeRailOf(wallets, { orders, shops, clock });
-  const walletRail =
-    wallets === null || purchases === null ? null : withPurchases(wallets.rail, purchases);
+  const walletRail = wallets === null || purchases === null ? null : withPurchases(wallets.rail, purchases);
   const decisionLog = options.auditsPaymentDecisions === false ? null : auditLog;
   const effectDependencies = decorateEffects({
     rails: observedRails(railsOf({ db, clock, cardNetwork, walletRail }), metrics),

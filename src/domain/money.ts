@@ -25,6 +25,8 @@ export const remainingOf = (limitCents: number, usedMc: number): number =>
 /** An amount in dollars, with cents and as many more decimals as it has: `12.30`, `0.001`. */
 export function decimalOf(mc: number): string {
   const [whole, rest] = [Math.floor(mc / MC_PER_DOLLAR), mc % MC_PER_DOLLAR];
-  const decimals = String(rest).padStart(5, "0").replace(/0{1,3}$/, "");
+  const decimals = String(rest)
+    .padStart(5, "0")
+    .replace(/0{1,3}$/, "");
   return `${String(whole)}.${decimals}`;
 }

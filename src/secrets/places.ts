@@ -123,7 +123,12 @@ const heldPlaces = (now: Date): readonly (Place & { readonly filter: Filter<Docu
     filter: { state: "open" },
   },
   { what: "purchases in progress", collection: COLLECTIONS.purchases, path: "sealed", filter: {} },
-  { what: "paid answers of the last hour", collection: COLLECTIONS.purchaseAnswers, path: "sealed", filter: {} },
+  {
+    what: "paid answers of the last hour",
+    collection: COLLECTIONS.purchaseAnswers,
+    path: "sealed",
+    filter: {},
+  },
   {
     what: "payments in progress",
     collection: COLLECTIONS.transactions,

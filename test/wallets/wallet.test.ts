@@ -249,7 +249,13 @@ describe("wallet payments", () => {
     const mcp = await McpCaller.connect(world.service.baseUrl, agent.key);
     const read = () => mcp.ok(getWallet.output, "get_wallet");
     const { chainCaip2, address } = await chain.wallet(agent);
-    expect(await read()).to.deep.equal({ address, chainCaip2, balanceCents: 0, pocketCents: 0, currency: "USD" });
+    expect(await read()).to.deep.equal({
+      address,
+      chainCaip2,
+      balanceCents: 0,
+      pocketCents: 0,
+      currency: "USD",
+    });
     await fund(world, agent, 700);
     const { rail, ...args } = walletPayment(freshRecipient());
     const paid = await mcp.ok(createWalletPayment.output, "create_wallet_payment", args);
