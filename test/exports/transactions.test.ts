@@ -35,6 +35,10 @@ const COLUMNS = [
   "creditedCents",
   "stage",
   "breach",
+  "amount",
+  "resource",
+  "protocol",
+  "receipt",
 ];
 
 type Query = Readonly<Record<string, string>>;
