@@ -78,6 +78,7 @@ export const ROUTES = {
   pauseAgent: { method: "POST", path: "/v1/agents/:id/pause" },
   pauseProjectAgents: { method: "POST", path: "/v1/projects/:id/pause-agents" },
   pauseTeamAgents: { method: "POST", path: "/v1/teams/:id/pause-agents" },
+  payX402Request: { method: "POST", path: "/v1/payments/x402", replayable: true },
   redeliverWebhook: { method: "POST", path: "/v1/webhooks/:id/deliveries/:deliveryId/redeliver" },
   refreshSession: { method: "POST", path: "/v1/auth/refresh", anonymous: true },
   removeMember: { method: "DELETE", path: "/v1/members/:id" },

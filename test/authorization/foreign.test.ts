@@ -65,6 +65,7 @@ describe("what belongs to another organization is not found", () => {
   const BODIES: Partial<Record<OperationId, object>> = {
     updateAgent: { name: "Mine now" },
     updateAgentBudgetPolicy: { version: 1, budgetCents: 1 },
+    fundAgent: { amountCents: 1 },
     denyApproval: { feedback: "no" },
     updateMember: { role: "member" },
     updateProject: { name: "Mine now" },
