@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { Script } from "node:vm";
 import { expect } from "chai";
+import { openBundle } from "../../src/lib/bundle.ts";
 import { builtFile } from "../../src/lib/package-root.ts";
 import { cleanEnvironment } from "../support/process.ts";
 
