@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomInt } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { prepare } from "../../server/admin/prepare.ts";
@@ -123,7 +123,12 @@ export class Cluster implements Site {
       const chain = await up("chain", () =>
         startEngines({
           dataDir: join(dataDir, "chain"),
-          env: { ...env, MONGODB_URI: set.uri("service", DATABASE), TEMPORAL_ADDRESS: address },
+          env: {
+            ...env,
+            MONGODB_URI: set.uri("service", DATABASE),
+            TEMPORAL_ADDRESS: address,
+            TEMPORAL_NAMESPACE: NAMESPACE,
+          },
           ports: { mongodb: 0, temporal: 0, temporalUi: 0, chain: 0 },
           onProgress: () => undefined,
           onUnexpectedExit: () => undefined,
@@ -201,9 +206,13 @@ export class Cluster implements Site {
   }
 }
 
-function freePorts() {
+/** Temporal keeps the ports of its ring in 16 bits with a sign, below those that systems give out. */
+const TEMPORAL_PORTS = { least: 20_000, most: 32_000 } as const;
+const TRIES_MAX = 20;
+
+async function freePorts() {
   const any = { port: 0, variable: "PORT" };
-  return choosePorts({
+  const ports = await choosePorts({
     mongod1: any,
     mongod2: any,
     mongod3: any,
@@ -212,13 +221,24 @@ function freePorts() {
     temporal: any,
     server1: any,
     server2: any,
-    frontend: any,
-    frontendRing: any,
-    history: any,
-    historyRing: any,
-    matching: any,
-    matchingRing: any,
-    worker: any,
-    workerRing: any,
   });
+  for (let tries = 1; ; tries += 1) {
+    const first = randomInt(TEMPORAL_PORTS.least, TEMPORAL_PORTS.most);
+    const wish = (offset: number) => ({ port: first + offset, variable: "PORT" });
+    try {
+      const ofTemporal = await choosePorts({
+        frontend: wish(0),
+        frontendRing: wish(1),
+        history: wish(2),
+        historyRing: wish(3),
+        matching: wish(4),
+        matchingRing: wish(5),
+        worker: wish(6),
+        workerRing: wish(7),
+      });
+      return { ...ports, ...ofTemporal };
+    } catch (error) {
+      if (tries === TRIES_MAX) throw error;
+    }
+  }
 }

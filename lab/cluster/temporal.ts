@@ -16,6 +16,8 @@ const run = promisify(execFile);
 
 /** An address of its own for each node: nodes of a cluster have the same ports. */
 export const NODES = ["127.0.0.11", "127.0.0.12"] as const;
+/** Name in the certificate of all frontends. */
+const SERVER_NAME = "temporal.test";
 const SHARDS = 64;
 const POLL_MS = 200;
 const STOP_GRACE_MS = 15_000;
@@ -31,7 +33,7 @@ interface Certificates {
 /** Makes certificates for the frontends, for Temporal's own workers and for the service, which are all each other's clients. */
 async function issueCertificates(folder: string): Promise<Certificates> {
   const authority = newAuthority();
-  const { cert, key } = authority.issue(["localhost", LOOPBACK, ...NODES]);
+  const { cert, key } = authority.issue([SERVER_NAME]);
   const files = { ca: join(folder, "ca.pem"), cert: join(folder, "own.pem"), key: join(folder, "own.key") };
   await writeFile(files.ca, authority.caPem);
   await writeFile(files.cert, cert);
@@ -80,6 +82,7 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
     TEMPORAL_TLS_SERVER_CA_CERT_PATH: files.ca,
     TEMPORAL_TLS_CLIENT_CERT_PATH: files.cert,
     TEMPORAL_TLS_CLIENT_KEY_PATH: files.key,
+    TEMPORAL_TLS_SERVER_NAME: SERVER_NAME,
   };
   const members = NODES.map(async (host, index) => {
     const name = `temporal-${String(index + 1)}`;
@@ -136,7 +139,7 @@ function configurationOf(
     rpc: { grpcPort, membershipPort, bindOnIP: host },
   });
   const own = { certFile: files.cert, keyFile: files.key };
-  const client = { serverName: "localhost", rootCaFiles: [files.ca] };
+  const client = { serverName: SERVER_NAME, rootCaFiles: [files.ca] };
   return {
     log: { stdout: true, level: "warn" },
     persistence: {
