@@ -84,7 +84,7 @@ class Rounds {
         const round = await this.#round(index + 1, disaster, { reader, aging });
         rounds.push(round);
         say(roundText(round, disasters.length));
-        // What comes after would only be more of the same.
+        // Later rounds would only repeat it.
         if (round.differences.length > 0) break;
       }
       const scope = this.#scope(this.#tenants, Infinity, aging);

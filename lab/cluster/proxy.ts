@@ -12,7 +12,7 @@ export interface ProxyOptions {
   readonly binary: string;
   readonly dataDir: string;
   readonly env: NodeJS.ProcessEnv;
-  /** Where clients and the service connect. */
+  /** Ports for clients and for the service. */
   readonly ports: { readonly http: number; readonly temporal: number };
   readonly servers: readonly number[];
   /** Addresses of Temporal's frontends. */

@@ -43,7 +43,7 @@ export function agentPolicyHandlers(
     ) {
       const patch = definedFields(fields);
       const isTargetSet = walletTargetCents !== undefined;
-      // What moves the treasury's money is for people.
+      // Only people move the treasury's money.
       if (isTargetSet && principal.type !== "session") return refused(refusal("SESSION_REQUIRED"));
       if (isTargetSet && (wallets === null || !(await wallets.fundings.isPossible(profileOf(target)))))
         return refused(refusal("NOT_FOUND", "There is no wallet to fund, or no treasury to fund it from."));

@@ -23,7 +23,7 @@ import type { Handlers } from "./types.ts";
 /** Of a dry run that visits a shop. */
 const VISIT_MS = 13_000;
 
-/** What is checked: `order` null where nothing would be paid. */
+/** A payment to check. `order` is null where nothing would be paid. */
 interface Checked {
   readonly order: CheckedOrder | null;
   readonly offer: z.output<typeof checkedOffer> | null;
@@ -60,7 +60,7 @@ export function ownBudgetHandlers(dependencies: HandlerDependencies, payments: P
     return ok({ order: orderOf({ ...body, rail, amountCents }), offer: null });
   }
 
-  /** What a shop asks for a URL. */
+  /** Returns the offer of a shop for a URL. */
   async function checkedPurchase(
     agent: AgentDocument,
     {

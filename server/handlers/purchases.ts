@@ -125,7 +125,7 @@ export function purchaseHandlers(dependencies: HandlerDependencies): PurchaseHan
     });
   }
 
-  /** What a shop answers without payment; nothing is decided. */
+  /** Returns a shop's answer without payment; nothing is decided. */
   function free(answer: ShopAnswer, earlier: RecordedPayment | null) {
     const none = { transaction: null, approval: null, approvalUrl: null };
     const shown = earlier === null ? none : paymentView(earlier);

@@ -101,7 +101,7 @@ export class Endpoints {
     return mine === theirs ? "" : `two blocks ${String(final)}`;
   }
 
-  /** Those that answered last go first, in the order in which they are configured. */
+  /** Endpoints that answered last go first, in the order in which they are configured. */
   #rank({ downUntil }: Endpoint): number {
     return performance.now() < downUntil ? 1 : 0;
   }

@@ -19,7 +19,7 @@ const NETWORKS = {
 type Network = keyof typeof NETWORKS;
 const isNetwork = (name: string): name is Network => Object.hasOwn(NETWORKS, name);
 
-/** What may differ from its network's: the others say which chain and token it is. */
+/** Settings that may differ from the network's: the others identify chain and token. */
 const MAY_DIFFER: readonly string[] = ["EVM_CONFIRMATIONS"];
 
 /** The environment with what its `EVM_NETWORK` stands for. Throws `ConfigError` for an unknown one, or a contradiction. */

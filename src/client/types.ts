@@ -91,7 +91,7 @@ export interface Refused {
   readonly message: string;
   readonly issues: readonly ValidationIssue[];
   readonly retryAfterSeconds: number | null;
-  /** What the owner of wallets has to sign. */
+  /** Message that the owner of wallets has to sign. */
   readonly challenge: string | null;
   readonly organizations: readonly { readonly id: string; readonly name: string }[];
   readonly missing: readonly string[];

@@ -31,7 +31,7 @@ const headers = z
   )
   .default({});
 
-/** What is asked of the shop. */
+/** Request to a shop, and the terms of its payment. */
 export const purchase = z.strictObject({
   url: shopUrl,
   method: shopMethod,
@@ -75,7 +75,7 @@ export const purchased = z.strictObject({
   message: z.string().optional(),
 });
 
-/** What a shop asks for, as a dry run has found it. */
+/** Offer of a shop, as a dry run has found it. */
 export const checkedOffer = z.strictObject({
   httpStatus: z.int().meta({ description: "The shop's status without payment; 402: it asks for payment." }),
   protocol: protocol.nullable().meta({ description: "The protocol of the offer; null: it is free." }),

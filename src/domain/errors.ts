@@ -214,7 +214,7 @@ export interface Refusal {
   /** Children that a full replacement does not name, and what it names and has not. */
   readonly missing?: readonly string[];
   readonly unknown?: readonly string[];
-  /** What the owner of wallets has to sign. */
+  /** Message that the owner of wallets has to sign. */
   readonly challenge?: string;
   /** The organizations to choose from. */
   readonly organizations?: readonly { readonly id: string; readonly name: string }[];

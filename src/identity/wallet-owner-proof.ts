@@ -1,7 +1,7 @@
 import { type Address, getAddress, type Hex, verifyMessage } from "viem";
 import type { ChainRpc } from "../chain/rpc.ts";
 
-/** What the owner of wallets signs (EIP-191) to prove that the key is the organization's own. The same text for good. */
+/** Message that the owner of wallets signs (EIP-191) to prove that the key is the organization's own. It never changes. */
 export const ownerChallenge = (organizationId: string, owner: string, chainCaip2: string): string =>
   `The key of ${getAddress(owner)} is ours. It shall own the wallets of organization ${organizationId} on ${chainCaip2}.`;
 

@@ -6,7 +6,7 @@ import { fingerprint } from "./rules/payment-rules.ts";
 
 /** Requests for payments, as they are parsed and as ledgers take them. */
 
-/** What is bought, where a payment is a purchase. */
+/** Purchase that a payment is made for. */
 export interface Purchase {
   readonly protocol: Protocol;
   /** The URL. */

@@ -36,7 +36,7 @@ export const paymentEntry = ({
   hash: onChainTxHash,
 });
 
-/** Where a rail's own books and the payments' records disagree. */
+/** Difference between a rail's own books and the payments' records. */
 export interface RailFinding {
   /** The payment, or what the rail calls it. */
   readonly id: string;

@@ -11,7 +11,7 @@ import type { PocketKeys } from "./pocket/pocket-keys.ts";
 import type { RailStep } from "./rail-steps.ts";
 import type { Wallets } from "./wallet/index.ts";
 
-/** What a process gives its rails. */
+/** Parts that a process gives its rails. */
 export interface RailsDependencies {
   readonly db: Db;
   readonly clock: Clock;

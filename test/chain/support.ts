@@ -33,7 +33,7 @@ import { createIndexes } from "../../src/store/indexes.ts";
 
 const MASTER_KEY = MasterKey.parse("a-master-key-for-tests-long-enough-to-be-one", "a test");
 
-/** What a service without agents' proofs is opened with. */
+/** Settings of a service that trusts agents' records. */
 export const TRUSTED = {
   eventProofs: TEST_ACCESS_PROOFS,
   fundingMacs: MASTER_KEY.macs("payment-proofs"),

@@ -20,7 +20,7 @@ const TOOLSET = [
   "get_wallet",
 ];
 const PAYS = ["create_card_payment", "create_wallet_payment", "pay_x402_request"];
-/** Those that reach what is not the service's. */
+/** Tools that reach beyond the service. */
 const LOOKS_OUTSIDE = [...PAYS, "check_payment"];
 const WRITES = [...PAYS, "cancel_payment"];
 

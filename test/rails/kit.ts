@@ -27,11 +27,11 @@ export interface RailScene {
   /** A new payment of the agent that the rail settles in full. */
   payment(): Payment;
   stepped(steps: Steps): Promise<SteppedProcess>;
-  /** How often the rail's own books say that a payment was made. */
+  /** Returns the number of times that a payment was made, by the rail's own books. */
   timesMade(payment: Payment): Promise<number>;
   /** Sources of the rail's reconciliation. */
   readonly sources: Pick<RailSources, "chainRpcUrl" | "collections" | "db" | "env" | "pocketKeys">;
-  /** What the rail's network does with a settled payment, one after the other; each may be repeated. */
+  /** Effects of the rail's network on a settled payment, in order; each may be repeated. */
   readonly effects: readonly ((payment: Payment) => Promise<void>)[];
   /** `settle` also sends what was not sent yet, under the permission that it requests. */
   readonly settleSends?: true;

@@ -92,7 +92,7 @@ export class ChainView {
     return Number(units / UNITS_OF_CENT);
   }
 
-  /** What an address holds of the agent's token, in its smallest units. */
+  /** Returns an address's balance of the agent's token, in its smallest units. */
   async unitsAt(agent: Identified, owner: Address): Promise<bigint> {
     const read = { address: await this.token(agent), abi: erc20Abi } as const;
     return this.client.readContract({ ...read, functionName: "balanceOf", args: [owner] });

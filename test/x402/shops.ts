@@ -75,7 +75,7 @@ export interface ShopOptions {
   readonly decorate?: (facilitator: FacilitatorClient) => FacilitatorClient;
 }
 
-/** What the token says of itself. */
+/** Signing domain by the token's own account. */
 export async function factsOf(
   client: Awaited<ReturnType<typeof facilitatorOn>>["client"],
   token: Address,

@@ -2,7 +2,7 @@ import type { Output } from "../../src/client/types.ts";
 
 export type Approval = Output<"getApproval">["approval"];
 export type Transaction = Output<"getTransaction">["transaction"];
-/** Who is paid: of a purchase on the web the shop. */
+/** Returns the payee's name: for a purchase on the web, the shop. */
 export const payeeOf = ({ recipient, resource }: Pick<Approval, "recipient" | "resource">): string =>
   resource === null ? recipient : new URL(resource).host;
 

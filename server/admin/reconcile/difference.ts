@@ -33,7 +33,7 @@ export type DifferenceKind =
   | "approval_record_differs"
   | "card_ledger_differs"
   | "chain_differs"
-  /** What left an agent's pocket, and its purchases. */
+  /** Transfers out of an agent's pocket, and its purchases. */
   | "pocket_differs";
 
 /** Records that a repair may write, from the state of the actors. */

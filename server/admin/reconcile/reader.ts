@@ -47,7 +47,7 @@ export interface OrganizationSources {
   readonly agents: readonly AgentSources[];
   readonly projects: readonly ProjectSources[];
   readonly payments: readonly PaymentEntry[];
-  /** Where each rail's books and the payments disagree; a text: why they could not be read. */
+  /** Differences between each rail's books and the payments; a text: the books could not be read, and why. */
   readonly onRails: readonly (readonly [RailReconciliation, readonly RailFinding[] | string])[];
   /** Records that decide who may do what, with their proofs: all of them, whatever the focus. */
   readonly access: readonly AccessRecord[];

@@ -202,7 +202,7 @@ export function withReports(books: Books, reports: readonly RailBooks[], now: nu
     (byId.get(authorization)?.requests ?? 0) <= position && now - at < CLEARANCE_MS;
   const clearances = books.clearances.filter(isUnseen);
   if (!isNews && clearances.length === books.clearances.length) return books;
-  // What was granted is none of the payment's hold any more, whether the network has heard of it or not.
+  // A granted amount has left the payment's hold, whether the network has heard of it or not.
   for (const { authorization } of books.clearances)
     if (!byId.has(authorization) && !clearances.some((each) => each.authorization === authorization))
       byId.set(authorization, { ...capturedInFull(0), authorization, requests: 0 });
@@ -213,7 +213,7 @@ export function withReports(books: Books, reports: readonly RailBooks[], now: nu
 const totalOf = (reports: readonly RailBooks[]): RailBooks => ({
   authorization: FURTHER_AUTHORIZATIONS,
   requests: sum(reports, ({ requests }) => requests),
-  // What is captured of a closed one is no part of what others have open.
+  // Captures of a closed authorization take nothing from the open ones.
   authorizedMc: sum(reports, ({ authorizedMc, capturedMc, isOpen }) =>
     isOpen ? Math.max(authorizedMc, capturedMc) : capturedMc,
   ),

@@ -246,7 +246,7 @@ export function amountMcOf({ books, request }: MoneyHolder): number {
   return capturedMc > 0 ? capturedMc : request.amountMc;
 }
 
-/** The same in cents. */
+/** Amounts in cents. */
 export const amountCentsOf = (payment: MoneyHolder): number => usedCents(amountMcOf(payment));
 
 /** Null: its network has nothing of it. */

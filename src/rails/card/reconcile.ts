@@ -65,7 +65,7 @@ function compareCard(
   return findings;
 }
 
-/** The same books in one form, however they came. */
+/** Returns books in one form, however they came. */
 const comparable = ({ authorization: _id, ...books }: RailBooks): Omit<RailBooks, "authorization"> => books;
 
 const booksText = (books: readonly RailBooks[]): string =>

@@ -10,7 +10,7 @@ import type { Indexes } from "../../store/indexes.ts";
 import type { Frame, Offer } from "./protocols/offer.ts";
 import type { ShopRequest } from "./shops.ts";
 
-/** What is asked of a shop, and the offer that is taken. */
+/** Request to a shop, and the offer that is taken. */
 export interface Order {
   readonly request: ShopRequest;
   readonly offer: Pick<Offer, "frame" | "nonce" | "timeoutSeconds"> & {
@@ -96,7 +96,7 @@ const storedAnswer = z.object({
   isCut: z.boolean(),
 });
 
-/** What is read of an order. */
+/** Readable part of an order. */
 export interface KnownOrder extends Pick<OrderDocument, "refusal" | "receipt" | "isAnswered" | "createdAt"> {
   readonly order: Order | null;
 }

@@ -24,7 +24,7 @@ export interface StateDependencies {
 type Asked = Pick<Authorization, "from" | "nonce" | "validBefore" | "signedAtBlock">;
 
 /**
- * What the final part of the chain says of an authorization. Its state is read at the newest final block, or at the oldest one that
+ * State of an authorization in the final part of the chain. Its state is read at the newest final block, or at the oldest one that
  * nodes keep the state of, if that is newer; past that block's time it can't be used in any chain that has the final block.
  */
 export async function stateOf(deps: StateDependencies, asked: Asked): Promise<AuthorizationState> {

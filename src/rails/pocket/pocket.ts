@@ -50,7 +50,7 @@ export type Authorized =
   /** The transfer is good for longer than `AUTHORIZATION_SECONDS_MAX`, or over already. Nothing is signed. */
   | { readonly kind: "bad_times" };
 
-/** What a final block tells of an authorization. */
+/** State of an authorization by a final block. */
 export type AuthorizationState =
   | { readonly kind: "open" }
   /** Settled. Null: the chain no longer shows the transaction. */

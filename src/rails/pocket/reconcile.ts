@@ -83,7 +83,7 @@ export interface PocketEntry {
   readonly sweeps: ReadonlySet<Hex>;
 }
 
-/** What a pocket signed for a payment. */
+/** Authorization that a pocket signed for a payment. */
 export interface SignedEntry {
   readonly transactionId: string;
   readonly pocket: Address;

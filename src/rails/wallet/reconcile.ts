@@ -30,7 +30,7 @@ export const walletReconciliation: RailReconciliation = {
   },
 };
 
-/** What wallets and their payments are compared with. */
+/** Sources of a comparison of wallets with their payments. */
 export interface WalletSources {
   readonly payments: readonly PaymentEntry[];
   /** The wallet of each agent that has one. */

@@ -62,7 +62,7 @@ export const unreadChain = (what: string, error: unknown): string => {
   return `The chain could not be read, ${what} were not compared: ${reason}`;
 };
 
-/** What a wallet on the chain says that it has paid. */
+/** Payment of a wallet, as the chain has it. */
 export interface SpentEvent {
   readonly wallet: Address;
   readonly id: Hex;

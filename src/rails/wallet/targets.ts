@@ -29,7 +29,7 @@ export const TARGET_INDEXES: Indexes = { [COLLECTIONS.walletTargets]: [{ key: { 
 
 /** Interval at which a wallet is looked at. */
 const LOOK_MS = 30_000;
-/** The same after a funding that failed: the treasury has too little, or its owner allows no more now. */
+/** Pause after a funding that failed: the treasury has too little, or its owner allows no more now. */
 const AFTER_FAILURE_MS = 600_000;
 const PER_ROUND_MAX = 50;
 

@@ -12,7 +12,7 @@ interface PurchaseProps {
 
 const PROTOCOLS = { "x402/2": "x402", "x402/1": "x402, version 1", mpp: "MPP" } as const;
 
-/** What was bought on the web, and from whom; nothing of another payment. */
+/** Shows what was bought on the web, and from whom; nothing for another payment. */
 export function PurchaseFacts({ payee, purchase }: PurchaseProps): ReactElement | null {
   const { protocol, receipt, resource } = purchase;
   if (resource === null) return null;

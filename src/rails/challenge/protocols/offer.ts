@@ -34,7 +34,7 @@ export interface Authorization {
   readonly signature: Hex;
 }
 
-/** What is given back to the shop beside the authorization. */
+/** Parts of the challenge that are given back to the shop beside the authorization. */
 export type Frame =
   | {
       readonly protocol: "x402/2";
@@ -86,7 +86,7 @@ export function mcOfUnits(units: bigint, decimals: number): number | null {
   return mc > 0n && mc <= BigInt(MAX_MC) ? Number(mc) : null;
 }
 
-/** What every protocol's offer says of payment. */
+/** Terms of payment in every protocol's offer. */
 interface Named {
   readonly asset: string;
   readonly payTo: string;
