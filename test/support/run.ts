@@ -28,6 +28,8 @@ const SLOWEST_FILES = 10;
 /** Retries of a whole run, of which a good one needs a handful: more would hide a service, or scenes, that often fail. */
 const MAX_REPEATS = shortOrSoak(30, Infinity);
 const MAX_REPLAYS = shortOrSoak(12, Infinity);
+/** Files that a whole run plays once more, alone: a stall of the machine fails one or two, a defect fails again or fails more. */
+const MAX_ALONE = 2;
 /** More than the cores, since many tests wait most of their time; fewer than what makes them late for each other. */
 const LANES = Number(process.env["TEST_LANES"] ?? 4);
 
@@ -54,21 +56,8 @@ const planted = bringsUp === null ? null : bringsUp.then((running) => plant(runn
 planted?.catch(() => undefined);
 const env = settings(bringsUp, binaries);
 
-const results: FileResult[] = [];
-await runInLanes({
-  files,
-  grep,
-  beginUntil,
-  env,
-  lanes: LANES,
-  withChains: bringsUp !== null,
-  onResult(result) {
-    results.push(result);
-    const count = files.length === 1 ? "" : ` (${String(results.length)} of ${String(files.length)})`;
-    say(`\n${timesOf(result)}${count}`);
-    if (result.output !== "") say(result.output);
-  },
-});
+const results = await play(files, LANES);
+const overtaken = await playAlone(results.filter(({ failed: count }) => count > 0));
 const [engines, hidden] = await Promise.all([bringsUp, planted]);
 const engineMs = engines === null ? 0 : enginesProcessorMs(engines);
 await engines?.stop();
@@ -95,12 +84,48 @@ for (const file of unheard) say(`  FAILED: ${file}\n    It was not run.`);
 for (const line of whereTheTimeWent()) say(`  ${line}`);
 if (beginUntil !== null && notRun.length > 0)
   say(`  left out, farther from the change: ${String(notRun.length)} of ${String(files.length)} files`);
+for (const { title, message } of overtaken) {
+  say(`  FAILED BESIDE OTHERS, PASSED ALONE: ${title}\n    ${message.slice(0, FAILURE_CHARACTERS_MAX)}`);
+}
 for (const { title, message } of allFailures) {
   say(`  FAILED: ${title}\n    ${message.slice(0, FAILURE_CHARACTERS_MAX)}`);
 }
 const passed = total(({ passed: count }) => count) + (hidden !== null && leaks.length === 0 ? 1 : 0);
 say(`${String(passed)} passed, ${String(failed)} failed`);
 process.exit(failed === 0 && passed > 0 ? 0 : 1);
+
+async function play(these: readonly string[], lanes: number): Promise<FileResult[]> {
+  const played: FileResult[] = [];
+  await runInLanes({
+    files: these,
+    grep,
+    beginUntil,
+    env,
+    lanes,
+    withChains: bringsUp !== null,
+    onResult(result) {
+      played.push(result);
+      const count = these.length === 1 ? "" : ` (${String(played.length)} of ${String(these.length)})`;
+      say(`\n${timesOf(result)}${count}`);
+      if (result.output !== "") say(result.output);
+    },
+  });
+  return played;
+}
+
+/** Plays failed files of a whole run alone, whose result then counts. Returns failures that did not come again, which are printed. */
+async function playAlone(failing: readonly FileResult[]): Promise<FileResult["failures"]> {
+  const isWhole = process.argv.length === 2 && beginUntil === null;
+  if (!isWhole || failing.length === 0 || failing.length > MAX_ALONE) return [];
+  const again = await play(
+    failing.map(({ file }) => file),
+    1,
+  );
+  const passed = again.filter(({ failed: count }) => count === 0);
+  const isPassed = (file: string): boolean => passed.some((result) => result.file === file);
+  results.splice(0, results.length, ...results.filter(({ file }) => !isPassed(file)), ...passed);
+  return failing.filter(({ file }) => isPassed(file)).flatMap(({ failures }) => failures);
+}
 
 async function bringUp(found: EngineBinaries): Promise<RunningEngines> {
   return startEngines({
