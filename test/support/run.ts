@@ -121,9 +121,9 @@ async function playAlone(failing: readonly FileResult[]): Promise<FileResult["fa
     failing.map(({ file }) => file),
     1,
   );
-  const passed = again.filter(({ failed: count }) => count === 0);
-  const isPassed = (file: string): boolean => passed.some((result) => result.file === file);
-  results.splice(0, results.length, ...results.filter(({ file }) => !isPassed(file)), ...passed);
+  const alone = again.filter(({ failed: count }) => count === 0);
+  const isPassed = (file: string): boolean => alone.some((result) => result.file === file);
+  results.splice(0, results.length, ...results.filter(({ file }) => !isPassed(file)), ...alone);
   return failing.filter(({ file }) => isPassed(file)).flatMap(({ failures }) => failures);
 }
 
