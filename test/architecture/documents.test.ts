@@ -6,7 +6,7 @@ import { enginePorts } from "../../src/engines/ports.ts";
 import { loadTemporalDevConfig } from "../../src/engines/temporal-config.ts";
 import { ROOMS, sourceFiles } from "./imports.ts";
 
-const FOLDERS = [...ROOMS, "docs", "lab", "scripts", "test", "web/src"];
+const FOLDERS = [...ROOMS, "deploy", "docs", "lab", "scripts", "test", "web/src"];
 const TEXTS = [".ts", ".tsx", ".mjs", ".js", ".md", ".sol", ".py", ".toml", ".yaml", ".css"];
 /** Recorded or fetched from elsewhere, not written here. */
 const FOREIGN = /^(test\/histories|contracts\/artifacts|lab\/fuzz\/.*\.json)/;
@@ -146,6 +146,56 @@ describe("docs/configuration.md", () => {
       if (value === undefined || name === "MCP_URL") continue;
       expect(readAll({ [name]: value }), name).to.deep.equal(readAll({}));
     }
+  });
+});
+
+describe("deploy", () => {
+  const textOf = (file: string): Promise<string> => readFile(join("deploy", file), "utf8");
+
+  it("rules and dashboard name metrics, and labels of them, that the service has", async () => {
+    const page = await readFile("docs/metrics.md", "utf8");
+    const rows = [...page.matchAll(/^\| `spending_control_(\w+)` +\| (\w+) +\| ([^|]*)\|/gm)];
+    const labelsOf = new Map(
+      rows.flatMap(([, name = "", kind, labels = ""]) =>
+        (kind === "histogram" ? [`${name}_bucket`, `${name}_count`] : [name]).map((each) => [
+          each,
+          ["job", ...(labels.match(/[a-z_]+/g) ?? [])],
+        ]),
+      ),
+    );
+    const [alerts, dashboard] = [
+      await textOf("helm/files/alerts.yaml"),
+      await textOf("helm/files/dashboard.json"),
+    ];
+    const text = `${alerts}${dashboard.replaceAll('\\"', '"')}`;
+    const uses = [...text.matchAll(/spending_control_(\w+)(?:\{([^}]*)\})?/g)];
+    expect(uses.length).to.be.greaterThan(30);
+    for (const [use, name = "", matchers = ""] of uses) {
+      const labels = [...matchers.matchAll(/(\w+)=/g)].map(([, label]) => label);
+      expect(labelsOf.get(name), use).to.include.members(labels);
+    }
+  });
+
+  it("compose file, chart, unit and image set nothing that the service does not read", async () => {
+    const known = (await settingRows()).map(({ name }) => name);
+    const templates = await readdir("deploy/helm/templates");
+    const chart = (await Promise.all(templates.map((name) => textOf(`helm/templates/${name}`)))).join("\n");
+    const compose = await textOf("compose/compose.yaml");
+    const values = await textOf("helm/values.yaml");
+    const image = await textOf("Containerfile");
+    const unit = await textOf("systemd/agent-spending-control@.service");
+    const env = await textOf("systemd/settings.env");
+    const set = [
+      ...(compose.split("x-mongo")[0] ?? "").matchAll(/^ {4}([A-Z_]+):/gm),
+      ...compose.matchAll(/<<: \*settings, ([A-Z_]+):/g),
+      ...(values.split(/^env:$/m)[1] ?? "").matchAll(/^ {2}([A-Z_]+):/gm),
+      ...chart.matchAll(/- name: ([A-Z_]+)$/gm),
+      ...(/^ENV (.*)$/m.exec(image)?.[1] ?? "").matchAll(/([A-Z_]+)=/g),
+      ...(/^Environment=(.*)$/m.exec(unit)?.[1] ?? "").matchAll(/([A-Z_]+)=/g),
+      ...env.matchAll(/^([A-Z_]+)=/gm),
+    ].map(([, name = ""]) => name);
+    expect(set.length).to.be.greaterThan(20);
+    expect(set.filter((name) => ![...known, "NODE_ENV", "POD_IP"].includes(name))).to.deep.equal([]);
   });
 });
 

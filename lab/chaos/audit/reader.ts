@@ -34,6 +34,8 @@ import {
   type CapsView,
   ledgerWorkflowId,
 } from "../../../src/messages/ledger.ts";
+import { DEFAULT_TASK_QUEUE } from "../../../src/messages/common.ts";
+import { watchWorkflowId } from "../../../src/messages/delivery.ts";
 import { paymentEntry } from "../../../src/rails/findings.ts";
 import { ACTORS_AT_ONCE } from "../../../server/admin/reconcile/actors-at-once.ts";
 import type { Letterbox, Letters } from "../letterbox.ts";
@@ -223,7 +225,8 @@ export class Reader {
     const ending = actors.filter(isEnding);
     if (ending.length > 0) return `${String(ending.length)} archived agents' actors have not ended`;
     const undispatched = await this.#db.collection("events").countDocuments({ ...of, isPending: true });
-    if (undispatched > 0) return `${String(undispatched)} events have no deliveries yet`;
+    if (undispatched > 0)
+      return `${String(undispatched)} events have no deliveries yet; their watch: ${await this.#watch()}`;
     const { deliveries } = webhookCollections(this.#db);
     const undelivered = await deliveries.countDocuments({ ...of, status: "pending" });
     if (undelivered > 0) return `${String(undelivered)} deliveries are pending`;
@@ -234,6 +237,20 @@ export class Reader {
     const query = `ExecutionStatus = "Running" AND WorkflowType IN ("settlement", "approval", "organization", "delivery")`;
     const { count } = await this.#temporal.workflow.count(query);
     return count > 0 ? `${String(count)} workflows still follow something` : null;
+  }
+
+  /** Returns a line about the activity that dispatches events, as Temporal has it. */
+  async #watch(): Promise<string> {
+    const { workflow } = this.#temporal;
+    const { raw } = await workflow.getHandle(watchWorkflowId(DEFAULT_TASK_QUEUE, "events")).describe();
+    const activities = raw.pendingActivities ?? [];
+    return activities.length === 0
+      ? "no activity is pending"
+      : activities
+          .map(({ attempt, lastFailure, lastWorkerIdentity }) =>
+            [`attempt ${String(attempt)}`, lastWorkerIdentity, lastFailure?.message].join(", "),
+          )
+          .join("; ");
   }
 
   /** Returns the actors' states once windows have closed that were about to. */
