@@ -149,9 +149,9 @@ describe("docs/configuration.md", () => {
   });
 });
 
-describe("deploy", () => {
-  const textOf = (file: string): Promise<string> => readFile(join("deploy", file), "utf8");
+const textOf = (file: string): Promise<string> => readFile(join("deploy", file), "utf8");
 
+describe("deploy", () => {
   it("rules and dashboard name metrics, and labels of them, that the service has", async () => {
     const page = await readFile("docs/metrics.md", "utf8");
     const rows = [...page.matchAll(/^\| `spending_control_(\w+)` +\| (\w+) +\| ([^|]*)\|/gm)];
