@@ -14,6 +14,8 @@ import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import type { SessionPrincipal } from "../../src/identity/session-principal.ts";
 import { mostSpecificScope } from "../../src/identity/most-specific-scope.ts";
+import { ActorUnavailable } from "../../src/actors/actor-unavailable.ts";
+import { paymentIn } from "../../src/store/records.ts";
 import { approvalView } from "../../src/views/views.ts";
 import { newUuid } from "../../src/lib/ids.ts";
 import { isUnavailable } from "../../src/lib/unavailable.ts";
@@ -40,6 +42,9 @@ const CONCURRENCY_MAX = 32;
 const STEP_MIN_MS = 250;
 
 type Caller = Pick<ContextOf<typeof operations.approveApproval.access>, "audit" | "deadline" | "principal">;
+
+/** Submissions of one approval at most, each after newer restrictions were read. */
+const SUBMISSIONS_MAX = 6;
 
 /** A decision that the ledger has taken. */
 interface Taken extends Pick<LedgerAnswer<Payment>, "requestedMs" | "revisionRecorded"> {
@@ -99,13 +104,42 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     const profile = profileOfApproval(approval);
     const proof = proofs.ofDecision(profile, orderOf(approval), decision);
     await begin();
-    const command = commandOf(approval, decision, proof);
-    const { reply, ...answered } = await ledgers.submitUnrecorded(approval, command, { texts: approval });
+    const { reply, ...answered } = await submit(profile, approval, commandOf(approval, decision, proof));
     if (reply.kind === "payment") return ok({ profile, reply, ...answered });
     await answered.revisionRecorded;
     // Nothing was decided: what the project has open leaves no room for a person's words, until some of it is recorded.
     if (reply.kind === "too_many_open") return refused(refusal("SERVICE_UNAVAILABLE"));
     return refused(alreadyResolved(await find(id, principal)));
+  }
+
+  /** An approval goes with what the restrictions say of its payment now. */
+  async function submit(
+    profile: AgentProfile,
+    approval: ApprovalDocument,
+    decided: CommandOf<"approve" | "deny">,
+  ): Promise<LedgerAnswer<Payment>> {
+    for (let submission = 0; submission < SUBMISSIONS_MAX; submission += 1) {
+      // A reply is repeated under its request's id: each submission has its own.
+      const command = { ...decided, ...(await restrictionsOn(profile, decided)), requestId: newUuid() };
+      const answer = await ledgers.submitUnrecorded(approval, command, { texts: approval });
+      if (answer.reply.kind !== "stale_rules") return answer;
+      payments.rulings.forget(profile);
+    }
+    throw new ActorUnavailable("the restrictions' records do not keep up with the ledger");
+  }
+
+  /** The payment's record is proven, so that a change of it in MongoDB alone evades no restriction. */
+  async function restrictionsOn(
+    profile: AgentProfile,
+    { kind, transactionId }: CommandOf<"approve" | "deny">,
+  ) {
+    if (kind === "deny") return {};
+    const record = await collections.transactions.findOne({ _id: transactionId });
+    const payment = record === null ? null : paymentIn(record, null);
+    if (payment === null || !proofs.isAccepted(profile, payment))
+      throw new ActorUnavailable(`the record of ${transactionId} is not as the service wrote it`);
+    const { versions, ...restricted } = await payments.rulings.restrictionsOn(profile, payment.request);
+    return { ...restricted, ...(versions === undefined ? {} : { rulesVersions: versions }) };
   }
 
   /** Executes what was decided, and answers the approval as it stands then: `executing` if the rail has not answered in time. */
@@ -252,7 +286,7 @@ function commandOf(
   { by, feedback, resolution }: PersonsDecision,
   proof: string,
 ): CommandOf<"approve" | "deny"> {
-  const decided = { agentId, transactionId, by, proof, requestId: newUuid() };
+  const decided = { agentId, transactionId, by, proof };
   if (resolution === "approved") return { kind: "approve", ...decided };
   return { kind: "deny", ...decided, feedback: feedback ?? "" };
 }

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { RULE_TYPES, RULE_WINDOW_SECONDS_MAX, type RuleType, WEEKDAYS } from "../domain/rules/rules.ts";
-import { atMost, cents, paymentCount, recipientName, version } from "./primitives.ts";
+import { atMost, categoryCode, cents, paymentCount, recipientName, version } from "./primitives.ts";
 import { rail } from "./records.ts";
 import { referred } from "./reference.ts";
 import { timezone } from "./timezone.ts";
@@ -10,8 +10,17 @@ import { timezone } from "./timezone.ts";
 export const RULES_MAX = 50;
 export const ANY_OF_MAX = 200;
 
-const anyOf = <T extends z.ZodType>(item: T) =>
-  z.strictObject({ anyOf: z.array(item).min(1, "must name at least one").meta({ maxItems: ANY_OF_MAX }) });
+const entries = <T extends z.ZodType>(item: T) =>
+  z.array(item).min(1, "must name at least one").meta({ maxItems: ANY_OF_MAX });
+
+/** Entries that are flagged, or entries that alone are not. */
+const listed = <T extends z.ZodType>(item: T) =>
+  z
+    .strictObject({ anyOf: entries(item).optional(), noneOf: entries(item).optional() })
+    .refine(
+      ({ anyOf, noneOf }) => (anyOf === undefined) !== (noneOf === undefined),
+      "must have either `anyOf` or `noneOf`",
+    );
 
 const windowSeconds = z.int().min(1).max(RULE_WINDOW_SECONDS_MAX);
 const time = z.string().regex(/^([01][0-9]|2[0-3]):[0-5][0-9]$/, "must be HH:MM");
@@ -39,9 +48,9 @@ const windowAsSent = window
 const params = {
   amount_above: z.strictObject({ amountCents: cents }),
   new_recipient: z.strictObject({}),
-  recipient: anyOf(recipientName),
-  merchant_category: anyOf(z.string().regex(/^[0-9]{4}$/, "must be a four-digit code")),
-  rail: anyOf(rail),
+  recipient: listed(recipientName),
+  merchant_category: listed(categoryCode),
+  rail: z.strictObject({ anyOf: entries(rail) }),
   velocity: z.strictObject({ count: paymentCount, windowSeconds }),
   duplicate: z.strictObject({ windowSeconds }),
 };
@@ -94,8 +103,8 @@ const bareTypes = Object.entries(params)
 const HOLDS: Readonly<Record<RuleType, string>> = {
   amount_above: "above params.amountCents",
   new_recipient: "to a recipient that the agent has not paid before; no params",
-  recipient: "to one of params.anyOf",
-  merchant_category: "of one of the codes in params.anyOf",
+  recipient: "to one of params.anyOf, or to all but params.noneOf",
+  merchant_category: "of one of the codes in params.anyOf, or of none of params.noneOf",
   rail: "by one of params.anyOf",
   velocity: "more than params.count payments of the agent in params.windowSeconds",
   duplicate: "like an earlier one (recipient, amount) in params.windowSeconds",
@@ -125,6 +134,9 @@ const flatRule = z.strictObject({
       anyOf: atMost(ANY_OF_MAX, z.string().max(1_000)).optional().meta({
         description:
           "recipient: names or wallet addresses. merchant_category: four-digit codes. rail: `card`, `wallet`.",
+      }),
+      noneOf: atMost(ANY_OF_MAX, z.string().max(1_000)).optional().meta({
+        description: "recipient, merchant_category, instead of anyOf: all but these are held.",
       }),
       count: paymentCount.optional().meta({ description: "velocity: this many pass, the next one is held." }),
       windowSeconds: windowSeconds

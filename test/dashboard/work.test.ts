@@ -312,7 +312,7 @@ describe("the dashboard at work, in a browser", function () {
     const { version } = await until("the rule is saved", async () => {
       const current = await world.api.ok("getTeamApprovalRules", 200, { token, id });
       const [rule] = current.rules;
-      const listed = rule?.type === "merchant_category" ? rule.params.anyOf.join(" ") : "";
+      const listed = rule?.type === "merchant_category" ? (rule.params.anyOf?.join(" ") ?? "") : "";
       return listed === "5734 1234" ? current : null;
     });
     await world.api.ok("setTeamApprovalRules", 200, { token, id, body: { rules: [], version } });
