@@ -42,7 +42,6 @@ const NOTEWORTHY = [
   "rules answered",
   "restrictions answered",
   "RECIPIENT_NOT_ALLOWED",
-  "approve: RECIPIENT_NOT_ALLOWED",
   "closed with payments on hold",
   "clocks set back",
   "windows closed",

@@ -156,9 +156,9 @@ export class Workload {
   #putRestrictions(): void {
     const { profiles, random, records } = this.#world;
     // Often of what waits for a person.
-    const [waiting = ""] = records.pending.keys();
-    const recipient = records.payments.get(waiting)?.request.recipient ?? this.#orders.recipient();
-    const never = new Set(random.chance(0.5) ? [recipient] : []);
+    const waiting = [...records.pending.keys()].flatMap((id) => records.payments.get(id) ?? []);
+    const recipients = waiting.map(({ request }) => request.recipient);
+    const never = new Set(random.chance(0.5) ? [this.#orders.recipient(), ...recipients] : []);
     const { agentId } = random.pick(profiles);
     const on = random.chance(0.5) ? { agentId } : { teamId: random.pick([null, ...TEAMS]) };
     void this.#world.request((process) => process.putRestrictions(on, never));
