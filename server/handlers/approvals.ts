@@ -5,7 +5,7 @@ import type { PersonsDecision } from "../../src/payments/payment-proofs.ts";
 import { agentIn } from "../../src/contract/primitives.ts";
 import type { InputOf, OutputOf } from "../../src/contract/types.ts";
 import type { LedgerAnswer } from "../../src/actors/ledger-mailbox.ts";
-import type { Payment } from "../../src/domain/ledger/payment.ts";
+import type { Payment, PaymentRequest } from "../../src/domain/ledger/payment.ts";
 import type { CommandOf, LedgerReply } from "../../src/domain/ledger/commands.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
@@ -128,18 +128,28 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     throw new ActorUnavailable("the restrictions' records do not keep up with the ledger");
   }
 
-  /** The payment's record is proven, so that a change of it in MongoDB alone evades no restriction. */
   async function restrictionsOn(
     profile: AgentProfile,
     { kind, transactionId }: CommandOf<"approve" | "deny">,
   ) {
     if (kind === "deny") return {};
-    const record = await collections.transactions.findOne({ _id: transactionId });
-    const payment = record === null ? null : paymentIn(record, null);
-    if (payment === null || !proofs.isAccepted(profile, payment))
-      throw new ActorUnavailable(`the record of ${transactionId} is not as the service wrote it`);
-    const { versions, ...restricted } = await payments.rulings.restrictionsOn(profile, payment.request);
+    const request = await requestOf(profile, transactionId);
+    if (request === null) return {};
+    const { versions, ...restricted } = await payments.rulings.restrictionsOn(profile, request);
     return { ...restricted, ...(versions === undefined ? {} : { rulesVersions: versions }) };
+  }
+
+  /**
+   * The payment as it was accepted; null: it is over. Where its record was changed in MongoDB alone, which must evade no
+   * restriction, its ledger says it.
+   */
+  async function requestOf(profile: AgentProfile, transactionId: string): Promise<PaymentRequest | null> {
+    const record = await collections.transactions.findOne({ _id: transactionId });
+    const recorded = record === null ? null : paymentIn(record, null);
+    if (recorded !== null && proofs.isAccepted(profile, recorded)) return recorded.request;
+    const { agentId } = profile;
+    const reply = await ledgers.submit(profile, { kind: "read_payment", agentId, transactionId });
+    return reply.kind === "payment" ? reply.payment.request : null;
   }
 
   /** Executes what was decided, and answers the approval as it stands then: `executing` if the rail has not answered in time. */
