@@ -102,9 +102,9 @@ const bareTypes = Object.entries(params)
 /** Description, for models, of the payments that each type holds. */
 const HOLDS: Readonly<Record<RuleType, string>> = {
   amount_above: "above params.amountCents",
-  new_recipient: "to a recipient that the agent has not paid before; no params",
-  recipient: "to one of params.anyOf, or to all but params.noneOf",
-  merchant_category: "of one of the codes in params.anyOf, or of none of params.noneOf",
+  new_recipient: "to a recipient not paid before; no params",
+  recipient: "to params.anyOf, or to all but params.noneOf",
+  merchant_category: "of a code in params.anyOf, or not in params.noneOf",
   rail: "by one of params.anyOf",
   velocity: "more than params.count payments of the agent in params.windowSeconds",
   duplicate: "like an earlier one (recipient, amount) in params.windowSeconds",
@@ -125,7 +125,7 @@ const flatRule = z.strictObject({
     .optional()
     .meta({ description: "The id of an existing rule, as it was read; left out for a new one." }),
   type: z.enum(RULE_TYPES).meta({ description: `Which payments it holds. ${holds}` }),
-  enabled: z.boolean().default(true).meta({ description: "false: the rule is stored and holds nothing." }),
+  enabled: z.boolean().default(true).meta({ description: "false: stored, holds nothing." }),
   params: z
     .strictObject({
       amountCents: cents
@@ -133,11 +133,11 @@ const flatRule = z.strictObject({
         .meta({ description: "amount_above: cents; a payment of exactly this amount is not held." }),
       anyOf: atMost(ANY_OF_MAX, z.string().max(1_000)).optional().meta({
         description:
-          "recipient: names or wallet addresses. merchant_category: four-digit codes. rail: `card`, `wallet`.",
+          "recipient: names or addresses. merchant_category: four-digit codes. rail: `card`, `wallet`.",
       }),
-      noneOf: atMost(ANY_OF_MAX, z.string().max(1_000)).optional().meta({
-        description: "recipient, merchant_category, instead of anyOf: all but these are held.",
-      }),
+      noneOf: atMost(ANY_OF_MAX, z.string().max(1_000))
+        .optional()
+        .meta({ description: "Instead of anyOf: all but these." }),
       count: paymentCount.optional().meta({ description: "velocity: this many pass, the next one is held." }),
       windowSeconds: windowSeconds
         .optional()

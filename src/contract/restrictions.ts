@@ -20,7 +20,7 @@ export const restrictions = z
     recipients: z.strictObject(lists(recipientName)),
     merchantCategories: z.strictObject({
       ...lists(categoryCode),
-      uncoded: z.enum(UNCODED).meta({ description: "A payment without a category." }),
+      uncoded: z.enum(UNCODED),
     }),
     rails: z.strictObject({ only: only(rail) }),
     version,
