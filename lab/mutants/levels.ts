@@ -244,6 +244,7 @@ const replacements: readonly LedgerMutant[] = [
         const rulesVersions = {
           project: Math.max(versions?.project ?? 0, ledger.project.rulesVersion),
           team: Math.max(versions?.team ?? 0, levelOf(ledger, account.teamId).rulesVersion),
+          agent: Math.max(versions?.agent ?? 0, account.rulesVersion),
         };
         return { ...command, request: { ...command.request, rulesVersions } };
       }),
@@ -265,6 +266,7 @@ const losing: readonly (readonly [what: string, domain: () => LedgerDomain])[] =
   ["the totals of project and teams", () => losingOfLevels(() => ({ totals: NO_TOTALS }))],
   ["the caps", () => losingOfLevels(() => ({ cap: NO_CAP }))],
   ["the versions of rules", () => losingOfLevels(() => ({ rulesVersion: 0 }))],
+  ["the versions of agents' restrictions", () => losingOfAccounts(() => ({ rulesVersion: 0 }))],
   [
     "that a cap is not in its record",
     () => losingOfLevels(({ cap }) => ({ recordedCapVersion: cap.version })),

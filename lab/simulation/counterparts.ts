@@ -249,11 +249,14 @@ export class Processor {
   }
 }
 
-/** The rules of a project (null) or a team, as people have set them. */
+/** The rules of a project (null) or a team, and the recipients that it or an agent forbids, as people have set them. */
 export interface RecordedRules {
   readonly version: number;
   readonly checks: readonly RuleCheck[];
+  readonly never: ReadonlySet<string>;
 }
+
+const NO_RULES: RecordedRules = { version: 1, checks: [], never: new Set() };
 
 const ENDED: readonly Payment["status"][] = ["denied", "failed", "expired"];
 
@@ -264,6 +267,15 @@ export class Records {
   readonly agents = new Map<string, RecordShown & { readonly teamId: string }>();
   readonly caps = new Map<string | null, Cap>();
   readonly rules = new Map<string | null, RecordedRules>();
+
+  /** Replaces rules or restrictions of a level, and returns its version. */
+  raiseRules(level: string | null, change: Partial<Pick<RecordedRules, "checks" | "never">>): number {
+    const before = this.rules.get(level) ?? NO_RULES;
+    const version = before.version + 1;
+    this.rules.set(level, { ...before, ...change, version });
+    return version;
+  }
+
   /** Highest revision of the ledger that any process was answered. */
   ledgerRevision = 0;
   /** Payments whose approval's record is pending, as people see them, with their agents. */

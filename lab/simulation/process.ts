@@ -159,10 +159,7 @@ export class ServiceProcess {
     let recordsCheckedThrough = this.ledgers.closedOf(agentId);
     for (let attempt = 0; attempt < DECISION_ATTEMPTS_MAX; attempt += 1) {
       const areRecordsChecked = recordsCheckedThrough > 0;
-      const { keyHash, fingerprint } = request;
-      const { earlier, similarAt, rules } = await this.#call(() =>
-        this.#checkRecords(profile, { keyHash, fingerprint }),
-      );
+      const { earlier, similarAt, rules } = await this.#call(() => this.#checkRecords(profile, request));
       if (areRecordsChecked && earlier !== undefined) return replayOf(request, earlier);
       const requested = { ...request, rulesVersions: rules.versions };
       const withLike = areRecordsChecked && similarAt !== null ? { similarAt } : {};
@@ -175,6 +172,7 @@ export class ServiceProcess {
         approvalWindowSeconds,
         recordsCheckedThrough,
         ...(rules.checks.length > 0 ? { rules: ruled } : {}),
+        ...rules.forbidden,
       });
       switch (reply.kind) {
         case "records_check_required":
@@ -201,17 +199,31 @@ export class ServiceProcess {
     throw new Unavailable("the records do not keep up with the ledger");
   }
 
-  #checkRecords(
-    { agentId, teamId }: AgentProfile,
-    { keyHash, fingerprint }: Pick<PaymentRequest, "keyHash" | "fingerprint">,
-  ) {
+  #checkRecords(profile: AgentProfile, { fingerprint, keyHash, recipient }: PaymentRequest) {
     const { records } = this.#surroundings;
-    const [project, team] = [records.rules.get(null), records.rules.get(teamId)];
-    const checks = [...(project?.checks ?? []), ...(team?.checks ?? [])];
+    const { agentId } = profile;
+    const rules = this.#rulesOn(profile, recipient);
     return {
       earlier: records.under(agentId, keyHash),
-      similarAt: checks.length > 0 ? records.newestSimilarAt(agentId, fingerprint) : null,
-      rules: { checks, versions: { project: project?.version ?? null, team: team?.version ?? null } },
+      similarAt: rules.checks.length > 0 ? records.newestSimilarAt(agentId, fingerprint) : null,
+      rules,
+    };
+  }
+
+  /** As src/payments/rules: the checks of project and team, and the first level that forbids the recipient. */
+  #rulesOn({ agentId, teamId }: AgentProfile, recipient: string) {
+    const { rules } = this.#surroundings.records;
+    const [project, team, agent] = [rules.get(null), rules.get(teamId), rules.get(agentId)];
+    const levels = { agent, team, project };
+    const level = (["agent", "team", "project"] as const).find((each) => levels[each]?.never.has(recipient));
+    return {
+      checks: [...(project?.checks ?? []), ...(team?.checks ?? [])],
+      versions: {
+        project: project?.version ?? null,
+        team: team?.version ?? null,
+        agent: agent?.version ?? null,
+      },
+      forbidden: level === undefined ? {} : { forbidden: { code: "RECIPIENT_NOT_ALLOWED", level } as const },
     };
   }
 
@@ -220,11 +232,31 @@ export class ServiceProcess {
     profile: AgentProfile,
     command: CommandOf<"approve" | "deny" | "cancel"> & { readonly requestId: string },
   ): Promise<void> {
-    const { reply, requestedMs } = await this.ledgers.submitRecorded(profile, command);
+    let answer = await this.#submitResolution(profile, command, 0);
+    for (let again = 1; answer.reply.kind === "stale_rules" && again < DECISION_ATTEMPTS_MAX; again += 1)
+      answer = await this.#submitResolution(profile, command, again);
+    const { reply, requestedMs } = answer;
     if (reply.kind !== "payment") return;
     const { changed, payment, permit } = reply;
     const hints = permit === undefined ? {} : { decided: { permit, requestedMs } };
     if (changed || payment.status === "expired") await this.#execute(profile, payment, hints);
+  }
+
+  /** As server/handlers/approvals.ts: an approval goes with what restricts its payment now. */
+  async #submitResolution(
+    profile: AgentProfile,
+    command: CommandOf<"approve" | "deny" | "cancel"> & { readonly requestId: string },
+    again: number,
+  ) {
+    const { records } = this.#surroundings;
+    const judged = await this.#call(() => {
+      const recorded = records.payments.get(command.transactionId);
+      if (command.kind !== "approve" || recorded === undefined) return {};
+      const { forbidden, versions } = this.#rulesOn(profile, recorded.request.recipient);
+      return { ...forbidden, rulesVersions: versions };
+    });
+    const requestId = again === 0 ? command.requestId : `${command.requestId}-${String(again)}`;
+    return this.ledgers.submitRecorded(profile, { ...command, ...judged, requestId });
   }
 
   /** As server/handlers/agents.ts: answered once the record shows it, and the rails are fenced. */
@@ -296,13 +328,23 @@ export class ServiceProcess {
   /** Rules live in the records, and the ledger receives their version before any caller is answered. */
   async putRules(teamId: string | null, checks: RecordedRules["checks"]): Promise<void> {
     const { observer, place, records } = this.#surroundings;
-    const version = await this.#call(() => {
-      const next = (records.rules.get(teamId)?.version ?? 1) + 1;
-      records.rules.set(teamId, { version: next, checks });
-      return next;
-    });
+    const version = await this.#call(() => records.raiseRules(teamId, { checks }));
     await this.ledgers.submit(place, { kind: "follow_rules", teamId, version });
     observer.rulesAnswered(teamId, version);
+  }
+
+  /** Restrictions of the project (null), a team or an agent. */
+  async putRestrictions(
+    on: { readonly teamId: string | null } | { readonly agentId: string },
+    never: ReadonlySet<string>,
+  ): Promise<void> {
+    const { observer, place, records } = this.#surroundings;
+    const level = "agentId" in on ? on.agentId : on.teamId;
+    const version = await this.#call(() => records.raiseRules(level, { never }));
+    const follows = "agentId" in on ? ({ kind: "follow_restrictions", ...on, version } as const) : null;
+    const command = follows ?? ({ kind: "follow_rules", teamId: level, version } as const);
+    const reply = await this.ledgers.submit(place, command);
+    if (reply.kind === "confirmed") observer.restrictionsAnswered(level, version, never);
   }
 
   submit(command: Parameters<Ledgers["submit"]>[1]): Promise<LedgerReply> {

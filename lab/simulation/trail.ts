@@ -54,6 +54,11 @@ export class Trail {
       keyAnswered: traced("key answered", (...args) => observer.keyAnswered(...args), all),
       capsAnswered: traced("caps answered", (...args) => observer.capsAnswered(...args), all),
       rulesAnswered: traced("rules answered", (...args) => observer.rulesAnswered(...args), all),
+      restrictionsAnswered: traced(
+        "restrictions answered",
+        (...args) => observer.restrictionsAnswered(...args),
+        all,
+      ),
       checked: traced("dry run", (...args) => observer.checked(...args), all),
       atRest: (books) => observer.atRest(books),
       broke: traced(

@@ -5,7 +5,7 @@ import type { PersonsDecision } from "../../src/payments/payment-proofs.ts";
 import { agentIn } from "../../src/contract/primitives.ts";
 import type { InputOf, OutputOf } from "../../src/contract/types.ts";
 import type { LedgerAnswer } from "../../src/actors/ledger-mailbox.ts";
-import type { Payment } from "../../src/domain/ledger/payment.ts";
+import type { Payment, PaymentRequest } from "../../src/domain/ledger/payment.ts";
 import type { CommandOf, LedgerReply } from "../../src/domain/ledger/commands.ts";
 import type { AgentProfile } from "../../src/domain/agent/state.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
@@ -14,6 +14,8 @@ import type { Result } from "../../src/domain/result.ts";
 import { ok, refused } from "../../src/domain/result.ts";
 import type { SessionPrincipal } from "../../src/identity/session-principal.ts";
 import { mostSpecificScope } from "../../src/identity/most-specific-scope.ts";
+import { ActorUnavailable } from "../../src/actors/actor-unavailable.ts";
+import { paymentIn } from "../../src/store/records.ts";
 import { approvalView } from "../../src/views/views.ts";
 import { newUuid } from "../../src/lib/ids.ts";
 import { isUnavailable } from "../../src/lib/unavailable.ts";
@@ -40,6 +42,9 @@ const CONCURRENCY_MAX = 32;
 const STEP_MIN_MS = 250;
 
 type Caller = Pick<ContextOf<typeof operations.approveApproval.access>, "audit" | "deadline" | "principal">;
+
+/** Submissions of one approval at most, each after newer restrictions were read. */
+const SUBMISSIONS_MAX = 6;
 
 /** A decision that the ledger has taken. */
 interface Taken extends Pick<LedgerAnswer<Payment>, "requestedMs" | "revisionRecorded"> {
@@ -99,13 +104,52 @@ export function approvalHandlers(dependencies: HandlerDependencies): ApprovalHan
     const profile = profileOfApproval(approval);
     const proof = proofs.ofDecision(profile, orderOf(approval), decision);
     await begin();
-    const command = commandOf(approval, decision, proof);
-    const { reply, ...answered } = await ledgers.submitUnrecorded(approval, command, { texts: approval });
+    const { reply, ...answered } = await submit(profile, approval, commandOf(approval, decision, proof));
     if (reply.kind === "payment") return ok({ profile, reply, ...answered });
     await answered.revisionRecorded;
     // Nothing was decided: what the project has open leaves no room for a person's words, until some of it is recorded.
     if (reply.kind === "too_many_open") return refused(refusal("SERVICE_UNAVAILABLE"));
     return refused(alreadyResolved(await find(id, principal)));
+  }
+
+  /** An approval goes with what the restrictions say of its payment now. */
+  async function submit(
+    profile: AgentProfile,
+    approval: ApprovalDocument,
+    decided: CommandOf<"approve" | "deny">,
+  ): Promise<LedgerAnswer<Payment>> {
+    for (let submission = 0; submission < SUBMISSIONS_MAX; submission += 1) {
+      // A reply is repeated under its request's id: each submission has its own.
+      const command = { ...decided, ...(await restrictionsOn(profile, decided)), requestId: newUuid() };
+      const answer = await ledgers.submitUnrecorded(approval, command, { texts: approval });
+      if (answer.reply.kind !== "stale_rules") return answer;
+      payments.rulings.forget(profile);
+    }
+    throw new ActorUnavailable("the restrictions' records do not keep up with the ledger");
+  }
+
+  async function restrictionsOn(
+    profile: AgentProfile,
+    { kind, transactionId }: CommandOf<"approve" | "deny">,
+  ) {
+    if (kind === "deny") return {};
+    const request = await requestOf(profile, transactionId);
+    if (request === null) return {};
+    const { versions, ...restricted } = await payments.rulings.restrictionsOn(profile, request);
+    return { ...restricted, ...(versions === undefined ? {} : { rulesVersions: versions }) };
+  }
+
+  /**
+   * The payment as it was accepted; null: it is over. Where its record was changed in MongoDB alone, which must evade no
+   * restriction, its ledger says it.
+   */
+  async function requestOf(profile: AgentProfile, transactionId: string): Promise<PaymentRequest | null> {
+    const record = await collections.transactions.findOne({ _id: transactionId });
+    const recorded = record === null ? null : paymentIn(record, null);
+    if (recorded !== null && proofs.isAccepted(profile, recorded)) return recorded.request;
+    const { agentId } = profile;
+    const reply = await ledgers.submit(profile, { kind: "read_payment", agentId, transactionId });
+    return reply.kind === "payment" ? reply.payment.request : null;
   }
 
   /** Executes what was decided, and answers the approval as it stands then: `executing` if the rail has not answered in time. */
@@ -252,7 +296,7 @@ function commandOf(
   { by, feedback, resolution }: PersonsDecision,
   proof: string,
 ): CommandOf<"approve" | "deny"> {
-  const decided = { agentId, transactionId, by, proof, requestId: newUuid() };
+  const decided = { agentId, transactionId, by, proof };
   if (resolution === "approved") return { kind: "approve", ...decided };
   return { kind: "deny", ...decided, feedback: feedback ?? "" };
 }

@@ -1,5 +1,6 @@
 import { agentHandlers } from "./agents.ts";
 import { approvalRulesHandlers } from "./approval-rules.ts";
+import { restrictionsHandlers } from "./restrictions.ts";
 import { agentPolicyHandlers } from "./agent-policy.ts";
 import { agentSummaryHandlers } from "./agent-summary.ts";
 import { agentWalletHandlers } from "./agent-wallet.ts";
@@ -45,6 +46,7 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...stopHandlers(dependencies),
   ...budgetHandlers(dependencies),
   ...approvalRulesHandlers(dependencies),
+  ...restrictionsHandlers(dependencies),
   ...agentHandlers(dependencies),
   ...agentPolicyHandlers(dependencies),
   ...agentSummaryHandlers(dependencies),

@@ -1,5 +1,5 @@
 import type { ClientSession, Collection } from "mongodb";
-import type { ContainerDocument, StoredRules } from "../store/documents.ts";
+import { type ContainerDocument, rulesRevisionOf, type StoredRules } from "../store/documents.ts";
 import { refusal, type ValidationIssue } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
 import type { ApprovalRule } from "../domain/rules/rules.ts";
@@ -30,6 +30,22 @@ export function rulesOf({ approvalRules }: Pick<ContainerDocument, "approvalRule
   if (approvalRules === undefined) return { rules: [], version: FIRST_VERSION };
   const { rules, version } = approvalRules;
   return { rules, version };
+}
+
+/** Fields that a level's revision follows from. */
+export const REVISION = { "approvalRules.version": 1, "restrictions.version": 1 } as const;
+
+/** Resolves once the container's ledger takes no payment any more that was judged by an older revision. */
+export async function followedByLedger(
+  ledgers: LedgerGateway,
+  kind: ContainerKind,
+  target: ContainerDocument,
+  version: number,
+): Promise<void> {
+  const { _id, organizationId } = target;
+  const projectId = kind === "project" ? _id : String(target["projectId"]);
+  const teamId = kind === "project" ? null : _id;
+  await ledgers.submit({ organizationId, projectId }, { kind: "follow_rules", teamId, version });
 }
 
 export interface ApprovalRulesDependencies {
@@ -74,23 +90,18 @@ export class ApprovalRules {
     // Rules that were never set are not in the record, and null finds that, too.
     const isAtVersion = { "approvalRules.version": version === FIRST_VERSION ? null : version };
     const current = { _id, archivedAt: null, ...isAtVersion };
-    const replace = async (session: ClientSession): Promise<Outcome<Result<RulesOfContainer>>> => {
-      const replaced = await this.#of(kind).updateOne(current, { $set: { approvalRules } }, { session });
-      if (replaced.matchedCount === 0) return unchanged(refused(await this.#overtaken(kind, _id, session)));
+    const replace = async (session: ClientSession): Promise<Outcome<Result<number>>> => {
+      const change = { $set: { approvalRules } };
+      const options = { session, projection: REVISION, returnDocument: "after" } as const;
+      const replaced = await this.#of(kind).findOneAndUpdate(current, change, options);
+      if (replaced === null) return unchanged(refused(await this.#overtaken(kind, _id, session)));
       // Replaced only if the rules were at the version that was read.
-      const after = rulesOf({ approvalRules });
-      return changed(ok(after), { before: known, after });
+      return changed(ok(rulesRevisionOf(replaced)), { before: known, after: rulesOf({ approvalRules }) });
     };
     const replaced = await this.#mutex.run(_id, () => transaction(replace));
-    if (replaced.ok) await this.#notifyLedger(kind, target, replaced.value.version);
-    return replaced;
-  }
-
-  async #notifyLedger(kind: ContainerKind, target: ContainerDocument, version: number): Promise<void> {
-    const { _id, organizationId } = target;
-    const projectId = kind === "project" ? _id : String(target["projectId"]);
-    const teamId = kind === "project" ? null : _id;
-    await this.#ledgers.submit({ organizationId, projectId }, { kind: "follow_rules", teamId, version });
+    if (!replaced.ok) return replaced;
+    await followedByLedger(this.#ledgers, kind, target, replaced.value);
+    return ok(rulesOf({ approvalRules }));
   }
 
   /** Another user has changed the container since it was read: archived is said before stale. */

@@ -154,5 +154,5 @@ const shownOf = ({ color, description, logoHash, name }: ContainerDocument) => (
   logoHash,
 });
 
-/** Lists show no rules, which may be many times what they do show. */
-export const WITHOUT_RULES = { approvalRules: 0 } as const;
+/** Lists show no rules and restrictions, which may be many times what they do show. */
+export const WITHOUT_RULES = { approvalRules: 0, restrictions: 0 } as const;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { RULE_TYPES, RULE_WINDOW_SECONDS_MAX, type RuleType, WEEKDAYS } from "../domain/rules/rules.ts";
-import { atMost, cents, paymentCount, recipientName, version } from "./primitives.ts";
+import { atMost, categoryCode, cents, paymentCount, recipientName, version } from "./primitives.ts";
 import { rail } from "./records.ts";
 import { referred } from "./reference.ts";
 import { timezone } from "./timezone.ts";
@@ -10,8 +10,17 @@ import { timezone } from "./timezone.ts";
 export const RULES_MAX = 50;
 export const ANY_OF_MAX = 200;
 
-const anyOf = <T extends z.ZodType>(item: T) =>
-  z.strictObject({ anyOf: z.array(item).min(1, "must name at least one").meta({ maxItems: ANY_OF_MAX }) });
+const entries = <T extends z.ZodType>(item: T) =>
+  z.array(item).min(1, "must name at least one").meta({ maxItems: ANY_OF_MAX });
+
+/** Entries that are flagged, or entries that alone are not. */
+const listed = <T extends z.ZodType>(item: T) =>
+  z
+    .strictObject({ anyOf: entries(item).optional(), noneOf: entries(item).optional() })
+    .refine(
+      ({ anyOf, noneOf }) => (anyOf === undefined) !== (noneOf === undefined),
+      "must have either `anyOf` or `noneOf`",
+    );
 
 const windowSeconds = z.int().min(1).max(RULE_WINDOW_SECONDS_MAX);
 const time = z.string().regex(/^([01][0-9]|2[0-3]):[0-5][0-9]$/, "must be HH:MM");
@@ -39,9 +48,9 @@ const windowAsSent = window
 const params = {
   amount_above: z.strictObject({ amountCents: cents }),
   new_recipient: z.strictObject({}),
-  recipient: anyOf(recipientName),
-  merchant_category: anyOf(z.string().regex(/^[0-9]{4}$/, "must be a four-digit code")),
-  rail: anyOf(rail),
+  recipient: listed(recipientName),
+  merchant_category: listed(categoryCode),
+  rail: z.strictObject({ anyOf: entries(rail) }),
   velocity: z.strictObject({ count: paymentCount, windowSeconds }),
   duplicate: z.strictObject({ windowSeconds }),
 };
@@ -93,9 +102,9 @@ const bareTypes = Object.entries(params)
 /** Description, for models, of the payments that each type holds. */
 const HOLDS: Readonly<Record<RuleType, string>> = {
   amount_above: "above params.amountCents",
-  new_recipient: "to a recipient that the agent has not paid before; no params",
-  recipient: "to one of params.anyOf",
-  merchant_category: "of one of the codes in params.anyOf",
+  new_recipient: "to a recipient not paid before; no params",
+  recipient: "to params.anyOf, or to all but params.noneOf",
+  merchant_category: "of a code in params.anyOf, or not in params.noneOf",
   rail: "by one of params.anyOf",
   velocity: "more than params.count payments of the agent in params.windowSeconds",
   duplicate: "like an earlier one (recipient, amount) in params.windowSeconds",
@@ -116,7 +125,7 @@ const flatRule = z.strictObject({
     .optional()
     .meta({ description: "The id of an existing rule, as it was read; left out for a new one." }),
   type: z.enum(RULE_TYPES).meta({ description: `Which payments it holds. ${holds}` }),
-  enabled: z.boolean().default(true).meta({ description: "false: the rule is stored and holds nothing." }),
+  enabled: z.boolean().default(true).meta({ description: "false: stored, holds nothing." }),
   params: z
     .strictObject({
       amountCents: cents
@@ -124,8 +133,11 @@ const flatRule = z.strictObject({
         .meta({ description: "amount_above: cents; a payment of exactly this amount is not held." }),
       anyOf: atMost(ANY_OF_MAX, z.string().max(1_000)).optional().meta({
         description:
-          "recipient: names or wallet addresses. merchant_category: four-digit codes. rail: `card`, `wallet`.",
+          "recipient: names or addresses. merchant_category: four-digit codes. rail: `card`, `wallet`.",
       }),
+      noneOf: atMost(ANY_OF_MAX, z.string().max(1_000))
+        .optional()
+        .meta({ description: "Instead of anyOf: all but these." }),
       count: paymentCount.optional().meta({ description: "velocity: this many pass, the next one is held." }),
       windowSeconds: windowSeconds
         .optional()

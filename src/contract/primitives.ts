@@ -45,6 +45,9 @@ export const recipientName = text(1, 200).refine(
   `must not become longer than ${FOLDED_NAME_MAX} when its compatibility forms are folded (NFKC)`,
 );
 
+/** Category of a merchant (MCC). */
+export const categoryCode = z.string().regex(/^[0-9]{4}$/, "must be a four-digit code");
+
 export const name = text(1, 100);
 export const description = text(0, 500);
 

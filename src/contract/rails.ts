@@ -1,6 +1,13 @@
 import { z } from "zod";
 import type { Rail } from "../domain/ledger/payment.ts";
-import { idempotencyKey, paymentCents, recipientName, text, walletAddress } from "./primitives.ts";
+import {
+  categoryCode,
+  idempotencyKey,
+  paymentCents,
+  recipientName,
+  text,
+  walletAddress,
+} from "./primitives.ts";
 import { SHOP_METHODS, shopUrl } from "./purchases.ts";
 import { rail } from "./records.ts";
 import type { AgentTool } from "./tool-names.ts";
@@ -13,9 +20,7 @@ const purpose = text(1, 500).meta({
 const shared = {
   amountCents: paymentCents,
   currency: z.literal("USD").default("USD"),
-  merchantCategory: z
-    .string()
-    .regex(/^[0-9]{4}$/, "must be a four-digit code")
+  merchantCategory: categoryCode
     .optional()
     .meta({ description: "The merchant's category, a four-digit code." }),
 };

@@ -1,5 +1,6 @@
 import * as agents from "./operations/agents.ts";
 import * as approvalRules from "./operations/approval-rules.ts";
+import * as restrictions from "./operations/restrictions.ts";
 import * as approvals from "./operations/approvals.ts";
 import * as auditLog from "./operations/audit-log.ts";
 import * as budgets from "./operations/budgets.ts";
@@ -44,6 +45,7 @@ export const operations = {
   ...teams,
   ...budgets,
   ...approvalRules,
+  ...restrictions,
   ...agentOperations,
   ...payments,
   ...purchases,

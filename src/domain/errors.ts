@@ -77,6 +77,10 @@ export const ERRORS = {
   },
   VERSION_CONFLICT: { status: 409, message: "The version is outdated; read the resource again and retry." },
   STALE_APPROVAL_RULES: { status: 409, message: "The version is outdated; read the rules again and retry." },
+  STALE_RESTRICTIONS: {
+    status: 409,
+    message: "The version is outdated; read the restrictions again and retry.",
+  },
   ORGANIZATION_REQUIRED: {
     status: 409,
     message: "You have accounts in several organizations: send `organizationId`, one of `organizations`.",

@@ -58,7 +58,7 @@ export interface MadePayment extends RecordedPayment {
 }
 
 export interface PaymentDependencies {
-  readonly collections: Pick<Collections, "transactions" | "approvals" | "containers">;
+  readonly collections: Pick<Collections, "transactions" | "approvals" | "ruled">;
   readonly accessProofs: Pick<AccessProofs, "genuine">;
   readonly ledgers: Ledgers;
   readonly effects: PaymentEffects;
@@ -105,14 +105,14 @@ export class Payments {
   /** Loads of requests that arrive together are batched; nothing is cached for later ones. */
   readonly #earlier: PaymentsByKey;
   readonly #duplicates: PossibleDuplicates;
-  readonly #rulings: PaymentRulings;
+  readonly rulings: PaymentRulings;
 
   constructor(dependencies: PaymentDependencies) {
     this.#dependencies = dependencies;
     const { transactions } = dependencies.collections;
     this.#earlier = paymentsByKey(transactions);
     this.#duplicates = new PossibleDuplicates(transactions, this.#earlier);
-    this.#rulings = new PaymentRulings(dependencies);
+    this.rulings = new PaymentRulings(dependencies);
   }
 
   /**
@@ -300,9 +300,9 @@ export class Payments {
     try {
       for (let attempt = 0; attempt < DECISION_ATTEMPTS_MAX; attempt += 1) {
         const areRecordsChecked = recordsCheckedThrough > 0;
-        const [{ rules: ruled, versions }, earlier] = await metrics.timed(rail, "lookup", () =>
+        const [{ forbidden, rules: ruled, versions }, earlier] = await metrics.timed(rail, "lookup", () =>
           Promise.all([
-            this.#rulings.of(profile, requested),
+            this.rulings.of(profile, requested),
             areRecordsChecked ? this.#earlier.load({ agentId, keyHash: requested.keyHash }) : null,
           ]),
         );
@@ -311,7 +311,7 @@ export class Payments {
         const request = versions === undefined ? requested : { ...requested, rulesVersions: versions };
         const rules = areRecordsChecked
           ? await metrics.timed(rail, "lookup", () =>
-              this.#rulings.withSimilarPayment(ruled, agentId, request),
+              this.rulings.withSimilarPayment(ruled, agentId, request),
             )
           : ruled;
         const command = {
@@ -323,6 +323,7 @@ export class Payments {
           recordsCheckedThrough,
           ...(cached === undefined ? {} : { cachedAgentRevision: cached.revision }),
           ...(rules === undefined ? {} : { rules }),
+          ...(forbidden === undefined ? {} : { forbidden }),
         } as const;
         const submitting = metrics.timed(rail, "decision", () =>
           ledgers.submitUnrecorded(profile, command, { isAwaited }),
@@ -330,7 +331,7 @@ export class Payments {
         release();
         const { requestedMs, revisionRecorded, reply } = await submitting;
         if (reply.kind === "records_check_required") recordsCheckedThrough = reply.closed;
-        else if (reply.kind === "stale_rules") this.#rulings.forget(profile);
+        else if (reply.kind === "stale_rules") this.rulings.forget(profile);
         else {
           const permit = reply.kind === "decided" ? reply.permit : null;
           const hints = permit === null ? {} : { decided: { permit, requestedMs } };
@@ -349,10 +350,10 @@ export class Payments {
     const { amountMc = mcOf(order.amountCents), resource } = purchase ?? {};
     const payment = { rail, recipient, amountMc, resource, merchantCategory: order.merchantCategory ?? null };
     // A dry run's rules are not compared by any ledger.
-    this.#rulings.forget(profile);
-    const { rules: ruled } = await this.#rulings.of(profile, payment);
-    const rules = await this.#rulings.withSimilarPayment(ruled, profile.agentId, payment);
-    return { rail, recipient, amountMc, fingerprint: fingerprint(payment), rules };
+    this.rulings.forget(profile);
+    const { forbidden, rules: ruled } = await this.rulings.of(profile, payment);
+    const rules = await this.rulings.withSimilarPayment(ruled, profile.agentId, payment);
+    return { rail, recipient, amountMc, fingerprint: fingerprint(payment), rules, forbidden };
   }
 
   async #execute(

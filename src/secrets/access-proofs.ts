@@ -22,6 +22,10 @@ import {
 import type { KeyedMacs } from "./keyed-macs.ts";
 
 const RULES_FIELDS = ["_id", "approvalRules.version", "approvalRules.contentHash"];
+const RESTRICTIONS = {
+  path: "restrictions.proof",
+  fields: ["_id", "restrictions.version", "restrictions.contentHash"],
+};
 
 /**
  * Records that decide who may do what, or that the service speaks by: the collection of each kind, the path of its proof, and the fields that the proof
@@ -135,6 +139,17 @@ export const ACCESS_RECORDS = {
     path: "approvalRules.proof",
     fields: RULES_FIELDS,
   },
+  projectRestrictions: {
+    what: "projects' restrictions",
+    collection: COLLECTIONS.projects,
+    ...RESTRICTIONS,
+  },
+  teamRestrictions: { what: "teams' restrictions", collection: COLLECTIONS.teams, ...RESTRICTIONS },
+  agentRestrictions: {
+    what: "agents' restrictions",
+    collection: COLLECTIONS.agentRestrictions,
+    ...RESTRICTIONS,
+  },
   /** A secret is sealed to its id, so the id stands for it. */
   webhook: {
     what: "webhook endpoints",
@@ -205,6 +220,9 @@ export const ACCESS_KINDS: readonly AccessKind[] = [
   "team",
   "projectRules",
   "teamRules",
+  "projectRestrictions",
+  "teamRestrictions",
+  "agentRestrictions",
   "webhook",
   "event",
   "delivery",

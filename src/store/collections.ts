@@ -7,11 +7,13 @@ import type {
   EventDocument,
   KeyDeliveryDocument,
   ProjectDocument,
+  RuledDocument,
   TeamDocument,
   TransactionDocument,
   TransactionSnapshot,
 } from "./documents.ts";
 import { COLLECTIONS } from "./documents.ts";
+import type { RestrictedLevel } from "../domain/rules/restrictions.ts";
 import type { ChainTransactionDocument } from "../chain/outbox.ts";
 import type { CardLedgerDocument } from "../rails/card/network-books.ts";
 import {
@@ -53,6 +55,8 @@ export interface Collections {
   readonly projects: Collection<ProjectDocument>;
   /** Projects and teams once more, for what they have in common. */
   readonly containers: Readonly<Record<"project" | "team", Collection<ContainerDocument>>>;
+  /** Rules and restrictions of each level; an agent's lie under its id in a collection of their own. */
+  readonly ruled: Readonly<Record<RestrictedLevel, Collection<RuledDocument>>>;
   readonly auditLog: Collection<AuditDocument>;
   readonly logos: Collection<LogoDocument>;
   readonly organizations: Collection<OrganizationDocument>;
@@ -78,6 +82,12 @@ export const collectionsOf = (db: Db): Collections => ({
   dailyCreates: db.collection(DAILY_CREATES, { readPreference: "primary" }),
   projects: db.collection(COLLECTIONS.projects),
   containers: { project: db.collection(COLLECTIONS.projects), team: db.collection(COLLECTIONS.teams) },
+  // From the primary: what was set binds the next payment.
+  ruled: {
+    project: db.collection(COLLECTIONS.projects, { readPreference: "primary" }),
+    team: db.collection(COLLECTIONS.teams, { readPreference: "primary" }),
+    agent: db.collection(COLLECTIONS.agentRestrictions, { readPreference: "primary" }),
+  },
   auditLog: auditLogOf(db),
   logos: db.collection("logos"),
   organizations: authCollections(db).organizations,

@@ -16,6 +16,7 @@ import type { BudgetPolicy, DenialCode } from "../domain/ledger/policy.ts";
 import type { AgentLabels } from "../domain/agent/labels.ts";
 import type { AgentLifecycle } from "../domain/agent/state.ts";
 import type { Cap } from "../domain/ledger/state.ts";
+import type { Restrictions } from "../domain/rules/restrictions.ts";
 import type { ApprovalRule } from "../domain/rules/rules.ts";
 import type { StoredBooks } from "./stored-books.ts";
 
@@ -347,9 +348,29 @@ export interface StoredRules {
   readonly proof: string;
 }
 
-export interface ContainerDocument extends Document {
+/** Restrictions of a project, a team or an agent: replaced whole. */
+export interface StoredRestrictions extends Pick<StoredRules, "version" | "contentHash" | "proof"> {
+  readonly lists: Restrictions;
+}
+
+/** A level with rules or restrictions. Of agents in a collection of their own: an agent's record is read for many things. */
+export interface RuledDocument extends Document {
   _id: string;
   organizationId: string;
+  /** Missing until some are set; that is version 1. */
+  approvalRules?: StoredRules;
+  restrictions?: StoredRestrictions;
+}
+
+type RulesVersion = { readonly version: number } | undefined;
+
+/** The version that ledgers know: raised by every replacement of rules or restrictions. 0: none were ever set. */
+export const rulesRevisionOf = (level: {
+  readonly approvalRules?: RulesVersion;
+  readonly restrictions?: RulesVersion;
+}): number => (level.approvalRules?.version ?? 0) + (level.restrictions?.version ?? 0);
+
+export interface ContainerDocument extends RuledDocument {
   name: string;
   description: string | null;
   color: string | null;
@@ -359,8 +380,6 @@ export interface ContainerDocument extends Document {
   archivedAt: Date | null;
   /** State that lists are narrowed by: `archived` once `archivedAt` is there, written with it. */
   state: "active" | "archived";
-  /** Missing until some are set; that is version 1. */
-  approvalRules?: StoredRules;
   /** Cap as the ledger has decided it; missing until one is set, which is version 1 without a cap. */
   cap?: Cap;
   /** MAC over its place (`AccessProofs`). */
@@ -373,6 +392,7 @@ export type TeamDocument = ContainerDocument & { projectId: string };
 
 export const COLLECTIONS = {
   agents: "agents",
+  agentRestrictions: "agent_restrictions",
   creates: "creates",
   keyDeliveries: "key_deliveries",
   events: "events",

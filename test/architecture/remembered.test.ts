@@ -38,7 +38,7 @@ const BOUNDS: Readonly<Record<string, string>> = {
   "src/agents/key-use.ts #used": "keys used since the last write, 5 s ago at most",
   "src/metrics/metrics.ts #queues": "names of queues",
   "src/payments/payment-changes.ts #waiting": "calls that wait",
-  "src/payments/rules/ready-cache.ts #entries": "READY_RULES_BYTES_MAX",
+  "src/payments/rules/ready-cache.ts #entries": "READY_BYTES_MAX",
   "src/payments/rules/rules-in-force.ts #reading": "readings under way",
   "src/rails/challenge/rail.ts #hands": "calls whose purchase is being made",
   "src/secrets/master-key.ts #derived": "purposes of keys",

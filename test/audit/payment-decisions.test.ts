@@ -176,8 +176,8 @@ describe("decisions on payments in the audit log", () => {
     const told = found.map((decision) => decision as Readonly<Record<string, unknown>>);
     expect(told.map(({ outcome, rulesVersions }) => [outcome, rulesVersions])).to.deep.equal([
       ["approved", undefined],
-      ["held", { project: 2, team: null }],
-      ["approved", { project: 2, team: 2 }],
+      ["held", { project: 2, team: null, agent: null }],
+      ["approved", { project: 2, team: 2, agent: null }],
     ]);
   });
 

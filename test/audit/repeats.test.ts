@@ -22,6 +22,9 @@ const VERSIONED = [
   "setTeamBudget",
   "setProjectApprovalRules",
   "setTeamApprovalRules",
+  "setProjectRestrictions",
+  "setTeamRestrictions",
+  "setAgentRestrictions",
 ] as const satisfies readonly OperationId[];
 
 /** What comes to the same when it is done again. */

@@ -14,6 +14,7 @@ import {
   testDelivery,
   type World,
 } from "../support/world.ts";
+import { restricting } from "../support/restrictions.ts";
 
 /** One call of an operation, and what its entry must say of it: exactly null, or an object that has at least these fields. */
 export interface Prepared {
@@ -121,6 +122,12 @@ const setsRules = (kind: "project" | "team") =>
     kind,
     { before: { rules: [], version: 1 }, after: { version: 2 } },
     { rules: [{ type: "amount_above", params: { amountCents: 100 } }], version: 1 },
+  );
+const setsRestrictions = (kind: "project" | "team") =>
+  onContainer(
+    kind,
+    { before: restricting(), after: restricting({ rails: { only: ["card"] } }, 2) },
+    restricting({ rails: { only: ["card"] } }),
   );
 const setsBudget = (kind: "project" | "team") =>
   begun(async (world) => {
@@ -274,6 +281,8 @@ export const WRITES: Readonly<Partial<Record<OperationId, WritingRow | HarmlessR
   archiveTeam: archives("team"),
   setProjectApprovalRules: setsRules("project"),
   setTeamApprovalRules: setsRules("team"),
+  setProjectRestrictions: setsRestrictions("project"),
+  setTeamRestrictions: setsRestrictions("team"),
   setProjectBudget: setsBudget("project"),
   setTeamBudget: setsBudget("team"),
   stopTeam: stops("team", () => ({ after: { revokeKeys: false } })),
@@ -306,6 +315,14 @@ export const WRITES: Readonly<Partial<Record<OperationId, WritingRow | HarmlessR
     before: { budgetCents: 10_000, version: 1 },
     after: { budgetCents: 700, version: 2 },
   })),
+  setAgentRestrictions: committed(async (world) => {
+    const { id } = await world.agent();
+    return {
+      request: { token: world.token, id, body: restricting({ recipients: { only: null, never: ["Evil"] } }) },
+      before: restricting(),
+      after: restricting({ recipients: { only: null, never: ["Evil"] } }, 2),
+    };
+  }),
   pauseAgent: onAgent(({ token }, id) => ({
     request: { token, id },
     before: { state: "active" },

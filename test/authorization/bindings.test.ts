@@ -13,6 +13,7 @@ import { seed } from "../support/seed.ts";
 import { someOrAll } from "../support/soak.ts";
 import { elevate, newWorld, type World } from "../support/world.ts";
 import { mintKey } from "./scene.ts";
+import { restricting } from "../support/restrictions.ts";
 
 /**
  * What a key's binding lets it reach: an organization with two projects, a key for each binding, and everything that
@@ -147,6 +148,9 @@ describe(`a key acts only inside its binding (TEST_SEED=${seed})`, () => {
     archiveAgent: { success: [403, "MACHINE_ARCHIVE_DENIED"] },
     setTeamApprovalRules: { body: { rules: [], version: 999 }, success: [409, "STALE_APPROVAL_RULES"] },
     setProjectApprovalRules: { body: { rules: [], version: 999 }, success: [409, "STALE_APPROVAL_RULES"] },
+    setTeamRestrictions: { body: restricting({}, 999), success: [409, "STALE_RESTRICTIONS"] },
+    setProjectRestrictions: { body: restricting({}, 999), success: [409, "STALE_RESTRICTIONS"] },
+    setAgentRestrictions: { body: restricting({}, 999), success: [409, "STALE_RESTRICTIONS"] },
     setTeamBudget: { body: { capCents: 1, agents: [], version: 999 }, success: [409, "STALE_BUDGET"] },
     setProjectBudget: { body: { capCents: 1, teams: [], version: 999 }, success: [409, "STALE_BUDGET"] },
     createAgent: { success: [201, null] },

@@ -14,6 +14,7 @@ import {
   type World,
 } from "../support/world.ts";
 import { mintKey } from "./scene.ts";
+import { restricting } from "../support/restrictions.ts";
 
 /**
  * Another organization's ids do not exist: 404 for every operation that names one, whatever else is right about the
@@ -75,6 +76,9 @@ describe("what belongs to another organization is not found", () => {
     replayWebhook: { since: "2026-01-01T00:00:00Z" },
     setProjectApprovalRules: { rules: [], version: 1 },
     setTeamApprovalRules: { rules: [], version: 1 },
+    setProjectRestrictions: restricting(),
+    setTeamRestrictions: restricting(),
+    setAgentRestrictions: restricting(),
     // Stale, too: existence comes before the version.
     setProjectBudget: { capCents: 1, teams: [], version: 999 },
     setTeamBudget: { capCents: 1, agents: [], version: 999 },

@@ -43,6 +43,7 @@ const STATUSES: Readonly<Record<number, readonly string[]>> = {
   409: [
     "VERSION_CONFLICT",
     "STALE_APPROVAL_RULES",
+    "STALE_RESTRICTIONS",
     "ORGANIZATION_REQUIRED",
     "REQUEST_IN_PROGRESS",
     "ORG_NOT_READY",

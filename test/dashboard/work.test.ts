@@ -7,10 +7,11 @@ import { clickOn } from "../support/browser-page.ts";
 import { chromiumOrPending } from "../support/chromium.ts";
 import { barriersOn, Dashboard } from "../support/dashboard.ts";
 import { pageOrigin } from "../support/passkeys.ts";
+import { restricting } from "../support/restrictions.ts";
 import { sharedService } from "../support/service.ts";
 import { someOrAll } from "../support/soak.ts";
 import { TotpCodes } from "../support/totp.ts";
-import { cardPayment, newWorld, until, type World } from "../support/world.ts";
+import { cardPayment, elevate, newWorld, until, type World } from "../support/world.ts";
 
 const respondWith = (request: HTTPRequest, body: object): Promise<void> =>
   request.respond({ contentType: "application/json", body: JSON.stringify(body) });
@@ -312,7 +313,7 @@ describe("the dashboard at work, in a browser", function () {
     const { version } = await until("the rule is saved", async () => {
       const current = await world.api.ok("getTeamApprovalRules", 200, { token, id });
       const [rule] = current.rules;
-      const listed = rule?.type === "merchant_category" ? rule.params.anyOf.join(" ") : "";
+      const listed = rule?.type === "merchant_category" ? (rule.params.anyOf?.join(" ") ?? "") : "";
       return listed === "5734 1234" ? current : null;
     });
     await world.api.ok("setTeamApprovalRules", 200, { token, id, body: { rules: [], version } });
@@ -553,5 +554,39 @@ describe("the dashboard at work, in a browser", function () {
       await page.page.setViewport({ width: 1_280, height: 900 });
     }
     expect(wide).to.deep.equal([]);
+  });
+
+  it("restrictions of a team and an agent are edited, and say in sentences what they do", async () => {
+    const { organization, token } = world;
+    const { teamId } = organization;
+    const agent = await world.agent();
+    await elevate(world);
+    const inRestrictions = (name: string) =>
+      clickOn(page.page, `::-p-xpath(//section[.//h2="Restrictions"]//button[contains(., "${name}")])`);
+    await page.go(`/teams/${teamId}`);
+    await page.sees("No payment is denied by them.");
+    await page.fill("Never these recipients", "Casino");
+    await page.page.keyboard.press("Enter");
+    await page.sees("Never payments to Casino.");
+    expect(await page.barriers()).to.deep.equal([]);
+    await inRestrictions("Save");
+    await until("the team's are saved", async () => {
+      const { recipients } = await world.api.ok("getTeamRestrictions", 200, { token, id: teamId });
+      return recipients.never.join() === "Casino" || null;
+    });
+    const body = restricting({ rails: { only: ["card"] } });
+    await world.api.ok("setAgentRestrictions", 200, { token, id: agent.id, body });
+    await page.go(`/agents/${agent.id}`);
+    await page.press("Policy", "tab");
+    await page.sees("Only payments by card.");
+    await page.fill("Only these recipients", "host:api.example.com");
+    await page.page.keyboard.press("Enter");
+    await page.sees("Only payments to host:api.example.com.");
+    await inRestrictions("Save");
+    await until("the agent's are saved", async () => {
+      const { rails, recipients } = await world.api.ok("getAgentRestrictions", 200, { token, id: agent.id });
+      return `${String(rails.only)} ${String(recipients.only)}` === "card host:api.example.com" || null;
+    });
+    await world.api.ok("setTeamRestrictions", 200, { token, id: teamId, body: restricting({}, 2) });
   });
 });

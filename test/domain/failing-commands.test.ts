@@ -72,7 +72,7 @@ describe("a command that throws half-way", () => {
   it("that would hold less than nothing is refused, and nothing of it is so", () => {
     const account = new TestAccount();
     const before = contentOf(account.ledger);
-    const request = { ...account.request(-700), rulesVersions: { project: 4, team: 4 } };
+    const request = { ...account.request(-700), rulesVersions: { project: 4, team: 4, agent: 4 } };
     const pay = {
       kind: "pay",
       keyId: KEY,

@@ -3,6 +3,8 @@ import { NEW_LEVEL } from "../../src/domain/ledger/state.ts";
 import { KEY, TestAccount } from "./support/account.ts";
 import { HOUR, human, NOON, profile } from "./support/actor.ts";
 
+const FORBIDDEN = { code: "RECIPIENT_NOT_ALLOWED", level: "project" } as const;
+
 /** What speaks against a payment, in the order in which it is answered; all of it at once is answered by the first. */
 const OBSTACLES: readonly (readonly [answer: string, put: (account: TestAccount) => unknown])[] = [
   ["replayed", (account) => account.payReply(account.request(1, { keyHash: "the key" }))],
@@ -11,6 +13,8 @@ const OBSTACLES: readonly (readonly [answer: string, put: (account: TestAccount)
   ["stale_rules", (account) => account.judge({ kind: "follow_rules", teamId: profile.teamId, version: 7 })],
   ["too_many_open", (account) => void Array.from({ length: 3 }, () => account.pay(0, NEWEST))],
   ["AGENT_PAUSED", (account) => account.do({ kind: "pause" })],
+  // Judged by the server: it goes with the command.
+  [FORBIDDEN.code, () => undefined],
   ["PER_TRANSACTION_LIMIT_EXCEEDED", (account) => account.change({ perTransactionLimitCents: 99 })],
   ["BUDGET_EXCEEDED", (account) => account.change({ budgetCents: 99 })],
   ["DAILY_SPEND_LIMIT_EXCEEDED", (account) => account.change({ dailySpendLimitCents: 99 })],
@@ -21,7 +25,7 @@ const OBSTACLES: readonly (readonly [answer: string, put: (account: TestAccount)
   ["held", (account) => account.change({ autoApprovalThresholdCents: 99 })],
 ];
 
-const NEWEST = { rulesVersions: { project: null, team: 7 } };
+const NEWEST = { rulesVersions: { project: null, team: 7, agent: null } };
 
 function forgetKeys(account: TestAccount): void {
   for (let count = 0; count < 3; count += 1) account.settle(account.pay(0, NEWEST).request.transactionId);
@@ -72,6 +76,7 @@ function answerWith(obstacles: typeof OBSTACLES): string {
     request,
     approvalWindowSeconds: 60,
     recordsCheckedThrough: areRecordsChecked ? account.state.closed : 0,
+    ...(obstacles.some(([answer]) => answer === FORBIDDEN.code) ? { forbidden: FORBIDDEN } : {}),
   });
   if (reply.kind !== "decided") return reply.kind;
   return reply.decision.denial?.code ?? (reply.decision.approval === null ? "sent" : "held");
@@ -99,6 +104,7 @@ describe("the order in which a payment is answered", () => {
     const approve = { kind: "approve", transactionId, by: human, proof: "" } as const;
     const codes: (string | undefined)[] = [];
     for (const patch of [
+      null,
       {},
       { perTransactionLimitCents: null },
       { budgetCents: 1_000 },
@@ -106,14 +112,18 @@ describe("the order in which a payment is answered", () => {
       { hourlyVelocityLimit: null },
       { dailyVelocityLimit: null },
     ]) {
-      account.change(patch);
+      account.change(patch ?? {});
       const twin = new TestAccount();
       Object.assign(twin.ledger, structuredClone(account.ledger));
-      const { payment } = twin.as("payment", twin.do(approve));
+      const { payment } = twin.as(
+        "payment",
+        twin.do(patch === null ? { ...approve, forbidden: FORBIDDEN } : approve),
+      );
       codes.push(payment.denial?.code);
     }
     // The hour's count and the day's leave the payment itself out, and it is the only one.
     expect(codes).to.deep.equal([
+      FORBIDDEN.code,
       "PER_TRANSACTION_LIMIT_EXCEEDED",
       "BUDGET_EXCEEDED",
       "DAILY_SPEND_LIMIT_EXCEEDED",

@@ -1,5 +1,6 @@
 import { expect } from "chai";
-import { ReadyRulesCache } from "../../src/payments/rules/ready-cache.ts";
+import { ReadyCache } from "../../src/payments/rules/ready-cache.ts";
+import { textsOfRules } from "../../src/payments/rules/rules-in-force.ts";
 import { readyRules } from "../../src/domain/rules/rules.ts";
 
 /** A rule that takes some 200 KB in memory. */
@@ -15,7 +16,7 @@ const large = (name: string) =>
 
 describe("rules that are kept in memory", () => {
   it("take no more than their bound: those that were not used for longest go first", () => {
-    const cache = new ReadyRulesCache(1_000_000);
+    const cache = new ReadyCache(textsOfRules, 1_000_000);
     const first = large("a");
     cache.set("a", first);
     for (const name of ["b", "c", "d"]) cache.set(name, large(name));
@@ -26,7 +27,7 @@ describe("rules that are kept in memory", () => {
   });
 
   it("the same ones again take their place once", () => {
-    const cache = new ReadyRulesCache(1_000_000);
+    const cache = new ReadyCache(textsOfRules, 1_000_000);
     const first = large("first");
     cache.set("first", first);
     for (let again = 0; again < 20; again += 1) cache.set("again", large("again"));

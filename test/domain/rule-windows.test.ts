@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { DateTime } from "luxon";
 import { ZoneClocks, zoneOffsets } from "../../src/payments/rules/zone-offsets.ts";
-import { paymentRules } from "../../src/domain/rules/checks.ts";
+import { comparedPayment, paymentRules } from "../../src/domain/rules/checks.ts";
 import { readyRules, type RuleParams, WEEKDAYS } from "../../src/domain/rules/rules.ts";
 import { timeWindowFlags, wallClock } from "../../src/domain/rules/time-window.ts";
 import { DAY, HOUR, MINUTE } from "./support/actor.ts";
@@ -22,7 +22,7 @@ function flags(change: Partial<Window>, at: string): boolean {
   const clocks = new ZoneClocks(() => new Date(now));
   const rule = { id: "r", type: "time_window", enabled: true, params: { ...WORKING, ...change } } as const;
   const payment = { rail: "card", recipient: "x", amountMc: 1_000, merchantCategory: null } as const;
-  const rules = paymentRules(readyRules([rule]), payment, {
+  const rules = paymentRules(readyRules([rule]), comparedPayment(payment), {
     isNewRecipient: false,
     offsetsOf: (timezone) => clocks.offsetsOf(timezone),
   });

@@ -40,6 +40,8 @@ const NOTEWORTHY = [
   "revocation answered",
   "caps answered",
   "rules answered",
+  "restrictions answered",
+  "RECIPIENT_NOT_ALLOWED",
   "closed with payments on hold",
   "clocks set back",
   "windows closed",

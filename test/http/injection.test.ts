@@ -21,6 +21,7 @@ import {
   type TestAgent,
   type World,
 } from "../support/world.ts";
+import { restricting } from "../support/restrictions.ts";
 
 /** What a query language, a driver or a database might take for more than a value. */
 const HOSTILE: readonly unknown[] = [
@@ -111,6 +112,9 @@ const BODIES: Partial<Record<OperationId, () => Fields>> = {
   setTeamBudget: () => ({ capCents: 1, agents: [{ agentId: randomUUID(), budgetCents: 1 }], version: 1 }),
   setProjectApprovalRules: () => ({ rules: [rule], version: 1 }),
   setTeamApprovalRules: () => ({ rules: [rule], version: 1 }),
+  setProjectRestrictions: restricting,
+  setTeamRestrictions: restricting,
+  setAgentRestrictions: restricting,
   updateOrganization: () => ({
     name: "x",
     timezone: "Europe/Berlin",

@@ -93,7 +93,7 @@ describe("where records are read", () => {
     });
 
     it("what decides on a payment is the primary's: its rules, its like, how far its ledger is", async () => {
-      const { containers, transactions } = collectionsOf(db);
+      const { ruled, transactions } = collectionsOf(db);
       const [project, team] = [randomUUID(), randomUUID()];
       const enabled = [{ type: "new_recipient" }, { type: "duplicate", params: { windowSeconds: 60 } }];
       const rules = enabled.map((rule) => ({ id: rule.type, enabled: true, params: {}, ...rule }));
@@ -106,19 +106,20 @@ describe("where records are read", () => {
       await prove(database.db, "teamRules");
       const rulings = new PaymentRulings({
         accessProofs: TEST_ACCESS_PROOFS,
-        collections: { containers, transactions },
+        collections: { ruled, transactions },
         clock: () => new Date(),
       });
       const payment = { rail: "card", recipient: "Shop", amountMc: 7_000, merchantCategory: null } as const;
-      const profile = { organizationId: "organization", projectId: project, teamId: team, agentId: "agent" };
+      const owner = { organizationId: "organization", agentId: "agent", name: "Agent" };
+      const profile = { ...owner, projectId: project, teamId: team };
       // One container alone is looked up in another way than several at once.
       for (const ids of [[project], [project, team]]) {
-        const asked = ids.map((projectId) => rulings.of({ ...profile, projectId, name: "Agent" }, payment));
+        const asked = ids.map((projectId) => rulings.of({ ...profile, projectId }, payment));
         const [first] = await Promise.all(asked);
         const checks = first?.rules?.checks.map(({ type }) => type);
         expect(checks).to.deep.equal(["new_recipient", "duplicate"]);
         await rulings.withSimilarPayment(first?.rules, "agent", payment);
-        for (const projectId of ids) rulings.forget({ projectId, teamId: team });
+        for (const projectId of ids) rulings.forget({ ...profile, projectId });
       }
       expect(await new MongoLedgerRevisions(db).read(project)).to.equal(0);
       expect(elsewhere).to.deep.equal([]);

@@ -8,6 +8,7 @@ import { ORGANIZATION_SCOPES } from "../../src/contract/types.ts";
 import { requestOptions } from "../../src/contract/webauthn.ts";
 import { authenticatorFor, enrolPasskey } from "../support/passkeys.ts";
 import { send } from "../support/wire.ts";
+import { restricting } from "../support/restrictions.ts";
 import { invite, join, newEmail, newPassword, type Person } from "../support/people.ts";
 import { sharedService } from "../support/service.ts";
 import {
@@ -31,8 +32,8 @@ async function expectChange(attempt: Attempt, change: () => Promise<void>, outco
   expect([before, await attempt()]).to.deep.equal(outcomes);
 }
 
-const hashOf = (rules: readonly object[]) =>
-  createHash("sha256").update(JSON.stringify(rules)).digest("base64url");
+const hashOf = (contents: object) =>
+  createHash("sha256").update(JSON.stringify(contents)).digest("base64url");
 
 /** Changes by an intruder who can write to MongoDB and has no key of the service. */
 describe("a record that something else than the service has changed", () => {
@@ -373,15 +374,40 @@ describe("a record that something else than the service has changed", () => {
     });
   });
 
+  it("loosens no restriction: emptied, or deleted, no payment of the agent is decided", async () => {
+    await elevate(world);
+    const loosened = restricting();
+    const { version: _version, ...lists } = loosened;
+    const changes: readonly ((id: string) => Promise<unknown>)[] = [
+      (id) => alter("agent_restrictions", id, { "restrictions.lists": lists }),
+      (id) => alter("agent_restrictions", id, { "restrictions.contentHash": hashOf(lists) }),
+      (_id) => records("agent_restrictions").deleteOne({ _id }),
+    ];
+    for (const change of changes) {
+      const agent = await world.agent();
+      const body = restricting({ rails: { only: ["wallet"] } });
+      await world.api.ok("setAgentRestrictions", 200, { token: world.token, id: agent.id, body });
+      await change(agent.id);
+      const pay = { token: agent.key, body: cardPayment() };
+      expect(await outcomeOf("createPayment", pay)).to.equal("SERVICE_UNAVAILABLE");
+    }
+  });
+
   it("is named by reconcile, each with what it is", async () => {
     const { projectId, teamId, userId } = world.organization;
     const key = await organizationKey(world);
     const { invite: invited } = await invite(world, "member");
     const body = { rules: [], version: 1 };
     await world.api.ok("setTeamApprovalRules", 200, { token: world.token, id: teamId, body });
+    const restricted = { token: world.token, id: teamId, body: restricting() };
+    await world.api.ok("setTeamRestrictions", 200, restricted);
     const sessionId = await sessionIdOf({ id: userId });
     const endpoint = await newEndpoint(world);
-    await alter("teams", teamId, { "approvalRules.rules": [{}], projectId: "another" });
+    await alter("teams", teamId, {
+      "approvalRules.rules": [{}],
+      "restrictions.lists.rails.only": [],
+      projectId: "another",
+    });
     await alter("projects", projectId, { proof: null });
     await alter("organization_keys", key.id, { scopes: [] });
     await alter("invites", invited.id, { role: "owner" });
@@ -397,6 +423,7 @@ describe("a record that something else than the service has changed", () => {
       `person ${userId}`,
       `project ${projectId}`,
       `session ${sessionId}`,
+      `team ${teamId}`,
       `team ${teamId}`,
       `team ${teamId}`,
       `webhook endpoint ${endpoint.id}`,

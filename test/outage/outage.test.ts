@@ -62,6 +62,8 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
   ...(["createTeam", "listTeams", "getTeam", "updateTeam", "archiveTeam"] as const),
   ...(["getProjectApprovalRules", "setProjectApprovalRules"] as const),
   ...(["getTeamApprovalRules", "setTeamApprovalRules"] as const),
+  ...(["getProjectRestrictions", "setProjectRestrictions"] as const),
+  ...(["getTeamRestrictions", "setTeamRestrictions", "getAgentRestrictions"] as const),
   ...(["createWebhook", "listWebhooks", "getWebhook", "updateWebhook", "deleteWebhook"] as const),
   ...(["listWebhookDeliveries", "getWebhookDelivery", "getWebhookReplay"] as const),
 ];

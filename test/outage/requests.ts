@@ -13,6 +13,7 @@ import {
   testDelivery,
   type World,
 } from "../support/world.ts";
+import { restricting } from "../support/restrictions.ts";
 
 const ANY_PASSKEY = "pky_01HZZZZZZZZZZZZZZZZZZZZZZZ";
 
@@ -95,6 +96,8 @@ export function requestOf(id: OperationId, the: Scene, world: World) {
     updateTeam: { token, id: randomUUID(), body: { name: "Late" } },
     setProjectApprovalRules: { token, id: randomUUID(), body: { rules: [], version: 1 } },
     setTeamApprovalRules: { token, id: randomUUID(), body: { rules: [], version: 1 } },
+    setProjectRestrictions: { token, id: randomUUID(), body: restricting() },
+    setTeamRestrictions: { token, id: randomUUID(), body: restricting() },
     signOut: { token: session },
     changePassword: { token, body: { currentPassword: "x", newPassword: "y" } },
     updateNotifications: { token, body: { approvalMails: false } },
@@ -106,6 +109,7 @@ export function requestOf(id: OperationId, the: Scene, world: World) {
     signInWithPasskey: { body: { response: madeUpAssertion() } },
     stepUp: { token, body: { method: "totp", code: "123456" } },
     createAgent: { token, body: create },
+    setAgentRestrictions: { token, id: agent.id, body: restricting() },
     updateAgentBudgetPolicy: { token, id: agent.id, body: { version: 1, budgetCents: 9_000 } },
     updateAgent: { token, id: agent.id, body: { name: "Renamed" } },
     payX402Request: { token: agent.key, body: x402Request() },

@@ -143,7 +143,7 @@ describe("what rules look up among an agent's records", () => {
     const expected = [["recipient"], undefined, ["rail", "recipient"], undefined, ["recipient"], undefined];
     expect(found).to.deep.equal(expected.flatMap((each) => [each, each]));
     const { versions } = await rulings.of(profile, payment);
-    expect(versions).to.deep.equal({ project: null, team: rounds.length + 1 });
+    expect(versions).to.deep.equal({ project: null, team: rounds.length + 1, agent: null });
   });
 
   it("its index serves it", async () => {

@@ -76,7 +76,7 @@ function webhooks(): StageOptions {
 /** Of each watch, before one that does not end. */
 const LOOKS = 2;
 
-const RULES = { project: null, team: 2 };
+const RULES = { project: null, team: 2, agent: null };
 /** So many records that together they are compressed. */
 const BATCH = 1_200;
 

@@ -9,6 +9,7 @@ const NOT_TOLD: readonly string[] = [
   "createAgent",
   "updateAgent",
   "updateAgentBudgetPolicy",
+  "setAgentRestrictions",
   "pauseAgent",
   "resumeAgent",
   "mintAgentKey",

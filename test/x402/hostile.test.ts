@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { ChainView, finalPayment, fundedAgent } from "../support/chain.ts";
 import { codeOf } from "../support/contract-api.ts";
 import { type Fields, newWorld, type TestAgent, until, type World } from "../support/world.ts";
+import { restricting } from "../support/restrictions.ts";
 import { ask, challengeMpp, openHandMade, requirement, somebody, type TokenFacts } from "./hand-made.ts";
 import { facilitatorOn, factsOf, openShop } from "./shops.ts";
 
@@ -222,6 +223,29 @@ describe("purchases from shops that cheat, break or do not settle", () => {
       const answer = await buy(request(`${shop.url}/paid/x`));
       expect(answer.approval?.flaggedByRuleTypes ?? [], name).to.deep.equal(at === 0 ? [] : ["recipient"]);
     }
+    await shop.close();
+  });
+
+  it("restrictions deny purchases by the shop's host or its payee, and admit them by either", async () => {
+    const shop = await openShop({ rpcUrl: rpcUrl(), token: facts.token });
+    const of = { token: world.token, id: world.organization.projectId };
+    const { version: rulesVersion } = await world.api.ok("getProjectApprovalRules", 200, of);
+    const noRules = { rules: [], version: rulesVersion };
+    await world.api.ok("setProjectApprovalRules", 200, { ...of, body: noRules });
+    const restrict = async (only: string[] | null, never: string[]) => {
+      const { version } = await world.api.ok("getProjectRestrictions", 200, of);
+      const body = restricting({ recipients: { only, never } }, version);
+      await world.api.ok("setProjectRestrictions", 200, { ...of, body });
+      const { httpStatus, transaction } = await buy(request(`${shop.url}/paid/x`));
+      return [httpStatus, transaction?.denialCode ?? null, transaction?.merchant ?? ""];
+    };
+    const [, , payee = ""] = await restrict(["host:127.0.0.1"], []);
+    const denied = [402, "RECIPIENT_NOT_ALLOWED", payee];
+    expect(await restrict(null, ["HOST:127.0.0.1"])).to.deep.equal(denied);
+    expect(await restrict(null, [String(payee).toLowerCase()])).to.deep.equal(denied);
+    expect(await restrict(["host:127.0.0.1:1", "another"], [])).to.deep.equal(denied);
+    expect(await restrict([String(payee)], [])).to.deep.equal([200, null, payee]);
+    expect(await restrict(null, [])).to.deep.equal([200, null, payee]);
     await shop.close();
   });
 });

@@ -96,7 +96,8 @@ const TYPES: { readonly [T in RuleKind]: ShownType<ParamsOf<T>> } = {
     flag: "Payments to this recipient require approval.",
     shortFlag: "Listed recipient",
     first: () => ({ anyOf: [] }),
-    sentence: ({ anyOf }) => `A payment to ${listed(anyOf)} requires approval.`,
+    sentence: ({ anyOf = [], noneOf }) =>
+      `A payment to ${noneOf === undefined ? listed(anyOf) : `any recipient but ${listed(noneOf)}`} requires approval.`,
     Fields: Recipients,
   },
   merchant_category: {
@@ -104,8 +105,10 @@ const TYPES: { readonly [T in RuleKind]: ShownType<ParamsOf<T>> } = {
     flag: "Payments to this merchant category require approval.",
     shortFlag: "Merchant category",
     first: () => ({ anyOf: [] }),
-    sentence: ({ anyOf }) =>
-      `A card payment to a merchant of category ${listed(anyOf.map(categoryNamed))} requires approval.`,
+    sentence({ anyOf = [], noneOf }) {
+      const which = noneOf === undefined ? "category" : "any category, or none, but";
+      return `A payment to a merchant of ${which} ${listed((noneOf ?? anyOf).map(categoryNamed))} requires approval.`;
+    },
     Fields: Categories,
   },
   rail: {
@@ -231,12 +234,36 @@ function Amount({ onChange, params, problemAt }: FieldsProps<ParamsOf<"amount_ab
 
 function Recipients({ onChange, params, problemAt }: FieldsProps<ParamsOf<"recipient">>): ReactElement {
   return (
-    <TagsInput
-      aria-label="Recipients"
-      description="Names or addresses, one after another"
-      value={[...params.anyOf]}
-      error={problemAt("anyOf")}
-      onChange={(anyOf) => onChange({ anyOf })}
+    <>
+      <TagsInput
+        aria-label="Recipients"
+        description="Names or addresses, one after another"
+        value={[...entriesIn(params)]}
+        error={problemAt("anyOf") ?? problemAt("noneOf")}
+        onChange={(entries) => onChange(listedAs(params, entries))}
+      />
+      <AllBut params={params} onChange={onChange} />
+    </>
+  );
+}
+
+type ListParams = ParamsOf<"recipient" | "merchant_category">;
+
+const entriesIn = ({ anyOf = [], noneOf }: ListParams): readonly string[] => noneOf ?? anyOf;
+
+const listedAs = ({ noneOf }: ListParams, entries: string[]): ListParams =>
+  noneOf === undefined ? { anyOf: entries } : { noneOf: entries };
+
+/** Turns a list into its complement. */
+function AllBut({ onChange, params }: Omit<FieldsProps<ListParams>, "problemAt">): ReactElement {
+  return (
+    <Switch
+      label="All but these"
+      checked={params.noneOf !== undefined}
+      onChange={({ currentTarget }) => {
+        const entries = [...entriesIn(params)];
+        onChange(currentTarget.checked ? { noneOf: entries } : { anyOf: entries });
+      }}
     />
   );
 }
@@ -248,19 +275,22 @@ function Categories({
 }: FieldsProps<ParamsOf<"merchant_category">>): ReactElement {
   const [search, setSearch] = useState("");
   return (
-    <MultiSelect
-      aria-label="Categories"
-      description="By name, or by four-digit code (MCC)"
-      searchable
-      searchValue={search}
-      onSearchChange={setSearch}
-      limit={OPTIONS_MAX}
-      nothingFoundMessage="No such category. You can type a four-digit code."
-      data={categoryOptions([...params.anyOf, search])}
-      value={[...params.anyOf]}
-      error={problemAt("anyOf")}
-      onChange={(anyOf) => onChange({ anyOf })}
-    />
+    <>
+      <MultiSelect
+        aria-label="Categories"
+        description="By name, or by four-digit code (MCC)"
+        searchable
+        searchValue={search}
+        onSearchChange={setSearch}
+        limit={OPTIONS_MAX}
+        nothingFoundMessage="No such category. You can type a four-digit code."
+        data={categoryOptions([...entriesIn(params), search])}
+        value={[...entriesIn(params)]}
+        error={problemAt("anyOf") ?? problemAt("noneOf")}
+        onChange={(entries) => onChange(listedAs(params, entries))}
+      />
+      <AllBut params={params} onChange={onChange} />
+    </>
   );
 }
 

@@ -14,6 +14,7 @@ export interface PaymentModel {
   readonly keyHash: string;
   readonly payloadHash: string;
   readonly fingerprint: string;
+  readonly recipient: string;
   readonly amountMc: number;
   /** Effects of its network, as far as the ledger was told. */
   readonly books: BookedPayment;
@@ -112,6 +113,8 @@ export class AccountModel {
   /** The key that may pay, and the revision of the agent's actor that name, key and end are from. */
   keyId: string | null;
   followedRevision = 0;
+  /** The newest version of its restrictions that a payment was judged by. */
+  rulesVersion = 0;
   /** Keys that a stop has revoked: none of them ever pays again, whatever the agent's actor says of it. */
   readonly stoppedKeys = new Set<string>();
   /** Number of pauses and resumptions. */

@@ -198,6 +198,16 @@ export class Auditor implements Observer {
     });
   }
 
+  restrictionsAnswered(level: string | null, version: number, never: ReadonlySet<string>): void {
+    this.#audit(() => {
+      const known = this.#books.accounts.get(level ?? "") ?? this.#books.level(level);
+      must(known.rulesVersion >= version, "restrictions were answered before the ledger had received them");
+      const before = this.#books.restrictions.get(level);
+      if ((before?.version ?? 0) < version) this.#books.restrictions.set(level, { version, never });
+      this.#books.count("restrictions answered");
+    });
+  }
+
   checked(agentId: string, amountCents: number, denialCode: string | null, now: number): void {
     this.#audit(() => {
       const verdict = this.#books.verdict(this.#books.account(agentId), amountCents * MC, now, {

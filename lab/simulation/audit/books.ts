@@ -1,3 +1,6 @@
+import type { CommandOf } from "../../../src/domain/ledger/commands.ts";
+import type { RulesVersions } from "../../../src/domain/ledger/payment.ts";
+import type { Forbidden } from "../../../src/domain/rules/restrictions.ts";
 import type { Denial, LimitDenial } from "../../../src/domain/ledger/policy.ts";
 import {
   type AccountModel,
@@ -40,6 +43,11 @@ export class WorldModel {
   readonly stops = new Map<string, readonly StoppedModel[]>();
   readonly #levels = new Map<string | null, LevelModel>();
   readonly #open = new Set<PaymentModel>();
+  /** Recipients that answered restrictions forbid, with the version, by level: the project (null), a team, an agent. */
+  readonly restrictions = new Map<
+    string | null,
+    { readonly version: number; readonly never: ReadonlySet<string> }
+  >();
   /** Counts of what has happened. */
   readonly tally = new Map<string, number>();
 
@@ -127,8 +135,17 @@ export class WorldModel {
     model: AccountModel,
     amountMc: number,
     now: number,
-    { own = null, seen }: { readonly own?: PaymentModel | null; readonly seen: string | null },
+    {
+      forbidden,
+      own = null,
+      seen,
+    }: {
+      readonly forbidden?: Forbidden | undefined;
+      readonly own?: PaymentModel | null;
+      readonly seen: string | null;
+    },
   ): Verdict | null {
+    if (forbidden !== undefined && model.status === "active") return { code: forbidden.code, details: null };
     const verdictOf = (hourMs: number): Verdict | null =>
       model.verdict(amountMc, now, { hourMs, own }) ?? this.#capVerdict(model.teamId, amountMc, own);
     const exact = verdictOf(HOUR);
@@ -148,6 +165,37 @@ export class WorldModel {
       return { code, details: { limit: capCents, remaining, resetsAt: null } };
     }
     return null;
+  }
+
+  /** Whether a judgement by these versions of rules is outdated; newer ones raise what the ledger knows. */
+  isOutdated(model: AccountModel, versions: RulesVersions | undefined): boolean {
+    const levels = [
+      [this.level(null), versions?.project ?? 0],
+      [this.level(model.teamId), versions?.team ?? 0],
+      [model, versions?.agent ?? 0],
+    ] as const;
+    if (levels.some(([level, judged]) => judged < level.rulesVersion)) return true;
+    for (const [level, judged] of levels) level.rulesVersion = Math.max(level.rulesVersion, judged);
+    return false;
+  }
+
+  /** Restrictions that were answered are the ones that judged, unless newer ones did. */
+  expectRestricted(
+    model: AccountModel,
+    recipient: string | null,
+    { forbidden, rulesVersions }: Pick<CommandOf<"approve">, "forbidden" | "rulesVersions">,
+  ): void {
+    const judged = [
+      [null, rulesVersions?.project],
+      [model.teamId, rulesVersions?.team],
+      [model.agentId, rulesVersions?.agent],
+    ] as const;
+    for (const [level, version] of judged) {
+      const answered = this.restrictions.get(level);
+      if (answered === undefined || version !== answered.version || recipient === null) continue;
+      const isForbidden = answered.never.has(recipient);
+      must(!isForbidden || forbidden !== undefined, "a payment passed restrictions that were answered");
+    }
   }
 
   count(what: string): void {

@@ -1,4 +1,3 @@
-import type { RulesVersions } from "../../../src/domain/ledger/payment.ts";
 import type { CommandOf, LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import { type AccountModel, MC, type PaymentModel, isClosed, type Verdict } from "./account-model.ts";
 import { BookedPayment } from "./booked-payment.ts";
@@ -34,7 +33,7 @@ export class DecisionAudit {
       this.#books.count("look up");
       return must(model.payments.some(isClosed), "a look-up, and nothing was closed");
     }
-    if (this.#isOutdated(model, request.rulesVersions)) {
+    if (this.#books.isOutdated(model, request.rulesVersions)) {
       this.#books.count("stale rules");
       return mustEqual(reply.kind, "stale_rules", "a payment that was judged by old rules");
     }
@@ -54,25 +53,20 @@ export class DecisionAudit {
     this.#decided(model, command, reply, now);
   }
 
-  #isOutdated({ teamId }: AccountModel, versions: RulesVersions | undefined): boolean {
-    const levels = [
-      [this.#books.level(null), versions?.project ?? 0],
-      [this.#books.level(teamId), versions?.team ?? 0],
-    ] as const;
-    if (levels.some(([level, judged]) => judged < level.rulesVersion)) return true;
-    for (const [level, judged] of levels) level.rulesVersion = Math.max(level.rulesVersion, judged);
-    return false;
-  }
-
   #decided(
     model: AccountModel,
     command: CommandOf<"pay">,
     { decision, permit }: Reply<"decided">,
     now: number,
   ): void {
-    const { agentId, approvalWindowSeconds, request, rules } = command;
-    const { amountMc, fingerprint } = request;
-    const verdict = this.#books.verdict(model, amountMc, now, { seen: decision.denial?.code ?? null });
+    const { agentId, approvalWindowSeconds, forbidden, request, rules } = command;
+    const { amountMc, fingerprint, recipient, rulesVersions } = request;
+    this.#books.expectRestricted(model, recipient, {
+      ...(forbidden === undefined ? {} : { forbidden }),
+      ...(rulesVersions === undefined ? {} : { rulesVersions }),
+    });
+    const seen = decision.denial?.code ?? null;
+    const verdict = this.#books.verdict(model, amountMc, now, { seen, forbidden });
     const what = `a payment of ${amountMc / MC} by ${agentId}`;
     expectDenial(decision.denial, verdict, what);
     const flagged = decision.approval?.flaggedByRuleTypes ?? [];
@@ -143,7 +137,7 @@ function newPayment(
 ): PaymentModel {
   const { needsPerson, now, verdict } = decided;
   const isAccepted = verdict === null;
-  const { amountMc, fingerprint, keyHash, payloadHash, transactionId } = request;
+  const { amountMc, fingerprint, keyHash, payloadHash, recipient, transactionId } = request;
   const day = model.dayOf(now);
   return {
     id: transactionId,
@@ -151,6 +145,7 @@ function newPayment(
     keyHash,
     payloadHash,
     fingerprint,
+    recipient,
     amountMc,
     books: new BookedPayment(amountMc, day),
     createdAt: now,

@@ -84,6 +84,12 @@ export class LedgerAudit {
         level.rulesVersion = Math.max(level.rulesVersion, command.version);
         return mustEqual(reply.kind, "confirmed", "the answer to new rules");
       }
+      case "follow_restrictions": {
+        const model = this.#books.accounts.get(command.agentId);
+        if (reply.kind === "no_account") return;
+        if (model !== undefined) model.rulesVersion = Math.max(model.rulesVersion, command.version);
+        return mustEqual(reply.kind, "confirmed", "the answer to new restrictions");
+      }
       case "confirm_actors":
       case "confirm_records":
       case "confirm_caps":

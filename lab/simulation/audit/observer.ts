@@ -36,6 +36,8 @@ export interface Observer {
     caps: readonly { readonly teamId: string | null; readonly cap: Cap; readonly recorded: Cap }[],
   ): void;
   rulesAnswered(teamId: string | null, version: number): void;
+  /** The project (null), a team or an agent forbids these recipients. */
+  restrictionsAnswered(level: string | null, version: number, never: ReadonlySet<string>): void;
   /** A dry run was answered, with nothing under way: the code that would deny the payment, if any. */
   checked(agentId: string, amountCents: number, denialCode: string | null, now: number): void;
   /** Nothing is under way: all books are laid open. */

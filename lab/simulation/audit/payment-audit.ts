@@ -143,10 +143,18 @@ export class PaymentAudit {
 
   expectResolution(command: Resolution, reply: LedgerReply, now: number): void {
     if (reply.kind === "not_open") return this.#expectClosed(command.transactionId);
-    const payment = this.#books.payment(command.transactionId);
-    const model = this.#books.account(payment.agentId);
-    must(reply.kind === "payment", `${command.kind} was answered ${reply.kind}`);
+    const books = this.#books;
+    const payment = books.payment(command.transactionId);
+    const model = books.account(payment.agentId);
     const held = isHeld(payment);
+    if (held && command.kind === "approve") {
+      if (books.isOutdated(model, command.rulesVersions)) {
+        books.count("approve: stale rules");
+        return mustEqual(reply.kind, "stale_rules", "an approval that was judged by old restrictions");
+      }
+      books.expectRestricted(model, payment.recipient, command);
+    }
+    must(reply.kind === "payment", `${command.kind} was answered ${reply.kind}`);
     const inTime = held && now < payment.expiresAt;
     if (held) this.#resolve(model, payment, command, reply.payment, now);
     mustEqual(reply.changed, inTime, `whether ${command.kind} changed ${payment.id}`);
@@ -173,6 +181,7 @@ export class PaymentAudit {
     const verdict = books.verdict(model, payment.amountMc, now, {
       own: payment,
       seen: shown.denial?.code ?? null,
+      forbidden: command.forbidden,
     });
     expectDenial(shown.denial, verdict, `the approval of ${payment.id}`);
     if (verdict !== null) {

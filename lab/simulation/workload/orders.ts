@@ -40,20 +40,25 @@ export class Orders {
     if (profile !== undefined) this.order(profile, random.between(1, random.chance(0.8) ? 30 : 120));
   }
 
-  order(profile: AgentProfile, amountCents: number): void {
+  /** A recipient as payments name it. */
+  recipient(): string {
     const { random } = this.#world;
     const fate = random.chance(0.4) ? "settle" : random.pick(FATES);
     // Over midnight only now and then: its rail is asked again and again meanwhile.
     const afterMs = random.chance(LATE_FATES.includes(fate) ? 0.3 : 0.02)
       ? 26 * HOUR
       : random.pick([SECOND, 3 * SECOND, 30 * SECOND, 5 * MINUTE]);
+    return recipientOf({ fate, afterMs });
+  }
+
+  order(profile: AgentProfile, amountCents: number): void {
     const keyHash = this.#world.nextId("key");
     const order = {
       profile,
       keyHash,
       payloadHash: `payload of ${keyHash}`,
       amountCents,
-      recipient: recipientOf({ fate, afterMs }),
+      recipient: this.recipient(),
       keyId: this.keyOf(profile.agentId),
     };
     this.#orders.push(order);

@@ -44,6 +44,7 @@ export class Workload {
       [3, () => this.#changeKey()],
       [1, () => this.#rename()],
       [1, () => this.#putRules()],
+      [1, () => this.#putRestrictions()],
       [2, () => this.#archiveOrCreate()],
       [2, () => world.crash()],
       [2, () => world.stall()],
@@ -150,6 +151,17 @@ export class Workload {
     ];
     const teamId = random.pick([null, ...TEAMS]);
     void this.#world.request((process) => process.putRules(teamId, checks));
+  }
+
+  #putRestrictions(): void {
+    const { profiles, random, records } = this.#world;
+    // Often of what waits for a person.
+    const waiting = [...records.pending.keys()].flatMap((id) => records.payments.get(id) ?? []);
+    const recipients = waiting.map(({ request }) => request.recipient);
+    const never = new Set(random.chance(0.5) ? [this.#orders.recipient(), ...recipients] : []);
+    const { agentId } = random.pick(profiles);
+    const on = random.chance(0.5) ? { agentId } : { teamId: random.pick([null, ...TEAMS]) };
+    void this.#world.request((process) => process.putRestrictions(on, never));
   }
 
   #pauseOrResume(): void {

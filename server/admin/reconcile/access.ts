@@ -22,6 +22,9 @@ const NOUNS = {
   team: "team",
   projectRules: "project",
   teamRules: "team",
+  projectRestrictions: "project",
+  teamRestrictions: "team",
+  agentRestrictions: "agent",
   webhook: "webhook endpoint",
 } as const satisfies Partial<Record<AccessKind, Difference["of"]>>;
 export type ComparedKind = keyof typeof NOUNS;
@@ -50,7 +53,10 @@ export const compareAccess = (records: readonly AccessRecord[], proofs: AccessPr
       mayBeInFlight: false,
     }));
 
-/** The proof of rules covers their hash. */
-const hasOwnRules = (kind: AccessKind, record: object): boolean =>
-  !kind.endsWith("Rules") ||
-  contentHash(valueAt(record, "approvalRules.rules")) === valueAt(record, "approvalRules.contentHash");
+/** The proof of rules and restrictions covers their hash. */
+function hasOwnRules(kind: AccessKind, record: object): boolean {
+  const isHashed = (part: string, contents: string): boolean =>
+    contentHash(valueAt(record, `${part}.${contents}`)) === valueAt(record, `${part}.contentHash`);
+  if (kind.endsWith("Rules")) return isHashed("approvalRules", "rules");
+  return !kind.endsWith("Restrictions") || isHashed("restrictions", "lists");
+}

@@ -1,4 +1,4 @@
-import type { ContainerDocument } from "../../../src/store/documents.ts";
+import { type ContainerDocument, rulesRevisionOf } from "../../../src/store/documents.ts";
 import { usedCents } from "../../../src/domain/money.ts";
 import { NO_CAP } from "../../../src/domain/ledger/state.ts";
 import type { LevelSnapshot } from "../../../src/messages/ledger.ts";
@@ -103,17 +103,14 @@ function compareCap(
   ];
 }
 
-/** None were ever set: version 1 for readers, and none in the ledger. */
-const NO_RULES_VERSION = 1;
-
 function compareRules(subject: Subject, { rulesVersion }: LevelSnapshot, record: ContainerDocument): Found[] {
-  const shown = record.approvalRules?.version ?? NO_RULES_VERSION;
+  const shown = rulesRevisionOf(record);
   if (shown >= rulesVersion) return [];
   return [
     {
       ...subject,
       kind: "container_record_differs",
-      what: `the version of the approval rules in the ${subject.of}'s record`,
+      what: `the version of the rules and restrictions in the ${subject.of}'s record`,
       expected: `${String(rulesVersion)} at the least`,
       found: String(shown),
       advice: ADVICE.rules,

@@ -108,8 +108,9 @@ export class SourceReader {
 
   async #access(organizationId: string): Promise<AccessRecord[]> {
     const found = COMPARED_KINDS.map(async ({ collection, kind, path }) => {
-      // Not there, for rules that were never set; a proof that was struck from any other record is a difference.
-      const some = path === "proof" ? {} : { approvalRules: { $exists: true } };
+      // Not there, for rules and restrictions that were never set; a proof that was struck from any other record is a difference.
+      const [part = ""] = path.split(".");
+      const some = path === "proof" ? {} : { [part]: { $exists: true } };
       const records = this.#db.collection<{ readonly _id: string }>(collection);
       const own = await records.find({ organizationId, ...some }).toArray();
       return own.map((record): AccessRecord => ({ kind, record }));

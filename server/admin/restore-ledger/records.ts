@@ -1,11 +1,12 @@
 import { recordedBooks } from "../../../src/store/stored-books.ts";
 import { type Client, QueryRejectedError, WorkflowNotFoundError } from "@temporalio/client";
 import pLimit from "p-limit";
-import type {
-  AgentDocument,
-  ContainerDocument,
-  ProjectDocument,
-  TransactionDocument,
+import {
+  type AgentDocument,
+  type ContainerDocument,
+  type ProjectDocument,
+  rulesRevisionOf,
+  type TransactionDocument,
 } from "../../../src/store/documents.ts";
 import { MongoLedgerRevisions } from "../../../src/store/ledger-revisions.ts";
 import { paymentIn } from "../../../src/store/records.ts";
@@ -87,6 +88,7 @@ export async function readRecords(
     collections.agents.find({ projectId }).toArray(),
     collections.teams.find({ projectId }).toArray(),
   ]);
+  const rulesVersions = await rulesVersionsOf(collections, organizationId);
   const actors = await askActors(temporal, agents);
   const payments = await readPayments(collections, { organizationId, projectId });
   const accounts: RecordedAccount[] = [];
@@ -94,7 +96,8 @@ export async function readRecords(
   let droppedAccounts = 0;
   for (const agent of agents) {
     const own = payments.of.get(agent._id) ?? { teamId: agent.teamId, payments: new PaymentsOfRecords() };
-    const account = accountOf(agent, own.payments, actors.get(agent._id) ?? null);
+    const rulesVersion = rulesVersions.get(agent._id) ?? 0;
+    const account = accountOf(agent, rulesVersion, own.payments, actors.get(agent._id) ?? null);
     if (isDropped(agent, account)) {
       droppedAccounts += 1;
       continue;
@@ -118,9 +121,9 @@ export async function readRecords(
   };
 }
 
-const levelOf = ({ approvalRules, cap = NO_CAP }: ContainerDocument): RecordedLevel => ({
-  cap,
-  rulesVersion: approvalRules?.version ?? 0,
+const levelOf = (container: ContainerDocument): RecordedLevel => ({
+  cap: container.cap ?? NO_CAP,
+  rulesVersion: rulesRevisionOf(container),
 });
 
 /** Nothing is left to do of it, and its record says so. */
@@ -136,6 +139,7 @@ const isDropped = (
 /** Name and key are its actor's, where that runs and is not behind its record, as in an engine from a backup; else its record's. */
 function accountOf(
   agent: AgentDocument,
+  rulesVersion: number,
   payments: PaymentsOfRecords,
   actor: AgentStateView | null,
 ): RecordedAccount {
@@ -152,6 +156,7 @@ function accountOf(
     agentRevision: actor?.revision ?? agent.revision,
     policy,
     policyVersion,
+    rulesVersion,
     // The first policy the wallet gets when it is deployed.
     isUnmirrored: agent.wallet !== null && policyVersion > 1,
     recordedRevision: accountRevision,
@@ -159,6 +164,16 @@ function accountOf(
     updatedAt: agent.updatedAt.getTime(),
     payments: payments.all,
   };
+}
+
+/** Versions of agents' restrictions; agents that never had any are missing. */
+async function rulesVersionsOf(
+  { ruled }: Collections,
+  organizationId: string,
+): Promise<ReadonlyMap<string, number>> {
+  const projection = { "restrictions.version": 1 };
+  const found = await ruled.agent.find({ organizationId }, { projection }).toArray();
+  return new Map(found.map((level) => [level._id, rulesRevisionOf(level)]));
 }
 
 /** The actors of agents that have one. */

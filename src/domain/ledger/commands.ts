@@ -1,11 +1,19 @@
 import type { FollowedAgent } from "../agent/state.ts";
 import type { Fence, Permission } from "./permission.ts";
-import type { Approval, PaymentRequest, RailOutcome, Resolver, StoredPayment } from "./payment.ts";
+import type {
+  Approval,
+  PaymentRequest,
+  RailOutcome,
+  Resolver,
+  RulesVersions,
+  StoredPayment,
+} from "./payment.ts";
 import type { AuthorizationRefusal, RailBooks } from "./books.ts";
 import type { BudgetPolicy, BudgetPolicyPatch, Denial } from "./policy.ts";
 import type { PossibleDuplicate } from "./duplicates.ts";
 import type { Usage } from "./usage.ts";
 import type { PaymentRules } from "../rules/checks.ts";
+import type { Forbidden } from "../rules/restrictions.ts";
 import type { Cap, NewAccount, AccountStatus } from "./state.ts";
 
 /** The commands of a ledger. Several go together in one update, and are judged in their order; each has its own reply. */
@@ -34,6 +42,8 @@ export type AccountCommand = { readonly agentId: string } & (
       readonly recordsCheckedThrough: number;
       /** Inputs of the approval rules of project and team; absent without rules. */
       readonly rules?: PaymentRules;
+      /** The restriction that forbids the payment, of the versions in the request. */
+      readonly forbidden?: Forbidden;
     }
   | {
       readonly kind: "confirm";
@@ -74,6 +84,9 @@ export type AccountCommand = { readonly agentId: string } & (
       readonly by: Resolver;
       /** Proof of the person's decision; see `Approval`. */
       readonly proof: string;
+      /** The restriction that forbids the payment by now, and the versions that it was judged by. */
+      readonly forbidden?: Forbidden;
+      readonly rulesVersions?: RulesVersions;
     }
   | {
       readonly kind: "deny";
@@ -91,6 +104,8 @@ export type AccountCommand = { readonly agentId: string } & (
   | { readonly kind: "change_policy"; readonly patch: BudgetPolicyPatch; readonly version: number }
   | { readonly kind: "pause" }
   | { readonly kind: "resume" }
+  /** The agent's restrictions were replaced: no older ones judge its payments from now on. */
+  | { readonly kind: "follow_restrictions"; readonly version: number }
   /** The agent's state at this revision of its actor; an older one changes nothing. */
   | ({ readonly kind: "follow_agent" } & FollowedAgent)
 );
@@ -110,7 +125,7 @@ export type LevelCommand =
       readonly capCents: number | null;
       readonly agents: readonly { readonly agentId: string; readonly budgetCents: number }[];
     }
-  /** The rules of the project (`teamId` null) or a team were replaced: none older judges a payment from now on. */
+  /** Rules or restrictions of the project (`teamId` null) or a team were replaced: no older ones judge a payment from now on. */
   | { readonly kind: "follow_rules"; readonly teamId: string | null; readonly version: number }
   /** Stops every agent of a team, or of the project (`teamId` null): pauses it, and with `revokeKeys` takes its key. */
   | { readonly kind: "stop_accounts"; readonly teamId: string | null; readonly revokeKeys: boolean }
@@ -191,7 +206,7 @@ export type LedgerReply<P extends StoredPayment = StoredPayment> =
   | { readonly kind: "records_check_required"; readonly closed: number }
   /** The agent has changed since the caller read its record: read it, then submit again. */
   | { readonly kind: "stale_agent" }
-  /** The payment was judged by rules that were replaced since: read them, then submit again. */
+  /** The payment was judged by rules or restrictions that were replaced since: read them, then submit again. */
   | { readonly kind: "stale_rules" }
   /** The open payments of the agent (where it has any), or of the project, are as many as may be, or take as many bytes. */
   | {

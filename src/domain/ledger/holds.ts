@@ -6,13 +6,15 @@ import { resolutionRefused } from "./capacity.ts";
 import { checkCaps } from "./caps.ts";
 import type { CommandOf, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";
-import { statusDenial } from "./pay.ts";
+import { restrictionDenial } from "../rules/restrictions.ts";
+import { judgedByNewestRules, statusDenial } from "./pay.ts";
 import type { Account, Ledger } from "./state.ts";
 
 /** Resolutions of payments on hold. The first resolution wins; a payment whose window has closed expires instead. */
 
 export const approveHeld = (draft: Draft, command: CommandOf<"approve">): LedgerReply =>
   resolutionRefused(draft.ledger, draft.now) ??
+  staleRules(draft, command) ??
   resolve(draft, command, (payment, account) => approved(draft.ledger, account, payment, command, draft.now));
 
 export const denyHeld = (draft: Draft, command: CommandOf<"deny">): LedgerReply =>
@@ -24,6 +26,16 @@ export const cancelHeld = (draft: Draft, command: CommandOf<"cancel">): LedgerRe
 
 export const expireHeld = (draft: Draft, command: CommandOf<"expire">): LedgerReply =>
   resolve(draft, command, (payment) => expire(payment, draft.now));
+
+/** An approval names the versions of the restrictions that its payment was judged by; outdated ones decide nothing. */
+function staleRules(
+  draft: Draft,
+  { agentId, rulesVersions, transactionId }: CommandOf<"approve">,
+): LedgerReply | null {
+  const account = draft.account(agentId);
+  if (account?.open.get(transactionId)?.payment.phase !== "held") return null;
+  return judgedByNewestRules(draft, account, rulesVersions) ? null : { kind: "stale_rules" };
+}
 
 function resolve(
   draft: Draft,
@@ -43,18 +55,19 @@ function resolve(
   return { kind: "payment", changed: !isLate, payment: resolved, ...permit };
 }
 
-/** The hard limits of all levels hold once more, the payment's own hold not counted against it; else it has failed. */
+/** Restrictions and the hard limits of all levels hold once more, the payment's own hold not counted against it; else it has failed. */
 function approved(
   ledger: Ledger,
   account: Account,
   payment: StoredPayment,
-  { by, proof }: CommandOf<"approve">,
+  { by, forbidden, proof }: CommandOf<"approve">,
   now: number,
 ): StoredPayment {
   const { amountMc } = payment.request;
   const own = { amountMc, day: payment.day, countedAt: payment.countedAt };
   const denial: Denial | null =
     statusDenial(account) ??
+    (forbidden === undefined ? null : restrictionDenial(forbidden)) ??
     checkLimits(account.policy, account.usage, amountMc, now, own) ??
     checkCaps(ledger, account, amountMc, amountMc);
   const resolution = { resolvedAt: now, resolvedBy: by, proof, policyVersion: account.policyVersion };

@@ -4,7 +4,7 @@ import { confirm, confirmActors, confirmCaps, confirmLimits, confirmRecords } fr
 import { Draft } from "./draft.ts";
 import { replyToCache, cachedReply, cacheReply } from "./reply-cache.ts";
 import { approveHeld, cancelHeld, denyHeld, expireHeld } from "./holds.ts";
-import { followRules, replaceProject, replaceTeam } from "./levels.ts";
+import { followRestrictions, followRules, replaceProject, replaceTeam } from "./levels.ts";
 import { pay } from "./pay.ts";
 import { requestPermission } from "./sending.ts";
 import { changePolicy, followAgent, openAccount, setAccountStatus, stopAccounts } from "./account.ts";
@@ -72,6 +72,8 @@ function decide(draft: Draft, command: LedgerCommand): LedgerReply {
       return stopAccounts(draft, command);
     case "follow_agent":
       return followAgent(draft, command);
+    case "follow_restrictions":
+      return followRestrictions(draft, command);
     case "replace_project":
       return replaceProject(draft, command);
     case "replace_team":

@@ -43,6 +43,17 @@ function setBudget(draft: Draft, teamId: string, agentId: string, budgetCents: n
   draft.touch(account);
 }
 
+/** The agent's account, as `followRules` does a level. */
+export function followRestrictions(
+  draft: Draft,
+  { agentId, version }: CommandOf<"follow_restrictions">,
+): LedgerReply {
+  const account = draft.account(agentId);
+  if (account === undefined) return { kind: "no_account" };
+  account.rulesVersion = Math.max(account.rulesVersion, version);
+  return { kind: "confirmed" };
+}
+
 export function followRules(draft: Draft, { teamId, version }: CommandOf<"follow_rules">): LedgerReply {
   const { rulesVersion } = draft.level(teamId);
   if (version > rulesVersion) draft.setLevel(teamId, { rulesVersion: version });

@@ -52,6 +52,7 @@ export function codeAccount(coder: Coder, account: Account, packedAt: number): A
     followedRevision,
     policy,
     policyVersion,
+    rulesVersion: coder.flag(account.rulesVersion > 0) ? coder.number(account.rulesVersion) : 0,
     usage: codeUsage(coder, account.usage, packedAt),
     sequence,
     open: account.open,

@@ -6,6 +6,7 @@ import { countWithin, dayCounted, HOUR_MS, instantCounted } from "./usage.ts";
 import { remainingOf, usedCents } from "../money.ts";
 import type { PaymentRules } from "../rules/checks.ts";
 import { flaggedTypes } from "../rules/flags.ts";
+import { type Forbidden, restrictionDenial } from "../rules/restrictions.ts";
 import { windowsMsOf } from "../rules/rules.ts";
 import { paymentRefused } from "./capacity.ts";
 import { checkCaps } from "./caps.ts";
@@ -18,11 +19,11 @@ import type { Account, Ledger } from "./state.ts";
 /**
  * Judges a payment at all three levels at once, and holds its amount at all of them. In this order: is the caller's copy of the
  * agent current, was the idempotency key used before, may this agent key pay, do the records have to be checked first, was it
- * judged by the newest rules, is there capacity, and then policy, caps and rules.
+ * judged by the newest rules and restrictions, is there capacity, and then restrictions, policy, caps and rules.
  */
 export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
   const { ledger, now } = draft;
-  const { agentId, keyId, recordsCheckedThrough, request, rules } = command;
+  const { agentId, forbidden, keyId, recordsCheckedThrough, request, rules } = command;
   const account = draft.account(agentId);
   if (!isCacheCurrent(account, command)) return { kind: "stale_agent" };
   if (account === undefined) return { kind: "no_account" };
@@ -37,7 +38,7 @@ export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
   const full = paymentRefused(ledger, account, now);
   if (full !== null) return full;
 
-  const assessment = assess(ledger, account, { ...request, rules }, now);
+  const assessment = assess(ledger, account, { ...request, rules, forbidden }, now);
   const decision = decisionOf(account, command, assessment, now);
   const duplicate = possibleDuplicate(ledger, account, request.fingerprint, now);
   const payment = decidedPayment(request, decision);
@@ -76,16 +77,19 @@ function replayOf(
 }
 
 /** A payment judged by newer rules than the ledger knows raises the ledger's version: none is judged by older ones from now on. */
-function judgedByNewestRules(
+export function judgedByNewestRules(
   draft: Draft,
-  { teamId }: Account,
+  account: Account,
   versions: RulesVersions | undefined,
 ): boolean {
+  const { teamId } = account;
   const [project, team] = [draft.level(null), draft.level(teamId)];
-  const judged = { project: versions?.project ?? 0, team: versions?.team ?? 0 };
+  const judged = { project: versions?.project ?? 0, team: versions?.team ?? 0, agent: versions?.agent ?? 0 };
   if (judged.project < project.rulesVersion || judged.team < team.rulesVersion) return false;
+  if (judged.agent < account.rulesVersion) return false;
   if (judged.project > project.rulesVersion) draft.setLevel(null, { rulesVersion: judged.project });
   if (judged.team > team.rulesVersion) draft.setLevel(teamId, { rulesVersion: judged.team });
+  account.rulesVersion = judged.agent;
   return true;
 }
 
@@ -103,16 +107,18 @@ export interface AssessedPayment {
   readonly amountMc: number;
   readonly fingerprint: string;
   readonly rules?: PaymentRules | undefined;
+  readonly forbidden?: Forbidden | undefined;
 }
 
 /**
- * The verdict on a payment, and nothing else: the same code decides a payment and answers a dry run. Against status, limits, caps,
- * threshold and rules, in this order; what is denied is flagged by nothing.
+ * The verdict on a payment, and nothing else: the same code decides a payment and answers a dry run. Against status, restrictions,
+ * limits, caps, threshold and rules, in this order; what is denied is flagged by nothing.
  */
 export function assess(ledger: Ledger, account: Account, payment: AssessedPayment, now: number): Assessment {
-  const { amountMc, rules } = payment;
+  const { amountMc, forbidden, rules } = payment;
   const denial =
     statusDenial(account) ??
+    (forbidden === undefined ? null : restrictionDenial(forbidden)) ??
     checkLimits(account.policy, account.usage, amountMc, now) ??
     checkCaps(ledger, account, amountMc);
   if (denial !== null) return { denial, flaggedByRuleTypes: [] };

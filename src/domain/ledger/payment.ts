@@ -68,14 +68,18 @@ export interface PaymentRequest extends PaymentTexts {
   readonly fingerprint: string;
   /** Proof that the service accepted it: only the service can make one. */
   readonly proof: string;
-  /** Versions of the approval rules that judged the payment; absent if no rules were ever set. */
+  /** Versions of the rules and restrictions that judged the payment; absent if none were ever set. */
   readonly rulesVersions?: RulesVersions;
 }
 
-/** Versions of the approval rules of a payment's project and team; null: there are none. */
+/**
+ * Versions of the rules and restrictions over a payment, each level's raised by either; null: there are none. An agent
+ * has restrictions alone.
+ */
 export interface RulesVersions {
   readonly project: number | null;
   readonly team: number | null;
+  readonly agent: number | null;
 }
 
 /** The agent's budget at the moment its payment was put on hold, that payment's reservation included. */

@@ -1,4 +1,5 @@
 import { mcOf, remainingOf } from "../money.ts";
+import { RESTRICTION_CODES } from "../rules/restrictions.ts";
 import { RAIL_FAILURE_CODES } from "./rail-failures.ts";
 import type { Usage } from "./usage.ts";
 import { countToday, countWithinHour, dayResetsAt, slotFreeAt, spentToday } from "./usage.ts";
@@ -31,6 +32,7 @@ export type LimitDenialCode = (typeof LIMIT_DENIAL_CODES)[number];
 /** All reasons that a transaction can carry. */
 export const DENIAL_CODES = [
   ...LIMIT_DENIAL_CODES,
+  ...RESTRICTION_CODES,
   "AGENT_PAUSED",
   "AGENT_ARCHIVED",
   "APPROVAL_DENIED",

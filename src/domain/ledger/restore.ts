@@ -52,6 +52,8 @@ export interface RecordedAccount {
   readonly agentRevision: number;
   readonly policy: BudgetPolicy;
   readonly policyVersion: number;
+  /** Version of its restrictions; 0: none were ever set. */
+  readonly rulesVersion: number;
   /** Whether the wallet may not mirror the policy yet. */
   readonly isUnmirrored: boolean;
   /** The revision of the account that the record shows, and the newest one that is known. */
@@ -149,6 +151,7 @@ function restoredAccount(recorded: RecordedAccount, closedBefore: number, now: n
     // The ledger has yet to follow the archive.
     followedRevision: recorded.agentRevision - (isArchived ? 1 : 0),
     policyVersion,
+    rulesVersion: recorded.rulesVersion,
     mirroredPolicyVersion: recorded.isUnmirrored ? 0 : policyVersion,
     usage: restoredUsage(payments, now),
     sequence: payments.sequence,

@@ -30,7 +30,7 @@ export const NO_TOTALS: Totals = { spentMc: 0, reservedMc: 0 };
 export interface Level {
   readonly cap: Cap;
   readonly totals: Totals;
-  /** The newest version of its approval rules that a payment may be judged by; 0: none were ever set. */
+  /** The newest version of its rules and restrictions that a payment was judged by; 0: none were ever set. */
   readonly rulesVersion: number;
   /** The newest version of its cap that its record is known to show. */
   readonly recordedCapVersion: number;
@@ -81,6 +81,8 @@ export interface Account {
   followedRevision: number;
   policy: BudgetPolicy;
   policyVersion: number;
+  /** The newest version of its restrictions that a payment was judged by; 0: none were ever set. */
+  rulesVersion: number;
   usage: Usage;
   /** Number of payments decided so far. */
   sequence: number;
@@ -212,6 +214,7 @@ export const newAccount = ({ agentId, keyId, name, policy, teamId }: NewAccount,
   followedRevision: 0,
   policy,
   policyVersion: 1,
+  rulesVersion: 0,
   usage: emptyUsage(),
   sequence: 0,
   open: new Map(),

@@ -21,12 +21,21 @@ export interface PaymentRules {
   readonly similarAt?: number;
 }
 
-/** The facts of a payment that rules look at. */
+/** The facts of a payment that rules and restrictions look at. */
 export interface RuledPayment extends Pick<RuledFacts, "rail" | "amountMc" | "merchantCategory"> {
   readonly recipient: string;
   /** The URL that is paid for; only of a purchase. */
   readonly resource?: string | undefined;
 }
+
+/** Facts of a payment, prepared for rules and restrictions. */
+export type ComparedPayment = Omit<RuledFacts, "isNewRecipient">;
+
+export const comparedPayment = ({ recipient, resource, ...payment }: RuledPayment): ComparedPayment => ({
+  ...payment,
+  comparedName: comparedName(recipient),
+  shopNames: resource === undefined ? [] : shopNames(resource),
+});
 
 /** Facts that the server looked up for the rules of one payment. */
 export interface Findings extends Pick<RuledFacts, "isNewRecipient"> {
@@ -40,7 +49,7 @@ export interface Findings extends Pick<RuledFacts, "isNewRecipient"> {
  */
 export function paymentRules(
   rules: readonly ReadyRule[],
-  payment: RuledPayment,
+  payment: ComparedPayment,
   findings: Findings,
 ): PaymentRules | undefined {
   const timezones: string[] = [];
@@ -48,13 +57,7 @@ export function paymentRules(
     if (!timezones.includes(timezone)) timezones.push(timezone);
     return timezones.indexOf(timezone);
   };
-  const { recipient, resource } = payment;
-  const facts = {
-    ...payment,
-    comparedName: comparedName(recipient),
-    shopNames: resource === undefined ? [] : shopNames(resource),
-    ...findings,
-  };
+  const facts = { ...payment, ...findings };
   const checks: RuleCheck[] = [];
   for (const rule of rules) {
     const check = checkOf(rule, facts, zoneOf);

@@ -31,6 +31,12 @@ export type RuleType = (typeof RULE_TYPES)[number];
 export const WEEKDAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
 export type Weekday = (typeof WEEKDAYS)[number];
 
+/** Flags the entries of `anyOf`, or all but those of `noneOf`; the contract admits exactly one of the two. */
+export interface Listed {
+  readonly anyOf?: readonly string[] | undefined;
+  readonly noneOf?: readonly string[] | undefined;
+}
+
 /** Parameters of each type. */
 export interface RuleParams {
   /** Flags what is above, not what is at. */
@@ -38,9 +44,9 @@ export interface RuleParams {
   /** Flags until an earlier payment of the agent to the recipient on the rail has settled. */
   readonly new_recipient: Readonly<Record<string, never>>;
   /** Addresses and names, compared without case. */
-  readonly recipient: { readonly anyOf: readonly string[] };
-  /** Four digits each. A payment without a category is not flagged. */
-  readonly merchant_category: { readonly anyOf: readonly string[] };
+  readonly recipient: Listed;
+  /** Four digits each. A payment without a category is in no list. */
+  readonly merchant_category: Listed;
   readonly rail: { readonly anyOf: readonly Rail[] };
   /** Flags the payment that would be number `count` + 1 of the agent in the window. */
   readonly velocity: { readonly count: number; readonly windowSeconds: number };
@@ -126,21 +132,30 @@ interface ServerJudgement {
   readonly texts?: ReadonlySet<string>;
 }
 
+function judgeListed(
+  { anyOf = [], noneOf }: Listed,
+  compared: (entry: string) => string,
+  namesOf: (payment: RuledFacts) => readonly string[],
+): ServerJudgement {
+  const texts = new Set((noneOf ?? anyOf).map(compared));
+  const isFlaggedIfListed = noneOf === undefined;
+  return {
+    texts,
+    flags: (payment) => namesOf(payment).some((name) => texts.has(name)) === isFlaggedIfListed,
+  };
+}
+
 const BY_SERVER: { readonly [T in ServerRuleType]: (params: RuleParams[T]) => ServerJudgement } = {
   amount_above: ({ amountCents }) => ({ flags: (payment) => payment.amountMc > mcOf(amountCents) }),
   new_recipient: () => ({ flags: ({ isNewRecipient }) => isNewRecipient }),
-  recipient({ anyOf }) {
-    const texts = new Set(anyOf.map(comparedName));
-    const isNamed = (name: string): boolean => texts.has(name);
-    return { texts, flags: (payment) => isNamed(payment.comparedName) || payment.shopNames.some(isNamed) };
-  },
-  merchant_category({ anyOf }) {
-    const texts = new Set(anyOf);
-    return {
-      texts,
-      flags: ({ merchantCategory }) => merchantCategory !== null && texts.has(merchantCategory),
-    };
-  },
+  recipient: (listed) =>
+    judgeListed(listed, comparedName, (payment) => [payment.comparedName, ...payment.shopNames]),
+  merchant_category: (listed) =>
+    judgeListed(
+      listed,
+      (category) => category,
+      ({ merchantCategory }) => (merchantCategory === null ? [] : [merchantCategory]),
+    ),
   rail({ anyOf }) {
     const rails = new Set(anyOf);
     return { flags: ({ rail }) => rails.has(rail) };

@@ -18,6 +18,7 @@ import {
   type Variants,
 } from "./guards.ts";
 import {
+  areVersions,
   isCents,
   isClosedPayment,
   isFeedback,
@@ -30,7 +31,7 @@ import {
   isResolver,
   isShort,
 } from "./payment.ts";
-import { isRules } from "./payment-rules.ts";
+import { isForbidden, isRules } from "./payment-rules.ts";
 
 /** Guards for the commands of a project's ledger, as they may arrive through Temporal. */
 
@@ -113,6 +114,7 @@ const commands: Variants<LedgerCommand, "kind"> = {
     approvalWindowSeconds: isAtMost(APPROVAL_WINDOW_SECONDS_MAX),
     recordsCheckedThrough: isCount,
     rules: optional(isRules),
+    forbidden: optional(isForbidden),
   },
   confirm: { ...ofPayment, revision: isCount, outcome: orNull(isOutcome) },
   book: {
@@ -130,7 +132,13 @@ const commands: Variants<LedgerCommand, "kind"> = {
     answerBy: isTime,
   },
   confirm_limits: { ...ofAgent, policyVersion: isCount },
-  approve: { ...ofPayment, by: isResolver, proof: isProof },
+  approve: {
+    ...ofPayment,
+    by: isResolver,
+    proof: isProof,
+    forbidden: optional(isForbidden),
+    rulesVersions: optional(areVersions),
+  },
   deny: { ...ofPayment, by: isResolver, feedback: isFeedback, proof: isProof },
   expire: ofPayment,
   cancel: ofPayment,
@@ -140,6 +148,7 @@ const commands: Variants<LedgerCommand, "kind"> = {
   pause: ofAgent,
   resume: ofAgent,
   follow_agent: { ...ofAgent, revision: isCount, name: isName, keyId: orNull(isId), isArchived: isFlag },
+  follow_restrictions: { ...ofAgent, version: isCount },
   replace_project: {
     requestId,
     version: isInteger,

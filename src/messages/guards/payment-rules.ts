@@ -1,4 +1,5 @@
 import type { PaymentRules } from "../../domain/rules/checks.ts";
+import { type Forbidden, RESTRICTED_LEVELS, RESTRICTION_CODES } from "../../domain/rules/restrictions.ts";
 import {
   type LedgerCheck,
   type RuleCheck,
@@ -59,6 +60,11 @@ const isZone = isRecord<ZoneOffsets>({
 function isFinite(value: unknown): value is number {
   return Number.isFinite(value);
 }
+
+export const isForbidden = isRecord<Forbidden>({
+  code: isOneOf(RESTRICTION_CODES),
+  level: isOneOf(RESTRICTED_LEVELS),
+});
 
 export const isRules = isRecord<PaymentRules>({
   checks: isArrayOf(isRuleCheck, RULE_CHECKS_MAX),

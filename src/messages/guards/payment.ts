@@ -78,6 +78,12 @@ const texts: Shape<PaymentTexts> = {
   resource: optional(isText(RESOURCE_CHARACTERS_MAX)),
 };
 
+export const areVersions = isRecord<RulesVersions>({
+  project: orNull(isCount),
+  team: orNull(isCount),
+  agent: orNull(isCount),
+});
+
 const request: Shape<Omit<PaymentRequest, keyof PaymentTexts>> = {
   transactionId: isId,
   approvalId: isId,
@@ -90,7 +96,7 @@ const request: Shape<Omit<PaymentRequest, keyof PaymentTexts>> = {
   protocol: optional(isOneOf(PROTOCOLS)),
   fingerprint: isId,
   proof: isProof,
-  rulesVersions: optional(isRecord<RulesVersions>({ project: orNull(isCount), team: orNull(isCount) })),
+  rulesVersions: optional(areVersions),
 };
 
 export const isRequest = isRecord<PaymentRequest>({ ...request, ...texts });

@@ -1,15 +1,15 @@
 import { HOST_INDEX, RECIPIENT_INDEX } from "../../store/projections.ts";
 import type { PaymentRequest, RulesVersions } from "../../domain/ledger/payment.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
-import { paymentRules, type PaymentRules } from "../../domain/rules/checks.ts";
+import { comparedPayment, paymentRules, type PaymentRules } from "../../domain/rules/checks.ts";
+import { type Forbidden, forbiddenBy, type RestrictedLevel } from "../../domain/rules/restrictions.ts";
 import type { ReadyRule } from "../../domain/rules/rules.ts";
 import { hostIn } from "../../domain/rules/shop-hosts.ts";
 import { comparedName } from "../../domain/rules/compared-name.ts";
-import type { AccessProofs } from "../../secrets/access-proofs.ts";
+import type { AccessKind, AccessProofs } from "../../secrets/access-proofs.ts";
 import type { Collections } from "../../store/collections.ts";
 import { shortHash } from "../../lib/ids.ts";
-import { ReadyRulesCache } from "./ready-cache.ts";
-import { type RulesHead, type RulesInForce, RulesOf } from "./rules-in-force.ts";
+import { readyContents, type RulesHead, type RulesInForce, RulesOf } from "./rules-in-force.ts";
 import { ZoneClocks } from "./zone-offsets.ts";
 
 /** The parts of a payment that its rules look at. */
@@ -17,13 +17,21 @@ type Payment = Pick<PaymentRequest, "rail" | "recipient" | "amountMc" | "merchan
   readonly resource?: string | undefined;
 };
 
-/** Rulings of project and team on a payment. */
-export interface Ruling {
-  /** Undefined where they have nothing to say. */
-  readonly rules: PaymentRules | undefined;
-  /** The versions of those rules; undefined where none were ever set. */
+/** Ruling of the restrictions over a payment. */
+export interface Restricted {
+  /** The restriction that forbids it; left out where none does. */
+  readonly forbidden?: Forbidden;
+  /** The versions of rules and restrictions; undefined where none were ever set. */
   readonly versions: RulesVersions | undefined;
 }
+
+/** Rulings of project, team and agent on a payment. */
+export interface Ruling extends Restricted {
+  /** Undefined where no rule has anything to say. */
+  readonly rules: PaymentRules | undefined;
+}
+
+type InForce = Readonly<Record<RestrictedLevel, RulesInForce | undefined>>;
 
 /** Returns the key of like payments: rail, recipient as compared, amount. */
 export const fingerprint = ({ amountMc, rail, recipient }: Payment): string =>
@@ -40,24 +48,31 @@ const FOUND_BY_HOST = { ...FOUND, hint: HOST_INDEX } as const;
 
 export interface PaymentRulesDependencies {
   readonly accessProofs: Pick<AccessProofs, "genuine">;
-  readonly collections: Pick<Collections, "transactions" | "containers">;
+  readonly collections: Pick<Collections, "transactions" | "ruled">;
   readonly clock: () => Date;
 }
 
-/** Rulings of a payment's project and team, prepared for the ledger (docs/policy.md). */
+/** Rulings of a payment's project, team and agent, prepared for the ledger (docs/policy.md). */
 export class PaymentRulings {
   readonly #transactions: Collections["transactions"];
   readonly #projects: RulesOf;
   readonly #teams: RulesOf;
+  readonly #agents: RulesOf;
   readonly #zones: ZoneClocks;
 
   constructor({ accessProofs, clock, collections }: PaymentRulesDependencies) {
-    this.#transactions = collections.transactions;
-    const cache = new ReadyRulesCache();
-    const areGenuine = (kind: "projectRules" | "teamRules") => (head: RulesHead) =>
-      accessProofs.genuine(kind, head) !== null;
-    this.#projects = new RulesOf(collections.containers.project, cache, areGenuine("projectRules"));
-    this.#teams = new RulesOf(collections.containers.team, cache, areGenuine("teamRules"));
+    const { ruled, transactions } = collections;
+    this.#transactions = transactions;
+    const ready = readyContents();
+    const isGenuine = (kind: AccessKind, head: RulesHead) => accessProofs.genuine(kind, head) !== null;
+    const areGenuine =
+      (level: "project" | "team") =>
+      (head: RulesHead): boolean =>
+        (head.approvalRules === undefined || isGenuine(`${level}Rules`, head)) &&
+        (head.restrictions === undefined || isGenuine(`${level}Restrictions`, head));
+    this.#projects = new RulesOf(ruled.project, ready, areGenuine("project"));
+    this.#teams = new RulesOf(ruled.team, ready, areGenuine("team"));
+    this.#agents = new RulesOf(ruled.agent, ready, (head) => isGenuine("agentRestrictions", head));
     this.#zones = new ZoneClocks(clock);
   }
 
@@ -66,22 +81,36 @@ export class PaymentRulings {
    * answered replacement; then the cached rules are dropped and the payment is judged again.
    */
   async of(profile: AgentProfile, payment: Payment): Promise<Ruling> {
-    const [project, team] = await Promise.all([
-      this.#projects.of(profile.projectId),
-      this.#teams.of(profile.teamId),
-    ]);
-    const versions = versionsOf(project, team);
-    const enabled = [...(project?.rules ?? []), ...(team?.rules ?? [])];
-    if (enabled.length === 0) return { rules: undefined, versions };
+    const inForce = await this.#inForce(profile);
+    const enabled = [...(inForce.project?.rules ?? []), ...(inForce.team?.rules ?? [])];
+    const restricted = restrictedBy(inForce, payment);
+    // A payment that is denied is flagged by nothing.
+    if (enabled.length === 0 || restricted.forbidden !== undefined)
+      return { rules: undefined, ...restricted };
     const findings = {
       isNewRecipient: await this.#isNewRecipient(enabled, profile.agentId, payment),
       offsetsOf: (timezone: string) => this.#zones.offsetsOf(timezone),
     };
-    return { rules: paymentRules(enabled, payment, findings), versions };
+    return { rules: paymentRules(enabled, comparedPayment(payment), findings), ...restricted };
   }
 
-  /** Drops the cached rules, so that later payments use the current ones. */
-  forget({ projectId, teamId }: Pick<AgentProfile, "projectId" | "teamId">): void {
+  /** Judges a payment on hold by the restrictions as they are now. */
+  async restrictionsOn(profile: AgentProfile, payment: Payment): Promise<Restricted> {
+    return restrictedBy(await this.#inForce(profile), payment);
+  }
+
+  async #inForce({ agentId, projectId, teamId }: AgentProfile): Promise<InForce> {
+    const [project, team, agent] = await Promise.all([
+      this.#projects.of(projectId),
+      this.#teams.of(teamId),
+      this.#agents.of(agentId),
+    ]);
+    return { project, team, agent };
+  }
+
+  /** Drops the cached rules and restrictions, so that later payments use the current ones. */
+  forget({ agentId, projectId, teamId }: AgentProfile): void {
+    this.#agents.forget(agentId);
     this.#projects.forget(projectId);
     this.#teams.forget(teamId);
   }
@@ -129,10 +158,16 @@ export const toRecipient = (agentId: string, { rail, recipient }: Pick<Payment, 
   comparedRecipient: comparedName(recipient),
 });
 
-function versionsOf(
-  project: RulesInForce | undefined,
-  team: RulesInForce | undefined,
-): RulesVersions | undefined {
-  if (project === undefined && team === undefined) return undefined;
-  return { project: project?.version ?? null, team: team?.version ?? null };
+function restrictedBy({ agent, project, team }: InForce, payment: Payment): Restricted {
+  if (project === undefined && team === undefined && agent === undefined) return { versions: undefined };
+  const versionOf = (level: RulesInForce | undefined): number | null => level?.version ?? null;
+  const versions = { project: versionOf(project), team: versionOf(team), agent: versionOf(agent) };
+  const levels = {
+    agent: agent?.restrictions,
+    team: team?.restrictions,
+    project: project?.restrictions,
+  };
+  if (Object.values(levels).every((level) => level === undefined)) return { versions };
+  const forbidden = forbiddenBy(levels, comparedPayment(payment));
+  return forbidden === null ? { versions } : { forbidden, versions };
 }

@@ -1,33 +1,37 @@
 import type DataLoader from "dataloader";
 import { LRUCache } from "lru-cache";
 import type { Collection } from "mongodb";
-import type { ContainerDocument, StoredRules } from "../../store/documents.ts";
+import { type RuledDocument, rulesRevisionOf } from "../../store/documents.ts";
+import { type ReadyRestrictions, readyRestrictions } from "../../domain/rules/restrictions.ts";
 import { type ReadyRule, readyRules } from "../../domain/rules/rules.ts";
 import { documentLoader } from "../../lib/batch-loader.ts";
-import { contentHash as contentHashOf } from "../../lib/ids.ts";
-import type { ReadyRulesCache } from "./ready-cache.ts";
+import { contentHash } from "../../lib/ids.ts";
+import { ReadyCache } from "./ready-cache.ts";
 
-/** Identity of a container's rules, without their contents. */
+/** Identity of a level's rules and restrictions, without their contents. */
 export interface RulesHead {
   readonly _id: string;
-  readonly approvalRules?: Omit<StoredRules, "rules">;
+  readonly approvalRules?: Omit<NonNullable<RuledDocument["approvalRules"]>, "rules">;
+  readonly restrictions?: Omit<NonNullable<RuledDocument["restrictions"]>, "lists">;
 }
 
-/** The enabled rules of a container, ready to judge payments, and which version of them that is. */
+/** The enabled rules and the restrictions of a level, ready to judge payments, and the version of both. */
 export interface RulesInForce {
   readonly rules: readonly ReadyRule[];
+  readonly restrictions: ReadyRestrictions | undefined;
   readonly version: number;
 }
 
-/** Reads from the primary: a rule that was set binds the next payment. */
-const FROM_PRIMARY = { readPreference: "primary" } as const;
 const HEAD = {
   "approvalRules.version": 1,
   "approvalRules.contentHash": 1,
   "approvalRules.proof": 1,
+  "restrictions.version": 1,
+  "restrictions.contentHash": 1,
+  "restrictions.proof": 1,
 } as const;
 
-/** Whether rules are as the service wrote them; if not, the forgery has been reported. */
+/** Whether rules and restrictions are as the service wrote them; if not, the forgery has been reported. */
 export type AreRulesGenuine = (head: RulesHead) => boolean;
 
 /** No payment is judged by rules that something else than the service has changed. */
@@ -36,37 +40,47 @@ export class RulesForged extends Error {
   readonly isUnavailable = true;
 }
 
-/** The cache of rule versions: its size and TTL, which is how late a replacement takes effect that got no response. */
+/** The cache of versions: its size and TTL, which is how late a replacement takes effect that got no response. */
 const CACHED_HEADS_MAX = 10_000;
 const HEAD_CACHE_MS = 5_000;
 
+/** Prepared contents of all levels, by the hash of what they say. */
+export interface ReadyContents {
+  readonly rules: ReadyCache<readonly ReadyRule[]>;
+  readonly restrictions: ReadyCache<ReadyRestrictions>;
+}
+
+export const textsOfRules = (rules: readonly ReadyRule[]) =>
+  rules.map((rule) => ("texts" in rule ? [rule.texts ?? []] : []));
+
+export const readyContents = (): ReadyContents => ({
+  rules: new ReadyCache(textsOfRules),
+  restrictions: new ReadyCache(({ texts }) => [texts]),
+});
+
 /**
- * The rules of projects, or of teams, as they were some seconds ago at the most, or since they were forgotten. What they say is read only
- * where this process has not got it. A container may have hundreds of kilobytes of rules, and one organization's must not cost every
- * payment of all the others what it takes to read and prepare them.
+ * The rules and restrictions of projects, of teams or of agents, as they were some seconds ago at the most, or since they were forgotten.
+ * What they say is read only where this process has not got it. A level may have hundreds of kilobytes of them, and one organization's
+ * must not cost every payment of all the others what it takes to read and prepare them.
  */
 export class RulesOf {
-  readonly #containers: Collection<ContainerDocument>;
-  readonly #cache: ReadyRulesCache;
+  readonly #levels: Collection<RuledDocument>;
+  readonly #ready: ReadyContents;
   readonly #areGenuine: AreRulesGenuine;
   readonly #heads: DataLoader<string, RulesHead | null>;
-  /** An entry without rules is a container that has none. */
-  readonly #cached = new LRUCache<string, { readonly head: RulesHead["approvalRules"] }>({
+  /** An entry without a head is a level that has neither. */
+  readonly #cached = new LRUCache<string, { readonly head: RulesHead | undefined }>({
     max: CACHED_HEADS_MAX,
     ttl: HEAD_CACHE_MS,
   });
-  /** Rules that are being read: payments that come at once wait for one reading of them. */
+  /** Contents that are being read: payments that come at once wait for one reading of them. */
   readonly #reading = new Map<string, Promise<RulesInForce | undefined>>();
 
-  constructor(
-    containers: Collection<ContainerDocument>,
-    cache: ReadyRulesCache,
-    areGenuine: AreRulesGenuine,
-  ) {
-    this.#containers = containers;
-    this.#cache = cache;
+  constructor(levels: Collection<RuledDocument>, ready: ReadyContents, areGenuine: AreRulesGenuine) {
+    this.#levels = levels;
+    this.#ready = ready;
     this.#areGenuine = areGenuine;
-    this.#heads = headLoader(containers);
+    this.#heads = headLoader(levels);
   }
 
   /** Undefined where none were ever set. */
@@ -74,11 +88,10 @@ export class RulesOf {
     const cached = this.#cached.get(id);
     const head = cached === undefined ? await this.#readHead(id) : cached.head;
     if (head === undefined) return undefined;
-    const { contentHash, version } = head;
-    const rules = this.#cache.get(contentHash);
-    if (rules !== undefined) return { rules, version };
+    const known = this.#known(head);
+    if (known !== null) return known;
     // Versions only grow: a reading for this one, by whomever, answers it or a later one.
-    const key = `${id} ${version}`;
+    const key = `${id} ${rulesRevisionOf(head)}`;
     const reading = this.#reading.get(key) ?? this.#read(id).finally(() => this.#reading.delete(key));
     this.#reading.set(key, reading);
     return reading;
@@ -89,41 +102,58 @@ export class RulesOf {
     this.#cached.delete(id);
   }
 
-  async #readHead(id: string): Promise<RulesHead["approvalRules"]> {
+  async #readHead(id: string): Promise<RulesHead | undefined> {
     const found = await this.#heads.load(id);
-    this.#verify(found);
-    const head = found?.approvalRules;
+    const head = hasRules(found) ? found : undefined;
+    this.#verify(head);
     this.#cached.set(id, { head });
     return head;
   }
 
-  /** Reads the current rules, which may be newer than those asked for. */
+  /** Null where contents are to be read. */
+  #known(head: RulesHead): RulesInForce | null {
+    const { approvalRules, restrictions } = head;
+    const rules = approvalRules === undefined ? [] : this.#ready.rules.get(approvalRules.contentHash);
+    if (rules === undefined) return null;
+    const version = rulesRevisionOf(head);
+    if (restrictions === undefined) return { rules, restrictions, version };
+    const ready = this.#ready.restrictions.get(restrictions.contentHash);
+    return ready === undefined ? null : { rules, restrictions: ready, version };
+  }
+
+  /** Reads the current contents, which may be newer than those asked for. */
   async #read(id: string): Promise<RulesInForce | undefined> {
-    const found = await this.#containers.findOne(
-      { _id: id },
-      { ...FROM_PRIMARY, projection: { approvalRules: 1 } },
-    );
-    if (!found?.approvalRules) return undefined;
+    const projection = { approvalRules: 1, restrictions: 1 };
+    const found = await this.#levels.findOne({ _id: id }, { projection });
+    if (!hasRules(found)) return undefined;
     this.#verify(found);
-    const { contentHash, rules, version } = found.approvalRules;
-    if (contentHashOf(rules) !== contentHash)
-      throw new RulesForged(`the approval rules of ${id} were changed`);
-    const ready = readyRules(rules);
-    this.#cache.set(contentHash, ready);
-    return { rules: ready, version };
+    const { approvalRules, restrictions } = found;
+    const areWhole =
+      (approvalRules === undefined || contentHash(approvalRules.rules) === approvalRules.contentHash) &&
+      (restrictions === undefined || contentHash(restrictions.lists) === restrictions.contentHash);
+    if (!areWhole) throw new RulesForged(`the approval rules or restrictions of ${id} were changed`);
+    const rules = readyRules(approvalRules?.rules ?? []);
+    if (approvalRules !== undefined) this.#ready.rules.set(approvalRules.contentHash, rules);
+    const ready = restrictions === undefined ? undefined : readyRestrictions(restrictions.lists);
+    if (restrictions !== undefined && ready !== undefined)
+      this.#ready.restrictions.set(restrictions.contentHash, ready);
+    return { rules, restrictions: ready, version: rulesRevisionOf(found) };
   }
 
   /** Throws `RulesForged`. */
-  #verify(found: RulesHead | null): void {
-    if (found?.approvalRules === undefined || this.#areGenuine(found)) return;
-    throw new RulesForged(`the approval rules of ${found._id} are not as the service wrote them`);
+  #verify(found: RulesHead | undefined): void {
+    if (found === undefined || this.#areGenuine(found)) return;
+    throw new RulesForged(`what restricts payments of ${found._id} is not as the service wrote it`);
   }
 }
 
-function headLoader(containers: Collection<ContainerDocument>) {
-  const options = { ...FROM_PRIMARY, projection: HEAD };
+const hasRules = <T extends RulesHead>(found: T | null): found is T =>
+  found?.approvalRules !== undefined || found?.restrictions !== undefined;
+
+function headLoader(levels: Collection<RuledDocument>) {
+  const options = { projection: HEAD };
   return documentLoader<RulesHead>(
-    (_id) => containers.findOne<RulesHead>({ _id }, options),
-    (ids) => containers.find<RulesHead>({ _id: { $in: [...ids] } }, options).toArray(),
+    (_id) => levels.findOne<RulesHead>({ _id }, options),
+    (ids) => levels.find<RulesHead>({ _id: { $in: [...ids] } }, options).toArray(),
   );
 }

@@ -58,7 +58,8 @@ export type Action =
       readonly isRecorded: boolean;
     }
   | { readonly kind: "broken"; readonly team: number; readonly capCents: number }
-  | { readonly kind: "rules"; readonly team: number | null }
+  /** Of an agent, of a team, or of the project. */
+  | { readonly kind: "rules"; readonly agent: number | null; readonly team: number | null }
   | { readonly kind: "ask"; readonly pick: number }
   /** `isOlder`: as the account was before its last change. */
   | { readonly kind: "record"; readonly agent: number; readonly isOlder: boolean }
@@ -156,7 +157,10 @@ const action: fc.Arbitrary<Action> = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ kind: kindOf("broken"), team, capCents: fc.constantFrom(0, 33) }) },
-  { weight: 1, arbitrary: fc.record({ kind: kindOf("rules"), team: fc.option(team) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: kindOf("rules"), agent: fc.option(agent), team: fc.option(team) }),
+  },
   { weight: 4, arbitrary: fc.record({ kind: kindOf("ask"), pick }) },
   { weight: 3, arbitrary: fc.record({ kind: kindOf("record"), agent, isOlder: fc.boolean() }) },
   {

@@ -257,6 +257,9 @@ export class LedgerModel {
     const { spentMc, reservedMc } = usage;
     const own = this.totals((each) => each.agentId === agentId);
     mustAgree({ spentMc, reservedMc }, own, `the totals of ${agentId}`);
+    // One that comes back after its end pays nothing.
+    if (status !== "closed")
+      mustAgree(account.rulesVersion, this.rules.get(agentId) ?? 0, `the version of the rules of ${agentId}`);
     this.#auditUsage(account, now);
     const known = { status: account.status, keyId: account.keyId };
     mustAgree(known, { status, keyId }, `status and key of ${agentId}`);

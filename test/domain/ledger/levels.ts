@@ -2,6 +2,7 @@ import { must, mustBeSame, mustEqual } from "../../../lab/simulation/audit/viola
 import type { RecordedCap } from "../../../src/domain/ledger/commands.ts";
 import { contentOf } from "../support/account.ts";
 import type { ActionOf } from "./actions.ts";
+import type { AccountModel } from "./book.ts";
 import type { LedgerWorld } from "./world.ts";
 
 /** What becomes of the project and its teams: their caps, and their rules. */
@@ -73,7 +74,9 @@ function expectCapsReply(
   }
 }
 
-export function rules(world: LedgerWorld, { team }: ActionOf<"rules">): void {
+export function rules(world: LedgerWorld, { agent: place, team }: ActionOf<"rules">): void {
+  const agent = place === null ? null : world.agent(place);
+  if (agent !== null) return restrictions(world, agent);
   const id = team === null ? "project" : `team-${team}`;
   const teamId = team === null ? null : id;
   const version = (world.model.rules.get(id) ?? 0) + 1;
@@ -81,6 +84,16 @@ export function rules(world: LedgerWorld, { team }: ActionOf<"rules">): void {
   // Told late, or twice.
   world.judge({ kind: "follow_rules", teamId, version: version - 1 });
   world.model.rules.set(id, version);
+}
+
+/** As `rules`, of an agent that still has an account. */
+function restrictions(world: LedgerWorld, agent: AccountModel | undefined): void {
+  if (agent === undefined || world.account(agent.agentId) === undefined) return;
+  const { agentId } = agent;
+  const version = (world.model.rules.get(agentId) ?? 0) + 1;
+  world.judge({ kind: "follow_restrictions", agentId, version });
+  world.judge({ kind: "follow_restrictions", agentId, version: version - 1 });
+  world.model.rules.set(agentId, version);
 }
 
 /** A replacement that breaks off after its first agent: nothing of it is so. */

@@ -9,7 +9,7 @@ import {
   withoutTexts,
 } from "../../../src/domain/ledger/payment.ts";
 import { ledgerBytes } from "../../../src/domain/ledger/weight.ts";
-import type { LedgerCommand } from "../../../src/domain/ledger/commands.ts";
+import type { CommandOf, LedgerCommand } from "../../../src/domain/ledger/commands.ts";
 import { human } from "../support/actor.ts";
 import type { ActionOf, Fate } from "./actions.ts";
 import { BOUNDS, type LedgerWorld } from "./world.ts";
@@ -74,8 +74,14 @@ export function resolve(world: LedgerWorld, { how, pick }: ActionOf<"resolve">):
   const { agentId, request } = booked;
   const before = booked.payment;
   const place = { agentId, transactionId: request.transactionId, requestId: world.requestId() };
+  const versionOf = (id: string): number => model.rules.get(id) ?? 0;
+  const rulesVersions = {
+    project: versionOf("project"),
+    team: versionOf(agent.teamId),
+    agent: versionOf(agentId),
+  };
   const isHeavy = ledgerBytes(world.ledger) >= BOUNDS.resolvedBelowBytes && ["approve", "deny"].includes(how);
-  const reply = world.judge(resolutionOf(how, place));
+  const reply = world.judge(resolutionOf(how, { ...place, rulesVersions }));
   if (isHeavy) {
     world.note("too heavy to resolve");
     must(reply.kind === "too_many_open", "a resolution without room for it");
@@ -101,9 +107,12 @@ export function resolve(world: LedgerWorld, { how, pick }: ActionOf<"resolve">):
 
 function resolutionOf(
   how: ActionOf<"resolve">["how"],
-  place: { readonly agentId: string; readonly transactionId: string; readonly requestId: string },
+  {
+    rulesVersions,
+    ...place
+  }: Required<Pick<CommandOf<"approve">, "agentId" | "transactionId" | "requestId" | "rulesVersions">>,
 ): LedgerCommand {
-  if (how === "approve") return { kind: how, ...place, by: human, proof: "" };
+  if (how === "approve") return { kind: how, ...place, by: human, proof: "", rulesVersions };
   return how === "deny"
     ? { kind: how, ...place, by: human, feedback: "no", proof: "" }
     : { kind: how, ...place };

@@ -115,6 +115,7 @@ function requestFor(world: LedgerWorld, agent: AccountModel, action: ActionOf<"p
     rulesVersions: {
       project: Math.max(0, version("project") + aside),
       team: Math.max(0, version(teamId) + aside),
+      agent: Math.max(0, version(agentId) + aside),
     },
   };
 }
@@ -155,14 +156,16 @@ function expectPaymentReply(world: LedgerWorld, asked: Asked, reply: LedgerReply
 /** Whether it was judged by older rules than the ledger has received; newer ones it has received by now. */
 function areStale(
   { model: { rules } }: LedgerWorld,
-  { teamId }: AccountModel,
+  { agentId, teamId }: AccountModel,
   { rulesVersions }: PaymentRequest,
 ): boolean {
-  const [project, team] = [rulesVersions?.project ?? 0, rulesVersions?.team ?? 0];
-  const known = [rules.get("project") ?? 0, rules.get(teamId) ?? 0] as const;
-  if (project < known[0] || team < known[1]) return true;
-  rules.set("project", Math.max(known[0], project));
-  rules.set(teamId, Math.max(known[1], team));
+  const judged = [
+    ["project", rulesVersions?.project ?? 0],
+    [teamId, rulesVersions?.team ?? 0],
+    [agentId, rulesVersions?.agent ?? 0],
+  ] as const;
+  if (judged.some(([id, version]) => version < (rules.get(id) ?? 0))) return true;
+  for (const [id, version] of judged) rules.set(id, version);
   return false;
 }
 

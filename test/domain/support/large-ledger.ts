@@ -80,7 +80,7 @@ export class Incompressible {
       amountMc: mcOf(amountCents),
       currency: "USD",
       merchantCategory: "5734",
-      rulesVersions: { project: 1_000_000, team: 1_000_000 },
+      rulesVersions: { project: 1_000_000, team: 1_000_000, agent: null },
       ...texts,
     };
   }

@@ -264,8 +264,23 @@ export const simulationFaults: readonly SimulationFault[] = [
       }),
   },
   {
+    fault: "an approval by older restrictions is taken",
+    complaint: "an approval that was judged by old restrictions",
+    domain: () =>
+      judging((ledger, command, now) => {
+        const account = "agentId" in command ? ledger.accounts.get(command.agentId) : undefined;
+        if (command.kind !== "approve" || account === undefined) return judge(ledger, command, now);
+        const rulesVersions = {
+          project: ledger.project.rulesVersion,
+          team: ledger.teams.get(account.teamId)?.rulesVersion ?? 0,
+          agent: account.rulesVersion,
+        };
+        return judge(ledger, { ...command, rulesVersions }, now);
+      }),
+  },
+  {
     fault: "a revoked key pays on",
-    complaint: "that may pay",
+    complaint: "a dead key's payment",
     seed: 1,
     domain: () =>
       judging((ledger, command, now) =>
@@ -369,7 +384,7 @@ export const simulationFaults: readonly SimulationFault[] = [
   },
   {
     fault: "nothing is ever swept",
-    complaint: "the record of",
+    complaint: "what is open for ever of",
     seed: 12,
     domain: () =>
       after((ledger) => {

@@ -16,6 +16,7 @@ import { Connect } from "../parts/connect.tsx";
 import { type FundedFrom, FundWallet } from "../parts/fund-wallet.tsx";
 import { Card, Fact, Facts, Money, Page, State, Waiting, When, Written } from "../parts/parts.tsx";
 import { Failed, Problem } from "../parts/problem.tsx";
+import { RestrictionsEditor } from "../parts/restrictions-editor.tsx";
 import { CopyIcon } from "../parts/secret.tsx";
 import { EmergencyStop } from "../parts/stop.tsx";
 import { TransactionList } from "../parts/transaction-list.tsx";
@@ -105,7 +106,10 @@ function Known({ agent }: { readonly agent: Agent }): ReactElement {
           <Overview agent={agent} onArchive={() => openDialog("archive")} onFund={openDialog} />
         </Tabs.Panel>
         <Tabs.Panel value="policy" pt="md">
-          <PolicyEditor agentId={agent.id} isReadOnly={isArchived || !isAdmin} />
+          <Stack>
+            <PolicyEditor agentId={agent.id} isReadOnly={isArchived || !isAdmin} />
+            <RestrictionsEditor level="agent" id={agent.id} isReadOnly={isArchived || !isAdmin} />
+          </Stack>
         </Tabs.Panel>
         <Tabs.Panel value="payments" pt="md">
           <Card flush>

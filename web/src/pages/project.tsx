@@ -13,6 +13,7 @@ import { Confirm, useOpened } from "../parts/confirm.tsx";
 import { ContainerForm } from "../parts/container-form.tsx";
 import { Page, Waiting, Written } from "../parts/parts.tsx";
 import { Failed } from "../parts/problem.tsx";
+import { RestrictionsEditor } from "../parts/restrictions-editor.tsx";
 import { RulesEditor } from "../parts/rules-editor.tsx";
 import { EmergencyStop } from "../parts/stop.tsx";
 import type { SentRules } from "../rules.ts";
@@ -71,6 +72,7 @@ function Known({ project }: { readonly project: Project }): ReactElement {
         <Stack>
           <ProjectBudget id={project.id} />
           <ProjectRules id={project.id} />
+          <RestrictionsEditor level="project" id={project.id} isReadOnly={!isAdmin} />
         </Stack>
       )}
       {dialog === "edit" ? <ContainerForm kind="project" of={project} onClose={close} /> : null}

@@ -17,6 +17,7 @@ import { ButtonLink, TextLink } from "../parts/links.tsx";
 import { usePages } from "../parts/list.tsx";
 import { Page, Waiting, Written } from "../parts/parts.tsx";
 import { Failed } from "../parts/problem.tsx";
+import { RestrictionsEditor } from "../parts/restrictions-editor.tsx";
 import { RulesEditor } from "../parts/rules-editor.tsx";
 import { EmergencyStop } from "../parts/stop.tsx";
 import type { SentRules } from "../rules.ts";
@@ -89,6 +90,7 @@ function Known({ team }: { readonly team: Team }): ReactElement {
         <Stack>
           <TeamBudget id={team.id} />
           <TeamRules id={team.id} />
+          <RestrictionsEditor level="team" id={team.id} isReadOnly={!isAdmin} />
         </Stack>
       )}
       {dialog === "edit" ? <ContainerForm kind="team" of={team} onClose={close} /> : null}

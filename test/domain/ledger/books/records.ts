@@ -62,7 +62,8 @@ export class BooksRecords {
   }
 
   #account(account: Account): RecordedAccount {
-    const { agentId, keyId, name, policy, policyVersion, revision, status, teamId, updatedAt } = account;
+    const { agentId, keyId, name, policy, policyVersion, revision, rulesVersion, status, teamId, updatedAt } =
+      account;
     return {
       agentId,
       teamId,
@@ -73,6 +74,7 @@ export class BooksRecords {
       agentRevision: account.followedRevision,
       policy,
       policyVersion,
+      rulesVersion,
       isUnmirrored: false,
       recordedRevision: account.confirmedRevision,
       knownRevision: revision,

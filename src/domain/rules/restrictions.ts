@@ -1,0 +1,118 @@
+import type { Rail } from "../ledger/payment.ts";
+import type { Denial } from "../ledger/policy.ts";
+import { comparedName } from "./compared-name.ts";
+import type { RuledFacts } from "./rules.ts";
+
+/**
+ * Restrictions of a project, a team or an agent. A payment that one level forbids is denied, whatever other levels
+ * allow and whatever a person would say. Rules, in contrast, hold a payment for a person.
+ */
+
+/** Entries that are allowed (null: all), and entries that are forbidden even then. */
+interface AllowAndDeny {
+  readonly only: readonly string[] | null;
+  readonly never: readonly string[];
+}
+
+export const UNCODED = ["allow", "deny"] as const;
+
+export interface Restrictions {
+  /** Names, addresses and hosts (`host:api.example.com`), compared as rules compare them. */
+  readonly recipients: AllowAndDeny;
+  readonly merchantCategories: AllowAndDeny & {
+    /** Treatment of a payment without a category. */
+    readonly uncoded: (typeof UNCODED)[number];
+  };
+  readonly rails: { readonly only: readonly Rail[] | null };
+}
+
+export const NO_RESTRICTIONS: Restrictions = {
+  recipients: { only: null, never: [] },
+  merchantCategories: { only: null, never: [], uncoded: "allow" },
+  rails: { only: null },
+};
+
+/** Denials by restrictions, in the order in which they are checked. */
+export const RESTRICTION_CODES = [
+  "RAIL_NOT_ALLOWED",
+  "RECIPIENT_NOT_ALLOWED",
+  "MERCHANT_CATEGORY_NOT_ALLOWED",
+] as const;
+export type RestrictionCode = (typeof RESTRICTION_CODES)[number];
+
+/** Levels that have restrictions, in the order in which they are checked. */
+export const RESTRICTED_LEVELS = ["agent", "team", "project"] as const;
+export type RestrictedLevel = (typeof RESTRICTED_LEVELS)[number];
+
+/** The first level that forbids a payment, and by what. */
+export interface Forbidden {
+  readonly code: RestrictionCode;
+  readonly level: RestrictedLevel;
+}
+
+/** Facts of a payment that restrictions look at. */
+export type RestrictedFacts = Pick<RuledFacts, "rail" | "merchantCategory" | "comparedName" | "shopNames">;
+
+/** Restrictions of one level, prepared to judge any number of payments. */
+export interface ReadyRestrictions {
+  readonly forbids: Readonly<Record<RestrictionCode, (payment: RestrictedFacts) => boolean>>;
+  /** Texts that are kept to judge by. */
+  readonly texts: readonly ReadonlySet<string>[];
+}
+
+/** Prepares the lists of one level; the costly part, to be done once for each set of lists. */
+export function readyRestrictions({
+  merchantCategories,
+  rails,
+  recipients,
+}: Restrictions): ReadyRestrictions {
+  const names = readyLists(recipients, comparedName);
+  const categories = readyLists(merchantCategories, (category) => category);
+  return {
+    texts: [...names.texts, ...categories.texts],
+    forbids: {
+      RAIL_NOT_ALLOWED: ({ rail }) => rails.only !== null && !rails.only.includes(rail),
+      RECIPIENT_NOT_ALLOWED: (payment) => names.forbid([payment.comparedName, ...payment.shopNames]),
+      MERCHANT_CATEGORY_NOT_ALLOWED: ({ merchantCategory }) =>
+        merchantCategory === null
+          ? merchantCategories.uncoded === "deny"
+          : categories.forbid([merchantCategory]),
+    },
+  };
+}
+
+/** A payment with several names, as a purchase has, is forbidden by any of them and allowed by any of them. */
+function readyLists({ never, only }: AllowAndDeny, compared: (entry: string) => string) {
+  const forbidden = new Set(never.map(compared));
+  const allowed = only === null ? null : new Set(only.map(compared));
+  return {
+    texts: allowed === null ? [forbidden] : [forbidden, allowed],
+    forbid: (names: readonly string[]): boolean =>
+      names.some((name) => forbidden.has(name)) ||
+      (allowed !== null && !names.some((name) => allowed.has(name))),
+  };
+}
+
+/** Returns the first restriction that forbids a payment: by code, then by level. Null: it is allowed. */
+export function forbiddenBy(
+  levels: Readonly<Record<RestrictedLevel, ReadyRestrictions | undefined>>,
+  payment: RestrictedFacts,
+): Forbidden | null {
+  for (const code of RESTRICTION_CODES)
+    for (const level of RESTRICTED_LEVELS)
+      if (levels[level]?.forbids[code](payment) === true) return { code, level };
+  return null;
+}
+
+const NOUNS: Readonly<Record<RestrictionCode, string>> = {
+  RAIL_NOT_ALLOWED: "rail",
+  RECIPIENT_NOT_ALLOWED: "recipient",
+  MERCHANT_CATEGORY_NOT_ALLOWED: "merchant category",
+};
+
+/** The denial of a forbidden payment; its reason does not give the lists away. */
+export const restrictionDenial = ({ code, level }: Forbidden): Denial => ({
+  code,
+  reason: `The ${level}'s restrictions do not allow this ${NOUNS[code]}.`,
+  details: null,
+});
