@@ -8,6 +8,7 @@ const PUBLISHED_BY: Readonly<Record<IdKind, readonly OperationId[]>> = {
     "updateProject",
     "archiveProject",
     "setProjectBudget",
+    "setProjectCalendar",
     "setProjectApprovalRules",
   ],
   teams: ["createTeam", "updateTeam", "archiveTeam", "setTeamBudget", "setTeamApprovalRules"],

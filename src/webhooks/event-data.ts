@@ -1,9 +1,9 @@
-import type { EventDocument } from "../store/documents.ts";
+import type { BudgetRecord, EventDocument } from "../store/documents.ts";
 import { agentView, approvalView, transactionView } from "../views/views.ts";
 
 /** Renders an event's data: records as they were, under their nouns, as the API shows them. */
 export function eventData({ _id, data }: EventDocument): object {
-  const { agent, approval, deposit, funding, payment, transaction } = data;
+  const { agent, approval, budget, deposit, funding, payment, transaction } = data;
   const said = {
     ...(agent === undefined ? {} : { agent: agentView(agent) }),
     ...(approval === undefined ? {} : { approval: approvalView(approval) }),
@@ -11,7 +11,23 @@ export function eventData({ _id, data }: EventDocument): object {
     ...(deposit === undefined ? {} : { deposit: { ...deposit, settledAt: deposit.settledAt.toISOString() } }),
     ...(funding === undefined ? {} : { funding: { ...funding, settledAt: funding.settledAt.toISOString() } }),
     ...(payment === undefined ? {} : { payment: { ...payment, failedAt: payment.failedAt.toISOString() } }),
+    ...(budget === undefined ? {} : { budget: budgetView(budget) }),
   };
   if (Object.keys(said).length === 0) throw new Error(`${_id} says nothing`);
   return said;
+}
+
+/** In the order of the contract. */
+function budgetView(budget: BudgetRecord) {
+  const { level, id, limit, limitCents, percent, resetsAt, startedAt, usedCents } = budget;
+  return {
+    level,
+    id,
+    limit,
+    percent,
+    limitCents,
+    usedCents,
+    startedAt: startedAt?.toISOString() ?? null,
+    resetsAt: resetsAt?.toISOString() ?? null,
+  };
 }

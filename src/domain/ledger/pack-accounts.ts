@@ -1,8 +1,9 @@
 import { firstKeyId } from "../api-key.ts";
 import { MC_PER_CENT } from "../money.ts";
 import { BitReader, BitWriter, type Coder, folded, unfolded } from "./bits.ts";
+import { PERIODS } from "./calendar.ts";
 import type { ClosedKey } from "./closed-keys.ts";
-import type { BudgetPolicy } from "./policy.ts";
+import { type BudgetPolicy, withSpendLimits } from "./policy.ts";
 import type { Account, AccountStatus } from "./state.ts";
 import {
   bucketEnd,
@@ -14,6 +15,7 @@ import {
   type Usage,
   utcDate,
 } from "./usage.ts";
+import { NO_WINDOWS, type SpendLimit, type Windows } from "./windows.ts";
 
 /**
  * The packed form of what every account and every remembered key has, in bits (`bits.ts`). `packedAt`: the time of the pack, which
@@ -90,17 +92,54 @@ const codePolicy = (coder: Coder, policy: BudgetPolicy): BudgetPolicy => ({
   dailySpendLimitCents: codeNullable(coder, policy.dailySpendLimitCents),
   hourlyVelocityLimit: codeNullable(coder, policy.hourlyVelocityLimit),
   dailyVelocityLimit: codeNullable(coder, policy.dailyVelocityLimit),
+  ...withSpendLimits(codeSpendLimits(coder, policy.spendLimits ?? [])),
 });
+
+/** In the order of periods. */
+function codeSpendLimits(coder: Coder, limits: readonly SpendLimit[]): readonly SpendLimit[] {
+  if (!coder.flag(limits.length > 0)) return [];
+  return PERIODS.flatMap((period) => {
+    const limit = limits.find((each) => each.period === period);
+    if (!coder.flag(limit !== undefined)) return [];
+    return [{ period, limitCents: codeRound(coder, limit?.limitCents ?? 0) }];
+  });
+}
+
+const CENTS_PER_DOLLAR = 100;
+
+/** Cents that are whole dollars most of the time. */
+function codeRound(coder: Coder, cents: number): number {
+  const isRound = coder.flag(cents % CENTS_PER_DOLLAR === 0);
+  return isRound ? coder.number(cents / CENTS_PER_DOLLAR) * CENTS_PER_DOLLAR : coder.number(cents);
+}
 
 function codeUsage(coder: Coder, usage: Usage, packedAt: number): Usage {
   const spentMc = codeMc(coder, usage.spentMc);
   const reservedMc = codeMc(coder, usage.reservedMc);
   const day = coder.flag(usage.day.date !== "") ? codeDay(coder, usage.day, packedAt) : emptyUsage().day;
+  const windows = codeWindows(coder, usage.windows, spentMc + reservedMc, packedAt);
   const windowsMs: number[] = [];
   for (let left = coder.small(usage.windowsMs.length); left > 0; left -= 1)
     windowsMs.push(coder.number(usage.windowsMs[windowsMs.length] ?? 0));
   const packed = codePacked(coder, packedCountsOf(usage, packedAt), packedAt);
-  return usageOf({ spentMc, reservedMc, day, windowsMs }, packed);
+  return usageOf({ spentMc, reservedMc, day, windows, windowsMs }, packed);
+}
+
+const MINUTE_MS = 60_000;
+
+/** Windows begin at full minutes. Most amounts are those of the next longer period, and a young account's those of all it has used. */
+function codeWindows(coder: Coder, { at, mc }: Windows, usedMc: number, packedAt: number): Windows {
+  if (!coder.flag(at > 0)) return NO_WINDOWS;
+  const minute = Math.floor(packedAt / MINUTE_MS);
+  const codedAt = (minute - codeSigned(coder, minute - Math.floor(at / MINUTE_MS))) * MINUTE_MS;
+  const coded: number[] = [];
+  let longer = usedMc;
+  for (let place = mc.length - 1; place >= 0; place -= 1) {
+    const amount = mc[place] ?? 0;
+    longer = coder.flag(amount === longer) ? longer : codeMc(coder, amount);
+    coded.push(longer);
+  }
+  return { at: codedAt, mc: coded.toReversed() };
 }
 
 /** Counts in bits of their own, as of the time at which they were packed; empty: there are none. */
@@ -136,16 +175,17 @@ function codePacked(coder: Coder, { asOf, bits }: PackedCounts, packedAt: number
 
 /** Usage whose counts are read from their bits when they are asked for. */
 function usageOf(
-  { day, reservedMc, spentMc, windowsMs }: Omit<Usage, "counts">,
+  { day, reservedMc, spentMc, windows, windowsMs }: Omit<Usage, "counts">,
   packed: PackedCounts,
 ): Usage {
   const { asOf, bits } = packed;
-  if (bits === "") return { spentMc, reservedMc, day, windowsMs, counts: [] };
+  if (bits === "") return { spentMc, reservedMc, day, windows, windowsMs, counts: [] };
   let counts: readonly Counted[] | null = null;
   const usage: Usage = {
     spentMc,
     reservedMc,
     day,
+    windows,
     windowsMs,
     get counts() {
       return (counts ??= codeCounts(new BitReader(bits), [], windowsMs, asOf));

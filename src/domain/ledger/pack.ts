@@ -3,10 +3,12 @@ import { type CodedKey, codeAccount, codeKey, UNREAD_KEY } from "./pack-accounts
 import type { BudgetPolicy } from "./policy.ts";
 import type { OpenPayment, Account, Cap, Ledger, Level, Totals } from "./state.ts";
 import { LEDGER_BOUNDS, type LedgerBounds, newAccount, NO_CAP, NO_TOTALS } from "./state.ts";
+import { type Calendar, UTC_CALENDAR } from "./calendar.ts";
 import { type LifecycleEvent, lifecycleEventId, type LifecycleEventType } from "../events.ts";
 import type { CachedReply } from "./reply-cache.ts";
 import { type ClosedKey, noClosedKeys } from "./closed-keys.ts";
 import { weightIn } from "./weight.ts";
+import { NO_WINDOWS, type Windows } from "./windows.ts";
 
 /**
  * A ledger as it is carried over to a new run: plain data, and as little of it as says everything. What every account has is
@@ -19,6 +21,8 @@ export interface PackedLedger {
   readonly projectId: string;
   readonly revision: number;
   readonly recordedRevision: number;
+  /** Left out: none was set. */
+  readonly calendar?: Calendar;
   readonly project: PackedLevel;
   readonly teams: readonly PackedTeam[];
   /** Accounts team by team, and then the keys of closed payments in the order of closing. */
@@ -40,6 +44,7 @@ export interface PackedLedger {
 interface PackedLevel {
   readonly cap?: Cap;
   readonly totals?: Totals;
+  readonly windows?: Windows;
   readonly rulesVersion?: number;
   readonly recordedCap?: number;
   readonly capChangedAt?: number;
@@ -91,6 +96,7 @@ export function packLedger(ledger: Ledger, packedAt: number): PackedLedger {
     projectId,
     revision,
     recordedRevision,
+    ...unlessDefault("calendar", ledger.calendar, UTC_CALENDAR),
     project: packLevel(project),
     teams: [...teams].map(([teamId, level]) => ({
       teamId,
@@ -131,6 +137,7 @@ export function unpackLedger(packed: PackedLedger, bounds: LedgerBounds = LEDGER
     projectId,
     revision,
     recordedRevision,
+    calendar: packed.calendar ?? UTC_CALENDAR,
     project: unpackLevel(packed.project),
     teams: new Map(packed.teams.map((team) => [team.teamId, unpackLevel(team)])),
     accounts: new Map(),
@@ -189,9 +196,17 @@ function put(ledger: Ledger, account: Account): void {
   ledger.openPayments += account.open.size;
 }
 
-const packLevel = ({ cap, capChangedAt, recordedCapVersion, rulesVersion, totals }: Level): PackedLevel => ({
+const packLevel = ({
+  cap,
+  capChangedAt,
+  recordedCapVersion,
+  rulesVersion,
+  totals,
+  windows,
+}: Level): PackedLevel => ({
   ...(cap.capCents === null && cap.version === NO_CAP.version ? {} : { cap }),
   ...(totals.spentMc === 0 && totals.reservedMc === 0 ? {} : { totals }),
+  ...(windows.at === 0 ? {} : { windows }),
   ...unlessDefault("rulesVersion", rulesVersion, 0),
   ...unlessDefault("recordedCap", recordedCapVersion, cap.version),
   ...unlessDefault("capChangedAt", capChangedAt, 0),
@@ -203,7 +218,15 @@ const unpackLevel = ({
   recordedCap = cap.version,
   rulesVersion = 0,
   totals = NO_TOTALS,
-}: PackedLevel): Level => ({ cap, totals, rulesVersion, recordedCapVersion: recordedCap, capChangedAt });
+  windows = NO_WINDOWS,
+}: PackedLevel): Level => ({
+  cap,
+  totals,
+  windows,
+  rulesVersion,
+  recordedCapVersion: recordedCap,
+  capChangedAt,
+});
 
 /** A field that is not as it is in a new account. */
 function unlessDefault<K extends string, V>(name: K, value: V, usual: V): Partial<Record<K, V>>;

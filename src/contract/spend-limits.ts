@@ -1,0 +1,42 @@
+import { z } from "zod";
+import { PERIODS } from "../domain/ledger/calendar.ts";
+import { SPEND_LIMITS_MAX } from "../domain/ledger/windows.ts";
+import { atMost, cents, timestamp } from "./primitives.ts";
+
+/** Spend limits by period as they are sent and answered. */
+
+export const period = z.enum(PERIODS).meta({ title: "Period" });
+
+const spendLimit = z
+  .strictObject({
+    period: period.meta({ description: "The period, by the project's calendar." }),
+    limitCents: cents.meta({ description: "The maximum spend in it, in cents." }),
+  })
+  .meta({ title: "SpendLimit" });
+
+export const spendLimits = atMost(SPEND_LIMITS_MAX, spendLimit)
+  .refine(
+    (limits) => new Set(limits.map(({ period: of }) => of)).size === limits.length,
+    "must not name a period twice",
+  )
+  .meta({ maxItems: SPEND_LIMITS_MAX, description: "Limits by period, each period once; [] removes all." });
+
+const window = {
+  startedAt: timestamp.meta({ description: "Start of what is counted." }),
+  resetsAt: timestamp.meta({ description: "When the next window begins." }),
+};
+
+/** Sums may be above what one amount can be. */
+const usedCents = z.int().min(0);
+
+/** Spend limits with their use. */
+export const usedSpendLimits = z.array(
+  z
+    .strictObject({ period, limitCents: cents, usedCents, remainingCents: cents, ...window })
+    .meta({ title: "SpendLimitUse" }),
+);
+
+/** The rest of limits that an agent is not shown. */
+export const spendLimitRests = z.array(
+  z.strictObject({ period, remainingCents: cents, ...window }).meta({ title: "SpendLimitRest" }),
+);
