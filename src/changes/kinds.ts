@@ -50,6 +50,7 @@ const THROTTLES: Readonly<Record<ChangeKind, Throttle>> = {
   approvals: AT_ONCE,
   agents: AT_ONCE,
   transactions: { everyMs: 1_000, atOnce: 20 },
+  budgets: AT_ONCE,
   projects: AT_ONCE,
   teams: AT_ONCE,
   members: AT_ONCE,

@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { BREACH_LEVELS, BREACH_LIMITS } from "../domain/ledger/books.ts";
+import { THRESHOLDS } from "../domain/ledger/thresholds.ts";
 import { PERIODS } from "../domain/ledger/calendar.ts";
 import { SPEND_LIMITS_MAX } from "../domain/ledger/windows.ts";
 import { atMost, cents, timestamp } from "./primitives.ts";
@@ -35,6 +37,20 @@ export const usedSpendLimits = z.array(
     .strictObject({ period, limitCents: cents, usedCents, remainingCents: cents, ...window })
     .meta({ title: "SpendLimitUse" }),
 );
+
+/** A limit that has reached a threshold. */
+export const budgetWarning = z
+  .strictObject({
+    level: z.enum(BREACH_LEVELS),
+    id: z.string().meta({ description: "The id of the agent, team or project." }),
+    limit: z.enum(BREACH_LIMITS).meta({ description: "The limit; a spend limit by its period." }),
+    percent: z.literal(THRESHOLDS),
+    limitCents: cents,
+    usedCents,
+    startedAt: timestamp.nullable(),
+    resetsAt: timestamp.nullable(),
+  })
+  .meta({ id: "BudgetWarning" });
 
 /** The rest of limits that an agent is not shown. */
 export const spendLimitRests = z.array(

@@ -1,5 +1,6 @@
 import type { z } from "zod";
-import type { usedSpendLimits } from "../contract/spend-limits.ts";
+import type { BudgetRecord } from "../store/documents.ts";
+import type { budgetWarning, usedSpendLimits } from "../contract/spend-limits.ts";
 import type { ShownSpendLimit } from "../domain/ledger/windows.ts";
 
 /** Spend limits as the contract shows them. */
@@ -23,3 +24,13 @@ export const spendLimitRestsView = (limits: readonly ShownSpendLimit[]) =>
     startedAt,
     resetsAt,
   }));
+
+/** A limit that has reached a threshold, in the order of the contract. */
+export function budgetView(budget: BudgetRecord): z.input<typeof budgetWarning> {
+  const { level, id, limit, limitCents, percent, resetsAt, startedAt, usedCents } = budget;
+  const window = {
+    startedAt: startedAt?.toISOString() ?? null,
+    resetsAt: resetsAt?.toISOString() ?? null,
+  };
+  return { level, id, limit, percent, limitCents, usedCents, ...window };
+}

@@ -1,4 +1,5 @@
-import type { BudgetRecord, EventDocument } from "../store/documents.ts";
+import type { EventDocument } from "../store/documents.ts";
+import { budgetView } from "../views/spend-limits.ts";
 import { agentView, approvalView, transactionView } from "../views/views.ts";
 
 /** Renders an event's data: records as they were, under their nouns, as the API shows them. */
@@ -15,19 +16,4 @@ export function eventData({ _id, data }: EventDocument): object {
   };
   if (Object.keys(said).length === 0) throw new Error(`${_id} says nothing`);
   return said;
-}
-
-/** In the order of the contract. */
-function budgetView(budget: BudgetRecord) {
-  const { level, id, limit, limitCents, percent, resetsAt, startedAt, usedCents } = budget;
-  return {
-    level,
-    id,
-    limit,
-    percent,
-    limitCents,
-    usedCents,
-    startedAt: startedAt?.toISOString() ?? null,
-    resetsAt: resetsAt?.toISOString() ?? null,
-  };
 }

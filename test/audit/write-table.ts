@@ -122,6 +122,14 @@ const setsRules = (kind: "project" | "team") =>
     { before: { rules: [], version: 1 }, after: { version: 2 } },
     { rules: [{ type: "amount_above", params: { amountCents: 100 } }], version: 1 },
   );
+const CALENDAR = {
+  timezone: "UTC",
+  resetTime: "00:00",
+  weekStartsOn: "mon",
+  monthStartsOn: 1,
+  yearStartsIn: 1,
+} as const;
+
 const setsBudget = (kind: "project" | "team") =>
   begun(async (world) => {
     const id = await containerOf(world, kind);
@@ -274,6 +282,16 @@ export const WRITES: Readonly<Partial<Record<OperationId, WritingRow | HarmlessR
   archiveTeam: archives("team"),
   setProjectApprovalRules: setsRules("project"),
   setTeamApprovalRules: setsRules("team"),
+  setProjectCalendar: begun(async (world) => {
+    const calendar = { ...CALENDAR, version: 1 };
+    const body = { ...calendar, timezone: "Europe/Berlin" };
+    const id = await containerOf(world, "project");
+    return {
+      request: { token: world.token, id, body },
+      before: calendar,
+      after: { ...body, version: 2 },
+    };
+  }),
   setProjectBudget: setsBudget("project"),
   setTeamBudget: setsBudget("team"),
   stopTeam: stops("team", () => ({ after: { revokeKeys: false } })),

@@ -25,10 +25,15 @@ import { NO_WINDOWS, type SpendLimit, type Windows } from "./windows.ts";
 const STATUSES: readonly AccountStatus[] = ["active", "paused", "closed"];
 
 /**
- * An account but for what few have: a coder that reads leaves `open`, `outbox` and `pausedAt` as they are given. One literal makes the
+ * An account but for what few have. `windowsAt`: the instant that its windows are as of. A coder that reads leaves `open`, `outbox` and `pausedAt` as they are given. One literal makes the
  * result, since objects that are spread from others are slow to read and large.
  */
-export function codeAccount(coder: Coder, account: Account, packedAt: number): Account {
+export function codeAccount(
+  coder: Coder,
+  account: Account,
+  packedAt: number,
+  windowsAt: number,
+): Account {
   const agentId = coder.token(account.agentId);
   const name = coder.text(account.name);
   const status = STATUSES[coder.small(STATUSES.indexOf(account.status))] ?? "active";
@@ -54,7 +59,7 @@ export function codeAccount(coder: Coder, account: Account, packedAt: number): A
     followedRevision,
     policy,
     policyVersion,
-    usage: codeUsage(coder, account.usage, packedAt),
+    usage: codeUsage(coder, account.usage, packedAt, windowsAt),
     sequence,
     open: account.open,
     closed,
@@ -105,19 +110,22 @@ function codeSpendLimits(coder: Coder, limits: readonly SpendLimit[]): readonly 
   });
 }
 
-const CENTS_PER_DOLLAR = 100;
-
-/** Cents that are whole dollars most of the time. */
+/** Amounts that people choose: a few digits and zeros. */
 function codeRound(coder: Coder, cents: number): number {
-  const isRound = coder.flag(cents % CENTS_PER_DOLLAR === 0);
-  return isRound ? coder.number(cents / CENTS_PER_DOLLAR) * CENTS_PER_DOLLAR : coder.number(cents);
+  let [digits, zeros] = [cents, 0];
+  for (; digits > 0 && digits % 10 === 0; digits /= 10) zeros += 1;
+  const codedZeros = coder.small(zeros, ZEROS_ORDER);
+  return coder.small(digits, DIGITS_ORDER) * 10 ** codedZeros;
 }
 
-function codeUsage(coder: Coder, usage: Usage, packedAt: number): Usage {
+const ZEROS_ORDER = 2;
+const DIGITS_ORDER = 4;
+
+function codeUsage(coder: Coder, usage: Usage, packedAt: number, windowsAt: number): Usage {
   const spentMc = codeMc(coder, usage.spentMc);
   const reservedMc = codeMc(coder, usage.reservedMc);
   const day = coder.flag(usage.day.date !== "") ? codeDay(coder, usage.day, packedAt) : emptyUsage().day;
-  const windows = codeWindows(coder, usage.windows, spentMc + reservedMc, packedAt);
+  const windows = codeWindows(coder, usage.windows, spentMc + reservedMc, windowsAt);
   const windowsMs: number[] = [];
   for (let left = coder.small(usage.windowsMs.length); left > 0; left -= 1)
     windowsMs.push(coder.number(usage.windowsMs[windowsMs.length] ?? 0));
@@ -125,21 +133,17 @@ function codeUsage(coder: Coder, usage: Usage, packedAt: number): Usage {
   return usageOf({ spentMc, reservedMc, day, windows, windowsMs }, packed);
 }
 
-const MINUTE_MS = 60_000;
-
-/** Windows begin at full minutes. Most amounts are those of the next longer period, and a young account's those of all it has used. */
-function codeWindows(coder: Coder, { at, mc }: Windows, usedMc: number, packedAt: number): Windows {
+/** Most amounts are those of the next longer period, a young account's those of all it has used, and many are 0. */
+function codeWindows(coder: Coder, { at, mc }: Windows, usedMc: number, windowsAt: number): Windows {
   if (!coder.flag(at > 0)) return NO_WINDOWS;
-  const minute = Math.floor(packedAt / MINUTE_MS);
-  const codedAt = (minute - codeSigned(coder, minute - Math.floor(at / MINUTE_MS))) * MINUTE_MS;
   const coded: number[] = [];
   let longer = usedMc;
-  for (let place = mc.length - 1; place >= 0; place -= 1) {
+  for (let place = PERIODS.length - 1; place >= 0; place -= 1) {
     const amount = mc[place] ?? 0;
-    longer = coder.flag(amount === longer) ? longer : codeMc(coder, amount);
+    if (!coder.flag(amount === longer)) longer = coder.flag(amount === 0) ? 0 : codeMc(coder, amount);
     coded.push(longer);
   }
-  return { at: codedAt, mc: coded.toReversed() };
+  return { at: windowsAt, mc: coded.toReversed() };
 }
 
 /** Counts in bits of their own, as of the time at which they were packed; empty: there are none. */

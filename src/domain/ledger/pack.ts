@@ -8,7 +8,7 @@ import { type LifecycleEvent, lifecycleEventId, type LifecycleEventType } from "
 import type { CachedReply } from "./reply-cache.ts";
 import { type ClosedKey, noClosedKeys } from "./closed-keys.ts";
 import { weightIn } from "./weight.ts";
-import { NO_WINDOWS, type Windows } from "./windows.ts";
+import { boundsNow, fullMinute, NO_WINDOWS, type Windows, windowsAsOf } from "./windows.ts";
 
 /**
  * A ledger as it is carried over to a new run: plain data, and as little of it as says everything. What every account has is
@@ -86,7 +86,11 @@ export function packLedger(ledger: Ledger, packedAt: number): PackedLedger {
   }
   const accounts = [...teams.keys()].flatMap((teamId) => ofTeams.get(teamId) ?? []);
   const writer = new BitWriter();
-  for (const account of accounts) codeAccount(writer, account, packedAt);
+  const bounds = boundsNow(ledger, packedAt);
+  for (const account of accounts) {
+    account.usage.windows = windowsAsOf(account.usage.windows, bounds);
+    codeAccount(writer, account, packedAt, account.usage.windows.at);
+  }
   const keys = keysIn(ledger, accounts);
   for (const key of keys) codeKey(writer, key, (place) => accounts[place]?.closed ?? 0, packedAt);
   return {
@@ -152,7 +156,7 @@ export function unpackLedger(packed: PackedLedger, bounds: LedgerBounds = LEDGER
     touched: new Set(),
   };
   const reader = new BitReader(packed.bits, packed.texts, packed.counts.split(SEPARATOR));
-  const accounts = unpackAccounts(reader, packed);
+  const accounts = unpackAccounts(reader, packed, fullMinute(boundsNow(ledger, packedAt).at));
   for (const account of accounts) put(ledger, account);
   for (let left = packed.keyCount; left > 0; left -= 1) {
     const { place, keyHash, key } = codeKey(reader, UNREAD_KEY, (at) => accounts[at]?.closed ?? 0, packedAt);
@@ -174,14 +178,18 @@ const UNREAD_POLICY: BudgetPolicy = {
   dailyVelocityLimit: null,
 };
 
-function unpackAccounts(reader: BitReader, { more, packedAt, teams }: PackedLedger): Account[] {
+function unpackAccounts(
+  reader: BitReader,
+  { more, packedAt, teams }: PackedLedger,
+  windowsAt: number,
+): Account[] {
   const rests = new Map(more);
   const accounts: Account[] = [];
   for (const { teamId, accounts: count } of teams) {
     const unread = newAccount({ agentId: "", teamId, name: "", policy: UNREAD_POLICY, keyId: null }, 0);
     for (let left = count; left > 0; left -= 1) {
       const before = reader.bitCount;
-      const account = codeAccount(reader, unread, packedAt);
+      const account = codeAccount(reader, unread, packedAt, windowsAt);
       unpackRest(account, rests.get(accounts.length));
       account.weightBytes = weightIn(account, reader.bitCount - before);
       accounts.push(account);

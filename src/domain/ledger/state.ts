@@ -139,8 +139,8 @@ export const LEDGER_BOUNDS: LedgerBounds = {
   closedKeys: 5_000,
   openedBelowBytes: 1_550_000,
   // Each bound is above the one before, so that work in progress has room to finish.
-  paidBelowBytes: 1_720_000,
-  resolvedBelowBytes: 1_780_000,
+  paidBelowBytes: 1_940_000,
+  resolvedBelowBytes: 1_980_000,
   paidBelowBytesOfAgent: 120_000,
   partsOfRest: 4,
 };

@@ -39,7 +39,7 @@ const BITS_FACTOR = 1.02 / 8;
 /** An account, as of `now`. */
 export function weightOf(account: Account, now: number): number {
   const meter = new BitMeter();
-  codeAccount(meter, account, now);
+  codeAccount(meter, account, now, account.usage.windows.at);
   return weightIn(account, meter.bitCount);
 }
 

@@ -46,6 +46,12 @@ export const rolled = ({ at, mc }: Windows, bounds: WindowBounds): Windows => ({
   mc: mc.map((amount, place) => (at >= (bounds.starts[place] ?? 0) ? amount : 0)),
 });
 
+/** Windows of an account as of the time of `bounds`; none where nothing in them counts any more. */
+export function windowsAsOf(windows: Windows, bounds: WindowBounds): Windows {
+  const now = rolled(windows, bounds);
+  return now.mc.every((amount) => amount === 0) ? NO_WINDOWS : now;
+}
+
 export const plusEach = ({ at, mc }: Windows, added: PerPeriod): Windows => ({
   at,
   mc: mc.map((amount, place) => amount + (added[place] ?? 0)),
