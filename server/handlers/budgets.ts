@@ -15,7 +15,8 @@ export function budgetHandlers({ containerBudgets }: HandlerDependencies): Budge
   return {
     getProjectBudget: async (_input, { target }) => ok({ body: budgetView(await containerBudgets.ofProject(target)) }),
     getTeamBudget: async (_input, { target }) => ok({ body: budgetView(await containerBudgets.ofTeam(target)) }),
-    async setProjectBudget({ body }, { audit, target }) {
+    async setProjectBudget({ body: sent }, { audit, target }) {
+      const body = withoutUse(sent);
       const replacing = replace(
         () => containerBudgets.ofProject(target),
         () => containerBudgets.replaceProject(target, body),
@@ -23,7 +24,8 @@ export function budgetHandlers({ containerBudgets }: HandlerDependencies): Budge
       );
       return answer(await replacing);
     },
-    async setTeamBudget({ body }, { audit, target }) {
+    async setTeamBudget({ body: sent }, { audit, target }) {
+      const body = withoutUse(sent);
       const replacing = replace(
         () => containerBudgets.ofTeam(target),
         () => containerBudgets.replaceTeam(target, body),
@@ -64,6 +66,11 @@ interface SentBudget {
   readonly version: number;
   readonly spendLimits?: readonly SpendLimit[] | undefined;
 }
+
+const withoutUse = <B extends SentBudget>(body: B) => ({
+  ...body,
+  spendLimits: body.spendLimits === undefined ? undefined : amountsOf({ spendLimits: body.spendLimits }),
+});
 
 const amountsOf = ({ spendLimits }: Pick<Budget, "spendLimits">): readonly SpendLimit[] =>
   spendLimits.map(({ limitCents, period }) => ({ period, limitCents }));

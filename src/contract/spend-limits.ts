@@ -16,12 +16,15 @@ const spendLimit = z
   })
   .meta({ title: "SpendLimit" });
 
-export const spendLimits = atMost(SPEND_LIMITS_MAX, spendLimit)
-  .refine(
-    (limits) => new Set(limits.map(({ period: of }) => of)).size === limits.length,
-    "must not name a period twice",
-  )
-  .meta({ maxItems: SPEND_LIMITS_MAX, description: "Limits by period, each period once; [] removes all." });
+const eachPeriodOnce = <T extends z.ZodType<{ readonly period: string }>>(item: T) =>
+  atMost(SPEND_LIMITS_MAX, item)
+    .refine(
+      (limits) => new Set(limits.map(({ period: of }) => of)).size === limits.length,
+      "must not name a period twice",
+    )
+    .meta({ maxItems: SPEND_LIMITS_MAX, description: "Limits by period, each period once; [] removes all." });
+
+export const spendLimits = eachPeriodOnce(spendLimit);
 
 const window = {
   startedAt: timestamp.meta({ description: "Start of what is counted." }),
@@ -36,6 +39,20 @@ export const usedSpendLimits = z.array(
   z
     .strictObject({ period, limitCents: cents, usedCents, remainingCents: cents, ...window })
     .meta({ title: "SpendLimitUse" }),
+);
+
+const ignored = { description: "As it was read; ignored." };
+
+/** Limits of a budget that is sent back as it was read, changed or not. */
+export const spendLimitsAsRead = eachPeriodOnce(
+  spendLimit
+    .extend({
+      usedCents: usedCents.optional().meta(ignored),
+      remainingCents: cents.optional().meta(ignored),
+      startedAt: timestamp.optional().meta(ignored),
+      resetsAt: timestamp.optional().meta(ignored),
+    })
+    .meta({ title: "SpendLimitAsRead" }),
 );
 
 /** A limit that has reached a threshold. */

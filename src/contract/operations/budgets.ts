@@ -2,7 +2,7 @@ import { z } from "zod";
 import { manages } from "../access.ts";
 import { define } from "../define.ts";
 import { cents, uuid, version } from "../primitives.ts";
-import { spendLimits, usedSpendLimits } from "../spend-limits.ts";
+import { spendLimitsAsRead, usedSpendLimits } from "../spend-limits.ts";
 import { changes, managementTool } from "../tools.ts";
 
 const params = z.strictObject({ id: uuid });
@@ -27,7 +27,7 @@ const teamCap = z.strictObject({ teamId: uuid, capCents });
 const agentBudget = z.strictObject({ agentId: uuid, budgetCents: cents });
 
 /** Left out, they stay: clients that do not know them must not remove them. */
-const limits = { spendLimits: spendLimits.optional() };
+const limits = { spendLimits: spendLimitsAsRead.optional() };
 
 const projectBudget = z.strictObject({
   capCents,

@@ -15,8 +15,7 @@ const USAGE = {
 
 /** Limits by period, as they are set. */
 const SPEND_LIMITS = {
-  spendLimits:
-    "Limits by period, each period once; left out: they stay, []: none. Send period and limitCents alone.",
+  spendLimits: "Limits by period, each once; left out: they stay, []: none.",
   "spendLimits.period": "By the project's calendar.",
   "spendLimits.limitCents": "What all agents together may spend in it, in cents.",
 } as const;
