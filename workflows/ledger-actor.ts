@@ -1,4 +1,5 @@
 import { fillOf } from "../src/domain/ledger/capacity.ts";
+import { UTC_ZONE } from "../src/domain/ledger/calendar.ts";
 import { accountDueAt, capDueAt, type SweepSettings } from "../src/domain/ledger/due.ts";
 import { type Account, type Ledger, levelOf, summaryOf } from "../src/domain/ledger/state.ts";
 import {
@@ -54,7 +55,7 @@ export class LedgerActor {
     const isShared = ({ agentId }: Account): boolean => !isLarge || named.has(agentId);
     sweeps.recordAtOnce(touched.filter((account) => !isShared(account)));
     const shared = touched.filter(isShared);
-    if (replies.some(({ kind }) => kind === "replaced")) sweeps.recheck();
+    if (replies.some(({ kind }) => kind === "replaced" || kind === "calendar")) sweeps.recheck();
     sweeps.rest(this.#now());
     return {
       revision: ledger.revision,
@@ -64,8 +65,13 @@ export class LedgerActor {
         .filter(({ confirmedRevision, revision }) => confirmedRevision < revision)
         .map(summaryOf),
       closed: Object.fromEntries(shared.filter(hasEvicted).map(({ agentId, closed }) => [agentId, closed])),
+      ...zoneOf(ledger),
     };
   }
+}
+
+function zoneOf({ calendar: { timezone, tz, until } }: Ledger): Pick<LedgerSubmitResult, "zone"> {
+  return timezone === UTC_ZONE.timezone ? {} : { zone: { timezone, tz, until } };
 }
 
 const hasEvicted = ({ evictedThrough }: Account): boolean => evictedThrough > 0;

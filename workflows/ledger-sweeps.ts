@@ -1,6 +1,7 @@
 import type { Activities, UnfinishedPayment } from "../activities/types.ts";
 import { type Due, dueNow, expedite, postpone, type SweepSettings } from "../src/domain/ledger/due.ts";
 import type { LedgerCommand, LedgerReply } from "../src/domain/ledger/commands.ts";
+import { recordedCalendar } from "../src/domain/ledger/levels.ts";
 import {
   type Account,
   type AccountSummary,
@@ -305,8 +306,8 @@ export class LedgerSweeps {
   async #caps(due: readonly DueCap[]): Promise<void> {
     const { projectId } = this.#ledger;
     const caps = due.map(({ teamId }) => {
-      const level = teamId === null ? this.#ledger.project : levelOf(this.#ledger, teamId);
-      return { teamId, cap: level.cap };
+      if (teamId !== null) return { teamId, cap: levelOf(this.#ledger, teamId).cap };
+      return { teamId, cap: this.#ledger.project.cap, ...recordedCalendar(this.#ledger) };
     });
     await this.#ports.activities.writeCaps({ projectId, caps });
     const recorded = caps.map(({ teamId, cap: { version } }) => ({ teamId, version }));

@@ -14,10 +14,14 @@ import {
 } from "../src/domain/ledger/state.ts";
 import { countToday, countWithinHour, spentToday } from "../src/domain/ledger/usage.ts";
 import { ledgerBytes } from "../src/domain/ledger/weight.ts";
+import { boundsNow, limitNow, shownLimit, usesOf } from "../src/domain/ledger/windows.ts";
+import type { WindowBounds } from "../src/domain/ledger/calendar.ts";
 import type {
   AccountQueryInput,
   AccountView,
   AccountSnapshot,
+  BudgetView,
+  LevelRest,
   LevelSnapshot,
   SnapshotPage,
   SnapshotQueryInput,
@@ -39,7 +43,10 @@ export function accountView(
   if (account === undefined) return null;
   const { policy, policyVersion, status, teamId, usage } = account;
   const at = Math.max(now, ledgerNow);
-  const team = levelOf(ledger, teamId);
+  const bounds = boundsNow(ledger, at);
+  const spendLimits = usesOf(policy.spendLimits ?? [], usage.windows, bounds).map(shownLimit);
+  const team = levelRest(levelOf(ledger, teamId), bounds);
+  const project = levelRest(ledger.project, bounds);
   return {
     status,
     policy,
@@ -51,20 +58,52 @@ export function accountView(
     lastHourCount: countWithinHour(usage, at),
     todayCount: countToday(usage, at),
     assessment: payment === null ? null : assess(ledger, account, payment, at),
-    teamRemainingCents: remainingCents(team.cap, team.totals),
-    projectRemainingCents: remainingCents(ledger.project.cap, ledger.project.totals),
+    spendLimits,
+    team,
+    project,
+    spendableCents: Math.min(
+      ownRestCents(account, at),
+      ...[team, project].flatMap((level) => level.remainingCents ?? []),
+      ...[{ spendLimits }, team, project].flatMap((each) =>
+        each.spendLimits.map((limit) => limit.remainingCents),
+      ),
+    ),
   };
 }
 
-const levelView = ({ cap, totals }: Level): LevelView => ({ cap, totals });
+/** What an agent's budget and day leave. */
+function ownRestCents({ policy, usage }: Account, at: number): number {
+  const { budgetCents, dailySpendLimitCents } = policy;
+  const ofBudget = remainingOf(budgetCents, usage.spentMc + usage.reservedMc);
+  if (dailySpendLimitCents === null) return ofBudget;
+  const limitCents = limitNow({ limitCents: dailySpendLimitCents }, at);
+  return Math.min(ofBudget, remainingOf(limitCents, spentToday(usage, at).amountMc));
+}
 
-export const capsView = ({ project, teams }: Ledger): CapsView => ({
-  project: levelView(project),
-  teams: Object.fromEntries([...teams].map(([teamId, level]) => [teamId, levelView(level)])),
+const levelRest = ({ cap, totals, windows }: Level, bounds: WindowBounds): LevelRest => ({
+  remainingCents: remainingCents(cap, totals),
+  spendLimits: usesOf(cap.spendLimits ?? [], windows, bounds).map(shownLimit),
 });
 
-export const teamBudgetView = (ledger: Ledger, teamId: string): TeamBudgetView => ({
-  ...levelView(levelOf(ledger, teamId)),
+const levelView = ({ cap, totals }: Level): LevelView => ({ cap, totals });
+
+const budgetView = (level: Level, bounds: WindowBounds): BudgetView => ({
+  ...levelView(level),
+  spendLimits: levelRest(level, bounds).spendLimits,
+});
+
+export function capsView(ledger: Ledger, now: number): CapsView {
+  const { calendar, project, teams } = ledger;
+  const bounds = boundsNow(ledger, now);
+  return {
+    calendar,
+    project: budgetView(project, bounds),
+    teams: Object.fromEntries([...teams].map(([teamId, level]) => [teamId, budgetView(level, bounds)])),
+  };
+}
+
+export const teamBudgetView = (ledger: Ledger, teamId: string, now: number): TeamBudgetView => ({
+  ...budgetView(levelOf(ledger, teamId), boundsNow(ledger, now)),
   agents: Object.fromEntries(
     [...ledger.accounts.values()]
       .filter((account) => account.teamId === teamId && account.status !== "closed")
@@ -72,11 +111,11 @@ export const teamBudgetView = (ledger: Ledger, teamId: string): TeamBudgetView =
   ),
 });
 
-export function ledgerStateView(ledger: Ledger): LedgerStateView {
+export function ledgerStateView(ledger: Ledger, now: number): LedgerStateView {
   const accounts: Record<AccountStatus, number> = { active: 0, paused: 0, closed: 0 };
   for (const { status } of ledger.accounts.values()) accounts[status] += 1;
   return {
-    ...capsView(ledger),
+    ...capsView(ledger, now),
     accounts,
     droppedAccounts: ledger.droppedAccounts,
     openPayments: ledger.openPayments,

@@ -24,6 +24,7 @@ import type {
   AccountView,
   SnapshotPage,
   SnapshotQueryInput,
+  CapsQueryInput,
   CapsView,
   KnownRevisions,
   LedgerCommand,
@@ -31,6 +32,7 @@ import type {
   LedgerSettings,
   LedgerStateView,
   LedgerSubmitResult,
+  TeamBudgetQueryInput,
   TeamBudgetView,
 } from "../src/messages/ledger.ts";
 import {
@@ -52,8 +54,8 @@ export const submitToLedger = defineUpdate<LedgerSubmitResult, [readonly LedgerC
   LEDGER_SUBMIT_UPDATE,
 );
 export const accountQuery = defineQuery<AccountView | null, [AccountQueryInput]>(ACCOUNT_QUERY);
-export const capsQuery = defineQuery<CapsView>(CAPS_QUERY);
-export const teamBudgetQuery = defineQuery<TeamBudgetView, [string]>(TEAM_BUDGET_QUERY);
+export const capsQuery = defineQuery<CapsView, [CapsQueryInput]>(CAPS_QUERY);
+export const teamBudgetQuery = defineQuery<TeamBudgetView, [TeamBudgetQueryInput]>(TEAM_BUDGET_QUERY);
 export const ledgerStateQuery = defineQuery<LedgerStateView>(LEDGER_STATE_QUERY);
 export const snapshotQuery = defineQuery<SnapshotPage, [SnapshotQueryInput]>(SNAPSHOT_QUERY);
 
@@ -78,9 +80,11 @@ export async function ledger(input: LedgerInput): Promise<void> {
     },
   });
   setHandler(accountQuery, (query) => accountView(actor.ledger, query, Date.now()));
-  setHandler(capsQuery, () => capsView(actor.ledger));
-  setHandler(teamBudgetQuery, (teamId) => teamBudgetView(actor.ledger, teamId));
-  setHandler(ledgerStateQuery, () => ledgerStateView(actor.ledger));
+  setHandler(capsQuery, ({ now }) => capsView(actor.ledger, Math.max(now, Date.now())));
+  setHandler(teamBudgetQuery, ({ now, teamId }) =>
+    teamBudgetView(actor.ledger, teamId, Math.max(now, Date.now())),
+  );
+  setHandler(ledgerStateQuery, () => ledgerStateView(actor.ledger, Date.now()));
   setHandler(snapshotQuery, (query) => snapshotPage(actor.ledger, query));
   setCurrentDetails(
     `The ledger of project \`${actor.ledger.projectId}\`. The query \`${LEDGER_STATE_QUERY}\` shows caps and totals, \`${ACCOUNT_QUERY}\` an agent's account.`,

@@ -1,6 +1,6 @@
 import { type Books, countedIn, joined, NO_BOOKS, type RailBooks } from "../../src/domain/ledger/books.ts";
 import type { CommandOf } from "../../src/domain/ledger/commands.ts";
-import { countedOn } from "../../src/domain/ledger/draft.ts";
+import { countedOn } from "../../src/domain/ledger/counted.ts";
 import { judge } from "../../src/domain/ledger/judge.ts";
 import { moneyOf, type StoredPayment, totalOf, withBooks } from "../../src/domain/ledger/payment.ts";
 import type { Account, Ledger } from "../../src/domain/ledger/state.ts";
@@ -140,8 +140,8 @@ export const bookMutants: readonly Mutant<LedgerDomain>[] = [
         const addedIn = (account: Account | undefined): number => {
           const payment = account?.open.get(command.transactionId)?.payment;
           if (payment === undefined || payment.books === null) return 0;
-          const { addedMc, day } = countedIn(payment.books, payment.request.amountMc);
-          return day === date ? addedMc : 0;
+          const { added } = countedIn(payment.books, payment.request.amountMc);
+          return added.reduce((sum, { day, mc }) => (day === date ? sum + mc : sum), 0);
         };
         putDay(ledger, is, { amountMc: amountMc - Math.max(0, addedIn(is) - addedIn(was)) });
       }),

@@ -5,6 +5,7 @@ import { booksScenes } from "../../test/domain/ledger/books/actions.ts";
 import { BooksRun } from "../../test/domain/ledger/books/run.ts";
 import { LedgerRun } from "../../test/domain/ledger/run.ts";
 import type { LedgerDomain } from "../../test/domain/ledger/world.ts";
+import { SpendLimitsRun, steps } from "../../test/domain/spend-limits/run.ts";
 import { lives } from "../../test/domain/life/actions.ts";
 import { type LifeDomain, LifeRun } from "../../test/domain/life/run.ts";
 
@@ -33,6 +34,9 @@ export const killInLedger = (domain: () => LedgerDomain, seed: number): Kill | n
 
 export const killInBooks = (domain: () => LedgerDomain, seed: number): Kill | null =>
   kill(booksScenes, (scene) => new BooksRun(scene, domain()).play(), seed);
+
+export const killInSpendLimits = (domain: () => LedgerDomain, seed: number): Kill | null =>
+  kill(steps, (run) => new SpendLimitsRun(domain()).play(run), seed);
 
 export const killInLife = (domain: () => LifeDomain, seed: number): Kill | null =>
   kill(lives, (life) => new LifeRun(life, domain()).play(), seed);

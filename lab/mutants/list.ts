@@ -2,10 +2,11 @@ import type { LedgerDomain } from "../../test/domain/ledger/world.ts";
 import type { LifeDomain } from "../../test/domain/life/run.ts";
 import { accountMutants } from "./accounts.ts";
 import { bookMutants } from "./books.ts";
-import { type Kill, killInBooks, killInLedger, killInLife } from "./kill.ts";
+import { type Kill, killInBooks, killInLedger, killInLife, killInSpendLimits } from "./kill.ts";
 import { levelMutants } from "./levels.ts";
 import { lifeMutants } from "./life.ts";
 import type { Mutant } from "./mutant.ts";
+import { spendLimitMutants } from "./spend-limits.ts";
 import { paymentMutants } from "./payments.ts";
 
 /** Fixed, so that a result is about the models and not about luck. */
@@ -44,5 +45,6 @@ export const lists: readonly Listed[] = [
   inLedger("accounts", accountMutants),
   inLedger("all levels, and roll-overs", levelMutants),
   listed("books of payments", bookMutants, killInBooks),
+  listed("spend limits by period", spendLimitMutants, killInSpendLimits),
   inLife("an agent's life", lifeMutants),
 ];

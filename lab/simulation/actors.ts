@@ -85,7 +85,7 @@ export class SimulatedLedger {
     const before = this.ledger;
     before.touched.clear();
     const after = domain.rollOverLedger(before, now());
-    observer.rolledOver("the ledger", shownOf(before), shownOf(after));
+    observer.rolledOver("the ledger", shownOf(before, now()), shownOf(after, now()));
     this.#run += 1;
     this.#armedAt = Infinity;
     this.#actor = this.#actorOf(after);
@@ -121,7 +121,7 @@ export class SimulatedLedger {
     observer.ledgerAnswered(command, reply, {
       now: at,
       bounds: ledger.bounds,
-      caps: capsView(ledger),
+      caps: capsView(ledger, at),
       account,
     });
     return reply;
@@ -154,8 +154,8 @@ export class SimulatedLedger {
 }
 
 /** But for what only makes it faster, and counts that are too old to matter: those show in its answers. */
-const shownOf = (ledger: Ledger): unknown => ({
-  caps: capsView(ledger),
+const shownOf = (ledger: Ledger, now: number): unknown => ({
+  caps: capsView(ledger, now),
   keys: ledger.keys.byAgent,
   openPayments: ledger.openPayments,
   accounts: Object.fromEntries(

@@ -232,7 +232,7 @@ export class World {
     });
     return {
       now,
-      caps: capsView(ledger),
+      caps: capsView(ledger, now),
       accounts: new Map(withViews),
       lives: new Map([...this.agents].map(([agentId, { state }]) => [agentId, summarize(state)])),
       records: this.records.agents,

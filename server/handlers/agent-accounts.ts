@@ -1,5 +1,6 @@
 import type { AgentDocument } from "../../src/store/documents.ts";
 import type { AssessedPayment } from "../../src/domain/ledger/pay.ts";
+import { withUse } from "../../src/domain/ledger/windows.ts";
 import { remainingOf } from "../../src/domain/money.ts";
 import type { AccountView } from "../../src/messages/ledger.ts";
 import { ActorUnavailable } from "../../src/actors/actor-unavailable.ts";
@@ -31,7 +32,11 @@ export const withPolicy = (
   policy,
   policyVersion,
   remainingCents: remainingOf(policy.budgetCents, account.spentCents + account.reservedCents),
+  spendLimits: withUse(policy.spendLimits ?? [], account.spendLimits),
 });
+
+/** Of an account that is closed: it spends nothing any more. */
+const NOTHING_SHOWN = { remainingCents: null, spendLimits: [] };
 
 function closedAccount({ policy, policyVersion, reservedCents, spentCents }: AgentDocument): AccountView {
   return {
@@ -45,7 +50,9 @@ function closedAccount({ policy, policyVersion, reservedCents, spentCents }: Age
     lastHourCount: 0,
     todayCount: 0,
     assessment: null,
-    teamRemainingCents: null,
-    projectRemainingCents: null,
+    spendableCents: 0,
+    spendLimits: [],
+    team: NOTHING_SHOWN,
+    project: NOTHING_SHOWN,
   };
 }

@@ -1,4 +1,6 @@
+import type { ShownSpendLimit, SpendLimit } from "../../src/domain/ledger/windows.ts";
 import { ok, type Result } from "../../src/domain/result.ts";
+import { spendLimitsView } from "../../src/views/spend-limits.ts";
 import type { AuditNotes } from "../../src/audit/notes.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
@@ -11,9 +13,10 @@ type BudgetHandlers = Pick<
 /** Budgets of projects and teams. */
 export function budgetHandlers({ containerBudgets }: HandlerDependencies): BudgetHandlers {
   return {
-    getProjectBudget: async (_input, { target }) => ok({ body: await containerBudgets.ofProject(target) }),
-    getTeamBudget: async (_input, { target }) => ok({ body: await containerBudgets.ofTeam(target) }),
-    async setProjectBudget({ body }, { audit, target }) {
+    getProjectBudget: async (_input, { target }) => ok({ body: budgetView(await containerBudgets.ofProject(target)) }),
+    getTeamBudget: async (_input, { target }) => ok({ body: budgetView(await containerBudgets.ofTeam(target)) }),
+    async setProjectBudget({ body: sent }, { audit, target }) {
+      const body = withoutUse(sent);
       const replacing = replace(
         () => containerBudgets.ofProject(target),
         () => containerBudgets.replaceProject(target, body),
@@ -21,7 +24,8 @@ export function budgetHandlers({ containerBudgets }: HandlerDependencies): Budge
       );
       return answer(await replacing);
     },
-    async setTeamBudget({ body }, { audit, target }) {
+    async setTeamBudget({ body: sent }, { audit, target }) {
+      const body = withoutUse(sent);
       const replacing = replace(
         () => containerBudgets.ofTeam(target),
         () => containerBudgets.replaceTeam(target, body),
@@ -35,29 +39,51 @@ export function budgetHandlers({ containerBudgets }: HandlerDependencies): Budge
 interface Budget {
   readonly version: number;
   readonly usage: unknown;
+  readonly spendLimits: readonly SpendLimit[];
 }
 
 /** Replaces a budget, and says for the audit log what it was and is. A replacement raises the version by one. */
 async function replace<T extends Budget>(
   read: () => Promise<T>,
   execute: () => Promise<Result<T>>,
-  { audit, body }: { readonly audit: AuditNotes; readonly body: { readonly version: number } },
+  { audit, body }: { readonly audit: AuditNotes; readonly body: SentBudget },
 ): Promise<Result<T>> {
   const before = await read();
   // Versions only grow: one that is behind is refused, for the reason that comes first, and its body is written nowhere.
   const isBehind = body.version < before.version;
-  if (!isBehind)
-    await audit.begin({ before: withoutUsage(before), after: { ...body, version: body.version + 1 } });
+  const after = { ...body, version: body.version + 1, spendLimits: body.spendLimits ?? amountsOf(before) };
+  if (!isBehind) await audit.begin({ before: withoutUsage(before), after });
   const replaced = await execute();
   if (replaced.ok) {
     // Only the version that was named is replaced, and only as the body says; what is read afterwards may be the next one's.
     const isBefore = before.version === body.version;
-    audit.change(isBefore ? withoutUsage(before) : null, { ...body, version: body.version + 1 });
+    audit.change(isBefore ? withoutUsage(before) : null, after);
   }
   return replaced;
 }
 
-const withoutUsage = ({ usage: _usage, ...budget }: Budget): object => budget;
+interface SentBudget {
+  readonly version: number;
+  readonly spendLimits?: readonly SpendLimit[] | undefined;
+}
 
-const answer = <T>(result: Result<T>): Result<{ readonly body: T }> =>
-  result.ok ? ok({ body: result.value }) : result;
+const withoutUse = <B extends SentBudget>(body: B) => ({
+  ...body,
+  spendLimits: body.spendLimits === undefined ? undefined : amountsOf({ spendLimits: body.spendLimits }),
+});
+
+const amountsOf = ({ spendLimits }: Pick<Budget, "spendLimits">): readonly SpendLimit[] =>
+  spendLimits.map(({ limitCents, period }) => ({ period, limitCents }));
+
+const withoutUsage = ({ usage: _usage, ...budget }: Budget): object => ({
+  ...budget,
+  spendLimits: amountsOf(budget),
+});
+
+const budgetView = <T extends { readonly spendLimits: readonly ShownSpendLimit[] }>(budget: T) => ({
+  ...budget,
+  spendLimits: spendLimitsView(budget.spendLimits),
+});
+
+const answer = <T extends { readonly spendLimits: readonly ShownSpendLimit[] }>(result: Result<T>) =>
+  result.ok ? ok({ body: budgetView(result.value) }) : result;

@@ -4,7 +4,7 @@ import type { AgentDocument, AgentKeyRecord, TeamDocument, WalletRecord } from "
 import { createdEvent } from "../../src/store/journal.ts";
 import { isDeliverable } from "../../src/domain/agent/access.ts";
 import { labelsOf, setLabelsIn } from "../../src/domain/agent/labels.ts";
-import type { BudgetPolicy } from "../../src/domain/ledger/policy.ts";
+import { type BudgetPolicy, withSpendLimits } from "../../src/domain/ledger/policy.ts";
 import { firstKeyId, formatApiKey, last4 } from "../../src/domain/api-key.ts";
 import type { Refusal } from "../../src/domain/errors.ts";
 import type { ManagementPrincipal } from "../../src/identity/principals.ts";
@@ -203,4 +203,5 @@ const policyIn = (body: CreateBody): BudgetPolicy => ({
   dailySpendLimitCents: body.dailySpendLimitCents ?? null,
   hourlyVelocityLimit: body.hourlyVelocityLimit ?? null,
   dailyVelocityLimit: body.dailyVelocityLimit ?? null,
+  ...withSpendLimits(body.spendLimits),
 });

@@ -10,6 +10,7 @@ import { auditVerificationHandlers } from "./audit-verification.ts";
 import { auditLogHandlers } from "./audit-log.ts";
 import { authHandlers } from "./auth.ts";
 import { budgetHandlers } from "./budgets.ts";
+import { calendarHandlers } from "./calendar.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { fundingHandlers } from "./fundings.ts";
 import { memberHandlers } from "./members.ts";
@@ -45,6 +46,7 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...teamHandlers(dependencies),
   ...stopHandlers(dependencies),
   ...budgetHandlers(dependencies),
+  ...calendarHandlers(dependencies),
   ...approvalRulesHandlers(dependencies),
   ...restrictionsHandlers(dependencies),
   ...agentHandlers(dependencies),

@@ -9,10 +9,11 @@ import type { Denial } from "../../src/domain/ledger/policy.ts";
 import { decimalOf, MAX_MC, mcOf, usedCents } from "../../src/domain/money.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { Deadline } from "../../src/lib/deadline.ts";
-import type { AccountView } from "../../src/messages/ledger.ts";
+import type { AccountView, LevelRest } from "../../src/messages/ledger.ts";
 import type { CheckedOrder } from "../../src/payments/payment-orders.ts";
 import type { Payments } from "../../src/payments/payments.ts";
 import { budgetPolicyView, denialDetailsView } from "../../src/views/views.ts";
+import { spendLimitRestsView } from "../../src/views/spend-limits.ts";
 import { accountsOf } from "./agent-accounts.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import { profileOf } from "./dependencies.ts";
@@ -132,13 +133,19 @@ export function ownBudgetHandlers(dependencies: HandlerDependencies, payments: P
 /** The agent's own policy and usage, and what the caps over it leave; null: no cap. */
 const agentBudgetView = (account: AccountView) => ({
   ...budgetPolicyView(account),
-  team: { remainingCents: account.teamRemainingCents },
-  project: { remainingCents: account.projectRemainingCents },
+  spendableCents: account.spendableCents,
+  team: levelRestView(account.team),
+  project: levelRestView(account.project),
+});
+
+const levelRestView = ({ remainingCents, spendLimits }: LevelRest) => ({
+  remainingCents,
+  spendLimits: spendLimitRestsView(spendLimits),
 });
 
 function detailsOf(denial: Denial | null) {
   const details = denial?.details ?? null;
   if (details === null) return null;
-  const { limit, remaining, resetsAt } = details;
-  return { limit, remaining, resetsAt: resetsAt === null ? null : new Date(resetsAt) };
+  const { resetsAt } = details;
+  return { ...details, resetsAt: resetsAt === null ? null : new Date(resetsAt) };
 }

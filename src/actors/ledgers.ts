@@ -19,6 +19,8 @@ import {
 import { type BlockedProject, BlockedProjects } from "./blocked-projects.ts";
 import { LedgerRevisions, type SubmitWithRevisions } from "./known-revisions.ts";
 import { wholeReply } from "./whole-payment.ts";
+import type { Zone } from "../domain/ledger/calendar.ts";
+import { isZoneStale, zoneAround } from "./calendar-zone.ts";
 import { realTimers } from "../lib/timers.ts";
 
 /** Agents whose number of closed payments is cached; for others, the ledger requests a check of the records once. */
@@ -54,6 +56,8 @@ export class Ledgers implements LedgerGateway {
   readonly #closed = new LRUCache<string, number>({ max: KNOWN_CLOSED_MAX });
   readonly #fills = new LRUCache<string, Fill>({ max: KNOWN_FILLS_MAX });
   readonly #blocked: BlockedProjects;
+  /** Projects whose ledgers are being sent offsets. */
+  readonly #refreshing = new Set<string>();
 
   constructor(dependencies: LedgersDependencies) {
     const { revisions: records, route = ALONE, submit, timers = realTimers } = dependencies;
@@ -62,6 +66,7 @@ export class Ledgers implements LedgerGateway {
     const submitNoted: LedgerMailboxDependencies["submit"] = async (project, commands) => {
       try {
         const result = this.#learn(project, await revisions.submit(project, commands));
+        if (result.zone !== undefined) this.#refreshZone(project, result.zone);
         this.#blocked.answered(project);
         return result;
       } catch (error) {
@@ -96,6 +101,17 @@ export class Ledgers implements LedgerGateway {
     if (fill !== null) this.#fills.set(projectId, fill);
     for (const [agentId, count] of Object.entries(closed)) this.#closed.set(agentId, count);
     return answered;
+  }
+
+  /** Sends a ledger the offsets of its calendar's zone where this process has newer ones. What fails is sent after the next answer. */
+  #refreshZone(project: ProjectRef, zone: Omit<Zone, "segments">): void {
+    const now = new Date();
+    if (!isZoneStale(zone, now) || this.#refreshing.has(project.projectId)) return;
+    this.#refreshing.add(project.projectId);
+    void this.#of(project)
+      .submit({ kind: "follow_zone", ...zoneAround(zone.timezone, now) })
+      .catch(() => undefined)
+      .finally(() => this.#refreshing.delete(project.projectId));
   }
 
   /** Commands that wait for their turn, of all projects. */

@@ -193,11 +193,11 @@ export class TemporalActors implements PaymentWorkflows, LedgerStarter {
 
   /** A project's caps, and what was used under them. */
   caps(projectId: string): Promise<CapsView> {
-    return this.#query(projectId, CAPS_QUERY);
+    return this.#query(projectId, CAPS_QUERY, { now: Date.now() });
   }
 
   teamBudget(projectId: string, teamId: string): Promise<TeamBudgetView> {
-    return this.#query(projectId, TEAM_BUDGET_QUERY, teamId);
+    return this.#query(projectId, TEAM_BUDGET_QUERY, { teamId, now: Date.now() });
   }
 
   ledgerState(projectId: string): Promise<LedgerStateView> {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type ChangeStream, type Collection, type Db, type Document, MongoError, Timestamp } from "mongodb";
 import { AUDIT_LOG } from "../store/audit-documents.ts";
 import { type AgentDocument, COLLECTIONS } from "../store/documents.ts";
+import type { EventType } from "../domain/events.ts";
 import { LABELS } from "../domain/agent/labels.ts";
 import type { ChangeKind } from "../contract/stream.ts";
 import { kindsPublishedBy, PUBLISHED_ACTIONS } from "./kinds.ts";
@@ -56,6 +57,10 @@ const PIPELINE: Document[] = [
         of(COLLECTIONS.transactions, { operationType: { $in: ["insert", "replace"] } }),
         of(COLLECTIONS.approvals, { operationType: { $in: ["insert", "replace"] } }),
         of(COLLECTIONS.agents, { operationType: WRITTEN }),
+        of(COLLECTIONS.events, {
+          operationType: "insert",
+          "fullDocument.type": "budget.threshold_reached" satisfies EventType,
+        }),
         of(SESSIONS, {
           operationType: CHANGED,
           $or: [
@@ -289,6 +294,8 @@ export class ChangeFeed {
         return [{ organizationId, kind: "transactions", id, isMinor: false }];
       case COLLECTIONS.approvals:
         return [{ organizationId, kind: "approvals", id, isMinor: false }];
+      case COLLECTIONS.events:
+        return [{ organizationId, kind: "budgets", id, isMinor: false }];
       case COLLECTIONS.agents: {
         const { updatedFields = null } = updateDescription ?? {};
         const isMinor = fullDocument === undefined && Object.keys(updatedFields ?? {}).length === 0;

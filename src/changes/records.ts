@@ -1,6 +1,7 @@
 import { SHOWN_TRANSACTION_FIELDS } from "../store/documents.ts";
 import type { ChangeKind } from "../contract/stream.ts";
 import type { Collections } from "../store/collections.ts";
+import { budgetView } from "../views/spend-limits.ts";
 import { agentView, approvalView, transactionView } from "../views/views.ts";
 
 /** The data of an event: records as they are now, in the order in which they changed, or ids alone. */
@@ -11,11 +12,11 @@ export type EventData = (
   more: boolean,
 ) => Promise<object>;
 
-type Records = Pick<Collections, "agents" | "approvals" | "shownTransactions">;
+type Records = Pick<Collections, "agents" | "approvals" | "events" | "shownTransactions">;
 
 /** Reads the records that changed: all of one kind at once. */
 export const eventDataOf =
-  ({ agents, approvals, shownTransactions }: Records): EventData =>
+  ({ agents, approvals, events, shownTransactions }: Records): EventData =>
   async (organizationId, kind, ids, more) => {
     const those = { _id: { $in: [...ids] }, organizationId };
     switch (kind) {
@@ -30,6 +31,11 @@ export const eventDataOf =
       case "agents": {
         const found = await agents.find(those).toArray();
         return { agents: inOrder(ids, found).map(agentView), more };
+      }
+      case "budgets": {
+        const found = await events.find(those).toArray();
+        const said = inOrder(ids, found).flatMap(({ data: { budget } }) => budget ?? []);
+        return { budgets: said.map(budgetView), more };
       }
       default:
         return { ids, more };

@@ -108,6 +108,7 @@ export const AUDIT_ACTIONS: Readonly<Record<AuditAction, ActionWords>> = {
   updateProject: on("project", "Changed", "change", "project’s details"),
   archiveProject: on("project", "Archived", "archive", "project"),
   setProjectBudget: on("project", "Changed", "change", "budget of project"),
+  setProjectCalendar: on("project", "Changed", "change", "calendar of project"),
   setProjectApprovalRules: on("project", "Changed", "change", "approval rules of project"),
   setProjectRestrictions: on("project", "Changed", "change", "restrictions of project"),
   pauseProjectAgents: on("project", "Paused", "pause", "agents of project"),

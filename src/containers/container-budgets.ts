@@ -1,13 +1,17 @@
 import type DataLoader from "dataloader";
 import type { ProjectDocument, TeamDocument } from "../store/documents.ts";
 import type { Projections } from "../payments/ports.ts";
-import type { CommandOf } from "../domain/ledger/commands.ts";
+import type { CommandOf, RecordedCap } from "../domain/ledger/commands.ts";
 import { remainingCents } from "../domain/ledger/caps.ts";
+import type { Calendar } from "../domain/ledger/calendar.ts";
+import { type ShownSpendLimit, type SpendLimit, withUse } from "../domain/ledger/windows.ts";
+import { zoneAround } from "../actors/calendar-zone.ts";
+import { type CalendarView, settingsIn } from "./calendar-view.ts";
 import { NO_CAP, NO_TOTALS } from "../domain/ledger/state.ts";
 import { mcOf, usedCents } from "../domain/money.ts";
 import { refusal } from "../domain/errors.ts";
 import { ok, refused, type Result } from "../domain/result.ts";
-import type { CapsView, LevelView, TeamBudgetView } from "../messages/ledger.ts";
+import type { BudgetView, CapsView, ProjectRef, TeamBudgetView } from "../messages/ledger.ts";
 import type { Ledgers } from "../actors/ledgers.ts";
 import type { TemporalActors } from "../actors/temporal.ts";
 import type { Collections } from "../store/collections.ts";
@@ -31,6 +35,7 @@ export interface Usage {
 
 interface ContainerBudget {
   readonly capCents: number | null;
+  readonly spendLimits: readonly ShownSpendLimit[];
   readonly version: number;
   readonly usage: Usage;
 }
@@ -41,8 +46,12 @@ export interface TeamBudget extends ContainerBudget {
   readonly agents: { readonly agentId: string; readonly budgetCents: number }[];
 }
 
-type NewProjectBudget = Omit<ProjectBudget, "usage">;
-type NewTeamBudget = Omit<TeamBudget, "usage">;
+/** A budget as it is sent. `spendLimits` left out: they stay. */
+type Sent<B extends ContainerBudget> = Omit<B, "spendLimits" | "usage"> & {
+  readonly spendLimits?: readonly SpendLimit[] | undefined;
+};
+type NewProjectBudget = Sent<ProjectBudget>;
+type NewTeamBudget = Sent<TeamBudget>;
 
 /**
  * Budgets of projects and teams. The project's ledger decides a replacement, whole or not at all, and it is in force with that; it is
@@ -85,7 +94,7 @@ export class ContainerBudgets {
 
   async replaceProject(
     project: ProjectDocument,
-    { capCents, teams, version }: NewProjectBudget,
+    { capCents, spendLimits, teams, version }: NewProjectBudget,
   ): Promise<Result<ProjectBudget>> {
     if (project.archivedAt !== null) return refused(refusal("CONTAINER_ARCHIVED"));
     const known = await this.#caps.load(project._id);
@@ -94,21 +103,28 @@ export class ContainerBudgets {
     const live = await this.#liveTeams(project._id);
     const problem = childrenProblem({ live, named: teams.map(({ teamId }) => teamId) });
     if (problem !== null) return refused(problem);
-    const command = { kind: "replace_project", version, capCents, teams, requestId: newUuid() } as const;
+    const command = {
+      kind: "replace_project",
+      version,
+      capCents,
+      ...(spendLimits === undefined ? {} : { spendLimits }),
+      teams,
+      requestId: newUuid(),
+    } as const;
     const replaced = await this.#replace(project.organizationId, project._id, command);
     if (!replaced.ok) return replaced;
     const decided = new Map(teams.map((team) => [team.teamId, team.capCents]));
-    const { teams: after, usage } = await this.ofProject(project);
+    const { teams: after, ...shown } = await this.ofProject(project);
     const children = after.map((team) => {
       const cents = decided.get(team.teamId);
       return cents === undefined ? team : { ...team, capCents: cents };
     });
-    return ok({ ...asDecided(capCents, version, usage), teams: children });
+    return ok({ ...asDecided({ capCents, spendLimits, version }, shown), teams: children });
   }
 
   async replaceTeam(
     team: TeamDocument,
-    { agents, capCents, version }: NewTeamBudget,
+    { agents, capCents, spendLimits, version }: NewTeamBudget,
   ): Promise<Result<TeamBudget>> {
     if (team.archivedAt !== null) return refused(refusal("CONTAINER_ARCHIVED"));
     const { _id: teamId, organizationId, projectId } = team;
@@ -119,16 +135,50 @@ export class ContainerBudgets {
     const problem = childrenProblem({ live: live.map(({ _id }) => _id), named });
     if (problem !== null) return refused(problem);
     const requestId = newUuid();
-    const command = { kind: "replace_team", teamId, version, capCents, agents, requestId } as const;
+    const command = {
+      kind: "replace_team",
+      teamId,
+      version,
+      capCents,
+      ...(spendLimits === undefined ? {} : { spendLimits }),
+      agents,
+      requestId,
+    } as const;
     const replaced = await this.#replace(organizationId, projectId, command);
     if (!replaced.ok) return replaced;
     const decided = new Map(agents.map((agent) => [agent.agentId, agent.budgetCents]));
-    const { agents: after, usage } = await this.ofTeam(team);
+    const { agents: after, ...shown } = await this.ofTeam(team);
     const children = after.map(({ agentId, budgetCents }) => ({
       agentId,
       budgetCents: decided.get(agentId) ?? budgetCents,
     }));
-    return ok({ ...asDecided(capCents, version, usage), agents: children });
+    return ok({ ...asDecided({ capCents, spendLimits, version }, shown), agents: children });
+  }
+
+  async calendar({ _id }: Pick<ProjectDocument, "_id">): Promise<Calendar> {
+    return (await this.#caps.load(_id)).calendar;
+  }
+
+  /** Replaces a project's calendar; its ledger decides from which moment on. */
+  async replaceCalendar(
+    { _id: projectId, archivedAt, organizationId }: ProjectDocument,
+    sent: CalendarView,
+  ): Promise<Result<{ readonly before: Calendar; readonly calendar: Calendar }>> {
+    if (archivedAt !== null) return refused(refusal("CONTAINER_ARCHIVED"));
+    const { ledgers } = this.#dependencies;
+    const command = {
+      kind: "replace_calendar",
+      requestId: newUuid(),
+      version: sent.version,
+      ...settingsIn(sent),
+      ...zoneAround(sent.timezone, new Date()),
+    } as const;
+    const project = { organizationId, projectId };
+    const reply = await ledgers.submit(project, command);
+    if (reply.kind === "version_conflict") return refused(refusal("STALE_CALENDAR"));
+    if (reply.kind !== "calendar") throw new Error(`a ledger answered ${reply.kind} to a calendar`);
+    await this.#record(project, reply.caps);
+    return ok(reply);
   }
 
   /** Decides, and records the decision. */
@@ -137,15 +187,21 @@ export class ContainerBudgets {
     projectId: string,
     command: CommandOf<"replace_project" | "replace_team">,
   ): Promise<Result<null>> {
-    const { ledgers, writeCaps } = this.#dependencies;
+    const { ledgers } = this.#dependencies;
     const project = { organizationId, projectId };
     const reply = await ledgers.submit(project, command);
     if (reply.kind === "version_conflict") return refused(refusal("STALE_BUDGET"));
     if (reply.kind !== "replaced") throw new Error(`a ledger answered ${reply.kind} to a replacement`);
-    await Promise.all([writeCaps(projectId, reply.caps), ledgers.flushProject(projectId)]);
-    const caps = reply.caps.map(({ cap, teamId }) => ({ teamId, version: cap.version }));
-    await ledgers.submit(project, { kind: "confirm_caps", caps });
+    await this.#record(project, reply.caps);
     return ok(null);
+  }
+
+  async #record(project: ProjectRef, decided: readonly RecordedCap[]): Promise<void> {
+    const { ledgers, writeCaps } = this.#dependencies;
+    const { projectId } = project;
+    await Promise.all([writeCaps(projectId, decided), ledgers.flushProject(projectId)]);
+    const caps = decided.map(({ cap, teamId }) => ({ teamId, version: cap.version }));
+    await ledgers.submit(project, { kind: "confirm_caps", caps });
   }
 
   async #liveTeams(projectId: string): Promise<string[]> {
@@ -167,9 +223,17 @@ export class ContainerBudgets {
 }
 
 /** A budget as a replacement of this version has made it: an answer that showed the next one would make that seem the caller's own. */
-const asDecided = (capCents: number | null, replacedVersion: number, usage: Usage): ContainerBudget => {
+const asDecided = (
+  { capCents, spendLimits, version }: Pick<NewProjectBudget, "capCents" | "spendLimits" | "version">,
+  shown: ContainerBudget,
+): ContainerBudget => {
+  const { usage } = shown;
   const totals = { spentMc: mcOf(usage.spentCents), reservedMc: mcOf(usage.reservedCents) };
-  return budgetOf({ cap: { capCents, version: replacedVersion + 1 }, totals });
+  const decided = budgetOf({ cap: { capCents, version: version + 1 }, totals, spendLimits: [] });
+  return {
+    ...decided,
+    spendLimits: spendLimits === undefined ? shown.spendLimits : withUse(spendLimits, shown.spendLimits),
+  };
 };
 
 interface LiveAgent {
@@ -183,12 +247,14 @@ const budgetIn = ({ agents }: TeamBudgetView, { _id, policy }: LiveAgent) => ({
   budgetCents: agents[_id] ?? policy.budgetCents,
 });
 
-const NO_LEVEL: LevelView = { cap: NO_CAP, totals: NO_TOTALS };
+const NO_LEVEL: BudgetView = { cap: NO_CAP, totals: NO_TOTALS, spendLimits: [] };
 
-const levelOf = ({ teams }: CapsView, teamId: string): LevelView => teams[teamId] ?? NO_LEVEL;
+const levelOf = ({ teams }: CapsView, teamId: string): BudgetView => teams[teamId] ?? NO_LEVEL;
 
-const budgetOf = ({ cap, totals }: LevelView): ContainerBudget => ({
-  ...cap,
+const budgetOf = ({ cap, spendLimits, totals }: BudgetView): ContainerBudget => ({
+  capCents: cap.capCents,
+  spendLimits,
+  version: cap.version,
   usage: {
     spentCents: usedCents(totals.spentMc),
     reservedCents: usedCents(totals.reservedMc),

@@ -5,6 +5,7 @@ import { PROTOCOLS, RAILS } from "../domain/ledger/payment.ts";
 import { DENIAL_CODES } from "../domain/ledger/policy.ts";
 import { shownLabels } from "./agent-labels.ts";
 import { AGENT_TOOLS } from "./tool-names.ts";
+import { period, usedSpendLimits } from "./spend-limits.ts";
 import { cents, nextCursor, paymentCount, timestamp, uuid } from "./primitives.ts";
 
 /** The records that answers carry. Strict, so that tests notice a field that the contract does not name. */
@@ -58,7 +59,7 @@ export const usage = z.strictObject({
 });
 
 export const budgetPolicy = z
-  .strictObject({ ...policyFields, version: z.int(), usage })
+  .strictObject({ ...policyFields, spendLimits: usedSpendLimits, version: z.int(), usage })
   .meta({ id: "BudgetPolicy" });
 
 export const keySummary = z.strictObject({
@@ -117,6 +118,7 @@ export const denialDetails = z.strictObject({
   limit: z.int(),
   remaining: z.int(),
   resetsAt: timestamp.nullable(),
+  period: period.optional().meta({ description: "Only of a spend limit: its period." }),
 });
 
 export const denialCode = z.enum(DENIAL_CODES);

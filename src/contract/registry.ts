@@ -4,6 +4,7 @@ import * as restrictions from "./operations/restrictions.ts";
 import * as approvals from "./operations/approvals.ts";
 import * as auditLog from "./operations/audit-log.ts";
 import * as budgets from "./operations/budgets.ts";
+import * as calendar from "./operations/calendar.ts";
 import * as auth from "./operations/auth.ts";
 import * as members from "./operations/members.ts";
 import * as notifications from "./operations/notifications.ts";
@@ -44,6 +45,7 @@ export const operations = {
   ...projects,
   ...teams,
   ...budgets,
+  ...calendar,
   ...approvalRules,
   ...restrictions,
   ...agentOperations,

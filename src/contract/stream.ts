@@ -1,10 +1,11 @@
 import { z } from "zod";
 import { agent, approval, transaction } from "./records.ts";
+import { budgetWarning } from "./spend-limits.ts";
 
 /** The contract of a stream of changes: names of events, and their data. */
 
 /** Kinds whose records are sent whole. */
-const RECORDS = { approvals: approval, transactions: transaction, agents: agent } as const;
+const RECORDS = { approvals: approval, transactions: transaction, agents: agent, budgets: budgetWarning } as const;
 
 /** Kinds of which only the ids of what changed are sent. */
 const IDS = [
@@ -26,6 +27,7 @@ export const CHANGE_KINDS = [
   "approvals",
   "transactions",
   "agents",
+  "budgets",
   ...IDS,
 ] as const satisfies readonly ChangeKind[];
 
@@ -50,6 +52,7 @@ export const streamEvents = {
   approvals: z.strictObject({ approvals: z.array(approval), more }),
   transactions: z.strictObject({ transactions: z.array(transaction), more }),
   agents: z.strictObject({ agents: z.array(agent), more }),
+  budgets: z.strictObject({ budgets: z.array(budgetWarning), more }),
   projects: z.strictObject({ ids: z.array(z.string()), more }),
   teams: z.strictObject({ ids: z.array(z.string()), more }),
   members: z.strictObject({ ids: z.array(z.string()), more }),

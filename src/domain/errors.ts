@@ -144,6 +144,7 @@ export const ERRORS = {
   },
   REPLAY_IN_PROGRESS: { status: 409, message: "A replay of this endpoint is still running." },
   STALE_BUDGET: { status: 409, message: "The version is outdated; read the budget again and retry." },
+  STALE_CALENDAR: { status: 409, message: "The version is outdated; read the calendar again and retry." },
   PAYMENT_NOT_CANCELLABLE: { status: 409, message: "Only a payment on hold can be cancelled." },
   PAYLOAD_TOO_LARGE: {
     status: 413,

@@ -1,7 +1,8 @@
-import type { AgentLifecycle } from "./agent/state.ts";
+import type { AgentLifecycle, AgentProfile } from "./agent/state.ts";
 import { bookingSteps } from "./ledger/booking-steps.ts";
 import type { Breach } from "./ledger/books.ts";
 import { type Approval, HELD_REVISION, type Payment } from "./ledger/payment.ts";
+import type { Warning } from "./ledger/thresholds.ts";
 import { utcDate } from "./ledger/usage.ts";
 
 /** The events that the service publishes. */
@@ -23,6 +24,7 @@ export const EVENT_TYPES = [
   "agent.archived",
   "funding.deposited",
   "wallet.funded",
+  "budget.threshold_reached",
   "billing.payment_failed",
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
@@ -50,6 +52,27 @@ export interface PaymentEvent {
   readonly id: string;
   readonly type: Extract<EventType, `transaction.${string}` | `approval.${string}`>;
   readonly payment: Payment;
+}
+
+/** A payment has brought a limit to a threshold. The event is about the limit, and has nothing of the payment. */
+export interface WarningEvent {
+  readonly id: string;
+  readonly type: "budget.threshold_reached";
+  readonly warning: Warning;
+}
+
+/** A warning is told once in a window; of a limit without windows once, and again where its amount has changed. */
+export function warningEvents(
+  { agentId, projectId, teamId }: AgentProfile,
+  { warnings = [] }: Payment,
+): WarningEvent[] {
+  const ids = { agent: agentId, team: teamId, project: projectId };
+  return warnings.map((warning) => {
+    const { level, limit, limitCents, percent, startedAt } = warning;
+    const window = startedAt === null ? "once" : String(startedAt);
+    const id = `evt_${ids[level]}_${limit}_${window}_${String(limitCents)}_${String(percent)}`;
+    return { id, type: "budget.threshold_reached", warning };
+  });
 }
 
 export const createdEventId = (agentId: string): string => `evt_${agentId}_created`;
@@ -117,9 +140,10 @@ function undecided({ policyVersion: _whenApproved, proof: _decision, ...approval
 
 /** A held payment as it was while undecided. */
 function asRequested(payment: Payment): Payment {
+  const { windowAt: _whenApproved, ...made } = payment;
   const { approval } = payment;
   return {
-    ...payment,
+    ...made,
     status: "pending",
     phase: "held",
     // An approval on a later day has moved it there.

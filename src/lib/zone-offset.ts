@@ -1,5 +1,7 @@
 import { LRUCache } from "lru-cache";
 
+const HOUR_MS = 3_600_000;
+
 const MINUTES = /GMT(?:([+-])(\d\d):(\d\d))?(?::\d\d)?$/;
 
 /** Formatters that are kept, each some tens of kilobytes; those that were used last. */
@@ -29,4 +31,42 @@ export function offsetOf(timezone: string): (atMs: number) => number {
     const offset = Number(hours) * 60 + Number(minutes);
     return sign === "-" ? -offset : offset;
   };
+}
+
+/** [from when on, epoch milliseconds; minutes ahead of UTC], oldest first, and the end of what they cover. */
+interface Offsets {
+  readonly segments: readonly (readonly [sinceMs: number, offsetMinutes: number])[];
+  readonly untilMs: number;
+}
+
+/**
+ * The offsets of an IANA zone from `fromMs` to `untilMs`, epoch milliseconds, each transition to the millisecond. No zone
+ * goes to and fro within a day, so that no step up to a day misses one.
+ */
+export function zoneOffsets(
+  timezone: string,
+  fromMs: number,
+  untilMs: number,
+  stepMs = HOUR_MS,
+): Offsets {
+  const offsetAt = offsetOf(timezone);
+  const segments: [number, number][] = [[fromMs, offsetAt(fromMs)]];
+  for (let from = fromMs; from < untilMs; from += stepMs) {
+    const until = Math.min(from + stepMs, untilMs);
+    if (offsetAt(from) === offsetAt(until)) continue;
+    const at = transitionBetween(offsetAt, from, until);
+    segments.push([at, offsetAt(at)]);
+  }
+  return { segments, untilMs };
+}
+
+/** The first millisecond of the new offset; bisection, since the API has no list of a zone's transitions. */
+function transitionBetween(offsetAt: (at: number) => number, before: number, after: number): number {
+  let [old, changed] = [before, after];
+  while (changed - old > 1) {
+    const middle = Math.floor((old + changed) / 2);
+    if (offsetAt(middle) === offsetAt(before)) old = middle;
+    else changed = middle;
+  }
+  return changed;
 }

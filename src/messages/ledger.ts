@@ -3,8 +3,10 @@ import type { BudgetPolicy } from "../domain/ledger/policy.ts";
 import type { Fill } from "../domain/ledger/capacity.ts";
 import type { CommandOf, LedgerCommand, LedgerReply } from "../domain/ledger/commands.ts";
 import type { PackedLedger } from "../domain/ledger/pack.ts";
+import type { Calendar, Zone } from "../domain/ledger/calendar.ts";
 import type { AssessedPayment, Assessment } from "../domain/ledger/pay.ts";
 import type { AccountSummary, Cap, AccountStatus, Totals } from "../domain/ledger/state.ts";
+import type { ShownSpendLimit } from "../domain/ledger/windows.ts";
 
 /** Names and payloads of the messages to a project's ledger; shared by the workflow and its callers. */
 
@@ -74,6 +76,8 @@ export interface LedgerSubmitResult {
   readonly accounts: readonly AccountSummary[];
   /** Closed payments of each agent whose idempotency keys were evicted, by agent. */
   readonly closed: Readonly<Record<string, number>>;
+  /** The zone of its calendar, for a server with newer offsets to send them; left out of UTC, which has none. */
+  readonly zone?: Omit<Zone, "segments">;
 }
 
 /** An agent's account as of `now`; with a payment, also what that would get. No effect. */
@@ -98,9 +102,18 @@ export interface AccountView {
   readonly lastHourCount: number;
   readonly todayCount: number;
   readonly assessment: Assessment | null;
-  /** Rest of the team's cap; null if there is none. */
-  readonly teamRemainingCents: number | null;
-  readonly projectRemainingCents: number | null;
+  /** The least that any limit of an amount leaves at all levels, but for that of one payment. */
+  readonly spendableCents: number;
+  readonly spendLimits: readonly ShownSpendLimit[];
+  readonly team: LevelRest;
+  readonly project: LevelRest;
+}
+
+/** What team or project leave. */
+export interface LevelRest {
+  /** Rest of the cap; null if there is none. */
+  readonly remainingCents: number | null;
+  readonly spendLimits: readonly ShownSpendLimit[];
 }
 
 /** The caps of a project and its teams, and what was used under them. No effect. */
@@ -111,16 +124,31 @@ export interface LevelView {
   readonly totals: Totals;
 }
 
+/** A level with its spend limits in the windows of the query's time. */
+export interface BudgetView extends LevelView {
+  readonly spendLimits: readonly ShownSpendLimit[];
+}
+
+/** The caller's time: see `AccountQueryInput`. */
+export interface CapsQueryInput {
+  readonly now: number;
+}
+
+export interface TeamBudgetQueryInput extends CapsQueryInput {
+  readonly teamId: string;
+}
+
 export interface CapsView {
-  readonly project: LevelView;
+  readonly calendar: Calendar;
+  readonly project: BudgetView;
   /** Teams that are not named have no cap, and version 1, and nothing was used under them. */
-  readonly teams: Readonly<Record<string, LevelView>>;
+  readonly teams: Readonly<Record<string, BudgetView>>;
 }
 
 /** A team's budget at one moment, so that its version is that of the agents' budgets beside it. No effect. */
 export const TEAM_BUDGET_QUERY = "teamBudget";
 
-export interface TeamBudgetView extends LevelView {
+export interface TeamBudgetView extends BudgetView {
   /** Budgets of the open accounts, by agent. */
   readonly agents: Readonly<Record<string, number>>;
 }

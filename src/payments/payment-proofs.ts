@@ -95,7 +95,7 @@ export type ProvenBooks = Pick<
   TransactionDocument,
   "_id" | "organizationId" | "agentId" | "revision" | "status"
 > & {
-  readonly ledgerState: Pick<LedgerState, "books" | "day">;
+  readonly ledgerState: Pick<LedgerState, "books" | "day" | "windowAt">;
 };
 
 const booksFacts = ({ _id, agentId, ledgerState, organizationId, revision, status }: ProvenBooks): string =>
@@ -107,6 +107,7 @@ const booksFacts = ({ _id, agentId, ledgerState, organizationId, revision, statu
     revision,
     status,
     ledgerState.day,
+    ledgerState.windowAt?.getTime() ?? null,
     JSON.stringify(ledgerState.books),
   ]);
 

@@ -15,8 +15,10 @@ import type {
 import type { BudgetPolicy, DenialCode } from "../domain/ledger/policy.ts";
 import type { AgentLabels } from "../domain/agent/labels.ts";
 import type { AgentLifecycle } from "../domain/agent/state.ts";
+import type { Calendar, Period } from "../domain/ledger/calendar.ts";
 import type { Cap } from "../domain/ledger/state.ts";
 import type { Restrictions } from "../domain/rules/restrictions.ts";
+import type { Warning } from "../domain/ledger/thresholds.ts";
 import type { ApprovalRule } from "../domain/rules/rules.ts";
 import type { StoredBooks } from "./stored-books.ts";
 
@@ -65,7 +67,7 @@ export interface TransactionDocument extends Document {
   purpose: string;
   denialReason: string | null;
   denialCode: DenialCode | null;
-  denialDetails: { limit: number; remaining: number; resetsAt: Date | null } | null;
+  denialDetails: { limit: number; remaining: number; resetsAt: Date | null; period?: Period } | null;
   /** Time of its denial, failure, expiry or reversal. */
   deniedAt: Date | null;
   /** Feedback of the person who denied it. */
@@ -89,6 +91,8 @@ export interface MovedAmount {
 export interface LedgerState {
   phase: PaymentPhase;
   day: string;
+  /** Instant at which it counts in the windows of spend limits; missing where that is `createdAt`. */
+  windowAt?: Date;
   policyVersion: number;
   /** Thousandths of a cent that were requested. */
   amountMc: number;
@@ -294,6 +298,7 @@ export interface EventDocument extends Document {
     deposit?: DepositRecord;
     funding?: FundingRecord;
     payment?: BillingPaymentRecord;
+    budget?: BudgetRecord;
   };
   /** Set while its deliveries are still to be created. */
   isPending?: true;
@@ -304,6 +309,14 @@ export interface EventDocument extends Document {
   dispatchedAt?: Date;
   /** MAC over what it says (`AccessProofs`). */
   proof: string;
+}
+
+/** A limit that has reached a threshold. */
+export interface BudgetRecord extends Omit<Warning, "at" | "startedAt" | "resetsAt"> {
+  /** Of the agent, team or project. */
+  readonly id: string;
+  readonly startedAt: Date | null;
+  readonly resetsAt: Date | null;
 }
 
 /** Money that has arrived in an organization's treasury, and can't be taken back by the chain any more. */
@@ -382,6 +395,8 @@ export interface ContainerDocument extends RuledDocument {
   state: "active" | "archived";
   /** Cap as the ledger has decided it; missing until one is set, which is version 1 without a cap. */
   cap?: Cap;
+  /** Calendar of a project, as the ledger has decided it; missing until one is set. */
+  calendar?: Calendar;
   /** MAC over its place (`AccessProofs`). */
   proof: string;
   /** Counts what was put into it, so that a create and an archive write to the same record. Of teams: their agents, archived ones too. */

@@ -1,9 +1,16 @@
 import type { Collection, Db } from "mongodb";
 import type { Payment } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
-import { createdEventId, LIFECYCLE_EVENTS, type LifecycleEvent, paymentEvents } from "../domain/events.ts";
+import {
+  createdEventId,
+  LIFECYCLE_EVENTS,
+  type LifecycleEvent,
+  paymentEvents,
+  warningEvents,
+} from "../domain/events.ts";
+import type { Warning } from "../domain/ledger/thresholds.ts";
 import { BulkWriter } from "./bulk-writer.ts";
-import type { AgentDocument, AgentSnapshot, EventDocument } from "./documents.ts";
+import type { AgentDocument, AgentSnapshot, BudgetRecord, EventDocument } from "./documents.ts";
 import { COLLECTIONS } from "./documents.ts";
 import { eventsRetainedSince } from "./retention.ts";
 import { approvalDocument, transactionDocument } from "./records.ts";
@@ -70,7 +77,15 @@ export class EventJournal {
       createdAt: new Date(at.getTime() + index),
       data: snapshotOf(profile, event.payment, event.type.startsWith("approval.")),
     }));
-    await this.#write(when === "now" ? this.#writes : this.#lingeringWrites, ofAgent(profile), events);
+    const writes = when === "now" ? this.#writes : this.#lingeringWrites;
+    await Promise.all([
+      this.#write(writes, ofAgent(profile), events),
+      ...warningEvents(profile, payment).map(({ id, type, warning }, index) => {
+        const createdAt = new Date(at.getTime() + events.length + index);
+        const event = { _id: id, type, createdAt, data: { budget: budgetRecord(profile, warning) } };
+        return this.#write(writes, scopeOf(profile, warning.level), [event]);
+      }),
+    ]);
   }
 
   async publishLifecycle(agentId: string, events: readonly LifecycleEvent[]): Promise<void> {
@@ -151,6 +166,23 @@ const ofOrganization = (organizationId: string): EventScope => ({
   agentId: null,
   agentName: null,
 });
+
+/** A limit of a project or a team concerns none of its agents by itself. */
+const scopeOf = (profile: AgentProfile, level: Warning["level"]): EventScope => {
+  const scope = ofAgent(profile);
+  if (level === "agent") return scope;
+  return { ...scope, teamId: level === "team" ? scope.teamId : null, agentId: null, agentName: null };
+};
+
+function budgetRecord(
+  { agentId, projectId, teamId }: AgentProfile,
+  { at: _at, resetsAt, startedAt, ...warning }: Warning,
+): BudgetRecord {
+  const id = { agent: agentId, team: teamId, project: projectId }[warning.level];
+  return { ...warning, id, startedAt: dateOrNull(startedAt), resetsAt: dateOrNull(resetsAt) };
+}
+
+const dateOrNull = (at: number | null): Date | null => (at === null ? null : new Date(at));
 
 const profileOf = ({ _id, name, organizationId, projectId, teamId }: AgentDocument): AgentProfile => ({
   organizationId,

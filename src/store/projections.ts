@@ -3,6 +3,7 @@ import { isDuplicateKey } from "../lib/duplicate-key.ts";
 import type { Payment, PaymentTexts } from "../domain/ledger/payment.ts";
 import type { AgentProfile, AgentSummary } from "../domain/agent/state.ts";
 import type { DroppedAccount, RecordedCap } from "../domain/ledger/commands.ts";
+import type { Calendar } from "../domain/ledger/calendar.ts";
 import type { AccountSummary, Cap } from "../domain/ledger/state.ts";
 import { dayWith } from "../domain/ledger/restore.ts";
 import { emptyUsage } from "../domain/ledger/usage.ts";
@@ -174,13 +175,31 @@ export class MongoProjections implements Projections {
 
   async writeCaps(projectId: string, caps: readonly RecordedCap[]): Promise<void> {
     const ofTeams = caps.flatMap(({ cap, teamId }) => (teamId === null ? [] : [capWrite(teamId, cap)]));
-    const ofProject = caps.flatMap(({ cap, teamId }) => (teamId === null ? [capWrite(projectId, cap)] : []));
+    const ofProject = caps.flatMap(({ calendar, cap, teamId }) =>
+      teamId === null
+        ? [
+            capWrite(projectId, cap),
+            ...(calendar === undefined ? [] : [calendarWrite(projectId, calendar)]),
+          ]
+        : [],
+    );
     await Promise.all([
       ofTeams.length > 0 && this.#teams.bulkWrite(ofTeams, { ordered: false }),
       ofProject.length > 0 && this.#projects.bulkWrite(ofProject, { ordered: false }),
     ]);
   }
 }
+
+/** A calendar is written with the project's cap: each where the record's is older. */
+const calendarWrite = (_id: string, calendar: Calendar): AnyBulkWriteOperation<ContainerDocument> => ({
+  updateOne: {
+    filter: {
+      _id,
+      $or: [{ calendar: { $exists: false } }, { "calendar.version": { $lt: calendar.version } }],
+    },
+    update: { $set: { calendar } },
+  },
+});
 
 const capWrite = (_id: string, cap: Cap): AnyBulkWriteOperation<ContainerDocument> => ({
   updateOne: {

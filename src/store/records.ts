@@ -72,6 +72,7 @@ export function transactionDocument(
     ledgerState: {
       phase: payment.phase,
       day: payment.day,
+      ...(payment.windowAt === undefined ? {} : { windowAt: new Date(payment.windowAt) }),
       policyVersion: payment.policyVersion,
       amountMc: request.amountMc,
       books: storedBooks(books, request.amountMc),
@@ -178,6 +179,7 @@ export function paymentIn(record: TransactionDocument, approval: ApprovalDocumen
     // A ledger that is restored counts it there.
     countedAt: record.createdAt.getTime(),
     day: ledgerState.day,
+    ...(ledgerState.windowAt === undefined ? {} : { windowAt: ledgerState.windowAt.getTime() }),
     status: record.status,
     phase: ledgerState.phase,
     denial: denialIn(record),
@@ -218,7 +220,7 @@ function denialIn(record: TransactionDocument): Denial | null {
 function denialDetails(payment: Payment): TransactionDocument["denialDetails"] {
   const details = payment.denial?.details ?? null;
   if (details === null) return null;
-  return { limit: details.limit, remaining: details.remaining, resetsAt: dateOrNull(details.resetsAt) };
+  return { ...details, resetsAt: dateOrNull(details.resetsAt) };
 }
 
 const dateOrNull = (at: number | null): Date | null => (at === null ? null : new Date(at));

@@ -21,6 +21,7 @@ import { AGENT_TOOLS } from "../contract/tool-names.ts";
 import type * as records from "../contract/records.ts";
 import type * as organizationKeyOperations from "../contract/operations/organization-keys.ts";
 import type { AccountView } from "../messages/ledger.ts";
+import { spendLimitsView } from "./spend-limits.ts";
 import { decimalOf, mcOf } from "../domain/money.ts";
 
 type AgentView = z.input<typeof records.agent>;
@@ -96,6 +97,7 @@ export function budgetPolicyView(view: AccountView): BudgetPolicyView {
   const { spentCents, reservedCents, remainingCents, todayCents, lastHourCount, todayCount } = view;
   return {
     ...view.policy,
+    spendLimits: spendLimitsView(view.spendLimits),
     version: view.policyVersion,
     usage: { spentCents, reservedCents, remainingCents, todayCents, lastHourCount, todayCount },
   };
@@ -131,7 +133,7 @@ export function transactionView(transaction: TransactionSnapshot): TransactionVi
 
 export function denialDetailsView(details: TransactionDocument["denialDetails"]) {
   if (details === null) return null;
-  return { limit: details.limit, remaining: details.remaining, resetsAt: isoOrNull(details.resetsAt) };
+  return { ...details, resetsAt: isoOrNull(details.resetsAt) };
 }
 
 export function approvalView(approval: ApprovalSnapshot): ApprovalView {

@@ -1,9 +1,10 @@
 import type { EventDocument } from "../store/documents.ts";
+import { budgetView } from "../views/spend-limits.ts";
 import { agentView, approvalView, transactionView } from "../views/views.ts";
 
 /** Renders an event's data: records as they were, under their nouns, as the API shows them. */
 export function eventData({ _id, data }: EventDocument): object {
-  const { agent, approval, deposit, funding, payment, transaction } = data;
+  const { agent, approval, budget, deposit, funding, payment, transaction } = data;
   const said = {
     ...(agent === undefined ? {} : { agent: agentView(agent) }),
     ...(approval === undefined ? {} : { approval: approvalView(approval) }),
@@ -11,6 +12,7 @@ export function eventData({ _id, data }: EventDocument): object {
     ...(deposit === undefined ? {} : { deposit: { ...deposit, settledAt: deposit.settledAt.toISOString() } }),
     ...(funding === undefined ? {} : { funding: { ...funding, settledAt: funding.settledAt.toISOString() } }),
     ...(payment === undefined ? {} : { payment: { ...payment, failedAt: payment.failedAt.toISOString() } }),
+    ...(budget === undefined ? {} : { budget: budgetView(budget) }),
   };
   if (Object.keys(said).length === 0) throw new Error(`${_id} says nothing`);
   return said;

@@ -21,6 +21,7 @@ const BOUNDS: Readonly<Record<string, string>> = {
   "src/actors/ledger-peers.ts #down": "servers that are live",
   "src/actors/ledger-mailbox.ts #unpublished": "publications under way",
   "src/actors/ledgers.ts #mailboxes": "projects with something under way",
+  "src/actors/ledgers.ts #refreshing": "commands under way",
   "src/audit/audit-outbox.ts #removing": "removals under way",
   "src/audit/refusals.ts #countersInUse": "WINDOWS_MAX: counters of windows that are open",
   "src/audit/refusals.ts #windows": "WINDOWS_MAX",

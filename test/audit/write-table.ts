@@ -129,6 +129,14 @@ const setsRestrictions = (kind: "project" | "team") =>
     { before: restricting(), after: restricting({ rails: { only: ["card"] } }, 2) },
     restricting({ rails: { only: ["card"] } }),
   );
+const CALENDAR = {
+  timezone: "UTC",
+  resetTime: "00:00",
+  weekStartsOn: "mon",
+  monthStartsOn: 1,
+  yearStartsIn: 1,
+} as const;
+
 const setsBudget = (kind: "project" | "team") =>
   begun(async (world) => {
     const id = await containerOf(world, kind);
@@ -283,6 +291,16 @@ export const WRITES: Readonly<Partial<Record<OperationId, WritingRow | HarmlessR
   setTeamApprovalRules: setsRules("team"),
   setProjectRestrictions: setsRestrictions("project"),
   setTeamRestrictions: setsRestrictions("team"),
+  setProjectCalendar: begun(async (world) => {
+    const calendar = { ...CALENDAR, version: 1 };
+    const body = { ...calendar, timezone: "Europe/Berlin" };
+    const id = await containerOf(world, "project");
+    return {
+      request: { token: world.token, id, body },
+      before: calendar,
+      after: { ...body, version: 2 },
+    };
+  }),
   setProjectBudget: setsBudget("project"),
   setTeamBudget: setsBudget("team"),
   stopTeam: stops("team", () => ({ after: { revokeKeys: false } })),

@@ -172,6 +172,8 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   getTeamBudget: teams.readBudget,
   setTeamBudget: teams.setBudget,
   // A read that is a write's precondition needs the write scope; a member reads everything but keys and webhooks.
+  getProjectCalendar: manage("projects:write"),
+  setProjectCalendar: manage("projects:write", adminSteppedUp),
   getProjectApprovalRules: manage("projects:write"),
   setProjectApprovalRules: manage("projects:write", admin),
   getTeamApprovalRules: manage("teams:write"),

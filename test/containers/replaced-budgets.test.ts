@@ -7,6 +7,7 @@ import {
   type AccountQueryInput,
   type AccountView,
   CAPS_QUERY,
+  type CapsQueryInput,
   type CapsView,
   ledgerWorkflowId,
 } from "../../src/messages/ledger.ts";
@@ -148,7 +149,7 @@ describe("a budget that was replaced", () => {
       const ledger = service.connections.temporal.workflow.getHandle(ledgerWorkflowId(projectId));
       const decided = (version: number) =>
         until(`the cap of version ${String(version)}`, async () => {
-          const caps = await ledger.query<CapsView>(CAPS_QUERY).catch(() => null);
+          const caps = await ledger.query<CapsView, [CapsQueryInput]>(CAPS_QUERY, { now: Date.now() }).catch(() => null);
           return caps?.project.cap.version === version ? true : null;
         });
       await world.agent();

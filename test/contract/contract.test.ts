@@ -69,6 +69,7 @@ const STATUSES: Readonly<Record<number, readonly string[]>> = {
     "REPLAY_IN_PROGRESS",
     "PAYMENT_NOT_CANCELLABLE",
     "STALE_BUDGET",
+    "STALE_CALENDAR",
   ],
   413: ["PAYLOAD_TOO_LARGE"],
   415: ["UNSUPPORTED_MEDIA_TYPE"],

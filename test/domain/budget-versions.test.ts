@@ -7,7 +7,7 @@ import { levelOf } from "../../src/domain/ledger/state.ts";
 import { capsView, teamBudgetView } from "../../workflows/ledger-views.ts";
 import { seed } from "../support/seed.ts";
 import { KEY, TestAccount } from "./support/account.ts";
-import { profile } from "./support/actor.ts";
+import { NOON, profile } from "./support/actor.ts";
 
 const { agentId, teamId } = profile;
 const BUDGET = 1_000;
@@ -134,10 +134,10 @@ class Interleaving {
     readonly children: Readonly<Record<string, number | null>>;
   } {
     if (level === "team") {
-      const { agents, cap } = teamBudgetView(this.#ledger, teamId);
+      const { agents, cap } = teamBudgetView(this.#ledger, teamId, NOON);
       return { ...cap, children: agents };
     }
-    const { project, teams } = capsView(this.#ledger);
+    const { project, teams } = capsView(this.#ledger, NOON);
     const caps = [teamId, "team-2"].map((id) => [id, teams[id]?.cap.capCents ?? null] as const);
     return { ...project.cap, children: Object.fromEntries(caps) };
   }

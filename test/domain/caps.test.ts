@@ -1,5 +1,6 @@
 import { mcOf } from "../../src/domain/money.ts";
 import { expect } from "chai";
+import { windowBounds } from "../../src/domain/ledger/calendar.ts";
 import { checkCaps, remainingCents } from "../../src/domain/ledger/caps.ts";
 import type { Totals } from "../../src/domain/ledger/state.ts";
 import { contentOf, KEY, TestAccount } from "./support/account.ts";
@@ -68,7 +69,13 @@ describe("caps: the exact limits", () => {
         if (own > 0) account.pay(own);
         if (level === "team") account.cap(null, cap);
         else account.cap(cap);
-        const denial = checkCaps(account.ledger, account.state, mcOf(cents), mcOf(own));
+        const denial = checkCaps(
+          account.ledger,
+          account.state,
+          mcOf(cents),
+          windowBounds(account.ledger.calendar, account.now),
+          { amountMc: mcOf(own) },
+        );
         expect(denial === null).to.equal(fits);
         if (own === 0) expect(account.pay(cents).denial).to.deep.equal(denial);
         if (denial === null) return;

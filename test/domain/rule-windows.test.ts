@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { DateTime } from "luxon";
-import { ZoneClocks, zoneOffsets } from "../../src/payments/rules/zone-offsets.ts";
+import { zoneOffsets } from "../../src/lib/zone-offset.ts";
+import { ZoneClocks } from "../../src/payments/rules/zone-offsets.ts";
 import { comparedPayment, paymentRules } from "../../src/domain/rules/checks.ts";
 import { readyRules, type RuleParams, WEEKDAYS } from "../../src/domain/rules/rules.ts";
 import { timeWindowFlags, wallClock } from "../../src/domain/rules/time-window.ts";

@@ -13,7 +13,7 @@ import {
   tuple,
 } from "fast-check";
 import { DateTime } from "luxon";
-import { zoneOffsets } from "../../src/payments/rules/zone-offsets.ts";
+import { zoneOffsets } from "../../src/lib/zone-offset.ts";
 import { comparedPayment, paymentRules, type RuledPayment } from "../../src/domain/rules/checks.ts";
 import { flaggedTypes } from "../../src/domain/rules/flags.ts";
 import {

@@ -28,6 +28,15 @@ async function heardNothing(world: World): Promise<HeardNothing> {
   return { id: endpoint.id, deliveryId: await testDelivery(world, endpoint) };
 }
 
+const CALENDAR = {
+  timezone: "UTC",
+  resetTime: "00:00",
+  weekStartsOn: "mon",
+  monthStartsOn: 1,
+  yearStartsIn: 1,
+  version: 1,
+};
+
 /** What each operation is asked during the outage; all of it is right. */
 export interface Scene {
   readonly agent: TestAgent;
@@ -121,6 +130,8 @@ export function requestOf(id: OperationId, the: Scene, world: World) {
     listPayments: { token: agent.key },
     getProjectBudget: { token, id: projectId },
     setProjectBudget: { token, id: projectId, body: { capCents: 1, teams: [], version: 1 } },
+    getProjectCalendar: { token, id: projectId },
+    setProjectCalendar: { token, id: projectId, body: CALENDAR },
     stopTeam: { token, id: stopped.teamId },
     stopProject: { token, id: stopped.projectId },
     stopOrganization: { token: elsewhere },

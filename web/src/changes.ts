@@ -5,6 +5,7 @@ export const CHANGE_KINDS = [
   "approvals",
   "transactions",
   "agents",
+  "budgets",
   "projects",
   "teams",
   "members",

@@ -15,6 +15,7 @@ const STALE: Readonly<Record<ChangeKind, readonly (readonly string[])[]>> = {
   ],
   transactions: [["transactions"], ["spend"], ["context"]],
   agents: [["agents"], ["budgets"]],
+  budgets: [["budgets"]],
   projects: [["projects"], ["budgets"], ["rules"]],
   teams: [["teams"], ["budgets"], ["rules"]],
   members: [["members"], ME],

@@ -31,6 +31,7 @@ import {
   type SnapshotPage,
   type SnapshotQueryInput,
   CAPS_QUERY,
+  type CapsQueryInput,
   type CapsView,
   ledgerWorkflowId,
 } from "../../../src/messages/ledger.ts";
@@ -290,7 +291,7 @@ export class Reader {
   }
 
   async #levels(projectId: string): Promise<LevelEntry[]> {
-    const view = await this.#ledger(projectId).query<CapsView>(CAPS_QUERY);
+    const view = await this.#ledger(projectId).query<CapsView, [CapsQueryInput]>(CAPS_QUERY, { now: Date.now() });
     const teams = await this.#db.collection<TeamDocument>("teams").find({ projectId }).toArray();
     const project = await this.#db.collection<ProjectDocument>("projects").findOne({ _id: projectId });
     const none = { cap: NO_CAP, totals: NO_TOTALS };

@@ -83,7 +83,7 @@ export class Workload {
     const view = probed(1);
     if (view === null || view.status === "closed") return;
     // Often just what is left, or a cent more.
-    const left = random.pick([view.teamRemainingCents, view.projectRemainingCents, view.remainingCents]);
+    const left = random.pick([view.team.remainingCents, view.project.remainingCents, view.remainingCents]);
     const some = random.between(1, 60);
     const isExact = left !== null && random.chance(0.7);
     const amountCents = isExact ? Math.max(1, left + random.between(-1, 1)) : some;

@@ -85,9 +85,13 @@ function compareCap(
 ): Found[] {
   const { cap, recordedCapVersion, teamId } = level;
   const shown = record.cap ?? NO_CAP;
-  if (shown.version === cap.version && shown.capCents === cap.capCents) return [];
-  const textOf = ({ capCents, version }: typeof cap): string =>
-    `${capCents === null ? "none" : cents(capCents)}, version ${String(version)}`;
+  const textOf = ({ capCents, spendLimits = [], version }: typeof cap): string =>
+    [
+      capCents === null ? "none" : cents(capCents),
+      ...spendLimits.map(({ limitCents, period }) => `${cents(limitCents)} a ${period}`),
+      `version ${String(version)}`,
+    ].join(", ");
+  if (textOf(shown) === textOf(cap)) return [];
   const isAhead = shown.version > cap.version;
   return [
     {

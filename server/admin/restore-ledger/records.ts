@@ -16,6 +16,8 @@ import {
   type RecordedLevel,
   type RecordedProject,
 } from "../../../src/domain/ledger/restore.ts";
+import { zoneAround } from "../../../src/actors/calendar-zone.ts";
+import { type Calendar, UTC_CALENDAR } from "../../../src/domain/ledger/calendar.ts";
 import { usedCents } from "../../../src/domain/money.ts";
 import { NO_CAP } from "../../../src/domain/ledger/state.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
@@ -59,7 +61,10 @@ type Counted = Pick<
   | "recordedAt"
   | "approvalId"
 > & {
-  readonly ledgerState?: Pick<TransactionDocument["ledgerState"], "amountMc" | "books" | "day" | "phase">;
+  readonly ledgerState?: Pick<
+    TransactionDocument["ledgerState"],
+    "amountMc" | "books" | "day" | "phase" | "windowAt"
+  >;
 };
 
 const COUNTED = {
@@ -74,6 +79,7 @@ const COUNTED = {
   "ledgerState.amountMc": 1,
   "ledgerState.books": 1,
   "ledgerState.day": 1,
+  "ledgerState.windowAt": 1,
   "ledgerState.phase": 1,
 } as const;
 
@@ -111,10 +117,11 @@ export async function readRecords(
       organizationId,
       projectId,
       revision: await new MongoLedgerRevisions(db).read(projectId),
+      calendar: calendarOf(project),
       project: levelOf(project),
       teams: new Map(teams.map((team) => [team._id, levelOf(team)])),
       accounts,
-      othersSpentMc: spentByTeam(others),
+      others: [...others.values()].map(({ payments: { all }, teamId }) => ({ ...all, reservedMc: 0, teamId })),
       droppedAccounts,
     },
     notes,
@@ -125,6 +132,11 @@ const levelOf = (container: ContainerDocument): RecordedLevel => ({
   cap: container.cap ?? NO_CAP,
   rulesVersion: rulesRevisionOf(container),
 });
+
+/** The offsets are worked out anew: those of its record may have run out. */
+function calendarOf({ calendar = UTC_CALENDAR }: ProjectDocument): Calendar {
+  return { ...calendar, ...zoneAround(calendar.timezone, new Date()) };
+}
 
 /** Nothing is left to do of it, and its record says so. */
 const isDropped = (
@@ -227,6 +239,7 @@ async function readPayments(
       books: recordedBooks(ledgerState),
       createdAt: createdAt.getTime(),
       day: ledgerState.day,
+      ...(ledgerState.windowAt === undefined ? {} : { windowAt: ledgerState.windowAt.getTime() }),
       wasHeld: approvalId !== null,
     });
     if (ledgerState.phase !== "done") openIds.push(_id);
@@ -276,13 +289,6 @@ function refuse(what: string, ids: readonly string[]): void {
   const named = ids.slice(0, NAMED_MAX).join(", ");
   const more = ids.length > NAMED_MAX ? ` and ${String(ids.length - NAMED_MAX)} more` : "";
   throw new AdminError(`${what}: ${named}${more}. Restore them from a backup. Nothing was done.`);
-}
-
-function spentByTeam(others: ReadonlyMap<string, OfAgent>): ReadonlyMap<string, number> {
-  const sums = new Map<string, number>();
-  for (const { payments, teamId } of others.values())
-    sums.set(teamId, (sums.get(teamId) ?? 0) + payments.all.spentMc);
-  return sums;
 }
 
 function notesOn(

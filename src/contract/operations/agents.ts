@@ -15,6 +15,7 @@ import {
   timestamp,
   uuid,
 } from "../primitives.ts";
+import { spendLimits } from "../spend-limits.ts";
 import { agent, budgetPolicy, keySummary, listOf, policyFields, wallet } from "../records.ts";
 import { changes, creates, managementTool, switches } from "../tools.ts";
 
@@ -25,6 +26,7 @@ export const createAgentBody = z.strictObject({
   name,
   teamId: uuid.meta({ description: "The team that the agent is created in." }),
   ...z.strictObject(policyFields).partial().required({ budgetCents: true }).shape,
+  spendLimits: spendLimits.optional(),
   ...createdLabels,
   scopes: choices(AGENT_TOOLS, "AgentTool")
     .optional()
@@ -203,7 +205,7 @@ export const getAgentBudgetPolicy = define({
 export const updateAgentBudgetPolicy = define({
   summary: "Change an agent's budget policy",
   description:
-    "A partial change: a field that is left out stays unchanged, and null removes a limit. An outdated `version` is " +
+    "A partial change: a field that is left out stays unchanged, null removes a limit, and [] all `spendLimits`. An outdated `version` is " +
     "409. A limit below what is already used is accepted and stops further payments.",
   tag: "Agents",
   access: manages("agents:write", "agent", { role: "admin", stepUp: true }),
@@ -216,6 +218,7 @@ export const updateAgentBudgetPolicy = define({
   params,
   body: z.strictObject({
     ...z.strictObject(policyFields).partial().shape,
+    spendLimits: spendLimits.optional(),
     walletTargetCents: paymentCents.nullable().optional(),
     version: z.int(),
   }),

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { manages } from "../access.ts";
 import { define } from "../define.ts";
 import { cents, uuid, version } from "../primitives.ts";
+import { spendLimitsAsRead, usedSpendLimits } from "../spend-limits.ts";
 import { changes, managementTool } from "../tools.ts";
 
 const params = z.strictObject({ id: uuid });
@@ -25,22 +26,27 @@ const usage = z.strictObject({
 const teamCap = z.strictObject({ teamId: uuid, capCents });
 const agentBudget = z.strictObject({ agentId: uuid, budgetCents: cents });
 
+/** Left out, they stay: clients that do not know them must not remove them. */
+const limits = { spendLimits: spendLimitsAsRead.optional() };
+
 const projectBudget = z.strictObject({
   capCents,
+  ...limits,
   teams: z.array(teamCap).max(CHILDREN_MAX),
   version,
 });
 const teamBudget = z.strictObject({
   capCents,
+  ...limits,
   agents: z.array(agentBudget).max(CHILDREN_MAX),
   version,
 });
 
 const projectBudgetAnswer = projectBudget
-  .extend({ teams: z.array(teamCap), usage })
+  .extend({ teams: z.array(teamCap), spendLimits: usedSpendLimits, usage })
   .meta({ id: "ProjectBudget" });
 const teamBudgetAnswer = teamBudget
-  .extend({ agents: z.array(agentBudget), usage })
+  .extend({ agents: z.array(agentBudget), spendLimits: usedSpendLimits, usage })
   .meta({ id: "TeamBudget" });
 
 const REPLACE_ERRORS = [
@@ -53,7 +59,7 @@ const REPLACE_ERRORS = [
 
 const REPLACES =
   "Replaces the whole budget, or nothing: 409 STALE_BUDGET if its cap, or a child's cap or budget, has changed since " +
-  "`version` was read. `capCents` null removes the cap; every child that is not archived must be named. A cap below " +
+  "`version` was read. `capCents` null removes the cap; `spendLimits` left out stay, and [] removes them; every child that is not archived must be named. A cap below " +
   "what is already used is accepted and stops further payments. The budget is in force once the request is answered. " +
   "A request that takes too long is 503, and its change may still be made: read the budget again before you retry. ";
 

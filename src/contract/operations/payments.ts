@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { agentWith } from "../access.ts";
+import { spendLimitRests } from "../spend-limits.ts";
 import { define } from "../define.ts";
 import { cents, heldCents, paging, timestamp, transactionId } from "../primitives.ts";
 import {
@@ -100,8 +101,16 @@ export const getWallet = define({
   errors: ["NOT_FOUND"],
 });
 
-const headroom = z.strictObject({ remainingCents: cents.nullable() });
-const agentBudget = z.strictObject({ ...budgetPolicy.shape, team: headroom, project: headroom });
+const headroom = z.strictObject({ remainingCents: cents.nullable(), spendLimits: spendLimitRests });
+const agentBudget = z.strictObject({
+  ...budgetPolicy.shape,
+  spendableCents: cents.meta({
+    description:
+      "The least that any budget, cap and limit of an amount leaves, at all levels; the limit per transaction may be lower.",
+  }),
+  team: headroom,
+  project: headroom,
+});
 
 export const checkPayment = define({
   summary: "Check a payment without making it",

@@ -61,7 +61,8 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
     description:
       "What you may spend, in cents: limits, what is used, what is left. Use it to plan, or after a limit denied " +
       "a payment. A payment must fit usage.remainingCents, perTransactionLimitCents, what usage.todayCents " +
-      "leaves of dailySpendLimitCents, the numbers of payments (hourlyVelocityLimit in some 60 to 62 minutes, " +
+      "leaves of dailySpendLimitCents, remainingCents of each of all spendLimits, " +
+      "the numbers of payments (hourlyVelocityLimit in some 60 to 62 minutes, " +
       "dailyVelocityLimit in a day), team.remainingCents and project.remainingCents; null: no limit. Days are " +
       "UTC. Above autoApprovalThresholdCents a payment waits for a person (0: each; null: none for its amount). " +
       "Only people change limits.",
@@ -69,8 +70,12 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
     results: {
       budgetCents: "",
       autoApprovalThresholdCents: "",
+      spendableCents: "the least of what all amounts leave",
       "usage.remainingCents": "",
       "usage.todayCents": "",
+      "spendLimits.period": "",
+      "spendLimits.remainingCents": "",
+      "spendLimits.resetsAt": "",
       "team.remainingCents": "",
       "project.remainingCents": "",
     },

@@ -13,14 +13,28 @@ const USAGE = {
   "usage.remainingCents": "null: no cap",
 } as const;
 
+/** Limits by period, as they are set. */
+const SPEND_LIMITS = {
+  spendLimits: "Limits by period, each once; left out: they stay, []: none.",
+  "spendLimits.period": "By the project's calendar.",
+  "spendLimits.limitCents": "What all agents together may spend in it, in cents.",
+} as const;
+const SPEND_LIMIT_RESULTS = {
+  "spendLimits.period": "",
+  "spendLimits.limitCents": "",
+  "spendLimits.remainingCents": "until resetsAt",
+} as const;
+
 const PROJECT_RESULTS = {
   capCents: "null: no cap",
+  ...SPEND_LIMIT_RESULTS,
   "teams.teamId": "",
   "teams.capCents": "null: no cap",
   ...USAGE,
 } as const;
 const TEAM_RESULTS = {
   capCents: "null: no cap",
+  ...SPEND_LIMIT_RESULTS,
   "agents.agentId": "",
   "agents.budgetCents": "",
   ...USAGE,
@@ -47,6 +61,7 @@ export const BUDGET_TOOLS: Readonly<Record<BudgetTool, ToolText>> = {
     arguments: {
       projectId: IDS.project,
       capCents: "What all agents of the project may spend together, in cents; null: no cap.",
+      ...SPEND_LIMITS,
       teams: "Each team that get_project_budget showed, also those that stay as they are.",
       "teams.teamId": "As it was read.",
       "teams.capCents": "What all agents of this team may spend together, in cents; null: no cap.",
@@ -71,6 +86,7 @@ export const BUDGET_TOOLS: Readonly<Record<BudgetTool, ToolText>> = {
     arguments: {
       teamId: IDS.team,
       capCents: "What all agents of the team may spend together, in cents; null: no cap.",
+      ...SPEND_LIMITS,
       agents: "Each agent that get_team_budget showed, also those that stay as they are.",
       "agents.agentId": "As it was read.",
       "agents.budgetCents": "The lifetime budget of this agent, in cents.",

@@ -22,6 +22,9 @@ const LIMITS = {
   hourlyVelocityLimit:
     "The maximum number of payments in any 60 minutes; one may count up to two minutes longer. null: no limit.",
   dailyVelocityLimit: "The maximum number of payments in a UTC day. null: no limit.",
+  spendLimits: "Limits by period, each period once. []: none.",
+  "spendLimits.period": "A day, week, month, quarter or year by the project's calendar.",
+  "spendLimits.limitCents": "The maximum spend in it, in cents.",
 } as const;
 
 const agentResults = (path: string) => ({
@@ -37,6 +40,9 @@ const agentResults = (path: string) => ({
 const POLICY_RESULTS = {
   budgetCents: "",
   autoApprovalThresholdCents: "",
+  "spendLimits.period": "",
+  "spendLimits.limitCents": "",
+  "spendLimits.remainingCents": "until resetsAt",
   version: "for the next update",
   "usage.spentCents": "in all",
   "usage.reservedCents": "on hold or on its way",

@@ -16,7 +16,7 @@ export function openAccount(draft: Draft, command: CommandOf<"open_account">): L
   if (ledger.accounts.has(opened.agentId)) return { kind: "opened", changed: false };
   const full = accountRefused(ledger, now);
   if (full !== null) return full;
-  draft.open(newAccount(opened, now));
+  draft.open(newAccount({ ...opened, policy: patchPolicy(opened.policy, {}) }, now));
   return { kind: "opened", changed: true };
 }
 

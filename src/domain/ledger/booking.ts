@@ -11,14 +11,16 @@ import {
   withBreaches,
   withReports,
 } from "./books.ts";
-import { checkCaps, usedOf } from "./caps.ts";
+import { checkCaps } from "./caps.ts";
 import type { CommandOf, DroppedAccount, LedgerReply } from "./commands.ts";
-import { countedOn, type Draft } from "./draft.ts";
+import type { Draft } from "./draft.ts";
+import { limitUses } from "./measures.ts";
 import { moneyOf, type StoredPayment, totalOf, withBooks } from "./payment.ts";
 import { checkLimits } from "./policy.ts";
 import { type Account, newAccount } from "./state.ts";
 import { dayCounted, emptyUsage, utcDate } from "./usage.ts";
 import { mcOf } from "../money.ts";
+import { type LimitUse, warningsOf, withWarnings } from "./thresholds.ts";
 
 /** Reports and requests of the network that a payment was made on. */
 
@@ -41,9 +43,12 @@ export function book(draft: Draft, command: CommandOf<"book">): LedgerReply {
   const day = dayCounted(account.usage, draft.now);
   let now = withRefusal(payment, before);
   for (const reports of roundsOf(command.books))
-    now = booked(withReports(now, reports, draft.now), draft.now, day);
-  const breaches = breachesOf(draft, account, payment, withBooks(payment, now, draft.now));
-  const after = withBooks(payment, withBreaches(now, breaches), draft.now);
+    now = booked(withReports(now, reports, draft.now), draft.bounds.at, day);
+  const changed = withBooks(payment, now, draft.now);
+  const uses = usesOf(draft, account, payment, changed);
+  const breaches = breachesOf(account, uses, payment, changed);
+  const booking = withBooks(payment, withBreaches(now, breaches), draft.now);
+  const after = withWarnings(booking, warningsOf(uses, draft.now));
   if (isClosed) draft.reopen(account, payment);
   draft.change(account, after);
   return { kind: "payment", changed: true, payment: after };
@@ -102,33 +107,16 @@ function accountOf(agentId: string, dropped: DroppedAccount, { ledger, now }: Dr
 }
 
 /** The limits that a booking has exceeded, as far as it added to what was used. */
-function breachesOf(draft: Draft, account: Account, before: StoredPayment, after: StoredPayment): Breach[] {
-  const { policy, teamId, usage } = account;
-  const day = dayCounted(usage, draft.now);
-  const isSameDay = day === usage.day.date;
-  const added = totalOf(moneyOf(after)) - totalOf(moneyOf(before));
-  const addedToday = countedOn(after, day) - countedOn(before, day);
-  const usedToday = isSameDay ? usage.day.amountMc : 0;
-  const found: Breach[] = [];
-  const check = (
-    level: Breach["level"],
-    limit: Breach["limit"],
-    limitCents: number | null,
-    usedMc: number,
-    addedMc = added,
-  ): void => {
-    if (limitCents === null || addedMc <= 0) return;
-    const overMc = Math.min(addedMc, usedMc + addedMc - mcOf(limitCents));
-    if (overMc > 0) found.push({ level, limit, overMc });
-  };
-  const usedByPayment = totalOf(moneyOf(before));
-  check("agent", "per_transaction", policy.perTransactionLimitCents, usedByPayment);
-  check("agent", "budget", policy.budgetCents, usedOf(usage));
-  check("agent", "daily_spend", policy.dailySpendLimitCents, usedToday, addedToday);
-  const [team, project] = [draft.level(teamId), draft.level(null)];
-  check("team", "cap", team.cap.capCents, usedOf(team.totals));
-  check("project", "cap", project.cap.capCents, usedOf(project.totals));
-  return found;
+function breachesOf({ policy }: Account, uses: readonly LimitUse[], before: StoredPayment, after: StoredPayment) {
+  const usedMc = totalOf(moneyOf(before));
+  const addedMc = totalOf(moneyOf(after)) - usedMc;
+  const { perTransactionLimitCents: limitCents } = policy;
+  const ofPayment =
+    limitCents === null ? [] : [{ level: "agent", limit: "per_transaction", limitCents, usedMc, addedMc } as const];
+  return [...ofPayment, ...uses].flatMap((use): Breach[] => {
+    const overMc = Math.min(use.addedMc, use.usedMc + use.addedMc - mcOf(use.limitCents));
+    return use.addedMc > 0 && overMc > 0 ? [{ level: use.level, limit: use.limit, overMc }] : [];
+  });
 }
 
 /**
@@ -158,11 +146,22 @@ export function authorize(draft: Draft, command: CommandOf<"authorize">): Ledger
   const clearances = [...books.clearances, { authorization, position, mc: amountMc, at: draft.now }];
   const day = dayCounted(account.usage, draft.now);
   const after = isHeld
-    ? withBooks(payment, booked({ ...answered, clearances }, draft.now, day), draft.now)
+    ? warned(
+        draft,
+        account,
+        payment,
+        withBooks(payment, booked({ ...answered, clearances }, draft.bounds.at, day), draft.now),
+      )
     : answeredOnly(payment, answered);
   draft.change(account, after);
   return { kind: "authorization", refusal, payment: after };
 }
+
+const usesOf = ({ bounds, ledger, now }: Draft, account: Account, before: StoredPayment, after: StoredPayment) =>
+  limitUses(ledger, account, { before, after, bounds, now });
+
+const warned = (draft: Draft, account: Account, before: StoredPayment, after: StoredPayment): StoredPayment =>
+  withWarnings(after, warningsOf(usesOf(draft, account, before, after), draft.now));
 
 const answeredOnly = (payment: StoredPayment, books: Books): StoredPayment => ({
   ...payment,
@@ -187,8 +186,8 @@ function refusalOf(
   const own = { amountMc: 0, day: payment.day, countedAt: payment.countedAt };
   const isExceeded =
     isAbove(usedMc + amountMc, policy.perTransactionLimitCents) ||
-    checkLimits(noCounts, usage, amountMc, draft.now, own) !== null ||
-    checkCaps(draft.ledger, account, amountMc) !== null;
+    checkLimits(noCounts, usage, amountMc, draft.now, own, draft.bounds) !== null ||
+    checkCaps(draft.ledger, account, amountMc, draft.bounds) !== null;
   return isExceeded ? "LIMIT_EXCEEDED" : null;
 }
 

@@ -1,4 +1,5 @@
 import { usedCents } from "../money.ts";
+import { PERIODS } from "./calendar.ts";
 
 /**
  * The books of a payment: what its network has done with it. Networks authorize, raise, capture in part, over and several times,
@@ -66,7 +67,7 @@ export type AuthorizationRefusal = (typeof AUTHORIZATION_REFUSALS)[number];
 
 /** The totals of a payment's books after a report has changed them. */
 export interface Booking {
-  /** Epoch milliseconds. */
+  /** Epoch milliseconds; amounts beyond the payment's own count in the windows of this instant. */
   readonly at: number;
   /** UTC date on which amounts beyond the payment's own are counted. */
   readonly day: string;
@@ -80,7 +81,7 @@ export interface Booking {
 }
 
 export const BREACH_LEVELS = ["agent", "team", "project"] as const;
-export const BREACH_LIMITS = ["per_transaction", "budget", "daily_spend", "cap"] as const;
+export const BREACH_LIMITS = ["per_transaction", "budget", "daily_spend", "cap", ...PERIODS] as const;
 
 /** A limit that the network has exceeded, and by how much. */
 export interface Breach {
@@ -299,29 +300,40 @@ const isSameBooking = (one: Booking, other: Booking): boolean =>
 export const spentIn = ({ capturedMc, creditedMc, recalledMc }: Booking): number =>
   Math.max(0, capturedMc - creditedMc + recalledMc);
 
-/** Parts of a payment's amount, by the day that they count on. */
+/** Parts of a payment's amount, by when they count. */
 export interface Counted {
-  /** On the payment's own day: never more than was left of its hold at any time. */
+  /** When the payment itself counts: never more than was left of its hold at any time. */
   readonly ownMc: number;
-  /** On `day`: granted or forced after that was given back. */
-  readonly addedMc: number;
+  /** Granted or forced after that was given back, the oldest first. */
+  readonly added: readonly AddedAmount[];
+}
+
+interface AddedAmount {
+  readonly at: number;
   readonly day: string;
+  readonly mc: number;
 }
 
 /** What is given back is taken from the newest first. */
 export function countedIn({ bookings }: Books, requestedMc: number): Counted {
-  let [least, total, added, onDay, day] = [requestedMc, requestedMc, 0, 0, ""];
+  let [least, total, addedMc] = [requestedMc, requestedMc, 0];
+  const added: AddedAmount[] = [];
   for (const booking of bookings) {
-    const { capturedMc, creditedMc, heldMc, recalledMc } = booking;
+    const { at, capturedMc, creditedMc, day, heldMc, recalledMc } = booking;
     // A refund gives nothing of the hold back: taken back itself, it counts where it was.
     least = Math.min(least, heldMc + capturedMc + Math.max(0, recalledMc - creditedMc));
     total = heldMc + spentIn(booking);
     const now = Math.max(0, total - least);
-    if (now > added && booking.day !== day) [day, onDay] = [booking.day, 0];
-    onDay = Math.max(0, onDay + now - added);
-    added = now;
+    if (now > addedMc) added.push({ at, day, mc: now - addedMc });
+    for (let left = addedMc - now; left > 0; ) {
+      const newest = added.pop();
+      if (newest === undefined) break;
+      if (newest.mc > left) added.push({ ...newest, mc: newest.mc - left });
+      left -= newest.mc;
+    }
+    addedMc = now;
   }
-  return { ownMc: Math.min(least, total), addedMc: onDay, day };
+  return { ownMc: Math.min(least, total), added };
 }
 
 /** Adds what the last booking has exceeded to what was exceeded before, by level and limit. */

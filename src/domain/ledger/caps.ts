@@ -1,22 +1,34 @@
-import { dollars, limitDenial, type LimitDenial } from "./policy.ts";
+import type { PerPeriod, WindowBounds } from "./calendar.ts";
+import { checkSpendLimits, dollars, limitDenial, type LimitDenial } from "./policy.ts";
 import { leftCents, MAX_TOTAL_MC, mcOf, remainingOf } from "../money.ts";
 import { type Account, type Cap, type Ledger, type Level, levelOf, type Totals } from "./state.ts";
 
 /**
- * Whether so much more fits the caps of team and project, the team first; the first that does not names the denial. `ownMc`:
- * what the payment holds already, which is not counted against it.
+ * Whether so much more fits the caps and spend limits of team and project, the team's first; the first that does not names the
+ * denial. `own`: what the payment holds already, which is not counted against it.
  */
 export function checkCaps(
   ledger: Ledger,
   { teamId }: Pick<Account, "teamId">,
   amountMc: number,
-  ownMc = 0,
+  bounds: WindowBounds,
+  own: OwnHold = NO_HOLD,
 ): LimitDenial | null {
+  const [team, { project }] = [levelOf(ledger, teamId), ledger];
   return (
-    checkCap("TEAM_CAP_EXCEEDED", "team", levelOf(ledger, teamId), amountMc, ownMc) ??
-    checkCap("PROJECT_CAP_EXCEEDED", "project", ledger.project, amountMc, ownMc)
+    checkCap("TEAM_CAP_EXCEEDED", "team", team, amountMc, own.amountMc) ??
+    checkSpendLimits("team", team.cap.spendLimits, team.windows, bounds, amountMc, own.windowsMc) ??
+    checkCap("PROJECT_CAP_EXCEEDED", "project", project, amountMc, own.amountMc) ??
+    checkSpendLimits("project", project.cap.spendLimits, project.windows, bounds, amountMc, own.windowsMc)
   );
 }
+
+interface OwnHold {
+  readonly amountMc: number;
+  readonly windowsMc?: PerPeriod;
+}
+
+const NO_HOLD: OwnHold = { amountMc: 0 };
 
 function checkCap(
   code: "TEAM_CAP_EXCEEDED" | "PROJECT_CAP_EXCEEDED",

@@ -10,11 +10,14 @@ import type {
 } from "./payment.ts";
 import type { AuthorizationRefusal, RailBooks } from "./books.ts";
 import type { BudgetPolicy, BudgetPolicyPatch, Denial } from "./policy.ts";
+import type { Calendar, CalendarSettings, Zone } from "./calendar.ts";
 import type { PossibleDuplicate } from "./duplicates.ts";
 import type { Usage } from "./usage.ts";
 import type { PaymentRules } from "../rules/checks.ts";
 import type { Forbidden } from "../rules/restrictions.ts";
 import type { Cap, NewAccount, AccountStatus } from "./state.ts";
+import type { Warning } from "./thresholds.ts";
+import type { SpendLimit } from "./windows.ts";
 
 /** The commands of a ledger. Several go together in one update, and are judged in their order; each has its own reply. */
 export type LedgerCommand = (AccountCommand | LevelCommand) & {
@@ -116,6 +119,8 @@ export type LevelCommand =
       readonly kind: "replace_project";
       readonly version: number;
       readonly capCents: number | null;
+      /** Left out: they stay. */
+      readonly spendLimits?: readonly SpendLimit[];
       readonly teams: readonly { readonly teamId: string; readonly capCents: number | null }[];
     }
   | {
@@ -123,8 +128,17 @@ export type LevelCommand =
       readonly teamId: string;
       readonly version: number;
       readonly capCents: number | null;
+      readonly spendLimits?: readonly SpendLimit[];
       readonly agents: readonly { readonly agentId: string; readonly budgetCents: number }[];
     }
+  | ({
+      readonly kind: "replace_calendar";
+      /** The version that it replaces. */
+      readonly version: number;
+    } & CalendarSettings &
+      Zone)
+  /** Offsets of the calendar's zone by newer data, or for a longer time. */
+  | ({ readonly kind: "follow_zone" } & Zone)
   /** Rules or restrictions of the project (`teamId` null) or a team were replaced: no older ones judge a payment from now on. */
   | { readonly kind: "follow_rules"; readonly teamId: string | null; readonly version: number }
   /** Stops every agent of a team, or of the project (`teamId` null): pauses it, and with `revokeKeys` takes its key. */
@@ -173,6 +187,10 @@ export interface PaymentDecision {
   readonly createdAt: number;
   readonly countedAt: number;
   readonly day: string;
+  /** Left out: it counts in windows as of `createdAt`. */
+  readonly windowAt?: number;
+  /** Limits that it has brought to a threshold; left out: none. */
+  readonly warnings?: readonly Warning[];
   readonly denial: Denial | null;
   readonly approval: Approval | null;
 }
@@ -181,6 +199,8 @@ export interface PaymentDecision {
 export interface RecordedCap {
   readonly teamId: string | null;
   readonly cap: Cap;
+  /** The project's, unless it has set none. */
+  readonly calendar?: Calendar;
 }
 
 /** `P`: payments as the ledger has them, or whole. */
@@ -268,6 +288,13 @@ export type LedgerReply<P extends StoredPayment = StoredPayment> =
   | { readonly kind: "project_full"; readonly bound: "accounts" | "bytes" }
   /** `caps`: those that are to be in the records. */
   | { readonly kind: "replaced"; readonly version: number; readonly caps: readonly RecordedCap[] }
+  /** The calendar that was in force, and the one that is now. `caps`: what is to be in the records. */
+  | {
+      readonly kind: "calendar";
+      readonly before: Calendar;
+      readonly calendar: Calendar;
+      readonly caps: readonly RecordedCap[];
+    }
   | { readonly kind: "confirmed" }
   /** The command could not be judged, and changed nothing. */
   | { readonly kind: "failed"; readonly message: string };

@@ -1,10 +1,18 @@
-import { countedIn, isBooked, NO_MONEY } from "./books.ts";
-import { moneyOf, type MoneyHolder, type StoredPayment, totalOf, withoutTexts } from "./payment.ts";
+import { NO_MONEY } from "./books.ts";
+import type { Calendar, PerPeriod, WindowBounds } from "./calendar.ts";
+import {
+  moneyOf,
+  type StoredPayment,
+  withoutTexts,
+  withoutWarnings,
+} from "./payment.ts";
+import { countedInEach, countedOn, windowAtOf } from "./counted.ts";
 import { countPayment, rollDay, type Usage } from "./usage.ts";
 import { lifecycleEventId, type LifecycleEventType } from "../events.ts";
 import { addClosedKey, type Closing, dropAgentKeys, removeClosedKey } from "./closed-keys.ts";
 import { type Account, type Ledger, type Level, levelOf, type OpenPayment, type Totals } from "./state.ts";
 import { weightOf } from "./weight.ts";
+import { boundsNow, plusEach, rolled, type Windows } from "./windows.ts";
 
 /**
  * The changes of one command to a ledger, until they are committed. Accounts are copied when a command first asks for them,
@@ -13,9 +21,14 @@ import { weightOf } from "./weight.ts";
 export class Draft {
   readonly ledger: Ledger;
   readonly now: number;
+  /** The windows that this command counts in. */
+  readonly bounds: WindowBounds;
   readonly #accounts = new Map<string, Account>();
   readonly #teams = new Map<string, Level>();
   #project: Level | null = null;
+  #calendar: Calendar | null = null;
+  /** Amounts that the command adds to windows, by agent. */
+  readonly #windowed = new Map<string, PerPeriod>();
   readonly #closings: Closing[] = [];
   readonly #reopenings: Pick<Closing, "agentId" | "keyHash">[] = [];
   /** Accounts that had been dropped: their money is still in the totals of their levels. */
@@ -24,6 +37,7 @@ export class Draft {
   constructor(ledger: Ledger, now: number) {
     this.ledger = ledger;
     this.now = now;
+    this.bounds = boundsNow(ledger, now);
   }
 
   /** The account to change; undefined where there is none, or none any more. */
@@ -53,13 +67,19 @@ export class Draft {
     else this.#teams.set(teamId, level);
   }
 
+  /** Another calendar. What was counted until now stays in the project's windows, so that their time does not go back. */
+  setCalendar(calendar: Calendar): void {
+    this.#calendar = calendar;
+    this.setLevel(null, { windows: rolled(this.level(null).windows, this.bounds) });
+  }
+
   /** A payment that was decided: held and counted at every level, unless it was denied. `windowsMs`: of the rules in force. */
   add(account: Account, payment: StoredPayment, windowsMs: readonly number[]): void {
     account.sequence = payment.sequence;
     setOpen(account, payment, { changedAt: this.now, confirmedRevision: 0 });
     if (payment.denial !== null) return;
     countPayment(account.usage, this.now, windowsMs);
-    move(account.usage, null, payment);
+    this.#move(account, null, payment);
     this.touch(account);
   }
 
@@ -72,12 +92,24 @@ export class Draft {
     setOpen(account, payment, { ...open, changedAt: this.now });
     const [had, has] = [moneyOf(before), moneyOf(payment)];
     const isMoved = had.heldMc !== has.heldMc || had.spentMc !== has.spentMc;
-    // The day's spend moves with a payment that is counted on another day.
-    if (isMoved || before.day !== payment.day) {
+    // The spend of days and windows moves with a payment that is counted in others.
+    if (isMoved || before.day !== payment.day || windowAtOf(before) !== windowAtOf(payment)) {
       rollDay(account.usage, this.now);
-      move(account.usage, before, payment);
+      this.#move(account, before, payment);
     }
     if (isMoved) this.touch(account);
+  }
+
+  #move(account: Account, before: StoredPayment | null, after: StoredPayment): void {
+    move(account.usage, before, after);
+    const had = countedInEach(before, this.bounds);
+    const added = countedInEach(after, this.bounds).map((mc, place) => mc - (had[place] ?? 0));
+    account.usage.windows = addedTo(account.usage.windows, this.bounds, added);
+    const others = this.#windowed.get(account.agentId);
+    this.#windowed.set(
+      account.agentId,
+      others === undefined ? added : added.map((mc, place) => mc + (others[place] ?? 0)),
+    );
   }
 
   /** A closed payment, as its record has it, that its network has touched again. No money is moved: the totals count it as it is. */
@@ -105,7 +137,11 @@ export class Draft {
     const closes = payment.phase === "done" && confirmedRevision === payment.revision;
     if (closes) this.#close(account, payment);
     else if (confirmedRevision === 0) account.open.set(transactionId, { ...open, confirmedRevision });
-    else setOpen(account, withoutTexts(payment), { ...open, confirmedRevision });
+    else {
+      const isPublished = confirmedRevision === payment.revision;
+      const kept = withoutTexts(isPublished ? withoutWarnings(payment) : payment);
+      setOpen(account, kept, { ...open, confirmedRevision });
+    }
   }
 
   #close(account: Account, { createdAt, request, status }: StoredPayment): void {
@@ -139,6 +175,7 @@ export class Draft {
     for (const account of this.#accounts.values()) assertSound(account);
     this.#raiseVersions();
     const { ledger } = this;
+    if (this.#calendar !== null) ledger.calendar = this.#calendar;
     if (this.#project !== null) ledger.project = this.#project;
     for (const [teamId, team] of this.#teams) ledger.teams.set(teamId, team);
     for (const account of this.#accounts.values()) this.#put(account);
@@ -176,9 +213,14 @@ export class Draft {
     const isDropped = isFinished(account);
     const spentMc = usage.spentMc - (counted?.usage.spentMc ?? 0);
     const reservedMc = usage.reservedMc - (counted?.usage.reservedMc ?? 0);
-    const team = levelOf(ledger, teamId);
-    ledger.teams.set(teamId, { ...team, totals: plus(team.totals, spentMc, reservedMc) });
-    ledger.project = { ...ledger.project, totals: plus(ledger.project.totals, spentMc, reservedMc) };
+    const windowed = this.#windowed.get(agentId);
+    const withAmounts = (level: Level): Level => ({
+      ...level,
+      totals: plus(level.totals, spentMc, reservedMc),
+      windows: windowed === undefined ? level.windows : addedTo(level.windows, this.bounds, windowed),
+    });
+    ledger.teams.set(teamId, withAmounts(levelOf(ledger, teamId)));
+    ledger.project = withAmounts(ledger.project);
     ledger.openPayments += account.open.size - (before?.open.size ?? 0);
     account.weightBytes = isDropped ? 0 : weightOf(account, this.now);
     ledger.weightBytes += account.weightBytes - (before?.weightBytes ?? 0);
@@ -211,6 +253,9 @@ const plus = (totals: Totals, spentMc: number, reservedMc: number): Totals => ({
   reservedMc: totals.reservedMc + reservedMc,
 });
 
+const addedTo = (windows: Windows, bounds: WindowBounds, added: PerPeriod): Windows =>
+  plusEach(rolled(windows, bounds), added);
+
 const setOpen = (account: Account, payment: StoredPayment, rest: Omit<OpenPayment, "payment">): void =>
   void account.open.set(payment.request.transactionId, { ...rest, payment });
 
@@ -228,14 +273,6 @@ function move(usage: Usage, before: StoredPayment | null, after: StoredPayment):
   usage.spentMc += has.spentMc - had.spentMc;
   const { date } = usage.day;
   usage.day.amountMc += countedOn(after, date) - (before === null ? 0 : countedOn(before, date));
-}
-
-/** The part of a payment's amount that counts on a day. What is granted or forced after its hold was given back counts on the day of that. */
-export function countedOn(payment: MoneyHolder & Pick<StoredPayment, "day">, date: string): number {
-  const { books, day, request } = payment;
-  if (books === null || !isBooked(books)) return day === date ? totalOf(moneyOf(payment)) : 0;
-  const counted = countedIn(books, request.amountMc);
-  return (day === date ? counted.ownMc : 0) + (counted.day === date ? counted.addedMc : 0);
 }
 
 const isAmount = (mc: number): boolean => Number.isSafeInteger(mc) && mc >= 0;

@@ -8,14 +8,17 @@ import type { CommandOf, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";
 import { restrictionDenial } from "../rules/restrictions.ts";
 import { judgedByNewestRules, statusDenial } from "./pay.ts";
-import type { Account, Ledger } from "./state.ts";
+import { limitUses } from "./measures.ts";
+import type { Account } from "./state.ts";
+import { warningsOf, withWarnings } from "./thresholds.ts";
+import { countedInEach } from "./counted.ts";
 
 /** Resolutions of payments on hold. The first resolution wins; a payment whose window has closed expires instead. */
 
 export const approveHeld = (draft: Draft, command: CommandOf<"approve">): LedgerReply =>
   resolutionRefused(draft.ledger, draft.now) ??
   staleRules(draft, command) ??
-  resolve(draft, command, (payment, account) => approved(draft.ledger, account, payment, command, draft.now));
+  resolve(draft, command, (payment, account) => approved(draft, account, payment, command));
 
 export const denyHeld = (draft: Draft, command: CommandOf<"deny">): LedgerReply =>
   resolutionRefused(draft.ledger, draft.now) ??
@@ -57,30 +60,33 @@ function resolve(
 
 /** Restrictions and the hard limits of all levels hold once more, the payment's own hold not counted against it; else it has failed. */
 function approved(
-  ledger: Ledger,
+  { bounds, ledger, now }: Draft,
   account: Account,
   payment: StoredPayment,
   { by, forbidden, proof }: CommandOf<"approve">,
-  now: number,
 ): StoredPayment {
   const { amountMc } = payment.request;
-  const own = { amountMc, day: payment.day, countedAt: payment.countedAt };
+  const windowsMc = countedInEach(payment, bounds);
+  const own = { amountMc, day: payment.day, countedAt: payment.countedAt, windowsMc };
   const denial: Denial | null =
     statusDenial(account) ??
     (forbidden === undefined ? null : restrictionDenial(forbidden)) ??
-    checkLimits(account.policy, account.usage, amountMc, now, own) ??
-    checkCaps(ledger, account, amountMc, amountMc);
+    checkLimits(account.policy, account.usage, amountMc, now, own, bounds) ??
+    checkCaps(ledger, account, amountMc, bounds, own);
   const resolution = { resolvedAt: now, resolvedBy: by, proof, policyVersion: account.policyVersion };
   if (denial !== null) {
     const approval = withApproval(payment, { ...resolution, resolution: "failed" });
     return next(payment, { status: "failed", phase: "done", denial, deniedAt: now, approval });
   }
-  return next(payment, {
+  const after = next(payment, {
     phase: "sending",
     // An amount that is spent today counts today, even if it was held yesterday.
     day: dayCounted(account.usage, now),
+    windowAt: Math.max(now, bounds.at),
     approval: withApproval(payment, { ...resolution, resolution: "executing" }),
   });
+  const uses = limitUses(ledger, account, { before: payment, after, bounds, now });
+  return withWarnings(after, warningsOf(uses, now));
 }
 
 /** Ends all that is on hold of an account that is closed. Says which that was. */

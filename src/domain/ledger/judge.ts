@@ -4,7 +4,14 @@ import { confirm, confirmActors, confirmCaps, confirmLimits, confirmRecords } fr
 import { Draft } from "./draft.ts";
 import { replyToCache, cachedReply, cacheReply } from "./reply-cache.ts";
 import { approveHeld, cancelHeld, denyHeld, expireHeld } from "./holds.ts";
-import { followRestrictions, followRules, replaceProject, replaceTeam } from "./levels.ts";
+import {
+  followRestrictions,
+  followRules,
+  followZone,
+  replaceCalendar,
+  replaceProject,
+  replaceTeam,
+} from "./levels.ts";
 import { pay } from "./pay.ts";
 import { requestPermission } from "./sending.ts";
 import { changePolicy, followAgent, openAccount, setAccountStatus, stopAccounts } from "./account.ts";
@@ -78,6 +85,10 @@ function decide(draft: Draft, command: LedgerCommand): LedgerReply {
       return replaceProject(draft, command);
     case "replace_team":
       return replaceTeam(draft, command);
+    case "replace_calendar":
+      return replaceCalendar(draft, command);
+    case "follow_zone":
+      return followZone(draft, command);
     case "follow_rules":
       return followRules(draft, command);
   }

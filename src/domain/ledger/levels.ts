@@ -1,35 +1,69 @@
+import { changedCalendar, isNewerZone, UTC_CALENDAR } from "./calendar.ts";
 import type { CommandOf, LedgerReply, RecordedCap } from "./commands.ts";
 import type { Draft } from "./draft.ts";
+import { withSpendLimits } from "./policy.ts";
+import type { Ledger } from "./state.ts";
+import type { SpendLimit } from "./windows.ts";
 
 /** Budgets of the project and its teams, each replaced whole, in one decision. */
 
 export function replaceProject(draft: Draft, command: CommandOf<"replace_project">): LedgerReply {
-  const { capCents, teams, version } = command;
+  const { capCents, spendLimits, teams, version } = command;
   const { cap } = draft.level(null);
   if (version !== cap.version) return { kind: "version_conflict", version: cap.version };
-  const caps = [setCap(draft, null, capCents)];
+  const caps = [setCap(draft, null, capCents, spendLimits ?? cap.spendLimits)];
   for (const team of teams) {
-    const isChanged = draft.level(team.teamId).cap.capCents !== team.capCents;
-    if (isChanged) caps.push(setCap(draft, team.teamId, team.capCents));
+    const { cap: before } = draft.level(team.teamId);
+    const isChanged = before.capCents !== team.capCents;
+    if (isChanged) caps.push(setCap(draft, team.teamId, team.capCents, before.spendLimits));
   }
   return { kind: "replaced", version: version + 1, caps };
 }
 
 /** The team's cap, and the budgets of its agents. An agent that was archived meanwhile is passed over. */
 export function replaceTeam(draft: Draft, command: CommandOf<"replace_team">): LedgerReply {
-  const { agents, capCents, teamId, version } = command;
+  const { agents, capCents, spendLimits, teamId, version } = command;
   const { cap } = draft.level(teamId);
   if (version !== cap.version) return { kind: "version_conflict", version: cap.version };
-  const caps = [setCap(draft, teamId, capCents)];
+  const caps = [setCap(draft, teamId, capCents, spendLimits ?? cap.spendLimits)];
   for (const { agentId, budgetCents } of agents) setBudget(draft, teamId, agentId, budgetCents);
   return { kind: "replaced", version: version + 1, caps };
 }
 
-function setCap(draft: Draft, teamId: string | null, capCents: number | null): RecordedCap {
+function setCap(
+  draft: Draft,
+  teamId: string | null,
+  capCents: number | null,
+  spendLimits: readonly SpendLimit[] | undefined,
+): RecordedCap {
   const { version } = draft.level(teamId).cap;
-  const cap = { capCents, version: version + 1 };
+  const cap = { capCents, version: version + 1, ...withSpendLimits(spendLimits) };
   draft.setLevel(teamId, { cap, capChangedAt: draft.now });
   return { teamId, cap };
+}
+
+/** The record of the project shows its calendar beside its cap, and is written with it. */
+export function replaceCalendar(draft: Draft, command: CommandOf<"replace_calendar">): LedgerReply {
+  const { kind: _kind, requestId: _requestId, version, ...settings } = command;
+  const { bounds, ledger, now } = draft;
+  const { calendar: before } = ledger;
+  if (version !== before.version) return { kind: "version_conflict", version: before.version };
+  const calendar = changedCalendar(before, { ...settings, version: version + 1 }, bounds.at);
+  draft.setCalendar(calendar);
+  const { cap } = draft.level(null);
+  draft.setLevel(null, { recordedCapVersion: cap.version - 1, capChangedAt: now });
+  return { kind: "calendar", before, calendar, caps: [{ teamId: null, cap, calendar }] };
+}
+
+/** The calendar as a project's record shows it. */
+export const recordedCalendar = ({ calendar }: Ledger): Pick<RecordedCap, "calendar"> =>
+  calendar.version === UTC_CALENDAR.version ? {} : { calendar };
+
+export function followZone(draft: Draft, command: CommandOf<"follow_zone">): LedgerReply {
+  const { kind: _kind, requestId: _requestId, ...zone } = command;
+  const { bounds, ledger } = draft;
+  if (isNewerZone(ledger.calendar, zone)) draft.setCalendar(changedCalendar(ledger.calendar, zone, bounds.at));
+  return { kind: "confirmed" };
 }
 
 function setBudget(draft: Draft, teamId: string, agentId: string, budgetCents: number): void {

@@ -1,8 +1,9 @@
 import { firstKeyId } from "../api-key.ts";
 import { MC_PER_CENT } from "../money.ts";
 import { BitReader, BitWriter, type Coder, folded, unfolded } from "./bits.ts";
+import { PERIODS } from "./calendar.ts";
 import type { ClosedKey } from "./closed-keys.ts";
-import type { BudgetPolicy } from "./policy.ts";
+import { type BudgetPolicy, withSpendLimits } from "./policy.ts";
 import type { Account, AccountStatus } from "./state.ts";
 import {
   bucketEnd,
@@ -14,6 +15,7 @@ import {
   type Usage,
   utcDate,
 } from "./usage.ts";
+import { NO_WINDOWS, type SpendLimit, type Windows } from "./windows.ts";
 
 /**
  * The packed form of what every account and every remembered key has, in bits (`bits.ts`). `packedAt`: the time of the pack, which
@@ -23,10 +25,15 @@ import {
 const STATUSES: readonly AccountStatus[] = ["active", "paused", "closed"];
 
 /**
- * An account but for what few have: a coder that reads leaves `open`, `outbox` and `pausedAt` as they are given. One literal makes the
+ * An account but for what few have. `windowsAt`: the instant that its windows are as of. A coder that reads leaves `open`, `outbox` and `pausedAt` as they are given. One literal makes the
  * result, since objects that are spread from others are slow to read and large.
  */
-export function codeAccount(coder: Coder, account: Account, packedAt: number): Account {
+export function codeAccount(
+  coder: Coder,
+  account: Account,
+  packedAt: number,
+  windowsAt: number,
+): Account {
   const agentId = coder.token(account.agentId);
   const name = coder.text(account.name);
   const status = STATUSES[coder.small(STATUSES.indexOf(account.status))] ?? "active";
@@ -53,7 +60,7 @@ export function codeAccount(coder: Coder, account: Account, packedAt: number): A
     policy,
     policyVersion,
     rulesVersion: coder.flag(account.rulesVersion > 0) ? coder.number(account.rulesVersion) : 0,
-    usage: codeUsage(coder, account.usage, packedAt),
+    usage: codeUsage(coder, account.usage, packedAt, windowsAt),
     sequence,
     open: account.open,
     closed,
@@ -91,17 +98,53 @@ const codePolicy = (coder: Coder, policy: BudgetPolicy): BudgetPolicy => ({
   dailySpendLimitCents: codeNullable(coder, policy.dailySpendLimitCents),
   hourlyVelocityLimit: codeNullable(coder, policy.hourlyVelocityLimit),
   dailyVelocityLimit: codeNullable(coder, policy.dailyVelocityLimit),
+  ...withSpendLimits(codeSpendLimits(coder, policy.spendLimits ?? [])),
 });
 
-function codeUsage(coder: Coder, usage: Usage, packedAt: number): Usage {
+/** In the order of periods. */
+function codeSpendLimits(coder: Coder, limits: readonly SpendLimit[]): readonly SpendLimit[] {
+  if (!coder.flag(limits.length > 0)) return [];
+  return PERIODS.flatMap((period) => {
+    const limit = limits.find((each) => each.period === period);
+    if (!coder.flag(limit !== undefined)) return [];
+    return [{ period, limitCents: codeRound(coder, limit?.limitCents ?? 0) }];
+  });
+}
+
+/** Amounts that people choose: a few digits and zeros. */
+function codeRound(coder: Coder, cents: number): number {
+  let [digits, zeros] = [cents, 0];
+  for (; digits > 0 && digits % 10 === 0; digits /= 10) zeros += 1;
+  const codedZeros = coder.small(zeros, ZEROS_ORDER);
+  return coder.small(digits, DIGITS_ORDER) * 10 ** codedZeros;
+}
+
+const ZEROS_ORDER = 2;
+const DIGITS_ORDER = 4;
+
+function codeUsage(coder: Coder, usage: Usage, packedAt: number, windowsAt: number): Usage {
   const spentMc = codeMc(coder, usage.spentMc);
   const reservedMc = codeMc(coder, usage.reservedMc);
   const day = coder.flag(usage.day.date !== "") ? codeDay(coder, usage.day, packedAt) : emptyUsage().day;
+  const windows = codeWindows(coder, usage.windows, spentMc + reservedMc, windowsAt);
   const windowsMs: number[] = [];
   for (let left = coder.small(usage.windowsMs.length); left > 0; left -= 1)
     windowsMs.push(coder.number(usage.windowsMs[windowsMs.length] ?? 0));
   const packed = codePacked(coder, packedCountsOf(usage, packedAt), packedAt);
-  return usageOf({ spentMc, reservedMc, day, windowsMs }, packed);
+  return usageOf({ spentMc, reservedMc, day, windows, windowsMs }, packed);
+}
+
+/** Most amounts are those of the next longer period, a young account's those of all it has used, and many are 0. */
+function codeWindows(coder: Coder, { at, mc }: Windows, usedMc: number, windowsAt: number): Windows {
+  if (!coder.flag(at > 0)) return NO_WINDOWS;
+  const coded: number[] = [];
+  let longer = usedMc;
+  for (let place = PERIODS.length - 1; place >= 0; place -= 1) {
+    const amount = mc[place] ?? 0;
+    if (!coder.flag(amount === longer)) longer = coder.flag(amount === 0) ? 0 : codeMc(coder, amount);
+    coded.push(longer);
+  }
+  return { at: windowsAt, mc: coded.toReversed() };
 }
 
 /** Counts in bits of their own, as of the time at which they were packed; empty: there are none. */
@@ -137,16 +180,17 @@ function codePacked(coder: Coder, { asOf, bits }: PackedCounts, packedAt: number
 
 /** Usage whose counts are read from their bits when they are asked for. */
 function usageOf(
-  { day, reservedMc, spentMc, windowsMs }: Omit<Usage, "counts">,
+  { day, reservedMc, spentMc, windows, windowsMs }: Omit<Usage, "counts">,
   packed: PackedCounts,
 ): Usage {
   const { asOf, bits } = packed;
-  if (bits === "") return { spentMc, reservedMc, day, windowsMs, counts: [] };
+  if (bits === "") return { spentMc, reservedMc, day, windows, windowsMs, counts: [] };
   let counts: readonly Counted[] | null = null;
   const usage: Usage = {
     spentMc,
     reservedMc,
     day,
+    windows,
     windowsMs,
     get counts() {
       return (counts ??= codeCounts(new BitReader(bits), [], windowsMs, asOf));

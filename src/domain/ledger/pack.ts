@@ -3,10 +3,12 @@ import { type CodedKey, codeAccount, codeKey, UNREAD_KEY } from "./pack-accounts
 import type { BudgetPolicy } from "./policy.ts";
 import type { OpenPayment, Account, Cap, Ledger, Level, Totals } from "./state.ts";
 import { LEDGER_BOUNDS, type LedgerBounds, newAccount, NO_CAP, NO_TOTALS } from "./state.ts";
+import { type Calendar, UTC_CALENDAR } from "./calendar.ts";
 import { type LifecycleEvent, lifecycleEventId, type LifecycleEventType } from "../events.ts";
 import type { CachedReply } from "./reply-cache.ts";
 import { type ClosedKey, noClosedKeys } from "./closed-keys.ts";
 import { weightIn } from "./weight.ts";
+import { boundsNow, fullMinute, NO_WINDOWS, type Windows, windowsAsOf } from "./windows.ts";
 
 /**
  * A ledger as it is carried over to a new run: plain data, and as little of it as says everything. What every account has is
@@ -19,6 +21,8 @@ export interface PackedLedger {
   readonly projectId: string;
   readonly revision: number;
   readonly recordedRevision: number;
+  /** Left out: none was set. */
+  readonly calendar?: Calendar;
   readonly project: PackedLevel;
   readonly teams: readonly PackedTeam[];
   /** Accounts team by team, and then the keys of closed payments in the order of closing. */
@@ -40,6 +44,7 @@ export interface PackedLedger {
 interface PackedLevel {
   readonly cap?: Cap;
   readonly totals?: Totals;
+  readonly windows?: Windows;
   readonly rulesVersion?: number;
   readonly recordedCap?: number;
   readonly capChangedAt?: number;
@@ -81,7 +86,11 @@ export function packLedger(ledger: Ledger, packedAt: number): PackedLedger {
   }
   const accounts = [...teams.keys()].flatMap((teamId) => ofTeams.get(teamId) ?? []);
   const writer = new BitWriter();
-  for (const account of accounts) codeAccount(writer, account, packedAt);
+  const bounds = boundsNow(ledger, packedAt);
+  for (const account of accounts) {
+    account.usage.windows = windowsAsOf(account.usage.windows, bounds);
+    codeAccount(writer, account, packedAt, account.usage.windows.at);
+  }
   const keys = keysIn(ledger, accounts);
   for (const key of keys) codeKey(writer, key, (place) => accounts[place]?.closed ?? 0, packedAt);
   return {
@@ -91,6 +100,7 @@ export function packLedger(ledger: Ledger, packedAt: number): PackedLedger {
     projectId,
     revision,
     recordedRevision,
+    ...unlessDefault("calendar", ledger.calendar, UTC_CALENDAR),
     project: packLevel(project),
     teams: [...teams].map(([teamId, level]) => ({
       teamId,
@@ -131,6 +141,7 @@ export function unpackLedger(packed: PackedLedger, bounds: LedgerBounds = LEDGER
     projectId,
     revision,
     recordedRevision,
+    calendar: packed.calendar ?? UTC_CALENDAR,
     project: unpackLevel(packed.project),
     teams: new Map(packed.teams.map((team) => [team.teamId, unpackLevel(team)])),
     accounts: new Map(),
@@ -145,7 +156,7 @@ export function unpackLedger(packed: PackedLedger, bounds: LedgerBounds = LEDGER
     touched: new Set(),
   };
   const reader = new BitReader(packed.bits, packed.texts, packed.counts.split(SEPARATOR));
-  const accounts = unpackAccounts(reader, packed);
+  const accounts = unpackAccounts(reader, packed, fullMinute(boundsNow(ledger, packedAt).at));
   for (const account of accounts) put(ledger, account);
   for (let left = packed.keyCount; left > 0; left -= 1) {
     const { place, keyHash, key } = codeKey(reader, UNREAD_KEY, (at) => accounts[at]?.closed ?? 0, packedAt);
@@ -167,14 +178,18 @@ const UNREAD_POLICY: BudgetPolicy = {
   dailyVelocityLimit: null,
 };
 
-function unpackAccounts(reader: BitReader, { more, packedAt, teams }: PackedLedger): Account[] {
+function unpackAccounts(
+  reader: BitReader,
+  { more, packedAt, teams }: PackedLedger,
+  windowsAt: number,
+): Account[] {
   const rests = new Map(more);
   const accounts: Account[] = [];
   for (const { teamId, accounts: count } of teams) {
     const unread = newAccount({ agentId: "", teamId, name: "", policy: UNREAD_POLICY, keyId: null }, 0);
     for (let left = count; left > 0; left -= 1) {
       const before = reader.bitCount;
-      const account = codeAccount(reader, unread, packedAt);
+      const account = codeAccount(reader, unread, packedAt, windowsAt);
       unpackRest(account, rests.get(accounts.length));
       account.weightBytes = weightIn(account, reader.bitCount - before);
       accounts.push(account);
@@ -189,9 +204,17 @@ function put(ledger: Ledger, account: Account): void {
   ledger.openPayments += account.open.size;
 }
 
-const packLevel = ({ cap, capChangedAt, recordedCapVersion, rulesVersion, totals }: Level): PackedLevel => ({
+const packLevel = ({
+  cap,
+  capChangedAt,
+  recordedCapVersion,
+  rulesVersion,
+  totals,
+  windows,
+}: Level): PackedLevel => ({
   ...(cap.capCents === null && cap.version === NO_CAP.version ? {} : { cap }),
   ...(totals.spentMc === 0 && totals.reservedMc === 0 ? {} : { totals }),
+  ...(windows.at === 0 ? {} : { windows }),
   ...unlessDefault("rulesVersion", rulesVersion, 0),
   ...unlessDefault("recordedCap", recordedCapVersion, cap.version),
   ...unlessDefault("capChangedAt", capChangedAt, 0),
@@ -203,7 +226,15 @@ const unpackLevel = ({
   recordedCap = cap.version,
   rulesVersion = 0,
   totals = NO_TOTALS,
-}: PackedLevel): Level => ({ cap, totals, rulesVersion, recordedCapVersion: recordedCap, capChangedAt });
+  windows = NO_WINDOWS,
+}: PackedLevel): Level => ({
+  cap,
+  totals,
+  windows,
+  rulesVersion,
+  recordedCapVersion: recordedCap,
+  capChangedAt,
+});
 
 /** A field that is not as it is in a new account. */
 function unlessDefault<K extends string, V>(name: K, value: V, usual: V): Partial<Record<K, V>>;

@@ -14,7 +14,10 @@ import type { CommandOf, LedgerReply, PaymentDecision } from "./commands.ts";
 import type { Draft } from "./draft.ts";
 import { isClosedKey, newestSimilar } from "./closed-keys.ts";
 import { possibleDuplicate } from "./duplicates.ts";
+import { limitUses } from "./measures.ts";
 import type { Account, Ledger } from "./state.ts";
+import { warningsOf, withWarnings } from "./thresholds.ts";
+import { boundsNow } from "./windows.ts";
 
 /**
  * Judges a payment at all three levels at once, and holds its amount at all of them. In this order: is the caller's copy of the
@@ -39,7 +42,7 @@ export function pay(draft: Draft, command: CommandOf<"pay">): LedgerReply {
   if (full !== null) return full;
 
   const assessment = assess(ledger, account, { ...request, rules, forbidden }, now);
-  const decision = decisionOf(account, command, assessment, now);
+  const decision = withThresholds(draft, account, request, decisionOf(draft, account, command, assessment));
   const duplicate = possibleDuplicate(ledger, account, request.fingerprint, now);
   const payment = decidedPayment(request, decision);
   draft.add(
@@ -116,11 +119,12 @@ export interface AssessedPayment {
  */
 export function assess(ledger: Ledger, account: Account, payment: AssessedPayment, now: number): Assessment {
   const { amountMc, forbidden, rules } = payment;
+  const bounds = boundsNow(ledger, now);
   const denial =
     statusDenial(account) ??
     (forbidden === undefined ? null : restrictionDenial(forbidden)) ??
-    checkLimits(account.policy, account.usage, amountMc, now) ??
-    checkCaps(ledger, account, amountMc);
+    checkLimits(account.policy, account.usage, amountMc, now, null, bounds) ??
+    checkCaps(ledger, account, amountMc, bounds);
   if (denial !== null) return { denial, flaggedByRuleTypes: [] };
   const byThreshold = isAboveThreshold(account.policy, amountMc) ? ["agent_threshold"] : [];
   const history = {
@@ -148,10 +152,10 @@ export function statusDenial({ status }: Account): Denial | null {
 }
 
 function decisionOf(
+  { bounds, now }: Draft,
   account: Account,
   command: CommandOf<"pay">,
   { denial, flaggedByRuleTypes }: Assessment,
-  now: number,
 ): PaymentDecision {
   const isHeld = denial === null && flaggedByRuleTypes.length > 0;
   return {
@@ -159,10 +163,24 @@ function decisionOf(
     createdAt: now,
     countedAt: instantCounted(account.usage, now),
     day: dayCounted(account.usage, now),
+    // The clock has gone back.
+    ...(bounds.at > now ? { windowAt: bounds.at } : {}),
     denial,
     approval: isHeld ? newApproval(account, command, flaggedByRuleTypes, now) : null,
     policyVersion: account.policyVersion,
   };
+}
+
+/** The decision with the thresholds that the payment's hold crosses. */
+function withThresholds(
+  { bounds, ledger, now }: Draft,
+  account: Account,
+  request: CommandOf<"pay">["request"],
+  decision: PaymentDecision,
+): PaymentDecision {
+  if (decision.denial !== null) return decision;
+  const change = { before: null, after: decidedPayment(request, decision), bounds, now };
+  return withWarnings(decision, warningsOf(limitUses(ledger, account, change), now));
 }
 
 function newApproval(
@@ -188,7 +206,7 @@ function newApproval(
 
 /** The ledger's payment, composed of the submitted request and the decision that came back. */
 export function decidedPayment(request: Payment["request"], decision: PaymentDecision): Payment {
-  const { approval, countedAt, createdAt, day, denial, policyVersion, sequence } = decision;
+  const { approval, countedAt, createdAt, day, denial, policyVersion, sequence, warnings, windowAt } = decision;
   const isDenied = denial !== null;
   const isHeld = approval !== null;
   return {
@@ -197,6 +215,8 @@ export function decidedPayment(request: Payment["request"], decision: PaymentDec
     createdAt,
     countedAt,
     day,
+    ...(windowAt === undefined ? {} : { windowAt }),
+    ...(warnings === undefined ? {} : { warnings }),
     status: isDenied ? "denied" : "pending",
     phase: isDenied ? "done" : isHeld ? "held" : "sending",
     denial,

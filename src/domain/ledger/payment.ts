@@ -14,6 +14,7 @@ import {
 import { usedCents } from "../money.ts";
 import type { Denial } from "./policy.ts";
 import type { RailFailureCode } from "./rail-failures.ts";
+import type { Warning } from "./thresholds.ts";
 import { utcDate } from "./usage.ts";
 
 export const RAILS = ["card", "wallet"] as const;
@@ -127,6 +128,11 @@ export interface Payment {
   readonly countedAt: number;
   /** UTC date on which its amount is counted. */
   readonly day: string;
+  /**
+   * Instant at which it counts in the windows of spend limits, where that is not when it was created: it was approved later, or the clock
+   * went back.
+   */
+  readonly windowAt?: number;
   readonly status: TransactionStatus;
   readonly phase: PaymentPhase;
   readonly denial: Denial | null;
@@ -141,6 +147,8 @@ export interface Payment {
   readonly books: Books | null;
   /** Version of the agent's policy at the decision. */
   readonly policyVersion: number;
+  /** Limits that it has brought to a threshold; only in a ledger, and until they are published. */
+  readonly warnings?: readonly Warning[];
   /** Raised by every change; a projection never replaces a higher revision by a lower one. */
   readonly revision: number;
 }
@@ -157,6 +165,13 @@ export function withoutTexts(payment: StoredPayment): StoredPayment {
   if (request.recipient === null && request.purpose === null) return payment;
   const { resource: _dropped, ...rest } = request;
   return { ...payment, request: { ...rest, recipient: null, purpose: null } };
+}
+
+/** A payment whose warnings are published. */
+export function withoutWarnings(payment: StoredPayment): StoredPayment {
+  if (payment.warnings === undefined) return payment;
+  const { warnings: _published, ...rest } = payment;
+  return rest;
 }
 
 /** The payment with the texts of its record; the same object where it has its own. */

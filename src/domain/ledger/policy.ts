@@ -1,8 +1,10 @@
 import { mcOf, remainingOf } from "../money.ts";
 import { RESTRICTION_CODES } from "../rules/restrictions.ts";
+import { type Period, PERIODS, type PerPeriod, UTC_CALENDAR, type WindowBounds, windowBounds } from "./calendar.ts";
 import { RAIL_FAILURE_CODES } from "./rail-failures.ts";
 import type { Usage } from "./usage.ts";
 import { countToday, countWithinHour, dayResetsAt, slotFreeAt, spentToday } from "./usage.ts";
+import { exceededLimit, limitNow, type SpendLimit, type Windows } from "./windows.ts";
 
 /** An agent's budget policy. `null`: no such limit. */
 export interface BudgetPolicy {
@@ -13,19 +15,24 @@ export interface BudgetPolicy {
   readonly dailySpendLimitCents: number | null;
   readonly hourlyVelocityLimit: number | null;
   readonly dailyVelocityLimit: number | null;
+  /** Left out: there are none. */
+  readonly spendLimits?: readonly SpendLimit[];
 }
 
-/** A partial policy: a field left out stays, `null` clears. */
+/** A partial policy: a field left out stays, `null` clears, and so does an empty array. */
 export type BudgetPolicyPatch = { readonly [K in keyof BudgetPolicy]?: BudgetPolicy[K] };
 
 const LIMIT_DENIAL_CODES = [
   "PER_TRANSACTION_LIMIT_EXCEEDED",
   "BUDGET_EXCEEDED",
   "DAILY_SPEND_LIMIT_EXCEEDED",
+  "SPEND_LIMIT_EXCEEDED",
   "HOURLY_VELOCITY_EXCEEDED",
   "DAILY_VELOCITY_EXCEEDED",
   "TEAM_CAP_EXCEEDED",
+  "TEAM_SPEND_LIMIT_EXCEEDED",
   "PROJECT_CAP_EXCEEDED",
+  "PROJECT_SPEND_LIMIT_EXCEEDED",
 ] as const;
 export type LimitDenialCode = (typeof LIMIT_DENIAL_CODES)[number];
 
@@ -48,6 +55,8 @@ export interface DenialDetails {
   readonly remaining: number;
   /** Epoch milliseconds, or null where nothing resets. */
   readonly resetsAt: number | null;
+  /** Only of a spend limit. */
+  readonly period?: Period;
 }
 
 export interface Denial {
@@ -66,6 +75,8 @@ interface OwnReservation {
   /** UTC date the reservation is counted on. */
   readonly day: string;
   readonly countedAt: number;
+  /** The part that counts in each window. */
+  readonly windowsMc?: PerPeriod;
 }
 
 export const dollars = (cents: number): string => `${(cents / 100).toFixed(2)} USD`;
@@ -88,11 +99,13 @@ export function checkLimits(
   amountMc: number,
   now: number,
   own: OwnReservation | null = null,
+  bounds: WindowBounds = windowBounds(UTC_CALENDAR, now),
 ): Denial | null {
   return (
     checkPerTransaction(policy, amountMc) ??
     checkBudget(policy, usage, amountMc, own) ??
     checkDailySpend(policy, usage, amountMc, now, own) ??
+    checkSpendLimits("agent", policy.spendLimits, usage.windows, bounds, amountMc, own?.windowsMc) ??
     checkHourlyVelocity(policy, usage, now, own) ??
     checkDailyVelocity(policy, usage, now, own)
   );
@@ -125,8 +138,8 @@ function checkDailySpend(
   now: number,
   own: OwnReservation | null,
 ): Denial | null {
-  const limit = policy.dailySpendLimitCents;
-  if (limit === null) return null;
+  if (policy.dailySpendLimitCents === null) return null;
+  const limit = limitNow({ limitCents: policy.dailySpendLimitCents }, now);
   const today = spentToday(usage, now);
   const ownToday = own !== null && own.day === today.date ? own.amountMc : 0;
   const usedMc = today.amountMc - ownToday;
@@ -134,6 +147,31 @@ function checkDailySpend(
   const remaining = remainingOf(limit, usedMc);
   const reason = `The payment exceeds what remains for today: ${dollars(remaining)} of ${dollars(limit)}.`;
   return limitDenial("DAILY_SPEND_LIMIT_EXCEEDED", reason, limit, remaining, dayResetsAt(usage, now));
+}
+
+const SPEND_LIMIT_CODES = {
+  agent: "SPEND_LIMIT_EXCEEDED",
+  team: "TEAM_SPEND_LIMIT_EXCEEDED",
+  project: "PROJECT_SPEND_LIMIT_EXCEEDED",
+} as const;
+
+/** The spend limits of one level; of several that have no room, the longest period names the denial. */
+export function checkSpendLimits(
+  level: keyof typeof SPEND_LIMIT_CODES,
+  limits: readonly SpendLimit[] | undefined,
+  windows: Windows,
+  bounds: WindowBounds,
+  amountMc: number,
+  ownMc?: PerPeriod,
+): LimitDenial | null {
+  const exceeded = exceededLimit(limits, windows, bounds, amountMc, ownMc);
+  if (exceeded === null) return null;
+  const { limitCents, period, resetsAt, usedMc } = exceeded;
+  const remaining = remainingOf(limitCents, usedMc);
+  const whose = level === "agent" ? "" : ` for the ${level}`;
+  const reason = `The payment exceeds what remains${whose} this ${period}: ${dollars(remaining)} of ${dollars(limitCents)}.`;
+  const denial = limitDenial(SPEND_LIMIT_CODES[level], reason, limitCents, remaining, resetsAt);
+  return { ...denial, details: { ...denial.details, period } };
 }
 
 function checkHourlyVelocity(
@@ -172,7 +210,17 @@ export function isAboveThreshold(policy: BudgetPolicy, amountMc: number): boolea
 }
 
 /** The policy after a patch. `exactOptionalPropertyTypes`: a field is there, possibly null, or it is absent. */
-export const patchPolicy = (policy: BudgetPolicy, patch: BudgetPolicyPatch): BudgetPolicy => ({
-  ...policy,
-  ...patch,
-});
+export function patchPolicy(policy: BudgetPolicy, patch: BudgetPolicyPatch): BudgetPolicy {
+  const { spendLimits, ...patched } = { ...policy, ...patch };
+  return { ...patched, ...withSpendLimits(spendLimits) };
+}
+
+/** The field as it is kept: the shortest period first, and none at all where there are no limits. */
+export const withSpendLimits = (
+  spendLimits: readonly SpendLimit[] | undefined,
+): { readonly spendLimits?: readonly SpendLimit[] } =>
+  spendLimits === undefined || spendLimits.length === 0
+    ? {}
+    : { spendLimits: spendLimits.toSorted((one, other) => placeOf(one) - placeOf(other)) };
+
+const placeOf = ({ period }: SpendLimit): number => PERIODS.indexOf(period);

@@ -1,7 +1,7 @@
+import { type Calendar, type WindowBounds, windowBounds } from "./calendar.ts";
 import { moneyOf, type MoneyHolder, type Payment, type StoredPayment, withoutTexts } from "./payment.ts";
 import type { BudgetPolicy } from "./policy.ts";
 import { countPayment, emptyUsage, HISTORY_MS, type Usage, utcDate } from "./usage.ts";
-import { countedOn } from "./draft.ts";
 import { judge } from "./judge.ts";
 import { withdrawOpen } from "./sending.ts";
 import {
@@ -9,6 +9,7 @@ import {
   type Cap,
   type Ledger,
   type LedgerBounds,
+  type Level,
   NEW_LEVEL,
   newAccount,
   newLedger,
@@ -16,6 +17,8 @@ import {
   type Totals,
 } from "./state.ts";
 import { weightOf } from "./weight.ts";
+import { countedOn, countedSince, windowAtOf } from "./counted.ts";
+import { fullMinute, NO_WINDOWS, plusEach, type Windows } from "./windows.ts";
 
 /** Restores a lost ledger from its records. */
 
@@ -31,12 +34,14 @@ export interface RecordedProject {
   readonly projectId: string;
   /** The newest revision of the ledger that the records show. */
   readonly revision: number;
+  /** With the offsets of its zone for the time of the restore. */
+  readonly calendar: Calendar;
   readonly project: RecordedLevel;
   readonly teams: ReadonlyMap<string, RecordedLevel>;
   /** Agents that are not archived, and archived ones of which something is left to do. */
   readonly accounts: readonly RecordedAccount[];
-  /** Amounts spent by all other agents, by team. */
-  readonly othersSpentMc: ReadonlyMap<string, number>;
+  /** Amounts of all other agents. */
+  readonly others: readonly ({ readonly teamId: string } & RecordedAmounts)[];
   /** Number of archived agents that no longer need an account. */
   readonly droppedAccounts: number;
 }
@@ -63,8 +68,15 @@ export interface RecordedAccount {
   readonly payments: RecordedPayments;
 }
 
+/** What payments amount to, in all and in windows. */
+export interface RecordedAmounts extends Totals {
+  readonly amountSince: (since: number) => number;
+  /** The newest instant at which any of it counts in windows; 0: none does. */
+  readonly newestAt: number;
+}
+
 /** An agent's payments, as far as they count. */
-export interface RecordedPayments extends Totals {
+export interface RecordedPayments extends RecordedAmounts {
   /** The highest number of a payment. */
   readonly sequence: number;
   /** Creation times of payments that policy accepted, by their numbers; a clock may have gone back in between. */
@@ -92,9 +104,13 @@ const LEDGER_REVISION_GAP = 1_000_000;
  * records. The caller has waited until what the lost ledger decided is sent and recorded.
  */
 export function restoredLedger(recorded: RecordedProject, now: number, bounds?: LedgerBounds): Ledger {
-  const { accounts, droppedAccounts, organizationId, othersSpentMc, project, projectId, teams } = recorded;
+  const { accounts, calendar, droppedAccounts, organizationId, others, project, projectId, teams } = recorded;
   const ledger = newLedger(organizationId, projectId, bounds);
   ledger.droppedAccounts = droppedAccounts;
+  ledger.calendar = calendar;
+  const amounts = [...others, ...accounts.map(({ payments }) => payments)];
+  const newestAt = amounts.reduce((newest, each) => Math.max(newest, each.newestAt), calendar.changedAt);
+  const windows = windowBounds(calendar, Math.max(now, newestAt));
   ledger.revision = recorded.revision + LEDGER_REVISION_GAP;
   ledger.recordedRevision = recorded.revision;
   ledger.droppedRevision = ledger.revision;
@@ -102,8 +118,11 @@ export function restoredLedger(recorded: RecordedProject, now: number, bounds?: 
   ledger.keys.evictedCreatedAt = now;
   setLevel(ledger, null, project);
   for (const [teamId, team] of teams) setLevel(ledger, teamId, team);
-  for (const [teamId, spentMc] of othersSpentMc) count(ledger, teamId, { spentMc, reservedMc: 0 });
-  for (const account of accounts) put(ledger, restoredAccount(account, ledger.droppedClosed, now), now);
+  for (const each of others) count(ledger, each.teamId, each, windowsOf(each, windows));
+  for (const account of accounts) {
+    const { droppedClosed } = ledger;
+    put(ledger, restoredAccount(account, droppedClosed, now, windowsOf(account.payments, windows)), now);
+  }
   for (const { agentId, agentRevision: revision, isArchived, name } of accounts) {
     if (isArchived) close(ledger, { agentId, revision, name }, now);
   }
@@ -118,14 +137,20 @@ function setLevel(ledger: Ledger, teamId: string | null, { cap, rulesVersion }: 
   else ledger.teams.set(teamId, level);
 }
 
-function count(ledger: Ledger, teamId: string, { reservedMc, spentMc }: Totals): void {
-  const plus = ({ totals }: { readonly totals: Totals }): Totals => ({
-    spentMc: totals.spentMc + spentMc,
-    reservedMc: totals.reservedMc + reservedMc,
+const windowsOf = ({ amountSince, newestAt }: RecordedAmounts, { at, starts }: WindowBounds): Windows =>
+  newestAt === 0 ? NO_WINDOWS : { at: fullMinute(at), mc: starts.map(amountSince) };
+
+function count(ledger: Ledger, teamId: string, { reservedMc, spentMc }: Totals, windows: Windows): void {
+  const plus = (level: Level): Level => ({
+    ...level,
+    totals: {
+      spentMc: level.totals.spentMc + spentMc,
+      reservedMc: level.totals.reservedMc + reservedMc,
+    },
+    windows: windows.at === 0 ? level.windows : plusEach({ ...level.windows, at: windows.at }, windows.mc),
   });
-  const team = ledger.teams.get(teamId) ?? NEW_LEVEL;
-  ledger.teams.set(teamId, { ...team, totals: plus(team) });
-  ledger.project = { ...ledger.project, totals: plus(ledger.project) };
+  ledger.teams.set(teamId, plus(ledger.teams.get(teamId) ?? NEW_LEVEL));
+  ledger.project = plus(ledger.project);
 }
 
 function put(ledger: Ledger, account: Account, now: number): void {
@@ -133,11 +158,16 @@ function put(ledger: Ledger, account: Account, now: number): void {
   ledger.accounts.set(account.agentId, account);
   ledger.weightBytes += account.weightBytes;
   ledger.openPayments += account.open.size;
-  count(ledger, account.teamId, account.usage);
+  count(ledger, account.teamId, account.usage, account.usage.windows);
 }
 
 /** `closedBefore`: above every count of the lost ledger, so that a record that was read for that one is not mistaken for new. */
-function restoredAccount(recorded: RecordedAccount, closedBefore: number, now: number): Account {
+function restoredAccount(
+  recorded: RecordedAccount,
+  closedBefore: number,
+  now: number,
+  windows: Windows,
+): Account {
   const { agentId, isArchived, keyId, name, payments, policy, status, teamId } = recorded;
   const open = new Map(
     payments.open.map((payment) => [payment.request.transactionId, unconfirmed(payment, now)]),
@@ -153,7 +183,7 @@ function restoredAccount(recorded: RecordedAccount, closedBefore: number, now: n
     policyVersion,
     rulesVersion: recorded.rulesVersion,
     mirroredPolicyVersion: recorded.isUnmirrored ? 0 : policyVersion,
-    usage: restoredUsage(payments, now),
+    usage: { ...restoredUsage(payments, now), windows },
     sequence: payments.sequence,
     open,
     closed,
@@ -215,16 +245,21 @@ export class PaymentsOfRecords {
       sequence: payments.at(-1)?.sequence ?? 0,
       countedAt: passed.map(({ createdAt }) => createdAt),
       day: newestDay(passed),
+      amountSince: (since) => payments.reduce((sum, each) => sum + countedSince(each, since), 0),
+      newestAt: passed.reduce((newest, each) => Math.max(newest, newestAt(each)), 0),
       open: this.#open.toSorted((one, other) => one.sequence - other.sequence),
     };
   }
 }
 
 export type CountedPayment = MoneyHolder &
-  Pick<Payment, "createdAt" | "day" | "revision" | "sequence"> & {
+  Pick<Payment, "createdAt" | "day" | "revision" | "sequence" | "windowAt"> & {
     /** Whether it was held; an approval moves its amount to another day, but not its count. */
     readonly wasHeld: boolean;
   };
+
+const newestAt = (payment: CountedPayment): number =>
+  (payment.books?.bookings ?? []).reduce((newest, { at }) => Math.max(newest, at), windowAtOf(payment));
 
 /** Policy did not let it through: what was let through and is denied later has another revision by that. */
 const isDeniedAtOnce = ({ revision, status }: CountedPayment): boolean =>

@@ -3,7 +3,9 @@ import type { StoredPayment } from "./payment.ts";
 import { usedCents } from "../money.ts";
 import type { AgentProfile } from "../agent/state.ts";
 import type { BudgetPolicy } from "./policy.ts";
+import { type Calendar, UTC_CALENDAR } from "./calendar.ts";
 import { emptyUsage, type Usage } from "./usage.ts";
+import { NO_WINDOWS, type SpendLimit, type Windows } from "./windows.ts";
 import type { ReplyCache } from "./reply-cache.ts";
 import { noClosedKeys, type ClosedKeys } from "./closed-keys.ts";
 
@@ -14,6 +16,8 @@ import { noClosedKeys, type ClosedKeys } from "./closed-keys.ts";
 export interface Cap {
   readonly capCents: number | null;
   readonly version: number;
+  /** Left out: there are none. */
+  readonly spendLimits?: readonly SpendLimit[];
 }
 
 export const NO_CAP: Cap = { capCents: null, version: 1 };
@@ -30,6 +34,7 @@ export const NO_TOTALS: Totals = { spentMc: 0, reservedMc: 0 };
 export interface Level {
   readonly cap: Cap;
   readonly totals: Totals;
+  readonly windows: Windows;
   /** The newest version of its rules and restrictions that a payment was judged by; 0: none were ever set. */
   readonly rulesVersion: number;
   /** The newest version of its cap that its record is known to show. */
@@ -41,6 +46,7 @@ export interface Level {
 export const NEW_LEVEL: Level = {
   cap: NO_CAP,
   totals: NO_TOTALS,
+  windows: NO_WINDOWS,
   rulesVersion: 0,
   recordedCapVersion: NO_CAP.version,
   capChangedAt: 0,
@@ -135,8 +141,8 @@ export const LEDGER_BOUNDS: LedgerBounds = {
   closedKeys: 5_000,
   openedBelowBytes: 1_550_000,
   // Each bound is above the one before, so that work in progress has room to finish.
-  paidBelowBytes: 1_720_000,
-  resolvedBelowBytes: 1_780_000,
+  paidBelowBytes: 1_940_000,
+  resolvedBelowBytes: 1_980_000,
   paidBelowBytesOfAgent: 120_000,
   partsOfRest: 4,
 };
@@ -150,6 +156,7 @@ export interface Ledger {
   revision: number;
   /** The newest revision that the records were known to show: records from a backup are behind it. */
   recordedRevision: number;
+  calendar: Calendar;
   project: Level;
   /** Teams that a cap, rules or an account were ever under. */
   readonly teams: Map<string, Level>;
@@ -182,6 +189,7 @@ export const newLedger = (
   projectId,
   revision: 0,
   recordedRevision: 0,
+  calendar: UTC_CALENDAR,
   project: NEW_LEVEL,
   teams: new Map(),
   accounts: new Map(),

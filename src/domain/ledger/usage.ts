@@ -1,4 +1,5 @@
 import { RULE_WINDOW_SECONDS_MAX } from "../rules/rules.ts";
+import { NO_WINDOWS, type Windows } from "./windows.ts";
 
 /** Usage of an agent's limits. Part of its account; changed only in a draft. */
 export interface Usage {
@@ -6,6 +7,8 @@ export interface Usage {
   reservedMc: number;
   /** The newest UTC day that anything was counted on. */
   day: { date: string; amountMc: number; count: number };
+  /** Amounts in the windows of spend limits. */
+  windows: Windows;
   /** Times of payments that passed policy in the last 31 days, oldest first. */
   counts: readonly Counted[];
   /** Windows of rules in force when the newest payment passed policy, those longer than an hour, shortest first. */
@@ -30,6 +33,7 @@ export const emptyUsage = (): Usage => ({
   spentMc: 0,
   reservedMc: 0,
   day: { date: "", amountMc: 0, count: 0 },
+  windows: NO_WINDOWS,
   counts: [],
   windowsMs: [],
 });

@@ -24,8 +24,10 @@ const EVENT_BYTES = 18;
 const REST_BYTES = 16;
 /** A key of a closed payment. */
 const KEY_BYTES = 46;
-/** A team, its cap and its totals. */
-const TEAM_BYTES = 64;
+/** A limit that a payment has brought to a threshold, until that is published. */
+const WARNING_BYTES = 40;
+/** A team, its cap with spend limits, its totals and windows. */
+const TEAM_BYTES = 130;
 /** The first reply to a request, and its id. */
 const REPLY_BYTES = 90;
 /** The tables by which all is expanded again, and the first use of each field and word. */
@@ -37,7 +39,7 @@ const BITS_FACTOR = 1.02 / 8;
 /** An account, as of `now`. */
 export function weightOf(account: Account, now: number): number {
   const meter = new BitMeter();
-  codeAccount(meter, account, now);
+  codeAccount(meter, account, now, account.usage.windows.at);
   return weightIn(account, meter.bitCount);
 }
 
@@ -80,6 +82,7 @@ function paymentBytes(payment: StoredPayment): number {
   const bytes =
     OPEN_BYTES +
     booksBytes(books ?? NO_BOOKS) +
+    (payment.warnings?.length ?? 0) * WARNING_BYTES +
     textBytes(request.purpose) +
     textBytes(request.recipient) +
     textBytes(request.resource) +

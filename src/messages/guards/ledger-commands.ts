@@ -1,7 +1,10 @@
 import type { RailOutcome } from "../../domain/ledger/payment.ts";
 import type { BudgetPolicy, BudgetPolicyPatch } from "../../domain/ledger/policy.ts";
+import { type CalendarSettings, PERIODS, type Zone } from "../../domain/ledger/calendar.ts";
+import { SPEND_LIMITS_MAX, type SpendLimit } from "../../domain/ledger/windows.ts";
 import type { DroppedAccount, KnownToActor, LedgerCommand } from "../../domain/ledger/commands.ts";
 import {
+  type Guard,
   isArrayOf,
   isAtMost,
   isCount,
@@ -9,12 +12,14 @@ import {
   isId,
   isInteger,
   isOneOf,
+  isPairOf,
   isRecord,
   isText,
   isTime,
   isVariant,
   optional,
   orNull,
+  type Shape,
   type Variants,
 } from "./guards.ts";
 import {
@@ -43,6 +48,13 @@ const CHILDREN_MAX = 20_000;
 const isLimit = orNull(isCents);
 const isCountLimit = orNull(isCount);
 
+const areLimits = isArrayOf(
+  isRecord<SpendLimit>({ period: isOneOf(PERIODS), limitCents: isCents }),
+  SPEND_LIMITS_MAX,
+);
+const areSpendLimits: Guard<readonly SpendLimit[]> = (value): value is readonly SpendLimit[] =>
+  areLimits(value) && new Set(value.map(({ period }) => period)).size === value.length;
+
 const policy = isRecord<BudgetPolicy>({
   budgetCents: isCents,
   autoApprovalThresholdCents: isLimit,
@@ -50,6 +62,7 @@ const policy = isRecord<BudgetPolicy>({
   dailySpendLimitCents: isLimit,
   hourlyVelocityLimit: isCountLimit,
   dailyVelocityLimit: isCountLimit,
+  spendLimits: optional(areSpendLimits),
 });
 
 const patch = isRecord<BudgetPolicyPatch>({
@@ -59,7 +72,29 @@ const patch = isRecord<BudgetPolicyPatch>({
   dailySpendLimitCents: optional(isLimit),
   hourlyVelocityLimit: optional(isCountLimit),
   dailyVelocityLimit: optional(isCountLimit),
+  spendLimits: optional(areSpendLimits),
 });
+
+/** No zone changes its offset so often in the time that segments cover. */
+const SEGMENTS_MAX = 40;
+const OFFSET_MINUTES_MAX = 1_440;
+const isBetween =
+  (min: number, max: number): Guard<number> =>
+  (value): value is number =>
+    isInteger(value) && value >= min && value <= max;
+
+const zone: Shape<Zone> = {
+  timezone: isShort,
+  tz: isShort,
+  segments: isArrayOf(isPairOf(isTime, isBetween(-OFFSET_MINUTES_MAX, OFFSET_MINUTES_MAX)), SEGMENTS_MAX),
+  until: isTime,
+};
+const settings: Shape<CalendarSettings> = {
+  resetMinutes: isBetween(0, 1_439),
+  weekStart: isBetween(0, 6),
+  monthDay: isBetween(1, 28),
+  yearMonth: isBetween(1, 12),
+};
 
 const isOutcome = isRecord<{ readonly result: RailOutcome; readonly at: number }>({
   result: isRailOutcome,
@@ -153,6 +188,7 @@ const commands: Variants<LedgerCommand, "kind"> = {
     requestId,
     version: isInteger,
     capCents: isLimit,
+    spendLimits: optional(areSpendLimits),
     teams: isArrayOf(isTeamCap, CHILDREN_MAX),
   },
   replace_team: {
@@ -160,10 +196,13 @@ const commands: Variants<LedgerCommand, "kind"> = {
     teamId: isId,
     version: isInteger,
     capCents: isLimit,
+    spendLimits: optional(areSpendLimits),
     agents: isArrayOf(isAgentBudget, CHILDREN_MAX),
   },
   stop_accounts: { requestId, teamId: orNull(isId), revokeKeys: isFlag },
   confirm_actors: { requestId, actors: isArrayOf(isKnownToActor, CHILDREN_MAX) },
+  replace_calendar: { requestId, version: isInteger, ...settings, ...zone },
+  follow_zone: { requestId, ...zone },
   follow_rules: { requestId, teamId: orNull(isId), version: isCount },
   confirm_records: { requestId, records: isArrayOf(isRecorded, CHILDREN_MAX) },
   confirm_caps: { requestId, caps: isArrayOf(isRecordedCap, CHILDREN_MAX) },

@@ -27,7 +27,9 @@ import {
   type RulesVersions,
   type StoredPayment,
 } from "../../domain/ledger/payment.ts";
+import { PERIODS } from "../../domain/ledger/calendar.ts";
 import { RAIL_FAILURE_CODES } from "../../domain/ledger/rail-failures.ts";
+import { SPEND_LIMITS_MAX } from "../../domain/ledger/windows.ts";
 import { MAX_CENTS, MAX_MC, MAX_TOTAL_MC } from "../../domain/money.ts";
 import {
   type Guard,
@@ -57,8 +59,8 @@ const RECEIPT_CHARACTERS_MAX = 1_000;
 const FEEDBACK_CHARACTERS_MAX = 1_000;
 /** Two levels of 50 rules each, and the agent's threshold. */
 const RULE_TYPES_MAX = 101;
-/** Levels with each of their limits. */
-const BREACHES_MAX = 5;
+/** Levels with each of their limits, spend limits among them. */
+const BREACHES_MAX = 5 + BREACH_LEVELS.length * SPEND_LIMITS_MAX;
 
 const isRail = isOneOf(RAILS);
 const isReason = isText(REASON_CHARACTERS_MAX);
@@ -158,7 +160,14 @@ const isApproval = isRecord<Approval>({
 const isDenial = isRecord<Denial>({
   code: isOneOf(DENIAL_CODES),
   reason: isReason,
-  details: orNull(isRecord<DenialDetails>({ limit: isCount, remaining: isCount, resetsAt: orNull(isTime) })),
+  details: orNull(
+    isRecord<DenialDetails>({
+      limit: isCount,
+      remaining: isCount,
+      resetsAt: orNull(isTime),
+      period: optional(isOneOf(PERIODS)),
+    }),
+  ),
 });
 
 const areBreaches = isArrayOf(
@@ -200,6 +209,9 @@ const isBooks = isRecord<Books>({
   breaches: areBreaches,
 });
 
+/** Records have no warnings. */
+const isNothing = (_value: unknown): _value is never => false;
+
 /** A payment as its record has it; a ledger takes it back when its network touches it again. */
 export const isClosedPayment = isRecord<StoredPayment>({
   request: isStoredRequest,
@@ -207,6 +219,7 @@ export const isClosedPayment = isRecord<StoredPayment>({
   createdAt: isTime,
   countedAt: isTime,
   day: isShort,
+  windowAt: optional(isTime),
   status: isOneOf(["approved", "pending", "denied", "failed", "reversed", "expired"]),
   phase: isOneOf(["done"]),
   denial: orNull(isDenial),
@@ -217,5 +230,6 @@ export const isClosedPayment = isRecord<StoredPayment>({
   receipt,
   books: orNull(isBooks),
   policyVersion: isCount,
+  warnings: optional(isNothing),
   revision: isCount,
 });

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { ZoneOffsets } from "../../domain/rules/time-window.ts";
-import { offsetOf } from "../../lib/zone-offset.ts";
+import { zoneOffsets } from "../../lib/zone-offset.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -33,31 +33,4 @@ export class ZoneClocks {
     this.#known.set(timezone, { hour, offsets });
     return offsets;
   }
-}
-
-/**
- * The offsets of an IANA zone from `fromMs` to `untilMs`, epoch milliseconds, each transition to the millisecond. No zone
- * goes to and fro within an hour, so looking at each full hour misses none.
- */
-export function zoneOffsets(timezone: string, fromMs: number, untilMs: number): ZoneOffsets {
-  const offsetAt = offsetOf(timezone);
-  const segments: [number, number][] = [[fromMs, offsetAt(fromMs)]];
-  for (let hour = fromMs; hour < untilMs; hour += HOUR_MS) {
-    const until = Math.min(hour + HOUR_MS, untilMs);
-    if (offsetAt(hour) === offsetAt(until)) continue;
-    const at = transitionBetween(offsetAt, hour, until);
-    segments.push([at, offsetAt(at)]);
-  }
-  return { segments, untilMs };
-}
-
-/** The first millisecond of the new offset; bisection, since the API has no list of a zone's transitions. */
-function transitionBetween(offsetAt: (at: number) => number, before: number, after: number): number {
-  let [old, changed] = [before, after];
-  while (changed - old > 1) {
-    const middle = Math.floor((old + changed) / 2);
-    if (offsetAt(middle) === offsetAt(before)) old = middle;
-    else changed = middle;
-  }
-  return changed;
 }

@@ -308,5 +308,5 @@ function isOnlyDuplicates(error: unknown): boolean {
 /** The change of events that have their deliveries: from now on their retention counts. What is an organization's alone stays. */
 const doneWith = (now: Date): Document[] => [
   { $unset: "isPending" },
-  { $set: { dispatchedAt: { $cond: [{ $eq: ["$agentId", null] }, "$$REMOVE", { $literal: now }] } } },
+  { $set: { dispatchedAt: { $cond: [{ $eq: ["$projectId", null] }, "$$REMOVE", { $literal: now }] } } },
 ];

@@ -69,13 +69,14 @@ const begun = (endpoint: NewDelivery["endpoint"], now: Date, retentionDays: numb
   pendingAction: "start" as const,
 });
 
-/** Returns the body; ids of project, team and agent are absent for events of the organization alone. */
+/** Returns the body; ids of project, team and agent are absent for events of what is above them. */
 function bodyOf(id: string, event: EventDocument, data: object): string {
   const { agentId, agentName, createdAt, organizationId, projectId, teamId, type } = event;
-  const place =
-    agentId === null
-      ? {}
-      : { project_id: projectId, team_id: teamId, agent_id: agentId, agent_name: agentName };
+  const place = {
+    ...(projectId === null ? {} : { project_id: projectId }),
+    ...(teamId === null ? {} : { team_id: teamId }),
+    ...(agentId === null ? {} : { agent_id: agentId, agent_name: agentName }),
+  };
   return JSON.stringify({
     id,
     type,

@@ -21,6 +21,7 @@ describe("the types of events", () => {
       "agent.archived",
       "funding.deposited",
       "wallet.funded",
+      "budget.threshold_reached",
       "billing.payment_failed",
     ];
     expect(EVENT_TYPES).to.deep.equal(names);

@@ -1,7 +1,7 @@
 import { mcOf } from "../../../src/domain/money.ts";
 import { isDeepStrictEqual } from "node:util";
 import { must, mustEqual } from "../../../lab/simulation/audit/violation.ts";
-import type { PaymentRequest, StoredPayment } from "../../../src/domain/ledger/payment.ts";
+import { type PaymentRequest, type StoredPayment, withoutWarnings } from "../../../src/domain/ledger/payment.ts";
 import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
 import type { PaymentRules } from "../../../src/domain/rules/checks.ts";
 import {
@@ -285,7 +285,9 @@ export class LedgerModel {
   #auditOpen({ isWithdrawn, payment }: OpenPayment): void {
     const { transactionId } = payment.request;
     const booked = this.payments.find(({ request }) => request.transactionId === transactionId);
-    mustAgree(payment, booked?.payment ?? null, `the open payment ${transactionId}`);
+    // Warnings are there until they are published.
+    const expected = booked === undefined ? null : withoutWarnings(booked.payment);
+    mustAgree(withoutWarnings(payment), expected, `the open payment ${transactionId}`);
     mustAgree(isWithdrawn === true, booked?.isWithdrawn, `whether ${transactionId} is withdrawn`);
   }
 

@@ -7,6 +7,7 @@ import {
   capturedInFull,
   NO_BOOKS,
 } from "../../../src/domain/ledger/books.ts";
+import { UTC_CALENDAR } from "../../../src/domain/ledger/calendar.ts";
 import { recordedAmounts } from "../../../src/domain/ledger/recorded-amounts.ts";
 import {
   amountsOf,
@@ -41,7 +42,9 @@ const LAST_RUN_MS = 300_000;
 const QUIET_MS = 10 * SECOND;
 
 /** What the records make of a payment; which must be all of it. */
-function recordedPayment(payment: Payment, teamId: string, agentId: string): Payment {
+function recordedPayment(whole: Payment, teamId: string, agentId: string): Payment {
+  // Warnings are published, and in no record.
+  const { warnings: _warnings, ...payment } = whole;
   const profile = { organizationId: "org-1", projectId: "project-1", teamId, agentId, name: "Agent" };
   const record = transactionDocument(profile, payment);
   expect(paymentIn(record, approvalDocument(profile, payment))).to.deep.equal(payment);
@@ -88,16 +91,13 @@ const levelIn = (ledger: Ledger, id: string): Level =>
 function recordsOf(world: LedgerWorld): RecordedProject {
   const { model, ledger } = world;
   const accounts: RecordedAccount[] = [];
-  const othersSpentMc = new Map<string, number>();
+  const others: RecordedProject["others"][number][] = [];
   for (const agent of model.agents.values()) {
     const payments = paymentsOf(world, agent);
     const lost = ledger.accounts.get(agent.agentId);
     const isDropped = agent.status === "closed" && payments.all.open.length === 0;
     if (lost !== undefined && !isDropped) accounts.push(recordedAccount(agent, lost, payments));
-    else {
-      const { teamId } = agent;
-      othersSpentMc.set(teamId, (othersSpentMc.get(teamId) ?? 0) + payments.all.spentMc);
-    }
+    else others.push({ teamId: agent.teamId, ...payments.all });
   }
   // Of a budget's version the record may be behind.
   const recorded = (id: string) => ({
@@ -111,7 +111,8 @@ function recordsOf(world: LedgerWorld): RecordedProject {
     project: recorded("project"),
     teams: new Map([...ledger.teams.keys()].map((id) => [id, recorded(id)])),
     accounts,
-    othersSpentMc,
+    others,
+    calendar: ledger.calendar,
     droppedAccounts: model.agents.size - accounts.length,
   };
 }
@@ -245,7 +246,8 @@ describe("a ledger that is restored from its records", function () {
             payments: payments.all,
           },
         ],
-        othersSpentMc: new Map(),
+        others: [],
+        calendar: UTC_CALENDAR,
         droppedAccounts: 0,
       },
       now,

@@ -38,6 +38,11 @@ const LIMITS = {
   budget: "budget",
   daily_spend: "daily limit",
   cap: "budget",
+  day: "limit per day",
+  week: "limit per week",
+  month: "limit per month",
+  quarter: "limit per quarter",
+  year: "limit per year",
 } as const;
 
 const breachText = (breach: NonNullable<Transaction["breach"]>, currency: string): string =>

@@ -39,11 +39,10 @@ export class BooksRecords {
   /** What a lost ledger is made anew of. */
   project(lost: Ledger, agents: readonly Owner[]): RecordedProject {
     const accounts = [...lost.accounts.values()].map((account) => this.#account(account));
-    const othersSpentMc = new Map<string, number>();
+    const others: RecordedProject["others"][number][] = [];
     for (const { agentId, teamId } of agents) {
       if (lost.accounts.has(agentId)) continue;
-      const { spentMc } = this.#of(agentId).all;
-      othersSpentMc.set(teamId, (othersSpentMc.get(teamId) ?? 0) + spentMc);
+      others.push({ teamId, ...this.#of(agentId).all });
     }
     const recorded = (teamId: string | null): RecordedLevel => {
       const { cap, rulesVersion } = teamId === null ? lost.project : levelOf(lost, teamId);
@@ -56,7 +55,8 @@ export class BooksRecords {
       project: recorded(null),
       teams: new Map(agents.map(({ teamId }) => [teamId, recorded(teamId)])),
       accounts,
-      othersSpentMc,
+      others,
+      calendar: lost.calendar,
       droppedAccounts: agents.length - accounts.length,
     };
   }

@@ -19,6 +19,7 @@ const EVENTS: Readonly<Record<EventType, string>> = {
   "transaction.refunded": "A merchant gives money back",
   "transaction.reversed": "All of a payment has come back",
   "transaction.disputed": "A payment is disputed",
+  "budget.threshold_reached": "80 or 100 % of a limit is used",
   "transaction.limit_breached": "A network charges above a limit",
   "approval.requested": "A payment needs a person",
   "approval.completed": "A person has decided",

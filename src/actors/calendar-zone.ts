@@ -1,0 +1,34 @@
+import { UTC_ZONE, type Zone } from "../domain/ledger/calendar.ts";
+import { zoneOffsets } from "../lib/zone-offset.ts";
+
+/** Offsets of time zones for the calendars of ledgers, which have no time-zone data of their own. */
+
+const DAY_MS = 86_400_000;
+
+/** Range that offsets cover: a year and a month back for the windows that are running, 18 months ahead. */
+const DAYS_BACK = 396;
+const DAYS_AHEAD = 548;
+
+/** Offsets are sent again where those of the ledger end within this: nine months. */
+const DAYS_LEFT = 274;
+
+/** Interval at which changes of an offset are looked for. */
+const STEP_MS = DAY_MS / 4;
+
+const dataVersion = (): string => process.versions.tz ?? "";
+
+export function zoneAround(timezone: string, now: Date): Zone {
+  if (timezone === UTC_ZONE.timezone) return UTC_ZONE;
+  const day = Math.floor(now.getTime() / DAY_MS);
+  const { segments, untilMs } = zoneOffsets(
+    timezone,
+    (day - DAYS_BACK) * DAY_MS,
+    (day + DAYS_AHEAD) * DAY_MS,
+    STEP_MS,
+  );
+  return { timezone, tz: dataVersion(), segments, until: untilMs };
+}
+
+/** Whether the offsets of a ledger are to be replaced: this process has newer data, or data that is as new, and they end soon. */
+export const isZoneStale = ({ tz, until }: Omit<Zone, "segments">, now: Date): boolean =>
+  dataVersion() > tz || (dataVersion() === tz && until < now.getTime() + DAYS_LEFT * DAY_MS);

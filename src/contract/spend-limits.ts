@@ -1,0 +1,75 @@
+import { z } from "zod";
+import { BREACH_LEVELS, BREACH_LIMITS } from "../domain/ledger/books.ts";
+import { THRESHOLDS } from "../domain/ledger/thresholds.ts";
+import { PERIODS } from "../domain/ledger/calendar.ts";
+import { SPEND_LIMITS_MAX } from "../domain/ledger/windows.ts";
+import { atMost, cents, timestamp } from "./primitives.ts";
+
+/** Spend limits by period as they are sent and answered. */
+
+export const period = z.enum(PERIODS).meta({ title: "Period" });
+
+const spendLimit = z
+  .strictObject({
+    period: period.meta({ description: "The period, by the project's calendar." }),
+    limitCents: cents.meta({ description: "The maximum spend in it, in cents." }),
+  })
+  .meta({ title: "SpendLimit" });
+
+const eachPeriodOnce = <T extends z.ZodType<{ readonly period: string }>>(item: T) =>
+  atMost(SPEND_LIMITS_MAX, item)
+    .refine(
+      (limits) => new Set(limits.map(({ period: of }) => of)).size === limits.length,
+      "must not name a period twice",
+    )
+    .meta({ maxItems: SPEND_LIMITS_MAX, description: "Limits by period, each period once; [] removes all." });
+
+export const spendLimits = eachPeriodOnce(spendLimit);
+
+const window = {
+  startedAt: timestamp.meta({ description: "Start of what is counted." }),
+  resetsAt: timestamp.meta({ description: "When the next window begins." }),
+};
+
+/** Sums may be above what one amount can be. */
+const usedCents = z.int().min(0);
+
+/** Spend limits with their use. */
+export const usedSpendLimits = z.array(
+  z
+    .strictObject({ period, limitCents: cents, usedCents, remainingCents: cents, ...window })
+    .meta({ title: "SpendLimitUse" }),
+);
+
+const ignored = { description: "As it was read; ignored." };
+
+/** Limits of a budget that is sent back as it was read, changed or not. */
+export const spendLimitsAsRead = eachPeriodOnce(
+  spendLimit
+    .extend({
+      usedCents: usedCents.optional().meta(ignored),
+      remainingCents: cents.optional().meta(ignored),
+      startedAt: timestamp.optional().meta(ignored),
+      resetsAt: timestamp.optional().meta(ignored),
+    })
+    .meta({ title: "SpendLimitAsRead" }),
+);
+
+/** A limit that has reached a threshold. */
+export const budgetWarning = z
+  .strictObject({
+    level: z.enum(BREACH_LEVELS),
+    id: z.string().meta({ description: "The id of the agent, team or project." }),
+    limit: z.enum(BREACH_LIMITS).meta({ description: "The limit; a spend limit by its period." }),
+    percent: z.literal(THRESHOLDS),
+    limitCents: cents,
+    usedCents,
+    startedAt: timestamp.nullable(),
+    resetsAt: timestamp.nullable(),
+  })
+  .meta({ id: "BudgetWarning" });
+
+/** The rest of limits that an agent is not shown. */
+export const spendLimitRests = z.array(
+  z.strictObject({ period, remainingCents: cents, ...window }).meta({ title: "SpendLimitRest" }),
+);

@@ -1,0 +1,34 @@
+import { countedIn, isBooked } from "./books.ts";
+import type { PerPeriod, WindowBounds } from "./calendar.ts";
+import { moneyOf, type MoneyHolder, type StoredPayment, totalOf } from "./payment.ts";
+
+/** What a payment counts with, by the day and the windows that it counts in. */
+
+/** The part of a payment's amount that counts on a day. What is granted or forced after its hold was given back counts on the day of that. */
+export function countedOn(payment: MoneyHolder & Pick<StoredPayment, "day">, date: string): number {
+  const { books, day, request } = payment;
+  if (books === null || !isBooked(books)) return day === date ? totalOf(moneyOf(payment)) : 0;
+  const counted = countedIn(books, request.amountMc);
+  const addedMc = counted.added.reduce((sum, added) => (added.day === date ? sum + added.mc : sum), 0);
+  return (day === date ? counted.ownMc : 0) + addedMc;
+}
+
+/** Instant at which a payment counts in windows: when it was made, and from its approval on when it was approved. */
+export const windowAtOf = ({ createdAt, windowAt }: Pick<StoredPayment, "createdAt" | "windowAt">): number =>
+  windowAt ?? createdAt;
+
+type WindowedPayment = MoneyHolder & Pick<StoredPayment, "createdAt" | "windowAt">;
+
+/** The part of a payment's amount that counts from an instant on. */
+export function countedSince(payment: WindowedPayment, since: number): number {
+  const { books, request } = payment;
+  const isOwn = windowAtOf(payment) >= since;
+  if (books === null || !isBooked(books)) return isOwn ? totalOf(moneyOf(payment)) : 0;
+  const { added, ownMc } = countedIn(books, request.amountMc);
+  return added.reduce((sum, { at, mc }) => (at >= since ? sum + mc : sum), isOwn ? ownMc : 0);
+}
+
+/** Returns what a payment counts with in each window. */
+export const countedInEach = (payment: WindowedPayment | null, { starts }: WindowBounds): PerPeriod =>
+  starts.map((start) => (payment === null ? 0 : countedSince(payment, start)));
+

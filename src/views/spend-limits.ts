@@ -1,0 +1,36 @@
+import type { z } from "zod";
+import type { BudgetRecord } from "../store/documents.ts";
+import type { budgetWarning, usedSpendLimits } from "../contract/spend-limits.ts";
+import type { ShownSpendLimit } from "../domain/ledger/windows.ts";
+
+/** Spend limits as the contract shows them. */
+
+const iso = (at: number): string => new Date(at).toISOString();
+
+export type SpendLimitUseView = z.input<typeof usedSpendLimits>[number];
+
+export const spendLimitsView = (limits: readonly ShownSpendLimit[]): SpendLimitUseView[] =>
+  limits.map(({ resetsAt, startedAt, ...limit }) => ({
+    ...limit,
+    startedAt: iso(startedAt),
+    resetsAt: iso(resetsAt),
+  }));
+
+/** Without the limits themselves and what others have used of them. */
+export const spendLimitRestsView = (limits: readonly ShownSpendLimit[]) =>
+  spendLimitsView(limits).map(({ period, remainingCents, resetsAt, startedAt }) => ({
+    period,
+    remainingCents,
+    startedAt,
+    resetsAt,
+  }));
+
+/** A limit that has reached a threshold, in the order of the contract. */
+export function budgetView(budget: BudgetRecord): z.input<typeof budgetWarning> {
+  const { level, id, limit, limitCents, percent, resetsAt, startedAt, usedCents } = budget;
+  const window = {
+    startedAt: startedAt?.toISOString() ?? null,
+    resetsAt: resetsAt?.toISOString() ?? null,
+  };
+  return { level, id, limit, percent, limitCents, usedCents, ...window };
+}

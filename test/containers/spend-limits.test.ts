@@ -1,0 +1,129 @@
+import { expect } from "chai";
+import { COLLECTIONS, type EventDocument } from "../../src/store/documents.ts";
+import { outcomeOf, TestBudgets } from "../support/budgets.ts";
+import { elevate, newWorld, until, type World } from "../support/world.ts";
+
+const UTC = {
+  timezone: "UTC",
+  resetTime: "00:00",
+  weekStartsOn: "mon",
+  monthStartsOn: 1,
+  yearStartsIn: 1,
+} as const;
+
+/** What is counted, and when, is the ledger's, whose own tests hold it. */
+describe("spend limits over HTTP", () => {
+  let world: World;
+  before(async () => {
+    world = await newWorld();
+    await elevate(world);
+  });
+
+  it("an agent's are set with it, changed, kept by other changes, and removed", async () => {
+    const { token } = world;
+    const agent = await world.agent({ spendLimits: [{ period: "month", limitCents: 500 }] });
+    expect(await outcomeOf(agent, 200)).to.equal("approved");
+    const read = () => world.api.ok("getAgentBudgetPolicy", 200, { token, id: agent.id });
+    const [limit, ...others] = (await read()).spendLimits;
+    expect(others).to.deep.equal([]);
+    expect(limit).to.include({ period: "month", limitCents: 500, usedCents: 200, remainingCents: 300 });
+    expect(Date.parse(limit?.startedAt ?? "")).to.be.at.most(Date.now());
+    expect(Date.parse(limit?.resetsAt ?? "")).to.be.greaterThan(Date.now());
+    const change = async (body: object) =>
+      world.api.ok("updateAgentBudgetPolicy", 200, {
+        token,
+        id: agent.id,
+        body: { version: (await read()).version, ...body },
+      });
+    expect((await change({ budgetCents: 9_000 })).spendLimits).to.have.lengthOf(1);
+    const week = { period: "week", limitCents: 100 };
+    expect((await change({ spendLimits: [week] })).spendLimits[0]).to.include({ ...week, usedCents: 200 });
+    const denied = await agent.pay({ amountCents: 1 });
+    expect(denied.transaction.denialCode).to.equal("SPEND_LIMIT_EXCEEDED");
+    expect(denied.transaction.denialDetails).to.include({ period: "week", limit: 100, remaining: 0 });
+    expect((await change({ spendLimits: [] })).spendLimits).to.deep.equal([]);
+    expect(await outcomeOf(agent, 1)).to.equal("approved");
+    const twice = { version: 1, spendLimits: [week, week] };
+    await world.api.refused("updateAgentBudgetPolicy", 400, "VALIDATION_FAILED", {
+      token,
+      id: agent.id,
+      body: twice,
+    });
+  });
+
+  it("a team's and a project's bind their agents, and a PUT without them keeps them", async () => {
+    const budgets = new TestBudgets(world);
+    const teamId = await budgets.newTeam();
+    const agent = await world.agent({ teamId });
+    const limits = [{ period: "year", limitCents: 300 }] as const;
+    const { token } = world;
+    const put = async (change: object) => {
+      const { agents, capCents, version } = await budgets.team(teamId);
+      const body = { agents, capCents, version, ...change };
+      return world.api.ok("setTeamBudget", 200, { token, id: teamId, body });
+    };
+    expect((await put({ spendLimits: limits })).spendLimits[0]).to.include({ ...limits[0], usedCents: 0 });
+    expect((await put({ capCents: 1_000 })).spendLimits).to.have.lengthOf(1);
+    // As it was read, with all that it shows.
+    expect(
+      (await put({ spendLimits: (await budgets.team(teamId)).spendLimits })).spendLimits,
+    ).to.have.lengthOf(1);
+    expect(await outcomeOf(agent, 301)).to.equal("TEAM_SPEND_LIMIT_EXCEEDED");
+    expect(await outcomeOf(agent, 200)).to.equal("approved");
+    const budget = await world.api.ok("getBudget", 200, { token: agent.key });
+    expect(budget.spendableCents).to.equal(100);
+    expect(budget.team.spendLimits[0]).to.have.all.keys("period", "remainingCents", "startedAt", "resetsAt");
+    expect(budget.team.spendLimits[0]).to.include({ period: "year", remainingCents: 100 });
+    const checked = await world.api.ok("checkPayment", 200, {
+      token: agent.key,
+      body: { rail: "card", merchant: "Acme", amountCents: 101 },
+    });
+    expect(checked.denialCode).to.equal("TEAM_SPEND_LIMIT_EXCEEDED");
+    expect(checked.denialDetails).to.include({ period: "year", remaining: 100 });
+  });
+
+  it("the calendar is read, replaced by its version, and frees nothing that is counted", async () => {
+    const { token } = world;
+    const budgets = new TestBudgets(world);
+    const id = await budgets.newProject();
+    const teamId = await budgets.newTeam(id);
+    const spendLimits = [{ period: "day", limitCents: 100 }];
+    const agent = await world.agent({ teamId, spendLimits });
+    expect(await outcomeOf(agent, 60)).to.equal("approved");
+    expect(await world.api.ok("getProjectCalendar", 200, { token, id })).to.deep.equal({
+      ...UTC,
+      version: 1,
+    });
+    const body = { ...UTC, timezone: "Europe/Berlin", resetTime: "04:30", yearStartsIn: 4, version: 1 };
+    const set = await world.api.ok("setProjectCalendar", 200, { token, id, body });
+    expect(set).to.deep.equal({ ...body, version: 2 });
+    expect(await world.api.ok("getProjectCalendar", 200, { token, id })).to.deep.equal(set);
+    await world.api.refused("setProjectCalendar", 409, "STALE_CALENDAR", { token, id, body });
+    expect(await outcomeOf(agent, 60)).to.equal("SPEND_LIMIT_EXCEEDED");
+    const recorded = await world.service.db
+      .collection(COLLECTIONS.projects)
+      .findOne({ calendar: { $exists: true } });
+    expect(recorded?.["calendar"]).to.include({ timezone: "Europe/Berlin", version: 2 });
+  });
+
+  it("a limit that reaches 80 % is told once in its window, under its level", async () => {
+    const agent = await world.agent({ spendLimits: [{ period: "quarter", limitCents: 100 }] });
+    const events = world.service.db.collection<EventDocument>(COLLECTIONS.events);
+    const warnings = () => events.find({ agentId: agent.id, type: "budget.threshold_reached" }).toArray();
+    await agent.pay({ amountCents: 80 });
+    const [warning] = await until("the warning", async () => {
+      const found = await warnings();
+      return found.length > 0 ? found : null;
+    });
+    expect(warning?.data.budget).to.include({
+      level: "agent",
+      id: agent.id,
+      limit: "quarter",
+      percent: 80,
+      limitCents: 100,
+      usedCents: 80,
+    });
+    await agent.pay({ amountCents: 1, merchant: "sandbox-refund" });
+    expect(await warnings()).to.have.lengthOf(1);
+  });
+});
