@@ -306,13 +306,14 @@ function asRules(rules: object[]): object[] {
   return rules;
 }
 
+const listOf = (entries: Arbitrary<string>) => {
+  const some = array(entries, { minLength: 1, maxLength: 2 });
+  return oneof(record({ anyOf: some }), record({ noneOf: some }));
+};
+
 describe("rules: any set of them", () => {
   const windowSeconds = integer({ min: 1, max: 120 });
   const names = constantFrom("shop", "SHOP", "other");
-  const listOf = (entries: Arbitrary<string>) => {
-    const some = array(entries, { minLength: 1, maxLength: 2 });
-    return oneof(record({ anyOf: some }), record({ noneOf: some }));
-  };
   const minutes = integer({ min: 0, max: 95 }).map((quarter) => clock(quarter * 15));
   const paramsOf = {
     amount_above: record({ amountCents: integer({ min: 498, max: 502 }) }),
