@@ -22,6 +22,8 @@ const EVERY_TYPE = [
   { type: "new_recipient", params: {} },
   { type: "recipient", params: { anyOf: ["Casino", "0x52908400098527886E0F7030069857D2E4169EE7"] } },
   { type: "merchant_category", params: { anyOf: ["7995", "0001"] } },
+  { type: "recipient", params: { noneOf: ["Example Supplies"] } },
+  { type: "merchant_category", params: { noneOf: ["5734"] } },
   { type: "rail", params: { anyOf: ["wallet"] } },
   { type: "velocity", params: { count: 10, windowSeconds: 2_678_400 } },
   {
@@ -148,6 +150,12 @@ for (const { get, noun, set } of someOrAll(KINDS, 1)) {
         "rules.0.params.anyOf",
       ]),
       ["a category of three digits", anyOf("merchant_category", ["599"]), "rules.0.params.anyOf.0"],
+      [
+        "both lists",
+        { type: "recipient", params: { anyOf: ["Casino"], noneOf: ["Shop"] } },
+        "rules.0.params",
+      ],
+      ["neither list", { type: "merchant_category", params: {} }, "rules.0.params"],
       ["a rail that there is not", anyOf("rail", ["card", "cash"]), "rules.0.params.anyOf.1"],
       ["a recipient that is blank", anyOf("recipient", [" "]), "rules.0.params.anyOf.0"],
       [

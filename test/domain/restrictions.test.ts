@@ -116,14 +116,15 @@ describe("restrictions", () => {
 const FORBIDDEN = { code: "RECIPIENT_NOT_ALLOWED", level: "team" } as const;
 const VERSIONS = { project: null, team: 4, agent: 3 };
 
-describe("restrictions in the ledger", () => {
-  function held() {
-    const account = new TestAccount({ autoApprovalThresholdCents: 0 });
-    const { transactionId } = account.pay(100).request;
-    const approve = { kind: "approve", transactionId, by: human, proof: "" } as const;
-    return { account, approve };
-  }
+/** A payment on hold, and its approval. */
+function held() {
+  const account = new TestAccount({ autoApprovalThresholdCents: 0 });
+  const { transactionId } = account.pay(100).request;
+  const approve = { kind: "approve", transactionId, by: human, proof: "" } as const;
+  return { account, approve };
+}
 
+describe("restrictions in the ledger", () => {
   it("an approval is judged again: forbidden by then, it has failed and holds nothing", () => {
     const { account, approve } = held();
     const { payment } = account.as("payment", account.do({ ...approve, forbidden: FORBIDDEN }));

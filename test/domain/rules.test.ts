@@ -1,11 +1,13 @@
 import { mcOf } from "../../src/domain/money.ts";
 import { expect } from "chai";
 import {
+  type Arbitrary,
   array,
   assert,
   boolean,
   constantFrom,
   integer,
+  oneof,
   option,
   property,
   record,
@@ -94,6 +96,8 @@ describe("rules: each at, below and above its edge", () => {
   const recipients = rule("recipient", { anyOf: ["ACME Ltd", "0xABCDEF0000000000000000000000000000000001"] });
   const named = (name: string) => rule("recipient", { anyOf: [name.normalize("NFC")] });
   const categories = rule("merchant_category", { anyOf: ["5732", "7995"] });
+  const others = rule("recipient", { noneOf: ["ACME Ltd"] });
+  const otherCategories = rule("merchant_category", { noneOf: ["5732", "7995"] });
   const rails = rule("rail", { anyOf: ["wallet"] });
   const velocity = rule("velocity", { count: 2, windowSeconds: 60 });
   const always = rule("velocity", { count: 0, windowSeconds: 1 });
@@ -109,6 +113,11 @@ describe("rules: each at, below and above its edge", () => {
     ["recipient, in another case", recipients, { recipient: "acme LTD" }, true],
     ["recipient, an address", recipients, { recipient: `0xabcdef${"0".repeat(33)}1`, rail: "wallet" }, true],
     ["recipient, a name that only begins so", recipients, { recipient: "ACME Ltd." }, false],
+    ["recipient, noneOf that has it", others, { recipient: "acme LTD" }, false],
+    ["recipient, noneOf that lacks it", others, { recipient: "ACME Ltd." }, true],
+    ["merchant_category, noneOf that has it", otherCategories, { merchantCategory: "7995" }, false],
+    ["merchant_category, noneOf that lacks it", otherCategories, { merchantCategory: "5733" }, true],
+    ["merchant_category, noneOf, without a category", otherCategories, { merchantCategory: null }, true],
     [
       "recipient, in letters beyond ASCII",
       rule("recipient", { anyOf: ["ÄRZTE"] }),
@@ -297,6 +306,11 @@ function asRules(rules: object[]): object[] {
   return rules;
 }
 
+const listOf = (entries: Arbitrary<string>) => {
+  const some = array(entries, { minLength: 1, maxLength: 2 });
+  return oneof(record({ anyOf: some }), record({ noneOf: some }));
+};
+
 describe("rules: any set of them", () => {
   const windowSeconds = integer({ min: 1, max: 120 });
   const names = constantFrom("shop", "SHOP", "other");
@@ -304,8 +318,8 @@ describe("rules: any set of them", () => {
   const paramsOf = {
     amount_above: record({ amountCents: integer({ min: 498, max: 502 }) }),
     new_recipient: record({}),
-    recipient: record({ anyOf: array(names, { minLength: 1, maxLength: 2 }) }),
-    merchant_category: record({ anyOf: array(constantFrom("5732", "7995"), { minLength: 1, maxLength: 2 }) }),
+    recipient: listOf(names),
+    merchant_category: listOf(constantFrom("5732", "7995")),
     rail: record({ anyOf: array(constantFrom("card", "wallet"), { minLength: 1, maxLength: 2 }) }),
     velocity: record({ count: integer({ min: 0, max: 3 }), windowSeconds }),
     duplicate: record({ windowSeconds }),

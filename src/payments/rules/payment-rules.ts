@@ -158,9 +158,10 @@ export const toRecipient = (agentId: string, { rail, recipient }: Pick<Payment, 
   comparedRecipient: comparedName(recipient),
 });
 
+const versionOf = (level: RulesInForce | undefined): number | null => level?.version ?? null;
+
 function restrictedBy({ agent, project, team }: InForce, payment: Payment): Restricted {
   if (project === undefined && team === undefined && agent === undefined) return { versions: undefined };
-  const versionOf = (level: RulesInForce | undefined): number | null => level?.version ?? null;
   const versions = { project: versionOf(project), team: versionOf(team), agent: versionOf(agent) };
   const levels = {
     agent: agent?.restrictions,
