@@ -29,6 +29,7 @@ import { Pipeline } from "./pipeline/pipeline.ts";
 import { Sealer } from "../src/secrets/sealer.ts";
 import { transactionsOf } from "../src/store/transactions.ts";
 import { WebhookEndpoints } from "../src/webhooks/endpoints.ts";
+import { Connections, sharesOrigin } from "./oauth/connections.ts";
 import { BoundedWork } from "../src/lib/bounded-work.ts";
 import { KeyedMutex } from "../src/lib/keyed-mutex.ts";
 import type { ServiceOptions } from "./service-options.ts";
@@ -74,7 +75,12 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   });
   const { actors, collections, deliveryKeys, ledgers } = backends;
   const mutex = new KeyedMutex(LOCK_WAIT_MS);
-  const identity = await openIdentity(options, backends, mutex);
+  const oauth = sharesOrigin(baseUrl, mcpUrl)
+    ? new Connections({ ...options, db, agents: collections.agents, documents: options.clientDocuments })
+    : null;
+  const identity = await openIdentity(options, backends, mutex, async (token) =>
+    oauth === null ? null : oauth.connectionOf(token),
+  );
   const { auth, authenticator, organizations, organizationKeys } = identity;
   const logoKey = masterKey.deriveKey("logo-links");
   const logos = new Logos({ collection: collections.logos, key: logoKey, baseUrl, clock });
@@ -142,6 +148,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     auth,
     organizationKeys,
     auditSeal: trail.seal,
+    connections: oauth,
     hashApiKey: identity.hashApiKey,
     agentProofs: identity.agentProofs,
     clock,
@@ -173,6 +180,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     currentProtocol,
     admission: new Admission({ authenticator, browsers, limits }),
     browsers,
+    oauth,
     pipeline: new Pipeline({
       handlers,
       collections,

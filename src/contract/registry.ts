@@ -3,6 +3,7 @@ import * as approvalRules from "./operations/approval-rules.ts";
 import * as approvals from "./operations/approvals.ts";
 import * as auditLog from "./operations/audit-log.ts";
 import * as budgets from "./operations/budgets.ts";
+import * as connections from "./operations/connections.ts";
 import * as auth from "./operations/auth.ts";
 import * as members from "./operations/members.ts";
 import * as notifications from "./operations/notifications.ts";
@@ -45,6 +46,7 @@ export const operations = {
   ...budgets,
   ...approvalRules,
   ...agentOperations,
+  ...connections,
   ...payments,
   ...purchases,
   ...approvals,
