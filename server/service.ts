@@ -26,6 +26,7 @@ import { WaitingCalls } from "../src/payments/payment-outcome.ts";
 import { openAuditTrail } from "./open-audit-trail.ts";
 import { openIdentity } from "./open-identity.ts";
 import { Pipeline } from "./pipeline/pipeline.ts";
+import { forgedRecordsLog } from "../src/secrets/forged-records-log.ts";
 import { Sealer } from "../src/secrets/sealer.ts";
 import { transactionsOf } from "../src/store/transactions.ts";
 import { WebhookEndpoints } from "../src/webhooks/endpoints.ts";
@@ -75,8 +76,15 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   });
   const { actors, collections, deliveryKeys, ledgers } = backends;
   const mutex = new KeyedMutex(LOCK_WAIT_MS);
+  const onForged = forgedRecordsLog(logger, core.metrics);
   const oauth = sharesOrigin(baseUrl, mcpUrl)
-    ? new Connections({ ...options, db, agents: collections.agents, documents: options.clientDocuments })
+    ? new Connections({
+        ...options,
+        db,
+        agents: collections.agents,
+        documents: options.clientDocuments,
+        onForged: (id) => onForged("oauth", id),
+      })
     : null;
   const identity = await openIdentity(options, backends, mutex, async (token) =>
     oauth === null ? null : oauth.connectionOf(token),

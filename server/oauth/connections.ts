@@ -28,6 +28,7 @@ export interface ConnectionsDependencies {
   readonly mcpUrl: string;
   readonly clock: () => Date;
   readonly logger: Logger;
+  readonly onForged: (id: string) => void;
   /** Where client documents are fetched from; only tests reach more than the public internet. */
   readonly documents: GuardOptions | undefined;
 }
@@ -67,12 +68,22 @@ export class Connections {
   readonly #clock: () => Date;
   readonly #isBrowser: (uid: string, token: string) => boolean;
 
-  constructor({ agents, baseUrl, clock, db, documents, logger, masterKey, mcpUrl }: ConnectionsDependencies) {
+  constructor({
+    agents,
+    baseUrl,
+    clock,
+    db,
+    documents,
+    logger,
+    masterKey,
+    mcpUrl,
+    onForged,
+  }: ConnectionsDependencies) {
     this.baseUrl = baseUrl;
     this.resource = `${mcpUrl}/mcp`;
     this.#clock = clock;
     const macs = masterKey.macs("oauth-records");
-    this.#records = new OAuthRecords({ db, macs, sealer: new Sealer(masterKey), clock });
+    this.#records = new OAuthRecords({ db, macs, sealer: new Sealer(masterKey), clock, onForged });
     const browsers = masterKey.macs("oauth-cookies");
     this.#isBrowser = (uid, token) => browsers.isMac(uid, token);
     this.provider = openProvider({

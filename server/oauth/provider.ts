@@ -96,7 +96,11 @@ function configurationOf(dependencies: ProviderDependencies): Configuration {
           };
         },
       },
-      revocation: { enabled: true },
+      revocation: {
+        enabled: true,
+        // A token of another client is left alone, and nothing is said about it (RFC 7009).
+        allowedPolicy: (_ctx, { clientId }, token) => token.clientId === clientId,
+      },
       rpInitiatedLogout: OFF,
       userinfo: OFF,
     },

@@ -2,7 +2,7 @@ import type { Collection, Db } from "mongodb";
 import type { Adapter, AdapterPayload } from "oidc-provider";
 import { isDuplicateKey } from "../../src/lib/duplicate-key.ts";
 import type { KeyedMacs } from "../../src/secrets/keyed-macs.ts";
-import type { Sealer } from "../../src/secrets/sealer.ts";
+import { type Sealer, SealError } from "../../src/secrets/sealer.ts";
 import { type OAuthDocument, oauthRecordsOf } from "../../src/store/oauth-documents.ts";
 import { keyIdIn } from "./account.ts";
 
@@ -14,6 +14,8 @@ export interface OAuthRecordsDependencies {
   readonly macs: KeyedMacs;
   readonly sealer: Sealer;
   readonly clock: () => Date;
+  /** Called for a record that the service has not written, or has written elsewhere. */
+  readonly onForged: (id: string) => void;
 }
 
 /**
@@ -40,14 +42,15 @@ export class OAuthRecords {
   }
 
   async find(kind: string, id: string): Promise<{ payload: AdapterPayload; consumedAt: Date | null } | null> {
-    const { clock, macs, sealer } = this.#dependencies;
+    const { clock, macs } = this.#dependencies;
     const [newest = "", ...older] = macs.all(textOf(kind, id));
     const found = await this.#records.findOne({
       _id: { $in: [newest, ...older] },
       expiresAt: { $gt: clock() },
     });
     if (found === null) return null;
-    const payload = JSON.parse(sealer.open(PURPOSE, found._id, found.sealed)) as AdapterPayload;
+    const payload = this.#opened(found);
+    if (payload === null) return null;
     if (found._id !== newest) await this.#renew(found, newest, payload);
     return { payload, consumedAt: found.consumedAt };
   }
@@ -80,6 +83,18 @@ export class OAuthRecords {
   /** Removes grants and tokens of an agent's key. */
   async removeOfKey(keyId: string): Promise<void> {
     await this.#records.deleteMany({ keyId });
+  }
+
+  #opened({ _id, sealed }: OAuthDocument): AdapterPayload | null {
+    const { onForged, sealer } = this.#dependencies;
+    try {
+      // Its seal says that the service has written it.
+      return JSON.parse(sealer.open(PURPOSE, _id, sealed)) as AdapterPayload;
+    } catch (error) {
+      if (!(error instanceof SealError)) throw error;
+      onForged(_id);
+      return null;
+    }
   }
 
   #idsOf(kind: string, id: string): string[] {

@@ -80,7 +80,7 @@ describe("connecting a client, in a browser", function () {
     });
     expect(refused.body["error"]).to.equal("TOOL_NOT_ALLOWED");
     await caller.close();
-    await world.api.refused("getBudget", 401, "UNAUTHORIZED", { token: agent.key });
+    await world.api.refused("listPayments", 401, "UNAUTHORIZED", { token: agent.key });
   });
 
   it("a person who denies sends the client an error, and nothing is connected", async () => {
@@ -92,6 +92,6 @@ describe("connecting a client, in a browser", function () {
     const answered = await callback();
     expect(answered.get("error")).to.equal("access_denied");
     expect(answered.get("code")).to.equal(null);
-    await world.api.ok("getBudget", 200, { token: agent.key });
+    await world.api.ok("listPayments", 200, { token: agent.key });
   });
 });

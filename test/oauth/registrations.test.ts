@@ -121,7 +121,7 @@ describe("registering a client", () => {
   after(() => service?.stop());
 
   for (const [name, metadata] of Object.entries(REAL)) {
-    it(`${name} is registered as it asks, and may ask a person at each of its redirects`, async () => {
+    it(`${name} is registered, and asks at each of its redirects`, async () => {
       const response = await register(service.baseUrl, metadata);
       const registered = z
         .looseObject({ client_id: z.string(), redirect_uris: z.array(z.string()) })

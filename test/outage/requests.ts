@@ -14,6 +14,7 @@ import {
   type World,
 } from "../support/world.ts";
 
+const ANY_CONNECTION = "x".repeat(43);
 const ANY_PASSKEY = "pky_01HZZZZZZZZZZZZZZZZZZZZZZZ";
 
 /** An endpoint at which no server listens. */
@@ -105,6 +106,9 @@ export function requestOf(id: OperationId, the: Scene, world: World) {
     removePasskey: { token, id: ANY_PASSKEY },
     signInWithPasskey: { body: { response: madeUpAssertion() } },
     stepUp: { token, body: { method: "totp", code: "123456" } },
+    getConnection: { token, id: ANY_CONNECTION },
+    connectClient: { token, id: agent.id, body: { connectionId: ANY_CONNECTION } },
+    denyConnection: { token, body: { connectionId: ANY_CONNECTION } },
     createAgent: { token, body: create },
     updateAgentBudgetPolicy: { token, id: agent.id, body: { version: 1, budgetCents: 9_000 } },
     updateAgent: { token, id: agent.id, body: { name: "Renamed" } },

@@ -7,6 +7,7 @@ import { AGENT_TOOLS } from "../tool-names.ts";
 
 /** People connect MCP clients by OAuth: a client asks, and a person decides on the page `/connect/:id`. */
 
+const keyId = z.string().regex(/^akey_[0-9A-HJKMNP-TV-Z]{26}$/);
 const connectionId = z.string().regex(/^[\w-]{16,64}$/);
 const browserToken = z.string().max(200).optional().meta({
   description:
@@ -30,12 +31,9 @@ export const getConnection = define({
     connection: z.strictObject({
       id: connectionId,
       clientName: z.string(),
-      clientHost: z
-        .string()
-        .nullable()
-        .meta({
-          description: "Host of the document that describes the client; null: the client registered itself.",
-        }),
+      clientHost: z.string().nullable().meta({
+        description: "Host of the document that describes the client; null: the client registered itself.",
+      }),
       returnsTo: z.string().meta({ description: "Host, or scheme and host, that the outcome is sent to." }),
       isLoopback: z.boolean().meta({
         description: "Whether that is the browser's own machine, where any program could be listening.",
@@ -63,11 +61,7 @@ export const connectClient = define({
     tools: choices(AGENT_TOOLS, "AgentTool")
       .optional()
       .meta({ description: "The tools that the client may use; if left out, all of the agent's." }),
-    revokeKeyId: z
-      .string()
-      .max(40)
-      .optional()
-      .meta({ description: "The agent's active key, which is revoked first." }),
+    revokeKeyId: keyId.optional().meta({ description: "The agent's active key, which is revoked first." }),
     browserToken,
   }),
   output: z.strictObject({ key: keySummary, redirectTo }),
