@@ -107,7 +107,12 @@ function configurationOf(dependencies: ProviderDependencies): Configuration {
     fetch: (url) => fetchDocument(url),
     async findAccount(_ctx, sub) {
       const connected = connectedOf(sub);
-      if (connected === null || !(await isConnected(connected))) return undefined;
+      if (connected === null) return undefined;
+      if (!(await isConnected(connected))) {
+        // Its key went in another way than by itself, such as with its agent.
+        await records.removeOfKey(connected.keyId);
+        return undefined;
+      }
       return { accountId: sub, claims: () => ({ sub }) };
     },
     interactions: {

@@ -2,11 +2,15 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Request, type RequestHandler, type Response, Router } from "express";
 import type { Admission } from "../http/admission.ts";
 import { readBody } from "../http/body.ts";
-import { noteOf } from "../http/request-note.ts";
 import { statusOf } from "../../src/domain/errors.ts";
 import type { Connections } from "./connections.ts";
 import { AUTH_METHODS, isRefusal } from "./client-metadata.ts";
 import { SCOPE } from "./provider.ts";
+
+/** Clients put the path of the endpoint, as they know it, behind the well-known one. */
+const forms = (path: string): readonly string[] => ["", "/mcp", "/mcp/"].map((end) => `${path}${end}`);
+const RESOURCE_METADATA = forms("/.well-known/oauth-protected-resource");
+const SERVER_METADATA = forms("/.well-known/oauth-authorization-server");
 
 /** Parameters of an authorization request that count. Others are of OpenID Connect, or would have codes sent in other ways. */
 const AUTHORIZATION_PARAMETERS = [
@@ -37,11 +41,12 @@ export function oauthRouter({ admission, connections }: OAuthRoutesDependencies)
   };
   const provided = served(connections);
 
-  for (const path of ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"])
+  router.options(["/register", ...RESOURCE_METADATA, ...SERVER_METADATA], preflight);
+  for (const path of RESOURCE_METADATA)
     router.get(path, counted, (_request, response) =>
       sendMetadata(response, resourceMetadata(baseUrl, resource)),
     );
-  router.get("/.well-known/oauth-authorization-server", counted, (_request, response) =>
+  router.get([...SERVER_METADATA], counted, (_request, response) =>
     sendMetadata(response, serverMetadata(baseUrl)),
   );
   router.get("/authorize", counted, (request, response) => {
@@ -75,7 +80,6 @@ function served({ baseUrl, provider }: Connections): (request: Request, response
   return (request, response) => {
     request.headers["x-forwarded-host"] = host;
     request.headers["x-forwarded-proto"] = protocol.slice(0, -1);
-    noteOf(response);
     void answer(request, response);
   };
 }
@@ -98,6 +102,14 @@ export function canonical(given: string, resource: string): string {
   const { origin } = new URL(resource);
   return [origin, `${origin}/`, `${resource}/`].includes(given) ? resource : given;
 }
+
+/** Pages of other origins may register and read metadata: neither needs a credential. */
+const preflight: RequestHandler = (_request, response) => {
+  response.setHeader("Access-Control-Allow-Origin", "*");
+  response.setHeader("Access-Control-Allow-Methods", "GET, POST");
+  response.setHeader("Access-Control-Allow-Headers", "Content-Type, MCP-Protocol-Version");
+  response.status(204).end();
+};
 
 function sendMetadata(response: Response, metadata: object): void {
   response.setHeader("Access-Control-Allow-Origin", "*");

@@ -147,6 +147,28 @@ describe("the authorization of a client", () => {
     expect(elsewhere.headers.get("location") ?? "").not.to.include("code=");
   });
 
+  it("a client with a secret is refused without it", async () => {
+    const client = await OAuthCaller.register(baseUrl, { token_endpoint_auth_method: "client_secret_post" });
+    const pkce = newPkce();
+    const { callback } = await consent(world, client.authorizationUrl(pkce), await world.agent());
+    const code = callback.searchParams.get("code") ?? "";
+    for (const client_secret of [undefined, "wrong"]) {
+      const sent = client_secret === undefined ? {} : { client_secret };
+      const [status, error] = await refusalOf(await client.exchange(code, pkce, sent));
+      expect([400, 401]).to.include(status);
+      expect(error).to.be.oneOf(["invalid_client", "invalid_request"]);
+    }
+    expect((await client.exchange(code, pkce, { client_secret: client.secret })).status).to.equal(200);
+  });
+
+  it("access lasts an hour, a refresh token 30 days, a connection a year", async () => {
+    const { client, keyId, refreshToken } = await connect(world, await world.agent());
+    await client.refresh(refreshToken);
+    const found = await oauthRecordsOf(world.service.db).find({ keyId }).toArray();
+    const hours = found.map(({ expiresAt }) => Math.round((expiresAt.getTime() - Date.now()) / 3_600_000));
+    expect([...new Set(hours)].toSorted((a, b) => a - b)).to.deep.equal([0, 1, 30 * 24, 365 * 24]);
+  });
+
   it("two refreshes at once keep the connection", async () => {
     const { client, refreshToken } = await connect(world, await world.agent());
     const answers = await Promise.all([client.refresh(refreshToken), client.refresh(refreshToken)]);

@@ -1,4 +1,6 @@
 import { expect } from "chai";
+import { clientDocuments } from "../../server/oauth/client-documents.ts";
+import { GuardedFetch } from "../../src/lib/guarded-fetch/guarded-fetch.ts";
 import { Browser, newPkce, OAuthCaller } from "../support/oauth.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { type Handler, startTlsReceiver, type TlsReceiver } from "../support/tls-receiver.ts";
@@ -65,6 +67,26 @@ describe("clients that are known by a document of theirs", () => {
   for (const [what, answer] of Object.entries(REFUSED)) {
     it(`one whose document ${what} is refused`, () => expectUnknown(newClient(answer)));
   }
+
+  it("while a document's host is away, what it said last counts; a document that is gone is gone", async () => {
+    const fetchDocument = clientDocuments(
+      new GuardedFetch({ allowCidrs: ["127.0.0.0/8"], extraCa: host.caPem }),
+    );
+    const url = `${host.url}/away.json`;
+    const read = async (): Promise<unknown> => (await fetchDocument(url)).json();
+    const status =
+      (code: number): Handler =>
+      (_request, response) =>
+        void response.writeHead(code).end();
+    host.respondWith(status(503));
+    expect(await read().catch(String)).to.include("can't be had");
+    host.respondWith(json(fine(url)));
+    const sound = await read();
+    host.respondWith(status(503));
+    expect(await read()).to.deep.equal(sound);
+    host.respondWith(status(404));
+    expect(await read().catch(String)).to.include("HTTP 404");
+  });
 
   it("one whose document is slow is refused within seconds", async () => {
     const began = performance.now();

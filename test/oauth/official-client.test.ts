@@ -2,7 +2,6 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import type { OAuthClientProvider } from "@modelcontextprotocol/sdk/client/auth.js";
 import { UnauthorizedError } from "@modelcontextprotocol/sdk/client/auth.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import type { OAuthClientInformationMixed, OAuthTokens } from "@modelcontextprotocol/sdk/shared/auth.js";
 import { CallToolResultSchema } from "@modelcontextprotocol/sdk/types.js";
 import { expect } from "chai";
 import { consent, REDIRECT_URI } from "../support/oauth.ts";
@@ -10,11 +9,14 @@ import { noteSecretsGiven } from "../support/secrets.ts";
 import { cardPayment, elevate, newWorld, type World } from "../support/world.ts";
 import { asTransport } from "../mcp/support.ts";
 
+type Registered = Parameters<NonNullable<OAuthClientProvider["saveClientInformation"]>>[0];
+type Tokens = Parameters<OAuthClientProvider["saveTokens"]>[0];
+
 /** What an MCP client keeps between its person's visits to the browser. */
 class Memory implements OAuthClientProvider {
   asked: URL | null = null;
-  #client: OAuthClientInformationMixed | undefined;
-  #tokens: OAuthTokens | undefined;
+  #client: Registered | undefined;
+  #tokens: Tokens | undefined;
   #verifier = "";
   readonly redirectUrl = REDIRECT_URI;
   readonly clientMetadata = { client_name: "Official client", redirect_uris: [REDIRECT_URI] };
@@ -22,13 +24,13 @@ class Memory implements OAuthClientProvider {
   clientInformation() {
     return this.#client;
   }
-  saveClientInformation(client: OAuthClientInformationMixed): void {
+  saveClientInformation(client: Registered): void {
     this.#client = client;
   }
   tokens() {
     return this.#tokens;
   }
-  saveTokens(tokens: OAuthTokens): void {
+  saveTokens(tokens: Tokens): void {
     noteSecretsGiven(tokens);
     this.#tokens = tokens;
   }

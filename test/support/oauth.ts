@@ -51,19 +51,21 @@ export class OAuthCaller {
   readonly #headers = { "x-forwarded-for": freshAddress() };
   readonly clientId: string;
   readonly redirectUri: string;
+  readonly secret: string;
 
-  constructor(baseUrl: string, clientId: string, redirectUri: string) {
+  constructor(baseUrl: string, clientId: string, redirectUri: string, secret = "") {
     this.#baseUrl = baseUrl;
     this.clientId = clientId;
     this.redirectUri = redirectUri;
+    this.secret = secret;
   }
 
   static async register(baseUrl: string, metadata: object = {}): Promise<OAuthCaller> {
     const given = { client_name: "Test client", redirect_uris: [REDIRECT_URI], ...metadata };
     const response = await register(baseUrl, given);
     expect(response.status).to.equal(201);
-    const { client_id } = registered.parse(await response.json());
-    return new OAuthCaller(baseUrl, client_id, given.redirect_uris[0] ?? "");
+    const { client_id, client_secret } = registered.parse(await response.json());
+    return new OAuthCaller(baseUrl, client_id, given.redirect_uris[0] ?? "", client_secret);
   }
 
   authorizationUrl({ challenge }: Pkce, parameters: Readonly<Record<string, string | null>> = {}): URL {

@@ -8,11 +8,22 @@ import { AGENT_TOOLS } from "../tool-names.ts";
 /** People connect MCP clients by OAuth: a client asks, and a person decides on the page `/connect/:id`. */
 
 const keyId = z.string().regex(/^akey_[0-9A-HJKMNP-TV-Z]{26}$/);
-const connectionId = z.string().regex(/^[\w-]{16,64}$/);
-const browserToken = z.string().max(200).optional().meta({
-  description:
-    "Proof that the request was begun in the same browser. The browser's cookie says it, so leave it out there.",
-});
+const connectionId = z
+  .string()
+  .regex(/^[\w-]{16,64}$/)
+  .meta({
+    description: "The id of the client's request, from the address of its page.",
+    examples: ["mSnqHeFG8GTGIBXKcYU3TPwFyZ9Z_r5zQm2N8y0kVbW"],
+  });
+const browserToken = z
+  .string()
+  .regex(/^[\w.-]{1,200}$/)
+  .optional()
+  .meta({
+    description:
+      "Proof that the request was begun in the same browser. The browser's cookie says it, so leave it out there.",
+    examples: ["0a1b2c3d.q8Zt2"],
+  });
 
 const redirectTo = z.string().meta({ description: "Where the browser goes on, once." });
 
@@ -28,18 +39,20 @@ export const getConnection = define({
   http: { method: "get", path: "/v1/connections/:id", successStatus: 200 },
   params: z.strictObject({ id: connectionId }),
   output: z.strictObject({
-    connection: z.strictObject({
-      id: connectionId,
-      clientName: z.string(),
-      clientHost: z.string().nullable().meta({
-        description: "Host of the document that describes the client; null: the client registered itself.",
-      }),
-      returnsTo: z.string().meta({ description: "Host, or scheme and host, that the outcome is sent to." }),
-      isLoopback: z.boolean().meta({
-        description: "Whether that is the browser's own machine, where any program could be listening.",
-      }),
-      expiresAt: timestamp,
-    }),
+    connection: z
+      .strictObject({
+        id: connectionId,
+        clientName: z.string().meta({ description: "What the client calls itself." }),
+        clientHost: z.string().nullable().meta({
+          description: "Host of the document that describes the client; null: the client registered itself.",
+        }),
+        returnsTo: z.string().meta({ description: "Host, or scheme and host, that the outcome is sent to." }),
+        isLoopback: z.boolean().meta({
+          description: "Whether that is the browser's own machine, where any program could be listening.",
+        }),
+        expiresAt: timestamp,
+      })
+      .meta({ description: "The client's request." }),
   }),
   errors: ["NOT_FOUND"],
 });
@@ -61,7 +74,12 @@ export const connectClient = define({
     tools: choices(AGENT_TOOLS, "AgentTool")
       .optional()
       .meta({ description: "The tools that the client may use; if left out, all of the agent's." }),
-    revokeKeyId: keyId.optional().meta({ description: "The agent's active key, which is revoked first." }),
+    revokeKeyId: keyId
+      .optional()
+      .meta({
+        description: "The agent's active key, which is revoked first.",
+        examples: ["akey_01HZZZZZZZZZZZZZZZZZZZZZZZ"],
+      }),
     browserToken,
   }),
   output: z.strictObject({ key: keySummary, redirectTo }),

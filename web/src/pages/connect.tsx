@@ -1,6 +1,6 @@
 import { Alert, Badge, Button, Checkbox, Group, Radio, Stack, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
 import { type ReactElement, useState } from "react";
 import { valueOf } from "../../../src/client/client.ts";
@@ -50,6 +50,7 @@ export function ConnectClient(): ReactElement {
 
 function Consent({ connection }: { readonly connection: Connection }): ReactElement {
   const { id: connectionId } = connection;
+  const client = useQueryClient();
   const [agent, setAgent] = useState<Agent | null>(null);
   /** Whether the agent was made here: nobody has its first key. */
   const [isNew, setNew] = useState(false);
@@ -63,7 +64,15 @@ function Consent({ connection }: { readonly connection: Connection }): ReactElem
         id,
         body: { connectionId, tools, ...(key === null ? {} : { revokeKeyId: key.id }) },
       }),
-    { stale },
+    {
+      stale,
+      onRefused: ({ code }) => {
+        if (code !== "KEY_ALREADY_EXISTS") return;
+        // Somebody gave it another key since the page was read.
+        setAgent(null);
+        void client.invalidateQueries({ queryKey: ["agents"] });
+      },
+    },
   );
   const deny = useAction(() => api.denyConnection({ body: { connectionId } }));
   const [isLeaving, setLeaving] = useState(false);
