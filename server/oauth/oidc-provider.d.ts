@@ -4,7 +4,7 @@ declare module "oidc-provider/lib/provider.js" {
 }
 
 declare module "oidc-provider/lib/helpers/errors.js" {
-  import { errors } from "oidc-provider";
+  import type { errors } from "oidc-provider";
   export const InvalidGrant: typeof errors.InvalidGrant;
   export const InvalidTarget: typeof errors.InvalidTarget;
 }

@@ -52,6 +52,10 @@ export function openProvider(dependencies: ProviderDependencies): Provider {
   return provider;
 }
 
+const onReplay = (): never => {
+  throw new InvalidGrant("authorization code already consumed");
+};
+
 const OFF = { enabled: false } as const;
 
 function configurationOf(dependencies: ProviderDependencies): Configuration {
@@ -59,9 +63,6 @@ function configurationOf(dependencies: ProviderDependencies): Configuration {
     dependencies;
   const secure = isSecure(baseUrl);
   const port = new URL(baseUrl).port || "443";
-  const onReplay = (): never => {
-    throw new InvalidGrant("authorization code already consumed");
-  };
   return {
     adapter: (kind: string) => new RecordsAdapter(kind, records, clock, onReplay),
     clientAuthMethods: [...AUTH_METHODS],

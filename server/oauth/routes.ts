@@ -50,7 +50,7 @@ export function oauthRouter({ admission, connections }: OAuthRoutesDependencies)
     sendMetadata(response, serverMetadata(baseUrl)),
   );
   router.get("/authorize", counted, (request, response) => {
-    request.url = `/authorize?${completed(request, resource)}`;
+    request.url = `/authorize?${completed(request, resource).toString()}`;
     provided(request, response);
   });
   router.get("/authorize/:uid", counted, provided);

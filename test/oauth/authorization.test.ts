@@ -117,7 +117,7 @@ describe("the authorization of a client", () => {
     const statuses = async (...requests: ReturnType<typeof connecting>[]) =>
       (await Promise.all(requests.map((request) => world.api.call("connectClient", request))))
         .map(({ status }) => status)
-        .toSorted();
+        .toSorted((a, b) => a - b);
     const about = ({ browser, connectionId }: typeof one, { id }: typeof agent) =>
       connecting(world, browser, id, { connectionId });
     expect(await statuses(about(one, agent), about(two, agent))).to.deep.equal([201, 409]);

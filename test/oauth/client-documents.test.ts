@@ -7,6 +7,18 @@ import { type Handler, startTlsReceiver, type TlsReceiver } from "../support/tls
 
 const REDIRECT = "http://127.0.0.1:4711/callback";
 
+const json =
+  (document: object): Handler =>
+  (_request, response) =>
+    void response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(document));
+const fine = (client_id: string) => ({ client_id, client_name: "Documented", redirect_uris: [REDIRECT] });
+const asked = (client: OAuthCaller) => new Browser().get(client.authorizationUrl(newPkce()));
+
+const status =
+  (code: number): Handler =>
+  (_request, response) =>
+    void response.writeHead(code).end();
+
 describe("clients that are known by a document of theirs", () => {
   let service: TestService;
   let host: TlsReceiver;
@@ -28,13 +40,6 @@ describe("clients that are known by a document of theirs", () => {
     host.respondWith(answer(clientId));
     return new OAuthCaller(service.baseUrl, clientId, redirect);
   }
-  const json =
-    (document: object): Handler =>
-    (_request, response) =>
-      void response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(document));
-  const fine = (client_id: string) => ({ client_id, client_name: "Documented", redirect_uris: [REDIRECT] });
-  const asked = (client: OAuthCaller) => new Browser().get(client.authorizationUrl(newPkce()));
-
   async function expectUnknown(client: OAuthCaller): Promise<void> {
     const response = await asked(client);
     expect(response.status).to.equal(400);
@@ -74,10 +79,6 @@ describe("clients that are known by a document of theirs", () => {
     );
     const url = `${host.url}/away.json`;
     const read = async (): Promise<unknown> => (await fetchDocument(url)).json();
-    const status =
-      (code: number): Handler =>
-      (_request, response) =>
-        void response.writeHead(code).end();
     host.respondWith(status(503));
     expect(await read().catch(String)).to.include("can't be had");
     host.respondWith(json(fine(url)));

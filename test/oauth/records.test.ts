@@ -8,8 +8,11 @@ import { type TestDatabase, testDatabase } from "../support/mongo.ts";
 
 const KEYS = ["first-Key-0123456789abcdefghijklmnopq", "second-Key-0123456789abcdefghijklmno"] as const;
 
+const newId = (): string => randomBytes(32).toString("base64url");
+
 describe("records of OAuth", () => {
   let mongo: TestDatabase;
+  const clock = (): Date => now;
   let now: Date;
   const forged: string[] = [];
   before(async () => {
@@ -22,7 +25,6 @@ describe("records of OAuth", () => {
 
   function adapterOf(kind: string, keys: readonly string[] = [KEYS[0]]): RecordsAdapter {
     const masterKey = MasterKey.parseAll(keys.join(" "), "a test");
-    const clock = () => now;
     const macs = masterKey.macs("oauth-records");
     const records = new OAuthRecords({
       db: mongo.db,
@@ -35,7 +37,6 @@ describe("records of OAuth", () => {
       throw new Error("replayed");
     });
   }
-  const newId = () => randomBytes(32).toString("base64url");
   const payload = { kind: "x", grantId: "a grant", accountId: "agent/akey_1" };
 
   it("a used refresh token stays good for 30 seconds after its first use, and no longer", async () => {
