@@ -7,7 +7,7 @@ import { type OAuthDocument, oauthRecordsOf } from "../../src/store/oauth-docume
 import { keyIdIn } from "./account.ts";
 
 /** Time for which a refresh token may be used again: clients refresh in parallel, and lose answers. */
-export const REFRESH_GRACE_MS = 30_000;
+const REFRESH_GRACE_MS = 30_000;
 
 export interface OAuthRecordsDependencies {
   readonly db: Db;

@@ -74,8 +74,8 @@ describe("the authorization of a client", () => {
     expect(await records.countDocuments({ keyId })).to.be.greaterThan(2);
     await world.api.ok("revokeAgentKey", 200, { token: world.token, id: agent.id });
     expect(await mcpStatus(baseUrl, accessToken)).to.equal(401);
-    expect(await refusalOf(await client.refresh(refreshToken))).to.deep.equal([400, "invalid_grant"]);
     expect(await records.countDocuments({ keyId })).to.equal(0);
+    expect(await refusalOf(await client.refresh(refreshToken))).to.deep.equal([400, "invalid_grant"]);
   });
 
   it("a client that revokes its token is out", async () => {
@@ -169,15 +169,26 @@ describe("the authorization of a client", () => {
     expect([...new Set(hours)].toSorted((a, b) => a - b)).to.deep.equal([0, 1, 30 * 24, 365 * 24]);
   });
 
-  it("two refreshes at once keep the connection", async () => {
+  it("two refreshes at once keep the connection, as does one whose answer was lost", async () => {
     const { client, refreshToken } = await connect(world, await world.agent());
-    const answers = await Promise.all([client.refresh(refreshToken), client.refresh(refreshToken)]);
+    const atOnce = await Promise.all([client.refresh(refreshToken), client.refresh(refreshToken)]);
+    const answers = [...atOnce, await client.refresh(refreshToken)];
     const tokens = await Promise.all(answers.map(async (answer) => tokensOf.parse(await answer.json())));
     expect(new Set(tokens.flatMap(Object.values)).size).to.be.greaterThan(4);
     for (const { access_token, refresh_token } of tokens) {
       expect(await mcpStatus(baseUrl, access_token)).to.equal(200);
       expect((await client.refresh(refresh_token)).status).to.equal(200);
     }
+  });
+
+  it("a refresh token that comes back later than that ends the connection", async () => {
+    const { client, keyId, refreshToken } = await connect(world, await world.agent());
+    const { access_token } = tokensOf.parse(await (await client.refresh(refreshToken)).json());
+    const records = oauthRecordsOf(world.service.db);
+    const used = { keyId, consumedAt: { $ne: null } };
+    await records.updateMany(used, { $set: { consumedAt: new Date(Date.now() - 30_000) } });
+    expect(await refusalOf(await client.refresh(refreshToken))).to.deep.equal([400, "invalid_grant"]);
+    expect(await mcpStatus(baseUrl, access_token)).to.equal(401);
   });
 
   it("a code is good once: its second use ends what the first one was given", async () => {

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
-import { OAuthRecords, RecordsAdapter, REFRESH_GRACE_MS } from "../../server/oauth/records.ts";
+import { OAuthRecords, RecordsAdapter } from "../../server/oauth/records.ts";
 import { MasterKey } from "../../src/secrets/master-key.ts";
 import { Sealer } from "../../src/secrets/sealer.ts";
 import { oauthRecordsOf } from "../../src/store/oauth-documents.ts";
@@ -44,7 +44,7 @@ describe("records of OAuth", () => {
     const id = newId();
     await adapter.upsert(id, payload, 3_600);
     await adapter.consume(id);
-    now = new Date(now.getTime() + REFRESH_GRACE_MS - 1);
+    now = new Date(now.getTime() + 29_999);
     expect(await adapter.find(id)).to.deep.equal(payload);
     await adapter.consume(id);
     now = new Date(now.getTime() + 1);
