@@ -19,6 +19,13 @@ const status =
   (_request, response) =>
     void response.writeHead(code).end();
 
+async function expectUnknown(client: OAuthCaller): Promise<void> {
+  const response = await asked(client);
+  expect(response.status).to.equal(400);
+  expect(response.headers.get("location")).to.equal(null);
+  expect(await response.text()).to.match(/invalid_client|invalid_redirect_uri/);
+}
+
 describe("clients that are known by a document of theirs", () => {
   let service: TestService;
   let host: TlsReceiver;
@@ -40,13 +47,6 @@ describe("clients that are known by a document of theirs", () => {
     host.respondWith(answer(clientId));
     return new OAuthCaller(service.baseUrl, clientId, redirect);
   }
-  async function expectUnknown(client: OAuthCaller): Promise<void> {
-    const response = await asked(client);
-    expect(response.status).to.equal(400);
-    expect(response.headers.get("location")).to.equal(null);
-    expect(await response.text()).to.match(/invalid_client|invalid_redirect_uri/);
-  }
-
   it("one with a sound document asks a person, whatever else it says, at any loopback port", async () => {
     const client = newClient((id) =>
       json({ ...fine(id), grant_types: ["authorization_code", "urn:other"], scope: "x", jwks_uri: "x" }),

@@ -74,12 +74,10 @@ export const connectClient = define({
     tools: choices(AGENT_TOOLS, "AgentTool")
       .optional()
       .meta({ description: "The tools that the client may use; if left out, all of the agent's." }),
-    revokeKeyId: keyId
-      .optional()
-      .meta({
-        description: "The agent's active key, which is revoked first.",
-        examples: ["akey_01HZZZZZZZZZZZZZZZZZZZZZZZ"],
-      }),
+    revokeKeyId: keyId.optional().meta({
+      description: "The agent's active key, which is revoked first.",
+      examples: ["akey_01HZZZZZZZZZZZZZZZZZZZZZZZ"],
+    }),
     browserToken,
   }),
   output: z.strictObject({ key: keySummary, redirectTo }),
