@@ -83,6 +83,23 @@ describe("connecting a client, in a browser", function () {
     await world.api.refused("listPayments", 401, "UNAUTHORIZED", { token: agent.key });
   });
 
+  it("an agent that is made on the way is connected without a question about its first key", async () => {
+    const { pathname, search } = (await callingBack()).authorizationUrl(newPkce());
+    await page.go(`${pathname}${search}`);
+    await page.sees("wants to act");
+    await page.press("New agent");
+    await page.fill("Name", "Made on the way");
+    await page.fill("Budget", "100");
+    await page.fill("Require approval above", "5");
+    await page.press("Create");
+    await page.sees("What the client may do");
+    await page.press("Allow");
+    expect((await callback()).get("code")).to.match(/./);
+    const query = { name: "Made on the way" };
+    const { agents } = await world.api.ok("listAgents", 200, { token: world.token, query });
+    expect(agents.map(({ key }) => key?.kind)).to.deep.equal(["oauth"]);
+  });
+
   it("a person who denies sends the client an error, and nothing is connected", async () => {
     const agent = await world.agent();
     const { pathname, search } = (await callingBack()).authorizationUrl(newPkce());
