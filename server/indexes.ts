@@ -11,6 +11,7 @@ import { ensureRetention, type Retention } from "../src/store/retention.ts";
 import { WEBHOOK_INDEXES } from "../src/store/webhook-documents.ts";
 import { AUDIT_OUTBOX_INDEXES } from "../src/audit/audit-outbox.ts";
 import { AUTH_INDEXES } from "../src/store/identity-indexes.ts";
+import { OAUTH_INDEXES } from "../src/store/oauth-documents.ts";
 import { SERVER_INDEXES } from "../src/store/collections.ts";
 import { withoutTimeLimits } from "../src/store/connections.ts";
 import { createIndexes } from "../src/store/indexes.ts";
@@ -34,6 +35,7 @@ export async function ensureIndexes(uri: string, retention: Retention, logger: L
         AUDIT_OUTBOX_INDEXES,
         WEBHOOK_INDEXES,
         SERVER_INDEXES,
+        OAUTH_INDEXES,
         CHAIN_INDEXES,
         TREASURY_INDEXES,
         LIMIT_INDEXES,

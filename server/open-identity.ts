@@ -2,7 +2,7 @@ import { forgedRecordsLog } from "../src/secrets/forged-records-log.ts";
 import { AgentProofs } from "../src/agents/agent-proofs.ts";
 import { FirstUses } from "../src/agents/first-uses.ts";
 import { KeyUse } from "../src/agents/key-use.ts";
-import { Authenticator } from "../src/identity/authenticator.ts";
+import { Authenticator, type AuthenticatorDependencies } from "../src/identity/authenticator.ts";
 import type { Mailing, Provision } from "../src/identity/context.ts";
 import { inviteLink } from "../src/identity/invite-link.ts";
 import { OrganizationKeys } from "../src/identity/organization-keys/keys.ts";
@@ -19,6 +19,7 @@ export async function openIdentity(
   options: ServiceOptions,
   { collections, mailInvite }: Backends,
   mutex: KeyedMutex,
+  connectionOf: AuthenticatorDependencies["connectionOf"],
 ) {
   const { baseUrl, clock, connections, core, logger, masterKey } = options;
   const { accessProofs } = core;
@@ -70,6 +71,7 @@ export async function openIdentity(
     hashes,
     authenticateSession: (token) => auth.authenticateSession(token),
     authenticateOrganizationKey: (value) => organizationKeys.authenticate(value),
+    connectionOf,
     isGenuine: (agent) => agentProofs.isGenuine(agent),
     isFirstUseAccepted: (agent) => firstUses.accept(agent),
     onAgentKeyUsed: ({ _id, key }, newestHash) => {
@@ -78,7 +80,7 @@ export async function openIdentity(
         updateOne: { filter: { _id, "key.id": key.id }, update: { $max: { "key.lastUsedAt": at } } },
       }));
       if (key.hash === newestHash) return;
-      const rehashed = { id: key.id, hash: newestHash };
+      const rehashed = { ...key, hash: newestHash };
       const change = { "key.hash": newestHash, "key.proof": agentProofs.ofKey(_id, rehashed) };
       agentKeyUse.used(`${key.id}/hash`, () => ({
         updateOne: { filter: { _id, "key.id": key.id, "key.hash": key.hash }, update: { $set: change } },

@@ -18,6 +18,7 @@ import type { HttpServer } from "./http/server.ts";
 import type { Counts } from "../src/limits/counts.ts";
 import { MemoryCounts } from "../src/limits/memory-counts.ts";
 import { MongoCounts } from "../src/limits/mongo-counts.ts";
+import type { GuardOptions } from "../src/lib/guarded-fetch/guarded-fetch.ts";
 import type { Logger } from "../src/lib/logger.ts";
 import { Metrics } from "../src/metrics/metrics.ts";
 import { openPayloads } from "../src/temporal/temporal-payloads.ts";
@@ -79,6 +80,8 @@ export interface RoleOptions {
   readonly ledgerSettings?: LedgerSettings;
   /** As for the service; only tests set it. */
   readonly passwordCost?: PasswordCost;
+  /** Reach of the fetch of OAuth clients' documents; only tests set it. */
+  readonly clientDocuments?: GuardOptions;
   /** Counts of rate limits; by default in this process, or in MongoDB where it is one of several. */
   readonly counts?: Counts;
 }
@@ -256,8 +259,19 @@ type Opened = Pick<ServiceOptions, "connections" | "core" | "engines" | "masterK
 
 /** A process without a server does not load what answers requests. */
 async function runService(options: RoleOptions, opened: Opened) {
-  const { baseUrl, clock, config, counts, decorateBackends, http, logger, mcpUrl, passwordCost, roles } =
-    options;
+  const {
+    baseUrl,
+    clientDocuments,
+    clock,
+    config,
+    counts,
+    decorateBackends,
+    http,
+    logger,
+    mcpUrl,
+    passwordCost,
+    roles,
+  } = options;
   if (http === null) throw new Error("a server needs its port");
   const { startService } = await import("./service.ts");
   const { allowedHosts, approvalWindowSeconds, connectionsPerAddress } = config;
@@ -285,5 +299,6 @@ async function runService(options: RoleOptions, opened: Opened) {
     showsMetrics: (options.probesHttp ?? null) === null,
     ...(decorateBackends === undefined ? {} : { decorateBackends }),
     ...(passwordCost === undefined ? {} : { passwordCost }),
+    ...(clientDocuments === undefined ? {} : { clientDocuments }),
   });
 }

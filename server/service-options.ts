@@ -9,6 +9,7 @@ import type { Collections } from "../src/store/collections.ts";
 import type { TrustedProxies } from "./config.ts";
 import type { PayloadReaders } from "./http/codec.ts";
 import type { Plan } from "../src/store/identity-documents.ts";
+import type { GuardOptions } from "../src/lib/guarded-fetch/guarded-fetch.ts";
 import type { Connections } from "../src/store/connections.ts";
 import type { Core } from "./core.ts";
 import type { HttpServer } from "./http/server.ts";
@@ -44,6 +45,8 @@ export interface ServiceOptions {
   readonly clock: () => Date;
   /** Cost of hashes of passwords; only tests set it. */
   readonly passwordCost?: PasswordCost;
+  /** Reach of the fetch of OAuth clients' documents; only tests set it. */
+  readonly clientDocuments?: GuardOptions;
   readonly logger: Logger;
   /** Whether `/metrics` is on this port; false where it has one of its own. */
   readonly showsMetrics: boolean;

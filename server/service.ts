@@ -26,9 +26,11 @@ import { WaitingCalls } from "../src/payments/payment-outcome.ts";
 import { openAuditTrail } from "./open-audit-trail.ts";
 import { openIdentity } from "./open-identity.ts";
 import { Pipeline } from "./pipeline/pipeline.ts";
+import { forgedRecordsLog } from "../src/secrets/forged-records-log.ts";
 import { Sealer } from "../src/secrets/sealer.ts";
 import { transactionsOf } from "../src/store/transactions.ts";
 import { WebhookEndpoints } from "../src/webhooks/endpoints.ts";
+import { Connections, sharesOrigin } from "./oauth/connections.ts";
 import { BoundedWork } from "../src/lib/bounded-work.ts";
 import { KeyedMutex } from "../src/lib/keyed-mutex.ts";
 import type { ServiceOptions } from "./service-options.ts";
@@ -74,7 +76,19 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   });
   const { actors, collections, deliveryKeys, ledgers } = backends;
   const mutex = new KeyedMutex(LOCK_WAIT_MS);
-  const identity = await openIdentity(options, backends, mutex);
+  const onForged = forgedRecordsLog(logger, core.metrics);
+  const oauth = sharesOrigin(baseUrl, mcpUrl)
+    ? new Connections({
+        ...options,
+        db,
+        agents: collections.agents,
+        documents: options.clientDocuments,
+        onForged: (id) => onForged("oauth", id),
+      })
+    : null;
+  const identity = await openIdentity(options, backends, mutex, async (token) =>
+    oauth === null ? null : oauth.connectionOf(token),
+  );
   const { auth, authenticator, organizations, organizationKeys } = identity;
   const logoKey = masterKey.deriveKey("logo-links");
   const logos = new Logos({ collection: collections.logos, key: logoKey, baseUrl, clock });
@@ -142,6 +156,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     auth,
     organizationKeys,
     auditSeal: trail.seal,
+    connections: oauth,
     hashApiKey: identity.hashApiKey,
     agentProofs: identity.agentProofs,
     clock,
@@ -173,6 +188,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     currentProtocol,
     admission: new Admission({ authenticator, browsers, limits }),
     browsers,
+    oauth,
     pipeline: new Pipeline({
       handlers,
       collections,

@@ -7,24 +7,18 @@ import { ActorUnavailable } from "../../src/actors/actor-unavailable.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { mcpConfigBlock } from "../mcp/config-block.ts";
 import { agentKeyView } from "../../src/views/views.ts";
+import { keyMinterOf } from "./agent-key-records.ts";
 import { agentsIn } from "./agent-records.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
 
-/** Keys that are being minted for one agent at once; older candidates make room. */
-const CANDIDATES_MAX = 100;
-
-const candidates = { $ifNull: ["$candidateKeys", []] };
-
-/**
- * Minting and revoking an agent's key. The actor decides by the keys' ids, one after another. A new key is in the agent's record
- * as a candidate before the actor decides, so whatever dies in between, a key that the actor chose is one that works.
- */
+/** Minting and revoking an agent's key. */
 export function agentKeyHandlers(
   dependencies: HandlerDependencies,
 ): Pick<Handlers, "mintAgentKey" | "revokeAgentKey"> {
-  const { agentProofs, agents, clock, collections, hashApiKey, mcpUrl } = dependencies;
+  const { agentProofs, clock, collections, hashApiKey, mcpUrl } = dependencies;
   const current = agentsIn(collections);
+  const mint = keyMinterOf(dependencies);
   const revoke = keyRevokerOf(dependencies);
 
   function newKey(agentId: string): { readonly apiKey: string; readonly record: AgentKeyRecord } {
@@ -38,32 +32,13 @@ export function agentKeyHandlers(
     };
   }
 
-  async function propose(agentId: string, record: AgentKeyRecord): Promise<void> {
-    const longer = { $concatArrays: [candidates, [{ $literal: record }]] };
-    const candidateKeys = { $slice: [longer, -CANDIDATES_MAX] };
-    await collections.agents.updateOne({ _id: agentId }, [{ $set: { candidateKeys } }]);
-  }
-
-  async function withdraw(agentId: string, { id }: AgentKeyRecord): Promise<void> {
-    const candidateKeys = { $filter: { input: candidates, cond: { $ne: ["$$this.id", id] } } };
-    await collections.agents.updateOne({ _id: agentId }, [{ $set: { candidateKeys } }]);
-  }
-
   return {
     async mintAgentKey(_input, { audit, target: { _id, lifecycle } }) {
       if (lifecycle === "archived") return refused(refusal("AGENT_ARCHIVED"));
       const { apiKey, record } = newKey(_id);
       await audit.begin({ before: null, after: namedBy(record) });
-      await propose(_id, record);
-      const reply = await agents.submit(_id, { kind: "mint_key", keyId: record.id });
-      if (reply.kind === "archived" || reply.kind === "key_exists") {
-        await withdraw(_id, record);
-        return refused(refusal(reply.kind === "archived" ? "AGENT_ARCHIVED" : "KEY_ALREADY_EXISTS"));
-      }
-      // Revoked or archived since, or not written: a key that does not work is not given out.
-      if ((await current(_id)).key?.id !== record.id) {
-        throw new ActorUnavailable("the agent's record does not show the new key");
-      }
+      const minted = await mint(_id, record);
+      if (!minted.ok) return minted;
       audit.change(null, namedBy(record));
       const body = {
         apiKey,
@@ -85,14 +60,22 @@ export function agentKeyHandlers(
   };
 }
 
-/** Revokes an agent's active key; 404 where it has none. Its actor decides which one that is. */
+/**
+ * Revokes an agent's active key, with `keyId` none but that one; 404 where it has none. Its actor decides which one that is. Grants
+ * and tokens of a connection go with it; should they stay behind, they are for a key that is nobody's.
+ */
 export const keyRevokerOf = ({
   agents,
   collections,
-}: Pick<HandlerDependencies, "agents" | "collections">) => {
+  connections,
+}: Pick<HandlerDependencies, "agents" | "collections" | "connections">) => {
   const current = agentsIn(collections);
-  return async ({ _id, candidateKeys = [], key }: AgentDocument): Promise<Result<AgentKeyRecord>> => {
-    const reply = await agents.submit(_id, { kind: "revoke_key" });
+  return async (
+    { _id, candidateKeys = [], key }: AgentDocument,
+    keyId?: string,
+  ): Promise<Result<AgentKeyRecord>> => {
+    const only = keyId === undefined ? {} : { keyId };
+    const reply = await agents.submit(_id, { kind: "revoke_key", ...only });
     if (reply.kind === "archived") return refused(refusal("AGENT_ARCHIVED"));
     if (reply.kind !== "key") return refused(refusal("NOT_FOUND"));
     const now = await current(_id);
@@ -101,9 +84,14 @@ export const keyRevokerOf = ({
     if (now.key?.id === reply.keyId || revoked === undefined) {
       throw new ActorUnavailable("the agent's record does not follow its actor");
     }
+    if (revoked.connection !== undefined) await connections?.end(revoked.id);
     return ok(revoked);
   };
 };
 
 /** A key as the audit log has it. */
-export const namedBy = (key: AgentKeyRecord) => ({ keyId: key.id, last4: key.last4 });
+export const namedBy = ({ connection, id, last4: end }: AgentKeyRecord) => ({
+  keyId: id,
+  last4: end,
+  ...(connection && { clientName: connection.clientName, tools: connection.tools }),
+});

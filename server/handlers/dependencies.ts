@@ -31,6 +31,7 @@ import type { PaymentChanges } from "../../src/payments/payment-changes.ts";
 import type { BoundedWork } from "../../src/lib/bounded-work.ts";
 import type { KeyedMutex } from "../../src/lib/keyed-mutex.ts";
 import type { WebhookEndpoints } from "../../src/webhooks/endpoints.ts";
+import type { Connections } from "../oauth/connections.ts";
 import type { Webhooks } from "../../src/webhooks/webhooks.ts";
 import type { Metrics } from "../../src/metrics/metrics.ts";
 
@@ -65,6 +66,8 @@ export interface HandlerDependencies {
   readonly logos: Logos;
   readonly webhooks: Webhooks & { readonly endpoints: WebhookEndpoints };
   readonly auditSeal: AuditSeal;
+  /** Null where OAuth is not served: MCP and the dashboard have different origins. */
+  readonly connections: Connections | null;
   readonly hashApiKey: (value: string) => string;
   readonly agentProofs: AgentProofs;
   readonly accessProofs: AccessProofs;

@@ -12,6 +12,7 @@ import { authHandlers } from "./auth.ts";
 import { budgetHandlers } from "./budgets.ts";
 import { calendarHandlers } from "./calendar.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
+import { connectionHandlers } from "./connections.ts";
 import { fundingHandlers } from "./fundings.ts";
 import { memberHandlers } from "./members.ts";
 import { notificationHandlers } from "./notifications.ts";
@@ -53,6 +54,7 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...agentPolicyHandlers(dependencies),
   ...agentSummaryHandlers(dependencies),
   ...agentWalletHandlers(dependencies),
+  ...connectionHandlers(dependencies),
   ...fundingHandlers(dependencies),
   ...paymentHandlers(dependencies),
   ...purchaseHandlers(dependencies),

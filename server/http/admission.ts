@@ -47,6 +47,12 @@ export class Admission {
     return status.exceeded ? refused(rateLimited(status)) : ok(null);
   }
 
+  /** Admits a client that registers itself, counted by address apart from all else. */
+  async registration(request: Request): Promise<Result<null>> {
+    const status = await this.#limits.ofRegistrations(addressOf(request));
+    return status.exceeded ? refused(rateLimited(status)) : ok(null);
+  }
+
   /**
    * Lets in who has a good credential, counted by it. A bad one counts by address, and is not reported as bad once the address is
    * over its limit; a good one passes from there all the same.
@@ -57,7 +63,8 @@ export class Admission {
     surface: Surface,
     options: AuthenticationOptions = {},
   ): Promise<Result<Requester>> {
-    return this.#known(request, response, surface, this.#authorizationOf(request, surface), options);
+    const authorization = this.#authorizationOf(request, surface);
+    return this.#known(request, response, surface, authorization, { ...options, ...takenOn(surface) });
   }
 
   /** As `known`, also with the session's cookie on a page of one of these origins. */
@@ -99,7 +106,8 @@ export class Admission {
    */
   async still(request: Request, surface: Surface, requester: Requester): Promise<Result<Requester>> {
     if (requester.principal === null) return ok(requester);
-    const { result } = await this.#authenticator.authenticate(this.#authorizationOf(request, surface));
+    const authorization = this.#authorizationOf(request, surface);
+    const { result } = await this.#authenticator.authenticate(authorization, takenOn(surface));
     return result.ok ? ok({ ...requester, principal: result.value }) : result;
   }
 
@@ -159,6 +167,9 @@ export class Admission {
     }
   }
 }
+
+/** Tokens of connections are for MCP, and nothing else takes them. */
+const takenOn = (surface: Surface): AuthenticationOptions => ({ takesConnections: surface === "mcp" });
 
 /** Whether the caller's agent is from the cache. */
 export const isFromCache = ({ principal }: Requester): boolean =>

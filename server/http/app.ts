@@ -15,6 +15,9 @@ import type { Logos } from "../../src/containers/logos.ts";
 import type { Logger } from "../../src/lib/logger.ts";
 import { packageVersion } from "../../src/lib/package-root.ts";
 import { mcpEndpoint, mcpOtherMethods, type McpDependencies } from "../mcp/endpoint.ts";
+import type { Connections } from "../oauth/connections.ts";
+import { SCOPE } from "../oauth/provider.ts";
+import { oauthRouter } from "../oauth/routes.ts";
 import { type Admission, hasRateLimitHeaders, surfaceOf } from "./admission.ts";
 import { sendRefusal } from "./errors.ts";
 import { type CodecDependencies, codecRouter } from "./codec.ts";
@@ -30,13 +33,15 @@ export interface AppDependencies extends McpDependencies, RestDependencies, Prob
   readonly baseUrl: string;
   readonly trustedProxies: TrustedProxies;
   readonly logos: Logos;
+  /** Null where OAuth is not served. */
+  readonly oauth: Connections | null;
   readonly codec: Omit<CodecDependencies, "admission" | "logger">;
   readonly logger: Logger;
 }
 
 /** The service over HTTP: REST, MCP, the dashboard, the OpenAPI document and its page, health and metrics. */
 export function createApp(dependencies: AppDependencies): Express {
-  const { admission, baseUrl, callers, codec, logger, logos, metrics, trustedProxies } = dependencies;
+  const { admission, baseUrl, callers, codec, logger, logos, metrics, oauth, trustedProxies } = dependencies;
   const app = express();
   app.disable("etag");
   app.set("query parser", "simple");
@@ -64,6 +69,10 @@ export function createApp(dependencies: AppDependencies): Express {
 
   // Served, not redirected: after a redirect clients leave out the body or the key.
   const mcp = ["/mcp", "/mcp/"];
+  if (oauth !== null) {
+    app.use(mcp, challenging(oauth));
+    app.use(oauthRouter({ admission, connections: oauth }));
+  }
   app.post(mcp, mcpEndpoint(dependencies));
   app.all(mcp, mcpOtherMethods(dependencies));
   const unanswered = unmatched(admission, notFound);
@@ -78,6 +87,15 @@ export function createApp(dependencies: AppDependencies): Express {
   app.use(lastResort(admission, unanswered, logger));
   return app;
 }
+
+/** Has a 401 say where clients find out how to connect. */
+const challenging =
+  ({ baseUrl }: Connections): RequestHandler =>
+  (_request, response, next) => {
+    const metadata = `${baseUrl}/.well-known/oauth-protected-resource/mcp`;
+    noteOf(response).challenge = `resource_metadata="${metadata}", scope="${SCOPE}"`;
+    next();
+  };
 
 /** Whether an address is that of a proxy that the application trusts. */
 export function trustedProxy(app: Express): (address: string) => boolean {

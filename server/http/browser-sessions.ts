@@ -1,8 +1,10 @@
 import { parseCookie, stringifySetCookie } from "cookie";
+import { z } from "zod";
 import type { Request, Response } from "express";
 import {
   COOKIE_REQUEST_HEADER,
   COOKIE_REQUEST_VALUE,
+  connectCookieName,
   cookieNames,
   DEVICE_PATH,
   type CookieNames,
@@ -107,6 +109,8 @@ export class BrowserSessions {
   receive(id: OperationId, request: Request, body: unknown): Received {
     const inCookies = answersSession(id) && wantsCookies(request);
     if (id === "signIn") return { body: this.#fromItsDevice(request, body), inCookies };
+    if (id === "connectClient" || id === "denyConnection")
+      return { body: fromItsBrowser(request, body), inCookies };
     if (id !== "refreshSession" || !isEmpty(body)) return { body, inCookies };
     const refreshToken = this.#credential(request, this.#names.refresh);
     return refreshToken === null ? { body, inCookies } : { body: { refreshToken }, inCookies: true };
@@ -169,6 +173,14 @@ export class BrowserSessions {
   }
 }
 
+/** The body, with the cookie of the browser that a client's request was begun in. It is no credential. */
+function fromItsBrowser({ headers }: Request, body: unknown): unknown {
+  const given = z.looseObject({ connectionId: z.string() }).safeParse(body).data;
+  if (given === undefined || "browserToken" in given) return body;
+  const browserToken = soleValue(headers.cookie, connectCookieName(given.connectionId));
+  return browserToken === null ? body : { ...given, browserToken };
+}
+
 const wantsCookies = (request: Request): boolean =>
   request.headers[COOKIE_REQUEST_HEADER] === COOKIE_REQUEST_VALUE;
 
@@ -180,8 +192,12 @@ const nameOf = (pair: string): string => pair.split("=", 1)[0]?.trim() ?? "";
 
 /** The cookie's token. Two cookies of one name are no credential: one of them may have been planted. */
 function soleToken(header: string | undefined, name: string): string | null {
+  const value = soleValue(header, name);
+  return value !== null && TOKEN.test(value) ? value : null;
+}
+
+function soleValue(header: string | undefined, name: string): string | null {
   const [pair, second] = pairsOf(header).filter((each) => nameOf(each) === name);
   if (pair === undefined || second !== undefined) return null;
-  const value = parseCookie(pair, { decode: (text) => text })[name];
-  return value !== undefined && TOKEN.test(value) ? value : null;
+  return parseCookie(pair, { decode: (text) => text })[name] ?? null;
 }

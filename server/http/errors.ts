@@ -23,10 +23,15 @@ export function errorBodyOf(refusal: Refusal, requestId: string): DeepReadonly<z
 }
 
 /** Returns the challenge; after a bad token it says so, and clients ask for another one (RFC 6750). */
-const challengeOf = ({ req }: Response): string =>
-  req.headers.authorization === undefined
-    ? "Bearer"
-    : 'Bearer error="invalid_token", error_description="The token is unknown, mistyped, revoked or expired."';
+function challengeOf(response: Response): string {
+  const { challenge } = noteOf(response);
+  const parameters = challenge === undefined ? [] : [challenge];
+  if (response.req.headers.authorization !== undefined) parameters.push(INVALID_TOKEN);
+  return ["Bearer", parameters.join(", ")].join(" ").trim();
+}
+
+const INVALID_TOKEN =
+  'error="invalid_token", error_description="The token is unknown, mistyped, revoked or expired."';
 
 /** Answers a refusal, with the headers that go with its status. */
 export function sendRefusal(response: Response, refusal: Refusal): void {

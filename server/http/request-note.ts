@@ -17,6 +17,8 @@ export interface RequestNote {
   readonly operations: OperationId[];
   /** The errors it was refused with, one for each refused call. */
   readonly refusals: ErrorCode[];
+  /** Parameters of the challenge that a 401 has. */
+  challenge?: string;
   /** Says that it was answered, where its line stays open: it is logged and counted now. */
   readonly answered: () => void;
 }

@@ -16,7 +16,7 @@ export type FixedAgent = Pick<
   | "createdAt"
 >;
 
-type ProvenKey = Pick<AgentKeyRecord, "id" | "hash">;
+type ProvenKey = Pick<AgentKeyRecord, "id" | "hash" | "connection">;
 
 /**
  * MACs over the parts of an agent's record that its actor does not know: a change in MongoDB alone shows, such as another key's hash
@@ -71,5 +71,5 @@ function agentFacts(agent: FixedAgent): string {
   return canonicalJson({ agent: { ...fixed, createdAt: createdAt.toISOString() } });
 }
 
-const keyFacts = (agentId: string, { hash, id }: ProvenKey): string =>
-  canonicalJson({ key: { agentId, hash, id } });
+const keyFacts = (agentId: string, { connection, hash, id }: ProvenKey): string =>
+  canonicalJson({ key: { agentId, hash, id, ...(connection === undefined ? {} : { connection }) } });

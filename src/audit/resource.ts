@@ -8,6 +8,7 @@ const NOUNS: Readonly<Record<string, string>> = {
   setup: "organization",
   treasury: "organization",
   billing: "organization",
+  connections: "organization",
   "organization-keys": "organization_key",
   webhooks: "webhook_endpoint",
 };

@@ -83,6 +83,8 @@ export const AUDIT_ACTIONS: Readonly<Record<AuditAction, ActionWords>> = {
   archiveAgent: on("agent", "Archived", "archive", "agent"),
   mintAgentKey: on("agent", "Created", "create", "key of agent"),
   revokeAgentKey: on("agent", "Revoked", "revoke", "key of agent"),
+  connectClient: on("agent", "Connected", "connect", "a client to agent"),
+  denyConnection: on("organization", "Denied", "deny", "a client’s connection"),
   fundAgent: on("agent", "Funded", "fund", "wallet of agent"),
   fundAgentInSandbox: on("agent", "Added", "add", "test money to agent"),
 

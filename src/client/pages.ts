@@ -5,6 +5,7 @@ export const PAGES = [
   "/invite",
   "/agents",
   "/agents/:id",
+  "/connect/:id",
   "/approvals",
   "/approvals/:id",
   "/transactions",

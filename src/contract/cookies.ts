@@ -10,6 +10,11 @@ export const REFRESH_PATH = "/v1/auth/refresh";
 /** The only path that a known device's cookie is sent to. */
 export const DEVICE_PATH = "/v1/auth/sign-in";
 
+/** The path that the cookie of an authorization request is sent to, which tells the browser that it came from. */
+export const CONNECT_COOKIE_PATH = "/v1";
+
+export const connectCookieName = (uid: string): string => `svc_connect_${uid}`;
+
 export interface CookieNames {
   readonly session: string;
   readonly refresh: string;

@@ -64,8 +64,19 @@ export const budgetPolicy = z
 
 export const keySummary = z.strictObject({
   id: z.string(),
-  last4: z.string(),
+  last4: z.string().meta({ description: "Of a connection, the end of its id." }),
   status: z.enum(["active", "revoked"]),
+  kind: z
+    .enum(["oauth"])
+    .optional()
+    .meta({ description: "`oauth`: an MCP client that a person connected; left out for a key." }),
+  clientName: z
+    .string()
+    .optional()
+    .meta({ description: "The connected client, by its own word; left out for a key." }),
+  tools: z.array(z.string()).nullable().optional().meta({
+    description: "The tools that the connected client may use; null: all of the agent's. Left out for a key.",
+  }),
   createdAt: timestamp,
   lastUsedAt: timestamp.nullable(),
 });

@@ -5,6 +5,7 @@ import * as approvals from "./operations/approvals.ts";
 import * as auditLog from "./operations/audit-log.ts";
 import * as budgets from "./operations/budgets.ts";
 import * as calendar from "./operations/calendar.ts";
+import * as connections from "./operations/connections.ts";
 import * as auth from "./operations/auth.ts";
 import * as members from "./operations/members.ts";
 import * as notifications from "./operations/notifications.ts";
@@ -49,6 +50,7 @@ export const operations = {
   ...approvalRules,
   ...restrictions,
   ...agentOperations,
+  ...connections,
   ...payments,
   ...purchases,
   ...approvals,

@@ -26,6 +26,8 @@ export interface AuthenticatorDependencies {
   readonly hashes: ApiKeyHashes;
   readonly authenticateSession: (token: string) => Promise<Result<SessionPrincipal>>;
   readonly authenticateOrganizationKey: (value: string) => Promise<Result<OrganizationKeyPrincipal>>;
+  /** The connection that an access token of OAuth is for; null: the token is none, or no longer good. */
+  readonly connectionOf: (token: string) => Promise<Connected | null>;
   /** Whether nobody but the service has written the agent's record: its key and scopes. */
   readonly isGenuine: (agent: AgentDocument) => boolean;
   /** Whether a key that was never used, as far as its agent's record shows, may be: its agent could be archived meanwhile. */
@@ -46,7 +48,18 @@ export interface Authentication {
   readonly caller: Caller | null;
 }
 
+/** An agent and its key that a client is connected by. */
+export interface Connected {
+  readonly agentId: string;
+  readonly keyId: string;
+}
+
+/** Text that a connection's key is stored as the hash of. Nobody can present it: it is no key and no token. */
+export const connectionText = (keyId: string): string => `connection/${keyId}`;
+
 export interface AuthenticationOptions {
+  /** Whether an access token of OAuth is a credential here; it is one for MCP alone. */
+  readonly takesConnections?: boolean;
   /** Whether an agent from the cache will do: its request is judged by the agent's current state. */
   readonly mayUseCache?: boolean;
 }
@@ -101,7 +114,10 @@ export class Authenticator {
     }
   }
 
-  async #verify(token: string, { mayUseCache = false }: AuthenticationOptions): Promise<Authentication> {
+  async #verify(
+    token: string,
+    { mayUseCache = false, takesConnections = false }: AuthenticationOptions,
+  ): Promise<Authentication> {
     switch (classifyApiKey(token)) {
       case "agent": {
         const key = this.#dependencies.hashes.all(token);
@@ -114,6 +130,7 @@ export class Authenticator {
         return { result, caller: { id: keyId, organizationId } };
       }
       case null: {
+        if (takesConnections && isAccessToken(token)) return this.#connection(token);
         const result = await this.#dependencies.authenticateSession(token);
         // The result may say that the key was good, and what to do.
         if (!result.ok) return { result, caller: null };
@@ -137,11 +154,28 @@ export class Authenticator {
     };
   }
 
+  /** A connection is verified at each request: its token may have ended, whatever its key is. */
+  async #connection(token: string): Promise<AgentAuthentication> {
+    const { agents, connectionOf, hashes } = this.#dependencies;
+    const connected = await connectionOf(token);
+    if (connected === null) return unauthenticated;
+    const { agentId: _id, keyId } = connected;
+    const agent = await agents.findOne({ _id, "key.id": keyId });
+    if (agent?.key?.connection === undefined) return unauthenticated;
+    return this.#admit(agent, hashes.all(connectionText(keyId)));
+  }
+
   async #agent(key: PresentedKey): Promise<AgentAuthentication> {
     const newestHash = newestOf(key);
     this.#cached.delete(newestHash);
+    const admitted = await this.#admit(await this.#agentsByHash.load(key), key);
+    if (admitted.result.ok) this.#cached.set(newestHash, admitted.result.value);
+    return admitted;
+  }
+
+  async #admit(agent: AgentDocument | null, key: PresentedKey): Promise<AgentAuthentication> {
+    const newestHash = newestOf(key);
     const { isFirstUseAccepted, isGenuine, onAgentKeyUsed } = this.#dependencies;
-    const agent = await this.#agentsByHash.load(key);
     if (agent === null || agent.key === null || agent.lifecycle === "archived") return unauthenticated;
     if (matching(key, agent.key.hash) === null || !isGenuine(agent)) return unauthenticated;
     const isFirst = (agent.authenticatedAt ?? null) === null;
@@ -150,10 +184,12 @@ export class Authenticator {
     const caller = { id: agent.key.id, organizationId: agent.organizationId };
     if (agent.lifecycle === "paused") return { result: refused(refusal("AGENT_PAUSED")), caller };
     const principal: AgentPrincipal = { type: "agent", agent, keyId: agent.key.id };
-    this.#cached.set(newestHash, principal);
     return { result: ok(principal), caller };
   }
 }
+
+/** Whether it has the form of an opaque token; a session's token has dots. */
+const isAccessToken = (token: string): boolean => /^[\w-]{43}$/.test(token);
 
 /** Forms that a presented key may be stored in, the newest first. */
 type PresentedKey = readonly string[];

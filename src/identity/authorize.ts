@@ -72,7 +72,8 @@ function authorizePerson(
   return requirements.stepUp && !isSteppedUp(principal, now) ? refusal("STEP_UP_REQUIRED") : null;
 }
 
-/** Whether an agent's key is scoped to a tool; one without scopes has the full set. */
-export function mayUse({ agent }: AgentPrincipal, tool: string): boolean {
-  return agent.scopes === null || agent.scopes.includes(tool);
+/** Whether an agent's key is scoped to a tool; one without scopes has the full set. A connection may have fewer. */
+export function mayUse({ agent: { key, scopes } }: AgentPrincipal, tool: string): boolean {
+  const connected = key?.connection?.tools ?? null;
+  return (scopes === null || scopes.includes(tool)) && (connected === null || connected.includes(tool));
 }

@@ -6,6 +6,7 @@ import {
   LOGOS_PER_MINUTE,
   MCP_MANAGEMENT_WRITES_PER_MINUTE,
   RATE_CLASSES,
+  REGISTRATIONS_PER_MINUTE,
   type RateClass,
   type RouteCap,
 } from "../contract/rate-classes.ts";
@@ -47,7 +48,8 @@ export interface AdmittedTo {
 }
 
 /** Limit per minute that a caller exceeded. */
-export type LimitName = Surface | "dashboard" | "address" | "logos" | "operation" | "management_writes";
+export type LimitName =
+  Surface | "dashboard" | "address" | "logos" | "registrations" | "operation" | "management_writes";
 
 /** The part of a caller's 5 s that looking the plan up may take. */
 const PLAN_LOOKUP_MS = 500;
@@ -93,6 +95,11 @@ export class Limits {
   /** Counts a look-up of a logo. */
   ofLogos(address: string): Promise<RateLimitStatus> {
     return this.#take("logos", `logos/${address}`, LOGOS_PER_MINUTE);
+  }
+
+  /** Counts a client that registers itself for OAuth. */
+  ofRegistrations(address: string): Promise<RateLimitStatus> {
+    return this.#take("registrations", `registrations/${address}`, REGISTRATIONS_PER_MINUTE);
   }
 
   /** The rate limit status of an address, without counting. */

@@ -61,6 +61,7 @@ export const LIMITS = keysOf<HitLimit>({
   dashboard: true,
   address: true,
   logos: true,
+  registrations: true,
   operation: true,
   management_writes: true,
   daily_creates: true,

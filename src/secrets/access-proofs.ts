@@ -234,7 +234,7 @@ interface Stored {
 }
 
 /** Called for each record that was read to decide something and whose proof does not hold. */
-export type OnForgedRecord = (kind: AccessKind | "agent", id: string) => void;
+export type OnForgedRecord = (kind: AccessKind | "agent" | "oauth", id: string) => void;
 
 /**
  * MACs over the fields by which records decide who may do what: a change in MongoDB alone shows. Every write of such a

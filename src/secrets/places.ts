@@ -2,6 +2,7 @@ import type { Db, Document, Filter } from "mongodb";
 import { COLLECTIONS } from "../store/documents.ts";
 import { AUTH_COLLECTIONS } from "../store/identity-documents.ts";
 import { WEBHOOK_COLLECTIONS } from "../store/webhook-documents.ts";
+import { OAUTH_RECORDS } from "../store/oauth-documents.ts";
 import { ACCESS_RECORDS } from "./access-proofs.ts";
 import { madeUnder } from "./keyed-macs.ts";
 import { MASTER_KEYS } from "./known-keys.ts";
@@ -121,6 +122,12 @@ const heldPlaces = (now: Date): readonly (Place & { readonly filter: Filter<Docu
     collection: COLLECTIONS.keyDeliveries,
     path: "sealed",
     filter: { state: "open" },
+  },
+  {
+    what: "connections by OAuth",
+    collection: OAUTH_RECORDS,
+    path: "_id",
+    filter: { expiresAt: { $gt: now } },
   },
   { what: "purchases in progress", collection: COLLECTIONS.purchases, path: "sealed", filter: {} },
   {

@@ -20,6 +20,7 @@ export type SealPurpose =
   | "first-agent-key"
   | "forwarded-answer"
   | "forwarded-commands"
+  | "oauth-record"
   | "purchase-order"
   | "purchase-answer";
 

@@ -150,11 +150,13 @@ export interface ApprovalDocument extends ApprovalSnapshot {
 
 export interface AgentKeyRecord {
   id: string;
-  /** HMAC of the key's value with the server-held pepper; the value itself is kept nowhere. */
+  /** HMAC of the key's value with the server-held pepper; the value itself is kept nowhere. A connection's is of its id. */
   hash: string;
   /** MAC that this hash is the agent's key's (`AgentProofs`). */
   proof: string;
   last4: string;
+  /** A client that is connected by OAuth, in place of a value that somebody holds; left out for a key. */
+  connection?: { clientName: string; /** Null: all that the agent may use. */ tools: string[] | null };
   createdAt: Date;
   lastUsedAt: Date | null;
 }

@@ -69,6 +69,7 @@ export const agentKeyView = (key: AgentKeyRecord, status: "active" | "revoked") 
   id: key.id,
   last4: key.last4,
   status,
+  ...(key.connection && { kind: "oauth" as const, ...key.connection }),
   createdAt: iso(key.createdAt),
   lastUsedAt: isoOrNull(key.lastUsedAt),
 });

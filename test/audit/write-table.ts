@@ -4,6 +4,7 @@ import type { OperationId } from "../../src/contract/registry.ts";
 import { McpCaller } from "../mcp/support.ts";
 import type { Request } from "../support/contract-api.ts";
 import { authenticatorFor, enrolPasskey, signInBody, stepUpBody } from "../support/passkeys.ts";
+import { ask, Browser, connecting, newPkce, OAuthCaller } from "../support/oauth.ts";
 import { invite, join, newEmail, newPassword } from "../support/people.ts";
 import { PASSWORD, type TestService } from "../support/service.ts";
 import {
@@ -68,6 +69,12 @@ async function secondSession(world: World) {
   const { sessions } = await world.api.ok("listSessions", 200, { token });
   const id = sessions.find(({ current }) => !current)?.id ?? "";
   return { id, other };
+}
+
+async function asking({ service: { baseUrl } }: World) {
+  const browser = new Browser();
+  const client = await OAuthCaller.register(baseUrl);
+  return { browser, connectionId: await ask(browser, client.authorizationUrl(newPkce())) };
 }
 
 const onAgent = (prepare: (world: World, id: string) => Promise<Prepared> | Prepared) =>
@@ -353,6 +360,17 @@ export const WRITES: Readonly<Partial<Record<OperationId, WritingRow | HarmlessR
   mintAgentKey: onAgent(async ({ api, token }, id) => {
     await api.ok("revokeAgentKey", 200, { token, id });
     return { request: { token, id }, after: {} };
+  }),
+  connectClient: onAgent(async (world, id) => {
+    await world.api.ok("revokeAgentKey", 200, { token: world.token, id });
+    const { browser, connectionId } = await asking(world);
+    const request = connecting(world, browser, id, { connectionId });
+    return { request, after: { clientName: "Test client" } };
+  }),
+  denyConnection: begun(async (world) => {
+    const { browser, connectionId } = await asking(world);
+    const { id: _id, ...request } = connecting(world, browser, "", { connectionId });
+    return { request, after: { clientName: "Test client" } };
   }),
   revokeAgentKey: onAgent(({ token }, id) => ({ request: { token, id }, before: {} })),
   archiveAgent: onAgent(({ token }, id) => ({

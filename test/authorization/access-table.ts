@@ -195,6 +195,9 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   setAgentRestrictions: manage("agents:write", adminSteppedUp),
   updateAgent: manage(null, admin),
   mintAgentKey: manage(null, adminSteppedUp),
+  getConnection: manage(null, admin),
+  connectClient: manage(null, adminSteppedUp),
+  denyConnection: manage(null, admin),
   revokeAgentKey: manage(null, adminSteppedUp),
   archiveAgent: manage("agents:write", adminSteppedUp),
   // What stops one agent stops all of a team or project, for each caller who may stop one.

@@ -45,6 +45,8 @@ describe("what belongs to another organization is not found", () => {
     deliveryId = await testDelivery(theirs, endpoint);
     ids = {
       agents: agent.id,
+      // A client's request is no organization's; this is none.
+      connections: "x".repeat(43),
       approvals: approvalId,
       payments: transactionId,
       transactions: transactionId,
@@ -67,6 +69,7 @@ describe("what belongs to another organization is not found", () => {
     updateAgent: { name: "Mine now" },
     updateAgentBudgetPolicy: { version: 1, budgetCents: 1 },
     fundAgent: { amountCents: 1 },
+    connectClient: { connectionId: "x".repeat(43) },
     denyApproval: { feedback: "no" },
     updateMember: { role: "member" },
     updateProject: { name: "Mine now" },

@@ -18,6 +18,7 @@ import { type Credential, refusalOf } from "./oracle.ts";
 import {
   agentKeysOf,
   type Bearer,
+  connectedClientOf,
   CREDENTIALS,
   organizationKeysOf,
   peopleOf,
@@ -87,6 +88,7 @@ function principalOf(credential: Credential): Principal | null {
   switch (credential.kind) {
     case "none":
     case "made up":
+    case "connection":
       return null;
     case "paused agent":
     case "agent":
@@ -130,6 +132,7 @@ describe(`who may do what: the matrix, made of the registry (TEST_SEED=${String(
   let passAMinute: () => void;
   let world: World;
   let bearers: readonly Bearer[];
+  let connected: Awaited<ReturnType<typeof connectedClientOf>>;
   let cases = 0;
   const random = new Random(seed);
 
@@ -138,6 +141,7 @@ describe(`who may do what: the matrix, made of the registry (TEST_SEED=${String(
       ? await serviceWithClock()
       : { service: await sharedService(), passAMinute: () => undefined });
     world = await newWorld(service);
+    connected = await connectedClientOf(world);
     bearers = [
       ...strangers,
       ...(await agentKeysOf(world)),
@@ -182,7 +186,7 @@ describe(`who may do what: the matrix, made of the registry (TEST_SEED=${String(
   for (const [id] of operationList) {
     it(`REST: ${id} is answered as the table says`, async () => {
       for (const body of bodiesOf(rowOf(id))) {
-        for (const bearer of someOf(id, body)) await overRest(id, bearer, body);
+        for (const bearer of [...someOf(id, body), connected.overRest]) await overRest(id, bearer, body);
       }
     });
   }
@@ -216,7 +220,7 @@ describe(`who may do what: the matrix, made of the registry (TEST_SEED=${String(
     let writes = 0;
     const tools = operationList.flatMap(([id, { tool }]) => (tool === null ? [] : [{ id, tool }]));
     for (const { id, tool } of someOrAll(tools, TOOLS)) {
-      for (const bearer of someOf(id, {}, keys())) {
+      for (const bearer of [...someOf(id, {}, keys()), connected.overMcp]) {
         const writesIt = toolsetOf(tool.name) === "management" && !tool.hints.readOnly;
         if (writesIt && bearer.credential.kind === "organization key") writes += 1;
         if (writes === WRITES_BEFORE_A_PAUSE) {
@@ -229,7 +233,7 @@ describe(`who may do what: the matrix, made of the registry (TEST_SEED=${String(
   });
 
   it("MCP: a key is shown exactly the tools it may call; people and strangers are 401", async () => {
-    for (const bearer of bearers) {
+    for (const bearer of [...bearers, connected.overMcp]) {
       passAMinute();
       const answer = await new Api(service.baseUrl).call("POST", "/mcp", {
         token: bearer.token,

@@ -7,6 +7,8 @@ import type { Needs, Row } from "./access-table.ts";
 export type Credential =
   | { readonly kind: "none" }
   | { readonly kind: "made up" }
+  /** A token of OAuth, which is for MCP alone. */
+  | { readonly kind: "connection" }
   | { readonly kind: "paused agent" }
   | { readonly kind: "agent"; readonly tools: readonly AgentTool[] | null }
   | { readonly kind: "organization key"; readonly scopes: readonly OrganizationScope[] }
@@ -23,6 +25,7 @@ export function refusalOf(row: Row, credential: Credential, body: object): Error
   switch (credential.kind) {
     case "none":
     case "made up":
+    case "connection":
       return "UNAUTHORIZED";
     case "paused agent":
       return "AGENT_PAUSED";

@@ -6,6 +6,7 @@ import { AGENT_TOOLS } from "../../src/contract/tool-names.ts";
 import { ORGANIZATION_SCOPES, type OrganizationScope, type Role } from "../../src/contract/types.ts";
 import { PASSWORD, startTestService, testPasswords, type TestService } from "../support/service.ts";
 import { someOrAll } from "../support/soak.ts";
+import { connect } from "../support/oauth.ts";
 import { organizationKey, type TestAgent, type World } from "../support/world.ts";
 import type { Credential } from "./oracle.ts";
 
@@ -71,6 +72,7 @@ const SESSIONS = ROLES.flatMap((role) =>
 export const CREDENTIALS: readonly Credential[] = [
   { kind: "none" },
   { kind: "made up" },
+  { kind: "connection" },
   { kind: "agent", tools: null },
   ...AGENT_TOOLS.map((tool) => ({ kind: "agent", tools: [tool] }) as const),
   ...ORGANIZATION_SCOPES.map((scope) => ({ kind: "organization key", scopes: [scope] }) as const),
@@ -134,6 +136,21 @@ export async function agentKeysOf(world: World): Promise<Bearer[]> {
     { name: "paused agent", token: paused.key, credential: { kind: "paused agent" } },
     ...(await Promise.all(scoped)),
   ];
+}
+
+/** Tools of the client that is connected in these tests. */
+const CONNECTED_TOOLS = ["get_budget", "create_card_payment"] as const;
+
+/** A client that is connected to an agent, as REST is to see it and as MCP is. Steps up the organization's sessions. */
+export async function connectedClientOf(
+  world: World,
+): Promise<{ readonly overRest: Bearer; readonly overMcp: Bearer }> {
+  const { accessToken: token } = await connect(world, await world.agent(), { tools: CONNECTED_TOOLS });
+  const name = "connected client";
+  return {
+    overRest: { name, token, credential: { kind: "connection" } },
+    overMcp: { name, token, credential: { kind: "agent", tools: CONNECTED_TOOLS } },
+  };
 }
 
 async function pausedAgent(world: World): Promise<TestAgent> {

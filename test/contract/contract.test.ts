@@ -154,6 +154,7 @@ describe("the contract", () => {
       revokeOrganizationKey: [{ perMinute: 30, per: "credential" }],
       archiveProject: [{ perMinute: 30, per: "credential" }],
       archiveTeam: [{ perMinute: 30, per: "credential" }],
+      connectClient: [{ perMinute: 30, per: "credential" }],
       mintAgentKey: [{ perMinute: 30, per: "credential" }],
       revokeAgentKey: [{ perMinute: 30, per: "credential" }],
       revokeTeamAgentKeys: [{ perMinute: 30, per: "credential" }],

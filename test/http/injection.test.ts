@@ -96,6 +96,13 @@ const BODIES: Partial<Record<OperationId, () => Fields>> = {
     autoApprovalThresholdCents: 1,
     scopes: ["get_budget"],
   }),
+  connectClient: () => ({
+    connectionId: "x".repeat(43),
+    tools: ["get_budget"],
+    revokeKeyId: `akey_${"0".repeat(26)}`,
+    browserToken: "x",
+  }),
+  denyConnection: () => ({ connectionId: "x".repeat(43), browserToken: "x" }),
   createProject: () => ({ ...container(), idempotencyKey: randomUUID() }),
   createTeam: () => ({ ...container(), idempotencyKey: randomUUID(), projectId: randomUUID() }),
   updateAgentBudgetPolicy: () => ({ version: 1, budgetCents: 1, hourlyVelocityLimit: 1 }),

@@ -134,8 +134,8 @@ export class McpCaller {
 type Transport = Parameters<Client["connect"]>[0];
 
 /** The SDK's own transport does not fit its interface under exact optional types. */
-function asTransport(transport: StreamableHTTPClientTransport): Transport;
-function asTransport(transport: object): object {
+export function asTransport(transport: StreamableHTTPClientTransport): Transport;
+export function asTransport(transport: object): object {
   return transport;
 }
 

@@ -15,6 +15,7 @@ import {
 } from "../support/world.ts";
 import { restricting } from "../support/restrictions.ts";
 
+const ANY_CONNECTION = "x".repeat(43);
 const ANY_PASSKEY = "pky_01HZZZZZZZZZZZZZZZZZZZZZZZ";
 
 /** An endpoint at which no server listens. */
@@ -117,6 +118,9 @@ export function requestOf(id: OperationId, the: Scene, world: World) {
     removePasskey: { token, id: ANY_PASSKEY },
     signInWithPasskey: { body: { response: madeUpAssertion() } },
     stepUp: { token, body: { method: "totp", code: "123456" } },
+    getConnection: { token, id: ANY_CONNECTION },
+    connectClient: { token, id: agent.id, body: { connectionId: ANY_CONNECTION } },
+    denyConnection: { token, body: { connectionId: ANY_CONNECTION } },
     createAgent: { token, body: create },
     setAgentRestrictions: { token, id: agent.id, body: restricting() },
     updateAgentBudgetPolicy: { token, id: agent.id, body: { version: 1, budgetCents: 9_000 } },

@@ -14,6 +14,8 @@ const NOT_TOLD: readonly string[] = [
   "resumeAgent",
   "mintAgentKey",
   "revokeAgentKey",
+  "connectClient",
+  "denyConnection",
   "archiveAgent",
   "stopTeam",
   "stopProject",

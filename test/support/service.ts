@@ -11,6 +11,7 @@ import {
 } from "../../src/identity/create-organization.ts";
 import { type PasswordCost, Passwords } from "../../src/identity/passwords.ts";
 import { readConfig } from "../../server/config.ts";
+import type { GuardOptions } from "../../src/lib/guarded-fetch/guarded-fetch.ts";
 import type { Addresses, Connections } from "../../src/store/connections.ts";
 import { listen } from "../../server/http/server.ts";
 import type { Counts } from "../../src/limits/counts.ts";
@@ -64,6 +65,8 @@ export interface TestServiceOptions {
   readonly counts?: Counts;
   /** By default `TEST_PASSWORD_COST`. */
   readonly passwordCost?: PasswordCost;
+  /** Reach of the fetch of OAuth clients' documents; the public internet by default. */
+  readonly clientDocuments?: GuardOptions;
   /** What the service is told that it is reached at, such as behind a proxy that speaks https. */
   readonly publicUrl?: string;
   /** The same where the service is reached at its own port, by this name. */
@@ -170,6 +173,7 @@ async function start(options: TestServiceOptions): Promise<TestService> {
     logger: testLogger(id),
     clock: options.clock ?? (() => new Date()),
     passwordCost,
+    ...(options.clientDocuments && { clientDocuments: options.clientDocuments }),
     env,
     ...(options.counts === undefined ? {} : { counts: options.counts }),
     ...(options.sweepAfterSeconds === undefined

@@ -44,6 +44,11 @@ const agent = createRoute({
   path: "/agents/$id",
   component: lazyRouteComponent(() => import("./pages/agent.tsx"), "AgentPage"),
 });
+const connect = createRoute({
+  getParentRoute: () => app,
+  path: "/connect/$id",
+  component: lazyRouteComponent(() => import("./pages/connect.tsx"), "ConnectClient"),
+});
 const approvals = createRoute({
   getParentRoute: () => app,
   path: "/approvals",
@@ -127,6 +132,7 @@ const tree = root.addChildren([
     home,
     agents,
     agent,
+    connect,
     approvals,
     approval,
     transactions,

@@ -6,7 +6,8 @@ export type AgentCommand =
   /** A request came with this key. Told before the request is let through while no key of the agent is known to have been used. */
   | { readonly kind: "authenticate"; readonly keyId: string }
   | { readonly kind: "mint_key"; readonly keyId: string }
-  | { readonly kind: "revoke_key" }
+  /** Revokes the active key; where one is named, only that one. */
+  | { readonly kind: "revoke_key"; readonly keyId?: string }
   /** A create of this lineage was replayed, and is to be answered without its key. */
   | { readonly kind: "prove_non_delivery"; readonly lineageId: string }
   | { readonly kind: "archive"; readonly by: Archiver }

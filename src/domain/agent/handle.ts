@@ -18,7 +18,7 @@ export function handle(state: AgentState, command: AgentCommand, now: number): A
     case "mint_key":
       return mintKey(state, command, now);
     case "revoke_key":
-      return revokeKey(state, now);
+      return revokeKey(state, now, command.keyId);
     case "prove_non_delivery":
       return proveNonDelivery(state, command, now);
     case "archive":

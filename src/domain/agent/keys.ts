@@ -32,11 +32,14 @@ export function mintKey(state: AgentState, { keyId }: AgentCommandOf<"mint_key">
   return { kind: "key", keyId };
 }
 
-export function revokeKey(state: AgentState, now: number): AgentReply {
+/** Revokes the active key; with `only`, none but that one. */
+export function revokeKey(state: AgentState, now: number, only?: string): AgentReply {
   const { access, archivedAt } = state;
   if (archivedAt !== null) return { kind: "archived" };
   const keyId = access.activeKeyId;
-  if (keyId === null) return { kind: "no_key" };
+  // Told twice: an update that the engine repeats after a roll-over is a new one to it.
+  if (only !== undefined && access.revokedKeyId === only) return { kind: "key", keyId: only };
+  if (keyId === null || (only !== undefined && keyId !== only)) return { kind: "no_key" };
   state.access.revokedKeyId = keyId;
   setKey(state, null, now);
   return { kind: "key", keyId };

@@ -1,6 +1,6 @@
 import type { AgentCommand } from "../../domain/agent/commands.ts";
 import type { Archiver } from "../../domain/agent/archive.ts";
-import { isCount, isId, isOneOf, isVariant, orNull, type Variants } from "./guards.ts";
+import { isCount, isId, isOneOf, isVariant, optional, orNull, type Variants } from "./guards.ts";
 import { isName } from "./payment.ts";
 
 /** Guards for the commands of an agent's actor, as they may arrive through Temporal. */
@@ -14,7 +14,7 @@ const commands: Variants<AgentCommand, "kind"> = {
   rename: { name: isName },
   authenticate: { keyId: isId },
   mint_key: { keyId: isId },
-  revoke_key: {},
+  revoke_key: { keyId: optional(isId) },
   prove_non_delivery: { lineageId: isId },
   archive: { by: isArchiver },
   confirm_detached: {},

@@ -5,7 +5,7 @@ import { api } from "../api.ts";
 import { Icon } from "../icons.tsx";
 import { Confirm } from "../parts/confirm.tsx";
 import { Connect } from "../parts/connect.tsx";
-import { Card, Fact, Facts, State, When } from "../parts/parts.tsx";
+import { Card, Fact, Facts, State, When, Written } from "../parts/parts.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { Secret } from "../parts/secret.tsx";
 import { useMay } from "../session.tsx";
@@ -22,7 +22,10 @@ export function AgentKey({ agent }: { readonly agent: Agent }): ReactElement {
   const revoke = useAction(() => api.revokeAgentKey({ id }), { stale });
   const isActive = key?.status === "active";
   return (
-    <Card title="API key" about="The only thing that the agent holds.">
+    <Card
+      title="API key"
+      about="The only thing that the agent holds: a key, or a client that is connected by URL."
+    >
       <Stack>
         {key === null ? (
           <Text size="sm" c="dimmed">
@@ -32,9 +35,13 @@ export function AgentKey({ agent }: { readonly agent: Agent }): ReactElement {
           </Text>
         ) : (
           <Facts>
-            <Fact label="Key">
+            <Fact label={key.kind === "oauth" ? "Connected client" : "Key"}>
               <Group gap="xs">
-                <span className="mono">…{key.last4}</span>
+                {key.kind === "oauth" ? (
+                  <Written text={key.clientName ?? ""} />
+                ) : (
+                  <span className="mono">…{key.last4}</span>
+                )}
                 <State of={key.status} />
               </Group>
             </Fact>

@@ -26,24 +26,10 @@ import { Connect } from "../parts/connect.tsx";
 import { PolicyFields } from "../parts/policy-fields.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { Secret } from "../parts/secret.tsx";
+import { isTool, type Tool, TOOLS } from "../tools.ts";
 import { EMPTY_POLICY, type PolicyField, readPolicy } from "../policy.ts";
 
-/** The tools that an agent's key may be scoped to, and what each is for. */
-const TOOLS = [
-  { value: "get_budget", label: "Read its budget" },
-  { value: "check_payment", label: "Try a payment without making it" },
-  { value: "create_card_payment", label: "Pay by card" },
-  { value: "create_wallet_payment", label: "Pay from its wallet" },
-  { value: "get_payment", label: "Read a payment" },
-  { value: "list_payments", label: "List its payments" },
-  { value: "cancel_payment", label: "Cancel what is on hold" },
-  { value: "get_denial_feedback", label: "Read why it was denied" },
-  { value: "get_wallet", label: "Read its wallet" },
-] as const;
-
 type Created = Output<"createAgent">;
-type Tool = (typeof TOOLS)[number]["value"];
-const isTool = (value: string): value is Tool => TOOLS.some((tool) => tool.value === value);
 
 const FIELDS = ["name", "teamId", "budgetCents", ...LABEL_FIELDS];
 
@@ -102,7 +88,7 @@ interface FormProps {
   readonly onCancel: () => void;
 }
 
-function AgentForm({ onCancel, onCreated }: FormProps): ReactElement {
+export function AgentForm({ onCancel, onCreated }: FormProps): ReactElement {
   const { data: teams = [] } = useTeams();
   const { data: projects = [] } = useProjects();
   const [name, setName] = useState("");

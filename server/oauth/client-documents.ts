@@ -1,0 +1,56 @@
+import { LRUCache } from "lru-cache";
+import { z } from "zod";
+import { Gate } from "../../src/lib/gate.ts";
+import type { GuardedFetch } from "../../src/lib/guarded-fetch/guarded-fetch.ts";
+import { checkedMetadata, isRefusal } from "./client-metadata.ts";
+
+const DOCUMENT_MAX_BYTES = 16 * 1_024;
+const DOCUMENT_TIMEOUT_MS = 2_500;
+/** Documents that are fetched at once: strangers name their addresses. */
+const FETCHES_MAX = 16;
+
+/** Documents that stand in while their hosts are away, so that connected clients go on. */
+const KNOWN_DOCUMENTS = { max: 200, ttl: 86_400_000 } as const;
+
+const named = z.looseObject({ client_id: z.string() });
+
+/**
+ * Fetches client ID metadata documents, from the public internet only. The document counts as a registration would: fields that this
+ * server does not know are dropped.
+ */
+export function clientDocuments(guard: GuardedFetch): (url: string | URL | Request) => Promise<Response> {
+  const gate = new Gate(FETCHES_MAX);
+  const known = new LRUCache<string, string>(KNOWN_DOCUMENTS);
+  return async (given) => {
+    const url = given instanceof Request ? given.url : String(given);
+    const permit = gate.enter();
+    if (permit === null) throw new Error("too many client documents are being fetched");
+    try {
+      const body = await fetched(guard, url);
+      if (body !== null) known.set(url, body);
+      return documentIn(body ?? known.get(url) ?? "");
+    } finally {
+      permit.release();
+    }
+  };
+}
+
+/** Null: its host can't be reached, or fails. */
+async function fetched(guard: GuardedFetch, url: string): Promise<string | null> {
+  const request = { url, method: "GET", headers: { accept: "application/json" }, body: null };
+  const bounds = { bodyMaxBytes: DOCUMENT_MAX_BYTES, headersMaxBytes: DOCUMENT_MAX_BYTES };
+  const outcome = await guard.fetch({ ...request, timeoutMs: DOCUMENT_TIMEOUT_MS }, bounds);
+  if (outcome.kind === "failed" || outcome.httpStatus >= 500) return null;
+  if (outcome.httpStatus !== 200) throw new Error(`the client's document: HTTP ${outcome.httpStatus}`);
+  if (outcome.isCut) throw new Error("the client's document is too large or too slow");
+  return outcome.body.toString("utf8");
+}
+
+function documentIn(body: string): Response {
+  if (body === "") throw new Error("the client's document can't be had");
+  const document: unknown = JSON.parse(body);
+  const metadata = checkedMetadata(document);
+  if (isRefusal(metadata)) throw new Error(metadata.error_description);
+  if (metadata.token_endpoint_auth_method !== "none") throw new Error("a client's document holds no secret");
+  return Response.json({ ...metadata, client_id: named.parse(document).client_id });
+}

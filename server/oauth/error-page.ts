@@ -1,0 +1,22 @@
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+const escaped = (text: string): string =>
+  text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
+
+/** Page for a person whose client can't be told: it is unknown, or named an address that is not its own. */
+export const errorPage = (error: string, description = ""): string => `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>Not connected</title><meta name="viewport" content="width=device-width"></head>
+<body>
+<h1>The client was not connected</h1>
+<p>Begin again from the client. If that does not help, tell whoever made it:</p>
+<p><code>${escaped(error)}</code> ${escaped(description)}</p>
+</body>
+</html>
+`;

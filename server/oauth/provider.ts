@@ -1,0 +1,159 @@
+import { createPrivateKey } from "node:crypto";
+import type Provider from "oidc-provider";
+import type { Configuration, JWK } from "oidc-provider";
+import { InvalidGrant, InvalidTarget } from "oidc-provider/lib/helpers/errors.js";
+import { Provider as OidcProvider } from "oidc-provider/lib/provider.js";
+import { CONNECT_COOKIE_PATH, isSecure } from "../../src/contract/cookies.ts";
+import type { Connected } from "../../src/identity/authenticator.ts";
+import type { MasterKey } from "../../src/secrets/master-key.ts";
+import { connectedOf } from "./account.ts";
+import { AUTH_METHODS } from "./client-metadata.ts";
+import { errorPage } from "./error-page.ts";
+import { type OAuthRecords, RecordsAdapter } from "./records.ts";
+
+const DAY_SECONDS = 86_400;
+
+/** Lifetimes. A refresh token's begins anew with each use; a connection is consented to again after a year at most. */
+const LIFETIME_SECONDS = {
+  AccessToken: 3_600,
+  AuthorizationCode: 60,
+  RefreshToken: 30 * DAY_SECONDS,
+  Grant: 365 * DAY_SECONDS,
+  /** A person signs in, looks for a code, and decides. */
+  Interaction: 900,
+  Session: 900,
+  IdToken: 60,
+} as const;
+
+export const CONNECTION_LIFETIME_MS = LIFETIME_SECONDS.Grant * 1_000;
+
+/** The only scope: which tools a connection has is its own record's word. */
+export const SCOPE = "agent";
+
+export interface ProviderDependencies {
+  readonly baseUrl: string;
+  /** The one resource that tokens are for. */
+  readonly resource: string;
+  readonly masterKey: MasterKey;
+  readonly records: OAuthRecords;
+  readonly clock: () => Date;
+  readonly fetchDocument: (url: string | URL | Request) => Promise<Response>;
+  /** Whether a connection's key is its agent's active one. */
+  readonly isConnected: (connected: Connected) => Promise<boolean>;
+  /** Cookie by which the browser that asks is known again when a person decides. */
+  readonly browserCookie: (uid: string) => { readonly name: string; readonly value: string };
+}
+
+/** The OAuth 2.1 authorization server: codes with PKCE for opaque tokens of one resource, nothing of OpenID Connect. */
+export function openProvider(dependencies: ProviderDependencies): Provider {
+  const provider = new OidcProvider(dependencies.baseUrl, configurationOf(dependencies));
+  // Addresses in its answers follow the headers that every request is given (`routes.ts`), not those of whoever sent it.
+  provider.proxy = true;
+  return provider;
+}
+
+const onReplay = (): never => {
+  throw new InvalidGrant("authorization code already consumed");
+};
+
+const OFF = { enabled: false } as const;
+
+function configurationOf(dependencies: ProviderDependencies): Configuration {
+  const { baseUrl, browserCookie, clock, fetchDocument, isConnected, masterKey, records, resource } =
+    dependencies;
+  const secure = isSecure(baseUrl);
+  const port = new URL(baseUrl).port || "443";
+  return {
+    adapter: (kind: string) => new RecordsAdapter(kind, records, clock, onReplay),
+    clientAuthMethods: [...AUTH_METHODS],
+    clientBasedCORS: () => true,
+    clientDefaults: { id_token_signed_response_alg: "EdDSA" },
+    cookies: {
+      keys: masterKey.deriveKeys("oauth-cookies").map(({ key }) => key.export().toString("base64url")),
+      names: {
+        session: `svc_oauth_${port}`,
+        interaction: `svc_oauth_asked_${port}`,
+        resume: `svc_oauth_resume_${port}`,
+      },
+      long: { httpOnly: true, sameSite: "lax", secure, path: "/authorize", signed: true },
+      short: { httpOnly: true, sameSite: "lax", secure, signed: true },
+    },
+    expiresWithSession: () => false,
+    features: {
+      clientIdMetadataDocument: { enabled: true, ack: "draft-02" },
+      devInteractions: OFF,
+      dPoP: OFF,
+      pushedAuthorizationRequests: OFF,
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: () => resource,
+        useGrantedResource: () => true,
+        getResourceServerInfo: (_ctx, indicator) => {
+          if (indicator !== resource) throw new InvalidTarget();
+          return {
+            scope: SCOPE,
+            accessTokenFormat: "opaque",
+            accessTokenTTL: LIFETIME_SECONDS.AccessToken,
+          };
+        },
+      },
+      revocation: {
+        enabled: true,
+        // A token of another client is left alone, and nothing is said about it (RFC 7009).
+        allowedPolicy: (_ctx, { clientId }, token) => token.clientId === clientId,
+      },
+      rpInitiatedLogout: OFF,
+      userinfo: OFF,
+    },
+    fetch: (url) => fetchDocument(url),
+    async findAccount(_ctx, sub) {
+      const connected = connectedOf(sub);
+      if (connected === null) return undefined;
+      if (!(await isConnected(connected))) {
+        // Its key went in another way than by itself, such as with its agent.
+        await records.removeOfKey(connected.keyId);
+        return undefined;
+      }
+      return { accountId: sub, claims: () => ({ sub }) };
+    },
+    interactions: {
+      url: (ctx, { uid }) => {
+        const { name, value } = browserCookie(uid);
+        const maxAge = LIFETIME_SECONDS.Interaction * 1_000;
+        const options = { httpOnly: true, sameSite: "lax", secure, signed: false } as const;
+        ctx.cookies.set(name, value, { ...options, path: CONNECT_COOKIE_PATH, maxAge });
+        return `/connect/${uid}`;
+      },
+    },
+    issueRefreshToken: () => true,
+    jwks: { keys: [signingKey(masterKey)] },
+    async loadExistingGrant({ oidc }) {
+      // Each authorization is consented to anew: nothing is granted by an earlier one.
+      const grantId = oidc.result?.consent?.grantId;
+      return grantId === undefined ? undefined : oidc.provider.Grant.find(grantId);
+    },
+    pkce: { required: () => true },
+    renderError: (ctx, { error, error_description: description }) => {
+      ctx.type = "html";
+      ctx.body = errorPage(error, description);
+    },
+    responseTypes: ["code"],
+    rotateRefreshToken: () => true,
+    routes: { authorization: "/authorize", token: "/token", revocation: "/revoke" },
+    // None of the provider's own: the one scope is the resource's.
+    scopes: [],
+    ttl: LIFETIME_SECONDS,
+  };
+}
+
+/** DER of an Ed25519 private key, up to its 32 bytes. */
+const ED25519_PREFIX = Buffer.from("302e020100300506032b657004220420", "hex");
+
+/** The provider does not start without a key, though nothing is signed: no token of ours is a JWT. */
+function signingKey(masterKey: MasterKey): JWK {
+  const der = Buffer.concat([ED25519_PREFIX, masterKey.deriveKey("oauth-signing").export()]);
+  const { d = "", x = "" } = createPrivateKey({ key: der, format: "der", type: "pkcs8" }).export({
+    format: "jwk",
+  });
+  return { kty: "OKP", crv: "Ed25519", alg: "EdDSA", use: "sig", d, x };
+}

@@ -1,0 +1,30 @@
+import type { Collection, Db } from "mongodb";
+import type { Indexes } from "./indexes.ts";
+
+/** A record of the OAuth protocol, such as a grant, a code, a token or a registered client. */
+export interface OAuthDocument {
+  /** MAC of the record's kind and its id or token, of which the database holds neither. */
+  readonly _id: string;
+  /** The grant that it ends with; null: none. */
+  readonly grantId: string | null;
+  /** The agent's key that it is for; null: none. */
+  readonly keyId: string | null;
+  readonly sealed: string;
+  /** Time of the first use of what may be used once; null: it is unused. */
+  readonly consumedAt: Date | null;
+  readonly expiresAt: Date;
+}
+
+export const OAUTH_RECORDS = "oauth_records";
+
+/** Read from the primary whatever the connection says: what is revoked is dead on its next use. */
+export const oauthRecordsOf = (db: Db): Collection<OAuthDocument> =>
+  db.collection<OAuthDocument>(OAUTH_RECORDS, { readPreference: "primary" });
+
+export const OAUTH_INDEXES: Indexes = {
+  [OAUTH_RECORDS]: [
+    { key: { grantId: 1 }, name: "grant", partialFilterExpression: { grantId: { $type: "string" } } },
+    { key: { keyId: 1 }, name: "key", partialFilterExpression: { keyId: { $type: "string" } } },
+    { key: { expiresAt: 1 }, name: "expiry", expireAfterSeconds: 0 },
+  ],
+};
