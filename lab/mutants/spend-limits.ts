@@ -77,7 +77,7 @@ export const spendLimitMutants: readonly Mutant<LedgerDomain>[] = [
   },
   {
     fault: "a change of the calendar forgets what its new windows do not reach back to",
-    complaint: "of agent",
+    complaint: "the day of",
     domain: () =>
       after(({ command, ledger }) => {
         if (command.kind !== "replace_calendar") return;

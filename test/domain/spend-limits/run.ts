@@ -18,7 +18,8 @@ import type { LedgerDomain } from "../ledger/world.ts";
 
 /** Spend limits of a ledger beside a book that adds up every payment anew after each step. */
 
-const BEGIN = Date.UTC(2026, 1, 20, 9);
+/** Shortly before 02:30 in Berlin, on the night when the clocks show it twice. */
+const BEGIN = Date.UTC(2026, 9, 24, 23, 50);
 const ZONES = ["UTC", "Europe/Berlin", "America/Havana", "Australia/Lord_Howe"] as const;
 
 const limits = fc.uniqueArray(
@@ -122,7 +123,14 @@ export class SpendLimitsRun {
     }
   }
 
+  /** Runs begin with a day that resets in the hour that is about to be repeated. */
+  #begin(): void {
+    const settings = { resetMinutes: 150, weekStart: 0, monthDay: 1, yearMonth: 1 };
+    this.#setCalendar({ kind: "calendar", timezone: "Europe/Berlin", ...settings });
+  }
+
   play(run: readonly Step[]): void {
+    this.#begin();
     for (const each of run) {
       this.#act(each);
       this.#audit();
@@ -169,7 +177,7 @@ export class SpendLimitsRun {
       kind: "pay",
       agentId: agentId(number),
       keyId: "akey_1",
-      approvalWindowSeconds: 10_000_000,
+      approvalWindowSeconds: 1_000_000_000,
       recordsCheckedThrough: 0,
       request: {
         transactionId: id,
