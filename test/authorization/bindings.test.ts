@@ -148,7 +148,14 @@ describe(`a key acts only inside its binding (TEST_SEED=${seed})`, () => {
     setTeamApprovalRules: { body: { rules: [], version: 999 }, success: [409, "STALE_APPROVAL_RULES"] },
     setProjectApprovalRules: { body: { rules: [], version: 999 }, success: [409, "STALE_APPROVAL_RULES"] },
     setProjectCalendar: {
-      body: { timezone: "UTC", resetTime: "00:00", weekStartsOn: "mon", monthStartsOn: 1, yearStartsIn: 1, version: 999 },
+      body: {
+        timezone: "UTC",
+        resetTime: "00:00",
+        weekStartsOn: "mon",
+        monthStartsOn: 1,
+        yearStartsIn: 1,
+        version: 999,
+      },
       success: [409, "STALE_CALENDAR"],
     },
     setTeamBudget: { body: { capCents: 1, agents: [], version: 999 }, success: [409, "STALE_BUDGET"] },

@@ -26,6 +26,9 @@ const limits = fc.uniqueArray(
   fc.record({ period: fc.constantFrom(...PERIODS), limitCents: fc.integer({ min: 0, max: 300 }) }),
   { maxLength: 4, selector: ({ period }) => period },
 );
+const LEVELS = ["agent", "team", "project"] as const;
+type Level = (typeof LEVELS)[number];
+
 const pick = fc.nat(30);
 const agent = fc.nat(3);
 
@@ -50,7 +53,7 @@ const step = fc.oneof(
     weight: 2,
     arbitrary: fc.record({
       kind: fc.constant("limit"),
-      level: fc.constantFrom("agent", "team", "project"),
+      level: fc.constantFrom(...LEVELS),
       agent,
       limits,
     }),
@@ -82,13 +85,11 @@ interface Booked {
   state: "held" | "sending" | "settled" | "ended";
 }
 
-type Level = "agent" | "team" | "project";
 const CODES: Readonly<Record<Level, string>> = {
   agent: "SPEND_LIMIT_EXCEEDED",
   team: "TEAM_SPEND_LIMIT_EXCEEDED",
   project: "PROJECT_SPEND_LIMIT_EXCEEDED",
 };
-const LEVELS: readonly Level[] = ["agent", "team", "project"];
 
 const agentId = (number: number): string => `agent-${String(number)}`;
 const teamOf = (number: number): number => number % 2;
@@ -157,7 +158,7 @@ export class SpendLimitsRun {
       case "pay":
         return "cents" in act ? this.#pay(act.agent, act.cents) : undefined;
       case "limit":
-        return "limits" in act ? this.#limit(act.level as Level, act.agent, act.limits) : undefined;
+        return "limits" in act ? this.#limit(act.level, act.agent, act.limits) : undefined;
       case "calendar":
         return "timezone" in act ? this.#setCalendar(act) : undefined;
       case "roll_over":
