@@ -18,9 +18,9 @@ const without = ({ at, mc }: Windows, place: number): Windows => ({
 
 /** Sets back one period at all levels. */
 function reset(ledger: Ledger, place: number): void {
-  for (const account of [...ledger.accounts.values()])
+  for (const account of ledger.accounts.values())
     putUsage(ledger, account, { windows: without(account.usage.windows, place) });
-  for (const [teamId, { windows }] of [...ledger.teams])
+  for (const [teamId, { windows }] of ledger.teams)
     putLevel(ledger, teamId, { windows: without(windows, place) });
   putLevel(ledger, null, { windows: without(ledger.project.windows, place) });
 }
@@ -77,7 +77,7 @@ export const spendLimitMutants: readonly Mutant<LedgerDomain>[] = [
   },
   {
     fault: "a change of the calendar forgets what its new windows do not reach back to",
-    complaint: "of agent",
+    complaint: "the day of",
     domain: () =>
       after(({ command, ledger }) => {
         if (command.kind !== "replace_calendar") return;

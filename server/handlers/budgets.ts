@@ -13,8 +13,10 @@ type BudgetHandlers = Pick<
 /** Budgets of projects and teams. */
 export function budgetHandlers({ containerBudgets }: HandlerDependencies): BudgetHandlers {
   return {
-    getProjectBudget: async (_input, { target }) => ok({ body: budgetView(await containerBudgets.ofProject(target)) }),
-    getTeamBudget: async (_input, { target }) => ok({ body: budgetView(await containerBudgets.ofTeam(target)) }),
+    getProjectBudget: async (_input, { target }) =>
+      ok({ body: budgetView(await containerBudgets.ofProject(target)) }),
+    getTeamBudget: async (_input, { target }) =>
+      ok({ body: budgetView(await containerBudgets.ofTeam(target)) }),
     async setProjectBudget({ body: sent }, { audit, target }) {
       const body = withoutUse(sent);
       const replacing = replace(

@@ -5,7 +5,12 @@ import { budgetWarning } from "./spend-limits.ts";
 /** The contract of a stream of changes: names of events, and their data. */
 
 /** Kinds whose records are sent whole. */
-const RECORDS = { approvals: approval, transactions: transaction, agents: agent, budgets: budgetWarning } as const;
+const RECORDS = {
+  approvals: approval,
+  transactions: transaction,
+  agents: agent,
+  budgets: budgetWarning,
+} as const;
 
 /** Kinds of which only the ids of what changed are sent. */
 const IDS = [

@@ -43,12 +43,7 @@ interface Offsets {
  * The offsets of an IANA zone from `fromMs` to `untilMs`, epoch milliseconds, each transition to the millisecond. No zone
  * goes to and fro within a day, so that no step up to a day misses one.
  */
-export function zoneOffsets(
-  timezone: string,
-  fromMs: number,
-  untilMs: number,
-  stepMs = HOUR_MS,
-): Offsets {
+export function zoneOffsets(timezone: string, fromMs: number, untilMs: number, stepMs = HOUR_MS): Offsets {
   const offsetAt = offsetOf(timezone);
   const segments: [number, number][] = [[fromMs, offsetAt(fromMs)]];
   for (let from = fromMs; from < untilMs; from += stepMs) {

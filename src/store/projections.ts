@@ -177,10 +177,7 @@ export class MongoProjections implements Projections {
     const ofTeams = caps.flatMap(({ cap, teamId }) => (teamId === null ? [] : [capWrite(teamId, cap)]));
     const ofProject = caps.flatMap(({ calendar, cap, teamId }) =>
       teamId === null
-        ? [
-            capWrite(projectId, cap),
-            ...(calendar === undefined ? [] : [calendarWrite(projectId, calendar)]),
-          ]
+        ? [capWrite(projectId, cap), ...(calendar === undefined ? [] : [calendarWrite(projectId, calendar)])]
         : [],
     );
     await Promise.all([

@@ -152,7 +152,14 @@ describe(`a key acts only inside its binding (TEST_SEED=${seed})`, () => {
     setProjectRestrictions: { body: restricting({}, 999), success: [409, "STALE_RESTRICTIONS"] },
     setAgentRestrictions: { body: restricting({}, 999), success: [409, "STALE_RESTRICTIONS"] },
     setProjectCalendar: {
-      body: { timezone: "UTC", resetTime: "00:00", weekStartsOn: "mon", monthStartsOn: 1, yearStartsIn: 1, version: 999 },
+      body: {
+        timezone: "UTC",
+        resetTime: "00:00",
+        weekStartsOn: "mon",
+        monthStartsOn: 1,
+        yearStartsIn: 1,
+        version: 999,
+      },
       success: [409, "STALE_CALENDAR"],
     },
     setTeamBudget: { body: { capCents: 1, agents: [], version: 999 }, success: [409, "STALE_BUDGET"] },

@@ -83,7 +83,14 @@ describe("what belongs to another organization is not found", () => {
     setTeamRestrictions: restricting(),
     setAgentRestrictions: restricting(),
     // Stale, too: existence comes before the version.
-    setProjectCalendar: { timezone: "UTC", resetTime: "00:00", weekStartsOn: "mon", monthStartsOn: 1, yearStartsIn: 1, version: 999 },
+    setProjectCalendar: {
+      timezone: "UTC",
+      resetTime: "00:00",
+      weekStartsOn: "mon",
+      monthStartsOn: 1,
+      yearStartsIn: 1,
+      version: 999,
+    },
     setProjectBudget: { capCents: 1, teams: [], version: 999 },
     setTeamBudget: { capCents: 1, agents: [], version: 999 },
   };

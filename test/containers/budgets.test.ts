@@ -116,12 +116,14 @@ describe("budgets of projects and teams over HTTP", () => {
     const agent = await world.agent({ budgetCents: 700 });
     expect(await budgets.team()).to.deep.equal({
       capCents: null,
+      spendLimits: [],
       agents: [{ agentId: agent.id, budgetCents: 700 }],
       version: 1,
       usage,
     });
     expect(await budgets.project()).to.deep.equal({
       capCents: null,
+      spendLimits: [],
       teams: [{ teamId, capCents: null }],
       version: 1,
       usage,

@@ -149,7 +149,9 @@ describe("a budget that was replaced", () => {
       const ledger = service.connections.temporal.workflow.getHandle(ledgerWorkflowId(projectId));
       const decided = (version: number) =>
         until(`the cap of version ${String(version)}`, async () => {
-          const caps = await ledger.query<CapsView, [CapsQueryInput]>(CAPS_QUERY, { now: Date.now() }).catch(() => null);
+          const caps = await ledger
+            .query<CapsView, [CapsQueryInput]>(CAPS_QUERY, { now: Date.now() })
+            .catch(() => null);
           return caps?.project.cap.version === version ? true : null;
         });
       await world.agent();

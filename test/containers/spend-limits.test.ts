@@ -1,5 +1,7 @@
 import { expect } from "chai";
+import { operations } from "../../src/contract/registry.ts";
 import { COLLECTIONS, type EventDocument } from "../../src/store/documents.ts";
+import { McpCaller } from "../mcp/support.ts";
 import { outcomeOf, TestBudgets } from "../support/budgets.ts";
 import { elevate, newWorld, until, type World } from "../support/world.ts";
 
@@ -70,16 +72,16 @@ describe("spend limits over HTTP", () => {
     ).to.have.lengthOf(1);
     expect(await outcomeOf(agent, 301)).to.equal("TEAM_SPEND_LIMIT_EXCEEDED");
     expect(await outcomeOf(agent, 200)).to.equal("approved");
-    const budget = await world.api.ok("getBudget", 200, { token: agent.key });
+    const mcp = await McpCaller.connect(world.service.baseUrl, agent.key);
+    const budget = await mcp.ok(operations.getBudget.output, "get_budget");
     expect(budget.spendableCents).to.equal(100);
     expect(budget.team.spendLimits[0]).to.have.all.keys("period", "remainingCents", "startedAt", "resetsAt");
     expect(budget.team.spendLimits[0]).to.include({ period: "year", remainingCents: 100 });
-    const checked = await world.api.ok("checkPayment", 200, {
-      token: agent.key,
-      body: { rail: "card", merchant: "Acme", amountCents: 101 },
-    });
+    const payment = { rail: "card", merchant: "Acme", amountCents: 101 };
+    const checked = await mcp.ok(operations.checkPayment.output, "check_payment", payment);
     expect(checked.denialCode).to.equal("TEAM_SPEND_LIMIT_EXCEEDED");
     expect(checked.denialDetails).to.include({ period: "year", remaining: 100 });
+    await mcp.close();
   });
 
   it("the calendar is read, replaced by its version, and frees nothing that is counted", async () => {

@@ -61,7 +61,10 @@ function expected(calendar: Calendar, place: number, at: number): readonly [numb
   const { monthDay, resetMinutes, timezone, weekStart, yearMonth } = calendar;
   const on = (day: DateTime): number => firstInstant(day.toMillis() + resetMinutes * MINUTE, timezone);
   const local = DateTime.fromMillis(at, { zone: timezone });
-  const today = DateTime.fromObject({ year: local.year, month: local.month, day: local.day }, { zone: "UTC" });
+  const today = DateTime.fromObject(
+    { year: local.year, month: local.month, day: local.day },
+    { zone: "UTC" },
+  );
   const year = today.startOf("year").set({ month: yearMonth, day: monthDay }).minus({ years: 2 });
   const [step, first] = [
     [{ days: 1 }, today.minus({ days: 3 })] as const,

@@ -1,6 +1,5 @@
 import { expect } from "chai";
 import { warningEvents } from "../../src/domain/events.ts";
-import { capturedInFull } from "../../src/domain/ledger/books.ts";
 import { mcOf } from "../../src/domain/money.ts";
 import type { SpendLimit } from "../../src/domain/ledger/windows.ts";
 import { TestAccount } from "./support/account.ts";
@@ -65,21 +64,12 @@ describe("warnings before a limit is used up", () => {
     const account = new TestAccount({ spendLimits: monthly(1_000) });
     const { request } = account.pay(700);
     account.settle(request.transactionId);
-    const { transactionId } = request;
-    const books = [{ ...capturedInFull(mcOf(700)), capturedMc: mcOf(1_100) }];
-    const reply = account.judge({
-      kind: "book",
-      agentId: profile.agentId,
-      transactionId,
-      books,
-      recordsCheckedThrough: 0,
-    });
-    const payment = reply.kind === "payment" ? reply.payment : null;
-    expect((payment?.warnings ?? []).map(({ limit, percent }) => `${limit} ${percent}`)).to.deep.equal([
+    const payment = account.network(request.transactionId, { capturedMc: mcOf(1_100) });
+    expect((payment.warnings ?? []).map(({ limit, percent }) => `${limit} ${percent}`)).to.deep.equal([
       "month 80",
       "month 100",
     ]);
-    expect(payment?.books?.breaches).to.deep.equal([{ level: "agent", limit: "month", overMc: mcOf(100) }]);
+    expect(payment.books?.breaches).to.deep.equal([{ level: "agent", limit: "month", overMc: mcOf(100) }]);
   });
 });
 

@@ -291,7 +291,9 @@ export class Reader {
   }
 
   async #levels(projectId: string): Promise<LevelEntry[]> {
-    const view = await this.#ledger(projectId).query<CapsView, [CapsQueryInput]>(CAPS_QUERY, { now: Date.now() });
+    const view = await this.#ledger(projectId).query<CapsView, [CapsQueryInput]>(CAPS_QUERY, {
+      now: Date.now(),
+    });
     const teams = await this.#db.collection<TeamDocument>("teams").find({ projectId }).toArray();
     const project = await this.#db.collection<ProjectDocument>("projects").findOne({ _id: projectId });
     const none = { cap: NO_CAP, totals: NO_TOTALS };

@@ -121,7 +121,11 @@ export async function readRecords(
       project: levelOf(project),
       teams: new Map(teams.map((team) => [team._id, levelOf(team)])),
       accounts,
-      others: [...others.values()].map(({ payments: { all }, teamId }) => ({ ...all, reservedMc: 0, teamId })),
+      others: [...others.values()].map(({ payments: { all }, teamId }) => ({
+        ...all,
+        reservedMc: 0,
+        teamId,
+      })),
       droppedAccounts,
     },
     notes,

@@ -107,12 +107,19 @@ function accountOf(agentId: string, dropped: DroppedAccount, { ledger, now }: Dr
 }
 
 /** The limits that a booking has exceeded, as far as it added to what was used. */
-function breachesOf({ policy }: Account, uses: readonly LimitUse[], before: StoredPayment, after: StoredPayment) {
+function breachesOf(
+  { policy }: Account,
+  uses: readonly LimitUse[],
+  before: StoredPayment,
+  after: StoredPayment,
+) {
   const usedMc = totalOf(moneyOf(before));
   const addedMc = totalOf(moneyOf(after)) - usedMc;
   const { perTransactionLimitCents: limitCents } = policy;
   const ofPayment =
-    limitCents === null ? [] : [{ level: "agent", limit: "per_transaction", limitCents, usedMc, addedMc } as const];
+    limitCents === null
+      ? []
+      : [{ level: "agent", limit: "per_transaction", limitCents, usedMc, addedMc } as const];
   return [...ofPayment, ...uses].flatMap((use): Breach[] => {
     const overMc = Math.min(use.addedMc, use.usedMc + use.addedMc - mcOf(use.limitCents));
     return use.addedMc > 0 && overMc > 0 ? [{ level: use.level, limit: use.limit, overMc }] : [];
@@ -157,8 +164,12 @@ export function authorize(draft: Draft, command: CommandOf<"authorize">): Ledger
   return { kind: "authorization", refusal, payment: after };
 }
 
-const usesOf = ({ bounds, ledger, now }: Draft, account: Account, before: StoredPayment, after: StoredPayment) =>
-  limitUses(ledger, account, { before, after, bounds, now });
+const usesOf = (
+  { bounds, ledger, now }: Draft,
+  account: Account,
+  before: StoredPayment,
+  after: StoredPayment,
+) => limitUses(ledger, account, { before, after, bounds, now });
 
 const warned = (draft: Draft, account: Account, before: StoredPayment, after: StoredPayment): StoredPayment =>
   withWarnings(after, warningsOf(usesOf(draft, account, before, after), draft.now));

@@ -325,7 +325,7 @@ export function countedIn({ bookings }: Books, requestedMc: number): Counted {
     total = heldMc + spentIn(booking);
     const now = Math.max(0, total - least);
     if (now > addedMc) added.push({ at, day, mc: now - addedMc });
-    for (let left = addedMc - now; left > 0; ) {
+    for (let left = addedMc - now; left > 0;) {
       const newest = added.pop();
       if (newest === undefined) break;
       if (newest.mc > left) added.push({ ...newest, mc: newest.mc - left });

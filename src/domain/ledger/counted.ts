@@ -31,4 +31,3 @@ export function countedSince(payment: WindowedPayment, since: number): number {
 /** Returns what a payment counts with in each window. */
 export const countedInEach = (payment: WindowedPayment | null, { starts }: WindowBounds): PerPeriod =>
   starts.map((start) => (payment === null ? 0 : countedSince(payment, start)));
-

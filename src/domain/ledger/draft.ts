@@ -1,11 +1,6 @@
 import { NO_MONEY } from "./books.ts";
 import type { Calendar, PerPeriod, WindowBounds } from "./calendar.ts";
-import {
-  moneyOf,
-  type StoredPayment,
-  withoutTexts,
-  withoutWarnings,
-} from "./payment.ts";
+import { moneyOf, type StoredPayment, withoutTexts, withoutWarnings } from "./payment.ts";
 import { countedInEach, countedOn, windowAtOf } from "./counted.ts";
 import { countPayment, rollDay, type Usage } from "./usage.ts";
 import { lifecycleEventId, type LifecycleEventType } from "../events.ts";

@@ -62,7 +62,8 @@ export const recordedCalendar = ({ calendar }: Ledger): Pick<RecordedCap, "calen
 export function followZone(draft: Draft, command: CommandOf<"follow_zone">): LedgerReply {
   const { kind: _kind, requestId: _requestId, ...zone } = command;
   const { bounds, ledger } = draft;
-  if (isNewerZone(ledger.calendar, zone)) draft.setCalendar(changedCalendar(ledger.calendar, zone, bounds.at));
+  if (isNewerZone(ledger.calendar, zone))
+    draft.setCalendar(changedCalendar(ledger.calendar, zone, bounds.at));
   return { kind: "confirmed" };
 }
 

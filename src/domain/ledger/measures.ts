@@ -13,7 +13,12 @@ const DAY_MS = 86_400_000;
 export function limitUses(
   ledger: Ledger,
   account: Account,
-  { after, before, bounds, now }: {
+  {
+    after,
+    before,
+    bounds,
+    now,
+  }: {
     readonly before: StoredPayment | null;
     readonly after: StoredPayment;
     readonly bounds: WindowBounds;
@@ -26,7 +31,14 @@ export function limitUses(
   const added = countedInEach(after, bounds).map((mc, place) => mc - (had[place] ?? 0));
   const [team, { project }] = [levelOf(ledger, teamId), ledger];
   return [
-    { level: "agent", limit: "budget", limitCents: policy.budgetCents, usedMc: usedOf(usage), addedMc, ...NO_WINDOW },
+    {
+      level: "agent",
+      limit: "budget",
+      limitCents: policy.budgetCents,
+      usedMc: usedOf(usage),
+      addedMc,
+      ...NO_WINDOW,
+    },
     ...dailyUse(account, before, after, now),
     ...windowUses("agent", policy.spendLimits, usage.windows, bounds, added),
     ...levelUses("team", team, bounds, addedMc, added),

@@ -28,12 +28,7 @@ const STATUSES: readonly AccountStatus[] = ["active", "paused", "closed"];
  * An account but for what few have. `windowsAt`: the instant that its windows are as of. A coder that reads leaves `open`, `outbox` and `pausedAt` as they are given. One literal makes the
  * result, since objects that are spread from others are slow to read and large.
  */
-export function codeAccount(
-  coder: Coder,
-  account: Account,
-  packedAt: number,
-  windowsAt: number,
-): Account {
+export function codeAccount(coder: Coder, account: Account, packedAt: number, windowsAt: number): Account {
   const agentId = coder.token(account.agentId);
   const name = coder.text(account.name);
   const status = STATUSES[coder.small(STATUSES.indexOf(account.status))] ?? "active";

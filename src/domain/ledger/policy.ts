@@ -1,6 +1,13 @@
 import { mcOf, remainingOf } from "../money.ts";
 import { RESTRICTION_CODES } from "../rules/restrictions.ts";
-import { type Period, PERIODS, type PerPeriod, UTC_CALENDAR, type WindowBounds, windowBounds } from "./calendar.ts";
+import {
+  type Period,
+  PERIODS,
+  type PerPeriod,
+  UTC_CALENDAR,
+  type WindowBounds,
+  windowBounds,
+} from "./calendar.ts";
 import { RAIL_FAILURE_CODES } from "./rail-failures.ts";
 import type { Usage } from "./usage.ts";
 import { countToday, countWithinHour, dayResetsAt, slotFreeAt, spentToday } from "./usage.ts";

@@ -1,5 +1,12 @@
 import { mcOf, remainingOf, usedCents } from "../money.ts";
-import { type Calendar, type Period, type PerPeriod, PERIODS, type WindowBounds, windowBounds } from "./calendar.ts";
+import {
+  type Calendar,
+  type Period,
+  type PerPeriod,
+  PERIODS,
+  type WindowBounds,
+  windowBounds,
+} from "./calendar.ts";
 
 /** Amounts in the windows of spend limits, counted whether or not there is a limit. */
 export interface Windows {
@@ -120,4 +127,3 @@ export const shownLimit = ({ usedMc, ...limit }: SpendLimitUse): ShownSpendLimit
   usedCents: usedCents(usedMc),
   remainingCents: remainingOf(limit.limitCents, usedMc),
 });
-

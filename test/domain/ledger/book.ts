@@ -1,7 +1,11 @@
 import { mcOf } from "../../../src/domain/money.ts";
 import { isDeepStrictEqual } from "node:util";
 import { must, mustEqual } from "../../../lab/simulation/audit/violation.ts";
-import { type PaymentRequest, type StoredPayment, withoutWarnings } from "../../../src/domain/ledger/payment.ts";
+import {
+  type PaymentRequest,
+  type StoredPayment,
+  withoutWarnings,
+} from "../../../src/domain/ledger/payment.ts";
 import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
 import type { PaymentRules } from "../../../src/domain/rules/checks.ts";
 import {

@@ -338,7 +338,10 @@ describe("how much a ledger holds", function () {
         ([at, count]) => [at, Math.max(1, count + random.between(-1, 1))] as const,
       );
       const day = random.between(1, 1_000) * 1_000;
-      const [week, month] = [day + random.between(1, 6_000) * 1_000, day + random.between(6_000, 30_000) * 1_000];
+      const [week, month] = [
+        day + random.between(1, 6_000) * 1_000,
+        day + random.between(6_000, 30_000) * 1_000,
+      ];
       account.usage = {
         ...usage,
         counts,

@@ -14,8 +14,8 @@ describe("spend limits, against a book that adds up every payment", () => {
         played.play(run);
         denials += played.denials;
       }),
-      { seed, numRuns: shortOrSoak(400, 60_000) },
+      { seed, numRuns: shortOrSoak(120, 60_000) },
     );
-    expect(denials).to.be.greaterThan(50);
+    expect(denials).to.be.greaterThan(10);
   });
 });

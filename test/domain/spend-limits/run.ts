@@ -18,13 +18,17 @@ import type { LedgerDomain } from "../ledger/world.ts";
 
 /** Spend limits of a ledger beside a book that adds up every payment anew after each step. */
 
-const BEGIN = Date.UTC(2026, 1, 20, 9);
+/** Shortly before 02:30 in Berlin, on the night when the clocks show it twice. */
+const BEGIN = Date.UTC(2026, 9, 24, 23, 50);
 const ZONES = ["UTC", "Europe/Berlin", "America/Havana", "Australia/Lord_Howe"] as const;
 
 const limits = fc.uniqueArray(
   fc.record({ period: fc.constantFrom(...PERIODS), limitCents: fc.integer({ min: 0, max: 300 }) }),
   { maxLength: 4, selector: ({ period }) => period },
 );
+const LEVELS = ["agent", "team", "project"] as const;
+type Level = (typeof LEVELS)[number];
+
 const pick = fc.nat(30);
 const agent = fc.nat(3);
 
@@ -49,7 +53,7 @@ const step = fc.oneof(
     weight: 2,
     arbitrary: fc.record({
       kind: fc.constant("limit"),
-      level: fc.constantFrom("agent", "team", "project"),
+      level: fc.constantFrom(...LEVELS),
       agent,
       limits,
     }),
@@ -81,13 +85,11 @@ interface Booked {
   state: "held" | "sending" | "settled" | "ended";
 }
 
-type Level = "agent" | "team" | "project";
 const CODES: Readonly<Record<Level, string>> = {
   agent: "SPEND_LIMIT_EXCEEDED",
   team: "TEAM_SPEND_LIMIT_EXCEEDED",
   project: "PROJECT_SPEND_LIMIT_EXCEEDED",
 };
-const LEVELS: readonly Level[] = ["agent", "team", "project"];
 
 const agentId = (number: number): string => `agent-${String(number)}`;
 const teamOf = (number: number): number => number % 2;
@@ -122,7 +124,14 @@ export class SpendLimitsRun {
     }
   }
 
+  /** Runs begin with a day that resets in the hour that is about to be repeated. */
+  #begin(): void {
+    const settings = { resetMinutes: 150, weekStart: 0, monthDay: 1, yearMonth: 1 };
+    this.#setCalendar({ kind: "calendar", timezone: "Europe/Berlin", ...settings });
+  }
+
   play(run: readonly Step[]): void {
+    this.#begin();
     for (const each of run) {
       this.#act(each);
       this.#audit();
@@ -149,7 +158,7 @@ export class SpendLimitsRun {
       case "pay":
         return "cents" in act ? this.#pay(act.agent, act.cents) : undefined;
       case "limit":
-        return "limits" in act ? this.#limit(act.level as Level, act.agent, act.limits) : undefined;
+        return "limits" in act ? this.#limit(act.level, act.agent, act.limits) : undefined;
       case "calendar":
         return "timezone" in act ? this.#setCalendar(act) : undefined;
       case "roll_over":
@@ -169,7 +178,7 @@ export class SpendLimitsRun {
       kind: "pay",
       agentId: agentId(number),
       keyId: "akey_1",
-      approvalWindowSeconds: 10_000_000,
+      approvalWindowSeconds: 1_000_000_000,
       recordsCheckedThrough: 0,
       request: {
         transactionId: id,
