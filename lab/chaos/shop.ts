@@ -65,7 +65,7 @@ const FEES = { maxFeePerGas: parseGwei("500"), maxPriorityFeePerGas: parseGwei("
 /** An authorization that a buyer has presented, and the transaction that settles it. */
 interface Sale {
   readonly paid: Presented;
-  sent: { readonly raw: Hex; readonly hash: Hash } | null;
+  sent: { readonly raw: Hex; readonly hash: Hash; readonly nonce: number } | null;
   isSettled: boolean;
 }
 
@@ -217,46 +217,59 @@ export class Shop {
 
   async #settleSome(): Promise<void> {
     const { address } = this.#account;
-    const nonce = await this.#chain.getTransactionCount({ address });
-    const sent = [...this.#sales.values()].flatMap((sale) => sale.sent ?? []);
-    const lost = sent.slice(nonce);
-    if (nonce === 0) await callRpc(this.#rpcUrl, "anvil_setBalance", [address, toHex(10n ** 20n)]);
-    for (const { raw } of lost) await this.#chain.sendRawTransaction({ serializedTransaction: raw });
-    if (lost.length > 0) return;
+    const next = await this.#chain.getTransactionCount({ address });
+    if (next === 0) await callRpc(this.#rpcUrl, "anvil_setBalance", [address, toHex(10n ** 20n)]);
+    for (const sale of this.#sent().filter(({ sent }) => sent.nonce >= next)) {
+      sale.isSettled = false;
+      // A chain that has lost blocks has to have the pocket's top-up again, too.
+      if (!(await this.#isPayable(sale))) return;
+      await this.#chain.sendRawTransaction({ serializedTransaction: sale.sent.raw });
+    }
     for (const sale of this.#sales.values()) {
       if (sale.sent === null) await this.#send(sale);
-      else if (!sale.isSettled)
-        sale.isSettled =
-          (await this.#chain.getTransactionReceipt({ hash: sale.sent.hash })).status === "success";
+      else if (!sale.isSettled) {
+        const receipt = await this.#chain.getTransactionReceipt({ hash: sale.sent.hash });
+        sale.isSettled = receipt.status === "success";
+      }
     }
   }
 
+  /** Sales with a transaction, in the order of these. */
+  #sent() {
+    return [...this.#sales.values()]
+      .flatMap((sale) => (isSent(sale) ? [sale] : []))
+      .toSorted((one, other) => one.sent.nonce - other.sent.nonce);
+  }
+
   async #send(sale: Sale): Promise<void> {
-    const { authorization, signature } = sale.paid;
-    const { from, nonce: id, to, validAfter, validBefore, value } = authorization;
-    const { timestamp } = await this.#chain.getBlock();
-    const args = [from, to, value, validAfter, validBefore, id, signature] as const;
-    const call = { address: this.#token, abi: ABI, functionName: "transferWithAuthorization", args } as const;
-    if (timestamp >= validBefore || BigInt(Math.floor(Date.now() / 1_000)) >= validBefore) {
+    const { nonce: id, validBefore } = sale.paid.authorization;
+    if (BigInt(Math.floor(Date.now() / 1_000)) >= validBefore) {
       this.#sales.delete(id);
       return;
     }
-    // It may find no money, until a chain that has lost blocks has the top-up again.
-    const isPayable = await this.#chain.simulateContract({ ...call, account: this.#account.address }).then(
+    if (!(await this.#isPayable(sale))) return;
+    const nonce = this.#sent().length;
+    const data = encodeFunctionData(this.#callOf(sale));
+    const fields = { chainId: this.#chainId, nonce, to: this.#token, data, gas: GAS, ...FEES };
+    const raw = await this.#account.signTransaction(fields);
+    sale.sent = { raw, hash: keccak256(raw), nonce };
+    await this.#chain.sendRawTransaction({ serializedTransaction: raw });
+  }
+
+  #isPayable(sale: Sale): Promise<boolean> {
+    const call = { ...this.#callOf(sale), address: this.#token, account: this.#account.address };
+    return this.#chain.simulateContract(call).then(
       () => true,
       () => false,
     );
-    if (!isPayable) return;
-    const nonce = [...this.#sales.values()].filter((other) => other.sent !== null).length;
-    const raw = await this.#account.signTransaction({
-      chainId: this.#chainId,
-      nonce,
-      to: this.#token,
-      data: encodeFunctionData(call),
-      gas: GAS,
-      ...FEES,
-    });
-    sale.sent = { raw, hash: keccak256(raw) };
-    await this.#chain.sendRawTransaction({ serializedTransaction: raw });
+  }
+
+  #callOf({ paid: { authorization, signature } }: Sale) {
+    const { from, nonce, to, validAfter, validBefore, value } = authorization;
+    const args = [from, to, value, validAfter, validBefore, nonce, signature] as const;
+    return { abi: ABI, functionName: "transferWithAuthorization", args } as const;
   }
 }
+
+const isSent = (sale: Sale): sale is Sale & { readonly sent: NonNullable<Sale["sent"]> } =>
+  sale.sent !== null;

@@ -238,6 +238,9 @@ describe("an agent's pocket", () => {
     const outcome = await fund(agent, newId("txn"), 700n * CENT);
     expect(outcome).to.include({ status: "failed", code: "RAIL_UNAVAILABLE" });
     expect(await centsAt(scene, agent.wallet)).to.equal(4_100);
+    const raised = scene.open({ floatCents: 1_500 }).wallets.pockets;
+    const again = await raised.fund(agent.profile, newId("txn"), 700n * CENT, FUND_MS);
+    expect(again, "by a process with a larger float").to.deep.equal({ status: "funded" });
   });
 
   it("its money shows in the agent's balance, and goes back to the wallet when the agent ends", async () => {

@@ -49,6 +49,9 @@ interface OrderDocument extends Document {
   readonly createdAt: Date;
 }
 
+/** Part of a purchase that follows from the shop's answer. */
+export type Answered = Pick<OrderDocument, "isAnswered" | "receipt">;
+
 interface AnswerDocument extends Document {
   readonly _id: string;
   readonly sealed: string;
@@ -175,22 +178,22 @@ export class Orders {
     return matchedCount === 1;
   }
 
-  async endPresenting(transactionId: string): Promise<void> {
-    await this.#orders.updateOne({ _id: transactionId }, { $unset: { presentingUntil: "" } });
+  /** `answered`: the answer is kept by now. `isOver`: the purchase has come to its end, too. */
+  async endPresenting(transactionId: string, answered: Answered = {}, isOver = false): Promise<void> {
+    const answer = answered.isAnswered === true ? { $set: answered } : {};
+    const over = isOver ? { sealed: "" } : {};
+    const change = { ...answer, $unset: { presentingUntil: "", ...over } };
+    await this.#orders.updateOne({ _id: transactionId }, change);
   }
 
-  /** Keeps the first paid answer, and the receipt in it. */
-  async keep(transactionId: string, answer: ShopAnswer, receipt: string | null): Promise<void> {
+  /** Keeps the first paid answer. */
+  async keep(transactionId: string, answer: ShopAnswer): Promise<void> {
     const sealed = this.#sealer.seal(ANSWER, transactionId, JSON.stringify(answer));
     const expiresAt = new Date(this.#clock().getTime() + ANSWER_KEPT_MS);
     await this.#answers.updateOne(
       { _id: transactionId },
       { $setOnInsert: { sealed, expiresAt } },
       { upsert: true },
-    );
-    await this.#orders.updateOne(
-      { _id: transactionId },
-      { $set: { isAnswered: true, ...(receipt === null ? {} : { receipt }) } },
     );
   }
 

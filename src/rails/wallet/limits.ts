@@ -1,3 +1,4 @@
+import { parseTransaction } from "viem";
 import type { BudgetPolicy } from "../../domain/ledger/policy.ts";
 import type { ChainConfig } from "../../chain/config.ts";
 import { GAS, setLimitData } from "../../chain/contracts.ts";
@@ -92,18 +93,32 @@ export class WalletLimits {
     const { broadcast, outbox, wallets } = this.#dependencies;
     if (!(await this.#isDeployed(wallet))) return;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
-      const set = await outbox.under(limitPrefix(wallet));
-      const target = await wallets.targetLimit(wallet);
-      const last = set.findLast(isTransaction);
-      const isSet = last?.limitVersion === target.policyVersion;
+      const { last, next, target } = await this.#limitsOf(wallet);
+      const isSet = last !== undefined && isSame(last, next);
       // One more attempt at each occasion: it reverts while the service is not the spender.
       if (isSet && (round > 0 || !(await this.#isReverted(last)))) {
         return await wallets.unmark(wallet, target.policyVersion);
       }
-      const recorded = await outbox.record([this.#call(wallet, set.length + 1, target)]);
+      const recorded = await outbox.record([next]);
       await broadcast(recorded.values());
     }
     throw new Error(`the limits of wallet ${wallet.address} do not come to rest`);
+  }
+
+  /** Whether the wallet has the limit that it is to have, by a final block. */
+  async isInForce(wallet: Wallet): Promise<boolean> {
+    const { last, next } = await this.#limitsOf(wallet);
+    if (last === undefined || last.replacedBy !== null || !isSame(last, next)) return false;
+    const [receipt] = await this.#dependencies.finality.now([last]);
+    return receipt?.succeeded === true;
+  }
+
+  /** The newest limit that was sent, and the one that is wanted. */
+  async #limitsOf(wallet: Wallet) {
+    const { outbox, wallets } = this.#dependencies;
+    const set = await outbox.under(limitPrefix(wallet));
+    const target = await wallets.targetLimit(wallet);
+    return { last: set.findLast(isTransaction), next: this.#call(wallet, set.length + 1, target), target };
   }
 
   /** Whether it was replaced or reverted, as while the service is not the spender; then the previous limit holds. */
@@ -172,6 +187,10 @@ export class WalletLimits {
     };
   }
 }
+
+/** Whether a limit that was sent is that of a call; a changed float makes it another one. */
+const isSame = ({ limitVersion, raw }: RecordedTransaction, call: Call): boolean =>
+  limitVersion === call.limitVersion && parseTransaction(raw).data === call.data;
 
 const LIMITS = "limit/";
 const limitPrefix = ({ address }: Wallet): string => `${LIMITS}${address}/`;

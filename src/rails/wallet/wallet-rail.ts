@@ -24,6 +24,7 @@ import { fenceAttempts } from "./fencing.ts";
 import { deployPurpose } from "./limits.ts";
 import {
   DETACHED,
+  LIMIT_REACHED,
   NO_WALLET,
   NOT_THERE,
   OTHER_CHAIN,
@@ -312,7 +313,7 @@ export class WalletRail implements RailPort {
 
   /**
    * Decides the attempt after one that was undone or replaced: as it was, under a raised limit, or never. False, having decided
-   * nothing, while its wallet's deployment, which came before it, is on its way a second time, or where the attempt is fenced.
+   * nothing, while its wallet's deployment or limit, which came before it, is on its way a second time, or where the attempt is fenced.
    */
   async #again(attempt: Attempt, permit: number, before: Unpaid): Promise<boolean> {
     const { broadcast, limits, outbox } = this.#dependencies;
@@ -320,6 +321,11 @@ export class WalletRail implements RailPort {
     const remedy = await this.#remedyFor(attempt, before);
     if (remedy.kind === "refuse" && remedy.refusal === NOT_THERE && !(await this.#isDeploymentOver(wallet)))
       return false;
+    // The limit itself was replaced on its way, or the float has changed since.
+    if (remedy.kind === "refuse" && remedy.refusal === LIMIT_REACHED && !(await limits.isInForce(wallet))) {
+      await limits.converge(wallet);
+      return false;
+    }
     const gas = ranOutOfGas(before) ? GAS.spendMax : gasOf(before.last);
     const spend = this.#attempts.spend(attempt, permit, gas);
     if (remedy.kind === "refuse") {
