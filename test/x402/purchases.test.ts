@@ -64,6 +64,10 @@ describe("purchases from shops that ask for payment with 402", () => {
     });
     expect(bought.transaction?.receipt).to.include(bought.transaction?.onChainTxHash ?? "none");
     expect(await chain.succeeded(bought.transaction?.onChainTxHash)).to.equal(true);
+    const story = { token: world.token, id: bought.transaction?.id ?? "" };
+    const { railSteps } = await world.api.ok("getTransactionStory", 200, story);
+    const steps = railSteps.map(({ amountCents, kind, onChainTxHash }) => [kind, amountCents, onChainTxHash]);
+    expect(steps).to.deep.equal([["signed", 1, bought.transaction?.onChainTxHash]]);
     expect(await again(body)).to.deep.include({ httpStatus: 200, body: bought.body, replayed: true });
     expect(shop.visits.filter((visit) => visit === "/paid/weather*")).to.have.length(1);
     await world.api.refused("payX402Request", 422, "IDEMPOTENCY_KEY_REUSED", {

@@ -61,6 +61,9 @@ interface AnswerDocument extends Document {
 /** The time for which a paid answer is kept: so long the same key gets what was bought. */
 const ANSWER_KEPT_MS = 3_600_000;
 
+/** The time for which an order's record is kept. A purchase ends within minutes of it; its transaction stays. */
+export const ORDER_KEPT_SECONDS = 30 * 86_400;
+
 /** Two payments never share a nonce: the second would look paid by the first. */
 export const ORDER_INDEXES: Indexes = {
   [COLLECTIONS.purchases]: [
@@ -69,6 +72,7 @@ export const ORDER_INDEXES: Indexes = {
       unique: true,
       partialFilterExpression: { nonce: { $type: "string" } },
     },
+    { key: { createdAt: 1 }, expireAfterSeconds: ORDER_KEPT_SECONDS },
   ],
   [COLLECTIONS.purchaseAnswers]: [{ key: { expiresAt: 1 }, expireAfterSeconds: 0 }],
 };

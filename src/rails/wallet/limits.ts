@@ -25,6 +25,12 @@ const RAISING_WAIT_MS = 20_000;
 /** The version of a limit that was raised for one payment: no policy's, so that it is set back. */
 const RAISED = 0;
 
+/** A wallet's limit as its contract has it, in the token's units. */
+export interface LimitOnChain {
+  readonly cap: bigint;
+  readonly periodSeconds: bigint;
+}
+
 export interface LimitsDependencies {
   readonly outbox: ChainOutbox;
   readonly config: ChainConfig;
@@ -105,12 +111,18 @@ export class WalletLimits {
     throw new Error(`the limits of wallet ${wallet.address} do not come to rest`);
   }
 
-  /** Whether the wallet has the limit that it is to have, by a final block. */
-  async isInForce(wallet: Wallet): Promise<boolean> {
+  /**
+   * Sees to the limit of a wallet that has another one on the chain. False: it has the one that it is to have. A limit that is mined
+   * may be without effect: its wallet was deployed only after it.
+   */
+  async enforce(wallet: Wallet, onChain: LimitOnChain): Promise<boolean> {
+    const { broadcast, config, finality, outbox } = this.#dependencies;
     const { last, next } = await this.#limitsOf(wallet);
-    if (last === undefined || last.replacedBy !== null || !isSame(last, next)) return false;
-    const [receipt] = await this.#dependencies.finality.now([last]);
-    return receipt?.succeeded === true;
+    if (setLimitData(config.token, onChain.cap, Number(onChain.periodSeconds)) === next.data) return false;
+    const isNewest = last !== undefined && last.replacedBy === null && isSame(last, next);
+    const isOnItsWay = isNewest && (await finality.now([last]))[0] === null;
+    if (!isOnItsWay) await broadcast((await outbox.record([next])).values());
+    return true;
   }
 
   /** The newest limit that was sent, and the one that is wanted. */

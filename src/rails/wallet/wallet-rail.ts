@@ -19,7 +19,7 @@ import type {
 } from "../../payments/ports.ts";
 import { withTimeout } from "../../lib/with-timeout.ts";
 import { type AttemptDependencies, type Attempt, Attempts, attemptsPrefix, refusalOf } from "./attempts.ts";
-import { diagnose, type Remedy, spentCents } from "./diagnosis.ts";
+import { diagnose, limitOnChain, type Remedy } from "./diagnosis.ts";
 import { fenceAttempts } from "./fencing.ts";
 import { deployPurpose } from "./limits.ts";
 import {
@@ -321,10 +321,10 @@ export class WalletRail implements RailPort {
     const remedy = await this.#remedyFor(attempt, before);
     if (remedy.kind === "refuse" && remedy.refusal === NOT_THERE && !(await this.#isDeploymentOver(wallet)))
       return false;
-    // The limit itself was replaced on its way, or the float has changed since.
-    if (remedy.kind === "refuse" && remedy.refusal === LIMIT_REACHED && !(await limits.isInForce(wallet))) {
-      await limits.converge(wallet);
-      return false;
+    // The limit has not come to the wallet, or the float has changed since.
+    if (remedy.kind === "refuse" && remedy.refusal === LIMIT_REACHED) {
+      const { limit } = await limitOnChain(this.#dependencies, wallet.address);
+      if (await limits.enforce(wallet, limit)) return false;
     }
     const gas = ranOutOfGas(before) ? GAS.spendMax : gasOf(before.last);
     const spend = this.#attempts.spend(attempt, permit, gas);
@@ -384,7 +384,7 @@ export class WalletRail implements RailPort {
     const { outbox, rpc, signer } = this.#dependencies;
     const mined = await rpc.nonceAt(signer.address, "latest");
     const waiting = (await outbox.movedBy([address], mined)).get(address)?.debitCents ?? 0;
-    return waiting + (await spentCents(this.#dependencies, address));
+    return waiting + (await limitOnChain(this.#dependencies, address)).spentCents;
   }
 
   /** Pure but for the chain: the same records and the same blocks give the same outcome to every caller. */

@@ -105,7 +105,11 @@ function Known({ agent }: { readonly agent: Agent }): ReactElement {
           <Overview agent={agent} onArchive={() => openDialog("archive")} onFund={openDialog} />
         </Tabs.Panel>
         <Tabs.Panel value="policy" pt="md">
-          <PolicyEditor agentId={agent.id} isReadOnly={isArchived || !isAdmin} />
+          <PolicyEditor
+            agentId={agent.id}
+            hasWallet={agent.wallet !== null}
+            isReadOnly={isArchived || !isAdmin}
+          />
         </Tabs.Panel>
         <Tabs.Panel value="payments" pt="md">
           <Card flush>
