@@ -135,7 +135,7 @@ async function measure(): Promise<void> {
     }
   }
   const [fetches, decision, purchase] = [median(times.bare), median(times.decide), median(times.buy)];
-  const ratio = median(times.buy.map((ms, at) => ms / ((times.bare[at] ?? 0) + (times.decide[at] ?? 0))));
+  const ratio = median(times.buy.map((took, at) => took / ((times.bare[at] ?? 0) + (times.decide[at] ?? 0))));
   const sent = ((await transactions()) - before) / count;
   say(
     `p50 of ${String(count)}: two fetches ${ms(fetches)}, a decision ${ms(decision)}, a purchase ${ms(purchase)}`,

@@ -177,8 +177,8 @@ export class ChallengeRail implements RailPort {
       orders.beginPresenting(transactionId, PRESENTING_MS),
     ]);
     if (authorized.kind === "signed") {
-      const presented = isOurTurn ? { order, authorization: authorized.authorization } : null;
-      return this.#deliver(profile, payment, CONFIRMATION_WAIT_MS, presented);
+      const begun = isOurTurn ? { order, authorization: authorized.authorization } : null;
+      return this.#deliver(profile, payment, CONFIRMATION_WAIT_MS, begun);
     }
     if (isOurTurn) await orders.endPresenting(transactionId);
     switch (authorized.kind) {
@@ -200,9 +200,9 @@ export class ChallengeRail implements RailPort {
     withinMs: number,
     begun: Presented | null = null,
   ): Promise<RailOutcome> {
-    const presented = begun ?? (await this.#toPresent(payment));
+    const paid = begun ?? (await this.#toPresent(payment));
     const until = performance.now() + withinMs;
-    const first = presented === null ? null : await this.#present(profile, payment, presented);
+    const first = paid === null ? null : await this.#present(profile, payment, paid);
     if (first !== null && first.status !== "pending") return first;
     for (;;) {
       const outcome = (await this.query(payment)) ?? PENDING;

@@ -3,6 +3,8 @@ import type { StepsOf } from "../folder.ts";
 import { inOrder, NO_FENCE, type RailStep } from "../rail-steps.ts";
 import { attemptsPrefix } from "./attempts.ts";
 
+const beginning = (from: string) => ({ _id: { $gte: from, $lt: `${from}\u{10ffff}` } });
+
 /** Returns a payment's transactions on the chain, or its pocket's signatures, by ids derived from the payment's. */
 export const walletSteps: StepsOf = async (
   { agents, chainTransactions, pocketAuthorizations },
@@ -11,7 +13,6 @@ export const walletSteps: StepsOf = async (
   // A payment that was refused in a transaction's place has no chain in its record.
   const chain = chainCaip2 ?? (await agents.findOne({ _id: agentId }))?.wallet?.chainCaip2;
   if (chain === undefined) return [];
-  const beginning = (from: string) => ({ _id: { $gte: from, $lt: `${from}\u{10ffff}` } });
   if (protocol !== undefined) {
     const signed = { ...beginning(`${chain}/${_id}/`), ...NO_FENCE };
     const found = inOrder(await pocketAuthorizations.find(signed).toArray());

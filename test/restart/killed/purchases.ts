@@ -152,7 +152,7 @@ export function purchasesAtHand() {
   /** Once the service is back: asks again by the same keys, until each is paid, once. */
   async function meet(): Promise<void> {
     await stage.meet();
-    for (const { letGo } of purchases) letGo();
+    for (const purchase of purchases) purchase.letGo();
     await Promise.all(purchases.map((purchase) => expectPaidOnce(purchase)));
   }
 
@@ -239,7 +239,9 @@ export function purchasesKilledAgainAndAgain(): void {
       await purchases.meet();
     }
     await purchases.expectBooksToAgree();
-    const steps = JSON.stringify(Object.fromEntries([...stood].toSorted()));
+    const steps = JSON.stringify(
+      Object.fromEntries([...stood].toSorted(([one], [other]) => one.localeCompare(other))),
+    );
     process.stdout.write(`    ${String(KILLS)} kills of ${String(AT_ONCE)} purchases each: ${steps}\n`);
   });
 }
