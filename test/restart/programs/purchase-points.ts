@@ -62,7 +62,8 @@ export function holdPurchases(): void {
       if (agentId === null) return Reflect.apply(plain, this, args);
       if (held.has(agentId)) return never();
       const point = pointOf(agentId);
-      if ((point.collection ?? this.collectionName) !== this.collectionName) return Reflect.apply(plain, this, args);
+      if ((point.collection ?? this.collectionName) !== this.collectionName)
+        return Reflect.apply(plain, this, args);
       const number = (passed.get(agentId) ?? 0) + 1;
       passed.set(agentId, number);
       if (number !== point.write) return Reflect.apply(plain, this, args);
