@@ -10,6 +10,10 @@ import { sandboxConfig } from "../src/chain/sandbox.ts";
 import { createWallets, type Wallets } from "../src/rails/wallet/index.ts";
 import type { ChainRepair } from "../src/chain/repairs.ts";
 import { ConfigError } from "../src/lib/config-error.ts";
+import type { AuditLog } from "../src/audit/chain/appender.ts";
+import { auditValue } from "../src/domain/audit/canonical.ts";
+import type { AuditRecord } from "../src/domain/audit/entry.ts";
+import type { TargetFunding } from "../src/rails/wallet/targets.ts";
 import type { Logger } from "../src/lib/logger.ts";
 import type { Metrics } from "../src/metrics/metrics.ts";
 import { AccessProofs } from "../src/secrets/access-proofs.ts";
@@ -133,10 +137,12 @@ export interface ChainOptions {
   readonly logger: Logger;
   /** Null: this process has no readers of them. */
   readonly metrics: Metrics | null;
+  readonly auditLog: AuditLog;
 }
 
 /** The wallets of this process; null without a chain. It is not called yet. */
 export function openWallets({
+  auditLog,
   clock,
   db,
   env,
@@ -157,6 +163,7 @@ export function openWallets({
     ...settings,
     eventProofs: new AccessProofs(masterKey.macs("access-proofs")),
     fundingMacs: new KeyedMacs(masterKey.deriveKeys("payment-proofs")),
+    auditTarget: (funding) => auditLog.append(targetEntry(funding)),
     isAgentGenuine: (agent) => agentProofs.genuine(agent) !== null,
     clock,
     onWarning,
@@ -165,3 +172,18 @@ export function openWallets({
   metrics?.missingOnChainSince(() => wallets.oldestMissing(), clock);
   return wallets;
 }
+
+/** The audit entry by which an organization learns that its treasury kept a wallet at its target. */
+const targetEntry = ({ amountCents, at, key, profile, targetCents }: TargetFunding): AuditRecord => ({
+  organizationId: profile.organizationId,
+  entryKey: key,
+  at: at.getTime(),
+  action: "fundAgent",
+  actor: { type: "system", id: "target" },
+  resource: { type: "agent", id: profile.agentId },
+  from: null,
+  result: { status: null, code: null },
+  before: null,
+  after: auditValue({ amountCents, walletTargetCents: targetCents }),
+  decision: null,
+});

@@ -1,5 +1,4 @@
-import { AuditAppender } from "../src/audit/chain/appender.ts";
-import type { AuditSeal } from "../src/domain/audit/entry.ts";
+import type { AuditAppender } from "../src/audit/chain/appender.ts";
 import type { EffectDependencies, PaymentEffects } from "../src/payments/effects.ts";
 import { createPaymentEffects } from "../src/payments/effects.ts";
 import { EventJournal } from "../src/store/journal.ts";
@@ -70,7 +69,7 @@ export interface CoreOptions {
   readonly clock: () => Date;
   readonly wallets: Wallets | null;
   readonly deliveryKeys: DeliveryKeys;
-  readonly auditSeal: AuditSeal;
+  readonly auditLog: AuditAppender;
   /** Under which proofs of payments and of decisions on them are made. */
   readonly paymentMacs: KeyedMacs;
   /** Under which proofs of records are made that decide who may do what. */
@@ -121,7 +120,7 @@ const CONFIRM_AFTER_SWEEPS = 0.3;
 
 export async function createCore(options: CoreOptions): Promise<Core> {
   const {
-    auditSeal,
+    auditLog,
     clock,
     connections,
     deliveryKeys,
@@ -133,7 +132,6 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     wallets,
   } = options;
   const { db, temporal } = connections;
-  const auditLog = new AuditAppender(db, auditSeal);
   const calls = new TemporalCalls(temporal, connections.addresses.taskQueue);
   const actors = new TemporalActors(calls, ledgerSettings);
   const { sealer } = options;

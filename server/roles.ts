@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { LedgerSettings } from "../src/messages/ledger.ts";
 import { AnchorFile, AnchorLog } from "../src/audit/chain/anchor-file.ts";
 import { AuditAnchoring } from "../src/audit/chain/anchoring.ts";
+import { AuditAppender } from "../src/audit/chain/appender.ts";
 import { auditSeal } from "../src/audit/chain/seal.ts";
 import type { EffectDependencies } from "../src/payments/effects.ts";
 import type { EventJournal } from "../src/store/journal.ts";
@@ -130,9 +131,11 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     ? await DeliveryKeyFiles.in(join(config.dataDir, KEY_DELIVERY_FOLDER))
     : new TemporalDeliveryKeys(new TemporalCalls(connections.temporal, addresses.taskQueue));
   const { evmRpcUrl: rpcUrl } = addresses;
-  const wallets = openWallets({ rpcUrl, env: options.env, masterKey, db, clock, logger, metrics });
-  await wallets?.start();
   const seal = auditSeal(masterKey.deriveKeys("audit-log"));
+  const auditLog = new AuditAppender(db, seal);
+  const opening = { rpcUrl, env: options.env, masterKey, db, clock, logger, metrics, auditLog };
+  const wallets = openWallets(opening);
+  await wallets?.start();
   // An embedded service is the only server, and a worker forwards to those that there are.
   const isOneOfSeveral = !embedded && (config.internalUrl !== null || !roles.server);
   const peers = isOneOfSeveral ? openPeers({ config, connections, masterKey, metrics, clock, logger }) : null;
@@ -143,7 +146,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     route: peers?.route ?? null,
     wallets,
     deliveryKeys,
-    auditSeal: seal,
+    auditLog,
     paymentMacs: masterKey.macs("payment-proofs"),
     accessMacs: masterKey.macs("access-proofs"),
     metrics,

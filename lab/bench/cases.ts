@@ -17,6 +17,7 @@ export const SYSTEMS = [
   "large-1000",
   "large-10000",
   "runaway",
+  "shops",
   "bare-runs",
   "deliveries",
   "delivered",
@@ -43,6 +44,7 @@ export const SYSTEM_TITLES: Readonly<Record<SystemName, string>> = {
   "large-1000": "payments among 1,000 agents",
   "large-10000": "payments among 10,000 agents",
   runaway: "payments beside a runaway agent",
+  shops: "payments beside slow shops",
   "bare-runs": "bare runs",
   deliveries: "webhook deliveries",
   delivered: "payments, each event delivered",
@@ -70,6 +72,7 @@ export const CASES = [
   "caps-200",
   "roll-over",
   "runaway-4",
+  "shops-16",
   "deliver-1",
   "deliver-50",
   "delivered-16",
@@ -101,6 +104,7 @@ const CREATING: readonly SystemName[] = ["bare-start", "creates"];
 const CAPPED: readonly SystemName[] = ["payments", "capped", "plain-levels"];
 const LARGE: readonly SystemName[] = ["payments", "large-1000", "large-10000"];
 const RUNAWAY: readonly SystemName[] = ["payments", "runaway"];
+const SHOPS: readonly SystemName[] = ["payments", "shops"];
 const DELIVERING: readonly SystemName[] = ["bare-runs", "deliveries"];
 const NOTIFIED_SYSTEMS: readonly SystemName[] = ["payments", "delivered"];
 const STUCK: readonly SystemName[] = ["payments", "stuck"];
@@ -255,6 +259,14 @@ export const ALL_CASES: Readonly<Record<CaseName, Case>> = {
     title: "beside one that sends 200 at once, 4 connections",
     connections: 4,
     systems: RUNAWAY,
+    agents: "spread",
+    lengths: 1,
+  },
+  "shops-16": {
+    name: "shops-16",
+    title: "beside 1,000 slow or endless shops, 16 connections",
+    connections: 16,
+    systems: SHOPS,
     agents: "spread",
     lengths: 1,
   },

@@ -268,6 +268,17 @@ const costOfWaiting = (results: Results): Target[] => [
   ),
 ];
 
+/** Cost of agents that ask at shops which never finish. */
+const costOfShops = (results: Results): Target[] => [
+  target(
+    "rate beside 1,000 slow or endless shops, to without",
+    results.ratio("shops-16", perSecond, ["shops", "payments"]),
+    ">=",
+    0.95,
+    "x",
+  ),
+];
+
 /** Cost of open pages for the payments beside them. */
 const costOfPages = (results: Results): Target[] =>
   (["streamed-16", "streamed-50"] as const).map((name) =>
@@ -326,6 +337,7 @@ export function judge(series: readonly Series[]): Target[] {
     ...costOfAuditLog(results),
     ...costOfWebhooks(results),
     ...costOfWaiting(results),
+    ...costOfShops(results),
     ...costOfPages(results),
   ];
 }

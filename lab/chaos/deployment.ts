@@ -43,6 +43,7 @@ export const roleEnvironment = (
   MASTER_KEY,
   AUDIT_ANCHOR_FILE: join(logDir, "..", "audit-anchors.jsonl"),
   HOST: "127.0.0.1",
+  X402_ALLOW_CIDRS: "127.0.0.0/8",
   LOG_LEVEL: "warn",
   APPROVAL_WINDOW_SECONDS: String(APPROVAL_WINDOW_SECONDS),
   KEY_DELIVERY_WINDOW_SECONDS: String(KEY_DELIVERY_WINDOW_SECONDS),

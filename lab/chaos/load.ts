@@ -3,6 +3,7 @@ import { z } from "zod";
 import { codeOf, isPassing } from "./http.ts";
 import { newOrder } from "./orders.ts";
 import type { Random } from "../random.ts";
+import type { Shop } from "./shop.ts";
 import type { PayingAgent, Tenant } from "./tenant.ts";
 import type { Ticket, Tickets } from "./tickets.ts";
 
@@ -27,6 +28,7 @@ export interface LoadOptions {
   readonly tenant: Tenant;
   /** Agents that pay. */
   readonly agents: readonly PayingAgent[];
+  readonly shop: Shop;
   readonly tickets: Tickets;
   readonly random: Random;
   /** Begins the keys of its payments. */
@@ -61,7 +63,7 @@ export class Load {
   }
 
   async #pay(client: number): Promise<void> {
-    const { agents, areClocksCorrect, name, tickets } = this.#options;
+    const { agents, areClocksCorrect, name, shop, tickets } = this.#options;
     const random = this.#options.random.fork(`client ${String(client)}`);
     while (!this.#stopping.signal.aborted) {
       const known = tickets.all;
@@ -71,7 +73,7 @@ export class Load {
       }
       this.#number += 1;
       const key = `${name}-${String(this.#number)}`;
-      const ticket = tickets.open(newOrder({ random, agents, key, areClocksCorrect }));
+      const ticket = tickets.open(newOrder({ random, agents, shop, key, areClocksCorrect }));
       await this.#see(ticket);
       if (random.chance(CANCELLED_SHARE)) await this.#cancel(ticket);
     }
@@ -127,9 +129,12 @@ export class Load {
   }
 }
 
-/** Repeats every unanswered request once the service is back, several at a time. Returns the number that is left. */
+/**
+ * Repeats every unanswered request once the service is back, and those of open purchases, several at a time. Returns the number of
+ * unanswered ones that are left.
+ */
 export async function finish(tickets: Tickets): Promise<number> {
-  const left = tickets.unanswered();
+  const left = [...tickets.unanswered(), ...tickets.unbought()];
   const client = async (): Promise<void> => {
     for (let ticket = left.pop(); ticket !== undefined; ticket = left.pop()) await tickets.send(ticket);
   };

@@ -1,4 +1,5 @@
 import type { Random } from "../random.ts";
+import type { Shop } from "./shop.ts";
 import type { PayingAgent } from "./tenant.ts";
 
 /** Accounts that are paid on the chain. Only this run uses them. */
@@ -24,6 +25,7 @@ const LATER_MERCHANTS = [
   "sandbox-uncharged",
 ] as const;
 
+const PURCHASE_SHARE = 0.2;
 const WALLET_SHARE = 0.5;
 const ODD_SHARE = 0.4;
 const AMOUNT_MAX_CENTS = 900;
@@ -34,38 +36,47 @@ export interface Order {
   readonly agent: PayingAgent;
   readonly key: string;
   readonly rail: "card" | "wallet";
-  /** The merchant, or the account on the chain. */
+  /** The merchant, the account on the chain, or a shop's. */
   readonly to: string;
   readonly amountCents: number;
+  /** Where it is bought; null: it is no purchase. */
+  readonly url: string | null;
 }
 
 export interface OrderOptions {
   readonly random: Random;
   readonly agents: readonly PayingAgent[];
+  readonly shop: Pick<Shop, "payTo" | "urlOf">;
   readonly key: string;
   /** Whether the services' clocks stay right. */
   readonly areClocksCorrect: boolean;
 }
 
 /** Makes up orders, each under a key of its own. */
-export function newOrder({ agents, areClocksCorrect, key, random }: OrderOptions): Order {
+export function newOrder({ agents, areClocksCorrect, key, random, shop }: OrderOptions): Order {
   const agent = random.pick(agents);
   const amountCents = random.between(1, AMOUNT_MAX_CENTS);
+  // A signature of a clock that is minutes off is over before it can be settled.
+  if (areClocksCorrect && random.chance(PURCHASE_SHARE)) {
+    const url = shop.urlOf(key, amountCents);
+    return { agent, key, rail: "wallet", to: shop.payTo, amountCents, url };
+  }
   if (random.chance(WALLET_SHARE)) {
-    return { agent, key, rail: "wallet", to: random.pick(RECIPIENTS), amountCents };
+    return { agent, key, rail: "wallet", to: random.pick(RECIPIENTS), amountCents, url: null };
   }
   const odd = areClocksCorrect ? [...ODD_MERCHANTS, ...LATER_MERCHANTS] : ODD_MERCHANTS;
-  if (!random.chance(ODD_SHARE)) return { agent, key, rail: "card", to: random.pick(MERCHANTS), amountCents };
+  if (!random.chance(ODD_SHARE))
+    return { agent, key, rail: "card", to: random.pick(MERCHANTS), amountCents, url: null };
   // Of a few cents a network's parts would be nothing.
   const divisibleCents = Math.max(ODD_AMOUNT_MIN_CENTS, amountCents);
-  return { agent, key, rail: "card", to: random.pick(odd), amountCents: divisibleCents };
+  return { agent, key, rail: "card", to: random.pick(odd), amountCents: divisibleCents, url: null };
 }
 
 /** The request's body; the same each time that the order is sent. */
-export const bodyOf = ({ amountCents, key, rail, to }: Order): Readonly<Record<string, unknown>> => ({
-  rail,
-  amountCents,
-  ...(rail === "card" ? { merchant: to } : { recipient: to }),
+export const bodyOf = ({ amountCents, key, rail, to, url }: Order): Readonly<Record<string, unknown>> => ({
+  ...(url === null
+    ? { rail, amountCents, ...(rail === "card" ? { merchant: to } : { recipient: to }) }
+    : { url, maxAmountCents: amountCents }),
   purpose: "chaos",
   idempotencyKey: key,
 });

@@ -8,6 +8,7 @@ import { ForeignSender } from "./foreign.ts";
 import { Service } from "./http.ts";
 import { finish, Load } from "./load.ts";
 import { longestGapMs, type RoundResult, roundText, type RunResult } from "./report.ts";
+import { Shop } from "./shop.ts";
 import type { Disaster, Site } from "./site.ts";
 import { Tenant } from "./tenant.ts";
 import { Tickets } from "./tickets.ts";
@@ -38,7 +39,14 @@ export interface RoundsOptions {
 }
 
 /** Plays rounds, and audits the books after each and at the end. Ends with the first round that leaves a difference. */
-export const playRounds = (options: RoundsOptions): Promise<RunResult> => new Rounds(options).all();
+export async function playRounds(options: RoundsOptions): Promise<RunResult> {
+  const shop = await Shop.open(options.site);
+  try {
+    return await new Rounds(options, shop).all();
+  } finally {
+    await shop.close();
+  }
+}
 
 /** Books that can't be read, for an actor that answers nothing perhaps, are a finding and not the end of the run. */
 const differencesIn = (reader: Reader, scope: Scope): Promise<readonly string[]> =>
@@ -60,6 +68,7 @@ interface Acts {
 
 class Rounds {
   readonly #options: RoundsOptions;
+  readonly #shop: Shop;
   readonly #tickets: Tickets;
   readonly #foreign: ForeignSender;
   readonly #tenants: Tenant[] = [];
@@ -67,8 +76,9 @@ class Rounds {
   /** Oddities and endings that rounds have reported already. */
   readonly #reported = new Set<string>();
 
-  constructor(options: RoundsOptions) {
+  constructor(options: RoundsOptions, shop: Shop) {
     this.#options = options;
+    this.#shop = shop;
     this.#tickets = new Tickets(new Service(options.site.baseUrls));
     this.#foreign = new ForeignSender(options.site);
   }
@@ -129,7 +139,8 @@ class Rounds {
       const agents = [...tenant.agents.filter(({ isBrief }) => !isBrief), brief];
       const name = `${String(round)}-${String(index)}`;
       const { areClocksCorrect } = disaster;
-      const load = new Load({ tenant, agents, tickets, random: own.fork("load"), name, areClocksCorrect });
+      const shared = { shop: this.#shop, tickets, areClocksCorrect };
+      const load = new Load({ ...shared, tenant, agents, random: own.fork("load"), name });
       return { tenant, load, changes: new Changes(tenant, brief, own.fork("changes"), this.#stops) };
     });
     const atMs = random.between(STRIKE_MIN_MS, STRIKE_MAX_MS);
@@ -179,7 +190,7 @@ class Rounds {
         for (const tenant of tenants) await resumeAll(tenant);
         const unanswered = await finish(this.#tickets);
         if (unanswered > 0) return `${String(unanswered)} payments have no answer`;
-        return (await reader.unfinished(scope)) ?? aging.unremoved();
+        return this.#shop.unsettled() ?? (await reader.unfinished(scope)) ?? aging.unremoved();
       });
     } catch (error) {
       late.push(reasonOf(error));
@@ -214,6 +225,7 @@ class Rounds {
       stopped: this.#stops.stopped.filter(({ agentId }) => ids.has(agentId)),
       tickets: this.#tickets.all.filter(({ order }) => ids.has(order.agent.id)),
       receiptsMax,
+      shop: this.#shop.payTo,
       foreign: this.#foreign.sent,
       removed: aging.approvals,
     };

@@ -95,6 +95,11 @@ export class Tickets {
     return this.#tickets.filter(({ isRefused, transactionId }) => transactionId === null && !isRefused);
   }
 
+  /** Purchases that may need their request again to be made. */
+  unbought(): Ticket[] {
+    return this.#tickets.filter(({ order, status }) => order.url !== null && status === "pending");
+  }
+
   /** Sends it once more, under its key. */
   async send(ticket: Ticket): Promise<Answer> {
     const { order } = ticket;
@@ -103,7 +108,8 @@ export class Tickets {
     const { status } = ticket;
     if (ticket.requests > 0 && ticket.transactionId === null) this.#retries += 1;
     ticket.requests += 1;
-    const request = { method: "POST", path: "/v1/payments", token: order.agent.apiKey } as const;
+    const path = order.url === null ? "/v1/payments" : "/v1/payments/x402";
+    const request = { method: "POST", path, token: order.agent.apiKey } as const;
     const answer = await this.#service.ask({ ...request, body: bodyOf(order) });
     this.#slowestMs = Math.max(this.#slowestMs, performance.now() - startedAt);
     this.#note(ticket, answer, status);

@@ -1,5 +1,7 @@
 import { openWallets } from "../chain.ts";
 import { readConfig } from "../config.ts";
+import { AuditAppender } from "../../src/audit/chain/appender.ts";
+import { auditSeal } from "../../src/audit/chain/seal.ts";
 import { createLogger } from "../../src/lib/logger.ts";
 import { loadMasterKey } from "../../src/secrets/load-master-key.ts";
 import { recordCommand } from "./record-command.ts";
@@ -29,6 +31,7 @@ export const deployWalletFactory = (env: NodeJS.ProcessEnv): Promise<{ readonly 
       clock: now,
       logger,
       metrics: null,
+      auditLog: new AuditAppender(db, auditSeal(masterKey.deriveKeys("audit-log"))),
     });
     if (wallets === null) throw new AdminError("Set EVM_RPC_URL to the chain's JSON-RPC endpoint.");
     const { address, isDeployed } = await wallets.deployFactory(DEPLOYED_MS);

@@ -189,8 +189,12 @@ export class ChainRpc {
 
   /** Returns the newest final block; null: the chain is not that long. */
   async finalBlock(): Promise<FinalBlock | null> {
-    const { blockNumber } = await this.head();
     const depth = BigInt(this.#config.confirmations - 1);
+    if (depth === 0n) {
+      const { number, timestamp } = await this.answer(this.client.getBlock());
+      return { number, timestamp, stateAt: number };
+    }
+    const { blockNumber } = await this.head();
     const number = blockNumber - depth;
     if (number < 0n) return null;
     const block = await this.answer(this.client.getBlock({ blockNumber: number }));

@@ -34,7 +34,10 @@ export interface NetworkScripts {
 }
 
 /** Collections that rails read their own books from. */
-export type RailCollections = Pick<Collections, "agents" | "cardLedger" | "chainTransactions">;
+export type RailCollections = Pick<
+  Collections,
+  "agents" | "cardLedger" | "chainTransactions" | "pocketAuthorizations"
+>;
 
 /** Sources of a comparison; payments were read before. */
 export interface RailSources {

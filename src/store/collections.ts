@@ -15,6 +15,7 @@ import type {
 import { COLLECTIONS } from "./documents.ts";
 import type { RestrictedLevel } from "../domain/rules/restrictions.ts";
 import type { ChainTransactionDocument } from "../chain/outbox.ts";
+import type { AuthorizationDocument } from "../rails/pocket/authorizations.ts";
 import type { CardLedgerDocument } from "../rails/card/network-books.ts";
 import {
   AUTH_COLLECTIONS,
@@ -64,6 +65,7 @@ export interface Collections {
   readonly invites: Collection<InviteDocument>;
   readonly cardLedger: Collection<CardLedgerDocument>;
   readonly chainTransactions: Collection<ChainTransactionDocument>;
+  readonly pocketAuthorizations: Collection<AuthorizationDocument>;
 }
 
 const DAILY_CREATES = "daily_creates";
@@ -95,6 +97,7 @@ export const collectionsOf = (db: Db): Collections => ({
   invites: authCollections(db).invites,
   cardLedger: db.collection(COLLECTIONS.sandboxCardLedger),
   chainTransactions: db.collection(COLLECTIONS.chainTransactions),
+  pocketAuthorizations: db.collection(COLLECTIONS.pocketAuthorizations),
 });
 
 /** Indexes of what only the server writes. */

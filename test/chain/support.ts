@@ -38,6 +38,7 @@ export const TRUSTED = {
   eventProofs: TEST_ACCESS_PROOFS,
   fundingMacs: MASTER_KEY.macs("payment-proofs"),
   isAgentGenuine: (): boolean => true,
+  auditTarget: () => Promise.resolve(),
 };
 
 export const POLICY: BudgetPolicy = {

@@ -1,5 +1,7 @@
 import { expect } from "chai";
 import { type Address, getAddress, keccak256, toBytes } from "viem";
+import { topUpId } from "../../src/rails/pocket/agent-pockets.ts";
+import type { PocketEvent } from "../../src/rails/pocket/reconcile.ts";
 import type { SpentEvent } from "../../src/rails/wallet/spent-events.ts";
 import type { Books, RecordEntry, TransactionEntry } from "../../lab/chaos/audit/books.ts";
 import { capturedInFull } from "../../src/domain/ledger/books.ts";
@@ -70,7 +72,7 @@ const spent: SpentEvent = {
   hash: "0xaa",
 };
 const ticketOf = ({ amountCents, id, keyHash: key, rail, status, to }: TransactionEntry) => ({
-  order: { agent, key, rail, to, amountCents },
+  order: { agent, key, rail, to, amountCents, url: null },
   transactionId: id,
   status,
   isHeld: false,
@@ -170,6 +172,7 @@ const good: Books = {
   delivered: [delivered],
   chain: {
     spent: [spent],
+    pockets: { pockets: [], signed: [], events: [] },
     wallets: [
       { agentId: agent.id, mintedUnits: 2_000n * UNITS_PER_CENT, balanceUnits: 1_800n * UNITS_PER_CENT },
     ],
@@ -185,6 +188,31 @@ const good: Books = {
 const onChain = (change: Partial<Books["chain"]>): Partial<Books> => ({
   chain: { ...good.chain, ...change },
 });
+
+const POCKET: Address = getAddress("0x2222222222222222222222222222222222222222");
+const nonce = keccak256(toBytes("authorization"));
+const purchase: PocketEvent = {
+  pocket: POCKET,
+  nonce,
+  to: RECIPIENTS[0],
+  units: spent.units,
+  hash: "0xaa",
+  by: RECIPIENTS[1],
+};
+
+/** The same payment, bought from a shop: the wallet has topped up its pocket, which has paid. */
+const fromPocket = (events: readonly PocketEvent[]): Partial<Books> => {
+  const order = { ...ticketOf(wallet).order, url: "http://shop/" };
+  const signed = [
+    { transactionId: wallet.id, pocket: POCKET, nonce, to: purchase.to, units: purchase.units },
+  ];
+  const pockets = [{ agentId: agent.id, address: POCKET, topUps: 1, sweeps: new Set<never>() }];
+  const topUp = { ...spent, id: keccak256(toBytes(topUpId(agent.id, 1))), to: POCKET, hash: "0xbb" } as const;
+  return {
+    tickets: [ticketOf(card), { ...ticketOf(wallet), order }],
+    ...onChain({ spent: [topUp], pockets: { pockets, signed, events } }),
+  };
+};
 
 /** Books that something is wrong with. */
 const WRONG: Readonly<Record<string, Partial<Books>>> = {
@@ -202,6 +230,12 @@ const WRONG: Readonly<Record<string, Partial<Books>>> = {
   "a wallet payment to another recipient": onChain({ spent: [{ ...spent, to: RECIPIENTS[1] }] }),
   "a wallet payment of another amount": onChain({ spent: [{ ...spent, units: 1n }] }),
   "a wallet payment from another wallet": onChain({ spent: [{ ...spent, wallet: RECIPIENTS[2] }] }),
+  "a purchase that its pocket has not paid": fromPocket([]),
+  "a purchase that its pocket has paid twice": fromPocket([purchase, { ...purchase, hash: "0xcc" }]),
+  "a pocket's money that left for no purchase": fromPocket([
+    purchase,
+    { ...purchase, units: 1n, nonce: keccak256(toBytes("another")), hash: "0xcc" },
+  ]),
   "a failed payment that the chain has made": {
     transactions: [card, { ...wallet, status: "failed", denialCode: "RAIL_UNAVAILABLE", authorizations: [] }],
   },
@@ -278,6 +312,10 @@ const WRONG: Readonly<Record<string, Partial<Books>>> = {
 describe("the audit of the chaos run", () => {
   it("finds nothing in books that agree", () => {
     expect(compare(good)).to.deep.equal([]);
+  });
+
+  it("finds nothing in a purchase that its pocket has paid once", () => {
+    expect(compare({ ...good, ...fromPocket([purchase]) })).to.deep.equal([]);
   });
 
   it("finds nothing in deliveries that came again as they were", () => {

@@ -11,6 +11,8 @@ import { restricting } from "../support/restrictions.ts";
 import { sharedService } from "../support/service.ts";
 import { someOrAll } from "../support/soak.ts";
 import { TotpCodes } from "../support/totp.ts";
+import { ChainView } from "../support/chain.ts";
+import { openShop } from "../x402/shops.ts";
 import { cardPayment, elevate, newWorld, until, type World } from "../support/world.ts";
 
 const respondWith = (request: HTTPRequest, body: object): Promise<void> =>
@@ -35,6 +37,8 @@ async function heldBack({ page }: Dashboard, path: RegExp) {
     },
   };
 }
+
+const paidFor = { purpose: "a test", idempotencyKey: "from a shop" };
 
 /** What people do in the dashboard, in real Chromium, on the real service: one after another, in one session. */
 describe("the dashboard at work, in a browser", function () {
@@ -230,6 +234,34 @@ describe("the dashboard at work, in a browser", function () {
     });
     expect(after.budgetCents).to.equal(budgetCents + 100);
     expect(after.version).to.be.greaterThan(version);
+  });
+
+  it("a wallet's target is set; a purchase's drawer names shop, payee, protocol and receipt", async () => {
+    const { id } = await firstAgent();
+    const chain = new ChainView(world);
+    const rpcUrl = world.service.env["EVM_RPC_URL"] ?? "";
+    const shop = await openShop({ rpcUrl, token: await chain.token({ id }) });
+    const body = { url: `${shop.url}/paid/report`, maxAmountCents: 5, ...paidFor };
+    const { transaction } = await world.api.ok("payX402Request", 201, { token: key, body });
+    await shop.close();
+    await page.go(`/agents/${id}`);
+    await page.press("Policy", "tab");
+    await page.sees("Kept at Not kept");
+    await page.fill("Keep the wallet at", "3");
+    await page.press("Set target");
+    await page.sees("Kept at $3.00");
+    expect(await page.barriers()).to.deep.equal([]);
+    await page.go(`/transactions?open=${transaction?.id ?? ""}`);
+    const drawer = await page.sees("Seller’s receipt");
+    for (const text of [
+      body.url,
+      shop.payTo,
+      "Protocol x402",
+      "$0.001",
+      transaction?.onChainTxHash ?? "none",
+    ])
+      expect(drawer).to.include(text);
+    expect(await page.barriers()).to.deep.equal([]);
   });
 
   it("what is typed while a policy is being saved is kept, as the next change", async () => {

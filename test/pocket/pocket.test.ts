@@ -1,11 +1,13 @@
 import { expect } from "chai";
 import type { Document } from "mongodb";
-import { recoverTypedDataAddress } from "viem";
+import { createWalletClient, encodeFunctionData, http, recoverTypedDataAddress } from "viem";
+import { privateKeyToAccount } from "viem/accounts";
 import { pocketEvents } from "../../src/rails/pocket/reconcile.ts";
 import { COLLECTIONS } from "../../src/store/documents.ts";
 import type { Authorization, Authorized, Funding } from "../../src/rails/pocket/pocket.ts";
 import { mirroredLimit } from "../../src/domain/wallet/spending-limit.ts";
 import { agentWalletAbi } from "../../src/chain/contracts.ts";
+import { mined } from "../support/mined.ts";
 import { type OwnAnvil, startOwnAnvil } from "../support/own-anvil.ts";
 import {
   type Instance,
@@ -238,6 +240,28 @@ describe("an agent's pocket", () => {
     const outcome = await fund(agent, newId("txn"), 700n * CENT);
     expect(outcome).to.include({ status: "failed", code: "RAIL_UNAVAILABLE" });
     expect(await centsAt(scene, agent.wallet)).to.equal(4_100);
+    const raised = scene.open({ floatCents: 1_500 }).wallets.pockets;
+    const again = await raised.fund(agent.profile, newId("txn"), 700n * CENT, FUND_MS);
+    expect(again, "by a process with a larger float").to.deep.equal({ status: "funded" });
+  });
+
+  it("a wallet that has lost its limit gets it again before a top-up is refused for it", async () => {
+    const agent = await scene.funded(5_000);
+    await signedFor(agent, newId("txn"), 400n * CENT);
+    const { token } = scene.config;
+    const account = privateKeyToAccount(OWNER_KEY);
+    const owner = createWalletClient({ account, transport: http(scene.config.rpcUrl) });
+    const abi = agentWalletAbi;
+    const calls = [
+      encodeFunctionData({ abi, functionName: "setSpender", args: [account.address] }),
+      encodeFunctionData({ abi, functionName: "setLimit", args: [token, 0n, 0n] }),
+      encodeFunctionData({ abi, functionName: "setSpender", args: [scene.signer.address] }),
+    ];
+    for (const data of calls) {
+      const hash = await owner.sendTransaction({ to: agent.wallet, data, chain: null });
+      expect((await mined(scene.chain, hash)).status).to.equal("success");
+    }
+    expect(await fund(agent, newId("txn"), 300n * CENT)).to.deep.equal({ status: "funded" });
   });
 
   it("its money shows in the agent's balance, and goes back to the wallet when the agent ends", async () => {

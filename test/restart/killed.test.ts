@@ -4,6 +4,12 @@ import { capsAtHand } from "./killed/caps.ts";
 import { createsToForget, createsToReplay } from "./killed/creates.ts";
 import { keysAtHand } from "./killed/keys.ts";
 import { paymentsAtHand } from "./killed/payments.ts";
+import {
+  KILLED_PURCHASES_ENV,
+  purchasesAtHand,
+  purchasesKilledAgainAndAgain,
+  STEPS,
+} from "./killed/purchases.ts";
 import { restartCrashing, startCrashing } from "./support/crashing.ts";
 
 /** Windows that no restart outlasts, of approvals and of the deliveries of first keys. */
@@ -18,18 +24,23 @@ describe("A service that is killed with kill -9", () => {
 
   before(async () => {
     // Engines of its own cost seconds of processor at each start, and are killed in the soak alone.
-    service = await startCrashing({ env: LONG_WINDOWS, engines: isSoak ? "own" : "shared" });
+    const env = { ...LONG_WINDOWS, ...KILLED_PURCHASES_ENV };
+    service = await startCrashing({ env, engines: isSoak ? "own" : "shared" });
   });
   after(() => service?.dispose());
 
   describe("alone", () => {
     const [caps, creates, keys] = [capsAtHand(), createsToReplay(), keysAtHand()];
+    // Shops need a chain that outlives the service.
+    const purchases = isSoak ? null : purchasesAtHand();
 
     before(async () => {
       await caps.begin(service);
       await payments.beginAlone(service);
       await creates.begin(service);
       await keys.begin(service);
+      await purchases?.begin(service, STEPS.length);
+      await purchases?.buy(STEPS);
       await payments.pay("alone");
       await caps.replace();
       await service.killMain();
@@ -37,8 +48,9 @@ describe("A service that is killed with kill -9", () => {
       await payments.meet();
       for (const each of [creates, keys, caps]) await each.meet();
     });
-    after(() => Promise.all([creates.close(), keys.close()]));
+    after(() => Promise.all([creates.close(), keys.close(), purchases?.close()]));
 
+    purchases?.tests();
     keys.tests();
     creates.tests();
     caps.tests();
@@ -69,3 +81,5 @@ describe("A service that is killed with kill -9", () => {
     creates.tests();
   }
 });
+
+if (isSoak) describe("A service that is killed with kill -9, again and again", purchasesKilledAgainAndAgain);

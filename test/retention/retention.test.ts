@@ -9,6 +9,8 @@ import { EventJournal } from "../../src/store/journal.ts";
 import { deliveryKeysOf } from "../support/life.ts";
 import { MongoDeliveryWindows } from "../../src/agents/key-deliveries/windows.ts";
 import { paymentIn } from "../../src/store/records.ts";
+import { ORDER_INDEXES } from "../../src/rails/challenge/orders.ts";
+import { createIndexes } from "../../src/store/indexes.ts";
 import { ensureRetention, RETENTION_INDEX } from "../../src/store/retention.ts";
 import { reconcileOn } from "../../server/admin/reconcile/reconcile.ts";
 import { collectionsOf } from "../../src/store/collections.ts";
@@ -53,6 +55,16 @@ describe("the retention's indexes", () => {
     expect(await seconds()).to.deep.equal([3, 4, 5, 6].map((each) => each * daySeconds));
     await ensureRetention(db, { ...days, eventDays: 30, approvalDays: 0 });
     expect(await seconds()).to.deep.equal([30 * daySeconds, 4 * daySeconds, 5 * daySeconds, null]);
+  });
+
+  it("purchases' orders are removed 30 days after they were made", async () => {
+    const { db } = database;
+    await createIndexes(db, ORDER_INDEXES);
+    const indexes = await db.collection(COLLECTIONS.purchases).indexes();
+    const expiry = indexes.flatMap(({ expireAfterSeconds, key }) =>
+      expireAfterSeconds === undefined ? [] : [[key, expireAfterSeconds]],
+    );
+    expect(expiry).to.deep.equal([[{ createdAt: 1 }, 30 * (DAY_MS / 1_000)]]);
   });
 
   it("count from the end: what is not over is kept, however long ago it began", async () => {

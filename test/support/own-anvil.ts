@@ -24,7 +24,11 @@ export interface OwnAnvil {
 const STARTED_MS = 120_000;
 const LOOK_MS = 20;
 
-export async function startOwnAnvil(...options: readonly string[]): Promise<OwnAnvil> {
+export const startOwnAnvil = (...options: readonly string[]): Promise<OwnAnvil> =>
+  startOwnChain(LOCAL_CHAIN_ID, ...options);
+
+/** The same under another chain's id, which stands for that chain. */
+export async function startOwnChain(chainId: number, ...options: readonly string[]): Promise<OwnAnvil> {
   const found = await resolveEngine(
     ANVIL,
     resolveContext({ ...process.env, EVM_RPC_URL: "" }, () => undefined),
@@ -36,7 +40,7 @@ export async function startOwnAnvil(...options: readonly string[]): Promise<OwnA
 
   async function revive(): Promise<void> {
     if (found.kind !== "binary") return;
-    const place = ["--host", LOOPBACK, "--port", String(port), "--chain-id", String(LOCAL_CHAIN_ID)];
+    const place = ["--host", LOOPBACK, "--port", String(port), "--chain-id", String(chainId)];
     const started = spawn(found.path, [...place, "--quiet", ...options], { stdio: "ignore" });
     child = started;
     // Also where a test's own end never comes, since its beginning failed.

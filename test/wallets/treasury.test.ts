@@ -120,7 +120,9 @@ describe("the treasury and the subscription in the sandbox", () => {
     const agent = await own.agent();
     const { address } = await treasuryOf(own);
     const chain = new ChainView(own);
-    await until("there is money", async () => (await chain.cents(agent, getAddress(address))) > 700);
+    await until("there is money", async () =>
+      (await chain.cents(agent, getAddress(address))) > 700 ? true : null,
+    );
     const body = { amountCents: 700, idempotencyKey: randomUUID() };
     const request = { token: own.token, id: agent.id, body };
     const { funding: first } = await own.api.ok("fundAgent", 201, request);
@@ -164,7 +166,13 @@ describe("the treasury and the subscription in the sandbox", () => {
     expect(changed).to.include({ walletTargetCents: 900, version: version + 1 });
     const chain = new ChainView(own);
     const address = await chain.walletAddress(agent);
-    await until("the wallet is funded", async () => (await chain.cents(agent, address)) === 900);
+    await until("the wallet is funded", async () =>
+      (await chain.cents(agent, address)) === 900 ? true : null,
+    );
+    const { entries } = await own.api.ok("listAuditLog", 200, { token, query: { action: "fundAgent" } });
+    const [entry] = entries.filter(({ resource }) => resource.id === agent.id);
+    expect(entry?.actor).to.deep.include({ type: "system", id: "target" });
+    expect(entry?.after).to.deep.equal({ amountCents: 900, walletTargetCents: 900 });
     const off = { version: version + 1, walletTargetCents: null };
     const cleared = await own.api.ok("updateAgentBudgetPolicy", 200, { token, id: agent.id, body: off });
     expect(cleared.walletTargetCents).to.equal(null);

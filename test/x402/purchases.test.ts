@@ -3,7 +3,9 @@ import { expect } from "chai";
 import { ChainView, finalPayment, fund, fundedAgent } from "../support/chain.ts";
 import { operations } from "../../src/contract/registry.ts";
 import { McpCaller } from "../mcp/support.ts";
-import { type Fields, newWorld, type TestAgent, type World } from "../support/world.ts";
+import { secondService } from "../support/own-service.ts";
+import { ContractApi } from "../support/contract-api.ts";
+import { type Fields, newWorld, times, type TestAgent, type World } from "../support/world.ts";
 import { ask, openHandMade, requirement, somebody, type TokenFacts } from "./hand-made.ts";
 import { openMppShop } from "./mpp-shop.ts";
 import { openShop, type Shop } from "./shops.ts";
@@ -11,6 +13,7 @@ import { openShop, type Shop } from "./shops.ts";
 const { checkPayment, getBudget } = operations;
 
 const CROWD = 20;
+const RACES = 5;
 
 describe("purchases from shops that ask for payment with 402", () => {
   let world: World;
@@ -61,6 +64,10 @@ describe("purchases from shops that ask for payment with 402", () => {
     });
     expect(bought.transaction?.receipt).to.include(bought.transaction?.onChainTxHash ?? "none");
     expect(await chain.succeeded(bought.transaction?.onChainTxHash)).to.equal(true);
+    const story = { token: world.token, id: bought.transaction?.id ?? "" };
+    const { railSteps } = await world.api.ok("getTransactionStory", 200, story);
+    const steps = railSteps.map(({ amountCents, kind, onChainTxHash }) => [kind, amountCents, onChainTxHash]);
+    expect(steps).to.deep.equal([["signed", 1, bought.transaction?.onChainTxHash]]);
     expect(await again(body)).to.deep.include({ httpStatus: 200, body: bought.body, replayed: true });
     expect(shop.visits.filter((visit) => visit === "/paid/weather*")).to.have.length(1);
     await world.api.refused("payX402Request", 422, "IDEMPOTENCY_KEY_REUSED", {
@@ -97,6 +104,29 @@ describe("purchases from shops that ask for payment with 402", () => {
     const { usage } = await caller.ok(getBudget.output, "get_budget", {});
     expect(usage).to.deep.include({ spentCents: Math.ceil(CROWD / 10), reservedCents: 0 });
     expect(Number(await chain.unitsAt(crowd, shop.payTo))).to.be.at.least(CROWD * 1_000);
+  });
+
+  it("two servers asked at once under one key pay once, and the shop is shown one payment", async () => {
+    const second = await secondService(world.service);
+    try {
+      const other = new ContractApi(second.baseUrl);
+      const racing = await fundedAgent(world, 1_000, {});
+      const before = await chain.unitsAt(racing, shop.payTo);
+      for (const path of times(RACES, (at) => `/paid/race/${String(at)}`)) {
+        const asked = { token: racing.key, body: request({ url: `${shop.url}${path}` }) };
+        const apis = [world.api, other, world.api, other];
+        await Promise.all(apis.map((api) => api.call("payX402Request", asked)));
+        const { httpStatus, transaction } = await again(asked.body, racing);
+        expect(httpStatus).to.equal(200);
+        const ended = await finalPayment(world, racing, transaction?.id ?? "");
+        expect(ended.transaction.status).to.equal("approved");
+        expect(shop.visits.filter((visit) => visit === `${path}*`)).to.have.length(1);
+      }
+      const paid = (await chain.unitsAt(racing, shop.payTo)) - before;
+      expect(paid).to.equal(BigInt(RACES) * 1_000n);
+    } finally {
+      await second.stop();
+    }
   });
 
   it("a held purchase is made by its key after the approval, which names the shop", async () => {

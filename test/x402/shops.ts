@@ -3,6 +3,7 @@ import { x402Facilitator } from "@x402/core/facilitator";
 import type { FacilitatorClient } from "@x402/core/server";
 import { toFacilitatorEvmSigner } from "@x402/evm";
 import { ExactEvmScheme as FacilitatorScheme } from "@x402/evm/exact/facilitator";
+import { ExactEvmSchemeV1 } from "@x402/evm/exact/v1/facilitator";
 import { ExactEvmScheme as ServerScheme } from "@x402/evm/exact/server";
 import { paymentMiddleware, x402ResourceServer } from "@x402/express";
 import express from "express";
@@ -22,6 +23,8 @@ import { generatePrivateKey, privateKeyToAccount } from "viem/accounts";
 /** Shops that the x402 packages' own server and facilitator run, on the tests' chain. */
 
 export const NETWORK = "eip155:31337";
+/** The name of chain 84532 in version 1, which knows no local chain. */
+export const NETWORK_V1 = "base-sepolia";
 
 const domainAbi = parseAbi([
   "function name() view returns (string)",
@@ -29,9 +32,9 @@ const domainAbi = parseAbi([
 ]);
 
 /** The chain as a facilitator sees it, with a key of its own that has gas. */
-export async function facilitatorOn(rpcUrl: string) {
+export async function facilitatorOn(rpcUrl: string, chainId = 31_337) {
   const chain = defineChain({
-    id: 31_337,
+    id: chainId,
     name: "test",
     nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
     rpcUrls: { default: { http: [rpcUrl] } },
@@ -52,7 +55,10 @@ export async function facilitatorOn(rpcUrl: string) {
     waitForTransactionReceipt: (args) => client.waitForTransactionReceipt(args),
     getCode: (args) => client.getCode(args),
   });
-  const facilitator = new x402Facilitator().register(NETWORK, new FacilitatorScheme(signer));
+  const facilitator = new x402Facilitator()
+    .register(NETWORK, new FacilitatorScheme(signer))
+    // Typed for the names of version 2.
+    .registerV1(NETWORK_V1 as never, new ExactEvmSchemeV1(signer));
   return { client, facilitator };
 }
 

@@ -22,6 +22,7 @@ import { prepareWallets, spentOnChain } from "./wallets.ts";
 import { makeIdleAgents } from "./idle-agents.ts";
 import { openPages } from "./pages.ts";
 import { Runaway } from "./runaway.ts";
+import { SlowShops } from "./slow-shops.ts";
 import { startWaiting } from "./waiting.ts";
 import type { Site, System } from "./system.ts";
 import { ORDER, portOf, serviceEnvironment, TRANSFER } from "./system.ts";
@@ -69,8 +70,15 @@ interface Paying {
   /** Starts work beside it. */
   readonly begin?: typeof startWaiting;
   readonly settings?: NodeJS.ProcessEnv;
-  /** Whether one agent sends as much as it can beside the others. */
-  readonly hasRunaway?: boolean;
+  /** Agents that do something else beside those that are measured, while these are. */
+  readonly rival?: (port: number, all: readonly PayingAgent[]) => Rival;
+}
+
+interface Rival {
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** Payments of ORDER that it has made. */
+  readonly paid: number;
 }
 
 interface Hooks {
@@ -162,7 +170,22 @@ export const startPaymentsAmong = (site: Site, count: number): Promise<System> =
 
 /** Payments while the hot agent sends 200 at a time. */
 export const startPaymentsBesideRunaway = (site: Site): Promise<System> =>
-  startPaying(site, { ...BY_CARD, name: "runaway", sharesPaymentsService: true, hasRunaway: true });
+  startPaying(site, {
+    ...BY_CARD,
+    name: "runaway",
+    sharesPaymentsService: true,
+    // The hot agent is the one that runs away.
+    rival: (port, all) => new Runaway(port, ORDER, all.slice(SPREAD_AGENTS)),
+  });
+
+/** Payments while as many other calls as may be ask at shops that never finish. */
+export const startPaymentsBesideShops = (site: Site): Promise<System> =>
+  startPaying(site, {
+    ...BY_CARD,
+    name: "shops",
+    sharesPaymentsService: true,
+    rival: (port, all) => new SlowShops(port, all),
+  });
 
 /** Payments with an endpoint for every event. */
 export async function startNotifiedPayments(site: Site): Promise<System> {
@@ -206,17 +229,7 @@ export const startPaymentsBesidePages = (site: Site): Promise<System> =>
   });
 
 async function startPaying(site: Site, paying: Paying): Promise<System> {
-  const {
-    begin,
-    onRail,
-    hasRunaway = false,
-    hooks,
-    auditsPaymentDecisions = true,
-    name,
-    order,
-    prepare,
-    used,
-  } = paying;
+  const { begin, onRail, hooks, auditsPaymentDecisions = true, name, order, prepare, rival, used } = paying;
   const { temporal } = site;
   const host = await hostOf(site, paying);
   const { child, env } = host;
@@ -234,7 +247,7 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
   const beside = begin === undefined ? null : await begin({ port, teamId, token });
   const audited = beside === null ? all : [...all, ...beside.agents];
   const histories = new Histories(temporal);
-  const runaway = hasRunaway ? new Runaway(port, order, all.slice(SPREAD_AGENTS)) : null;
+  const aside = rival?.(port, all) ?? null;
   const agentsOf = (agents: Case["agents"]) =>
     agents === "spread" ? all.slice(0, SPREAD_AGENTS) : all.slice(SPREAD_AGENTS);
   const ledgerId = ledgerWorkflowId(place.projectId);
@@ -256,9 +269,8 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
     pid: child.pid,
     ...(hooks === undefined ? {} : { receiverPid: hooks.receiver.pid }),
     templates: async (agents) => {
-      if (agents === "spread") runaway?.start();
-      // The hot agent is the one that runs away.
-      else await runaway?.stop();
+      if (agents === "spread") await aside?.start();
+      else await aside?.stop();
       return agentsOf(agents).map(({ apiKey }) => ({
         path: "/v1/payments",
         headers: { authorization: `Bearer ${apiKey}` },
@@ -266,8 +278,8 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
       }));
     },
     async settle(agents, isQuick) {
-      await runaway?.stop();
-      await settle(() => accountsOf(runaway === null ? agentsOf(agents) : all), isQuick);
+      await aside?.stop();
+      await settle(() => accountsOf(aside === null ? agentsOf(agents) : all), isQuick);
       if (!isQuick) await hooks?.settle(db);
     },
     course: () => histories.courseOf([ledgerId]),
@@ -275,7 +287,7 @@ async function startPaying(site: Site, paying: Paying): Promise<System> {
       const wrong = (await beside?.finish(await signIn(port, owner))) ?? [];
       if (beside !== null) await settle(() => accountsOf(beside.agents), false);
       const accounts = await accountsOf(audited);
-      const payments = answered + prepared + (beside?.payments ?? 0) + (runaway?.paid ?? 0);
+      const payments = answered + prepared + (beside?.payments ?? 0) + (aside?.paid ?? 0);
       const { organizationId } = place;
       const books = {
         ...(await onRail(db, organizationId, site)),

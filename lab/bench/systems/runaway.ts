@@ -23,12 +23,13 @@ export class Runaway {
     return this.#paid;
   }
 
-  start(): void {
-    if (this.#running !== null) return;
+  start(): Promise<void> {
+    if (this.#running !== null) return Promise.resolve();
     this.#isStopping = false;
     const client = new LoadClient(this.#port, AT_ONCE);
     const sending = Array.from({ length: AT_ONCE }, (_none, index) => this.#send(client, index));
     this.#running = Promise.all(sending).finally(() => client.close());
+    return Promise.resolve();
   }
 
   /** Done when all that it has sent was answered. */

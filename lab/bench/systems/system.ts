@@ -81,6 +81,7 @@ export const serviceEnvironment = (site: Site, name: string): NodeJS.ProcessEnv 
   EVM_RPC_URL: site.evmRpcUrl,
   TEMPORAL_TASK_QUEUE: name.replaceAll("_", "-"),
   MASTER_KEY,
+  X402_ALLOW_CIDRS: "127.0.0.0/8",
   AUDIT_ANCHOR_FILE: join(site.dataDir, `${name}-anchors.jsonl`),
   PORT: "0",
 });

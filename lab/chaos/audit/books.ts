@@ -1,5 +1,6 @@
 import type { Hash } from "viem";
 import type { PaymentEntry } from "../../../src/rails/findings.ts";
+import type { PocketSources } from "../../../src/rails/pocket/reconcile.ts";
 import type { SpentEvent } from "../../../src/rails/wallet/spent-events.ts";
 import type { ShownBreach } from "../../../src/domain/ledger/books.ts";
 import type { BudgetPolicy } from "../../../src/domain/ledger/policy.ts";
@@ -94,8 +95,9 @@ export interface DeliveredToEndpoint {
 
 export interface ChainBooks {
   readonly spent: readonly SpentEvent[];
+  readonly pockets: Pick<PocketSources, "events" | "pockets" | "signed">;
   readonly wallets: readonly WalletEntry[];
-  /** Total supply of the token, and where it is: wallets of every agent ever, accounts that were paid. */
+  /** Total supply of the token, and where it is: wallets and pockets of every agent ever, accounts that were paid. */
   readonly supplyUnits: bigint;
   readonly heldUnits: bigint;
   /** Transactions that the service's key has in the chain. */
@@ -109,6 +111,7 @@ export interface ChainBooks {
 
 export interface WalletEntry {
   readonly agentId: string;
+  /** Of the wallet and its pocket. */
   readonly balanceUnits: bigint;
   readonly mintedUnits: bigint;
 }

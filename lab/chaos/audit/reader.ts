@@ -15,6 +15,10 @@ import {
   zeroAddress,
 } from "viem";
 import { readTemporal } from "../../../server/temporal-settings.ts";
+import { pocketEvents, readPockets } from "../../../src/rails/pocket/reconcile.ts";
+import { PocketKeys } from "../../../src/rails/pocket/pocket-keys.ts";
+import { MasterKey } from "../../../src/secrets/master-key.ts";
+import { collectionsOf } from "../../../src/store/collections.ts";
 import { addressOf, spentEvents } from "../../../src/rails/wallet/spent-events.ts";
 import { sandboxTokenDeployment } from "../../../src/chain/contracts.ts";
 import type { ChainTransactionDocument } from "../../../src/chain/outbox.ts";
@@ -22,7 +26,7 @@ import type { AgentDocument, ApprovalDocument, TransactionDocument } from "../..
 import { webhookCollections } from "../../../src/store/webhook-documents.ts";
 import { scriptOf } from "../../../src/rails/card/merchants.ts";
 import type { CardLedgerDocument } from "../../../src/rails/card/network-books.ts";
-import type { ProjectDocument, TeamDocument } from "../../../src/store/documents.ts";
+import { COLLECTIONS, type ProjectDocument, type TeamDocument } from "../../../src/store/documents.ts";
 import { NO_CAP, NO_TOTALS } from "../../../src/domain/ledger/state.ts";
 import { type AgentStateView, agentWorkflowId, STATE_QUERY } from "../../../src/messages/agent.ts";
 import {
@@ -85,6 +89,8 @@ export interface Scope {
   readonly letters: readonly OwnLetters[];
   /** Maximum number of newest transactions that are looked up in the chain. */
   readonly receiptsMax: number;
+  /** Account of the shop that is bought from. */
+  readonly shop: Address;
   /** Foreign transactions of the service's key. */
   readonly foreign: readonly ForeignTransaction[];
   /** Approvals whose records a retention may have removed. */
@@ -105,13 +111,16 @@ export class Reader {
   readonly #temporal: Client;
   readonly #chain: PublicClient;
   readonly #letterbox: Letterbox;
+  readonly #pocketKeys: PocketKeys;
 
   private constructor(
     mongo: MongoClient,
     connection: Connection,
-    { addresses: { rpcUrl, temporalNamespace }, letterbox }: Where,
+    { addresses: { rpcUrl, temporalNamespace }, env, letterbox }: Where,
   ) {
     this.#letterbox = letterbox;
+    const masterKey = MasterKey.parse(env["MASTER_KEY"] ?? "", "MASTER_KEY");
+    this.#pocketKeys = new PocketKeys(masterKey.deriveFirst("pocket-keys"));
     this.#mongo = mongo;
     this.#db = mongo.db();
     this.#connection = connection;
@@ -143,6 +152,7 @@ export class Reader {
     projectIds,
     receiptsMax,
     removed,
+    shop,
     stopped,
     tickets,
   }: Scope): Promise<Books> {
@@ -159,7 +169,7 @@ export class Reader {
       this.#db.collection<ApprovalDocument>("approvals").find(of).toArray(),
       this.#db.collection<CardLedgerDocument>("sandbox_card_ledger").find(of).toArray(),
       this.#db.collection<AgentDocument>("agents").find(of).toArray(),
-      this.#chainBooks(agents, receiptsMax, foreign),
+      this.#chainBooks(agents, { receiptsMax, foreign, shop }),
     ]);
     return {
       agents,
@@ -326,18 +336,24 @@ export class Reader {
 
   async #chainBooks(
     agents: readonly PayingAgent[],
-    receiptsMax: number,
-    foreign: readonly ForeignTransaction[],
+    { foreign, receiptsMax, shop }: Pick<Scope, "foreign" | "receiptsMax" | "shop">,
   ): Promise<ChainBooks> {
     const token = sandboxTokenDeployment(await this.#key()).address;
     const wallets = agents.map(({ wallet }) => addressOf(wallet));
-    const [recorded, nonce, spent, entries, supplyUnits, heldUnits] = await Promise.all([
+    const sources = { collections: collectionsOf(this.#db), db: this.#db, pocketKeys: this.#pocketKeys };
+    const pockets = await readPockets(
+      sources,
+      agents.map(({ id }) => id),
+    );
+    const pocketAddresses = pockets.pockets.map(({ address }) => address);
+    const [recorded, nonce, spent, events, entries, supplyUnits, heldUnits] = await Promise.all([
       this.#recorded(),
       this.#nonce(),
       spentEvents(this.#chain, wallets, token),
+      pocketEvents(this.#chain, pocketAddresses, token),
       Promise.all(agents.map((agent) => this.#wallet(token, agent))),
       this.#chain.readContract({ address: token, abi: erc20Abi, functionName: "totalSupply" }),
-      this.#held(token),
+      this.#held(token, shop),
     ]);
     return {
       nonce,
@@ -350,6 +366,7 @@ export class Reader {
         recorded.slice(-receiptsMax).filter((entry) => !isReplacedBy(entry, foreign)),
       ),
       spent,
+      pockets: { ...pockets, events },
     };
   }
 
@@ -362,7 +379,9 @@ export class Reader {
       strict: true,
     });
     const mintedUnits = minted.reduce((sum, { args }) => sum + args.value, 0n);
-    return { agentId: id, mintedUnits, balanceUnits: await this.#balance(token, addressOf(wallet)) };
+    const both = [addressOf(wallet), this.#pocketKeys.addressOf(id)];
+    const balances = await Promise.all(both.map((account) => this.#balance(token, account)));
+    return { agentId: id, mintedUnits, balanceUnits: balances.reduce((sum, balance) => sum + balance, 0n) };
   }
 
   #balance(token: Address, account: Address): Promise<bigint> {
@@ -370,10 +389,16 @@ export class Reader {
     return this.#chain.readContract({ ...read, args: [account] });
   }
 
-  /** Returns the balance of every recipient: all agents' wallets and the accounts that were paid. */
-  async #held(token: Address): Promise<bigint> {
+  /** Returns the balance of every recipient: all agents' wallets and pockets, and the accounts that were paid. */
+  async #held(token: Address, shop: Address): Promise<bigint> {
     const known = await this.#db.collection<AgentDocument>("agents").distinct("wallet.address");
-    const accounts = [...known.map((address) => addressOf(String(address))), ...RECIPIENTS];
+    const pockets = await this.#db.collection(COLLECTIONS.pockets).distinct("agentId");
+    const accounts = [
+      ...known.map((address) => addressOf(String(address))),
+      ...pockets.map((agentId) => this.#pocketKeys.addressOf(String(agentId))),
+      ...RECIPIENTS,
+      shop,
+    ];
     const balances = await Promise.all(accounts.map((account) => this.#balance(token, account)));
     return balances.reduce((sum, balance) => sum + balance, 0n);
   }

@@ -49,6 +49,9 @@ interface OrderDocument extends Document {
   readonly createdAt: Date;
 }
 
+/** Part of a purchase that follows from the shop's answer. */
+export type Answered = Pick<OrderDocument, "isAnswered" | "receipt">;
+
 interface AnswerDocument extends Document {
   readonly _id: string;
   readonly sealed: string;
@@ -58,6 +61,9 @@ interface AnswerDocument extends Document {
 /** The time for which a paid answer is kept: so long the same key gets what was bought. */
 const ANSWER_KEPT_MS = 3_600_000;
 
+/** The time for which an order's record is kept. A purchase ends within minutes of it; its transaction stays. */
+export const ORDER_KEPT_SECONDS = 30 * 86_400;
+
 /** Two payments never share a nonce: the second would look paid by the first. */
 export const ORDER_INDEXES: Indexes = {
   [COLLECTIONS.purchases]: [
@@ -66,6 +72,7 @@ export const ORDER_INDEXES: Indexes = {
       unique: true,
       partialFilterExpression: { nonce: { $type: "string" } },
     },
+    { key: { createdAt: 1 }, expireAfterSeconds: ORDER_KEPT_SECONDS },
   ],
   [COLLECTIONS.purchaseAnswers]: [{ key: { expiresAt: 1 }, expireAfterSeconds: 0 }],
 };
@@ -175,22 +182,22 @@ export class Orders {
     return matchedCount === 1;
   }
 
-  async endPresenting(transactionId: string): Promise<void> {
-    await this.#orders.updateOne({ _id: transactionId }, { $unset: { presentingUntil: "" } });
+  /** `answered`: the answer is kept by now. `isOver`: the purchase has come to its end, too. */
+  async endPresenting(transactionId: string, answered: Answered = {}, isOver = false): Promise<void> {
+    const answer = answered.isAnswered === true ? { $set: answered } : {};
+    const over = isOver ? { sealed: "" } : {};
+    const change = { ...answer, $unset: { presentingUntil: "", ...over } };
+    await this.#orders.updateOne({ _id: transactionId }, change);
   }
 
-  /** Keeps the first paid answer, and the receipt in it. */
-  async keep(transactionId: string, answer: ShopAnswer, receipt: string | null): Promise<void> {
+  /** Keeps the first paid answer. */
+  async keep(transactionId: string, answer: ShopAnswer): Promise<void> {
     const sealed = this.#sealer.seal(ANSWER, transactionId, JSON.stringify(answer));
     const expiresAt = new Date(this.#clock().getTime() + ANSWER_KEPT_MS);
     await this.#answers.updateOne(
       { _id: transactionId },
       { $setOnInsert: { sealed, expiresAt } },
       { upsert: true },
-    );
-    await this.#orders.updateOne(
-      { _id: transactionId },
-      { $set: { isAnswered: true, ...(receipt === null ? {} : { receipt }) } },
     );
   }
 

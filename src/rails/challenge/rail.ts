@@ -16,7 +16,7 @@ import type {
 } from "../../payments/ports.ts";
 import type { Authorization, Pockets } from "../pocket/pocket.ts";
 import { answerIn } from "./answers.ts";
-import type { Order, OrderRefusal, Orders, ShopAnswer } from "./orders.ts";
+import type { Answered, Order, OrderRefusal, Orders, ShopAnswer } from "./orders.ts";
 import { presented, receiptOf, validBeforeOf } from "./protocols/choose.ts";
 import type { Offer } from "./protocols/offer.ts";
 import { SHOP_TIMEOUT_MS, type Shops, type ShopRequest } from "./shops.ts";
@@ -57,6 +57,17 @@ export interface Hand {
   readonly request: ShopRequest;
   readonly offer: Offer;
   answer: ShopAnswer | null;
+}
+
+interface AskedOrder {
+  readonly order: Order;
+  readonly isStored: boolean;
+}
+
+/** A paid request that this process alone sends now. */
+interface Presented {
+  readonly order: Order;
+  readonly authorization: Authorization;
 }
 
 export interface ChallengeRailDependencies {
@@ -116,31 +127,41 @@ export class ChallengeRail implements RailPort {
     const known = await this.query(payment);
     if (known !== null && known.status !== "pending") return known;
     if (known !== null) return this.#deliver(profile, payment, CONFIRMATION_WAIT_MS);
-    const order = await this.#orderFor(profile, payment);
-    return "status" in order ? order : this.#pay(profile, payment, permit, order);
+    const asked = await this.#orderFor(profile, payment);
+    return "status" in asked ? asked : this.#pay(profile, payment, permit, asked);
   }
 
-  /** The caller's order, which is stored; without a caller the stored one. */
-  async #orderFor(profile: AgentProfile, payment: Payment): Promise<Order | RailOutcome> {
-    const { orders } = this.#dependencies;
+  /** The caller's order; without a caller the stored one. */
+  async #orderFor(profile: AgentProfile, payment: Payment): Promise<AskedOrder | RailOutcome> {
     const { amountMc, recipient, transactionId } = payment.request;
     const hand = this.#hands.get(handKey(profile.agentId, payment.request.keyHash));
-    if (hand === undefined) return (await orders.of(transactionId))?.order ?? PENDING;
+    if (hand === undefined) {
+      const order = (await this.#dependencies.orders.of(transactionId))?.order ?? null;
+      return order === null ? PENDING : { order, isStored: true };
+    }
     const { offer, request } = hand;
     if (offer.amountMc !== amountMc || offer.payTo !== getAddress(recipient))
       return this.#refuse(profile, payment, PRICE_CHANGED);
     const { frame, nonce, timeoutSeconds, units } = offer;
     const order = { request, offer: { frame, nonce, timeoutSeconds, units: String(units) } };
-    if ((await orders.put(profile.agentId, transactionId, order)) === "used")
-      return this.#refuse(profile, payment, CHALLENGE_OVER);
-    return order;
+    return { order, isStored: false };
   }
 
-  async #pay(profile: AgentProfile, payment: Payment, permit: number, order: Order): Promise<SendOutcome> {
-    const { clock, pockets } = this.#dependencies;
+  async #pay(
+    profile: AgentProfile,
+    payment: Payment,
+    permit: number,
+    { isStored, order }: AskedOrder,
+  ): Promise<SendOutcome> {
+    const { clock, orders, pockets } = this.#dependencies;
     const { recipient, transactionId } = payment.request;
+    const { agentId } = profile;
     const units = BigInt(order.offer.units);
-    const funding = await pockets.fund(profile, transactionId, units, FUNDING_WAIT_MS);
+    const [stored, funding] = await Promise.all([
+      isStored ? "stored" : orders.put(agentId, transactionId, order),
+      pockets.fund(profile, transactionId, units, FUNDING_WAIT_MS),
+    ]);
+    if (stored === "used") return this.#refuse(profile, payment, CHALLENGE_OVER);
     if (funding.status === "failed") return this.#refuse(profile, payment, funding);
     if (funding.status === "pending") return PENDING;
     const transfer = {
@@ -151,7 +172,15 @@ export class ChallengeRail implements RailPort {
       // Even without its records the service could not have two settled for one payment.
       nonce: order.offer.nonce ?? keccak256(stringToBytes(`${transactionId}/1`)),
     };
-    const authorized = await pockets.authorize(profile.agentId, transactionId, transfer, permit);
+    const [authorized, isOurTurn] = await Promise.all([
+      pockets.authorize(agentId, transactionId, transfer, permit),
+      orders.beginPresenting(transactionId, PRESENTING_MS),
+    ]);
+    if (authorized.kind === "signed") {
+      const begun = isOurTurn ? { order, authorization: authorized.authorization } : null;
+      return this.#deliver(profile, payment, CONFIRMATION_WAIT_MS, begun);
+    }
+    if (isOurTurn) await orders.endPresenting(transactionId);
     switch (authorized.kind) {
       case "fenced":
         return { status: "fenced" };
@@ -160,70 +189,104 @@ export class ChallengeRail implements RailPort {
       case "bad_times":
         return this.#refuse(profile, payment, CHALLENGE_OVER);
       case "used":
-      case "signed":
         return this.#deliver(profile, payment, CONFIRMATION_WAIT_MS);
     }
   }
 
   /** Sends the paid request, unless it was answered, and waits so long for a final block. */
-  async #deliver(profile: AgentProfile, payment: Payment, withinMs: number): Promise<RailOutcome> {
-    const { orders, pockets, pollMs } = this.#dependencies;
-    const { transactionId } = payment.request;
+  async #deliver(
+    profile: AgentProfile,
+    payment: Payment,
+    withinMs: number,
+    begun: Presented | null = null,
+  ): Promise<RailOutcome> {
+    const paid = begun ?? (await this.#toPresent(payment));
+    const until = performance.now() + withinMs;
+    const first = paid === null ? null : await this.#present(profile, payment, paid);
+    if (first !== null && first.status !== "pending") return first;
+    for (;;) {
+      const outcome = (await this.query(payment)) ?? PENDING;
+      if (outcome.status !== "pending") await this.#close(profile, payment.request.transactionId);
+      if (outcome.status !== "pending" || performance.now() >= until) return outcome;
+      await sleep(this.#dependencies.pollMs);
+    }
+  }
+
+  /** The paid request, if it is to be sent now and nobody else sends it. */
+  async #toPresent({ request: { transactionId } }: Payment): Promise<Presented | null> {
+    const { clock, orders, pockets } = this.#dependencies;
     const [authorizations, known] = await Promise.all([
       pockets.authorizationsOf(transactionId),
       orders.of(transactionId),
     ]);
-    const last = authorizations.at(-1);
+    const authorization = authorizations.at(-1);
     const order = known?.order ?? null;
-    if (order !== null && last !== undefined && known?.isAnswered !== true)
-      await this.#present(profile, payment, order, last);
-    const until = performance.now() + withinMs;
-    for (;;) {
-      const outcome = (await this.query(payment)) ?? PENDING;
-      if (outcome.status !== "pending") await this.#close(profile, transactionId);
-      if (outcome.status !== "pending" || performance.now() >= until) return outcome;
-      await sleep(pollMs);
-    }
+    if (order === null || authorization === undefined || known?.isAnswered === true) return null;
+    if (authorization.validBefore * 1_000 <= clock().getTime()) return null;
+    const isOurTurn = await orders.beginPresenting(transactionId, PRESENTING_MS);
+    return isOurTurn ? { order, authorization } : null;
   }
 
-  /** Whatever the shop answers, the same authorization is the only one. */
+  /**
+   * Whatever the shop answers, the same authorization is the only one. Resolves to the chain's word, which is read while the answer is
+   * stored; null: it was not read.
+   */
   async #present(
     profile: AgentProfile,
     payment: Payment,
-    { offer, request }: Order,
-    authorization: Authorization,
-  ): Promise<void> {
-    const { clock, orders, shops } = this.#dependencies;
+    { authorization, order: { offer, request } }: Presented,
+  ): Promise<RailOutcome | null> {
+    const { orders, pockets, shops } = this.#dependencies;
     const { keyHash, transactionId } = payment.request;
-    if (authorization.validBefore * 1_000 <= clock().getTime()) return;
-    if (!(await orders.beginPresenting(transactionId, PRESENTING_MS))) return;
+    let answered: Answered = {};
+    let outcome: RailOutcome | null = null;
     try {
       const header = presented(offer.frame, authorization);
       const others = Object.entries(request.headers).filter(([name]) => name.toLowerCase() !== header.name);
       const headers = { ...Object.fromEntries(others), [header.name]: header.value };
       const fetched = await shops.fetch(profile, { ...request, headers });
       // A 402 now says nothing: it may have been settled, or will be.
-      if (fetched?.kind !== "answered" || fetched.httpStatus === 402) return;
+      if (fetched?.kind !== "answered" || fetched.httpStatus === 402) return null;
       const answer = answerIn(fetched);
       const hand = this.#hands.get(handKey(profile.agentId, keyHash));
       if (hand !== undefined) hand.answer = answer;
-      if (fetched.httpStatus < 400)
-        await orders.keep(transactionId, answer, receiptOf(offer.frame.protocol, fetched));
+      if (fetched.httpStatus >= 400) return null;
+      const receipt = receiptOf(offer.frame.protocol, fetched);
+      [outcome] = await Promise.all([
+        this.#outcomeOf(authorization, receipt, receipt !== null).catch(() => null),
+        orders.keep(transactionId, answer),
+      ]);
+      answered = { isAnswered: true, ...(receipt === null ? {} : { receipt }) };
+      return outcome;
     } finally {
-      await orders.endPresenting(transactionId);
+      const isOver = outcome !== null && outcome.status !== "pending";
+      await Promise.all([
+        orders.endPresenting(transactionId, answered, isOver),
+        isOver ? pockets.release(profile.agentId, transactionId) : null,
+      ]);
     }
   }
 
   async query({ request: { transactionId } }: StoredPayment): Promise<RailOutcome | null> {
-    const { chainCaip2, orders, pockets } = this.#dependencies;
+    const { orders, pockets } = this.#dependencies;
     const [authorizations, known] = await Promise.all([
       pockets.authorizationsOf(transactionId),
       orders.of(transactionId),
     ]);
     const last = authorizations.at(-1);
     if (last === undefined) return known?.refusal === undefined ? null : outcomeOf(known.refusal);
-    const receipt = known?.receipt === undefined ? {} : { receipt: known.receipt };
-    const state = await pockets.stateOf(last);
+    return this.#outcomeOf(last, known?.receipt ?? null);
+  }
+
+  /** The chain's word on an authorization, which the shop perhaps says it has settled. */
+  async #outcomeOf(
+    authorization: Authorization,
+    received: string | null,
+    isSaidSettled = false,
+  ): Promise<RailOutcome> {
+    const { chainCaip2, pockets } = this.#dependencies;
+    const receipt = received === null ? {} : { receipt: received };
+    const state = await pockets.stateOf(authorization, isSaidSettled);
     if (state.kind === "dead") return { status: "failed", ...NOT_TAKEN };
     if (state.kind === "open") return { ...PENDING, ...receipt };
     const { txHash } = state;

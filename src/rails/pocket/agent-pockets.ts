@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Address, encodeFunctionData } from "viem";
+import { LRUCache } from "lru-cache";
+import { type Address, encodeFunctionData, type Hex } from "viem";
 import type { ChainConfig } from "../../chain/config.ts";
 import { GAS, tokenAbi } from "../../chain/contracts.ts";
 import type { Finality } from "../../chain/finality.ts";
@@ -35,6 +36,8 @@ const UNSIGNED_MS = 60_000;
 /** Rounds of one `authorize` against other processes. */
 const ROUNDS_MAX = 10;
 const SWEEP_WAIT_MS = 5_000;
+/** Signatures kept, of some hundred bytes each. */
+const SIGNATURES_MAX = 2_000;
 
 const FUNDED: Funding = { status: "funded" };
 const PENDING: Funding = { status: "pending" };
@@ -60,6 +63,7 @@ export class AgentPockets implements Pockets {
   readonly #dependencies: PocketDependencies;
   /** Top-ups that this process is at, by agent: a crowd of payments waits for one. */
   readonly #toppingUp = new SingleFlight<RailOutcome>();
+  readonly #signatures = new LRUCache<string, Hex>({ max: SIGNATURES_MAX });
 
   constructor(dependencies: PocketDependencies) {
     this.#dependencies = dependencies;
@@ -128,12 +132,12 @@ export class AgentPockets implements Pockets {
     transfer: PocketTransfer,
     permit: number,
   ): Promise<Authorized> {
-    const { authorizations, keys, records, rpc } = this.#dependencies;
-    const domain = await this.domain();
+    const { authorizations, records, rpc } = this.#dependencies;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
-      const [before, pocket] = await Promise.all([
+      const [before, pocket, { blockNumber: signedAtBlock }] = await Promise.all([
         this.authorizationsOf(transactionId),
         records.read(agentId),
+        rpc.head(),
       ]);
       const last = before.at(-1);
       if (last !== undefined) {
@@ -147,10 +151,9 @@ export class AgentPockets implements Pockets {
         return { kind: "unfunded" };
       const leftSeconds = transfer.validBefore - this.#nowSeconds();
       if (leftSeconds <= 0 || leftSeconds > AUTHORIZATION_SECONDS_MAX) return { kind: "bad_times" };
-      const { blockNumber: signedAtBlock } = await rpc.head();
       const { nonce, to, units, validAfter, validBefore } = transfer;
       const own = { nonce, to, units, validAfter, validBefore, transactionId, agentId, signedAtBlock };
-      const signature = await signTransfer(keys, agentId, domain, transfer);
+      const signature = await this.#sign(agentId, transfer);
       const number = (last?.number ?? 0) + 1;
       const authorization = { ...own, number, from: this.addressOf(agentId), signature };
       const recorded = await authorizations.record(authorization, permit);
@@ -165,18 +168,18 @@ export class AgentPockets implements Pockets {
     return Promise.all(records.map((record) => this.#genuine(record)));
   }
 
-  stateOf({
-    agentId,
-    nonce,
-    signedAtBlock,
-    validBefore,
-  }: Pick<
-    Authorization,
-    "agentId" | "nonce" | "validBefore" | "signedAtBlock"
-  >): Promise<AuthorizationState> {
+  stateOf(
+    {
+      agentId,
+      nonce,
+      signedAtBlock,
+      validBefore,
+    }: Pick<Authorization, "agentId" | "nonce" | "validBefore" | "signedAtBlock">,
+    isExpectedUsed = false,
+  ): Promise<AuthorizationState> {
     const { config, mine, rpc } = this.#dependencies;
     const asked = { from: this.addressOf(agentId), nonce, signedAtBlock, validBefore };
-    return stateOf({ config, mine, rpc, nowSeconds: () => this.#nowSeconds() }, asked);
+    return stateOf({ config, mine, rpc, nowSeconds: () => this.#nowSeconds() }, asked, isExpectedUsed);
   }
 
   fence(places: readonly FencedPlace[]): Promise<void> {
@@ -216,11 +219,22 @@ export class AgentPockets implements Pockets {
   /** Throws where the record is not what the pocket has signed: it was changed by something else than the service. */
   async #genuine(record: Authorization): Promise<Authorization> {
     const { agentId, number, transactionId } = record;
-    const signature = await signTransfer(this.#dependencies.keys, agentId, await this.domain(), record);
+    const signature = await this.#sign(agentId, record);
     if (signature !== record.signature || record.from !== this.addressOf(agentId)) {
       throw new Error(`authorization ${String(number)} of ${transactionId} was not signed by its pocket`);
     }
     return record;
+  }
+
+  /** The same transfer has the same signature, which takes milliseconds to make. */
+  async #sign(agentId: string, transfer: PocketTransfer): Promise<Hex> {
+    const { nonce, to, units, validAfter, validBefore } = transfer;
+    const key = [agentId, nonce, to, units, validAfter, validBefore].join(" ");
+    const known = this.#signatures.get(key);
+    if (known !== undefined) return known;
+    const signature = await signTransfer(this.#dependencies.keys, agentId, await this.domain(), transfer);
+    this.#signatures.set(key, signature);
+    return signature;
   }
 
   /** Gives back what is set aside for payments that are decided on the chain, or that nothing was signed for in time. */

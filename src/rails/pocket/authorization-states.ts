@@ -27,30 +27,43 @@ type Asked = Pick<Authorization, "from" | "nonce" | "validBefore" | "signedAtBlo
  * State of an authorization in the final part of the chain. Its state is read at the newest final block, or at the oldest one that
  * nodes keep the state of, if that is newer; past that block's time it can't be used in any chain that has the final block.
  */
-export async function stateOf(deps: StateDependencies, asked: Asked): Promise<AuthorizationState> {
-  const state = await read(deps, asked);
+export async function stateOf(
+  deps: StateDependencies,
+  asked: Asked,
+  isExpectedUsed: boolean,
+): Promise<AuthorizationState> {
+  const state = await read(deps, asked, isExpectedUsed);
   const { mine, nowSeconds } = deps;
   if (state.kind !== "open" || mine === null || nowSeconds() < asked.validBefore) return state;
   // Nothing else may be sent to a local chain for as long as somebody waits for its time.
   await mine();
-  return read(deps, asked);
+  return read(deps, asked, isExpectedUsed);
 }
 
-async function read({ config, rpc }: StateDependencies, asked: Asked): Promise<AuthorizationState> {
+async function read(
+  { config, rpc }: StateDependencies,
+  asked: Asked,
+  isExpectedUsed: boolean,
+): Promise<AuthorizationState> {
   const final = await rpc.finalBlock();
   if (final === null) return { kind: "open" };
   const { from, nonce, signedAtBlock, validBefore } = asked;
+  const search = { rpc, token: config.token, from, nonce };
+  const within = (fromBlock: bigint): Promise<AuthorizationState | null> => {
+    const last = fromBlock + BLOCKS_PER_CALL - 1n;
+    return eventOf(search, fromBlock, last < final.number ? last : final.number);
+  };
+  const expected = isExpectedUsed && signedAtBlock <= final.number ? await within(signedAtBlock) : null;
+  if (expected !== null) return expected;
   const contract = { address: config.token, abi: ABI, functionName: "authorizationState" } as const;
   const isUsed = await rpc.answer(
     rpc.client.readContract({ ...contract, args: [from, nonce], blockNumber: final.stateAt }),
   );
   if (!isUsed) return { kind: final.timestamp >= BigInt(validBefore) ? "dead" : "open" };
-  const search = { rpc, token: config.token, from, nonce };
   for (let call = 0; call < CALLS_MAX; call += 1) {
     const fromBlock = signedAtBlock + BigInt(call) * BLOCKS_PER_CALL;
     if (fromBlock > final.number) break;
-    const last = fromBlock + BLOCKS_PER_CALL - 1n;
-    const found = await eventOf(search, fromBlock, last < final.number ? last : final.number);
+    const found = await within(fromBlock);
     if (found !== null) return found;
   }
   // Between the final block and the one whose state was read.

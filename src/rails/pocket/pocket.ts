@@ -81,9 +81,10 @@ export interface Pockets {
   ): Promise<Authorized>;
   /** The payment's authorizations, oldest first. */
   authorizationsOf(transactionId: string): Promise<readonly Authorization[]>;
-  /** Throws where the chain does not answer. */
+  /** Throws where the chain does not answer. `isExpectedUsed`: its event is looked for first, which saves a call where it is there. */
   stateOf(
     authorization: Pick<Authorization, "agentId" | "nonce" | "validBefore" | "signedAtBlock">,
+    isExpectedUsed?: boolean,
   ): Promise<AuthorizationState>;
   /** Keeps further authorizations of these payments from being recorded under lower permits, as `RailPort.fence` does. */
   fence(places: readonly FencedPlace[]): Promise<void>;

@@ -5,6 +5,7 @@ import { revertTextOf } from "../../chain/reverts.ts";
 import type { ChainRpc } from "../../chain/rpc.ts";
 import { centsOf, unitsOf } from "../../chain/units.ts";
 import type { Attempt } from "./attempts.ts";
+import type { LimitOnChain } from "./limits.ts";
 import {
   CEILING,
   DETACHED,
@@ -98,9 +99,14 @@ async function revertOf(
   return rpc.answer(simulated);
 }
 
-/** Returns the amount that counts against the wallet's limit now. */
-export async function spentCents({ config, rpc }: DiagnosisDependencies, wallet: Address): Promise<number> {
+/** Returns the wallet's limit, and the amount that counts against it now. */
+export async function limitOnChain(
+  { config, rpc }: DiagnosisDependencies,
+  wallet: Address,
+): Promise<{ readonly limit: LimitOnChain; readonly spentCents: number }> {
   const read = { address: wallet, abi: agentWalletAbi, functionName: "limitOf" } as const;
-  const [, , spent] = await rpc.answer(rpc.client.readContract({ ...read, args: [config.token] }));
-  return centsOf(spent, config.tokenDecimals);
+  const [cap, periodSeconds, spent] = await rpc.answer(
+    rpc.client.readContract({ ...read, args: [config.token] }),
+  );
+  return { limit: { cap, periodSeconds }, spentCents: centsOf(spent, config.tokenDecimals) };
 }

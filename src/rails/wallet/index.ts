@@ -25,7 +25,7 @@ import { PocketRecords } from "../pocket/reservations.ts";
 import { TokenDomains } from "../pocket/token-domain.ts";
 import { Fundings } from "./fundings.ts";
 import { WalletLimits } from "./limits.ts";
-import { WalletTargets } from "./targets.ts";
+import { type TargetDependencies, WalletTargets } from "./targets.ts";
 import { Treasuries } from "./treasuries.ts";
 import { WalletRail } from "./wallet-rail.ts";
 import { AgentWallets, newWallet } from "./wallets.ts";
@@ -47,6 +47,8 @@ export interface WalletsOptions {
   readonly pocketKey: KeyObject;
   /** MACs of what the treasury's money is moved for. */
   readonly fundingMacs: KeyedMacs;
+  /** Writes the audit entry of a funding that keeps a wallet at its target, once for its key. */
+  readonly auditTarget: TargetDependencies["audit"];
   /** Whether an agent's record is as the service wrote it. */
   readonly isAgentGenuine: (agent: AgentDocument) => boolean;
   /** Whether this is a local test chain: gas, contracts and money are made as they are needed. */
@@ -219,6 +221,7 @@ export function createWallets(options: WalletsOptions): Wallets {
     tokenDecimals: config.tokenDecimals,
     macs: options.fundingMacs,
     clock,
+    audit: options.auditTarget,
     onWarning,
   });
   const deposits = new DepositWatch({

@@ -1,3 +1,4 @@
+import { parseTransaction } from "viem";
 import type { BudgetPolicy } from "../../domain/ledger/policy.ts";
 import type { ChainConfig } from "../../chain/config.ts";
 import { GAS, setLimitData } from "../../chain/contracts.ts";
@@ -23,6 +24,12 @@ const RAISING_WAIT_MS = 20_000;
 
 /** The version of a limit that was raised for one payment: no policy's, so that it is set back. */
 const RAISED = 0;
+
+/** A wallet's limit as its contract has it, in the token's units. */
+export interface LimitOnChain {
+  readonly cap: bigint;
+  readonly periodSeconds: bigint;
+}
 
 export interface LimitsDependencies {
   readonly outbox: ChainOutbox;
@@ -92,18 +99,38 @@ export class WalletLimits {
     const { broadcast, outbox, wallets } = this.#dependencies;
     if (!(await this.#isDeployed(wallet))) return;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
-      const set = await outbox.under(limitPrefix(wallet));
-      const target = await wallets.targetLimit(wallet);
-      const last = set.findLast(isTransaction);
-      const isSet = last?.limitVersion === target.policyVersion;
+      const { last, next, target } = await this.#limitsOf(wallet);
+      const isSet = last !== undefined && isSame(last, next);
       // One more attempt at each occasion: it reverts while the service is not the spender.
       if (isSet && (round > 0 || !(await this.#isReverted(last)))) {
         return await wallets.unmark(wallet, target.policyVersion);
       }
-      const recorded = await outbox.record([this.#call(wallet, set.length + 1, target)]);
+      const recorded = await outbox.record([next]);
       await broadcast(recorded.values());
     }
     throw new Error(`the limits of wallet ${wallet.address} do not come to rest`);
+  }
+
+  /**
+   * Sees to the limit of a wallet that has another one on the chain. False: it has the one that it is to have. A limit that is mined
+   * may be without effect: its wallet was deployed only after it.
+   */
+  async enforce(wallet: Wallet, onChain: LimitOnChain): Promise<boolean> {
+    const { broadcast, config, finality, outbox } = this.#dependencies;
+    const { last, next } = await this.#limitsOf(wallet);
+    if (setLimitData(config.token, onChain.cap, Number(onChain.periodSeconds)) === next.data) return false;
+    const isNewest = last !== undefined && last.replacedBy === null && isSame(last, next);
+    const isOnItsWay = isNewest && (await finality.now([last]))[0] === null;
+    if (!isOnItsWay) await broadcast((await outbox.record([next])).values());
+    return true;
+  }
+
+  /** The newest limit that was sent, and the one that is wanted. */
+  async #limitsOf(wallet: Wallet) {
+    const { outbox, wallets } = this.#dependencies;
+    const set = await outbox.under(limitPrefix(wallet));
+    const target = await wallets.targetLimit(wallet);
+    return { last: set.findLast(isTransaction), next: this.#call(wallet, set.length + 1, target), target };
   }
 
   /** Whether it was replaced or reverted, as while the service is not the spender; then the previous limit holds. */
@@ -172,6 +199,10 @@ export class WalletLimits {
     };
   }
 }
+
+/** Whether a limit that was sent is that of a call; a changed float makes it another one. */
+const isSame = ({ limitVersion, raw }: RecordedTransaction, call: Call): boolean =>
+  limitVersion === call.limitVersion && parseTransaction(raw).data === call.data;
 
 const LIMITS = "limit/";
 const limitPrefix = ({ address }: Wallet): string => `${LIMITS}${address}/`;

@@ -3,16 +3,30 @@ import type { StepsOf } from "../folder.ts";
 import { inOrder, NO_FENCE, type RailStep } from "../rail-steps.ts";
 import { attemptsPrefix } from "./attempts.ts";
 
-/** Returns a payment's transactions on the chain, by ids derived from the payment's. */
+const beginning = (from: string) => ({ _id: { $gte: from, $lt: `${from}\u{10ffff}` } });
+
+/** Returns a payment's transactions on the chain, or its pocket's signatures, by ids derived from the payment's. */
 export const walletSteps: StepsOf = async (
-  { agents, chainTransactions },
-  { _id, agentId, chainCaip2, onChainTxHash },
+  { agents, chainTransactions, pocketAuthorizations },
+  { _id, agentId, amountCents, chainCaip2, onChainTxHash, protocol },
 ) => {
   // A payment that was refused in a transaction's place has no chain in its record.
   const chain = chainCaip2 ?? (await agents.findOne({ _id: agentId }))?.wallet?.chainCaip2;
   if (chain === undefined) return [];
-  const from = `${chain}/${attemptsPrefix(_id)}`;
-  const range = { _id: { $gte: from, $lt: `${from}\u{10ffff}` } };
+  if (protocol !== undefined) {
+    const signed = { ...beginning(`${chain}/${_id}/`), ...NO_FENCE };
+    const found = inOrder(await pocketAuthorizations.find(signed).toArray());
+    return found.map((each, at) => ({
+      id: each._id,
+      kind: "signed" as const,
+      createdAt: each.createdAt.toISOString(),
+      amountCents,
+      // A further one is signed only when those before it are dead.
+      onChainTxHash: at === found.length - 1 ? onChainTxHash : null,
+      reason: null,
+    }));
+  }
+  const range = beginning(`${chain}/${attemptsPrefix(_id)}`);
   return inOrder(await chainTransactions.find({ ...range, ...NO_FENCE }).toArray()).map(
     chainStep(onChainTxHash),
   );

@@ -33,6 +33,16 @@ const LOOK_MS = 30_000;
 const AFTER_FAILURE_MS = 600_000;
 const PER_ROUND_MAX = 50;
 
+/** A funding that no person has asked for. */
+export interface TargetFunding {
+  readonly profile: AgentProfile;
+  /** Unique for good. */
+  readonly key: string;
+  readonly amountCents: number;
+  readonly targetCents: number;
+  readonly at: Date;
+}
+
 export interface TargetDependencies {
   readonly db: Db;
   readonly fundings: Pick<Fundings, "advance" | "begin">;
@@ -41,6 +51,7 @@ export interface TargetDependencies {
   readonly tokenDecimals: number;
   readonly macs: KeyedMacs;
   readonly clock: Clock;
+  readonly audit: (funding: TargetFunding) => Promise<void>;
   readonly onWarning: ChainWatchers["onWarning"];
 }
 
@@ -103,7 +114,7 @@ export class WalletTargets {
 
   /** Resolves to the time until the next look. */
   async #keep({ _id, cents, next, profile, proof }: TargetDocument): Promise<number> {
-    const { fundings, macs, rpc, tokenDecimals, wallets } = this.#dependencies;
+    const { audit, fundings, macs, rpc, tokenDecimals, wallets } = this.#dependencies;
     if (!macs.isMac(textOf(_id, cents), proof)) throw new Error("the target is not as the service wrote it");
     const agent = await this.#agents.findOne({ _id }, { projection: { lifecycle: 1 } });
     const wallet = await wallets.genuine(_id);
@@ -118,6 +129,9 @@ export class WalletTargets {
       amountCents: cents - held,
       idempotencyKey,
     });
+    const { amountCents, createdAt: at } = begun.funding;
+    // Before any money moves; an entry that could not be written is written at the next look.
+    await audit({ profile, key: idempotencyKey, amountCents, targetCents: cents, at });
     const { status } = await fundings.advance(begun.funding, 0);
     if (status === "pending") return LOOK_MS;
     await this.#targets.updateOne({ _id, next }, { $set: { next: next + 1 } });

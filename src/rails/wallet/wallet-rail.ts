@@ -19,11 +19,12 @@ import type {
 } from "../../payments/ports.ts";
 import { withTimeout } from "../../lib/with-timeout.ts";
 import { type AttemptDependencies, type Attempt, Attempts, attemptsPrefix, refusalOf } from "./attempts.ts";
-import { diagnose, type Remedy, spentCents } from "./diagnosis.ts";
+import { diagnose, limitOnChain, type Remedy } from "./diagnosis.ts";
 import { fenceAttempts } from "./fencing.ts";
 import { deployPurpose } from "./limits.ts";
 import {
   DETACHED,
+  LIMIT_REACHED,
   NO_WALLET,
   NOT_THERE,
   OTHER_CHAIN,
@@ -312,7 +313,7 @@ export class WalletRail implements RailPort {
 
   /**
    * Decides the attempt after one that was undone or replaced: as it was, under a raised limit, or never. False, having decided
-   * nothing, while its wallet's deployment, which came before it, is on its way a second time, or where the attempt is fenced.
+   * nothing, while its wallet's deployment or limit, which came before it, is on its way a second time, or where the attempt is fenced.
    */
   async #again(attempt: Attempt, permit: number, before: Unpaid): Promise<boolean> {
     const { broadcast, limits, outbox } = this.#dependencies;
@@ -320,6 +321,11 @@ export class WalletRail implements RailPort {
     const remedy = await this.#remedyFor(attempt, before);
     if (remedy.kind === "refuse" && remedy.refusal === NOT_THERE && !(await this.#isDeploymentOver(wallet)))
       return false;
+    // The limit has not come to the wallet, or the float has changed since.
+    if (remedy.kind === "refuse" && remedy.refusal === LIMIT_REACHED) {
+      const { limit } = await limitOnChain(this.#dependencies, wallet.address);
+      if (await limits.enforce(wallet, limit)) return false;
+    }
     const gas = ranOutOfGas(before) ? GAS.spendMax : gasOf(before.last);
     const spend = this.#attempts.spend(attempt, permit, gas);
     if (remedy.kind === "refuse") {
@@ -378,7 +384,7 @@ export class WalletRail implements RailPort {
     const { outbox, rpc, signer } = this.#dependencies;
     const mined = await rpc.nonceAt(signer.address, "latest");
     const waiting = (await outbox.movedBy([address], mined)).get(address)?.debitCents ?? 0;
-    return waiting + (await spentCents(this.#dependencies, address));
+    return waiting + (await limitOnChain(this.#dependencies, address)).spentCents;
   }
 
   /** Pure but for the chain: the same records and the same blocks give the same outcome to every caller. */

@@ -3,12 +3,15 @@ import { join } from "node:path";
 import { ServiceProcess, type ServiceProcessOptions } from "../../support/process.ts";
 import { LIFE_POINTS_FOLDER } from "./life-points.ts";
 import { POINTS_FOLDER } from "./points.ts";
+import { PURCHASE_POINTS_FOLDER } from "./purchase-points.ts";
 import type { Place } from "./tenant.ts";
 
 export type CrashingOptions = Omit<ServiceProcessOptions, "entry">;
 
 export const pointsOf = ({ dataDir }: ServiceProcess): string => join(dataDir, "points");
 export const lifePointsOf = ({ dataDir }: ServiceProcess): string => join(dataDir, "life-points");
+
+export const purchasePointsOf = ({ dataDir }: ServiceProcess): string => join(dataDir, "purchase-points");
 
 export const placeOf = ({ env, runtime }: ServiceProcess): Place => ({
   baseUrl: runtime.baseUrl,
@@ -17,7 +20,12 @@ export const placeOf = ({ env, runtime }: ServiceProcess): Place => ({
 });
 
 const start = (service: ServiceProcess, env: NodeJS.ProcessEnv) =>
-  service.start({ [POINTS_FOLDER]: pointsOf(service), [LIFE_POINTS_FOLDER]: lifePointsOf(service), ...env });
+  service.start({
+    [POINTS_FOLDER]: pointsOf(service),
+    [LIFE_POINTS_FOLDER]: lifePointsOf(service),
+    [PURCHASE_POINTS_FOLDER]: purchasePointsOf(service),
+    ...env,
+  });
 
 /** A service that runs and can be held at points. */
 export async function startCrashing(options: CrashingOptions = {}): Promise<ServiceProcess> {
@@ -33,7 +41,7 @@ export async function startCrashing(options: CrashingOptions = {}): Promise<Serv
 
 /** Starts it again on the same folder, with nothing left to be held. */
 export async function restartCrashing(service: ServiceProcess, env: NodeJS.ProcessEnv = {}): Promise<void> {
-  for (const folder of [pointsOf(service), lifePointsOf(service)])
+  for (const folder of [pointsOf(service), lifePointsOf(service), purchasePointsOf(service)])
     await rm(folder, { recursive: true, force: true });
   await start(service, env);
 }

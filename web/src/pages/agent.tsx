@@ -107,7 +107,11 @@ function Known({ agent }: { readonly agent: Agent }): ReactElement {
         </Tabs.Panel>
         <Tabs.Panel value="policy" pt="md">
           <Stack>
-            <PolicyEditor agentId={agent.id} isReadOnly={isArchived || !isAdmin} />
+            <PolicyEditor
+              agentId={agent.id}
+              hasWallet={agent.wallet !== null}
+              isReadOnly={isArchived || !isAdmin}
+            />
             <RestrictionsEditor level="agent" id={agent.id} isReadOnly={isArchived || !isAdmin} />
           </Stack>
         </Tabs.Panel>

@@ -9,16 +9,18 @@ import { Icon } from "../icons.tsx";
 import { BudgetBar, Card, Fact, Facts, Waiting } from "../parts/parts.tsx";
 import { PolicyFields } from "../parts/policy-fields.tsx";
 import { Failed, Problem } from "../parts/problem.tsx";
+import { WalletTarget } from "../parts/wallet-target.tsx";
 import { POLICY_FIELDS, type PolicyField, type PolicyValues, readPolicy, typedPolicy } from "../policy.ts";
 import type { Policy } from "../words.ts";
 
 interface EditorProps {
   readonly agentId: string;
   readonly isReadOnly: boolean;
+  readonly hasWallet: boolean;
 }
 
 /** Editor of an agent's policy. */
-export function PolicyEditor({ agentId, isReadOnly }: EditorProps): ReactElement {
+export function PolicyEditor({ agentId, hasWallet, isReadOnly }: EditorProps): ReactElement {
   const { data, error } = useQuery({
     queryKey: ["agents", agentId, "policy"],
     queryFn: async ({ signal }) => valueOf(await api.getAgentBudgetPolicy({ id: agentId }, { signal })),
@@ -27,7 +29,10 @@ export function PolicyEditor({ agentId, isReadOnly }: EditorProps): ReactElement
   return (
     <div className="columns">
       <Form agentId={agentId} current={data} isReadOnly={isReadOnly} />
-      <Now policy={data} />
+      <Stack>
+        <Now policy={data} />
+        {hasWallet ? <WalletTarget agentId={agentId} policy={data} isReadOnly={isReadOnly} /> : null}
+      </Stack>
     </div>
   );
 }
@@ -61,7 +66,7 @@ function Now({ policy }: { readonly policy: Policy }): ReactElement {
   );
 }
 
-interface FormProps extends EditorProps {
+interface FormProps extends Omit<EditorProps, "hasWallet"> {
   readonly current: Policy;
 }
 

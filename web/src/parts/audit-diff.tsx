@@ -26,6 +26,7 @@ const FIELDS: Readonly<Record<string, FieldWords>> = {
   paused: { label: "Paused agents", none: null },
   isActive: { label: "Active", none: null },
   flaggedByRuleTypes: { label: "Flagged by", none: null },
+  walletTargetCents: { label: "Wallet kept at", none: "Not kept" },
   walletOwner: { label: "Owner of wallets", none: null },
 };
 
