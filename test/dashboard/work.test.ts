@@ -621,4 +621,37 @@ describe("the dashboard at work, in a browser", function () {
     });
     await world.api.ok("setTeamRestrictions", 200, { token, id: teamId, body: restricting({}, 2) });
   });
+
+  it("limits by period are set with the project's calendar, and their bars say when they begin anew", async () => {
+    const { organization, token } = world;
+    const { projectId, teamId } = organization;
+    const agent = await world.agent();
+    await elevate(world);
+    await page.go(`/projects/${projectId}`);
+    await page.fill("Time of day", "04:00");
+    await page.press("Save calendar");
+    await until("the calendar is saved", async () => {
+      const { resetTime } = await world.api.ok("getProjectCalendar", 200, { token, id: projectId });
+      return resetTime === "04:00" || null;
+    });
+    for (const [path, tab, amount] of [
+      [`/teams/${teamId}`, null, "900"],
+      [`/agents/${agent.id}`, "Policy", "200"],
+    ] as const) {
+      await page.go(path);
+      if (tab !== null) await page.press(tab, "tab");
+      await page.fill("Per month", amount);
+      await page.press("Save limits");
+      await page.sees("This month");
+      await page.sees("Begins anew");
+      expect(await page.barriers()).to.deep.equal([]);
+    }
+    const policy = await world.api.ok("getAgentBudgetPolicy", 200, { token, id: agent.id });
+    expect(policy.spendLimits.map(({ limitCents, period }) => [period, limitCents])).to.deep.equal([
+      ["month", 20_000],
+    ]);
+    expect(policy.spendLimits[0]?.resetsAt).to.match(/-01T04:00:00/);
+    const team = await world.api.ok("getTeamBudget", 200, { token, id: teamId });
+    expect(team.spendLimits.map(({ limitCents }) => limitCents)).to.deep.equal([90_000]);
+  });
 });

@@ -60,18 +60,18 @@ describe("a chain that mines slowly", () => {
 
   const seen = (agent: TestAgent, id: string) => world.api.ok("getPayment", 200, { token: agent.key, id });
 
-  it("a payment that is mined within two seconds is final in its answer", async () => {
+  it("a payment that is mined a second later is final in its answer", async () => {
     const agent = await deployed(100);
     await minesAtOnce(false);
     const paying = timed(payAtOnceFromWallet(world, agent, walletPayment(freshRecipient())));
-    await sleep(2_000);
+    await sleep(1_000);
     // On a busy machine the chain may have it only later.
     await until("the chain has it", async () => ((await waiting()) > 0 ? true : null));
     await mine();
     const { ms, ownMs, value } = await paying;
     await minesAtOnce(true);
     expect(value.transaction.status).to.equal("approved");
-    expect(ms).to.be.above(1_900);
+    expect(ms).to.be.above(900);
     expect(ownMs).to.be.below(PAYMENT_ANSWER_MS);
     expect(await expectChainAgrees(world, agent, 200)).to.have.lengthOf(2);
   });

@@ -9,6 +9,7 @@ import { Icon } from "../icons.tsx";
 import { BudgetBar, Card, Fact, Facts, Waiting } from "../parts/parts.tsx";
 import { PolicyFields } from "../parts/policy-fields.tsx";
 import { Failed, Problem } from "../parts/problem.tsx";
+import { AgentSpendLimits } from "../parts/spend-limits.tsx";
 import { WalletTarget } from "../parts/wallet-target.tsx";
 import { POLICY_FIELDS, type PolicyField, type PolicyValues, readPolicy, typedPolicy } from "../policy.ts";
 import type { Policy } from "../words.ts";
@@ -31,6 +32,7 @@ export function PolicyEditor({ agentId, hasWallet, isReadOnly }: EditorProps): R
       <Form agentId={agentId} current={data} isReadOnly={isReadOnly} />
       <Stack>
         <Now policy={data} />
+        <AgentSpendLimits id={agentId} policy={data} isReadOnly={isReadOnly} />
         {hasWallet ? <WalletTarget agentId={agentId} policy={data} isReadOnly={isReadOnly} /> : null}
       </Stack>
     </div>

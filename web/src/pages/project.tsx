@@ -14,6 +14,8 @@ import { ContainerForm } from "../parts/container-form.tsx";
 import { Page, Waiting, Written } from "../parts/parts.tsx";
 import { Failed } from "../parts/problem.tsx";
 import { RestrictionsEditor } from "../parts/restrictions-editor.tsx";
+import { CalendarEditor } from "../parts/calendar-editor.tsx";
+import { ProjectSpendLimits } from "../parts/spend-limits.tsx";
 import { RulesEditor } from "../parts/rules-editor.tsx";
 import { EmergencyStop } from "../parts/stop.tsx";
 import type { SentRules } from "../rules.ts";
@@ -71,6 +73,7 @@ function Known({ project }: { readonly project: Project }): ReactElement {
       ) : (
         <Stack>
           <ProjectBudget id={project.id} />
+          <CalendarEditor projectId={project.id} isReadOnly={!isAdmin} />
           <ProjectRules id={project.id} />
           <RestrictionsEditor level="project" id={project.id} isReadOnly={!isAdmin} />
         </Stack>
@@ -118,31 +121,34 @@ function ProjectBudget({ id }: { readonly id: string }): ReactElement {
   });
   if (data === undefined) return error === null ? <Waiting /> : <Failed error={error} />;
   return (
-    <BudgetEditor
-      about="Of the whole project, and of each of its teams."
-      childLabel="Caps of its teams"
-      names={{
-        nameOf: names.team,
-        typed,
-        onTyped: setTyped,
-        found: foundIn(data.teams, names.team, typed),
-      }}
-      budget={shown(data)}
-      mayClear
-      isReadOnly={!isAdmin}
-      isBusy={save.isBusy}
-      refused={save.refused}
-      problem={save.problem}
-      onReload={() => {
-        save.clear();
-        void client.invalidateQueries({ queryKey });
-      }}
-      onSave={async (capCents, children, version) => {
-        const teams = [...children].map(([teamId, cents]) => ({ teamId, capCents: cents }));
-        const saved = await save.run({ capCents, teams, version });
-        return saved === null ? null : shown(saved);
-      }}
-    />
+    <>
+      <BudgetEditor
+        about="Of the whole project, and of each of its teams."
+        childLabel="Caps of its teams"
+        names={{
+          nameOf: names.team,
+          typed,
+          onTyped: setTyped,
+          found: foundIn(data.teams, names.team, typed),
+        }}
+        budget={shown(data)}
+        mayClear
+        isReadOnly={!isAdmin}
+        isBusy={save.isBusy}
+        refused={save.refused}
+        problem={save.problem}
+        onReload={() => {
+          save.clear();
+          void client.invalidateQueries({ queryKey });
+        }}
+        onSave={async (capCents, children, version) => {
+          const teams = [...children].map(([teamId, cents]) => ({ teamId, capCents: cents }));
+          const saved = await save.run({ capCents, teams, version });
+          return saved === null ? null : shown(saved);
+        }}
+      />
+      <ProjectSpendLimits id={id} budget={data} isReadOnly={!isAdmin} />
+    </>
   );
 }
 

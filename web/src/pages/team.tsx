@@ -18,6 +18,7 @@ import { usePages } from "../parts/list.tsx";
 import { Page, Waiting, Written } from "../parts/parts.tsx";
 import { Failed } from "../parts/problem.tsx";
 import { RestrictionsEditor } from "../parts/restrictions-editor.tsx";
+import { TeamSpendLimits } from "../parts/spend-limits.tsx";
 import { RulesEditor } from "../parts/rules-editor.tsx";
 import { EmergencyStop } from "../parts/stop.tsx";
 import type { SentRules } from "../rules.ts";
@@ -170,26 +171,29 @@ function TeamBudget({ id }: { readonly id: string }): ReactElement {
   if (isPending) return <Waiting />;
   if (error !== null) return <Failed error={error} />;
   return (
-    <BudgetEditor
-      about="Of the whole team, and of each of its agents."
-      childLabel="Budgets of its agents"
-      names={names}
-      budget={shown(data)}
-      mayClear={false}
-      isReadOnly={!isAdmin}
-      isBusy={save.isBusy}
-      refused={save.refused}
-      problem={save.problem}
-      onReload={() => {
-        save.clear();
-        void client.invalidateQueries({ queryKey });
-      }}
-      onSave={async (capCents, children, version) => {
-        const agents = [...children].map(([agentId, cents]) => ({ agentId, budgetCents: cents ?? 0 }));
-        const saved = await save.run({ capCents, agents, version });
-        return saved === null ? null : shown(saved);
-      }}
-    />
+    <>
+      <BudgetEditor
+        about="Of the whole team, and of each of its agents."
+        childLabel="Budgets of its agents"
+        names={names}
+        budget={shown(data)}
+        mayClear={false}
+        isReadOnly={!isAdmin}
+        isBusy={save.isBusy}
+        refused={save.refused}
+        problem={save.problem}
+        onReload={() => {
+          save.clear();
+          void client.invalidateQueries({ queryKey });
+        }}
+        onSave={async (capCents, children, version) => {
+          const agents = [...children].map(([agentId, cents]) => ({ agentId, budgetCents: cents ?? 0 }));
+          const saved = await save.run({ capCents, agents, version });
+          return saved === null ? null : shown(saved);
+        }}
+      />
+      <TeamSpendLimits id={id} budget={data} isReadOnly={!isAdmin} />
+    </>
   );
 }
 
