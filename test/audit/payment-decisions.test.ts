@@ -156,8 +156,8 @@ describe("decisions on payments in the audit log", () => {
       ["decidePayment", "agent", "denied", "TEAM_CAP_EXCEEDED"],
     ]);
     expect((await entries(own)).find(({ action }) => action === "setTeamBudget")).to.deep.include({
-      before: { capCents: null, agents, version },
-      after: { capCents: 150, agents, version: version + 1 },
+      before: { capCents: null, spendLimits: [], agents, version },
+      after: { capCents: 150, spendLimits: [], agents, version: version + 1 },
     });
   });
 

@@ -47,7 +47,7 @@ describe("actions of the audit log in words", () => {
       }),
     );
     const others = new Set(literals.flat().filter((name) => name !== "deny"));
-    expect(Object.keys(AUDIT_ACTIONS).toSorted()).to.deep.equal([...operations, ...others].toSorted());
+    expect(Object.keys(AUDIT_ACTIONS).toSorted()).to.deep.equal([...new Set([...operations, ...others])].toSorted());
   });
 
   it("no two read alike, done or tried", () => {

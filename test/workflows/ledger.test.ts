@@ -96,6 +96,7 @@ describe("workflow ledger: roll-over by continue-as-new", () => {
       expect((await ledger.state()).project).to.deep.equal({
         cap: { capCents: 9_000, version: 2 },
         totals: { spentMc: 6_200_000, reservedMc: 0 },
+        spendLimits: [],
       });
     }));
 
@@ -228,7 +229,11 @@ describe("workflow ledger: what callers and operators see", () => {
         droppedAccounts: 0,
         openPayments: 2,
         closedKeys: 1,
-        project: { cap: { capCents: null, version: 1 }, totals: { spentMc: 100_000, reservedMc: 50_000 } },
+        project: {
+          cap: { capCents: null, version: 1 },
+          totals: { spentMc: 100_000, reservedMc: 50_000 },
+          spendLimits: [],
+        },
       });
       const { denial } = (await closed.booked())?.open[0]?.payment ?? held;
       expect(denial?.code).to.equal("AGENT_ARCHIVED");
