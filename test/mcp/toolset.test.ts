@@ -82,13 +82,15 @@ describe("the agent toolset", () => {
   it("get_budget: the policy with its usage at the top level, and no caps of team and project", async () => {
     await pay();
     await pay({ amountCents: 501 });
-    const { project, team, ...policy } = await mcp.ok(getBudget.output, "get_budget");
+    const { project, spendableCents, team, ...policy } = await mcp.ok(getBudget.output, "get_budget");
     const request = { token: world.token, id: agent.id };
     // The balance that people keep a wallet at is nothing that an agent may spend.
     const { walletTargetCents: _target, ...read } = await world.api.ok("getAgentBudgetPolicy", 200, request);
     expect(policy).to.deep.equal(read);
     expect(policy.usage).to.deep.include({ spentCents: 100, reservedCents: 501, remainingCents: 1_399 });
-    expect([team, project]).to.deep.equal([{ remainingCents: null }, { remainingCents: null }]);
+    expect(spendableCents).to.equal(1_399);
+    const uncapped = { remainingCents: null, spendLimits: [] };
+    expect([team, project]).to.deep.equal([uncapped, uncapped]);
   });
 
   const feedback = (transactionId?: string) =>
