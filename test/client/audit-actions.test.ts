@@ -47,7 +47,9 @@ describe("actions of the audit log in words", () => {
       }),
     );
     const others = new Set(literals.flat().filter((name) => name !== "deny"));
-    expect(Object.keys(AUDIT_ACTIONS).toSorted()).to.deep.equal([...new Set([...operations, ...others])].toSorted());
+    expect(Object.keys(AUDIT_ACTIONS).toSorted()).to.deep.equal(
+      [...new Set([...operations, ...others])].toSorted(),
+    );
   });
 
   it("no two read alike, done or tried", () => {
