@@ -341,6 +341,8 @@ describe("the dashboard at work, in a browser", function () {
     await page.fill("Categories", "1234");
     await page.press("1234", "option");
     await page.sees("of category Computer software stores (5734) or 1234 requires approval");
+    // The open list of categories may lie over the button.
+    await page.page.keyboard.press("Escape");
     await inRules("Save");
     const { version } = await until("the rule is saved", async () => {
       const current = await world.api.ok("getTeamApprovalRules", 200, { token, id });
