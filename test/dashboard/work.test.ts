@@ -624,7 +624,7 @@ describe("the dashboard at work, in a browser", function () {
     await world.api.ok("setTeamRestrictions", 200, { token, id: teamId, body: restricting({}, 2) });
   });
 
-  it("limits by period are set with the project's calendar, and their bars say when they begin anew", async () => {
+  it("limits by period follow the project's calendar, and bars say when they begin anew", async () => {
     const { organization, token } = world;
     const { projectId, teamId } = organization;
     const agent = await world.agent();
