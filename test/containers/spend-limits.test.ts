@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { operations } from "../../src/contract/registry.ts";
-import { COLLECTIONS, type EventDocument } from "../../src/store/documents.ts";
+import { COLLECTIONS, type EventDocument, type ProjectDocument } from "../../src/store/documents.ts";
 import { McpCaller } from "../mcp/support.ts";
 import { outcomeOf, TestBudgets } from "../support/budgets.ts";
 import { elevate, newWorld, until, type World } from "../support/world.ts";
@@ -102,10 +102,11 @@ describe("spend limits over HTTP", () => {
     expect(await world.api.ok("getProjectCalendar", 200, { token, id })).to.deep.equal(set);
     await world.api.refused("setProjectCalendar", 409, "STALE_CALENDAR", { token, id, body });
     expect(await outcomeOf(agent, 60)).to.equal("SPEND_LIMIT_EXCEEDED");
-    const recorded = await world.service.db
-      .collection(COLLECTIONS.projects)
-      .findOne({ calendar: { $exists: true } });
-    expect(recorded?.["calendar"]).to.include({ timezone: "Europe/Berlin", version: 2 });
+    const projects = world.service.db.collection<ProjectDocument>(COLLECTIONS.projects);
+    await until("the project's record has it", async () => {
+      const calendar = (await projects.findOne({ _id: id }))?.calendar;
+      return calendar?.timezone === "Europe/Berlin" && calendar.version === 2 ? true : null;
+    });
   });
 
   it("a limit that reaches 80 % is told once in its window, under its level", async () => {
