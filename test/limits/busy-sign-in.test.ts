@@ -83,7 +83,7 @@ describe("a flood of sign-ins", () => {
   });
 
   it("from one network of IPv6: it has its share of the places, and others find theirs", async () => {
-    const crowd = times(45, (index) => {
+    const crowd = times(80, (index) => {
       const body = { email: `nobody-${String(index)}@example.com`, password: "wrong horse battery" };
       const headers = { "x-forwarded-for": `2001:db8:77:${(index + 1).toString(16)}::1` };
       return service.api.call("POST", "/v1/auth/sign-in", { body, headers });

@@ -28,8 +28,8 @@ const SLOWEST_FILES = 10;
 /** Retries of a whole run, of which a good one needs a handful: more would hide a service, or scenes, that often fail. */
 const MAX_REPEATS = shortOrSoak(30, Infinity);
 const MAX_REPLAYS = shortOrSoak(12, Infinity);
-/** Files that a whole run plays once more, alone: a stall of the machine fails one or two, a defect fails again or fails more. */
-const MAX_ALONE = 2;
+/** Files that a whole run plays once more, alone: a stall of the machine fails a few, a defect fails again or fails more. */
+const MAX_ALONE = 3;
 /** More than the cores, since many tests wait most of their time; fewer than what makes them late for each other. */
 const LANES = Number(process.env["TEST_LANES"] ?? 4);
 
