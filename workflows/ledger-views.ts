@@ -71,7 +71,7 @@ export function accountView(
   };
 }
 
-/** What an agent's budget and day leave. */
+/** Rest of an agent's budget and of its limit per day. */
 function ownRestCents({ policy, usage }: Account, at: number): number {
   const { budgetCents, dailySpendLimitCents } = policy;
   const ofBudget = remainingOf(budgetCents, usage.spentMc + usage.reservedMc);

@@ -39,7 +39,7 @@ export interface Order {
   /** The merchant, the account on the chain, or a shop's. */
   readonly to: string;
   readonly amountCents: number;
-  /** Where it is bought; null: it is no purchase. */
+  /** URL of the purchase; null: it is none. */
   readonly url: string | null;
 }
 

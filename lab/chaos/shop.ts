@@ -111,7 +111,7 @@ export class Shop {
     return new Shop(server, { rpcUrl, chainId: config.chainId, token: config.token });
   }
 
-  /** Where something is sold at this price. */
+  /** URL at which something is sold at this price. */
   urlOf(what: string, amountCents: number): string {
     return `${this.url}/${what}?cents=${String(amountCents)}`;
   }

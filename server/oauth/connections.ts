@@ -29,7 +29,7 @@ export interface ConnectionsDependencies {
   readonly clock: () => Date;
   readonly logger: Logger;
   readonly onForged: (id: string) => void;
-  /** Where client documents are fetched from; only tests reach more than the public internet. */
+  /** Networks that client documents are fetched from; only tests reach more than the public internet. */
   readonly documents: GuardOptions | undefined;
 }
 

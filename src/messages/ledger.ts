@@ -109,7 +109,7 @@ export interface AccountView {
   readonly project: LevelRest;
 }
 
-/** What team or project leave. */
+/** Rest of the cap and limits of a team or project. */
 export interface LevelRest {
   /** Rest of the cap; null if there is none. */
   readonly remainingCents: number | null;

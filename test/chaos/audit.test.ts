@@ -200,7 +200,7 @@ const purchase: PocketEvent = {
   by: RECIPIENTS[1],
 };
 
-/** The same payment, bought from a shop: the wallet has topped up its pocket, which has paid. */
+/** A payment that is bought from a shop: the wallet has topped up its pocket, which has paid. */
 const fromPocket = (events: readonly PocketEvent[]): Partial<Books> => {
   const order = { ...ticketOf(wallet).order, url: "http://shop/" };
   const signed = [

@@ -13,7 +13,7 @@ const UTC = {
   yearStartsIn: 1,
 } as const;
 
-/** What is counted, and when, is the ledger's, whose own tests hold it. */
+/** Counting is the ledger's, whose own tests hold it. */
 describe("spend limits over HTTP", () => {
   let world: World;
   before(async () => {

@@ -26,7 +26,7 @@ describe("warnings before a limit is used up", () => {
     expect(reached(account, 100)).to.deep.equal(["agent daily_spend 100", "team cap 80"]);
     account.now += DAY;
     expect(reached(account, 100)).to.deep.equal(["agent month 80", "team cap 100"]);
-    // What is denied uses nothing.
+    // A denied payment uses nothing.
     expect(reached(account, 500)).to.deep.equal([]);
   });
 

@@ -98,7 +98,7 @@ describe("the authorization of a client", () => {
     }
     await world.api.ok("listPayments", 200, { token: agent.key });
     await world.api.ok("revokeAgentKey", 200, { token: world.token, id: agent.id });
-    // What was refused was not decided.
+    // A refused payment was not decided.
     await world.api.ok("connectClient", 201, connecting(world, browser, agent.id, { connectionId }));
     await world.api.refused("mintAgentKey", 409, "KEY_ALREADY_EXISTS", { token: world.token, id: agent.id });
   });

@@ -12,7 +12,7 @@ import { asTransport } from "../mcp/support.ts";
 type Registered = Parameters<NonNullable<OAuthClientProvider["saveClientInformation"]>>[0];
 type Tokens = Parameters<OAuthClientProvider["saveTokens"]>[0];
 
-/** What an MCP client keeps between its person's visits to the browser. */
+/** State that an MCP client keeps between its person's visits to the browser. */
 class Memory implements OAuthClientProvider {
   asked: URL | null = null;
   #client: Registered | undefined;

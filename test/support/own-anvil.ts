@@ -27,7 +27,7 @@ const LOOK_MS = 20;
 export const startOwnAnvil = (...options: readonly string[]): Promise<OwnAnvil> =>
   startOwnChain(LOCAL_CHAIN_ID, ...options);
 
-/** The same under another chain's id, which stands for that chain. */
+/** A chain under another chain's id, which stands for that chain. */
 export async function startOwnChain(chainId: number, ...options: readonly string[]): Promise<OwnAnvil> {
   const found = await resolveEngine(
     ANVIL,

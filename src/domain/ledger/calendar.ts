@@ -80,7 +80,7 @@ export function windowBounds(calendar: Calendar, at: number): WindowBounds {
   const found = PERIODS.map((period) => windowOf(calendar, period, at));
   const bounds = {
     at,
-    // What was counted when the calendar changed is forgotten at the new calendar's next boundary, and not before.
+    // Amounts counted before a change of calendar count until the new calendar's next boundary.
     starts: found.map(([start], place) =>
       start > calendar.changedAt ? start : (calendar.keptStarts[place] ?? 0),
     ),

@@ -2,7 +2,7 @@ import { countedIn, isBooked } from "./books.ts";
 import type { PerPeriod, WindowBounds } from "./calendar.ts";
 import { moneyOf, type MoneyHolder, type StoredPayment, totalOf } from "./payment.ts";
 
-/** What a payment counts with, by the day and the windows that it counts in. */
+/** Amounts of a payment that count against limits, by the day and the windows that they count in. */
 
 /** The part of a payment's amount that counts on a day. What is granted or forced after its hold was given back counts on the day of that. */
 export function countedOn(payment: MoneyHolder & Pick<StoredPayment, "day">, date: string): number {

@@ -68,7 +68,7 @@ export interface RecordedAccount {
   readonly payments: RecordedPayments;
 }
 
-/** What payments amount to, in all and in windows. */
+/** Sums of payments, in all and by window. */
 export interface RecordedAmounts extends Totals {
   readonly amountSince: (since: number) => number;
   /** The newest instant at which any of it counts in windows; 0: none does. */

@@ -60,7 +60,7 @@ export const readyContents = (): ReadyContents => ({
 
 /**
  * The rules and restrictions of projects, of teams or of agents, as they were some seconds ago at the most, or since they were forgotten.
- * What they say is read only where this process has not got it. A level may have hundreds of kilobytes of them, and one organization's
+ * Contents are read only where this process has not got it. A level may have hundreds of kilobytes of them, and one organization's
  * must not cost every payment of all the others what it takes to read and prepare them.
  */
 export class RulesOf {

@@ -226,7 +226,7 @@ export class AgentPockets implements Pockets {
     return record;
   }
 
-  /** The same transfer has the same signature, which takes milliseconds to make. */
+  /** Signatures by transfer: making one takes milliseconds, and it never differs. */
   async #sign(agentId: string, transfer: PocketTransfer): Promise<Hex> {
     const { nonce, to, units, validAfter, validBefore } = transfer;
     const key = [agentId, nonce, to, units, validAfter, validBefore].join(" ");

@@ -78,7 +78,7 @@ interface Booked {
   readonly id: string;
   readonly agent: number;
   readonly mc: number;
-  /** When it counts. */
+  /** Time at which it counts. */
   at: number;
   /** Returned by its network. */
   creditedMc: number;

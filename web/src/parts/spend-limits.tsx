@@ -73,7 +73,7 @@ export const ProjectSpendLimits = ({
 );
 
 interface SpendLimitsProps {
-  /** Whose payments are counted, in words. */
+  /** Level whose payments are counted, in words. */
   readonly of: string;
   readonly limits: readonly Used[];
   readonly isReadOnly: boolean;
