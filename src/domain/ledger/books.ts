@@ -302,7 +302,7 @@ export const spentIn = ({ capturedMc, creditedMc, recalledMc }: Booking): number
 
 /** Parts of a payment's amount, by when they count. */
 export interface Counted {
-  /** When the payment itself counts: never more than was left of its hold at any time. */
+  /** Amount that the payment itself counts with: never more than was left of its hold at any time. */
   readonly ownMc: number;
   /** Granted or forced after that was given back, the oldest first. */
   readonly added: readonly AddedAmount[];

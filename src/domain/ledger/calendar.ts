@@ -118,7 +118,7 @@ function windowOf(calendar: Calendar, period: Period, at: number): Window {
   const local = at + offsetMs(calendar, at);
   let start = firstDay(calendar, period, Math.floor((local - calendar.resetMinutes * MINUTE_MS) / DAY_MS));
   let next = nextDay(calendar, period, start);
-  // Where clocks went back over a boundary they are before it once more: it was passed all the same.
+  // A boundary that the clocks went back over was passed, though they show a time before it once more.
   while (instantOf(calendar, next) <= at) [start, next] = [next, nextDay(calendar, period, next)];
   return [instantOf(calendar, start), instantOf(calendar, next)];
 }
