@@ -12,6 +12,7 @@ import {
 } from "../../src/domain/ledger/calendar.ts";
 import { zoneOffsets } from "../../src/lib/zone-offset.ts";
 import { seed } from "../support/seed.ts";
+import { shortOrSoak } from "../support/soak.ts";
 
 const [MINUTE, HOUR, DAY] = [60_000, 3_600_000, 86_400_000];
 const FROM = Date.UTC(2024, 0, 1);
@@ -105,7 +106,7 @@ describe("a project's calendar", () => {
             `${PERIODS[place] ?? ""} at ${new Date(at).toISOString()}`,
           ).to.deep.equal(expected(calendar, place, at));
       }),
-      { seed, numRuns: 300 },
+      { seed, numRuns: shortOrSoak(80, 3_000) },
     );
   });
 
@@ -141,7 +142,7 @@ describe("a project's calendar", () => {
           }
         },
       ),
-      { seed, numRuns: 300 },
+      { seed, numRuns: shortOrSoak(80, 3_000) },
     );
   });
 

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { DateTime } from "luxon";
+import { someOrAll } from "../support/soak.ts";
 import { zoneOffsets } from "../../src/lib/zone-offset.ts";
 import { ZoneClocks } from "../../src/payments/rules/zone-offsets.ts";
 import { comparedPayment, paymentRules } from "../../src/domain/rules/checks.ts";
@@ -204,13 +205,14 @@ describe("time windows: what goes with a payment", () => {
 
   it("the wall clock agrees with luxon's every quarter of an hour for a year, in any zone", () => {
     const start = Date.UTC(2026, 0, 1);
-    for (const zone of [
+    const zones = [
       "Europe/Berlin",
       "Australia/Lord_Howe",
       "Asia/Kathmandu",
       "Pacific/Apia",
       "Africa/Casablanca",
-    ]) {
+    ];
+    for (const zone of someOrAll(zones, 1)) {
       const offsets = zoneOffsets(zone, start, start + 365 * DAY);
       for (let at = start; at < start + 365 * DAY; at += 15 * MINUTE) {
         const wall = DateTime.fromMillis(at, { zone });

@@ -56,6 +56,7 @@ const SOAK: Beginnings = [
   "containers/many-stops",
   "contracts/wallet-mutants",
   "domain/simulation-faults",
+  "http/reference-page",
   "lists/million",
   "restart/audit-log",
   "restart/engines",

@@ -6,6 +6,7 @@ import { type Ledger, LEDGER_BOUNDS, newLedger } from "../../../src/domain/ledge
 import { ledgerBytes } from "../../../src/domain/ledger/weight.ts";
 import type { LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import { seed } from "../../support/seed.ts";
+import { shortOrSoak } from "../../support/soak.ts";
 import { MINUTE, NOON, openPolicy } from "../support/actor.ts";
 import { Incompressible, packedBytes } from "../support/large-ledger.ts";
 
@@ -100,7 +101,7 @@ describe("the weight of a ledger", () => {
       closest = Math.max(closest, bytes / ledgerBytes(ledger));
       expect(bytes).to.be.at.most(ledgerBytes(ledger));
     });
-    fc.assert(property, { seed, numRuns: 60 });
+    fc.assert(property, { seed, numRuns: shortOrSoak(20, 300) });
     expect(closest, "an estimate that is no use").to.be.above(0.6);
   }).timeout(120_000);
 });
