@@ -22,6 +22,8 @@ export interface Config {
   readonly port: number;
   /** Where metrics and health are answered apart; null: by a server on its own port, by a worker without one nowhere. */
   readonly metricsPort: number | null;
+  /** OTLP endpoint to which traces are exported; null: nothing is traced. */
+  readonly tracesEndpoint: string | null;
   /** Maximum idle time of a connection between two requests. */
   readonly keepAliveSeconds: number;
   /** Maximum time from SIGTERM to the end of the process. */
@@ -254,6 +256,11 @@ const environment = z.object({
   SMTP_URL: smtpUrl,
   SMTP_CA_FILE: z.string().min(1).optional(),
   MAIL_FROM: mailFrom,
+  OTEL_EXPORTER_OTLP_ENDPOINT: z
+    .literal("")
+    .transform(() => null)
+    .or(url)
+    .default(null),
   WORKER_BUILD_ID: z
     .string()
     .regex(/^[\w.+-]{0,128}$/, "must be letters, digits, and . + - _, 128 at most")
@@ -300,6 +307,7 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     webhooks: webhooksOf(value),
     shopCidrs: value.X402_ALLOW_CIDRS,
     retention: retentionOf(value),
+    tracesEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT,
     workerBuildId: (value.WORKER_BUILD_ID ?? "") === "" ? null : (value.WORKER_BUILD_ID ?? null),
     mail: mailOf(value),
   };

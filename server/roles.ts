@@ -25,6 +25,7 @@ import { Metrics } from "../src/metrics/metrics.ts";
 import { openPayloads } from "../src/temporal/temporal-payloads.ts";
 import { payloadKeysOf } from "../src/temporal/payload-keys.ts";
 import { refusalsLog } from "../src/temporal/refusals-log.ts";
+import { openTracing } from "./open-tracing.ts";
 import { openWallets } from "./chain.ts";
 import { openPeers } from "./open-peers.ts";
 import { TemporalCalls } from "../src/actors/calls.ts";
@@ -112,6 +113,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     setting: config.masterKey,
     embeddedDataDir: embedded ? config.dataDir : null,
   });
+  const tracing = config.tracesEndpoint === null ? null : await openTracing(config.tracesEndpoint, logger);
   const metrics = new Metrics();
   const payloads = openPayloads({
     keys: payloadKeysOf(masterKey),
@@ -187,6 +189,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     ["shops", () => core.shops.close()],
     ["webhooks", () => core.webhooks.close()],
     ["connections", () => connections.close()],
+    ["traces", () => tracing?.close()],
   ];
   return {
     connections,

@@ -1,7 +1,9 @@
+import { traced } from "../src/lib/tracing.ts";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { isIP } from "node:net";
 import { isGrpcServiceError } from "@temporalio/client";
-import type { LogEntry, WorkerOptions as SdkOptions } from "@temporalio/worker";
+import type { Context as ActivityContext } from "@temporalio/activity";
+import type { ActivityExecuteInput, LogEntry, WorkerOptions as SdkOptions } from "@temporalio/worker";
 import { DefaultLogger, NativeConnection, Runtime, Worker } from "@temporalio/worker";
 import type { Activities } from "../activities/types.ts";
 import { createActivities } from "../activities/index.ts";
@@ -170,16 +172,29 @@ export async function failureOf(
   }
 }
 
+const tracedActivities = ({ info }: ActivityContext) => ({
+  inbound: {
+    execute: (input: ActivityExecuteInput, next: (input: ActivityExecuteInput) => Promise<unknown>) =>
+      traced(
+        `activity ${info.activityType}`,
+        { attributes: { "workflow.id": info.workflowExecution?.workflowId ?? "" } },
+        () => next(input),
+      ),
+  },
+});
+
 /** Runs a worker with all workflows and activities until it is stopped. */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const { connections, core } = options;
   const { taskQueue, temporalAddress: address, temporalNamespace: namespace } = connections.addresses;
   let native = await connectNative(address, connections.temporalSecurity);
+  const { dataConverter, interceptors } = connections.payloads.worker;
   const common = {
     ...versionOf(options),
     connection: native,
     namespace,
-    ...connections.payloads.worker,
+    dataConverter,
+    interceptors: { ...interceptors, activity: [tracedActivities, ...(interceptors.activity ?? [])] },
     activities: activitiesOf(options),
     shutdownGraceTime: options.graceMs,
   };

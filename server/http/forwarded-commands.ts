@@ -1,3 +1,4 @@
+import { traced } from "../../src/lib/tracing.ts";
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { ForwardSeals, OpenedCommands } from "../../src/actors/forwarding.ts";
 import { BEAT_MS, FORWARD_PATH } from "../../src/actors/ledger-peers.ts";
@@ -34,11 +35,19 @@ export function forwardedCommands(dependencies: ForwardedCommandsDependencies): 
     // Distinguishes a busy server from one that hangs.
     const beat = setInterval(() => response.write(" "), BEAT_MS);
     try {
-      response.end(seals.sealAnswer(opened.nonce, await ledgers.accept(opened)));
+      const accepted = await tracedRequest(request, () => ledgers.accept(opened));
+      response.end(seals.sealAnswer(opened.nonce, accepted));
     } finally {
       clearInterval(beat);
     }
   }
+
+  const tracedRequest = <T>({ headers: { traceparent } }: IncomingMessage, work: () => Promise<T>) =>
+    traced(
+      "forwarded commands",
+      { kind: "server", causedBy: { traceparent: [traceparent].flat()[0] } },
+      work,
+    );
 
   return (request, response) => {
     answer(request, response).catch((err: unknown) => {

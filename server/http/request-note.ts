@@ -1,3 +1,4 @@
+import { requestSpan } from "../../src/lib/tracing.ts";
 import type { RequestHandler, Response } from "express";
 import type { OperationId } from "../../src/contract/registry.ts";
 import type { ErrorCode } from "../../src/domain/errors.ts";
@@ -41,24 +42,27 @@ export function requestNotes(logger: Logger, metrics: Metrics): RequestHandler {
     const began = performance.now();
     const surface = surfaceOf(request.path);
     const level = PROBES.has(request.path) ? "debug" : "info";
+    const span = requestSpan(request.headers, request.method);
+    const within = (work: () => void): void => (span === null ? work() : span.run(work));
     let isLogged = false;
     const record = (status: number | null): void => {
       if (isLogged) return;
       isLogged = true;
       const { id: requestId, operations, refusals } = note;
       const ms = performance.now() - began;
+      const operation = operations.length === 0 ? null : operations.join(",");
       metrics.requestEnded({ surface, operations, status, refusals, seconds: ms / 1_000 });
-      logger[level](
-        {
-          requestId,
-          surface,
-          operation: operations.length === 0 ? null : operations.join(","),
-          status,
-          ...(refusals.length === 0 ? {} : { code: refusals.join(",") }),
-          ms: Math.round(ms * 10) / 10,
-        },
-        "request",
-      );
+      const line = {
+        requestId,
+        surface,
+        operation,
+        status,
+        ...(refusals.length === 0 ? {} : { code: refusals.join(",") }),
+        ms: Math.round(ms * 10) / 10,
+      };
+      within(() => logger[level](line, "request"));
+      const attributes = { "request.id": requestId, "http.response.status_code": status ?? 0 };
+      span?.end(operation ?? `${request.method} ${surface ?? "page"}`, attributes, (status ?? 500) >= 500);
     };
     const answered = () => record(response.statusCode);
     const note: RequestNote = { id: newUuid(), operations: [], refusals: [], answered };
@@ -66,6 +70,6 @@ export function requestNotes(logger: Logger, metrics: Metrics): RequestHandler {
     response.setHeader(REQUEST_ID, note.id);
     // Null: the line was cut before the answer was whole.
     response.once("close", () => record(response.writableFinished ? response.statusCode : null));
-    next();
+    within(next);
   };
 }

@@ -1,3 +1,4 @@
+import { tracedBatch } from "../lib/tracing.ts";
 import type { AgentGateway, LedgerGateway, Projections } from "../payments/ports.ts";
 import type { AgentCommand, AgentReply } from "../domain/agent/commands.ts";
 import type { AgentProfile, AgentSummary, FollowedAgent } from "../domain/agent/state.ts";
@@ -100,7 +101,9 @@ class AgentMailbox {
     const batch = this.#waiting.splice(0, count);
     try {
       const commands = [...confirmations, ...batch.map(({ command }) => command)];
-      const { replies, unfollowed, unrecorded } = await this.#dependencies.submit(this.#agentId, commands);
+      const { replies, unfollowed, unrecorded } = await tracedBatch("agent update", commands, () =>
+        this.#dependencies.submit(this.#agentId, commands),
+      );
       await this.#follow(unfollowed, unrecorded);
       batch.forEach(({ reject, resolve }, index) => {
         const reply = replies[confirmations.length + index];

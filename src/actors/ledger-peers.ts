@@ -1,3 +1,4 @@
+import { traceHeaders } from "../lib/tracing.ts";
 import { createHash } from "node:crypto";
 import { Agent, request } from "node:http";
 import type { LedgerCommand } from "../domain/ledger/commands.ts";
@@ -136,7 +137,8 @@ export class LedgerPeers implements LedgerRoute {
 
   #post(url: string, body: string): Promise<string> {
     return new Promise((resolve, reject) => {
-      const headers = { "content-type": "text/plain", "content-length": Buffer.byteLength(body) };
+      const length = { "content-length": Buffer.byteLength(body) };
+      const headers = { "content-type": "text/plain", ...length, ...traceHeaders() };
       const sent = request(new URL(FORWARD_PATH, url), { method: "POST", agent: this.#agent, headers });
       const tooLate = new ActorUnavailable("the server that commands were forwarded to takes too long");
       const whole = setTimeout(() => sent.destroy(tooLate), FORWARD_TIMEOUT_MS);

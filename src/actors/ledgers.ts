@@ -1,3 +1,4 @@
+import { tracedBatch, tracedCommand } from "../lib/tracing.ts";
 import { LRUCache } from "lru-cache";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import type { LedgerGateway } from "../payments/ports.ts";
@@ -65,7 +66,8 @@ export class Ledgers implements LedgerGateway {
     this.#wholePayment = dependencies.wholePayment;
     const submitNoted: LedgerMailboxDependencies["submit"] = async (project, commands) => {
       try {
-        const result = this.#learn(project, await revisions.submit(project, commands));
+        const submitting = () => revisions.submit(project, commands);
+        const result = this.#learn(project, await tracedBatch("ledger update", commands, submitting));
         if (result.zone !== undefined) this.#refreshZone(project, result.zone);
         this.#blocked.answered(project);
         return result;
@@ -81,7 +83,9 @@ export class Ledgers implements LedgerGateway {
         peerFor: (project) => {
           const peer = route.peerFor(project);
           if (peer === null) return null;
-          return { submit: async (commands) => this.#learn(project, await peer.submit(commands)) };
+          const forward = (commands: readonly LedgerCommand[]) =>
+            tracedBatch("forwarded commands", commands, () => peer.submit(commands));
+          return { submit: async (commands) => this.#learn(project, await forward(commands)) };
         },
       },
     };
@@ -144,7 +148,9 @@ export class Ledgers implements LedgerGateway {
     command: LedgerCommand,
     { isAwaited, texts }: SubmitOptions = {},
   ): Promise<LedgerAnswer<Payment>> {
-    const { reply, ...answered } = await this.#of(project).submit(command, isAwaited);
+    const { reply, ...answered } = await tracedCommand("ledger command", command, () =>
+      this.#of(project).submit(command, isAwaited),
+    );
     const agentId = "agentId" in command ? command.agentId : "";
     const payer = { organizationId: project.organizationId, agentId };
     return {

@@ -1,3 +1,4 @@
+import { traceFields } from "./tracing.ts";
 import { once } from "node:events";
 import { closeSync, constants, fstatSync, mkdirSync, openSync, renameSync } from "node:fs";
 import { dirname } from "node:path";
@@ -32,6 +33,7 @@ export function createLogger({ file, fileMaxBytes = FILE_MAX_BYTES, level }: Log
   const logger = pino(
     {
       level,
+      mixin: traceFields,
       redact: {
         paths: ["*.authorization", "*.password", "*.token", "*.refreshToken", "*.apiKey", "*.secret"],
         censor: "[redacted]",

@@ -1,3 +1,4 @@
+import { traced } from "../lib/tracing.ts";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { BlockedProject } from "../actors/blocked-projects.ts";
 import type { ChainRepair } from "../chain/repairs.ts";
@@ -339,11 +340,11 @@ export class Metrics {
     this.#queues.set(name, length);
   }
 
-  /** Times a phase, also where it ends in an error. */
+  /** Times a phase, also where it ends in an error, and traces it. */
   async timed<T>(rail: Rail, phase: PaymentPhase, work: () => Promise<T>): Promise<T> {
     const began = performance.now();
     try {
-      return await work();
+      return await traced(`payment ${phase}`, { attributes: { rail } }, work);
     } finally {
       this.paymentPhase(rail, phase, (performance.now() - began) / 1_000);
     }

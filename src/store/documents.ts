@@ -309,6 +309,8 @@ export interface EventDocument extends Document {
    * good.
    */
   dispatchedAt?: Date;
+  /** Trace in which it was published, where there was one. */
+  traceparent?: string;
   /** MAC over what it says (`AccessProofs`). */
   proof: string;
 }

@@ -1,3 +1,4 @@
+import { traceHeaders } from "../lib/tracing.ts";
 import type { Collection, Db } from "mongodb";
 import type { Payment } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
@@ -153,7 +154,7 @@ export const createdEvent = (agent: AgentDocument, proofs: EventProofs): EventDo
 
 /** Makes every event. */
 function eventOf(proofs: EventProofs, scope: EventScope, event: NewEvent): EventDocument {
-  const made = { ...event, ...scope, isPending: true } as const;
+  const made = { ...event, ...scope, isPending: true, ...traceHeaders() } as const;
   return { ...made, proof: proofs.make("event", made) };
 }
 

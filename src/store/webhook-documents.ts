@@ -91,6 +91,8 @@ export interface DeliveryDocument extends Document {
   expiresAt: Date;
   /** What is left to do with its workflow: start it, or tell it that the delivery was dropped. Missing once that is done. */
   pendingAction?: "start" | "drop";
+  /** Trace of its event. */
+  traceparent?: string;
   /** MAC over what is sent to which endpoint (`AccessProofs`). */
   proof: string;
 }

@@ -1,3 +1,4 @@
+import { traced, traceHeaders } from "../../lib/tracing.ts";
 import { BACKOFF_SECONDS, isAcknowledged, pauseAfter } from "../../domain/webhooks/attempts.ts";
 import type { AccessProofs } from "../../secrets/access-proofs.ts";
 import type { GuardedOutcome } from "../../lib/guarded-fetch/guarded-fetch.ts";
@@ -90,23 +91,28 @@ export class DeliveryAttempts {
   async #made(delivery: DeliveryDocument, endpoint: EndpointDocument): Promise<AttemptRecord> {
     const { clock, sending } = this.#dependencies;
     const at = clock();
-    const outcome = await sending.send({
-      url: endpoint.url,
-      method: "POST",
-      headers: {
-        "content-type": "application/json",
-        "user-agent": USER_AGENT,
-        ...signatureHeaders({
-          deliveryId: delivery._id,
-          eventType: delivery.eventType,
-          body: delivery.body,
-          at,
-          secrets: this.#signingSecrets(endpoint),
-        }),
-      },
-      body: delivery.body,
-      timeoutMs: EXCHANGE_MS,
-    });
+    const send = () =>
+      sending.send({
+        url: endpoint.url,
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          "user-agent": USER_AGENT,
+          ...traceHeaders(),
+          ...signatureHeaders({
+            deliveryId: delivery._id,
+            eventType: delivery.eventType,
+            body: delivery.body,
+            at,
+            secrets: this.#signingSecrets(endpoint),
+          }),
+        },
+        body: delivery.body,
+        timeoutMs: EXCHANGE_MS,
+      });
+    const attributes = { "event.type": delivery.eventType };
+    const causedBy = { traceparent: delivery.traceparent };
+    const outcome = await traced("webhook", { kind: "client", attributes, causedBy }, send);
     return attemptRecord(delivery.attemptCount + 1, at, outcome);
   }
 

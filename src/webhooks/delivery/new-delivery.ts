@@ -34,6 +34,7 @@ export function newDelivery(made: NewDelivery): DeliveryDocument {
     eventType: event.type,
     isTest: false,
     body: bodyOf(id, event, data),
+    ...(event.traceparent === undefined ? {} : { traceparent: event.traceparent }),
   });
 }
 

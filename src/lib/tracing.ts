@@ -1,0 +1,133 @@
+import type { IncomingHttpHeaders } from "node:http";
+import {
+  type Attributes,
+  type Context,
+  context,
+  propagation,
+  ROOT_CONTEXT,
+  type SpanContext,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from "@opentelemetry/api";
+
+/** Spans of this process, by the API of OpenTelemetry. Until tracing is switched on, each call here costs a look at one flag. */
+
+const TRACER = "agent-spending-control";
+
+let isOn = false;
+
+/** Switches spans on or off, for the whole process. Whoever does so has set OpenTelemetry's context manager and exporter up. */
+export function switchTracing(on: boolean): void {
+  isOn = on;
+}
+
+export interface SpanOptions {
+  readonly attributes?: Attributes;
+  /** Headers of the request or record that caused the work; without, the span at hand did. */
+  readonly causedBy?: Readonly<Record<string, string | undefined>>;
+  readonly kind?: "internal" | "client" | "server";
+}
+
+const KINDS = { internal: SpanKind.INTERNAL, client: SpanKind.CLIENT, server: SpanKind.SERVER } as const;
+
+/** Runs work in a span. A failure is named in it by its class: messages may hold what belongs into no trace. */
+export function traced<T>(name: string, options: SpanOptions, work: () => Promise<T>): Promise<T> {
+  if (!isOn) return work();
+  const { attributes = {}, causedBy, kind = "internal" } = options;
+  const cause = causedBy === undefined ? context.active() : propagation.extract(ROOT_CONTEXT, causedBy);
+  return inSpan(name, { attributes, kind: KINDS[kind] }, cause, work);
+}
+
+/** Spans of commands that wait for a batch. */
+const commandSpans = new WeakMap<object, SpanContext>();
+
+/** Runs a command that is going to be part of a batch. */
+export function tracedCommand<T>(
+  name: string,
+  command: { readonly kind: string },
+  work: () => Promise<T>,
+): Promise<T> {
+  if (!isOn) return work();
+  return traced(name, { attributes: { "command.kind": command.kind } }, () => {
+    const span = trace.getActiveSpan();
+    if (span !== undefined) commandSpans.set(command, span.spanContext());
+    return work();
+  });
+}
+
+/** Runs what many commands share. It belongs to the trace of all of them if there is one, and is linked to each. */
+export function tracedBatch<T>(
+  name: string,
+  commands: readonly object[],
+  work: () => Promise<T>,
+): Promise<T> {
+  if (!isOn) return work();
+  const spans = commands.flatMap((command) => commandSpans.get(command) ?? []);
+  const [first] = spans;
+  const isOfOne = first !== undefined && spans.every(({ traceId }) => traceId === first.traceId);
+  const parent = isOfOne ? trace.setSpanContext(ROOT_CONTEXT, first) : ROOT_CONTEXT;
+  const links = isOfOne ? [] : spans.map((span) => ({ context: span }));
+  return inSpan(
+    name,
+    { attributes: { "batch.commands": commands.length }, kind: SpanKind.CLIENT, links },
+    parent,
+    work,
+  );
+}
+
+function inSpan<T>(
+  name: string,
+  options: Parameters<ReturnType<typeof trace.getTracer>["startSpan"]>[1],
+  parent: Context,
+  work: () => Promise<T>,
+): Promise<T> {
+  return trace.getTracer(TRACER).startActiveSpan(name, options ?? {}, parent, async (span) => {
+    try {
+      return await work();
+    } catch (error) {
+      const message = error instanceof Error ? error.name : "failed";
+      span.setStatus({ code: SpanStatusCode.ERROR, message });
+      throw error;
+    } finally {
+      span.end();
+    }
+  });
+}
+
+/** The span of a request that this process answers. */
+export interface RequestSpan {
+  /** Runs work as part of it. */
+  run(work: () => void): void;
+  end(name: string, attributes: Attributes, isFailure: boolean): void;
+}
+
+/** Begins the span of a request, in its caller's trace where it names one; null: nothing is traced. */
+export function requestSpan(headers: IncomingHttpHeaders, method: string): RequestSpan | null {
+  if (!isOn) return null;
+  const cause = propagation.extract(ROOT_CONTEXT, headers);
+  const options = { kind: SpanKind.SERVER, attributes: { "http.request.method": method } };
+  const span = trace.getTracer(TRACER).startSpan("request", options, cause);
+  const own = trace.setSpan(cause, span);
+  return {
+    run: (work) => context.with(own, work),
+    end(name, attributes, isFailure) {
+      span.updateName(name).setAttributes(attributes);
+      if (isFailure) span.setStatus({ code: SpanStatusCode.ERROR });
+      span.end();
+    },
+  };
+}
+
+/** Headers by which another process joins the trace at hand; none where nothing is traced. */
+export function traceHeaders(): Readonly<Record<string, string>> {
+  const headers: Record<string, string> = {};
+  if (isOn) propagation.inject(context.active(), headers);
+  return headers;
+}
+
+/** Fields of a log line that lead to its trace. */
+export function traceFields(): { readonly trace_id?: string; readonly span_id?: string } {
+  const span = isOn ? trace.getActiveSpan()?.spanContext() : undefined;
+  return span === undefined ? {} : { trace_id: span.traceId, span_id: span.spanId };
+}
