@@ -31,7 +31,6 @@ export async function openTracing(endpoint: string, logger: Logger): Promise<Tra
     spanProcessors: [new sdk.BatchSpanProcessor(exporter)],
   });
   const say = (message: string): void => logger.warn({ detail: message }, "traces were not exported");
-  const silent = (): void => undefined;
   api.diag.setLogger(
     { error: say, warn: say, info: silent, debug: silent, verbose: silent },
     { logLevel: api.DiagLogLevel.WARN, suppressOverrideMessage: true },
@@ -51,6 +50,8 @@ export async function openTracing(endpoint: string, logger: Logger): Promise<Tra
     },
   };
 }
+
+const silent = (): void => undefined;
 
 /** As OpenTelemetry has it: the endpoint of all signals, and below it that of traces. */
 const tracesUrl = (endpoint: string): string => `${endpoint.replace(/\/+$/, "")}/v1/traces`;

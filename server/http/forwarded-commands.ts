@@ -35,19 +35,13 @@ export function forwardedCommands(dependencies: ForwardedCommandsDependencies): 
     // Distinguishes a busy server from one that hangs.
     const beat = setInterval(() => response.write(" "), BEAT_MS);
     try {
-      const accepted = await tracedRequest(request, () => ledgers.accept(opened));
+      const span = { kind: "server", causedBy: request.headers } as const;
+      const accepted = await traced("forwarded commands", span, () => ledgers.accept(opened));
       response.end(seals.sealAnswer(opened.nonce, accepted));
     } finally {
       clearInterval(beat);
     }
   }
-
-  const tracedRequest = <T>({ headers: { traceparent } }: IncomingMessage, work: () => Promise<T>) =>
-    traced(
-      "forwarded commands",
-      { kind: "server", causedBy: { traceparent: [traceparent].flat()[0] } },
-      work,
-    );
 
   return (request, response) => {
     answer(request, response).catch((err: unknown) => {

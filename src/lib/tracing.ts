@@ -25,7 +25,7 @@ export function switchTracing(on: boolean): void {
 export interface SpanOptions {
   readonly attributes?: Attributes;
   /** Headers of the request or record that caused the work; without, the span at hand did. */
-  readonly causedBy?: Readonly<Record<string, string | undefined>>;
+  readonly causedBy?: IncomingHttpHeaders;
   readonly kind?: "internal" | "client" | "server";
 }
 
