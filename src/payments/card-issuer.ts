@@ -89,12 +89,16 @@ export interface CardIssuer {
   /** Makes cardholder and event endpoint where the account has none of ours. Repeatable with the same `connectionId`. */
   setUp(given: SetUp): Promise<IssuerResult<IssuerObjects>>;
   /** Has the network try a card, as a merchant would: the request arrives at our URL. Only of an account in test mode. */
-  tryAuthorization(
-    cardRef: string,
-    amountCents: number,
-  ): Promise<IssuerResult<{ readonly isApproved: boolean }>>;
+  tryAuthorization(cardRef: string, amountCents: number): Promise<IssuerResult<Trial>>;
   /** Removes the event endpoint. Repeatable. */
   tearDown(): Promise<IssuerResult<null>>;
+}
+
+/** The end of a trial authorization. */
+export interface Trial {
+  readonly isApproved: boolean;
+  /** Why, and what to do about it where the service was not asked; whole sentences. */
+  readonly reason: string;
 }
 
 export interface SetUp {

@@ -1,0 +1,153 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { LOOPBACK } from "../ports.ts";
+import { NetworkMessages } from "./messages.ts";
+import { CallRefused } from "./call-refused.ts";
+import { CardNetwork } from "./network.ts";
+import { answerCall } from "./routes.ts";
+import type { Endpoint, Stored } from "./shapes.ts";
+import { ObjectStore } from "./store.ts";
+
+const BODY_MAX_BYTES = 64 * 1_024;
+const KEY = /^Bearer (?:sk|rk)_test_\w+$/;
+
+export interface CardNetworkOptions {
+  /** 0: any free one. */
+  readonly port: number;
+  /** File of the books; null: in memory only. */
+  readonly file: string | null;
+  /** Seed of the faults. */
+  readonly seed: number;
+}
+
+export interface RunningCardNetwork {
+  readonly url: string;
+  readonly network: CardNetwork;
+  /** Resolves once no message is under way. */
+  settled(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** An answer that a repeated call gets again. */
+interface Answered extends Stored {
+  readonly object: "simulator.answer";
+  readonly call: string;
+  readonly httpStatus: number;
+  readonly body: unknown;
+}
+
+/** Starts the network on loopback. */
+export async function startCardNetwork({
+  file,
+  port,
+  seed,
+}: CardNetworkOptions): Promise<RunningCardNetwork> {
+  const store = new ObjectStore(file);
+  const messages = new NetworkMessages(randomOf(seed), () => store.all<Endpoint>("webhook_endpoint"));
+  const network = new CardNetwork({
+    store,
+    now: Date.now,
+    ask: (request, settings) => messages.ask(request, settings),
+    onEvent: (event, settings) => messages.deliver(event, settings),
+  });
+  const underWay = new Set<string>();
+  const server = createServer((request, response) => void answer(network, underWay, request, response));
+  const at = await listening(server, port);
+  return {
+    url: `http://${LOOPBACK}:${at}`,
+    network,
+    settled: () => messages.settled(),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+const listening = (server: Server, port: number): Promise<number> =>
+  new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, LOOPBACK, () => {
+      const address = server.address();
+      resolve(typeof address === "object" && address !== null ? address.port : port);
+    });
+  });
+
+async function answer(
+  network: CardNetwork,
+  underWay: Set<string>,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { httpStatus, body } = await answered(network, underWay, request).catch(refusalOf);
+  const text = JSON.stringify(body);
+  response.writeHead(httpStatus, {
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(text),
+  });
+  response.end(text);
+}
+
+type Reply = Pick<Answered, "body" | "httpStatus">;
+
+async function answered(
+  network: CardNetwork,
+  underWay: Set<string>,
+  request: IncomingMessage,
+): Promise<Reply> {
+  const { headers, method = "GET", url = "/" } = request;
+  const at = new URL(url, "http://simulator");
+  // Pages of other sites can't send it.
+  if (!KEY.test(headers.authorization ?? ""))
+    throw new CallRefused("Invalid API Key provided", 401, "api_key_invalid");
+  const form = method === "POST" ? await bodyOf(request) : at.search.slice(1);
+  const key = headers["idempotency-key"];
+  if (method !== "POST" || typeof key !== "string" || key === "")
+    return { httpStatus: 200, body: await answerCall(network, method, at.pathname, form) };
+  const id = `answer/${key}`;
+  const call = `${at.pathname}?${form}`;
+  const known = network.store.get<Answered>("simulator.answer", id);
+  if (known !== null && known.call === call) return known;
+  if (known !== null)
+    throw new CallRefused("The key was used with other parameters.", 400, "idempotency_key_in_use");
+  if (underWay.has(id)) throw new CallRefused("The key is in use.", 409, "idempotency_key_in_use");
+  underWay.add(id);
+  try {
+    const reply = await answerCall(network, method, at.pathname, form).then(
+      (body) => ({ httpStatus: 200, body }),
+      refusalOf,
+    );
+    return network.store.put<Answered>({ id, object: "simulator.answer", created: 0, call, ...reply });
+  } finally {
+    underWay.delete(id);
+  }
+}
+
+function refusalOf(error: unknown): Reply {
+  if (!(error instanceof CallRefused)) throw error;
+  const { code, httpStatus, message } = error;
+  return { httpStatus, body: { error: { type: "invalid_request_error", code, message } } };
+}
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of request) {
+    const bytesOf = Buffer.from(part);
+    bytes += bytesOf.length;
+    if (bytes > BODY_MAX_BYTES) throw new CallRefused("The body is too large.", 413);
+    parts.push(bytesOf);
+  }
+  return Buffer.concat(parts).toString("utf8");
+}
+
+/** Numbers that a seed repeats (mulberry32). */
+function randomOf(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
