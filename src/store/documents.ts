@@ -434,6 +434,7 @@ export const COLLECTIONS = {
   projects: "projects",
   teams: "teams",
   sandboxCardLedger: "sandbox_card_ledger",
+  cardConnections: "card_connections",
   chainTransactions: "chain_transactions",
   walletLimits: "wallet_limits",
   chainCursors: "chain_cursors",
