@@ -43,6 +43,8 @@ export interface Config {
   /** Plan of the organization that the set-up link makes; null: `enterprise` with embedded engines, else `free`. */
   readonly defaultPlan: Plan | null;
   readonly approvalWindowSeconds: number;
+  /** How long the card of a payment waits for its first authorization. */
+  readonly cardReadySeconds: number;
   /** How long the replay of a machine's create delivers the agent's first key again. */
   readonly keyDeliveryWindowSeconds: number;
   /** How often the heads of the audit log's chains are written to the anchor file outside of the database; 0: only when a server ends. */
@@ -232,6 +234,7 @@ const environment = z.object({
     .optional(),
   DEFAULT_PLAN: z.enum(PLANS).optional(),
   APPROVAL_WINDOW_SECONDS: whole(1, 31_536_000).default(86_400),
+  CARD_READY_SECONDS: whole(1, 604_800).default(3_600),
   KEY_DELIVERY_WINDOW_SECONDS: whole(1, 86_400).default(1_800),
   AUDIT_ANCHOR_SECONDS: whole(0, 86_400).default(3_600),
   AUDIT_ANCHOR_FILE: z.string().min(1).optional(),
@@ -286,6 +289,7 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     codecOrigins: value.TEMPORAL_CODEC_ORIGINS ?? null,
     defaultPlan: value.DEFAULT_PLAN ?? null,
     approvalWindowSeconds: value.APPROVAL_WINDOW_SECONDS,
+    cardReadySeconds: value.CARD_READY_SECONDS,
     keyDeliveryWindowSeconds: value.KEY_DELIVERY_WINDOW_SECONDS,
     auditAnchorSeconds: value.AUDIT_ANCHOR_SECONDS,
     auditAnchorFile:

@@ -145,7 +145,7 @@ export interface NetworkRequest {
 
 export interface NetworkMerchant {
   readonly name: string;
-  /** The issuer's word for the merchant's line of business, or its MCC; null: not named. */
+  /** The merchant's category, a four-digit code; null: not named. */
   readonly category: string | null;
   readonly networkId: string | null;
   /** ISO 3166-1 alpha-2; null: not named. */

@@ -117,8 +117,14 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
   }
 
   /** A payment whose network tells what it does is not asked for its end again and again. */
-  const isFollowed = ({ books, phase, request }: Payment): boolean =>
-    phase === "following" && (books === null || rails[request.rail].network === null);
+  const isFollowed = ({ books, card, phase, request }: Payment): boolean =>
+    phase === "following" && ((books === null && card === undefined) || rails[request.rail].network === null);
+
+  /** A card that nothing more is to be charged on is closed. */
+  async function closeCard({ card, phase, request }: Payment): Promise<void> {
+    if (card === undefined || phase !== "done") return;
+    await rails[request.rail].network?.close?.(request.transactionId);
+  }
 
   /** Its ledger books what the network has done before anything is recorded: only the ledger knows what that exceeds. */
   async function charged(
@@ -132,7 +138,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     const reply = await ledgers.submit(profile, command);
     if (reply.kind !== "payment") throw new Superseded("it was charged, and has ended since");
     const { payment } = reply;
-    await Promise.all([startWorkflow(profile, payment), keep(profile, payment)]);
+    await Promise.all([startWorkflow(profile, payment), keep(profile, payment), closeCard(payment)]);
     return { transactionId, revision: payment.revision, outcome: null, payment };
   }
 
@@ -154,7 +160,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
   async function recordAndPublish(profile: AgentProfile, payment: Payment): Promise<void> {
     // An event is never read before the records that it tells of.
     await record(profile, payment);
-    await publish(profile, payment, "now");
+    await Promise.all([publish(profile, payment, "now"), closeCard(payment)]);
   }
 
   async function release(profile: AgentProfile, before: Payment, done: ExecutionResult): Promise<void> {
@@ -184,7 +190,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
       const waits = isToSend && result === null;
       const done = { transactionId, revision: waits ? 0 : payment.revision, outcome, payment };
       await release(profile, before, done);
-      await Promise.all([startWorkflow(profile, payment), keep(profile, payment)]);
+      await Promise.all([startWorkflow(profile, payment), keep(profile, payment), closeCard(payment)]);
       return done;
     };
 

@@ -7,6 +7,8 @@ import type { Clock, RailPort } from "../payments/ports.ts";
 import type { Collections } from "../store/collections.ts";
 import type { TransactionDocument } from "../store/documents.ts";
 import type { PaymentEntry, RailFinding } from "./findings.ts";
+import type { CardConnections } from "./card/connections.ts";
+import type { IssuedCards } from "./card/issued.ts";
 import type { PocketKeys } from "./pocket/pocket-keys.ts";
 import type { RailStep } from "./rail-steps.ts";
 import type { Wallets } from "./wallet/index.ts";
@@ -16,6 +18,8 @@ export interface RailsDependencies {
   readonly db: Db;
   readonly clock: Clock;
   readonly networkScripts: NetworkScripts;
+  readonly cards: IssuedCards;
+  readonly cardConnections: CardConnections;
   /** Null: no chain is set up. */
   readonly wallets: Pick<Wallets, "rail"> | null;
   /** Makes the wallet's payments that buy from shops; null as above. */

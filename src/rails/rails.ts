@@ -1,7 +1,8 @@
 import type { RailModes } from "../contract/rails.ts";
 import { perRail, type Rail } from "../domain/ledger/payment.ts";
 import type { Rails } from "../payments/ports.ts";
-import { CardSandbox } from "./card/rail.ts";
+import { CardRail } from "./card/card-rail.ts";
+import { type CardScripts, CardSandbox } from "./card/rail.ts";
 import { cardReconciliation } from "./card/reconcile.ts";
 import { cardSteps } from "./card/steps.ts";
 import { withPurchases } from "./challenge/with-purchases.ts";
@@ -17,8 +18,10 @@ import { AgentWallets } from "./wallet/wallets.ts";
 export const RAIL_FOLDERS: { readonly [R in Rail]: RailFolder<R> } = {
   card: {
     kind: "push",
-    open: ({ clock, db, networkScripts }) =>
-      new CardSandbox(db, clock, { begin: (...played) => networkScripts.begin("card", ...played) }),
+    open: ({ cardConnections: connections, cards, clock, db, networkScripts }) => {
+      const begin: CardScripts["begin"] = (...played) => networkScripts.begin("card", ...played);
+      return new CardRail({ cards, connections, sandbox: new CardSandbox(db, clock, { begin }) });
+    },
     mode: () => "sandbox",
     stepsOf: cardSteps,
     reconciliations: [cardReconciliation],

@@ -1,11 +1,12 @@
 import type { EventType } from "../domain/events.ts";
 import type { Document } from "mongodb";
-import type { ShownBreach, Stage } from "../domain/ledger/books.ts";
+import type { AuthorizationRefusal, ShownBreach, Stage } from "../domain/ledger/books.ts";
 import type {
   Amounts,
   ApprovalResolution,
   BudgetContext,
   PaymentPhase,
+  PaymentCard,
   Protocol,
   Rail,
   Resolver,
@@ -96,6 +97,8 @@ export interface LedgerState {
   policyVersion: number;
   /** Thousandths of a cent that were requested. */
   amountMc: number;
+  /** Missing where the payment has none. */
+  card?: PaymentCard;
   books: StoredBooks | null;
   /** MAC over the books at this revision; null where there are none. */
   booksProof: string | null;
@@ -296,6 +299,7 @@ export interface EventDocument extends Document {
   data: {
     agent?: AgentSnapshot;
     transaction?: TransactionSnapshot;
+    authorization?: AuthorizationRecord;
     approval?: ApprovalSnapshot;
     deposit?: DepositRecord;
     funding?: FundingRecord;
@@ -311,6 +315,18 @@ export interface EventDocument extends Document {
   dispatchedAt?: Date;
   /** MAC over what it says (`AccessProofs`). */
   proof: string;
+}
+
+/** Our answer to a network that asked whether it may charge a card. */
+export interface AuthorizationRecord {
+  /** The network's. */
+  id: string;
+  isApproved: boolean;
+  amountCents: number;
+  currency: "USD";
+  /** The merchant, as its network names it. */
+  merchant: string;
+  declinedBecause: AuthorizationRefusal | null;
 }
 
 /** A limit that has reached a threshold. */
@@ -418,6 +434,7 @@ export const COLLECTIONS = {
   projects: "projects",
   teams: "teams",
   sandboxCardLedger: "sandbox_card_ledger",
+  cardConnections: "card_connections",
   chainTransactions: "chain_transactions",
   walletLimits: "wallet_limits",
   chainCursors: "chain_cursors",
