@@ -13,7 +13,7 @@ import type { AuditSeal } from "../src/domain/audit/entry.ts";
 import { type Config, encryptsPayloads } from "./config.ts";
 import { type Addresses, connect, type Connections, withRights } from "../src/store/connections.ts";
 import type { CardIssuerKind } from "../src/payments/card-issuer.ts";
-import { CARD_ISSUERS } from "../src/rails/card/issuers.ts";
+import { cardIssuers } from "../src/rails/card/issuers.ts";
 import { createCore } from "./core.ts";
 import { ensureIndexes } from "./indexes.ts";
 import { originsOf } from "./http/callers.ts";
@@ -157,7 +157,7 @@ export async function startRoles(options: RoleOptions): Promise<RunningRoles> {
     sealer: new Sealer(masterKey),
     webhookSettings: config.webhooks,
     shopCidrs: config.shopCidrs,
-    cardIssuers: options.cardIssuers ?? CARD_ISSUERS,
+    cardIssuers: options.cardIssuers ?? cardIssuers(),
     cardReadySeconds: config.cardReadySeconds,
     mailSettings: config.mail,
     retention: config.retention,

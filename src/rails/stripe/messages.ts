@@ -92,7 +92,7 @@ function requestIn(value: unknown): Incoming {
     currency: asked.currency.toUpperCase(),
     merchant: {
       name: merchant.name ?? "",
-      category: merchant.category ?? null,
+      category: merchant.category_code ?? null,
       networkId: merchant.network_id ?? null,
       country: merchant.country ?? null,
     },

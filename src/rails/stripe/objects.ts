@@ -27,7 +27,7 @@ export type TransactionObject = z.output<typeof transactionObject>;
 
 const merchantData = z.object({
   name: z.string().nullish(),
-  category: z.string().nullish(),
+  category_code: z.string().nullish(),
   network_id: z.string().nullish(),
   country: z.string().nullish(),
 });
