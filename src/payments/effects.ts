@@ -2,7 +2,7 @@ import type { RailBooks } from "../domain/ledger/books.ts";
 import type { Payment } from "../domain/ledger/payment.ts";
 import type { Permission } from "../domain/ledger/permission.ts";
 import { FORGED, withoutResolver } from "../domain/ledger/forged.ts";
-import { moneyOf, settle, totalOf } from "../domain/ledger/payment.ts";
+import { isArmed, moneyOf, settle, totalOf } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import { approvalEndOf } from "../messages/approval.ts";
 import { confirmationOf, type ExecutionResult } from "../messages/ledger.ts";
@@ -54,8 +54,8 @@ export interface PaymentEffects {
   /** Whether a payment may be sent now. Throws `Superseded` where it is past that. */
   requestPermission(profile: AgentProfile, payment: Payment): Promise<Permission>;
   /**
-   * Confirms an outcome that frees money to the ledger before any caller can read it. Confirms no revision, since
-   * effects are still to come. Does nothing if no money is freed.
+   * Confirms an outcome that frees money, or that arms a card, to the ledger before any caller can read it. Confirms no revision, since
+   * effects are still to come. Does nothing for other outcomes.
    */
   release(profile: AgentProfile, before: Payment, done: ExecutionResult): Promise<void>;
   /** Writes a payment down as it is, without calling anyone. */
@@ -164,7 +164,8 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
   }
 
   async function release(profile: AgentProfile, before: Payment, done: ExecutionResult): Promise<void> {
-    if (!freesMoney(before, done.payment)) return;
+    const isNewlyArmed = isArmed(done.payment) && !isArmed(before);
+    if (!freesMoney(before, done.payment) && !isNewlyArmed) return;
     await ledgers.submit(profile, { ...confirmationOf(profile.agentId, done), revision: 0 });
   }
 

@@ -337,15 +337,15 @@ export interface BudgetRecord extends Omit<Warning, "at" | "startedAt" | "resets
   readonly resetsAt: Date | null;
 }
 
-/** Money that has arrived in an organization's treasury, and can't be taken back by the chain any more. */
+/** Money that has arrived in an organization's treasury, or at its card issuer, and can't be taken back any more. */
 export interface DepositRecord {
   id: string;
   amountCents: number;
   currency: "USD";
-  /** The treasury's. */
-  address: string;
-  onChainTxHash: string;
-  chainCaip2: string;
+  /** The treasury's; null, as the next two, of money that has arrived at a card issuer. */
+  address: string | null;
+  onChainTxHash: string | null;
+  chainCaip2: string | null;
   settledAt: Date;
 }
 

@@ -17,7 +17,6 @@ import type { Draft } from "./draft.ts";
 import { limitUses } from "./measures.ts";
 import { judgedByNewestRules } from "./pay.ts";
 import { isArmed, moneyOf, type StoredPayment, totalOf, withBooks } from "./payment.ts";
-import { isInFlight } from "./permission.ts";
 import { checkLimits } from "./policy.ts";
 import { type Account, newAccount } from "./state.ts";
 import { dayCounted, emptyUsage, utcDate } from "./usage.ts";
@@ -135,11 +134,9 @@ function breachesOf(
 export function authorize(draft: Draft, command: CommandOf<"authorize">): LedgerReply {
   const { agentId, amountMc, authorization, merchant, position, transactionId } = command;
   const account = draft.account(agentId);
-  const open = account?.open.get(transactionId);
-  // A card may be used before its payment is confirmed as armed.
-  if (account === undefined || open === undefined || !isInFlight(open.payment) || open.isWithdrawn === true)
+  const payment = account?.open.get(transactionId)?.payment;
+  if (account === undefined || payment === undefined || payment.phase !== "following")
     return { kind: "authorization", refusal: "CLOSED", payment: null };
-  const { payment } = open;
   const books = payment.books ?? NO_BOOKS;
   const first = books.answers.find(
     (each) => each.authorization === authorization && each.position === position,

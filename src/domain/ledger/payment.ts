@@ -307,7 +307,7 @@ export function settle<P extends StoredPayment>(payment: P, outcome: RailOutcome
     case "charged":
       return accepted(payment, {});
     case "armed":
-      return armed(payment, outcome.card);
+      return accepted(payment, { card: outcome.card });
     case "settled":
       return settled(payment, outcome, now);
     case "failed":
@@ -322,12 +322,6 @@ const isUncharged = ({ books, status }: StoredPayment): boolean =>
 
 const accepted = <P extends StoredPayment>(payment: P, trace: Change): P =>
   payment.phase === "sending" ? onRail(payment, { phase: "following", ...trace }) : payment;
-
-/** A network may ask before its card is known here. */
-function armed<P extends StoredPayment>(payment: P, card: PaymentCard): P {
-  if (payment.card !== undefined) return payment;
-  return payment.phase === "sending" ? accepted(payment, { card }) : next(payment, { card });
-}
 
 /** Ends an armed payment without a charge, by its ledger's decision: its card is closed afterwards. */
 export const disarmed = <P extends StoredPayment>(payment: P, denial: Denial, now: number): P => ({

@@ -11,7 +11,7 @@ import type {
   SendOutcome,
 } from "../../payments/ports.ts";
 import type { CardConnections } from "./connections.ts";
-import { type IssuedCards, issuedOutcome } from "./issued.ts";
+import { type IssuedCards, issuedOutcome, orderedFor } from "./issued.ts";
 import type { CardSandbox } from "./rail.ts";
 
 export interface CardRailDependencies {
@@ -35,16 +35,16 @@ export class CardRail implements RailPort, RailNetwork {
   }
 
   async send(profile: AgentProfile, payment: Payment, permit: number): Promise<SendOutcome> {
-    const { transactionId } = payment.request;
+    const ordered = orderedFor(profile, payment);
+    const { transactionId } = ordered;
     const connection = await this.#connections.of(profile.organizationId);
-    const isNew =
-      connection !== null && (await this.#cards.order(profile, payment, connection, permit)) === "ordered";
+    const isNew = connection !== null && (await this.#cards.order(ordered, connection, permit)) === "ordered";
     if (connection === null) {
       const outcome = await this.#sandbox.send(profile, payment, permit);
       if (outcome.status !== "fenced") return outcome;
     }
     const card = await this.#cards.of(transactionId);
-    if (card !== null) return this.#cards.armed(profile, payment, card, !isNew);
+    if (card !== null) return this.#cards.armed(ordered, card, !isNew);
     return (await this.#sandbox.query(payment)) ?? { status: "fenced" };
   }
 
@@ -66,7 +66,7 @@ export class CardRail implements RailPort, RailNetwork {
       if (await this.#cards.withhold(transactionId)) return { status: "withheld" };
     }
     if ((await this.#cards.of(transactionId)) === null) return this.#sandbox.withhold(profile, payment);
-    await this.#cards.close(transactionId, { profile, payment });
+    await this.#cards.close(transactionId, orderedFor(profile, payment));
     const books = await this.booksOf(transactionId);
     if (books.length > 0) return { status: "charged", books };
     const card = await this.#cards.of(transactionId);

@@ -79,7 +79,7 @@ export type SetUpAccount = IssuerAccount & { readonly made: IssuerObjects };
 export class CardConnections {
   readonly #connections: Collection<CardConnectionDocument>;
   readonly #dependencies: CardConnectionsDependencies;
-  /** By organization; null: it has none. */
+  /** By organization, and by id; null: there is none. */
   readonly #cached = new LRUCache<string, { readonly connection: CardConnection | null }>({
     max: CACHED_MAX,
     ttl: CACHED_MS,
@@ -113,8 +113,13 @@ export class CardConnections {
     return connection;
   }
 
+  /** A connection by its id, as it was a moment ago: an issuer's messages name it. */
   async byId(id: string): Promise<CardConnection | null> {
-    return this.#opened(await this.#connections.findOne({ _id: id }));
+    const known = this.#cached.get(id);
+    if (known !== undefined) return known.connection;
+    const connection = this.#opened(await this.#connections.findOne({ _id: id }));
+    this.#cached.set(id, { connection });
+    return connection;
   }
 
   /** Throws for none: those that can't be opened are left out. */
@@ -155,14 +160,19 @@ export class CardConnections {
       if (isDuplicateKey(error)) return false;
       throw error;
     } finally {
-      this.#cached.delete(organizationId);
+      this.#forget(id, organizationId);
     }
     return true;
   }
 
   async remove({ id, organizationId }: CardConnection): Promise<void> {
     await this.#connections.deleteOne({ _id: id });
+    this.#forget(id, organizationId);
+  }
+
+  #forget(id: string, organizationId: string): void {
     this.#cached.delete(organizationId);
+    this.#cached.delete(id);
   }
 
   async note(

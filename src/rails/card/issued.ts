@@ -4,7 +4,7 @@ import type { Payment, RailOutcome } from "../../domain/ledger/payment.ts";
 import { usedCents } from "../../domain/money.ts";
 import type { AgentProfile } from "../../domain/agent/state.ts";
 import type { IssuedCard, IssuerRefusal, IssuerResult } from "../../payments/card-issuer.ts";
-import type { ChangedPayment, Clock, SendOutcome } from "../../payments/ports.ts";
+import type { ChangedPayment, Clock } from "../../payments/ports.ts";
 import type { AccessProofs } from "../../secrets/access-proofs.ts";
 import { COLLECTIONS } from "../../store/documents.ts";
 import type { Indexes } from "../../store/indexes.ts";
@@ -32,6 +32,10 @@ export const ISSUED_CARD_INDEXES: Indexes = {
       unique: true,
       partialFilterExpression: { cardRef: { $type: "string" } },
     },
+    {
+      key: { connectionId: 1, closedAt: 1 },
+      partialFilterExpression: { connectionId: { $type: "string" } },
+    },
     // Granted requests that their network may not have counted.
     { key: { askedAt: 1 }, partialFilterExpression: { askedAt: { $type: "date" } } },
   ],
@@ -41,6 +45,21 @@ export const ISSUED_CARD_INDEXES: Indexes = {
 const OVERLAP_MS = 86_400_000;
 /** Age from which a granted request that no read shows is given back; the domain's own bound. */
 const UNSEEN_MS = 600_000;
+
+/** A card's payment, as it is ordered. */
+export interface Ordered {
+  readonly organizationId: string;
+  readonly agentId: string;
+  readonly transactionId: string;
+  readonly amountCents: number;
+}
+
+export const orderedFor = ({ agentId, organizationId }: AgentProfile, { request }: Payment): Ordered => ({
+  organizationId,
+  agentId,
+  transactionId: request.transactionId,
+  amountCents: usedCents(request.amountMc),
+});
 
 /** A card, and the connection that it was made through. */
 export interface OwnCard {
@@ -78,8 +97,7 @@ export class IssuedCards {
 
   /** Orders a payment's card in its place, unless something else is there. */
   async order(
-    { organizationId }: AgentProfile,
-    { request: { transactionId } }: Payment,
+    { organizationId, transactionId }: Ordered,
     connection: CardConnection,
     permit: number,
   ): Promise<"ordered" | "elsewhere"> {
@@ -108,18 +126,12 @@ export class IssuedCards {
   }
 
   /** Has the issuer make an ordered card. Repeatable: the same card, the same refusal. */
-  async armed(
-    profile: AgentProfile,
-    payment: Payment,
-    card: IssuedDocument,
-    isRepeated: boolean,
-  ): Promise<SendOutcome> {
+  async armed(ordered: Ordered, card: IssuedDocument, isRepeated: boolean): Promise<RailOutcome> {
     const known = issuedOutcome(card);
     if (known !== null) return known;
     const { issuer } = await this.#connectionOf(card, "fresh");
-    const { amountMc, transactionId } = payment.request;
-    const order = { transactionId, agentId: profile.agentId, amountCents: usedCents(amountMc), isRepeated };
-    const made = await issuer.arm(order);
+    const { agentId, amountCents, transactionId } = ordered;
+    const made = await issuer.arm({ transactionId, agentId, amountCents, isRepeated });
     await this.#noteMade(card, made);
     const after = await this.of(transactionId);
     const outcome = after === null ? null : issuedOutcome(after);
@@ -137,14 +149,11 @@ export class IssuedCards {
   }
 
   /** Closes a card for good; one that is only ordered is made first, so that no later call can make it. */
-  async close(
-    transactionId: string,
-    made?: { readonly profile: AgentProfile; readonly payment: Payment },
-  ): Promise<void> {
+  async close(transactionId: string, ordered?: Ordered): Promise<void> {
     let card = await this.of(transactionId);
     if (card === null || card.closedAt !== null) return;
-    if (card.cardRef === null && card.refusal === null && made !== undefined) {
-      await this.armed(made.profile, made.payment, card, true);
+    if (card.cardRef === null && card.refusal === null && ordered !== undefined) {
+      await this.armed(ordered, card, true);
       card = await this.of(transactionId);
     }
     if (card === null) return;
@@ -154,6 +163,12 @@ export class IssuedCards {
       if (!closed.ok) throw new IssuerUnusable(closed.refusal.reason);
     }
     await this.#cards.updateOne({ _id: card._id }, { $set: { closedAt: this.#dependencies.clock() } });
+  }
+
+  /** Whether a connection has cards that are not closed. */
+  async hasOpen({ id }: CardConnection): Promise<boolean> {
+    const open = { connectionId: id, closedAt: null, refusal: null };
+    return (await this.#cards.findOne(open, { projection: { _id: 1 } })) !== null;
   }
 
   async booksOf(card: IssuedDocument): Promise<readonly RailBooks[]> {

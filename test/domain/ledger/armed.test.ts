@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { paymentEvents } from "../../../src/domain/events.ts";
 import { dueNow } from "../../../src/domain/ledger/due.ts";
-import { settle, stageOf } from "../../../src/domain/ledger/payment.ts";
+import { stageOf } from "../../../src/domain/ledger/payment.ts";
 import { mcOf } from "../../../src/domain/money.ts";
 import { HOUR, MINUTE } from "../support/actor.ts";
 import { TestAccount } from "../support/account.ts";
@@ -40,17 +40,6 @@ describe("an armed payment", () => {
       "authorized",
       mcOf(60),
     ]);
-  });
-
-  it("is granted what is asked before its card is known, and learns the card then", () => {
-    const account = new TestAccount();
-    const { transactionId } = account.pay(100).request;
-    expect(ask(account, transactionId)).to.equal("granted");
-    const card = { last4: "4242", readyUntil: account.now + HOUR };
-    account.settle(transactionId, { status: "armed", card });
-    const payment = account.payment(transactionId);
-    expect([payment.card, stageOf(payment)]).to.deep.equal([card, "authorized"]);
-    expect(settle(payment, { status: "armed", card }, account.now)).to.equal(payment);
   });
 
   it("that nothing was charged on is released at its time, by the ledger itself", () => {
