@@ -45,6 +45,8 @@ export interface Config {
   /** Plan of the organization that the set-up link makes; null: `enterprise` with embedded engines, else `free`. */
   readonly defaultPlan: Plan | null;
   readonly approvalWindowSeconds: number;
+  /** How long the card of a payment waits for its first authorization. */
+  readonly cardReadySeconds: number;
   /** How long the replay of a machine's create delivers the agent's first key again. */
   readonly keyDeliveryWindowSeconds: number;
   /** How often the heads of the audit log's chains are written to the anchor file outside of the database; 0: only when a server ends. */
@@ -234,6 +236,7 @@ const environment = z.object({
     .optional(),
   DEFAULT_PLAN: z.enum(PLANS).optional(),
   APPROVAL_WINDOW_SECONDS: whole(1, 31_536_000).default(86_400),
+  CARD_READY_SECONDS: whole(1, 604_800).default(3_600),
   KEY_DELIVERY_WINDOW_SECONDS: whole(1, 86_400).default(1_800),
   AUDIT_ANCHOR_SECONDS: whole(0, 86_400).default(3_600),
   AUDIT_ANCHOR_FILE: z.string().min(1).optional(),
@@ -293,6 +296,7 @@ export function readConfig(env: NodeJS.ProcessEnv, defaultHost: string): Config 
     codecOrigins: value.TEMPORAL_CODEC_ORIGINS ?? null,
     defaultPlan: value.DEFAULT_PLAN ?? null,
     approvalWindowSeconds: value.APPROVAL_WINDOW_SECONDS,
+    cardReadySeconds: value.CARD_READY_SECONDS,
     keyDeliveryWindowSeconds: value.KEY_DELIVERY_WINDOW_SECONDS,
     auditAnchorSeconds: value.AUDIT_ANCHOR_SECONDS,
     auditAnchorFile:
@@ -404,6 +408,15 @@ export const readTaskQueue = (env: NodeJS.ProcessEnv): string =>
   env["TEMPORAL_TASK_QUEUE"] ?? DEFAULT_TASK_QUEUE;
 
 /** The addresses of external engines: a separate server or worker starts none. */
+/** Null: no simulated card network. */
+export function readCardNetworkUrl(env: NodeJS.ProcessEnv): string | null {
+  const value = env["CARD_NETWORK_URL"] ?? "";
+  if (value === "") return null;
+  const parsed = url.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new ConfigError("CARD_NETWORK_URL is not a URL.");
+}
+
 export function readAddresses(env: NodeJS.ProcessEnv): Addresses {
   const { address, namespace, readSecurity } = readTemporal(env);
   const mongodbUri = env["MONGODB_URI"] ?? "";

@@ -10,6 +10,9 @@ import { PaymentPublisher } from "../src/payments/payment-publisher.ts";
 import { Orders } from "../src/rails/challenge/orders.ts";
 import { type ChallengeRail, challengeRailOf } from "../src/rails/challenge/rail.ts";
 import { Shops } from "../src/rails/challenge/shops.ts";
+import { CardConnections } from "../src/rails/card/connections.ts";
+import { IssuedCards } from "../src/rails/card/issued.ts";
+import type { CardIssuerKind } from "../src/payments/card-issuer.ts";
 import type { NetworkScripts } from "../src/rails/folder.ts";
 import { railsOf } from "../src/rails/rails.ts";
 import type { Wallets } from "../src/rails/wallet/index.ts";
@@ -59,6 +62,8 @@ export interface Core {
   readonly shops: Shops;
   /** Null where no chain is set up. */
   readonly purchases: ChallengeRail | null;
+  readonly cards: IssuedCards;
+  readonly cardConnections: CardConnections;
   readonly mail: MailParts;
   readonly journal: EventJournal;
 }
@@ -79,6 +84,10 @@ export interface CoreOptions {
   readonly webhookSettings: WebhookSettings;
   /** Networks of shops that are reached besides the public internet. */
   readonly shopCidrs: readonly string[];
+  /** Issuers that organizations can connect. */
+  readonly cardIssuers: readonly CardIssuerKind[];
+  /** Time that a card waits for its first authorization. */
+  readonly cardReadySeconds: number;
   /** Null: nothing is mailed. */
   readonly mailSettings: MailSettings | null;
   readonly retention: Retention;
@@ -168,9 +177,15 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const shops = new Shops(options.shopCidrs);
   const orders = new Orders(db, sealer, clock);
   const purchases = wallets === null ? null : challengeRailOf(wallets, { orders, shops, clock });
+  const cardConnections = new CardConnections({ db, sealer, kinds: options.cardIssuers, clock });
+  const readySeconds = options.cardReadySeconds;
+  const cards = new IssuedCards({ db, clock, accessProofs, connections: cardConnections, readySeconds });
   const decisionLog = options.auditsPaymentDecisions === false ? null : auditLog;
   const effectDependencies = decorateEffects({
-    rails: observedRails(railsOf({ db, clock, networkScripts, wallets, purchases }), metrics),
+    rails: observedRails(
+      railsOf({ db, clock, networkScripts, cards, cardConnections, wallets, purchases }),
+      metrics,
+    ),
     projections: observedProjections(projections, metrics),
     workflows: actors,
     publisher: new PaymentPublisher({ journal, auditLog: decisionLog, clock }),
@@ -226,6 +241,8 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     webhooks,
     shops,
     purchases,
+    cards,
+    cardConnections,
     mail,
     journal,
   };

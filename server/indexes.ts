@@ -3,6 +3,8 @@ import { CHAIN_INDEXES } from "../src/chain/outbox.ts";
 import { PROJECTION_INDEXES } from "../src/store/projections.ts";
 import { TREASURY_INDEXES } from "../src/rails/wallet/treasuries.ts";
 import { AUTHORIZATION_INDEXES } from "../src/rails/pocket/authorizations.ts";
+import { CARD_CONNECTION_INDEXES } from "../src/rails/card/connections.ts";
+import { ISSUED_CARD_INDEXES } from "../src/rails/card/issued.ts";
 import { ORDER_INDEXES } from "../src/rails/challenge/orders.ts";
 import { FUNDING_INDEXES } from "../src/rails/wallet/fundings.ts";
 import { TARGET_INDEXES } from "../src/rails/wallet/targets.ts";
@@ -42,6 +44,8 @@ export async function ensureIndexes(uri: string, retention: Retention, logger: L
         ORDER_INDEXES,
         AUTHORIZATION_INDEXES,
         FUNDING_INDEXES,
+        CARD_CONNECTION_INDEXES,
+        ISSUED_CARD_INDEXES,
         TARGET_INDEXES,
       );
       await ensureRetention(db, retention);

@@ -19,6 +19,8 @@ import { KeyDeliveries } from "../src/agents/key-deliveries/key-deliveries.ts";
 import { Limits } from "../src/limits/limits.ts";
 import { Lists } from "../src/store/lists.ts";
 import { registerOpenWork } from "../src/metrics/open-work.ts";
+import { Bookings } from "../src/payments/bookings.ts";
+import { CardMessages } from "../src/rails/card/inbound.ts";
 import { CurrentProtocol } from "./mcp/current-protocol.ts";
 import { Payments } from "../src/payments/payments.ts";
 import { PaymentChanges } from "../src/payments/payment-changes.ts";
@@ -131,10 +133,11 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     onError: (err) => logger.warn({ err }, "the change stream of records is interrupted"),
   });
   const approvalWindow = { approvalWindowSeconds: options.approvalWindowSeconds };
+  const payments = new Payments({ ...core, ...approvalWindow, collections, clock, logger });
   const handlers = createHandlers({
     ...core,
     ...approvalWindow,
-    payments: new Payments({ ...core, ...approvalWindow, collections, clock, logger }),
+    payments,
     actors,
     ledgers,
     collections,
@@ -183,7 +186,19 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const callers = new Callers([baseUrl, mcpUrl], options.allowedHosts);
   const browsers = new BrowserSessions(baseUrl, callers);
   const currentProtocol = new CurrentProtocol(logger);
+  const { projections } = core.effectDependencies;
+  const cardMessages = new CardMessages({
+    ...core,
+    bookings: new Bookings({ ...core, projections, clock }),
+    ledgers,
+    connections: core.cardConnections,
+    clock,
+    onFailed: (message, err) => logger.warn({ err }, message),
+    projections,
+    rulings: payments.rulings,
+  });
   const app = createApp({
+    cardMessages,
     callers,
     currentProtocol,
     admission: new Admission({ authenticator, browsers, limits }),

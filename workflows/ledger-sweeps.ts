@@ -1,4 +1,5 @@
 import type { Activities, UnfinishedPayment } from "../activities/types.ts";
+import { isArmed } from "../src/domain/ledger/payment.ts";
 import { type Due, dueNow, expedite, postpone, type SweepSettings } from "../src/domain/ledger/due.ts";
 import type { LedgerCommand, LedgerReply } from "../src/domain/ledger/commands.ts";
 import { recordedCalendar } from "../src/domain/ledger/levels.ts";
@@ -267,8 +268,8 @@ export class LedgerSweeps {
     const overdue = this.#overdue(agentId, transactionId);
     if (overdue === undefined) return [];
     const isOverdue = overdue.confirmedRevision >= overdue.payment.revision;
-    // Its approval's workflow has not expired it.
-    if (isOverdue && overdue.payment.phase === "held")
+    // Its approval's workflow has not expired it, or its network has not charged it in time.
+    if (isOverdue && (overdue.payment.phase === "held" || isArmed(overdue.payment)))
       this.#ports.judge({ kind: "expire", agentId, transactionId });
     const account = this.#ledger.accounts.get(agentId);
     const open = account?.open.get(transactionId);

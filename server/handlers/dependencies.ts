@@ -5,6 +5,8 @@ import type { DeliveryWindows, Rails } from "../../src/payments/ports.ts";
 import type { AgentProofs } from "../../src/agents/agent-proofs.ts";
 import type { AccessProofs } from "../../src/secrets/access-proofs.ts";
 import type { HmacPaymentProofs } from "../../src/payments/payment-proofs.ts";
+import type { CardConnections } from "../../src/rails/card/connections.ts";
+import type { IssuedCards } from "../../src/rails/card/issued.ts";
 import type { ChallengeRail } from "../../src/rails/challenge/rail.ts";
 import type { Shops } from "../../src/rails/challenge/shops.ts";
 import type { Wallets } from "../../src/rails/wallet/index.ts";
@@ -45,6 +47,8 @@ export interface HandlerDependencies {
   readonly payments: Payments;
   readonly proofs: HmacPaymentProofs;
   readonly rails: Rails;
+  readonly cards: IssuedCards;
+  readonly cardConnections: CardConnections;
   readonly journal: EventJournal;
   /** Null where no chain is set up. */
   readonly wallets: Wallets | null;

@@ -22,6 +22,7 @@ import { passkeyHandlers } from "./passkeys.ts";
 import { paymentHandlers } from "./payments.ts";
 import { purchaseHandlers } from "./purchases.ts";
 import { projectHandlers } from "./projects.ts";
+import { railHandlers } from "./rails.ts";
 import { sandboxHandlers } from "./sandbox.ts";
 import { stopHandlers } from "./stops.ts";
 import { streamHandlers } from "./stream.ts";
@@ -58,6 +59,7 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...fundingHandlers(dependencies),
   ...paymentHandlers(dependencies),
   ...purchaseHandlers(dependencies),
+  ...railHandlers(dependencies),
   ...approvalHandlers(dependencies),
   ...approvalContextHandlers(dependencies),
   ...transactionHandlers(dependencies),

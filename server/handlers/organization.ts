@@ -20,13 +20,17 @@ const TREASURY_MS = 1_000;
 /** The organization's own settings. */
 export function organizationHandlers({
   auth,
+  cardConnections,
   collections: { organizations },
   wallets,
 }: HandlerDependencies): Pick<Handlers, "getOrganization" | "updateOrganization"> {
-  const rails = railModesOf(wallets);
   const reply = async (organization: OrganizationDocument | null) => {
     if (organization === null) throw new Error("a caller's organization has lost its record");
-    const treasury = await treasuryOf(organization._id);
+    const [treasury, connection] = await Promise.all([
+      treasuryOf(organization._id),
+      cardConnections.of(organization._id),
+    ]);
+    const rails = railModesOf(wallets, connection?.record ?? null);
     const shown = { ...organizationView(organization), ...settingsOf(organization), treasury, rails };
     return ok({ body: { organization: shown } });
   };
@@ -41,7 +45,7 @@ export function organizationHandlers({
 
   /** The refusal of an owner whose key is not proven; test money needs no proof, but a wrong one is refused. */
   async function unprovenOwner(organizationId: string, owner: string, signature: string | undefined) {
-    const isRequired = rails[WALLET_RAIL] === "real";
+    const isRequired = railModesOf(wallets, null)[WALLET_RAIL] === "real";
     if (wallets === null || (signature === undefined && !isRequired)) return null;
     const { config, rpc } = wallets;
     const address = getAddress(owner.toLowerCase());

@@ -1,7 +1,7 @@
 import type { AgentDocument } from "../../src/store/documents.ts";
 import { RAIL_OF } from "../../src/contract/rails.ts";
 import { rail } from "../../src/contract/records.ts";
-import { SETTLES_ON } from "../../src/domain/ledger/payment.ts";
+import { type PaymentCard, SETTLES_ON } from "../../src/domain/ledger/payment.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { PaymentOrder } from "../../src/payments/payment-orders.ts";
@@ -118,8 +118,9 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
       const { agent } = principal;
       const known = await ownPayment(agent, params.id);
       if (known === null) return refused(refusal("NOT_FOUND"));
-      // Never on hold.
-      if (known.transaction.approvalId === null) return refused(refusal("PAYMENT_NOT_CANCELLABLE"));
+      const { approvalId, stage } = known.transaction;
+      // Never on hold, and on no card that waits.
+      if (approvalId === null && stage !== "armed") return refused(refusal("PAYMENT_NOT_CANCELLABLE"));
       const cancel = { kind: "cancel", agentId: agent._id, transactionId: params.id } as const;
       const reply = await ledgers.submit(agent, { ...cancel, requestId: newUuid() });
       if (reply.kind !== "payment") return refused(refusal("PAYMENT_NOT_CANCELLABLE"));
@@ -211,4 +212,8 @@ export const paymentViewAt =
     approval: approval === null ? null : approvalView(approval),
     approvalUrl:
       approval === null || approval.resolution !== null ? null : `${baseUrl}/approvals/${approval._id}`,
+    card: cardView(transaction.ledgerState.card),
   });
+
+const cardView = (card: PaymentCard | undefined) =>
+  card === undefined ? null : { last4: card.last4, readyUntil: new Date(card.readyUntil).toISOString() };

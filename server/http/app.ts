@@ -11,6 +11,7 @@ import { openApi30 } from "../../src/contract/openapi/version-3-0.ts";
 import { operationList } from "../../src/contract/registry.ts";
 import { methodsAt, routesOf } from "../../src/contract/routes.ts";
 import type { TrustedProxies } from "../config.ts";
+import type { CardMessages } from "../../src/rails/card/inbound.ts";
 import type { Logos } from "../../src/containers/logos.ts";
 import type { Logger } from "../../src/lib/logger.ts";
 import { packageVersion } from "../../src/lib/package-root.ts";
@@ -21,6 +22,7 @@ import { oauthRouter } from "../oauth/routes.ts";
 import { type Admission, hasRateLimitHeaders, surfaceOf } from "./admission.ts";
 import { sendRefusal } from "./errors.ts";
 import { type CodecDependencies, codecRouter } from "./codec.ts";
+import { cardNetworkRouter } from "./card-network.ts";
 import { dashboard } from "./dashboard.ts";
 import { logoRouter } from "./logos.ts";
 import { type ProbeDependencies, probes } from "./probes.ts";
@@ -33,6 +35,7 @@ export interface AppDependencies extends McpDependencies, RestDependencies, Prob
   readonly baseUrl: string;
   readonly trustedProxies: TrustedProxies;
   readonly logos: Logos;
+  readonly cardMessages: CardMessages;
   /** Null where OAuth is not served. */
   readonly oauth: Connections | null;
   readonly codec: Omit<CodecDependencies, "admission" | "logger">;
@@ -81,6 +84,7 @@ export function createApp(dependencies: AppDependencies): Express {
   app.use((request, response, next) =>
     request.method === "OPTIONS" ? unanswered(request, response, next) : next(),
   );
+  app.use(cardNetworkRouter(dependencies.cardMessages, admission, logger));
   app.use(logoRouter(logos, admission, logger));
   app.use(restRouter(dependencies));
   app.use(unanswered);

@@ -90,6 +90,8 @@ export const AUDIT_ACTIONS: Readonly<Record<AuditAction, ActionWords>> = {
 
   decidePayment: on("transaction", "Judged", "judge", "payment by policy"),
   resolvePayment: on("transaction", "Resolved", "resolve", "payment on hold"),
+  viewCard: on("transaction", "Showed", "show", "card of payment"),
+  disputeTransaction: on("transaction", "Disputed", "dispute", "payment"),
   bookPayment: on("transaction", "Booked", "book", "what the network did with payment"),
   refusePayment: on("transaction", "Refused", "refuse", "payment after its approval"),
   approveApproval: on("approval", "Approved", "approve", "payment"),
@@ -123,6 +125,9 @@ export const AUDIT_ACTIONS: Readonly<Record<AuditAction, ActionWords>> = {
   updateOrganization: on("organization", "Changed", "change", "settings of organization"),
   stopOrganization: on("organization", "Stopped", "stop", "all agents of organization"),
   setPlan: on("organization", "Changed", "change", "plan of organization"),
+  connectCardIssuer: on("organization", "Connected", "connect", "card issuer"),
+  disconnectCardIssuer: on("organization", "Disconnected", "disconnect", "card issuer"),
+  checkCardIssuer: on("organization", "Checked", "check", "card issuer"),
   depositToTreasury: on("organization", "Deposited", "deposit", "test money in treasury"),
   failBilling: on("organization", "Simulated", "simulate", "failed billing"),
 

@@ -110,9 +110,10 @@ const OF_PURCHASES: ReadonlySet<string> = new Set(["method", "maxAmountCents"]);
 
 /** Whether payments of each rail move real money. */
 export const railModes = z.strictObject({
-  card: z
-    .enum(["sandbox", "real"])
-    .meta({ description: "`sandbox`: card payments are simulated; `real`: an issuer is connected." }),
+  card: z.enum(["sandbox", "test", "real"]).meta({
+    description:
+      "`sandbox`: card payments are simulated; `test`: an issuer's account in test mode is connected; `real`: one that moves money.",
+  }),
   wallet: z.enum(["off", "local", "real"]).meta({
     description:
       "`local`: wallets hold play money on a chain of this machine; `real`: they hold the stablecoin that is configured; " +

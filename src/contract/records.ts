@@ -228,6 +228,14 @@ export const payment = z.strictObject({
     .string()
     .nullable()
     .meta({ description: "The page where a person decides, if the payment is on hold." }),
+  card: z
+    .strictObject({ last4: z.string(), readyUntil: timestamp })
+    .nullable()
+    .meta({
+      description:
+        "The card that was made for the payment alone. Until `readyUntil` it waits for the merchant's first charge; then the amount is " +
+        "released. Null: there is none, as in the sandbox.",
+    }),
 });
 
 /** The answer to a request to pay. */

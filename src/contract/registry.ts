@@ -15,6 +15,7 @@ import * as passkeys from "./operations/passkeys.ts";
 import * as payments from "./operations/payments.ts";
 import * as projects from "./operations/projects.ts";
 import * as purchases from "./operations/purchases.ts";
+import * as rails from "./operations/rails.ts";
 import * as sessions from "./operations/sessions.ts";
 import * as stream from "./operations/stream.ts";
 import * as sandbox from "./operations/sandbox.ts";
@@ -36,6 +37,7 @@ const { createAgentBody: _createAgentBody, mcpConfigBlock: _mcpConfigBlock, ...a
 /** All operations by id. To add one, define it in `operations/` and give it a handler. */
 export const operations = {
   ...auth,
+  ...rails,
   ...sessions,
   ...notifications,
   ...passkeys,

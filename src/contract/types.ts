@@ -93,7 +93,7 @@ export interface HttpBinding {
   /** Express notation: `/v1/agents/:id`. */
   readonly path: `/v1/${string}`;
   /** Answered unless the handler says otherwise (a replay is 200). */
-  readonly successStatus: 200 | 201 | 204;
+  readonly successStatus: 200 | 201 | 202 | 204;
   /** Media type of a success that is a file or a stream of events; JSON by default. */
   readonly contentType?: "application/x-ndjson" | "text/csv" | "text/event-stream";
 }

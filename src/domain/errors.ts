@@ -145,7 +145,14 @@ export const ERRORS = {
   REPLAY_IN_PROGRESS: { status: 409, message: "A replay of this endpoint is still running." },
   STALE_BUDGET: { status: 409, message: "The version is outdated; read the budget again and retry." },
   STALE_CALENDAR: { status: 409, message: "The version is outdated; read the calendar again and retry." },
-  PAYMENT_NOT_CANCELLABLE: { status: 409, message: "Only a payment on hold can be cancelled." },
+  PAYMENT_NOT_CANCELLABLE: {
+    status: 409,
+    message: "Only a payment on hold, or one whose card was not used yet, can be cancelled.",
+  },
+  RAIL_IN_USE: {
+    status: 409,
+    message: "Cards of this connection wait, or more may be captured on them; cancel their payments first.",
+  },
   PAYLOAD_TOO_LARGE: {
     status: 413,
     message: "The body is larger than the route takes: 256 KiB, for a team's budget 2 MiB.",
@@ -167,6 +174,7 @@ export const ERRORS = {
     status: 422,
     message: "The shop gave no answer, so nothing was paid by this request; repeat it later.",
   },
+  ISSUER_REFUSED: { status: 422, message: "The card issuer refused; see `message`." },
   BUDGET_CHILDREN_INCOMPLETE: {
     status: 422,
     message: "A budget is replaced as a whole and must name every active child; see `missing`.",

@@ -1,6 +1,6 @@
 import type { AgentLifecycle, AgentProfile } from "./agent/state.ts";
 import { bookingSteps } from "./ledger/booking-steps.ts";
-import type { Breach } from "./ledger/books.ts";
+import type { Breach, NetworkAnswer } from "./ledger/books.ts";
 import { type Approval, HELD_REVISION, type Payment } from "./ledger/payment.ts";
 import type { Warning } from "./ledger/thresholds.ts";
 import { utcDate } from "./ledger/usage.ts";
@@ -14,6 +14,8 @@ export const EVENT_TYPES = [
   "transaction.reversed",
   "transaction.disputed",
   "transaction.limit_breached",
+  "authorization.approved",
+  "authorization.declined",
   "approval.requested",
   "approval.completed",
   "approval.expired",
@@ -50,8 +52,10 @@ export interface LifecycleEvent {
 /** Something that became of a payment, and the payment as it was then. */
 export interface PaymentEvent {
   readonly id: string;
-  readonly type: Extract<EventType, `transaction.${string}` | `approval.${string}`>;
+  readonly type: Extract<EventType, `${"transaction" | "approval" | "authorization"}.${string}`>;
   readonly payment: Payment;
+  /** Only of an authorization. */
+  readonly answer?: NetworkAnswer;
 }
 
 /** A payment has brought a limit to a threshold. The event is about the limit, and has nothing of the payment. */
@@ -95,12 +99,19 @@ export function paymentEvents(payment: Payment, retainedSince: number | null = n
   const { approval, createdAt, denial, deniedAt, request, status } = payment;
   const fired: PaymentEvent[] = [];
   const ids = new Set<string>();
-  /** Fires once for each gross sum; null: once at all. */
-  const fire: Fire = (type, at, as = payment, grossSum = null) => {
-    const id = `evt_${request.transactionId}_${type}${grossSum === null ? "" : `_${String(grossSum)}`}`;
+  /** Fires once for each gross sum, or each request of the network; null: once at all. */
+  const fire: Fire = (type, at, as = payment, of = null) => {
+    const isAnswer = of !== null && typeof of === "object";
+    const suffix = isAnswer
+      ? `_${of.authorization}_${String(of.position)}`
+      : of === null
+        ? ""
+        : `_${String(of)}`;
+    const id = `evt_${request.transactionId}_${type}${suffix}`;
     if (ids.has(id)) return;
     ids.add(id);
-    if (retainedSince === null || at === null || at >= retainedSince) fired.push({ id, type, payment: as });
+    if (retainedSince !== null && at !== null && at < retainedSince) return;
+    fired.push({ id, type, payment: as, ...(isAnswer ? { answer: of } : {}) });
   };
   const isCancelled = CANCELLED.includes(denial?.code ?? "");
   if (approval !== null) {
@@ -110,13 +121,20 @@ export function paymentEvents(payment: Payment, retainedSince: number | null = n
     else if (resolution === "expired") fire("approval.expired", deniedAt);
     else if (isCancelled) fire("approval.cancelled", deniedAt);
   }
+  for (const answer of payment.books?.answers ?? [])
+    fire(`authorization.${answer.refusal === null ? "approved" : "declined"}`, answer.at, payment, answer);
   fireBooked(payment, fire);
   if (status === "failed") fire("transaction.failed", deniedAt);
   if (status === "denied" && !isCancelled) fire("transaction.denied", deniedAt);
   return fired;
 }
 
-type Fire = (type: PaymentEvent["type"], at: number | null, as?: Payment, grossSum?: number | null) => void;
+type Fire = (
+  type: PaymentEvent["type"],
+  at: number | null,
+  as?: Payment,
+  of?: number | NetworkAnswer | null,
+) => void;
 
 /** Fires what bookings have brought, each with the payment as it was then. */
 function fireBooked(payment: Payment, fire: Fire): void {

@@ -34,7 +34,8 @@ export const newId = (
     | "whs"
     | "whr"
     | "dlv"
-    | "fnd",
+    | "fnd"
+    | "rail",
 ): string => `${prefix}_${ulid()}`;
 
 export const newUuid = (): string => v7();

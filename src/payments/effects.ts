@@ -2,7 +2,7 @@ import type { RailBooks } from "../domain/ledger/books.ts";
 import type { Payment } from "../domain/ledger/payment.ts";
 import type { Permission } from "../domain/ledger/permission.ts";
 import { FORGED, withoutResolver } from "../domain/ledger/forged.ts";
-import { moneyOf, settle, totalOf } from "../domain/ledger/payment.ts";
+import { isArmed, moneyOf, settle, totalOf } from "../domain/ledger/payment.ts";
 import type { AgentProfile } from "../domain/agent/state.ts";
 import { approvalEndOf } from "../messages/approval.ts";
 import { confirmationOf, type ExecutionResult } from "../messages/ledger.ts";
@@ -54,8 +54,8 @@ export interface PaymentEffects {
   /** Whether a payment may be sent now. Throws `Superseded` where it is past that. */
   requestPermission(profile: AgentProfile, payment: Payment): Promise<Permission>;
   /**
-   * Confirms an outcome that frees money to the ledger before any caller can read it. Confirms no revision, since
-   * effects are still to come. Does nothing if no money is freed.
+   * Confirms an outcome that frees money, or that arms a card, to the ledger before any caller can read it. Confirms no revision, since
+   * effects are still to come. Does nothing for other outcomes.
    */
   release(profile: AgentProfile, before: Payment, done: ExecutionResult): Promise<void>;
   /** Writes a payment down as it is, without calling anyone. */
@@ -117,8 +117,14 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
   }
 
   /** A payment whose network tells what it does is not asked for its end again and again. */
-  const isFollowed = ({ books, phase, request }: Payment): boolean =>
-    phase === "following" && (books === null || rails[request.rail].network === null);
+  const isFollowed = ({ books, card, phase, request }: Payment): boolean =>
+    phase === "following" && ((books === null && card === undefined) || rails[request.rail].network === null);
+
+  /** A card that nothing more is to be charged on is closed. */
+  async function closeCard({ card, phase, request }: Payment): Promise<void> {
+    if (card === undefined || phase !== "done") return;
+    await rails[request.rail].network?.close?.(request.transactionId);
+  }
 
   /** Its ledger books what the network has done before anything is recorded: only the ledger knows what that exceeds. */
   async function charged(
@@ -132,7 +138,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
     const reply = await ledgers.submit(profile, command);
     if (reply.kind !== "payment") throw new Superseded("it was charged, and has ended since");
     const { payment } = reply;
-    await Promise.all([startWorkflow(profile, payment), keep(profile, payment)]);
+    await Promise.all([startWorkflow(profile, payment), keep(profile, payment), closeCard(payment)]);
     return { transactionId, revision: payment.revision, outcome: null, payment };
   }
 
@@ -154,11 +160,12 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
   async function recordAndPublish(profile: AgentProfile, payment: Payment): Promise<void> {
     // An event is never read before the records that it tells of.
     await record(profile, payment);
-    await publish(profile, payment, "now");
+    await Promise.all([publish(profile, payment, "now"), closeCard(payment)]);
   }
 
   async function release(profile: AgentProfile, before: Payment, done: ExecutionResult): Promise<void> {
-    if (!freesMoney(before, done.payment)) return;
+    const isNewlyArmed = isArmed(done.payment) && !isArmed(before);
+    if (!freesMoney(before, done.payment) && !isNewlyArmed) return;
     await ledgers.submit(profile, { ...confirmationOf(profile.agentId, done), revision: 0 });
   }
 
@@ -184,7 +191,7 @@ export function createPaymentEffects(dependencies: PaymentEffectDependencies): P
       const waits = isToSend && result === null;
       const done = { transactionId, revision: waits ? 0 : payment.revision, outcome, payment };
       await release(profile, before, done);
-      await Promise.all([startWorkflow(profile, payment), keep(profile, payment)]);
+      await Promise.all([startWorkflow(profile, payment), keep(profile, payment), closeCard(payment)]);
       return done;
     };
 

@@ -91,6 +91,8 @@ export interface RailNetwork {
    * that asks before it authorizes also has those whose request was granted 10 minutes before and which it has not counted.
    */
   changedSince(since: Date): AsyncIterable<ChangedPayment>;
+  /** Only of a network that asks: no more of the payment is authorized once this resolves. Repeatable. */
+  close?(transactionId: string): Promise<void>;
   /**
    * Of a sandbox alone: does the numbered thing that this network does with the payment, once. `not_yet`: the payment has not
    * reached it; `never`: it won't.

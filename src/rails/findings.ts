@@ -14,6 +14,8 @@ export interface PaymentEntry {
   readonly authorizations: readonly RailBooks[];
   readonly status: TransactionStatus;
   readonly hash: string | null;
+  /** Whether it was made on a card of an issuer, which has the books then. */
+  readonly isOnCard: boolean;
 }
 
 export const paymentEntry = ({
@@ -34,6 +36,7 @@ export const paymentEntry = ({
   amountCents,
   status,
   hash: onChainTxHash,
+  isOnCard: ledgerState.card !== undefined,
 });
 
 /** Difference between a rail's own books and the payments' records. */

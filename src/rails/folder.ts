@@ -7,6 +7,8 @@ import type { Clock, RailPort } from "../payments/ports.ts";
 import type { Collections } from "../store/collections.ts";
 import type { TransactionDocument } from "../store/documents.ts";
 import type { PaymentEntry, RailFinding } from "./findings.ts";
+import type { CardConnectionDocument, CardConnections } from "./card/connections.ts";
+import type { IssuedCards } from "./card/issued.ts";
 import type { PocketKeys } from "./pocket/pocket-keys.ts";
 import type { RailStep } from "./rail-steps.ts";
 import type { Wallets } from "./wallet/index.ts";
@@ -16,11 +18,16 @@ export interface RailsDependencies {
   readonly db: Db;
   readonly clock: Clock;
   readonly networkScripts: NetworkScripts;
+  readonly cards: IssuedCards;
+  readonly cardConnections: CardConnections;
   /** Null: no chain is set up. */
   readonly wallets: Pick<Wallets, "rail"> | null;
   /** Makes the wallet's payments that buy from shops; null as above. */
   readonly purchases: RailPort | null;
 }
+
+/** An organization's account at a card issuer. */
+export type ConnectedIssuer = Pick<CardConnectionDocument, "isTest">;
 
 /** Plays what a sandbox's network does with a payment after its authorization, each effect at its time. */
 export interface NetworkScripts {
@@ -67,7 +74,7 @@ export type StepsOf = (collections: RailCollections, payment: TransactionDocumen
 export interface PushRailFolder<R extends Rail> {
   readonly kind: "push";
   open(given: RailsDependencies): RailPort;
-  mode(wallets: Pick<Wallets, "sandbox"> | null): RailModes[R];
+  mode(wallets: Pick<Wallets, "sandbox"> | null, issuer: ConnectedIssuer | null): RailModes[R];
   /** Returns a payment's entries on the rail's books. */
   readonly stepsOf: StepsOf;
   readonly reconciliations: readonly RailReconciliation[];

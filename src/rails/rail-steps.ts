@@ -4,7 +4,7 @@ import type { CardLedgerDocument } from "./card/network-books.ts";
 /** An entry of a payment on its rail's books. */
 export interface RailStep {
   readonly id: string;
-  readonly kind: CardLedgerDocument["status"] | "withheld" | "signed" | "refused";
+  readonly kind: CardLedgerDocument["status"] | "withheld" | "issued" | "signed" | "refused";
   readonly createdAt: string;
   readonly amountCents: number | null;
   readonly onChainTxHash: string | null;

@@ -1,11 +1,12 @@
 import type { RailModes } from "../contract/rails.ts";
 import { perRail, type Rail } from "../domain/ledger/payment.ts";
 import type { Rails } from "../payments/ports.ts";
-import { CardSandbox } from "./card/rail.ts";
+import { CardRail } from "./card/card-rail.ts";
+import { type CardScripts, CardSandbox } from "./card/rail.ts";
 import { cardReconciliation } from "./card/reconcile.ts";
 import { cardSteps } from "./card/steps.ts";
 import { withPurchases } from "./challenge/with-purchases.ts";
-import type { RailFolder, RailsDependencies } from "./folder.ts";
+import type { ConnectedIssuer, RailFolder, RailsDependencies } from "./folder.ts";
 import { pocketReconciliation } from "./pocket/reconcile.ts";
 import { walletRailWithoutChain } from "./unavailable.ts";
 import type { Wallets } from "./wallet/index.ts";
@@ -17,9 +18,11 @@ import { AgentWallets } from "./wallet/wallets.ts";
 export const RAIL_FOLDERS: { readonly [R in Rail]: RailFolder<R> } = {
   card: {
     kind: "push",
-    open: ({ clock, db, networkScripts }) =>
-      new CardSandbox(db, clock, { begin: (...played) => networkScripts.begin("card", ...played) }),
-    mode: () => "sandbox",
+    open: ({ cardConnections: connections, cards, clock, db, networkScripts }) => {
+      const begin: CardScripts["begin"] = (...played) => networkScripts.begin("card", ...played);
+      return new CardRail({ cards, connections, sandbox: new CardSandbox(db, clock, { begin }) });
+    },
+    mode: (_wallets, issuer) => (issuer === null ? "sandbox" : issuer.isTest ? "test" : "real"),
     stepsOf: cardSteps,
     reconciliations: [cardReconciliation],
   },
@@ -38,8 +41,11 @@ export const RAIL_FOLDERS: { readonly [R in Rail]: RailFolder<R> } = {
 /** Opens all rails for a process. */
 export const railsOf = (given: RailsDependencies): Rails => perRail((rail) => RAIL_FOLDERS[rail].open(given));
 
-/** The modes of the rails that `railsOf` opens. */
-export const railModesOf = (wallets: Pick<Wallets, "sandbox"> | null): RailModes => ({
-  card: RAIL_FOLDERS.card.mode(wallets),
-  wallet: RAIL_FOLDERS.wallet.mode(wallets),
+/** The modes of the rails that `railsOf` opens, for an organization. */
+export const railModesOf = (
+  wallets: Pick<Wallets, "sandbox"> | null,
+  issuer: ConnectedIssuer | null,
+): RailModes => ({
+  card: RAIL_FOLDERS.card.mode(wallets, issuer),
+  wallet: RAIL_FOLDERS.wallet.mode(wallets, issuer),
 });

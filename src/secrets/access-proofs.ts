@@ -19,6 +19,7 @@ import {
   type EndpointDocument,
   WEBHOOK_COLLECTIONS,
 } from "../store/webhook-documents.ts";
+import type { IssuedDocument } from "../rails/card/places.ts";
 import type { KeyedMacs } from "./keyed-macs.ts";
 
 const RULES_FIELDS = ["_id", "approvalRules.version", "approvalRules.contentHash"];
@@ -200,6 +201,18 @@ export const ACCESS_RECORDS = {
       "body",
     ] satisfies readonly (keyof DeliveryDocument)[],
   },
+  issuedCard: {
+    what: "cards at issuers",
+    collection: COLLECTIONS.sandboxCardLedger,
+    path: "proof",
+    fields: [
+      "_id",
+      "transactionId",
+      "organizationOfCard",
+      "connectionId",
+      "cardRef",
+    ] satisfies readonly (keyof IssuedDocument)[],
+  },
   server: {
     what: "servers' records",
     collection: SERVERS,
@@ -226,6 +239,7 @@ export const ACCESS_KINDS: readonly AccessKind[] = [
   "webhook",
   "event",
   "delivery",
+  "issuedCard",
   "server",
 ];
 

@@ -68,6 +68,15 @@ const byPurpose: Readonly<Record<StoredPurpose, readonly SealedPlace[]>> = {
       boundTo: ["_id"],
     },
   ],
+  "card-issuer": [
+    {
+      what: "keys of card issuers",
+      collection: COLLECTIONS.cardConnections,
+      path: "sealed",
+      purpose: "card-issuer",
+      boundTo: ["organizationId", "_id"],
+    },
+  ],
   "kept-keys": [
     {
       what: "sub-keys of retired master keys",

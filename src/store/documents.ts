@@ -1,11 +1,12 @@
 import type { EventType } from "../domain/events.ts";
 import type { Document } from "mongodb";
-import type { ShownBreach, Stage } from "../domain/ledger/books.ts";
+import type { AuthorizationRefusal, ShownBreach, Stage } from "../domain/ledger/books.ts";
 import type {
   Amounts,
   ApprovalResolution,
   BudgetContext,
   PaymentPhase,
+  PaymentCard,
   Protocol,
   Rail,
   Resolver,
@@ -96,6 +97,8 @@ export interface LedgerState {
   policyVersion: number;
   /** Thousandths of a cent that were requested. */
   amountMc: number;
+  /** Missing where the payment has none. */
+  card?: PaymentCard;
   books: StoredBooks | null;
   /** MAC over the books at this revision; null where there are none. */
   booksProof: string | null;
@@ -296,6 +299,7 @@ export interface EventDocument extends Document {
   data: {
     agent?: AgentSnapshot;
     transaction?: TransactionSnapshot;
+    authorization?: AuthorizationRecord;
     approval?: ApprovalSnapshot;
     deposit?: DepositRecord;
     funding?: FundingRecord;
@@ -315,6 +319,18 @@ export interface EventDocument extends Document {
   proof: string;
 }
 
+/** Our answer to a network that asked whether it may charge a card. */
+export interface AuthorizationRecord {
+  /** The network's. */
+  id: string;
+  isApproved: boolean;
+  amountCents: number;
+  currency: "USD";
+  /** The merchant, as its network names it. */
+  merchant: string;
+  declinedBecause: AuthorizationRefusal | null;
+}
+
 /** A limit that has reached a threshold. */
 export interface BudgetRecord extends Omit<Warning, "at" | "startedAt" | "resetsAt"> {
   /** Of the agent, team or project. */
@@ -323,15 +339,15 @@ export interface BudgetRecord extends Omit<Warning, "at" | "startedAt" | "resets
   readonly resetsAt: Date | null;
 }
 
-/** Money that has arrived in an organization's treasury, and can't be taken back by the chain any more. */
+/** Money that has arrived in an organization's treasury, or at its card issuer, and can't be taken back any more. */
 export interface DepositRecord {
   id: string;
   amountCents: number;
   currency: "USD";
-  /** The treasury's. */
-  address: string;
-  onChainTxHash: string;
-  chainCaip2: string;
+  /** The treasury's; null, as the next two, of money that has arrived at a card issuer. */
+  address: string | null;
+  onChainTxHash: string | null;
+  chainCaip2: string | null;
   settledAt: Date;
 }
 
@@ -420,6 +436,7 @@ export const COLLECTIONS = {
   projects: "projects",
   teams: "teams",
   sandboxCardLedger: "sandbox_card_ledger",
+  cardConnections: "card_connections",
   chainTransactions: "chain_transactions",
   walletLimits: "wallet_limits",
   chainCursors: "chain_cursors",

@@ -9,9 +9,17 @@ import {
   paymentEvents,
   warningEvents,
 } from "../domain/events.ts";
+import type { NetworkAnswer } from "../domain/ledger/books.ts";
+import { usedCents } from "../domain/money.ts";
 import type { Warning } from "../domain/ledger/thresholds.ts";
 import { BulkWriter } from "./bulk-writer.ts";
-import type { AgentDocument, AgentSnapshot, BudgetRecord, EventDocument } from "./documents.ts";
+import type {
+  AgentDocument,
+  AgentSnapshot,
+  AuthorizationRecord,
+  BudgetRecord,
+  EventDocument,
+} from "./documents.ts";
 import { COLLECTIONS } from "./documents.ts";
 import { eventsRetainedSince } from "./retention.ts";
 import { approvalDocument, transactionDocument } from "./records.ts";
@@ -26,6 +34,20 @@ export interface EventProofs {
 }
 
 type NewEvent = Pick<EventDocument, "_id" | "type" | "createdAt" | "data">;
+const authorizationRecord = ({
+  authorization,
+  mc,
+  merchant,
+  refusal,
+}: NetworkAnswer): AuthorizationRecord => ({
+  id: authorization,
+  isApproved: refusal === null,
+  amountCents: usedCents(mc),
+  currency: "USD",
+  merchant,
+  declinedBecause: refusal,
+});
+
 /** The organization, project, team and agent of an event. */
 type EventScope = Pick<EventDocument, "organizationId" | "projectId" | "teamId" | "agentId" | "agentName">;
 
@@ -76,7 +98,10 @@ export class EventJournal {
       type: event.type,
       // Events are delivered in the order of their times.
       createdAt: new Date(at.getTime() + index),
-      data: snapshotOf(profile, event.payment, event.type.startsWith("approval.")),
+      data: {
+        ...snapshotOf(profile, event.payment, event.type.startsWith("approval.")),
+        ...(event.answer === undefined ? {} : { authorization: authorizationRecord(event.answer) }),
+      },
     }));
     const writes = when === "now" ? this.#writes : this.#lingeringWrites;
     await Promise.all([

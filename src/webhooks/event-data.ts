@@ -4,11 +4,12 @@ import { agentView, approvalView, transactionView } from "../views/views.ts";
 
 /** Renders an event's data: records as they were, under their nouns, as the API shows them. */
 export function eventData({ _id, data }: EventDocument): object {
-  const { agent, approval, budget, deposit, funding, payment, transaction } = data;
+  const { agent, approval, authorization, budget, deposit, funding, payment, transaction } = data;
   const said = {
     ...(agent === undefined ? {} : { agent: agentView(agent) }),
     ...(approval === undefined ? {} : { approval: approvalView(approval) }),
     ...(transaction === undefined ? {} : { transaction: transactionView(transaction) }),
+    ...(authorization === undefined ? {} : { authorization }),
     ...(deposit === undefined ? {} : { deposit: { ...deposit, settledAt: deposit.settledAt.toISOString() } }),
     ...(funding === undefined ? {} : { funding: { ...funding, settledAt: funding.settledAt.toISOString() } }),
     ...(payment === undefined ? {} : { payment: { ...payment, failedAt: payment.failedAt.toISOString() } }),

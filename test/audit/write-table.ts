@@ -6,6 +6,8 @@ import type { Request } from "../support/contract-api.ts";
 import { authenticatorFor, enrolPasskey, signInBody, stepUpBody } from "../support/passkeys.ts";
 import { ask, Browser, connecting, newPkce, OAuthCaller } from "../support/oauth.ts";
 import { invite, join, newEmail, newPassword } from "../support/people.ts";
+import type { Card } from "../../src/engines/card-network/shapes.ts";
+import { testCardNetwork } from "../support/card-network.ts";
 import { PASSWORD, type TestService } from "../support/service.ts";
 import {
   elevate,
@@ -86,6 +88,46 @@ const onHeld = (body?: object) =>
     const { approvalId: id } = await agent.hold();
     return { request: { token: world.token, id, ...(body === undefined ? {} : { body }) } };
   });
+
+const withCards = new WeakMap<TestService, Promise<World>>();
+function worldWithCards(service: TestService): Promise<World> {
+  const world = withCards.get(service) ?? connectedWorld(service);
+  withCards.set(service, world);
+  return world;
+}
+
+/** An organization of its own, whose card issuer is connected. */
+const ISSUER_KEY = "rk_test_1234";
+
+async function connectedWorld(service: TestService): Promise<World> {
+  const world = await newWorld(service);
+  await elevate(world);
+  const { api, token } = world;
+  await api.ok("connectCardIssuer", 200, { token, body: { apiKey: ISSUER_KEY } });
+  return world;
+}
+
+const onCard = (body: object) =>
+  rowOf(
+    "begun",
+    worldWithCards,
+  )(async (world) => {
+    const { transaction } = await (await world.agent()).pay();
+    const { network } = (await testCardNetwork()).accountOf(ISSUER_KEY);
+    const card = network.store
+      .all<Card>("issuing.card")
+      .find(({ metadata }) => metadata["transaction"] === transaction.id);
+    network.forceCapture(card?.id ?? "", 100, MERCHANT);
+    return { request: { token: world.token, id: transaction.id, body } };
+  });
+
+const MERCHANT = {
+  name: "Shop",
+  category: "book_stores",
+  category_code: "5942",
+  network_id: "1",
+  country: "US",
+};
 
 const create = (operation: "createProject" | "createTeam") =>
   committed(({ token }) =>
@@ -412,6 +454,22 @@ export const WRITES: Readonly<Partial<Record<OperationId, WritingRow | HarmlessR
     request: { token, id, body: { amountCents: 100 } },
     after: { amountCents: 100 },
   })),
+  connectCardIssuer: rowOf(
+    "begun",
+    newWorld,
+  )(({ token }) =>
+    Promise.resolve({
+      request: { token, body: { apiKey: ISSUER_KEY } },
+      after: { issuer: "stripe", isTest: true, keyHint: "1234", hasAuthorizationSecret: false },
+    }),
+  ),
+  disconnectCardIssuer: rowOf(
+    "begun",
+    connectedWorld,
+  )(({ token }) => Promise.resolve({ request: { token }, before: { issuer: "stripe" } })),
+  checkCardIssuer: rowOf("begun", worldWithCards)(({ token }) => Promise.resolve({ request: { token } })),
+  viewCard: onCard({ nonce: "nonce" }),
+  disputeTransaction: onCard({ reason: "fraudulent", explanation: "Not ours." }),
   fundAgentInSandbox: onAgent(({ token }, id) => ({
     request: { token, id, body: { amountCents: 100 } },
     after: { amountCents: 100 },

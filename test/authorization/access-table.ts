@@ -49,6 +49,7 @@ const manage = (scope: OrganizationScope | null, needs: Partial<Needs> = {}): Ma
 const own: ManagementRow = { ...manage(null), beforeEnrolment: true };
 const admin = { role: "admin" } as const;
 const adminSteppedUp = { role: "admin", stepUp: true } as const;
+const ownerSteppedUp = { role: "owner", stepUp: true } as const;
 
 /** A pause, for whoever may pause; with the keys a revocation, which no key may ask for. */
 const stops = (scope: OrganizationScope | null): ManagementRow => ({
@@ -212,6 +213,13 @@ export const ACCESS: Readonly<Record<OperationId, Row>> = {
   resumeAgent: manage("agents:write"),
 
   fundAgent: manage(null, adminSteppedUp),
+
+  listRails: manage(null, admin),
+  connectCardIssuer: manage(null, ownerSteppedUp),
+  disconnectCardIssuer: manage(null, ownerSteppedUp),
+  checkCardIssuer: manage(null, ownerSteppedUp),
+  viewCard: manage(null, adminSteppedUp),
+  disputeTransaction: manage(null, adminSteppedUp),
 
   // Sandbox routes need no step-up.
   fundAgentInSandbox: manage(null, admin),

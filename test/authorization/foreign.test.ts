@@ -69,6 +69,8 @@ describe("what belongs to another organization is not found", () => {
     updateAgent: { name: "Mine now" },
     updateAgentBudgetPolicy: { version: 1, budgetCents: 1 },
     fundAgent: { amountCents: 1 },
+    viewCard: { nonce: "n" },
+    disputeTransaction: { reason: "other", explanation: "Not ours." },
     connectClient: { connectionId: "x".repeat(43) },
     denyApproval: { feedback: "no" },
     updateMember: { role: "member" },

@@ -45,6 +45,7 @@ const transaction = (change: Partial<TransactionEntry>): TransactionEntry => ({
   status: "approved",
   denialCode: null,
   breach: null,
+  isOnCard: false,
   hash: null,
   createdAt: new Date("2027-01-15T08:00:00.000Z"),
   projectId: "project-1",

@@ -75,8 +75,8 @@ describe("an organization's settings", () => {
   });
 
   it("wallets on a chain that is no sandbox are called real, and without a chain off", () => {
-    expect(railModesOf({ sandbox: null })).to.deep.equal({ card: "sandbox", wallet: "real" });
-    expect(railModesOf(null)).to.deep.equal({ card: "sandbox", wallet: "off" });
+    expect(railModesOf({ sandbox: null }, null)).to.deep.equal({ card: "sandbox", wallet: "real" });
+    expect(railModesOf(null, null)).to.deep.equal({ card: "sandbox", wallet: "off" });
   });
 
   it("of an owner who is being removed, nothing is changed once that is done", async () => {

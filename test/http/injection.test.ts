@@ -112,6 +112,9 @@ const BODIES: Partial<Record<OperationId, () => Fields>> = {
   decideApprovals: () => ({
     decisions: [{ id: `apr_${"0".repeat(26)}`, decision: "deny", feedback: "no" }],
   }),
+  connectCardIssuer: () => ({ apiKey: "rk_test_injection" }),
+  viewCard: () => ({ nonce: "n" }),
+  disputeTransaction: () => ({ reason: "other", explanation: "Not ours.", amountCents: 1 }),
   fundAgent: () => ({ amountCents: 1 }),
   fundAgentInSandbox: () => ({ amountCents: 1 }),
   depositToTreasury: () => ({ amountCents: 1 }),

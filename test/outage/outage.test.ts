@@ -55,6 +55,8 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
     "listCardLedger",
   ] as const),
   ...(["depositToTreasury", "failBilling"] as const),
+  ...(["listRails", "connectCardIssuer", "disconnectCardIssuer", "checkCardIssuer"] as const),
+  ...(["viewCard", "disputeTransaction"] as const),
   ...(["createInvite", "listInvites", "revokeInvite", "checkInvite", "acceptInvite"] as const),
   ...(["mintOrganizationKey", "listOrganizationKeys"] as const),
   ...(["listAuditLog", "exportAuditLog"] as const),

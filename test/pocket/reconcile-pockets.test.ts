@@ -17,6 +17,7 @@ const payment: PaymentEntry = {
   authorizations: [],
   status: "approved",
   hash: hash("settled"),
+  isOnCard: false,
 };
 const event: PocketEvent = {
   pocket,

@@ -53,6 +53,7 @@ const entryOf = ({ request }: Payment, { agentId }: AgentProfile, sent: SendOutc
   amountCents: usedCents(request.amountMc),
   authorizations: [capturedInFull(request.amountMc)],
   status: "approved",
+  isOnCard: false,
   hash: sent.status === "settled" ? (sent.onChain?.txHash ?? null) : null,
 });
 

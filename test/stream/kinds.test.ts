@@ -53,6 +53,12 @@ const NOT_TOLD: readonly string[] = [
   "redeliverWebhook",
   // Money on the chain, test money.
   "fundAgent",
+  // Read when they are shown.
+  "connectCardIssuer",
+  "disconnectCardIssuer",
+  "checkCardIssuer",
+  "viewCard",
+  "disputeTransaction",
   "fundAgentInSandbox",
   "depositToTreasury",
   "failBilling",

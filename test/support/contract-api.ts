@@ -13,6 +13,8 @@ export interface Request extends CallOptions {
   readonly id?: string;
   /** What stands there for `:deliveryId`. */
   readonly deliveryId?: string;
+  /** What stands there for `:issuer`; `stripe` where it is left out. */
+  readonly issuer?: string;
   readonly query?: Readonly<Record<string, string>> | string;
 }
 
@@ -56,8 +58,8 @@ export class ContractApi {
   async call(operationId: OperationId, request: Request = {}): Promise<Answer> {
     const { http } = operations[operationId];
     if (http === null) throw new Error(`${operationId} has no route`);
-    const { deliveryId, id, query, ...options } = request;
-    const path = filled(http.path, { id, deliveryId });
+    const { deliveryId, id, issuer = "stripe", query, ...options } = request;
+    const path = filled(http.path, { id, deliveryId, issuer });
     const search = query === undefined ? "" : `?${new URLSearchParams(query).toString()}`;
     const answer = await this.#api.call(http.method.toUpperCase(), `${path}${search}`, options);
     expectAsDocumented(operationId, answer);

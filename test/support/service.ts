@@ -22,6 +22,7 @@ import { LEDGER_SETTINGS } from "../../src/messages/ledger.ts";
 import { Api } from "./api.ts";
 import { accessProofsIn } from "./access-proofs.ts";
 import { atEnd } from "./at-end.ts";
+import { issuersAt, testCardNetwork } from "./card-network.ts";
 import { dropAfterFile } from "./finished-databases.ts";
 import { TEST_MASTER_KEY } from "./payloads.ts";
 
@@ -173,6 +174,7 @@ async function start(options: TestServiceOptions): Promise<TestService> {
     logger: testLogger(id),
     clock: options.clock ?? (() => new Date()),
     passwordCost,
+    cardIssuers: issuersAt(await testCardNetwork()),
     ...(options.clientDocuments && { clientDocuments: options.clientDocuments }),
     env,
     ...(options.counts === undefined ? {} : { counts: options.counts }),

@@ -195,7 +195,7 @@ const decision = z.strictObject({
 
 const railStep = z.strictObject({
   id: z.string(),
-  kind: z.enum([...NETWORK_ENTRIES, "withheld", "signed", "refused"]).meta({
+  kind: z.enum([...NETWORK_ENTRIES, "withheld", "issued", "signed", "refused"]).meta({
     description:
       "By card: what the network did, in its order. On chain: `signed` and sent, or `refused` instead.",
   }),

@@ -2,7 +2,7 @@ import { accountRefused } from "./capacity.ts";
 import { patchPolicy } from "./policy.ts";
 import type { CommandOf, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";
-import { endAllHeld } from "./holds.ts";
+import { endAllWaiting } from "./holds.ts";
 import { fenceOf, wakeOpen, withdrawOpen } from "./sending.ts";
 import { type Fence, isInFlight } from "./permission.ts";
 import { type Account, newAccount } from "./state.ts";
@@ -57,7 +57,7 @@ export function stopAccounts(draft: Draft, { revokeKeys, teamId }: CommandOf<"st
       paused += 1;
       pause(draft, account);
     } else if (losesKey) {
-      withdrawOpen(account, draft.now);
+      withdrawOpen(draft, account);
       draft.touch(account);
     }
     // An agent that was already paused gets a fence too: the process that paused it may not have laid one.
@@ -72,7 +72,7 @@ function stopClosed(draft: Draft, { agentId, open }: Account): Fence | null {
   if (![...open.values()].some(({ payment }) => isInFlight(payment))) return null;
   const account = draft.account(agentId);
   if (account === undefined) return null;
-  withdrawOpen(account, draft.now);
+  withdrawOpen(draft, account);
   // Above every permit that was given before.
   draft.touch(account);
   return fenceOf(account);
@@ -83,7 +83,7 @@ function pause(draft: Draft, account: Account): void {
   account.isStatusTold = false;
   account.pausedAt = draft.now;
   // A pause after the key's revocation is an emergency stop, too.
-  if (account.keyId === null) withdrawOpen(account, draft.now);
+  if (account.keyId === null) withdrawOpen(draft, account);
   draft.emit(account, "agent.paused");
 }
 
@@ -109,13 +109,13 @@ export function followAgent(draft: Draft, command: CommandOf<"follow_agent">): L
   const isRevoked = command.keyId !== null && command.keyId === account.revokedKeyId;
   account.keyId = isRevoked ? null : command.keyId;
   if (!isRevoked) account.revokedKeyId = null;
-  if (account.keyId === null && account.status === "paused") withdrawOpen(account, draft.now);
+  if (account.keyId === null && account.status === "paused") withdrawOpen(draft, account);
   return { kind: "followed", ended: [] };
 }
 
 function close(draft: Draft, account: Account): string[] {
-  const ended = endAllHeld(draft, account);
-  if (account.status === "paused") withdrawOpen(account, draft.now);
+  const ended = endAllWaiting(draft, account);
+  if (account.status === "paused") withdrawOpen(draft, account);
   account.status = "closed";
   account.keyId = null;
   account.revokedKeyId = null;

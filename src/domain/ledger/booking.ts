@@ -15,7 +15,8 @@ import { checkCaps } from "./caps.ts";
 import type { CommandOf, DroppedAccount, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";
 import { limitUses } from "./measures.ts";
-import { moneyOf, type StoredPayment, totalOf, withBooks } from "./payment.ts";
+import { judgedByNewestRules } from "./pay.ts";
+import { isArmed, moneyOf, type StoredPayment, totalOf, withBooks } from "./payment.ts";
 import { checkLimits } from "./policy.ts";
 import { type Account, newAccount } from "./state.ts";
 import { dayCounted, emptyUsage, utcDate } from "./usage.ts";
@@ -54,9 +55,9 @@ export function book(draft: Draft, command: CommandOf<"book">): LedgerReply {
   return { kind: "payment", changed: true, payment: after };
 }
 
-/** The rail's refusal as a booking: the hold ended then, so that what is forced later counts when it is booked. */
+/** The rail's refusal, or the ledger's, as a booking: the hold ended then, so that what is forced later counts when it is booked. */
 const withRefusal = ({ deniedAt, status }: StoredPayment, books: Books): Books =>
-  status === "failed" && deniedAt !== null && books.bookings.length === 0
+  (status === "failed" || status === "denied") && deniedAt !== null && books.bookings.length === 0
     ? booked(books, deniedAt, utcDate(deniedAt))
     : books;
 
@@ -131,7 +132,7 @@ function breachesOf(
  * limits have room for what is not held any more. A repeated request gets its first answer, and after `answerBy` none is granted.
  */
 export function authorize(draft: Draft, command: CommandOf<"authorize">): LedgerReply {
-  const { agentId, amountMc, authorization, position, transactionId } = command;
+  const { agentId, amountMc, authorization, merchant, position, transactionId } = command;
   const account = draft.account(agentId);
   const payment = account?.open.get(transactionId)?.payment;
   if (account === undefined || payment === undefined || payment.phase !== "following")
@@ -146,8 +147,10 @@ export function authorize(draft: Draft, command: CommandOf<"authorize">): Ledger
   const isFull = books.answers.length >= REQUESTS_MAX || ids.size >= AUTHORIZATIONS_MAX;
   if (isFull) return { kind: "authorization", refusal: "CLOSED", payment };
   if (draft.now > command.answerBy) return { kind: "authorization", refusal: "TOO_LATE", payment };
-  const refusal = refusalOf(draft, account, payment, amountMc);
-  const answered = { ...books, answers: [...books.answers, { authorization, position, refusal }] };
+  if (!judgedByNewestRules(draft, account, command.rulesVersions)) return { kind: "stale_rules" };
+  const refusal = refusalOf(draft, account, payment, command);
+  const answer = { authorization, position, refusal, mc: amountMc, merchant, at: draft.now };
+  const answered = { ...books, answers: [...books.answers, answer] };
   // A card check of 0 holds nothing, and leaves the payment as it is.
   const isHeld = refusal === null && amountMc > 0;
   const clearances = [...books.clearances, { authorization, position, mc: amountMc, at: draft.now }];
@@ -184,9 +187,11 @@ function refusalOf(
   draft: Draft,
   account: Account,
   payment: StoredPayment,
-  amountMc: number,
+  { amountMc, forbidden }: CommandOf<"authorize">,
 ): AuthorizationRefusal | null {
   if (account.status !== "active") return "NOT_ACTIVE";
+  if (isArmed(payment) && draft.now >= (payment.card?.readyUntil ?? Infinity)) return "CLOSED";
+  if (forbidden !== undefined) return "MERCHANT_NOT_ALLOWED";
   const isCharged = payment.books !== null && isBooked(payment.books);
   const usedMc = isCharged ? totalOf(moneyOf(payment)) : 0;
   if (usedMc + amountMc > payment.request.amountMc) return "ABOVE_PAYMENT";

@@ -49,17 +49,25 @@ export interface Clearance {
 /** Age from which a clearance that no read shows is given back: our answer did not arrive. */
 const CLEARANCE_MS = 600_000;
 
-/** The first answer to a request of the network; null: it was granted. A repeated request gets it again. */
+/** The first answer to a request of the network. A repeated request gets it again. */
 export interface NetworkAnswer {
   readonly authorization: string;
   readonly position: number;
+  /** Null: it was granted. */
   readonly refusal: AuthorizationRefusal | null;
+  /** The amount that was asked for. */
+  readonly mc: number;
+  /** The merchant, as its network names it. */
+  readonly merchant: string;
+  /** Epoch milliseconds. */
+  readonly at: number;
 }
 
 export const AUTHORIZATION_REFUSALS = [
   "ABOVE_PAYMENT",
   "NOT_ACTIVE",
   "LIMIT_EXCEEDED",
+  "MERCHANT_NOT_ALLOWED",
   "TOO_LATE",
   "CLOSED",
 ] as const;

@@ -76,6 +76,11 @@ export type AccountCommand = { readonly agentId: string } & (
       /** The request's number among those of its authorization, from 0. */
       readonly position: number;
       readonly amountMc: number;
+      /** The merchant, as its network names it. */
+      readonly merchant: string;
+      /** The restriction that forbids its line of business, and the versions that it was judged by. */
+      readonly forbidden?: Forbidden;
+      readonly rulesVersions?: RulesVersions;
       /** Epoch milliseconds; the network does not wait longer. */
       readonly answerBy: number;
     }

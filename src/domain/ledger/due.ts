@@ -1,4 +1,4 @@
-import type { Rail } from "./payment.ts";
+import { isArmed, type Rail } from "./payment.ts";
 import type { Account, Ledger, Level, OpenPayment } from "./state.ts";
 
 /** Due times of the effects that the ledger's sweep executes because no process confirmed them in time. */
@@ -33,6 +33,7 @@ export function paymentDueAt({ pausedAt }: Account, open: OpenPayment, settings:
     return changedAt + Math.min(Math.max(sweepAfterMs, changedAt - pausedAt), PAUSED_POLL_MAX_MS);
   }
   if (confirmedRevision < payment.revision) return changedAt + pauseMs(open, settings);
+  if (payment.card !== undefined && isArmed(payment)) return Math.max(payment.card.readyUntil, changedAt);
   const expiresAt = payment.phase === "held" ? payment.approval?.expiresAt : undefined;
   return expiresAt === undefined ? Infinity : Math.max(expiresAt, changedAt) + OVERDUE_SWEEPS * sweepAfterMs;
 }

@@ -27,14 +27,14 @@ export function deny(
   return end(payment, "denied", denial, "denied", now, approval);
 }
 
-export function cancel(payment: StoredPayment, now: number): StoredPayment {
-  const denial: Denial = {
-    code: "CANCELLED_BY_AGENT",
-    reason: "The agent cancelled the payment.",
-    details: null,
-  };
-  return end(payment, "denied", denial, "denied", now);
-}
+export const CANCELLED_BY_AGENT: Denial = {
+  code: "CANCELLED_BY_AGENT",
+  reason: "The agent cancelled the payment.",
+  details: null,
+};
+
+export const cancel = (payment: StoredPayment, now: number): StoredPayment =>
+  end(payment, "denied", CANCELLED_BY_AGENT, "denied", now);
 
 export function expire(payment: StoredPayment, now: number): StoredPayment {
   const denial: Denial = {

@@ -1,7 +1,15 @@
-import { next, type StoredPayment } from "./payment.ts";
+import { disarmed, isArmed, next, NOT_CHARGED, type StoredPayment } from "./payment.ts";
 import { checkLimits, type Denial } from "./policy.ts";
 import { dayCounted } from "./usage.ts";
-import { cancel, deny, endByArchive, expire, withApproval } from "./held.ts";
+import {
+  AGENT_ARCHIVED,
+  cancel,
+  CANCELLED_BY_AGENT,
+  deny,
+  endByArchive,
+  expire,
+  withApproval,
+} from "./held.ts";
 import { resolutionRefused } from "./capacity.ts";
 import { checkCaps } from "./caps.ts";
 import type { CommandOf, LedgerReply } from "./commands.ts";
@@ -13,7 +21,9 @@ import type { Account } from "./state.ts";
 import { warningsOf, withWarnings } from "./thresholds.ts";
 import { countedInEach } from "./counted.ts";
 
-/** Resolutions of payments on hold. The first resolution wins; a payment whose window has closed expires instead. */
+/**
+ * Resolutions of payments on hold, and of armed ones. The first resolution wins; a payment whose window has closed expires instead.
+ */
 
 export const approveHeld = (draft: Draft, command: CommandOf<"approve">): LedgerReply =>
   resolutionRefused(draft.ledger, draft.now) ??
@@ -24,11 +34,27 @@ export const denyHeld = (draft: Draft, command: CommandOf<"deny">): LedgerReply 
   resolutionRefused(draft.ledger, draft.now) ??
   resolve(draft, command, (payment) => deny(payment, command, draft.now));
 
-export const cancelHeld = (draft: Draft, command: CommandOf<"cancel">): LedgerReply =>
+export const cancelWaiting = (draft: Draft, command: CommandOf<"cancel">): LedgerReply =>
+  disarm(draft, command, CANCELLED_BY_AGENT) ??
   resolve(draft, command, (payment) => cancel(payment, draft.now));
 
-export const expireHeld = (draft: Draft, command: CommandOf<"expire">): LedgerReply =>
-  resolve(draft, command, (payment) => expire(payment, draft.now));
+export const expireWaiting = (draft: Draft, command: CommandOf<"expire">): LedgerReply =>
+  disarm(draft, command, NOT_CHARGED) ?? resolve(draft, command, (payment) => expire(payment, draft.now));
+
+/** Ends an armed payment; one that nothing is charged on only once its time is over. Null: it is not armed. */
+function disarm(
+  draft: Draft,
+  { agentId, transactionId }: CommandOf<"cancel" | "expire">,
+  denial: Denial,
+): LedgerReply | null {
+  const account = draft.account(agentId);
+  const payment = account?.open.get(transactionId)?.payment;
+  if (account === undefined || payment?.card === undefined || !isArmed(payment)) return null;
+  if (denial === NOT_CHARGED && draft.now < payment.card.readyUntil) return null;
+  const ended = disarmed(payment, denial, draft.now);
+  draft.change(account, ended);
+  return { kind: "payment", changed: true, payment: ended };
+}
 
 /** An approval names the versions of the restrictions that its payment was judged by; outdated ones decide nothing. */
 function staleRules(
@@ -89,11 +115,15 @@ function approved(
   return withWarnings(after, warningsOf(uses, now));
 }
 
-/** Ends all that is on hold of an account that is closed. Says which that was. */
-export function endAllHeld(draft: Draft, account: Account): string[] {
-  const held = [...account.open.values()]
+/** Ends all that waits for a person or for its network, of an account that is closed. Returns the transaction ids. */
+export function endAllWaiting(draft: Draft, account: Account): string[] {
+  const waiting = [...account.open.values()]
     .map(({ payment }) => payment)
-    .filter(({ phase }) => phase === "held");
-  for (const payment of held) draft.change(account, endByArchive(payment, draft.now));
-  return held.map(({ request }) => request.transactionId);
+    .filter((payment) => payment.phase === "held" || isArmed(payment));
+  for (const payment of waiting) {
+    const isHeld = payment.phase === "held";
+    const ended = isHeld ? endByArchive(payment, draft.now) : disarmed(payment, AGENT_ARCHIVED, draft.now);
+    draft.change(account, ended);
+  }
+  return waiting.map(({ request }) => request.transactionId);
 }

@@ -3,7 +3,7 @@ import type { CommandOf, LedgerCommand, LedgerReply } from "./commands.ts";
 import { confirm, confirmActors, confirmCaps, confirmLimits, confirmRecords } from "./confirming.ts";
 import { Draft } from "./draft.ts";
 import { replyToCache, cachedReply, cacheReply } from "./reply-cache.ts";
-import { approveHeld, cancelHeld, denyHeld, expireHeld } from "./holds.ts";
+import { approveHeld, cancelWaiting, denyHeld, expireWaiting } from "./holds.ts";
 import {
   followRestrictions,
   followRules,
@@ -62,9 +62,9 @@ function decide(draft: Draft, command: LedgerCommand): LedgerReply {
     case "deny":
       return denyHeld(draft, command);
     case "expire":
-      return expireHeld(draft, command);
+      return expireWaiting(draft, command);
     case "cancel":
-      return cancelHeld(draft, command);
+      return cancelWaiting(draft, command);
     case "request_permission":
       return requestPermission(draft, command);
     case "read_payment":

@@ -119,6 +119,13 @@ export interface Approval {
  */
 export type PaymentPhase = "held" | "sending" | "following" | "done";
 
+/** The card that was made for a payment. */
+export interface PaymentCard {
+  readonly last4: string;
+  /** Epoch milliseconds. Until then it waits for its first authorization. */
+  readonly readyUntil: number;
+}
+
 export interface Payment {
   readonly request: PaymentRequest;
   /** Position among the agent's payments, from 1. */
@@ -143,6 +150,8 @@ export interface Payment {
   readonly chainCaip2: string | null;
   /** The shop's receipt; only of a purchase. */
   readonly receipt?: string;
+  /** Only of a payment that its network asks for. */
+  readonly card?: PaymentCard;
   /** Null until its network has charged it, or was asked to. */
   readonly books: Books | null;
   /** Version of the agent's policy at the decision. */
@@ -218,6 +227,8 @@ export type RailOutcome =
   /** Accepted, and not charged in full: the ledger books what the network reports before anything is recorded. */
   | { readonly status: "charged"; readonly books: readonly RailBooks[] }
   | ({ readonly status: "pending" } & Trace)
+  /** Nothing is charged yet: the network asks before it charges the card. */
+  | { readonly status: "armed"; readonly card: PaymentCard }
   | ({ readonly status: "failed"; readonly onChain?: OnChain } & RailFailure)
   /** The rail does not have it and never will: it was withdrawn before the rail accepted it. */
   | { readonly status: "withheld" };
@@ -269,11 +280,20 @@ export function amountMcOf({ books, request }: MoneyHolder): number {
 export const amountCentsOf = (payment: MoneyHolder): number => usedCents(amountMcOf(payment));
 
 /** Null: its network has nothing of it. */
-export function stageOf({ books, phase }: Pick<StoredPayment, "books" | "phase">): Stage | null {
-  if (books === null || !isBooked(books)) return null;
+export function stageOf({
+  books,
+  card,
+  phase,
+}: Pick<StoredPayment, "books" | "card" | "phase">): Stage | null {
+  if (books === null || !isBooked(books))
+    return card === undefined ? null : phase === "done" ? "released" : "armed";
   if (capturedIn(books) > 0) return "captured";
   return phase === "done" ? "released" : "authorized";
 }
+
+/** Whether the payment has a card, and nothing was granted on it yet. */
+export const isArmed = (payment: StoredPayment): boolean =>
+  payment.phase === "following" && payment.card !== undefined && isUncharged(payment);
 
 /**
  * The payment after its rail has answered. Pure and idempotent: an outcome that says nothing new, or that comes too
@@ -286,6 +306,8 @@ export function settle<P extends StoredPayment>(payment: P, outcome: RailOutcome
       return accepted(payment, traceOf(outcome));
     case "charged":
       return accepted(payment, {});
+    case "armed":
+      return accepted(payment, { card: outcome.card });
     case "settled":
       return settled(payment, outcome, now);
     case "failed":
@@ -300,6 +322,17 @@ const isUncharged = ({ books, status }: StoredPayment): boolean =>
 
 const accepted = <P extends StoredPayment>(payment: P, trace: Change): P =>
   payment.phase === "sending" ? onRail(payment, { phase: "following", ...trace }) : payment;
+
+/** Ends an armed payment without a charge, by its ledger's decision: its card is closed afterwards. */
+export const disarmed = <P extends StoredPayment>(payment: P, denial: Denial, now: number): P => ({
+  ...payment,
+  status: denial.code === NOT_CHARGED.code ? "failed" : "denied",
+  phase: "done",
+  denial,
+  deniedAt: now,
+  approval: resolve(payment, "failed"),
+  revision: aboveRail(payment),
+});
 
 /** Decided, and never sent: the agent was paused, and its key revoked or the agent archived. */
 const withheld = <P extends StoredPayment>(payment: P, now: number): P =>
@@ -330,7 +363,7 @@ function settled<P extends StoredPayment>(
   });
 }
 
-const NOT_CHARGED: Denial = {
+export const NOT_CHARGED: Denial = {
   code: "NOT_CHARGED",
   reason: "Nothing was charged, and the authorization has ended: the amount is available again.",
   details: null,
@@ -368,14 +401,16 @@ function statusIn(books: Books, requestedMc: number): TransactionStatus {
 const isOpenIn = ({ authorizations, clearances }: Books): boolean =>
   clearances.length > 0 || authorizations.some(({ isOpen }) => isOpen);
 
-/**
- * The payment as its ledger has booked it. Its revision is above all that rails' outcomes can have given it, so that what an executor
- * has recorded meanwhile is replaced.
- */
-export function withBooks<P extends StoredPayment>(payment: P, books: Books, now: number): P {
-  const revision = payment.revision - stepsOnRail(payment) + STEPS_ON_RAIL + 1;
-  return { ...payment, ...byBooks(payment, books, now), revision };
-}
+/** The payment as its ledger has booked it. */
+export const withBooks = <P extends StoredPayment>(payment: P, books: Books, now: number): P => ({
+  ...payment,
+  ...byBooks(payment, books, now),
+  revision: aboveRail(payment),
+});
+
+/** A revision above all that rails' outcomes can have given the payment: what an executor has recorded meanwhile is replaced. */
+const aboveRail = (payment: StoredPayment): number =>
+  payment.revision - stepsOnRail(payment) + STEPS_ON_RAIL + 1;
 
 const traceOf = ({ onChain, receipt }: Trace): Change => ({
   ...(onChain === undefined ? {} : { onChainTxHash: onChain.txHash, chainCaip2: onChain.chainCaip2 }),

@@ -1,6 +1,7 @@
 /** Codes of payments that failed on their rail. */
 export const RAIL_FAILURE_CODES = [
   "CARD_DECLINED",
+  "CARD_NOT_ISSUED",
   "INSUFFICIENT_FUNDS",
   "RECIPIENT_REFUSED",
   "RAIL_UNAVAILABLE",

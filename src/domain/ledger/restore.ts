@@ -3,7 +3,7 @@ import { moneyOf, type MoneyHolder, type Payment, type StoredPayment, withoutTex
 import type { BudgetPolicy } from "./policy.ts";
 import { countPayment, emptyUsage, HISTORY_MS, type Usage, utcDate } from "./usage.ts";
 import { judge } from "./judge.ts";
-import { withdrawOpen } from "./sending.ts";
+import { markWithdrawn } from "./sending.ts";
 import {
   type Account,
   type Cap,
@@ -194,7 +194,7 @@ function restoredAccount(
   };
   // A paused account without a key is an emergency stop. An archived agent's record does not say whether it was
   // paused, so it sends nothing that can be withdrawn.
-  if (isArchived || (status === "paused" && keyId === null)) withdrawOpen(account, now);
+  if (isArchived || (status === "paused" && keyId === null)) markWithdrawn(account, now);
   return account;
 }
 

@@ -1,7 +1,7 @@
 import { type Fence, isInFlight, type Permission } from "./permission.ts";
 import type { CommandOf, LedgerReply } from "./commands.ts";
 import type { Draft } from "./draft.ts";
-import { perRail } from "./payment.ts";
+import { AGENT_PAUSED, disarmed, isArmed, perRail } from "./payment.ts";
 import type { Account, OpenPayment } from "./state.ts";
 
 /** Replies to a process that is about to send a payment, or to send it again after it was reverted on its rail. */
@@ -33,8 +33,19 @@ export function fenceOf({ open, revision, status }: Account): Fence | null {
   return { fence: revision, payments: perRail(idsOn) };
 }
 
-/** Withdraws what was decided and not sent. */
-export function withdrawOpen({ open }: Account, now: number): void {
+/** Withdraws what was decided and not sent. Armed payments end at once, and their cards are closed next. */
+export function withdrawOpen(draft: Draft, account: Account): void {
+  const { now } = draft;
+  for (const [id, each] of account.open) {
+    if (!isArmed(each.payment)) continue;
+    const payment = disarmed(each.payment, AGENT_PAUSED, now);
+    draft.change(account, payment);
+    account.open.set(id, { ...each, payment, changedAt: now, dueAt: now });
+  }
+  markWithdrawn(account, now);
+}
+
+export function markWithdrawn({ open }: Account, now: number): void {
   for (const [id, each] of open) {
     if (isInFlight(each.payment)) open.set(id, woken({ ...each, isWithdrawn: true }, now));
   }

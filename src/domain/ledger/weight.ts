@@ -15,9 +15,11 @@ import { inBuckets } from "./usage.ts";
 const OPEN_BYTES = 400;
 /** An authorization, or an answer to one of its requests, without its id; a booking, and a limit that it has exceeded. */
 const AUTHORIZATION_BYTES = 48;
-const ANSWER_BYTES = 16;
+const ANSWER_BYTES = 30;
 const BOOKING_BYTES = 56;
 const BREACH_BYTES = 20;
+/** The last digits of a card, and how long it waits. */
+const CARD_BYTES = 20;
 /** An event that is not published yet; its id is not carried over. */
 const EVENT_BYTES = 18;
 /** Marks that an account has rare fields. */
@@ -87,6 +89,7 @@ function paymentBytes(payment: StoredPayment): number {
     textBytes(request.recipient) +
     textBytes(request.resource) +
     textBytes(payment.receipt) +
+    (payment.card === undefined ? 0 : CARD_BYTES) +
     textBytes(approval?.feedback) +
     textBytes(approval?.resolvedBy?.name) +
     textBytes(denial?.reason);
@@ -104,7 +107,7 @@ function booksBytes({ answers, authorizations, bookings, breaches, clearances }:
   );
   return (
     granted.reduce((bytes, each) => bytes + AUTHORIZATION_BYTES + idBytes(each), 0) +
-    answers.reduce((bytes, each) => bytes + ANSWER_BYTES + idBytes(each), 0) +
+    answers.reduce((bytes, each) => bytes + ANSWER_BYTES + idBytes(each) + textBytes(each.merchant), 0) +
     bookings.length * BOOKING_BYTES +
     exceeded * BREACH_BYTES
   );

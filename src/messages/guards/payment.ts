@@ -18,6 +18,7 @@ import {
   type Approval,
   type BudgetContext,
   type OnChain,
+  type PaymentCard,
   type PaymentRequest,
   type PaymentTexts,
   PROTOCOLS,
@@ -51,6 +52,8 @@ import {
 /** Payments, as they go through Temporal. The lengths are those of the contract, or longer than any text of ours. */
 
 const NAME_CHARACTERS_MAX = 300;
+/** A merchant's name on a card network. */
+const NETWORK_NAME_CHARACTERS_MAX = 100;
 const REASON_CHARACTERS_MAX = 2_000;
 const RECIPIENT_CHARACTERS_MAX = 200;
 const PURPOSE_CHARACTERS_MAX = 500;
@@ -130,10 +133,13 @@ export const isReports = isArrayOf(isReport, REPORTS_MAX);
 const onChain = optional(isRecord<OnChain>({ txHash: isShort, chainCaip2: isShort }));
 const receipt = optional(isText(RECEIPT_CHARACTERS_MAX));
 
+const isCard = isRecord<PaymentCard>({ last4: isText(4), readyUntil: isTime });
+
 export const isRailOutcome: Guard<RailOutcome> = isVariant<RailOutcome, "status">("status", {
   settled: { onChain, receipt },
   pending: { onChain, receipt },
   failed: { onChain, code: isOneOf(RAIL_FAILURE_CODES), reason: isReason },
+  armed: { card: isCard },
   charged: { books: isReports },
   withheld: {},
 });
@@ -190,6 +196,9 @@ const isBooks = isRecord<Books>({
       authorization: isText(100),
       position: isCount,
       refusal: orNull(isOneOf(AUTHORIZATION_REFUSALS)),
+      mc: isMc,
+      merchant: isText(NETWORK_NAME_CHARACTERS_MAX),
+      at: isTime,
     }),
     REQUESTS_MAX,
   ),
@@ -228,6 +237,7 @@ export const isClosedPayment = isRecord<StoredPayment>({
   onChainTxHash: orNull(isShort),
   chainCaip2: orNull(isShort),
   receipt,
+  card: optional(isCard),
   books: orNull(isBooks),
   policyVersion: isCount,
   warnings: optional(isNothing),

@@ -1,4 +1,4 @@
-import type { Collection, Db, Document } from "mongodb";
+import type { Collection, Db } from "mongodb";
 import type { RailBooks } from "../../domain/ledger/books.ts";
 import type { Payment, RailOutcome, StoredPayment } from "../../domain/ledger/payment.ts";
 import { mcOf, MC_PER_CENT, usedCents } from "../../domain/money.ts";
@@ -6,7 +6,6 @@ import type { AgentProfile } from "../../domain/agent/state.ts";
 import type { TimedEffect } from "../../messages/rail-network.ts";
 import { BulkWriter } from "../../store/bulk-writer.ts";
 import { COLLECTIONS } from "../../store/documents.ts";
-import { type FenceDocument, FenceWriter } from "../../store/fence-writer.ts";
 import type {
   ChangedPayment,
   Clock,
@@ -26,20 +25,7 @@ import {
   SLOW_SETTLEMENT_SECONDS,
 } from "./merchants.ts";
 import { booksIn, type CardLedgerDocument, historyIn } from "./network-books.ts";
-
-/** A decision in the capture's place that it is never made. Not on any organization's books; found by id alone. */
-interface WithheldDocument extends Document {
-  _id: string;
-  status: "withheld";
-  createdAt: Date;
-}
-
-/** A fence in the capture's place, replaced by a capture whose permit is not below it. */
-interface FencedDocument extends FenceDocument {
-  readonly status: "fenced";
-}
-
-type Entry = CardLedgerDocument | WithheldDocument | FencedDocument;
+import { CardPlaces, type Entry, isEffect, isFence, isIssued, isWithheld, placeOf } from "./places.ts";
 
 /** The processor took the call, and the line broke before it answered. */
 export class ProcessorConnectionLost extends Error {
@@ -51,8 +37,6 @@ const DECLINED = {
   code: "CARD_DECLINED",
   reason: "The card issuer declined the payment.",
 } as const;
-
-const captureId = (transactionId: string): string => `capture/${transactionId}`;
 
 /** Plays what the network does with a payment after its authorization, each effect at its time. */
 export interface CardScripts {
@@ -69,14 +53,14 @@ export class CardSandbox implements RailPort, RailNetwork {
   readonly network = this;
   readonly #ledger: Collection<Entry>;
   readonly #writes: BulkWriter<Entry>;
-  readonly #fences: FenceWriter;
+  readonly #places: CardPlaces;
   readonly #clock: Clock;
   readonly #scripts: CardScripts;
 
   constructor(db: Db, clock: Clock, scripts: CardScripts) {
     this.#ledger = db.collection<Entry>(COLLECTIONS.sandboxCardLedger);
     this.#writes = new BulkWriter(this.#ledger);
-    this.#fences = new FenceWriter(db.collection(COLLECTIONS.sandboxCardLedger));
+    this.#places = new CardPlaces(db);
     this.#clock = clock;
     this.#scripts = scripts;
   }
@@ -87,15 +71,15 @@ export class CardSandbox implements RailPort, RailNetwork {
     const { effects } = scriptOf(merchant);
     if (effects.length > 0) await this.#scripts.begin(profile, transactionId, effects);
     const entry = this.#firstEntry(profile, payment);
-    if (!(await this.#put(entry, permit))) return (await this.query(payment)) ?? { status: "fenced" };
+    if (!(await this.#places.put(entry, permit))) return (await this.query(payment)) ?? { status: "fenced" };
     if (merchant === LOSES_CONNECTION) throw new ProcessorConnectionLost(transactionId);
     return this.#outcome(entry, payment);
   }
 
   async query(payment: StoredPayment): Promise<RailOutcome | null> {
     const { transactionId, amountMc } = payment.request;
-    const entry = await this.#ledger.findOne({ _id: captureId(transactionId) });
-    if (entry === null || isFence(entry)) return null;
+    const entry = await this.#places.of(transactionId);
+    if (entry === null || isFence(entry) || isIssued(entry)) return null;
     if (isWithheld(entry)) return { status: "withheld" };
     if (entry.authorizedMc !== amountMc) throw new Error(`another amount under ${transactionId}`);
     return this.#outcome(entry, payment);
@@ -110,19 +94,13 @@ export class CardSandbox implements RailPort, RailNetwork {
   async withhold(_profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
     // A withdrawn payment has no entry.
     if (payment.request.recipient === DECLINES) return DECLINED;
-    const _id = captureId(payment.request.transactionId);
-    const document = { _id, status: "withheld", createdAt: this.#clock() } as const;
-    if (await this.#put(document, Infinity)) return { status: "withheld" };
-    return (await this.query(payment)) ?? unreachable(payment.request.transactionId);
+    const { transactionId } = payment.request;
+    if (await this.#places.withhold(transactionId, this.#clock())) return { status: "withheld" };
+    return (await this.query(payment)) ?? unreachable(transactionId);
   }
 
-  async fence(places: readonly FencedPlace[]): Promise<void> {
-    const createdAt = this.#clock();
-    await Promise.all(
-      places.map(({ fence, transactionId }) =>
-        this.#fences.lay({ _id: captureId(transactionId), status: "fenced", fence, createdAt }),
-      ),
-    );
+  fence(places: readonly FencedPlace[]): Promise<void> {
+    return this.#places.fence(places, this.#clock());
   }
 
   async booksOf(transactionId: string): Promise<readonly RailBooks[]> {
@@ -138,7 +116,7 @@ export class CardSandbox implements RailPort, RailNetwork {
   }
 
   async play(transactionId: string, number: number): Promise<"played" | "not_yet" | "never"> {
-    const first = await this.#ledger.findOne({ _id: captureId(transactionId) });
+    const first = await this.#places.of(transactionId);
     if (first === null || isFence(first)) return "not_yet";
     const effect = isEffect(first) ? scriptOf(first.merchant).effects[number] : undefined;
     if (effect === undefined) return "never";
@@ -152,7 +130,7 @@ export class CardSandbox implements RailPort, RailNetwork {
     number: number,
     effect: Omit<NetworkEffect, "afterSeconds">,
   ): Promise<void> {
-    const first = await this.#ledger.findOne({ _id: captureId(transactionId) });
+    const first = await this.#places.of(transactionId);
     if (first === null || !isEffect(first)) throw new Error(`${transactionId} was never sent`);
     const amountMc = portion(first.authorizedMc ?? 0, effect.percent);
     const changedAt = this.#clock();
@@ -181,17 +159,8 @@ export class CardSandbox implements RailPort, RailNetwork {
 
   async #entriesOf(transactionId: string): Promise<CardLedgerDocument[]> {
     const later = { transactionId, changedAt: { $type: "date" } } as const;
-    const entries = await this.#ledger.find({ $or: [{ _id: captureId(transactionId) }, later] }).toArray();
+    const entries = await this.#ledger.find({ $or: [{ _id: placeOf(transactionId) }, later] }).toArray();
     return entries.filter(isEffect);
-  }
-
-  /** Whether the place was empty, or had a fence that is not above the permit. */
-  async #put(document: CardLedgerDocument | WithheldDocument, permit: number): Promise<boolean> {
-    if ((await this.#writes.write({ insertOne: { document } })) === "written") return true;
-    const { _id, ...replacement } = document;
-    const filter = { _id, fence: { $lte: permit } };
-    // Anything else in the place is met by the insert that `upsert` falls back on.
-    return (await this.#writes.write({ replaceOne: { filter, replacement, upsert: true } })) === "written";
   }
 
   #firstEntry(profile: AgentProfile, payment: Payment): CardLedgerDocument {
@@ -200,7 +169,7 @@ export class CardSandbox implements RailPort, RailNetwork {
     const now = this.#clock();
     const amountMc = portion(authorizedMc, capturedPercent);
     return {
-      _id: captureId(transactionId),
+      _id: placeOf(transactionId),
       organizationId: profile.organizationId,
       transactionId,
       merchant,
@@ -226,10 +195,6 @@ export class CardSandbox implements RailPort, RailNetwork {
 /** Whole cents, rounded down; all of it where that is what is asked for. */
 const portion = (mc: number, percent: number): number =>
   percent === 100 ? mc : mcOf(Math.floor((mc * percent) / 100 / MC_PER_CENT));
-
-const isWithheld = (entry: Entry): entry is WithheldDocument => entry.status === "withheld";
-const isFence = (entry: Entry): entry is FencedDocument => entry.status === "fenced";
-const isEffect = (entry: Entry): entry is CardLedgerDocument => !isWithheld(entry) && !isFence(entry);
 
 function unreachable(transactionId: string): never {
   throw new Error(`the ledger has lost its entry of ${transactionId}`);

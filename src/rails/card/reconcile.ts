@@ -34,7 +34,9 @@ export function compareCards(
       mayBeInFlight: true,
     }));
   return [
-    ...payments.flatMap((payment) => compareCard(payment, entriesOf.get(payment.id) ?? [])),
+    ...payments
+      .filter(({ isOnCard }) => !isOnCard)
+      .flatMap((payment) => compareCard(payment, entriesOf.get(payment.id) ?? [])),
     ...unknown,
   ];
 }

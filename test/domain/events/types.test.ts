@@ -11,6 +11,8 @@ describe("the types of events", () => {
       "transaction.reversed",
       "transaction.disputed",
       "transaction.limit_breached",
+      "authorization.approved",
+      "authorization.declined",
       "approval.requested",
       "approval.completed",
       "approval.expired",

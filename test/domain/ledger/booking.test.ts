@@ -50,7 +50,13 @@ describe("what a network reports", () => {
     const account = new TestAccount();
     const { transactionId } = account.paid(100, { status: "pending" }).request;
     const granted = Array.from({ length: AUTHORIZATIONS_MAX + 5 }, (_, number) => {
-      const ask = { kind: "authorize", transactionId, authorization: `auth_${number}`, position: 0 } as const;
+      const ask = {
+        kind: "authorize",
+        transactionId,
+        authorization: `auth_${number}`,
+        position: 0,
+        merchant: "SHOP",
+      } as const;
       const reply = account.do({ ...ask, amountMc: CENT, answerBy: account.now });
       return reply.kind === "authorization" ? reply.refusal : reply.kind;
     });
@@ -61,7 +67,13 @@ describe("what a network reports", () => {
   it("gives back what it does not show ten minutes after our yes, and books it when it does", () => {
     const account = new TestAccount();
     const { transactionId } = account.paid(100, { status: "pending" }).request;
-    const ask = { kind: "authorize", transactionId, authorization: "auth_0", position: 0 } as const;
+    const ask = {
+      kind: "authorize",
+      transactionId,
+      authorization: "auth_0",
+      position: 0,
+      merchant: "SHOP",
+    } as const;
     account.do({ ...ask, amountMc: 40 * CENT, answerBy: account.now });
     const read = (books: readonly RailBooks[]) => {
       account.do({ kind: "book", transactionId, books, recordsCheckedThrough: 0 });

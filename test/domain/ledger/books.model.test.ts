@@ -141,7 +141,14 @@ describe("the books of payments", function () {
     const of = { agentId: own.agentId, transactionId: "txn-0" };
     const outcome = { result: { status: "pending" }, at: NOON } as const;
     judge(ledger, { kind: "confirm", ...of, revision: 0, outcome }, NOON);
-    const ask = { kind: "authorize", ...of, authorization: "a", amountMc: 1, answerBy: NOON } as const;
+    const ask = {
+      kind: "authorize",
+      ...of,
+      authorization: "a",
+      amountMc: 1,
+      answerBy: NOON,
+      merchant: "SHOP",
+    } as const;
     const answers = Array.from({ length: REQUESTS_MAX + 1 }, (_each, position) =>
       judge(ledger, { ...ask, position }, NOON),
     ).map((reply) => (reply.kind === "authorization" ? reply.refusal : reply.kind));

@@ -202,7 +202,10 @@ describe("a ledger that is restored from its records", function () {
       withBooking({ ...NO_BOOKS, authorizations: [one] }, account.now, "2026-01-01"),
       withBooking(inFull, account.now + SECOND, "2026-01-01"),
       { ...inFull, authorizations: [{ ...one, authorization: "auth_1" }] },
-      { ...inFull, answers: [{ authorization: "auth_1", position: 0, refusal: null }] },
+      {
+        ...inFull,
+        answers: [{ authorization: "auth_1", position: 0, refusal: null, mc: 1, merchant: "", at: 1 }],
+      },
       { ...inFull, authorizations: [{ ...one, creditedMc: mcOf(10) }] },
     ];
     for (const books of others)

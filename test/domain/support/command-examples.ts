@@ -69,7 +69,9 @@ const closedExample = (transactionId: string): StoredPayment => ({
   books: {
     authorizations: [{ ...capturedInFull(700_000), authorization: "iauth_1" }],
     clearances: [{ authorization: "iauth_1", position: 1, mc: 1_000, at: AT }],
-    answers: [{ authorization: "iauth_1", position: 0, refusal: null }],
+    answers: [
+      { authorization: "iauth_1", position: 0, refusal: null, mc: 700_000, merchant: "SHOP", at: AT },
+    ],
     bookings: [
       {
         at: AT,
@@ -197,6 +199,9 @@ export const ledgerExamples = (transactionId: string): LedgerExamples => ({
     authorization: "iauth_1",
     position: 0,
     amountMc: 700_000,
+    merchant: "SHOP",
+    forbidden: { code: "MERCHANT_CATEGORY_NOT_ALLOWED", level: "team" },
+    rulesVersions: { project: null, team: 1, agent: null },
     answerBy: AT,
     requestId,
   },

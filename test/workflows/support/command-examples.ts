@@ -62,6 +62,7 @@ export const ledgerExamples = (agentId: string, transactionId: string): LedgerEx
     authorization: "iauth_1",
     position: 0,
     amountMc: 700_000,
+    merchant: "SHOP",
     answerBy: AT,
   },
   confirm_limits: { kind: "confirm_limits", agentId, policyVersion: 1 },

@@ -227,7 +227,15 @@ export class BooksRun {
   ): boolean {
     const { agentId, id } = payment;
     const answerBy = this.#now + (how === "late" ? -1 : 2 * SECOND);
-    const ask = { kind: "authorize", agentId, transactionId: id, authorization, position, answerBy } as const;
+    const ask = {
+      kind: "authorize",
+      agentId,
+      transactionId: id,
+      authorization,
+      position,
+      answerBy,
+      merchant: "SHOP",
+    } as const;
     const before = this.model.used(payment, this.#today);
     const reply = this.#judge({ ...ask, amountMc: mc });
     if (reply.kind !== "authorization") throw new Error(`a request was answered ${reply.kind}`);

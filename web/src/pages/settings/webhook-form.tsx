@@ -21,6 +21,8 @@ const EVENTS: Readonly<Record<EventType, string>> = {
   "transaction.disputed": "A payment is disputed",
   "budget.threshold_reached": "80 or 100 % of a limit is used",
   "transaction.limit_breached": "A network charges above a limit",
+  "authorization.approved": "A network's request is approved",
+  "authorization.declined": "A network's request is declined",
   "approval.requested": "A payment needs a person",
   "approval.completed": "A person has decided",
   "approval.expired": "Nobody decided in time",

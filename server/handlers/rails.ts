@@ -1,0 +1,223 @@
+import { randomUUID } from "node:crypto";
+import { refusal } from "../../src/domain/errors.ts";
+import { ok, refused } from "../../src/domain/result.ts";
+import { TimeoutError, withTimeout } from "../../src/lib/with-timeout.ts";
+import {
+  type CardIssuer,
+  type IssuerRefusal,
+  IssuerUnreachable,
+  type Trial,
+} from "../../src/payments/card-issuer.ts";
+import type { CardConnection } from "../../src/rails/card/connections.ts";
+import { CHECK_CENTS, CHECK_PREFIX } from "../../src/rails/card/inbound.ts";
+import { railModesOf } from "../../src/rails/rails.ts";
+import { transactionView } from "../../src/views/views.ts";
+import type { HandlerDependencies } from "./dependencies.ts";
+import type { Handlers } from "./types.ts";
+
+type RailHandlers = Pick<
+  Handlers,
+  | "checkCardIssuer"
+  | "connectCardIssuer"
+  | "disconnectCardIssuer"
+  | "disputeTransaction"
+  | "listRails"
+  | "viewCard"
+>;
+
+/** An issuer that has not said its balance by then is shown as one that does not say. */
+const BALANCE_MS = 2_000;
+
+const NO_CARD = refusal("NOT_FOUND", "The payment has no card at an issuer.");
+const OTHER_ISSUER = refusal("RAIL_IN_USE", "Another issuer is connected; disconnect it first.");
+const OTHER_ACCOUNT = refusal(
+  "RAIL_IN_USE",
+  "The key is of another account than the connected one; disconnect that first.",
+);
+
+/** Organizations' card issuers, and the cards of payments. */
+export function railHandlers(dependencies: HandlerDependencies): RailHandlers {
+  const { baseUrl, cardConnections: connections, cards, collections, wallets } = dependencies;
+
+  const viewOf = ({ id, record }: CardConnection) => ({
+    id,
+    issuer: record.issuer,
+    isTest: record.isTest,
+    keyHint: record.keyHint,
+    hasAuthorizationSecret: record.hasAuthorizationSecret,
+    authorizationUrl: `${baseUrl}/v1/rails/${id}/authorizations`,
+    eventsUrl: eventsUrl(id),
+    createdAt: record.createdAt.toISOString(),
+    lastRequestAt: record.lastRequestAt?.toISOString() ?? null,
+    lastEventAt: record.lastEventAt?.toISOString() ?? null,
+    readThrough: record.readThrough.toISOString(),
+    fault: record.fault,
+  });
+  const eventsUrl = (id: string): string => `${baseUrl}/v1/rails/${id}/events`;
+
+  /** The parts of a connection that the audit log keeps. */
+  const noted = ({ record: { issuer, hasAuthorizationSecret, isTest, keyHint } }: CardConnection) => ({
+    issuer,
+    isTest,
+    keyHint,
+    hasAuthorizationSecret,
+  });
+
+  async function connected(organizationId: string, issuer: string): Promise<CardConnection | null> {
+    const found = await connections.fresh(organizationId);
+    return found?.record.issuer === issuer ? found : null;
+  }
+
+  return {
+    async listRails(_input, { principal: { organizationId } }) {
+      const connection = await connections.fresh(organizationId);
+      const rails = railModesOf(wallets, connection?.record ?? null);
+      return ok({
+        body: {
+          rails,
+          connection: connection === null ? null : viewOf(connection),
+          balanceCents: connection === null ? null : await balanceOf(connection.issuer),
+          issuers: connections.issuers,
+        },
+      });
+    },
+
+    async connectCardIssuer(
+      { body: { apiKey, authorizationSecret }, params: { issuer } },
+      { audit, principal },
+    ) {
+      const { organizationId } = principal;
+      const kind = connections.kindOf(issuer);
+      if (kind === null) return refused(refusal("NOT_FOUND", "There is no such issuer."));
+      const known = await connections.fresh(organizationId);
+      if (known !== null && known.record.issuer !== issuer) return refused(OTHER_ISSUER);
+      const key = apiKey ?? known?.account.apiKey;
+      if (key === undefined) {
+        const issues = [{ path: "apiKey", message: "is required to connect" }];
+        return refused(refusal("VALIDATION_FAILED", undefined, { issues }));
+      }
+      const secret = authorizationSecret ?? known?.account.authorizationSecret ?? null;
+      const before = known === null ? null : noted(known);
+      await audit.begin({ before, after: { issuer } });
+      const id = known?.id ?? connections.newId();
+      let made = known?.account.made ?? null;
+      if (made === null || apiKey !== undefined) {
+        const organization = await collections.organizations.findOne({ _id: organizationId });
+        const organizationName = organization?.name ?? "";
+        const opened = kind.open({ apiKey: key, made, authorizationSecret: secret });
+        const setUp = await reached(
+          opened.setUp({ connectionId: id, organizationName, eventsUrl: eventsUrl(id) }),
+        );
+        if (!setUp.ok) return refused(setUp.refusal);
+        if (made !== null && setUp.value.accountId !== made.accountId) return refused(OTHER_ACCOUNT);
+        made = setUp.value;
+      }
+      const account = { apiKey: key, made, authorizationSecret: secret };
+      if (!(await connections.put(id, organizationId, issuer, account))) return refused(OTHER_ISSUER);
+      const connection = await connections.fresh(organizationId);
+      if (connection === null) throw new Error("a connection that was just written is gone");
+      audit.change(before, noted(connection));
+      return ok({ body: { connection: viewOf(connection) } });
+    },
+
+    async disconnectCardIssuer({ params: { issuer } }, { audit, principal: { organizationId } }) {
+      const connection = await connected(organizationId, issuer);
+      if (connection === null) return refused(refusal("NOT_FOUND"));
+      if (await cards.hasOpen(connection)) return refused(refusal("RAIL_IN_USE"));
+      const before = noted(connection);
+      await audit.begin({ before, after: null });
+      const ended = await reached(connection.issuer.tearDown());
+      // A key that was revoked at the issuer can remove nothing there, and has to go all the same.
+      if (!ended.ok && ended.code !== "KEY_REFUSED") return refused(ended.refusal);
+      await connections.remove(connection);
+      audit.change(before, null);
+      return ok({ body: undefined });
+    },
+
+    async checkCardIssuer({ params: { issuer } }, { audit, principal: { organizationId } }) {
+      const connection = await connected(organizationId, issuer);
+      if (connection === null) return refused(refusal("NOT_FOUND"));
+      if (!connection.record.isTest)
+        return refused(refusal("ISSUER_REFUSED", "Only an account in test mode can be tried."));
+      await audit.begin({ before: null, after: null });
+      const transactionId = `${CHECK_PREFIX}${randomUUID()}`;
+      const ordered = { organizationId, agentId: CHECK_PREFIX, transactionId, amountCents: 3 * CHECK_CENTS };
+      await cards.order(ordered, connection, 0);
+      try {
+        const order = await cards.of(transactionId);
+        const armed = order === null ? null : await cards.armed(ordered, order, false);
+        const cardRef = (await cards.of(transactionId))?.cardRef ?? null;
+        if (armed?.status === "failed") return refused(refusal("ISSUER_REFUSED", armed.reason));
+        if (cardRef === null) throw new Error("a trial card was lost");
+        const approved = await reached(connection.issuer.tryAuthorization(cardRef, CHECK_CENTS));
+        if (!approved.ok) return refused(approved.refusal);
+        const declined = await reached(connection.issuer.tryAuthorization(cardRef, CHECK_CENTS + 1));
+        if (!declined.ok) return refused(declined.refusal);
+        const isWorking = approved.value.isApproved && !declined.value.isApproved;
+        return ok({
+          body: { isWorking, approved: trialView(approved.value), refused: trialView(declined.value) },
+        });
+      } finally {
+        await cards.close(transactionId, ordered);
+      }
+    },
+
+    async viewCard({ body: { nonce }, params: { id } }, { audit }) {
+      const own = await cards.ownCard(id);
+      if (own === null || own.card.cardRef === null) return refused(NO_CARD);
+      await audit.begin({ before: null, after: null });
+      const view = await reached(own.connection.issuer.cardView(own.card.cardRef, nonce));
+      if (!view.ok) return refused(view.refusal);
+      return ok({ body: { card: { ...view.value, expiresAt: view.value.expiresAt.toISOString() } } });
+    },
+
+    async disputeTransaction(
+      { body: { amountCents, explanation, reason }, params: { id } },
+      { audit, target },
+    ) {
+      const own = await cards.ownCard(id);
+      if (own === null || own.card.cardRef === null) return refused(NO_CARD);
+      const after = { reason, amountCents: amountCents ?? target.amountCents };
+      await audit.begin({ before: null, after });
+      const dispute = { reason, explanation, ...(amountCents === undefined ? {} : { amountCents }) };
+      const disputed = await reached(own.connection.issuer.dispute(own.card.cardRef, dispute));
+      if (!disputed.ok) return refused(disputed.refusal);
+      audit.change(null, after);
+      return ok({ body: { transaction: transactionView(target) } });
+    },
+  };
+}
+
+/** An adapter may say more. */
+const trialView = ({ isApproved, reason }: Trial) => ({ isApproved, reason });
+
+async function balanceOf(issuer: CardIssuer): Promise<number | null> {
+  try {
+    const balance = await withTimeout(BALANCE_MS, issuer.balance());
+    return balance.ok ? Math.max(0, balance.value) : null;
+  } catch (error) {
+    if (error instanceof TimeoutError || error instanceof IssuerUnreachable) return null;
+    throw error;
+  }
+}
+
+const UNREACHABLE = refusal("SERVICE_UNAVAILABLE", "The card issuer does not answer; repeat the request.", {
+  retryAfterSeconds: 5,
+});
+
+/** An issuer's answer with its refusal in the words of ours. */
+async function reached<T>(
+  calling: Promise<
+    { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: IssuerRefusal }
+  >,
+) {
+  try {
+    const answer = await calling;
+    if (answer.ok) return answer;
+    const { code, reason } = answer.refusal;
+    return { ok: false, code, refusal: refusal("ISSUER_REFUSED", reason) } as const;
+  } catch (error) {
+    if (!(error instanceof IssuerUnreachable)) throw error;
+    return { ok: false, code: "UNREACHABLE", refusal: UNREACHABLE } as const;
+  }
+}

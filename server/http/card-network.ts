@@ -1,0 +1,84 @@
+import express, { type Request, type Response, type Router } from "express";
+import { BODY_BYTES_MAX } from "../../src/contract/body-size.ts";
+import { refusal } from "../../src/domain/errors.ts";
+import type { Logger } from "../../src/lib/logger.ts";
+import { isUnavailable } from "../../src/lib/unavailable.ts";
+import type { RawMessage } from "../../src/payments/card-issuer.ts";
+import type { CardMessages, Received } from "../../src/rails/card/inbound.ts";
+import type { Admission } from "./admission.ts";
+import { sendRefusal } from "./errors.ts";
+import { noteOf } from "./request-note.ts";
+
+const CONNECTION = /^rail_[0-9A-HJKMNP-TV-Z]{26}$/;
+
+/** Signatures are made over the bytes as they are sent. */
+const rawBody = express.raw({ type: () => true, limit: BODY_BYTES_MAX.usual, inflate: false });
+
+/**
+ * What card issuers send: requests to authorize, and events. The signature is the credential; a message without a good one counts
+ * against its address, and one with it against nothing, since a network waits for the answer.
+ */
+export function cardNetworkRouter(messages: CardMessages, admission: Admission, logger: Logger): Router {
+  const router = express.Router({ caseSensitive: true, strict: true });
+  const serve =
+    (take: (connectionId: string, raw: RawMessage) => Promise<Received>) =>
+    async (request: Request<{ connection: string }>, response: Response): Promise<void> => {
+      try {
+        const { connection } = request.params;
+        const raw = CONNECTION.test(connection) ? await rawMessage(request, response) : null;
+        const received: Received = raw === null ? { kind: "unknown" } : await take(connection, raw);
+        await answer(received, request, response);
+      } catch (error) {
+        if (!isUnavailable(error)) throw error;
+        logger.warn(
+          { err: error, requestId: noteOf(response).id },
+          "a card issuer's message could not be taken",
+        );
+        admission.showUncounted(response);
+        sendRefusal(response, refusal("SERVICE_UNAVAILABLE", undefined, { retryAfterSeconds: 1 }));
+      }
+    };
+
+  async function answer(
+    received: Received,
+    request: Request<{ connection: string }>,
+    response: Response,
+  ): Promise<void> {
+    if (received.kind === "unknown" || received.kind === "forged") {
+      const counted = await admission.anyone(request, response);
+      const code = received.kind === "unknown" ? "NOT_FOUND" : "UNAUTHORIZED";
+      return sendRefusal(response, counted.ok ? refusal(code) : counted.refusal);
+    }
+    admission.showUncounted(response);
+    if (received.kind !== "answered") return void response.status(200).json({});
+    const { body, headers } = received.answer;
+    response.status(200).set(headers).send(body);
+  }
+
+  router.post(
+    "/v1/rails/:connection/authorizations",
+    serve((...message) => messages.authorization(...message)),
+  );
+  router.post(
+    "/v1/rails/:connection/events",
+    serve((...message) => messages.event(...message)),
+  );
+  return router;
+}
+
+/** Null: there is no body, or it is too large. */
+async function rawMessage(
+  request: Request<{ connection: string }>,
+  response: Response,
+): Promise<RawMessage | null> {
+  const error = await new Promise<unknown>((resolve) => rawBody(request, response, resolve));
+  const body: unknown = request.body;
+  if (error !== undefined || !Buffer.isBuffer(body)) return null;
+  const headers = Object.fromEntries(
+    Object.entries(request.headers).map(([name, value]) => [
+      name,
+      Array.isArray(value) ? value.join(",") : value,
+    ]),
+  );
+  return { headers, body };
+}

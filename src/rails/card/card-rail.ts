@@ -1,0 +1,107 @@
+import type { RailBooks } from "../../domain/ledger/books.ts";
+import type { Payment, RailOutcome, StoredPayment } from "../../domain/ledger/payment.ts";
+import type { AgentProfile } from "../../domain/agent/state.ts";
+import type {
+  ChangedPayment,
+  Detachment,
+  FencedPlace,
+  RailBalance,
+  RailNetwork,
+  RailPort,
+  SendOutcome,
+} from "../../payments/ports.ts";
+import type { CardConnections } from "./connections.ts";
+import { type IssuedCards, issuedOutcome, orderedFor } from "./issued.ts";
+import type { CardSandbox } from "./rail.ts";
+
+export interface CardRailDependencies {
+  readonly sandbox: CardSandbox;
+  readonly cards: IssuedCards;
+  readonly connections: CardConnections;
+}
+
+/** Card payments: on cards of the issuer that the organization has connected, else in the sandbox. A payment stays where it began. */
+export class CardRail implements RailPort, RailNetwork {
+  readonly capabilities = { finality: "instant" } as const;
+  readonly network = this;
+  readonly #cards: IssuedCards;
+  readonly #connections: CardConnections;
+  readonly #sandbox: CardSandbox;
+
+  constructor({ cards, connections, sandbox }: CardRailDependencies) {
+    this.#cards = cards;
+    this.#connections = connections;
+    this.#sandbox = sandbox;
+  }
+
+  async send(profile: AgentProfile, payment: Payment, permit: number): Promise<SendOutcome> {
+    const ordered = orderedFor(profile, payment);
+    const { transactionId } = ordered;
+    const connection = await this.#connections.of(profile.organizationId);
+    const isNew = connection !== null && (await this.#cards.order(ordered, connection, permit)) === "ordered";
+    if (connection === null) {
+      const outcome = await this.#sandbox.send(profile, payment, permit);
+      if (outcome.status !== "fenced") return outcome;
+    }
+    const card = await this.#cards.of(transactionId);
+    if (card !== null) return this.#cards.armed(ordered, card, !isNew);
+    return (await this.#sandbox.query(payment)) ?? { status: "fenced" };
+  }
+
+  async query(payment: StoredPayment): Promise<RailOutcome | null> {
+    const card = await this.#cards.of(payment.request.transactionId);
+    return card === null ? this.#sandbox.query(payment) : issuedOutcome(card);
+  }
+
+  settle(_profile: AgentProfile, payment: Payment): Promise<RailOutcome | null> {
+    return this.query(payment);
+  }
+
+  /** A card that was used before it was closed is answered with its books. */
+  async withhold(profile: AgentProfile, payment: Payment): Promise<RailOutcome> {
+    const { transactionId } = payment.request;
+    if ((await this.#cards.of(transactionId)) === null) {
+      if ((await this.#connections.of(profile.organizationId)) === null)
+        return this.#sandbox.withhold(profile, payment);
+      if (await this.#cards.withhold(transactionId)) return { status: "withheld" };
+    }
+    if ((await this.#cards.of(transactionId)) === null) return this.#sandbox.withhold(profile, payment);
+    await this.#cards.close(transactionId, orderedFor(profile, payment));
+    const books = await this.booksOf(transactionId);
+    if (books.length > 0) return { status: "charged", books };
+    const card = await this.#cards.of(transactionId);
+    return (card === null ? null : issuedOutcome(card)) ?? { status: "withheld" };
+  }
+
+  /** Keeps orders out as it keeps captures out. A pause needs no more: the ledger declines what networks ask for. */
+  fence(places: readonly FencedPlace[]): Promise<void> {
+    return this.#sandbox.fence(places);
+  }
+
+  async booksOf(transactionId: string): Promise<readonly RailBooks[]> {
+    const card = await this.#cards.of(transactionId);
+    return card === null ? this.#sandbox.booksOf(transactionId) : this.#cards.booksOf(card);
+  }
+
+  /** Issuers' changes come first, and move the time of none: each connection has its own. */
+  async *changedSince(since: Date): AsyncIterable<ChangedPayment> {
+    for await (const { transactionId } of this.#cards.changed()) yield { transactionId, changedAt: since };
+    yield* this.#sandbox.changedSince(since);
+  }
+
+  close(transactionId: string): Promise<void> {
+    return this.#cards.close(transactionId);
+  }
+
+  play(transactionId: string, number: number): Promise<"played" | "not_yet" | "never"> {
+    return this.#sandbox.play(transactionId, number);
+  }
+
+  balance(): Promise<RailBalance> {
+    return this.#sandbox.balance();
+  }
+
+  detach(): Promise<Detachment> {
+    return this.#sandbox.detach();
+  }
+}

@@ -1,0 +1,200 @@
+import type { Collection, Db, Document } from "mongodb";
+import { LRUCache } from "lru-cache";
+import { z } from "zod";
+import { isDuplicateKey } from "../../lib/duplicate-key.ts";
+import { newId } from "../../lib/ids.ts";
+import type { CardIssuer, CardIssuerKind, IssuerAccount, IssuerObjects } from "../../payments/card-issuer.ts";
+import type { Clock } from "../../payments/ports.ts";
+import { SealError, type Sealer } from "../../secrets/sealer.ts";
+import { COLLECTIONS } from "../../store/documents.ts";
+import type { Indexes } from "../../store/indexes.ts";
+
+/** An organization's account at a card issuer. */
+export interface CardConnectionDocument extends Document {
+  _id: string;
+  organizationId: string;
+  /** The issuer's name. */
+  issuer: string;
+  /** Key, secrets and the issuer's ids, sealed to organization and connection. */
+  sealed: string;
+  /** The last characters of the key, by which people tell keys apart. */
+  keyHint: string;
+  isTest: boolean;
+  /** Whether the network's requests can be verified, and so answered. */
+  hasAuthorizationSecret: boolean;
+  createdAt: Date;
+  /** The issuer's books are read as far as that. */
+  readThrough: Date;
+  lastEventAt: Date | null;
+  lastRequestAt: Date | null;
+  /** Why its books could not be read last; null: they could. */
+  fault: string | null;
+}
+
+export interface CardConnection {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly issuer: CardIssuer;
+  readonly account: IssuerAccount;
+  readonly record: CardConnectionDocument;
+}
+
+export interface CardConnectionsDependencies {
+  readonly db: Db;
+  readonly sealer: Sealer;
+  readonly kinds: readonly CardIssuerKind[];
+  readonly clock: Clock;
+}
+
+/** One account for each organization: its cards are of one issuer. */
+export const CARD_CONNECTION_INDEXES: Indexes = {
+  [COLLECTIONS.cardConnections]: [{ key: { organizationId: 1 }, unique: true }],
+};
+
+/** Time within which other processes learn of a change. Before a card is ordered its connection is read anew. */
+const CACHED_MS = 5_000;
+const CACHED_MAX = 10_000;
+
+const PURPOSE = "card-issuer";
+const HINT_CHARACTERS = 4;
+
+const sealedAccount = z.object({
+  apiKey: z.string(),
+  authorizationSecret: z.string().nullable(),
+  made: z
+    .object({
+      accountId: z.string(),
+      isTest: z.boolean(),
+      cardholderId: z.string(),
+      eventEndpointId: z.string(),
+      eventSecret: z.string(),
+    })
+    .nullable(),
+});
+
+/** A connection's account, set up. */
+export type SetUpAccount = IssuerAccount & { readonly made: IssuerObjects };
+
+/** Organizations' accounts at card issuers. */
+export class CardConnections {
+  readonly #connections: Collection<CardConnectionDocument>;
+  readonly #dependencies: CardConnectionsDependencies;
+  /** By organization, and by id; null: there is none. */
+  readonly #cached = new LRUCache<string, { readonly connection: CardConnection | null }>({
+    max: CACHED_MAX,
+    ttl: CACHED_MS,
+  });
+
+  constructor(dependencies: CardConnectionsDependencies) {
+    this.#dependencies = dependencies;
+    this.#connections = dependencies.db.collection(COLLECTIONS.cardConnections, {
+      readPreference: "primary",
+    });
+  }
+
+  /** Names of the issuers that can be connected. */
+  get issuers(): readonly string[] {
+    return this.#dependencies.kinds.map(({ name }) => name);
+  }
+
+  kindOf(issuer: string): CardIssuerKind | null {
+    return this.#dependencies.kinds.find(({ name }) => name === issuer) ?? null;
+  }
+
+  /** An organization's connection as it was a moment ago. */
+  async of(organizationId: string): Promise<CardConnection | null> {
+    const known = this.#cached.get(organizationId);
+    return known === undefined ? this.fresh(organizationId) : known.connection;
+  }
+
+  async fresh(organizationId: string): Promise<CardConnection | null> {
+    const connection = this.#opened(await this.#connections.findOne({ organizationId }));
+    this.#cached.set(organizationId, { connection });
+    return connection;
+  }
+
+  /** A connection by its id, as it was a moment ago: an issuer's messages name it. */
+  async byId(id: string): Promise<CardConnection | null> {
+    const known = this.#cached.get(id);
+    if (known !== undefined) return known.connection;
+    const connection = this.#opened(await this.#connections.findOne({ _id: id }));
+    this.#cached.set(id, { connection });
+    return connection;
+  }
+
+  /** Throws for none: those that can't be opened are left out. */
+  async *all(): AsyncIterable<CardConnection> {
+    for await (const record of this.#connections.find()) {
+      try {
+        const connection = this.#opened(record);
+        if (connection !== null) yield connection;
+      } catch (error) {
+        if (!(error instanceof SealError)) throw error;
+      }
+    }
+  }
+
+  newId(): string {
+    return newId("rail");
+  }
+
+  /** Keeps an account; false: another one was connected meanwhile. */
+  async put(id: string, organizationId: string, issuer: string, account: SetUpAccount): Promise<boolean> {
+    const { clock, sealer } = this.#dependencies;
+    const now = clock();
+    const changed = {
+      sealed: sealer.seal(PURPOSE, boundTo(organizationId, id), JSON.stringify(account)),
+      keyHint: account.apiKey.slice(-HINT_CHARACTERS),
+      isTest: account.made.isTest,
+      hasAuthorizationSecret: account.authorizationSecret !== null,
+      fault: null,
+    };
+    const first = { issuer, createdAt: now, readThrough: now, lastEventAt: null, lastRequestAt: null };
+    try {
+      await this.#connections.updateOne(
+        { _id: id, organizationId },
+        { $set: changed, $setOnInsert: first },
+        { upsert: true },
+      );
+    } catch (error) {
+      if (isDuplicateKey(error)) return false;
+      throw error;
+    } finally {
+      this.#forget(id, organizationId);
+    }
+    return true;
+  }
+
+  async remove({ id, organizationId }: CardConnection): Promise<void> {
+    await this.#connections.deleteOne({ _id: id });
+    this.#forget(id, organizationId);
+  }
+
+  #forget(id: string, organizationId: string): void {
+    this.#cached.delete(organizationId);
+    this.#cached.delete(id);
+  }
+
+  async note(
+    { id }: CardConnection,
+    seen: Partial<Pick<CardConnectionDocument, "fault" | "lastEventAt" | "lastRequestAt" | "readThrough">>,
+  ): Promise<void> {
+    await this.#connections.updateOne({ _id: id }, { $set: seen });
+  }
+
+  /** A connection that can't be opened throws: its payments must not be taken for the sandbox's. */
+  #opened(record: CardConnectionDocument | null): CardConnection | null {
+    if (record === null) return null;
+    const { _id: id, organizationId, sealed } = record;
+    const kind = this.kindOf(record.issuer);
+    if (kind === null) throw new Error(`no adapter for the issuer ${record.issuer}`);
+    const opened: unknown = JSON.parse(
+      this.#dependencies.sealer.open(PURPOSE, boundTo(organizationId, id), sealed),
+    );
+    const account = sealedAccount.parse(opened);
+    return { id, organizationId, account, issuer: kind.open(account), record };
+  }
+}
+
+/** As `SealedPlace.boundTo` joins it. */
+const boundTo = (organizationId: string, id: string): string => `${organizationId}/${id}`;

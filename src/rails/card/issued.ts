@@ -1,0 +1,242 @@
+import type { Collection, Db } from "mongodb";
+import type { RailBooks } from "../../domain/ledger/books.ts";
+import type { Payment, RailOutcome } from "../../domain/ledger/payment.ts";
+import { usedCents } from "../../domain/money.ts";
+import type { AgentProfile } from "../../domain/agent/state.ts";
+import type { IssuedCard, IssuerRefusal, IssuerResult } from "../../payments/card-issuer.ts";
+import type { ChangedPayment, Clock } from "../../payments/ports.ts";
+import type { AccessProofs } from "../../secrets/access-proofs.ts";
+import { COLLECTIONS } from "../../store/documents.ts";
+import type { Indexes } from "../../store/indexes.ts";
+import type { CardConnection, CardConnections } from "./connections.ts";
+import { CardPlaces, type IssuedDocument, isIssued, placeOf } from "./places.ts";
+
+export interface IssuedCardsDependencies {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly accessProofs: Pick<AccessProofs, "changed" | "genuine" | "proven">;
+  readonly connections: CardConnections;
+  /** Time that a card waits for its first authorization. */
+  readonly readySeconds: number;
+}
+
+/** The connection that a card was made through is gone, or its issuer refuses what has to be repeated. */
+export class IssuerUnusable extends Error {
+  override readonly name = "IssuerUnusable";
+}
+
+export const ISSUED_CARD_INDEXES: Indexes = {
+  [COLLECTIONS.sandboxCardLedger]: [
+    {
+      key: { cardRef: 1 },
+      unique: true,
+      partialFilterExpression: { cardRef: { $type: "string" } },
+    },
+    {
+      key: { connectionId: 1, closedAt: 1 },
+      partialFilterExpression: { connectionId: { $type: "string" } },
+    },
+    // Granted requests that their network may not have counted.
+    { key: { askedAt: 1 }, partialFilterExpression: { askedAt: { $type: "date" } } },
+  ],
+};
+
+/** Each read of an issuer's books begins so long before the last one: changes arrive late, and some failed to be booked. */
+const OVERLAP_MS = 86_400_000;
+/** Age from which a granted request that no read shows is given back; the domain's own bound. */
+const UNSEEN_MS = 600_000;
+
+/** A card's payment, as it is ordered. */
+export interface Ordered {
+  readonly organizationId: string;
+  readonly agentId: string;
+  readonly transactionId: string;
+  readonly amountCents: number;
+}
+
+export const orderedFor = ({ agentId, organizationId }: AgentProfile, { request }: Payment): Ordered => ({
+  organizationId,
+  agentId,
+  transactionId: request.transactionId,
+  amountCents: usedCents(request.amountMc),
+});
+
+/** A card, and the connection that it was made through. */
+export interface OwnCard {
+  readonly card: IssuedDocument;
+  readonly connection: CardConnection;
+}
+
+/** Cards at issuers, one for each payment: ordered in the payment's place, armed, and closed when nothing more is to come. */
+export class IssuedCards {
+  readonly #dependencies: IssuedCardsDependencies;
+  readonly #cards: Collection<IssuedDocument>;
+  readonly #places: CardPlaces;
+
+  constructor(dependencies: IssuedCardsDependencies) {
+    this.#dependencies = dependencies;
+    this.#cards = dependencies.db.collection(COLLECTIONS.sandboxCardLedger, { readPreference: "primary" });
+    this.#places = new CardPlaces(dependencies.db);
+  }
+
+  /** The order in a payment's place; null: there is none. */
+  async of(transactionId: string): Promise<IssuedDocument | null> {
+    const entry = await this.#places.of(transactionId);
+    if (entry === null || !isIssued(entry)) return null;
+    const genuine = this.#dependencies.accessProofs.genuine("issuedCard", entry);
+    if (genuine === null) throw new IssuerUnusable(`the card of ${transactionId} is not as it was recorded`);
+    return genuine;
+  }
+
+  /** The card that a connection's network names; null: it is none of this service's. */
+  async byRef({ id }: CardConnection, cardRef: string): Promise<IssuedDocument | null> {
+    const card = await this.#cards.findOne({ cardRef });
+    const genuine = card === null ? null : this.#dependencies.accessProofs.genuine("issuedCard", card);
+    return genuine?.connectionId === id ? genuine : null;
+  }
+
+  /** Orders a payment's card in its place, unless something else is there. */
+  async order(
+    { organizationId, transactionId }: Ordered,
+    connection: CardConnection,
+    permit: number,
+  ): Promise<"ordered" | "elsewhere"> {
+    const { accessProofs, clock, readySeconds } = this.#dependencies;
+    const createdAt = clock();
+    const order = accessProofs.proven("issuedCard", {
+      _id: placeOf(transactionId),
+      status: "issued" as const,
+      transactionId,
+      organizationOfCard: organizationId,
+      connectionId: connection.id,
+      cardRef: null,
+      last4: null,
+      readyUntil: new Date(createdAt.getTime() + readySeconds * 1_000),
+      refusal: null,
+      askedAt: null,
+      closedAt: null,
+      createdAt,
+    });
+    return (await this.#places.put(order, permit)) ? "ordered" : "elsewhere";
+  }
+
+  /** Whether no card is ordered for the payment from now on; else its place has something. */
+  withhold(transactionId: string): Promise<boolean> {
+    return this.#places.withhold(transactionId, this.#dependencies.clock());
+  }
+
+  /** Has the issuer make an ordered card. Repeatable: the same card, the same refusal. */
+  async armed(ordered: Ordered, card: IssuedDocument, isRepeated: boolean): Promise<RailOutcome> {
+    const known = issuedOutcome(card);
+    if (known !== null) return known;
+    const { issuer } = await this.#connectionOf(card, "fresh");
+    const { agentId, amountCents, transactionId } = ordered;
+    const made = await issuer.arm({ transactionId, agentId, amountCents, isRepeated });
+    await this.#noteMade(card, made);
+    const after = await this.of(transactionId);
+    const outcome = after === null ? null : issuedOutcome(after);
+    if (outcome === null) throw new IssuerUnusable(`the order of ${transactionId}'s card was lost`);
+    return outcome;
+  }
+
+  async #noteMade(card: IssuedDocument, made: IssuerResult<IssuedCard>): Promise<void> {
+    const change = made.ok ? made.value : { refusal: failureOf(made.refusal) };
+    // The first answer stands.
+    await this.#cards.updateOne(
+      { _id: card._id, status: "issued", cardRef: null, refusal: null },
+      { $set: this.#dependencies.accessProofs.changed("issuedCard", card, change) },
+    );
+  }
+
+  /** Closes a card for good; one that is only ordered is made first, so that no later call can make it. */
+  async close(transactionId: string, ordered?: Ordered): Promise<void> {
+    let card = await this.of(transactionId);
+    if (card === null || card.closedAt !== null) return;
+    if (card.cardRef === null && card.refusal === null && ordered !== undefined) {
+      await this.armed(ordered, card, true);
+      card = await this.of(transactionId);
+    }
+    if (card === null) return;
+    if (card.cardRef !== null) {
+      const { issuer } = await this.#connectionOf(card);
+      const closed = await issuer.disarm(card.cardRef);
+      if (!closed.ok) throw new IssuerUnusable(closed.refusal.reason);
+    }
+    await this.#cards.updateOne({ _id: card._id }, { $set: { closedAt: this.#dependencies.clock() } });
+  }
+
+  /** Whether a connection has cards that are not closed. */
+  async hasOpen({ id }: CardConnection): Promise<boolean> {
+    const open = { connectionId: id, closedAt: null, refusal: null };
+    return (await this.#cards.findOne(open, { projection: { _id: 1 } })) !== null;
+  }
+
+  async booksOf(card: IssuedDocument): Promise<readonly RailBooks[]> {
+    if (card.cardRef === null) return [];
+    return (await this.#connectionOf(card)).issuer.booksOf(card.cardRef);
+  }
+
+  async ownCard(transactionId: string): Promise<OwnCard | null> {
+    const card = await this.of(transactionId);
+    return card === null ? null : { card, connection: await this.#connectionOf(card) };
+  }
+
+  /** Notes a request that may be granted, before it is: a later read finds out what became of it. */
+  async noteAsked({ _id }: IssuedDocument, at: Date): Promise<void> {
+    await this.#cards.updateOne({ _id }, { $max: { askedAt: at } });
+  }
+
+  /** Payments that networks have touched, as each connection was read last. An issuer that does not answer holds up no other. */
+  async *changed(): AsyncIterable<ChangedPayment> {
+    const { clock, connections } = this.#dependencies;
+    for await (const connection of connections.all()) {
+      const began = clock();
+      const since = new Date(connection.record.readThrough.getTime() - OVERLAP_MS);
+      try {
+        for await (const { cardRef, changedAt } of connection.issuer.changedSince(since)) {
+          const card = await this.byRef(connection, cardRef);
+          if (card !== null) yield { transactionId: card.transactionId, changedAt };
+        }
+        yield* this.#unseen(connection, since, began);
+        await connections.note(connection, { readThrough: began, fault: null });
+      } catch (error) {
+        await connections.note(connection, { fault: error instanceof Error ? error.message : String(error) });
+      }
+    }
+  }
+
+  async *#unseen({ id }: CardConnection, since: Date, now: Date): AsyncIterable<ChangedPayment> {
+    const askedAt = { $gte: since, $lte: new Date(now.getTime() - UNSEEN_MS) };
+    for await (const { transactionId } of this.#cards.find({ connectionId: id, askedAt }))
+      yield { transactionId, changedAt: since };
+  }
+
+  async #connectionOf(card: IssuedDocument, how: "fresh" | "cached" = "cached"): Promise<CardConnection> {
+    const { connections } = this.#dependencies;
+    const { organizationOfCard } = card;
+    const found = await (how === "fresh"
+      ? connections.fresh(organizationOfCard)
+      : connections.of(organizationOfCard));
+    if (found?.id === card.connectionId) return found;
+    throw new IssuerUnusable(`the connection ${card.connectionId} of a card is gone`);
+  }
+}
+
+const failureOf = ({ code, reason }: IssuerRefusal): NonNullable<IssuedDocument["refusal"]> => ({
+  code: code === "INSUFFICIENT_FUNDS" ? code : "CARD_NOT_ISSUED",
+  reason,
+});
+
+/** What an order has come to; null: the issuer has not answered. */
+export function issuedOutcome({
+  cardRef,
+  closedAt,
+  last4,
+  readyUntil,
+  refusal,
+}: IssuedDocument): RailOutcome | null {
+  if (refusal !== null) return { status: "failed", ...refusal };
+  if (closedAt !== null) return { status: "withheld" };
+  if (cardRef === null || last4 === null) return null;
+  return { status: "armed", card: { last4, readyUntil: readyUntil.getTime() } };
+}

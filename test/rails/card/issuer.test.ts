@@ -1,0 +1,219 @@
+import { expect } from "chai";
+import type { Db } from "mongodb";
+import type { Card, Merchant } from "../../../src/engines/card-network/shapes.ts";
+import type { CardNetwork } from "../../../src/engines/card-network/network.ts";
+import { COLLECTIONS } from "../../../src/store/documents.ts";
+import type { Backends } from "../../../server/service-options.ts";
+import { eventually } from "../../chain/support.ts";
+import { testCardNetwork } from "../../support/card-network.ts";
+import { restricting } from "../../support/restrictions.ts";
+import { startTestService, type TestService } from "../../support/service.ts";
+import { elevate, newWorld, type TestAgent, type World } from "../../support/world.ts";
+
+const KEY = "rk_test_abcd1234efgh";
+const SECRET = "whsec_authorizations_of_a_test";
+const SHOP = {
+  name: "ROCKET RIDES",
+  category: "taxicabs_limousines",
+  category_code: "4121",
+  network_id: "1",
+  country: "US",
+} as Merchant;
+
+describe("cards of a connected issuer", function () {
+  this.timeout(120_000);
+  let service: TestService;
+  let world: World;
+  let agent: TestAgent;
+  let network: CardNetwork;
+  let db: Db;
+  let isLedgerSilent = false;
+
+  before(async () => {
+    const silencing = (backends: Backends): Backends => {
+      const { ledgers } = backends;
+      const submit = ledgers.submit.bind(ledgers);
+      ledgers.submit = (project, command) =>
+        isLedgerSilent && command.kind === "authorize"
+          ? new Promise(() => undefined)
+          : submit(project, command);
+      return backends;
+    };
+    service = await startTestService({ decorateBackends: silencing });
+    ({ network } = (await testCardNetwork()).accountOf(KEY));
+    ({ db } = service);
+    world = await newWorld(service);
+    agent = await world.agent({ budgetCents: 100_000 });
+    await elevate(world);
+    const { connection } = await connect({ apiKey: KEY });
+    await connect({ authorizationSecret: SECRET });
+    network.configure({ authorizationUrl: connection.authorizationUrl, authorizationSecret: SECRET });
+  });
+  after(async () => {
+    network.configure({ authorizationUrl: null });
+    await service.stop();
+  });
+
+  const connect = (body: object) => world.api.ok("connectCardIssuer", 200, { token: world.token, body });
+  const cardOf = (transactionId: string): Card => {
+    const cards = network.store.all<Card>("issuing.card");
+    const card = cards.find(({ metadata }) => metadata["transaction"] === transactionId);
+    if (card === undefined) throw new Error(`${transactionId} has no card`);
+    return card;
+  };
+  const armed = async (fields: object = {}) => {
+    const paid = await agent.pay({ amountCents: 1_000, ...fields });
+    return { ...paid, id: paid.transaction.id, cardId: cardOf(paid.transaction.id).id };
+  };
+  const read = (id: string) => world.api.ok("getPayment", 200, { token: agent.key, id });
+  const becomes = (id: string, expected: object) =>
+    eventually(`${id} is ${JSON.stringify(expected)}`, async () => {
+      const { status, stage } = (await read(id)).transaction;
+      return JSON.stringify({ status, stage }) === JSON.stringify(expected);
+    });
+  const refusalOf = async (cardId: string, amount: number) => {
+    const { approved, request_history: requests } = await network.authorize(cardId, amount, SHOP);
+    return approved ? null : (requests.at(-1)?.reason ?? "");
+  };
+  const closed = (id: string) =>
+    eventually("the card is closed", () => Promise.resolve(cardOf(id).status === "canceled"));
+
+  it("a payment waits on a card of its own, is asked for, charged, and its card closed", async () => {
+    const { card, cardId, id, transaction } = await armed();
+    expect([transaction.status, transaction.stage]).to.deep.equal(["pending", "armed"]);
+    expect(card).to.deep.include({ last4: cardOf(id).last4 });
+    const { id: authorization } = await network.authorize(cardId, 1_000, SHOP);
+    await becomes(id, { status: "pending", stage: "authorized" });
+    network.capture(authorization, 700, true);
+    await becomes(id, { status: "approved", stage: "captured" });
+    expect((await read(id)).transaction.amounts).to.deep.include({
+      requestedCents: 1_000,
+      capturedCents: 700,
+    });
+    await closed(id);
+    const { events } = await world.api.ok("getTransactionStory", 200, { token: world.token, id });
+    expect(events.map(({ type }) => type)).to.include.members([
+      "authorization.approved",
+      "transaction.completed",
+    ]);
+    network.refund(
+      network.store
+        .all<{ id: string; object: string; created: number; card: string }>("issuing.transaction")
+        .find(({ card: of }) => of === cardId)?.id ?? "",
+      null,
+    );
+    await becomes(id, { status: "reversed", stage: "captured" });
+  });
+
+  it("no request is granted from a pause's answer on, and again from a resume's", async () => {
+    const { cardId, id } = await armed();
+    await world.api.ok("pauseAgent", 200, { token: world.token, id: agent.id });
+    expect(await refusalOf(cardId, 500)).to.equal("webhook_declined");
+    await world.api.ok("resumeAgent", 200, { token: world.token, id: agent.id });
+    expect(await refusalOf(cardId, 500)).to.equal(null);
+    await becomes(id, { status: "pending", stage: "authorized" });
+    const { events } = await world.api.ok("getTransactionStory", 200, { token: world.token, id });
+    expect(events.filter(({ type }) => type === "authorization.declined")).to.have.lengthOf(1);
+  });
+
+  it("a request of a merchant whose category is forbidden by now is declined", async () => {
+    const other = await world.agent();
+    const paid = await other.pay({ amountCents: 1_000 });
+    const body = restricting({ merchantCategories: { only: null, never: ["4121"], uncoded: "allow" } });
+    await world.api.ok("setAgentRestrictions", 200, { token: world.token, id: other.id, body });
+    expect(await refusalOf(cardOf(paid.transaction.id).id, 500)).to.equal("webhook_declined");
+  });
+
+  it("a ledger that is silent declines in time", async () => {
+    const { cardId } = await armed();
+    isLedgerSilent = true;
+    const began = performance.now();
+    expect(await refusalOf(cardId, 500)).to.equal("webhook_declined");
+    isLedgerSilent = false;
+    expect(performance.now() - began).to.be.below(2_000);
+  });
+
+  it("cancelled, its amount is free at once and its card closed", async () => {
+    const { id } = await armed();
+    const { transaction } = await world.api.ok("cancelPayment", 200, { token: agent.key, id });
+    expect(transaction).to.deep.include({
+      status: "denied",
+      denialCode: "CANCELLED_BY_AGENT",
+      stage: "released",
+    });
+    await closed(id);
+  });
+
+  it("stopped for good, the cards of all that waits are closed", async () => {
+    const other = await world.agent();
+    const { transaction } = await other.pay({ amountCents: 1_000 });
+    const { teamId } = world.organization;
+    await world.api.ok("stopTeam", 200, { token: world.token, id: teamId, body: { revokeKeys: true } });
+    await closed(transaction.id);
+    const after = await world.api.ok("getTransaction", 200, { token: world.token, id: transaction.id });
+    expect(after.transaction).to.deep.include({ status: "denied", denialCode: "AGENT_PAUSED" });
+  });
+
+  it("messages without a good signature do nothing: 401, and 404 of no connection", async () => {
+    const { connection } = await connect({});
+    const headers = { "stripe-signature": `t=${Math.floor(Date.now() / 1_000)},v1=${"0".repeat(64)}` };
+    const post = async (url: string) =>
+      (await fetch(url, { method: "POST", headers, body: '{"type":"issuing_authorization.request"}' }))
+        .status;
+    expect(await post(connection.authorizationUrl)).to.equal(401);
+    expect(await post(connection.eventsUrl)).to.equal(401);
+    const unknown = connection.eventsUrl.replace(connection.id, `rail_${"0".repeat(26)}`);
+    expect(await post(unknown)).to.equal(404);
+  });
+
+  it("the check runs one approved and one refused authorization", async () => {
+    const { token } = world;
+    expect(await world.api.ok("checkCardIssuer", 200, { token })).to.deep.include({ isWorking: true });
+    network.configure({ authorizationSecret: "whsec_another_secret" });
+    const { approved, isWorking } = await world.api.ok("checkCardIssuer", 200, { token });
+    network.configure({ authorizationSecret: SECRET });
+    expect(isWorking).to.equal(false);
+    expect(approved.reason).to.be.a("string").and.not.equal("");
+  });
+
+  it("its owner sees what is connected, and no answer or record has the key", async () => {
+    const { token } = world;
+    const shown = await world.api.ok("listRails", 200, { token });
+    expect(shown.rails).to.deep.include({ card: "test" });
+    expect(shown.connection).to.deep.include({
+      issuer: "stripe",
+      keyHint: "efgh",
+      hasAuthorizationSecret: true,
+    });
+    expect(shown.balanceCents).to.be.a("number");
+    const records = [shown, await db.collection(COLLECTIONS.cardConnections).find().toArray()];
+    for (const secret of [KEY, SECRET]) expect(JSON.stringify(records)).not.to.include(secret);
+  });
+
+  it("a top-up fires funding.deposited", async () => {
+    network.topUp(12_345);
+    await eventually("it is told", async () => {
+      const found = await db.collection(COLLECTIONS.events).findOne({ type: "funding.deposited" });
+      return found !== null && JSON.stringify(found["data"]).includes("12345");
+    });
+  });
+
+  it("is disconnected only once no card is open", async () => {
+    const own = await newWorld(service);
+    await elevate(own);
+    const { token } = own;
+    await own.api.ok("connectCardIssuer", 200, { token, body: { apiKey: KEY } });
+    const buyer = await own.agent();
+    const { transaction } = await buyer.pay({ amountCents: 1_000 });
+    await own.api.refused("disconnectCardIssuer", 409, "RAIL_IN_USE", { token });
+    await own.api.ok("cancelPayment", 200, { token: buyer.key, id: transaction.id });
+    await closed(transaction.id);
+    await eventually("it is disconnected", async () => {
+      const { status } = await own.api.call("disconnectCardIssuer", { token });
+      return status === 204;
+    });
+    const sandboxed = await buyer.pay({ amountCents: 100 });
+    expect(sandboxed).to.deep.include({ card: null });
+    expect(sandboxed.transaction.status).to.equal("approved");
+  });
+});
