@@ -1,6 +1,7 @@
 import { remainingOf, usedCents } from "../src/domain/money.ts";
 import { fillOf } from "../src/domain/ledger/capacity.ts";
 import { remainingCents } from "../src/domain/ledger/caps.ts";
+import { shortfalls } from "../src/domain/ledger/raises.ts";
 import { assess } from "../src/domain/ledger/pay.ts";
 import {
   type Account,
@@ -37,7 +38,7 @@ import type {
 /** Null: there is no such account, or none any more. */
 export function accountView(
   ledger: Ledger,
-  { agentId, now, payment = null }: AccountQueryInput,
+  { agentId, now, payment = null, raiseMc }: AccountQueryInput,
   ledgerNow: number,
 ): AccountView | null {
   const account = ledger.accounts.get(agentId);
@@ -59,6 +60,7 @@ export function accountView(
     lastHourCount: countWithinHour(usage, at),
     todayCount: countToday(usage, at),
     assessment: payment === null ? null : assess(ledger, account, payment, at),
+    shortfalls: raiseMc === undefined ? [] : shortfalls(ledger, account, raiseMc, at),
     spendLimits,
     team,
     project,

@@ -26,6 +26,13 @@ function reset(ledger: Ledger, place: number): void {
   putLevel(ledger, null, { windows: without(ledger.project.windows, place) });
 }
 
+const prolonged = ({ increases = [], ...policy }: Account["policy"]): Account["policy"] => ({
+  ...policy,
+  ...(increases.length > 0 && {
+    increases: increases.map((each) => ({ ...each, endsAt: each.endsAt + 90 * DAY })),
+  }),
+});
+
 /** Resets a period where `isDue` says so, before each command. */
 function resetting(
   place: number,
@@ -129,13 +136,7 @@ export const spendLimitMutants: readonly Mutant<LedgerDomain>[] = [
     domain: () =>
       after(({ command, ledger }) => {
         if (command.kind !== "grant_raise") return;
-        const forever = ({ increases = [], ...rest }: Account["policy"]): Account["policy"] => ({
-          ...rest,
-          ...(increases.length > 0 && {
-            increases: increases.map((each) => ({ ...each, endsAt: each.endsAt + 90 * DAY })),
-          }),
-        });
-        for (const account of ledger.accounts.values()) account.policy = forever(account.policy);
+        for (const account of ledger.accounts.values()) account.policy = prolonged(account.policy);
       }),
   },
   {

@@ -22,6 +22,7 @@ import { passkeyHandlers } from "./passkeys.ts";
 import { paymentHandlers } from "./payments.ts";
 import { purchaseHandlers } from "./purchases.ts";
 import { projectHandlers } from "./projects.ts";
+import { raiseRequestHandlers } from "./raise-requests.ts";
 import { sandboxHandlers } from "./sandbox.ts";
 import { stopHandlers } from "./stops.ts";
 import { streamHandlers } from "./stream.ts";
@@ -60,6 +61,7 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...purchaseHandlers(dependencies),
   ...approvalHandlers(dependencies),
   ...approvalContextHandlers(dependencies),
+  ...raiseRequestHandlers(dependencies),
   ...transactionHandlers(dependencies),
   ...transactionStoryHandlers(dependencies),
   ...transactionSummaryHandlers(dependencies),

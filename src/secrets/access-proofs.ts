@@ -1,3 +1,4 @@
+import type { RaiseRequestDocument } from "../store/raise-documents.ts";
 import { valueAt } from "../lib/value-at.ts";
 import {
   COLLECTIONS,
@@ -200,6 +201,24 @@ export const ACCESS_RECORDS = {
       "body",
     ] satisfies readonly (keyof DeliveryDocument)[],
   },
+  raiseRequest: {
+    what: "raise requests",
+    collection: COLLECTIONS.raiseRequests,
+    path: "proof",
+    fields: [
+      "_id",
+      "organizationId",
+      "projectId",
+      "teamId",
+      "agentId",
+      "amountCents",
+      "reason",
+      "status",
+      "decision",
+      "resolvedBy",
+      "feedback",
+    ] satisfies readonly (keyof RaiseRequestDocument)[],
+  },
   server: {
     what: "servers' records",
     collection: SERVERS,
@@ -226,6 +245,7 @@ export const ACCESS_KINDS: readonly AccessKind[] = [
   "webhook",
   "event",
   "delivery",
+  "raiseRequest",
   "server",
 ];
 

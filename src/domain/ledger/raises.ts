@@ -11,12 +11,24 @@ import {
   type WindowedLimit,
 } from "./increases.ts";
 import { type StandingLimit, standingLimits } from "./measures.ts";
-import type { BudgetPolicy } from "./policy.ts";
+import type { BudgetPolicy, DenialCode } from "./policy.ts";
 import { type Account, type Cap, type Ledger } from "./state.ts";
 import type { BREACH_LIMITS } from "./books.ts";
 import { boundsNow, type SpendLimit } from "./windows.ts";
 
 /** Raises of limits that a person grants so that an amount fits. */
+
+/** Denials by limits of amounts; a raise makes room for no number of payments. */
+export const RAISABLE: readonly DenialCode[] = [
+  "PER_TRANSACTION_LIMIT_EXCEEDED",
+  "BUDGET_EXCEEDED",
+  "DAILY_SPEND_LIMIT_EXCEEDED",
+  "SPEND_LIMIT_EXCEEDED",
+  "TEAM_CAP_EXCEEDED",
+  "TEAM_SPEND_LIMIT_EXCEEDED",
+  "PROJECT_CAP_EXCEEDED",
+  "PROJECT_SPEND_LIMIT_EXCEEDED",
+];
 
 /** A limit that has no room for an amount. */
 export interface Shortfall extends Omit<StandingLimit, "limit" | "usedMc"> {
