@@ -125,6 +125,9 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
   const paymentChanges = new PaymentChanges(collections.transactions, (err) =>
     logger.warn({ err }, "the change stream of payments is interrupted"),
   );
+  const raiseChanges = new PaymentChanges(collections.raiseRequests, (err) =>
+    logger.warn({ err }, "the change stream of raise requests is interrupted"),
+  );
   const waitingCalls = new WaitingCalls(Math.floor(connectionsMax() / 2));
   const trail = await openAuditTrail(options, backends);
   const streams = new Streams({
@@ -165,6 +168,7 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
     clock,
     logger,
     paymentChanges,
+    raiseChanges,
     waitingCalls,
     streams,
     baseUrl,
@@ -244,7 +248,12 @@ export async function startService(options: ServiceOptions): Promise<RunningServ
       // Calls that wait for a decision are answered with the current state.
       const { drainTimeoutMs: withinMs } = options;
       const ofProtocol = setTimeout(() => void currentProtocol.end(), ANSWERED_PART * withinMs);
-      const [cut] = await Promise.all([http.drain(withinMs), paymentChanges.end(), streams.end()]);
+      const [cut] = await Promise.all([
+        http.drain(withinMs),
+        paymentChanges.end(),
+        raiseChanges.end(),
+        streams.end(),
+      ]);
       clearTimeout(ofProtocol);
       if (cut > 0) logger.warn({ requests: cut }, "requests were cut off: they outlasted the drain");
       await currentProtocol.end();

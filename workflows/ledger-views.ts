@@ -1,6 +1,7 @@
 import { remainingOf, usedCents } from "../src/domain/money.ts";
 import { fillOf } from "../src/domain/ledger/capacity.ts";
 import { remainingCents } from "../src/domain/ledger/caps.ts";
+import { shortfalls } from "../src/domain/ledger/raises.ts";
 import { assess } from "../src/domain/ledger/pay.ts";
 import {
   type Account,
@@ -14,7 +15,8 @@ import {
 } from "../src/domain/ledger/state.ts";
 import { countToday, countWithinHour, spentToday } from "../src/domain/ledger/usage.ts";
 import { ledgerBytes } from "../src/domain/ledger/weight.ts";
-import { boundsNow, limitNow, shownLimit, usesOf } from "../src/domain/ledger/windows.ts";
+import { limitNow, withoutEnded } from "../src/domain/ledger/increases.ts";
+import { boundsNow, shownLimit, usesOf } from "../src/domain/ledger/windows.ts";
 import type { WindowBounds } from "../src/domain/ledger/calendar.ts";
 import type {
   AccountQueryInput,
@@ -36,7 +38,7 @@ import type {
 /** Null: there is no such account, or none any more. */
 export function accountView(
   ledger: Ledger,
-  { agentId, now, payment = null }: AccountQueryInput,
+  { agentId, now, payment = null, raiseMc }: AccountQueryInput,
   ledgerNow: number,
 ): AccountView | null {
   const account = ledger.accounts.get(agentId);
@@ -44,12 +46,12 @@ export function accountView(
   const { policy, policyVersion, status, teamId, usage } = account;
   const at = Math.max(now, ledgerNow);
   const bounds = boundsNow(ledger, at);
-  const spendLimits = usesOf(policy.spendLimits ?? [], usage.windows, bounds).map(shownLimit);
+  const spendLimits = usesOf(policy, usage.windows, bounds).map(shownLimit);
   const team = levelRest(levelOf(ledger, teamId), bounds);
   const project = levelRest(ledger.project, bounds);
   return {
     status,
-    policy,
+    policy: withoutEnded(policy, bounds.at),
     policyVersion,
     spentCents: usedCents(usage.spentMc),
     reservedCents: usedCents(usage.reservedMc),
@@ -58,11 +60,12 @@ export function accountView(
     lastHourCount: countWithinHour(usage, at),
     todayCount: countToday(usage, at),
     assessment: payment === null ? null : assess(ledger, account, payment, at),
+    shortfalls: raiseMc === undefined ? [] : shortfalls(ledger, account, raiseMc, at),
     spendLimits,
     team,
     project,
     spendableCents: Math.min(
-      ownRestCents(account, at),
+      ownRestCents(account, at, bounds),
       ...[team, project].flatMap((level) => level.remainingCents ?? []),
       ...[{ spendLimits }, team, project].flatMap((each) =>
         each.spendLimits.map((limit) => limit.remainingCents),
@@ -72,23 +75,24 @@ export function accountView(
 }
 
 /** Rest of an agent's budget and of its limit per day. */
-function ownRestCents({ policy, usage }: Account, at: number): number {
+function ownRestCents({ policy, usage }: Account, at: number, bounds: WindowBounds): number {
   const { budgetCents, dailySpendLimitCents } = policy;
   const ofBudget = remainingOf(budgetCents, usage.spentMc + usage.reservedMc);
   if (dailySpendLimitCents === null) return ofBudget;
-  const limitCents = limitNow({ limitCents: dailySpendLimitCents }, at);
+  const limitCents = limitNow(policy, "daily_spend", dailySpendLimitCents, bounds.at);
   return Math.min(ofBudget, remainingOf(limitCents, spentToday(usage, at).amountMc));
 }
 
 const levelRest = ({ cap, totals, windows }: Level, bounds: WindowBounds): LevelRest => ({
   remainingCents: remainingCents(cap, totals),
-  spendLimits: usesOf(cap.spendLimits ?? [], windows, bounds).map(shownLimit),
+  spendLimits: usesOf(cap, windows, bounds).map(shownLimit),
 });
 
 const levelView = ({ cap, totals }: Level): LevelView => ({ cap, totals });
 
 const budgetView = (level: Level, bounds: WindowBounds): BudgetView => ({
-  ...levelView(level),
+  cap: withoutEnded(level.cap, bounds.at),
+  totals: level.totals,
   spendLimits: levelRest(level, bounds).spendLimits,
 });
 

@@ -1,6 +1,7 @@
 import { windowBounds } from "../../src/domain/ledger/calendar.ts";
 import { judge } from "../../src/domain/ledger/judge.ts";
-import type { Ledger } from "../../src/domain/ledger/state.ts";
+import { packLedger, unpackLedger } from "../../src/domain/ledger/pack.ts";
+import type { Account, Ledger } from "../../src/domain/ledger/state.ts";
 import type { Windows } from "../../src/domain/ledger/windows.ts";
 import type { LedgerDomain } from "../../test/domain/ledger/world.ts";
 import { DAY, HOUR } from "../../test/domain/support/actor.ts";
@@ -24,6 +25,13 @@ function reset(ledger: Ledger, place: number): void {
     putLevel(ledger, teamId, { windows: without(windows, place) });
   putLevel(ledger, null, { windows: without(ledger.project.windows, place) });
 }
+
+const prolonged = ({ increases = [], ...policy }: Account["policy"]): Account["policy"] => ({
+  ...policy,
+  ...(increases.length > 0 && {
+    increases: increases.map((each) => ({ ...each, endsAt: each.endsAt + 90 * DAY })),
+  }),
+});
 
 /** Resets a period where `isDue` says so, before each command. */
 function resetting(
@@ -120,6 +128,39 @@ export const spendLimitMutants: readonly Mutant<LedgerDomain>[] = [
           windows: { at, mc: mc.map((amount) => (amount === year ? amount : amount - givenMc)) },
         });
         return reply;
+      }),
+  },
+  {
+    fault: "an increase does not end",
+    complaint: "what denied a payment",
+    domain: () =>
+      after(({ command, ledger }) => {
+        if (command.kind !== "grant_raise") return;
+        for (const account of ledger.accounts.values()) account.policy = prolonged(account.policy);
+      }),
+  },
+  {
+    fault: "a roll-over forgets increases",
+    complaint: "what denied a payment",
+    domain: () => ({
+      judge,
+      pack: packLedger,
+      unpack: (packed) => {
+        const ledger = unpackLedger(packed);
+        for (const account of ledger.accounts.values()) {
+          const { increases: _forgotten, ...policy } = account.policy;
+          account.policy = policy;
+        }
+        return ledger;
+      },
+    }),
+  },
+  {
+    fault: "a repeated grant raises again",
+    complaint: "a repeated grant",
+    domain: () =>
+      after(({ command, is }) => {
+        if (command.kind === "grant_raise" && is !== undefined) is.grant = null;
       }),
   },
   {

@@ -50,6 +50,7 @@ function closedAccount({ policy, policyVersion, reservedCents, spentCents }: Age
     lastHourCount: 0,
     todayCount: 0,
     assessment: null,
+    shortfalls: [],
     spendableCents: 0,
     spendLimits: [],
     team: NOTHING_SHOWN,

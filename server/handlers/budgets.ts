@@ -1,6 +1,7 @@
+import type { ContainerUsage } from "../../src/containers/container-budgets.ts";
 import type { ShownSpendLimit, SpendLimit } from "../../src/domain/ledger/windows.ts";
 import { ok, type Result } from "../../src/domain/result.ts";
-import { spendLimitsView } from "../../src/views/spend-limits.ts";
+import { increasesView, spendLimitsView } from "../../src/views/spend-limits.ts";
 import type { AuditNotes } from "../../src/audit/notes.ts";
 import type { HandlerDependencies } from "./dependencies.ts";
 import type { Handlers } from "./types.ts";
@@ -82,10 +83,16 @@ const withoutUsage = ({ usage: _usage, ...budget }: Budget): object => ({
   spendLimits: amountsOf(budget),
 });
 
-const budgetView = <T extends { readonly spendLimits: readonly ShownSpendLimit[] }>(budget: T) => ({
+const budgetView = <T extends Shown>(budget: T) => ({
   ...budget,
   spendLimits: spendLimitsView(budget.spendLimits),
+  usage: { ...budget.usage, increases: increasesView(budget.usage.increases) },
 });
 
-const answer = <T extends { readonly spendLimits: readonly ShownSpendLimit[] }>(result: Result<T>) =>
+interface Shown {
+  readonly spendLimits: readonly ShownSpendLimit[];
+  readonly usage: ContainerUsage;
+}
+
+const answer = <T extends Shown>(result: Result<T>) =>
   result.ok ? ok({ body: budgetView(result.value) }) : result;

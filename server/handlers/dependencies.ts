@@ -1,3 +1,4 @@
+import type { RaiseRequestDocument } from "../../src/store/raise-documents.ts";
 import type { Payments } from "../../src/payments/payments.ts";
 import type { PaymentEffects } from "../../src/payments/effects.ts";
 import type { EventJournal } from "../../src/store/journal.ts";
@@ -79,6 +80,7 @@ export interface HandlerDependencies {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly paymentChanges: PaymentChanges;
+  readonly raiseChanges: PaymentChanges<RaiseRequestDocument>;
   readonly waitingCalls: WaitingCalls;
   readonly streams: Streams;
   /** Address of the service's pages. */

@@ -23,6 +23,7 @@ import { paymentHandlers } from "./payments.ts";
 import { purchaseHandlers } from "./purchases.ts";
 import { projectHandlers } from "./projects.ts";
 import { railHandlers } from "./rails.ts";
+import { raiseRequestHandlers } from "./raise-requests.ts";
 import { sandboxHandlers } from "./sandbox.ts";
 import { stopHandlers } from "./stops.ts";
 import { streamHandlers } from "./stream.ts";
@@ -62,6 +63,7 @@ export const createHandlers = (dependencies: HandlerDependencies): Handlers => (
   ...railHandlers(dependencies),
   ...approvalHandlers(dependencies),
   ...approvalContextHandlers(dependencies),
+  ...raiseRequestHandlers(dependencies),
   ...transactionHandlers(dependencies),
   ...transactionStoryHandlers(dependencies),
   ...transactionSummaryHandlers(dependencies),

@@ -1,7 +1,8 @@
-import type { AgentDocument } from "../../src/store/documents.ts";
+import type { AgentDocument, TransactionDocument } from "../../src/store/documents.ts";
 import { RAIL_OF } from "../../src/contract/rails.ts";
 import { rail } from "../../src/contract/records.ts";
 import { type PaymentCard, SETTLES_ON } from "../../src/domain/ledger/payment.ts";
+import { RAISABLE } from "../../src/domain/ledger/raises.ts";
 import { refusal } from "../../src/domain/errors.ts";
 import { ok, refused, type Result } from "../../src/domain/result.ts";
 import type { PaymentOrder } from "../../src/payments/payment-orders.ts";
@@ -32,7 +33,7 @@ type PaymentHandlers = OwnBudgetHandlers &
   >;
 
 /** Of an answer that has waited, for all that comes after the waiting. */
-const ANSWERED_MS = 1_500;
+export const ANSWERED_MS = 1_500;
 
 /** How long an answer is to wait for its payment, and its deadline, which moves with that. */
 export interface Waiting {
@@ -151,6 +152,7 @@ export function paymentHandlers(dependencies: HandlerDependencies): PaymentHandl
                 denialReason: denialReason ?? "",
                 feedback,
                 deniedAt: deniedAt.toISOString(),
+                raise: raiseOf({ agentId, denialCode }, baseUrl),
               },
             ],
       );
@@ -213,7 +215,17 @@ export const paymentViewAt =
     approvalUrl:
       approval === null || approval.resolution !== null ? null : `${baseUrl}/approvals/${approval._id}`,
     card: cardView(transaction.ledgerState.card),
+    raise: raiseOf(transaction, baseUrl),
   });
 
 const cardView = (card: PaymentCard | undefined) =>
   card === undefined ? null : { last4: card.last4, readyUntil: new Date(card.readyUntil).toISOString() };
+
+/** Whether a person can make room for a payment that was not made: only limits of amounts can be raised. */
+const raiseOf = (
+  { agentId, denialCode }: Pick<TransactionDocument, "agentId" | "denialCode">,
+  baseUrl: string,
+): { possible: boolean; url: string } | null =>
+  denialCode === null
+    ? null
+    : { possible: RAISABLE.some((code) => code === denialCode), url: `${baseUrl}/agents/${agentId}` };

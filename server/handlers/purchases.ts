@@ -127,7 +127,7 @@ export function purchaseHandlers(dependencies: HandlerDependencies): PurchaseHan
 
   /** Returns a shop's answer without payment; nothing is decided. */
   function free(answer: ShopAnswer, earlier: RecordedPayment | null) {
-    const none = { transaction: null, approval: null, approvalUrl: null };
+    const none = { transaction: null, approval: null, approvalUrl: null, raise: null };
     const shown = earlier === null ? none : paymentView(earlier);
     const body = { ...answerView(answer), ...shown, replayed: earlier !== null, possibleDuplicateOf: null };
     return ok(earlier === null ? { body } : { status: 200 as const, body });

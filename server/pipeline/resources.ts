@@ -1,3 +1,4 @@
+import type { RaiseRequestDocument } from "../../src/store/raise-documents.ts";
 import type {
   AgentDocument,
   ApprovalDocument,
@@ -24,6 +25,7 @@ export interface ResourceByKind {
   readonly team: TeamDocument;
   readonly transaction: TransactionDocument;
   readonly approval: ApprovalDocument;
+  readonly raiseRequest: RaiseRequestDocument;
   /** The team that the new agent is for. */
   readonly newAgent: TeamDocument;
   readonly newProject: null;
@@ -98,6 +100,9 @@ const FINDERS: { readonly [S in ResourceKind]: Find<S> } = {
   },
   async approval({ collections: { approvals } }, principal, { params }) {
     return inside(await approvals.findOne({ _id: required(params.id) }), principal, (found) => found);
+  },
+  async raiseRequest({ collections: { raiseRequests } }, principal, { params }) {
+    return inside(await raiseRequests.findOne({ _id: required(params.id) }), principal, (found) => found);
   },
   project: (records, principal, { params }) => project(records, principal, required(params.id)),
   team: (records, principal, { params }) => team(records, principal, required(params.id)),

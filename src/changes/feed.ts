@@ -56,6 +56,7 @@ const PIPELINE: Document[] = [
       $or: [
         of(COLLECTIONS.transactions, { operationType: { $in: ["insert", "replace"] } }),
         of(COLLECTIONS.approvals, { operationType: { $in: ["insert", "replace"] } }),
+        of(COLLECTIONS.raiseRequests, { operationType: { $in: ["insert", "replace"] } }),
         of(COLLECTIONS.agents, { operationType: WRITTEN }),
         of(COLLECTIONS.events, {
           operationType: "insert",
@@ -294,6 +295,8 @@ export class ChangeFeed {
         return [{ organizationId, kind: "transactions", id, isMinor: false }];
       case COLLECTIONS.approvals:
         return [{ organizationId, kind: "approvals", id, isMinor: false }];
+      case COLLECTIONS.raiseRequests:
+        return [{ organizationId, kind: "raiseRequests", id, isMinor: false }];
       case COLLECTIONS.events:
         return [{ organizationId, kind: "budgets", id, isMinor: false }];
       case COLLECTIONS.agents: {

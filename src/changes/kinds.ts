@@ -25,6 +25,8 @@ const PUBLISHED_BY: Readonly<Record<IdKind, readonly OperationId[]>> = {
   organization: ["updateOrganization"],
   organizationKeys: ["mintOrganizationKey", "rotateOrganizationKey", "revokeOrganizationKey"],
   webhooks: ["createWebhook", "updateWebhook", "deleteWebhook", "rotateWebhookSecret", "replayWebhook"],
+  // Their records are followed.
+  raiseRequests: [],
 };
 
 /** An endpoint that failed too often is disabled by the service itself. */
@@ -66,6 +68,7 @@ const THROTTLES: Readonly<Record<ChangeKind, Throttle>> = {
   organization: AT_ONCE,
   organizationKeys: AT_ONCE,
   webhooks: AT_ONCE,
+  raiseRequests: AT_ONCE,
 };
 
 /** Interval for agents of which totals alone changed, as they do with each payment. */

@@ -43,6 +43,7 @@ export const RESOURCE_KINDS = {
   project: "Project",
   transaction: "Transaction",
   approval: "Approval",
+  raise_request: "Raise request",
   user: "Member",
   invite: "Invite",
   organization_key: "Organization key",
@@ -96,6 +97,8 @@ export const AUDIT_ACTIONS: Readonly<Record<AuditAction, ActionWords>> = {
   refusePayment: on("transaction", "Refused", "refuse", "payment after its approval"),
   approveApproval: on("approval", "Approved", "approve", "payment"),
   denyApproval: on("approval", "Denied", "deny", "payment"),
+  grantRaiseRequest: on("raise_request", "Granted", "grant", "raise"),
+  refuseRaiseRequest: on("raise_request", "Refused", "refuse", "raise"),
   decideApprovals: on("approval", "Decided", "decide", "several payments"),
 
   createTeam: on("team", "Created", "create", "team"),

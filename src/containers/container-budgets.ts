@@ -4,6 +4,7 @@ import type { Projections } from "../payments/ports.ts";
 import type { CommandOf, RecordedCap } from "../domain/ledger/commands.ts";
 import { remainingCents } from "../domain/ledger/caps.ts";
 import type { Calendar } from "../domain/ledger/calendar.ts";
+import type { Increase } from "../domain/ledger/increases.ts";
 import { type ShownSpendLimit, type SpendLimit, withUse } from "../domain/ledger/windows.ts";
 import { zoneAround } from "../actors/calendar-zone.ts";
 import { type CalendarView, settingsIn } from "./calendar-view.ts";
@@ -33,11 +34,15 @@ export interface Usage {
   readonly remainingCents: number | null;
 }
 
+export interface ContainerUsage extends Usage {
+  readonly increases: readonly Increase[];
+}
+
 interface ContainerBudget {
   readonly capCents: number | null;
   readonly spendLimits: readonly ShownSpendLimit[];
   readonly version: number;
-  readonly usage: Usage;
+  readonly usage: ContainerUsage;
 }
 export interface ProjectBudget extends ContainerBudget {
   readonly teams: { readonly teamId: string; readonly capCents: number | null }[];
@@ -177,7 +182,7 @@ export class ContainerBudgets {
     const reply = await ledgers.submit(project, command);
     if (reply.kind === "version_conflict") return refused(refusal("STALE_CALENDAR"));
     if (reply.kind !== "calendar") throw new Error(`a ledger answered ${reply.kind} to a calendar`);
-    await this.#record(project, reply.caps);
+    await this.record(project, reply.caps);
     return ok(reply);
   }
 
@@ -192,11 +197,12 @@ export class ContainerBudgets {
     const reply = await ledgers.submit(project, command);
     if (reply.kind === "version_conflict") return refused(refusal("STALE_BUDGET"));
     if (reply.kind !== "replaced") throw new Error(`a ledger answered ${reply.kind} to a replacement`);
-    await this.#record(project, reply.caps);
+    await this.record(project, reply.caps);
     return ok(null);
   }
 
-  async #record(project: ProjectRef, decided: readonly RecordedCap[]): Promise<void> {
+  /** Writes decided caps to the records, and confirms them. */
+  async record(project: ProjectRef, decided: readonly RecordedCap[]): Promise<void> {
     const { ledgers, writeCaps } = this.#dependencies;
     const { projectId } = project;
     await Promise.all([writeCaps(projectId, decided), ledgers.flushProject(projectId)]);
@@ -233,6 +239,7 @@ const asDecided = (
   return {
     ...decided,
     spendLimits: spendLimits === undefined ? shown.spendLimits : withUse(spendLimits, shown.spendLimits),
+    usage: { ...decided.usage, increases: usage.increases },
   };
 };
 
@@ -259,5 +266,6 @@ const budgetOf = ({ cap, spendLimits, totals }: BudgetView): ContainerBudget => 
     spentCents: usedCents(totals.spentMc),
     reservedCents: usedCents(totals.reservedMc),
     remainingCents: remainingCents(cap, totals),
+    increases: cap.increases ?? [],
   },
 });

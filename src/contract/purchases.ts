@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { approval, exactAmount, protocol, transaction } from "./records.ts";
+import { approval, raise, exactAmount, protocol, transaction } from "./records.ts";
 import { idempotencyKey, paymentCents, text } from "./primitives.ts";
 
 /** Purchases from shops on the web, which ask for payment with HTTP 402. */
@@ -70,6 +70,7 @@ export const purchased = z.strictObject({
   transaction: transaction.nullable().meta({ description: "Null: it was free, and nothing was decided." }),
   approval: approval.nullable(),
   approvalUrl: z.string().nullable(),
+  raise,
   replayed: z.boolean(),
   possibleDuplicateOf: z.string().nullable(),
   message: z.string().optional(),

@@ -5,7 +5,7 @@ import { PROTOCOLS, RAILS } from "../domain/ledger/payment.ts";
 import { DENIAL_CODES } from "../domain/ledger/policy.ts";
 import { shownLabels } from "./agent-labels.ts";
 import { AGENT_TOOLS } from "./tool-names.ts";
-import { period, usedSpendLimits } from "./spend-limits.ts";
+import { increases, period, usedSpendLimits } from "./spend-limits.ts";
 import { cents, nextCursor, paymentCount, timestamp, uuid } from "./primitives.ts";
 
 /** The records that answers carry. Strict, so that tests notice a field that the contract does not name. */
@@ -56,6 +56,7 @@ export const usage = z.strictObject({
   todayCents: cents,
   lastHourCount: paymentCount,
   todayCount: paymentCount,
+  increases,
 });
 
 export const budgetPolicy = z
@@ -221,6 +222,17 @@ export const approval = z
   })
   .meta({ id: "Approval" });
 
+/** Whether people can raise the limits that denied a payment. */
+export const raise = z
+  .strictObject({
+    possible: z
+      .boolean()
+      .meta({ description: "Whether request_raise (POST /v1/raise-requests) can be of use." }),
+    url: z.string().meta({ description: "The page where a person changes the agent's limits." }),
+  })
+  .nullable()
+  .meta({ description: "Of a payment that was not made; null otherwise." });
+
 export const payment = z.strictObject({
   transaction,
   approval: approval.nullable(),
@@ -236,6 +248,7 @@ export const payment = z.strictObject({
         "The card that was made for the payment alone. Until `readyUntil` it waits for the merchant's first charge; then the amount is " +
         "released. Null: there is none, as in the sandbox.",
     }),
+  raise,
 });
 
 /** The answer to a request to pay. */

@@ -1,5 +1,6 @@
 import * as agents from "./operations/agents.ts";
 import * as approvalRules from "./operations/approval-rules.ts";
+import * as raiseRequests from "./operations/raise-requests.ts";
 import * as restrictions from "./operations/restrictions.ts";
 import * as approvals from "./operations/approvals.ts";
 import * as auditLog from "./operations/audit-log.ts";
@@ -50,6 +51,7 @@ export const operations = {
   ...budgets,
   ...calendar,
   ...approvalRules,
+  ...raiseRequests,
   ...restrictions,
   ...agentOperations,
   ...connections,

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { BREACH_LEVELS, BREACH_LIMITS } from "../domain/ledger/books.ts";
 import { THRESHOLDS } from "../domain/ledger/thresholds.ts";
+import { WINDOWED_LIMITS } from "../domain/ledger/increases.ts";
 import { PERIODS } from "../domain/ledger/calendar.ts";
 import { SPEND_LIMITS_MAX } from "../domain/ledger/windows.ts";
 import { atMost, cents, timestamp } from "./primitives.ts";
@@ -54,6 +55,49 @@ export const spendLimitsAsRead = eachPeriodOnce(
     })
     .meta({ title: "SpendLimitAsRead" }),
 );
+
+/** Raises in force for a time. */
+export const increases = z
+  .array(
+    z
+      .strictObject({
+        id: z.string().meta({ description: "The id of the raise request." }),
+        limit: z
+          .enum(WINDOWED_LIMITS)
+          .meta({ description: "The raised limit; a spend limit by its period." }),
+        cents: cents.meta({ description: "What is added to the limit." }),
+        endsAt: timestamp.meta({ description: "When it ends by itself." }),
+      })
+      .meta({ title: "Increase" }),
+  )
+  .meta({ description: "Raises that were granted for a time and have not ended." });
+
+const limitName = z.enum(BREACH_LIMITS).meta({ description: "The limit; a spend limit by its period." });
+const level = z.enum(BREACH_LEVELS);
+
+/** A limit that has no room for an amount, as an agent is shown it. */
+export const lackingLimit = z
+  .strictObject({
+    level,
+    limit: limitName,
+    missingCents: cents.meta({ description: "What lacks." }),
+    resetsAt: timestamp.nullable().meta({ description: "When its window ends; null: it has none." }),
+  })
+  .meta({ title: "LackingLimit" });
+
+/** The same as people see it. */
+export const shortfall = lackingLimit.extend({ limitCents: cents, usedCents }).meta({ title: "Shortfall" });
+
+/** A limit that a grant has raised. */
+export const raisedLimit = z
+  .strictObject({
+    level,
+    limit: limitName,
+    fromCents: cents,
+    toCents: cents,
+    endsAt: timestamp.nullable().meta({ description: "When the raise ends; null: it is for good." }),
+  })
+  .meta({ title: "RaisedLimit" });
 
 /** A limit that has reached a threshold. */
 export const budgetWarning = z

@@ -21,6 +21,7 @@ const IDS = [
   "organization",
   "organizationKeys",
   "webhooks",
+  "raiseRequests",
 ] as const;
 
 export type RecordKind = keyof typeof RECORDS;
@@ -65,6 +66,7 @@ export const streamEvents = {
   organization: z.strictObject({ ids: z.array(z.string()), more }),
   organizationKeys: z.strictObject({ ids: z.array(z.string()), more }),
   webhooks: z.strictObject({ ids: z.array(z.string()), more }),
+  raiseRequests: z.strictObject({ ids: z.array(z.string()), more }),
 } as const;
 
 export type StreamEventName = keyof typeof streamEvents;

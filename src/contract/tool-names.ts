@@ -9,6 +9,7 @@ export const AGENT_TOOLS = [
   "list_payments",
   "cancel_payment",
   "get_denial_feedback",
+  "request_raise",
   "get_wallet",
 ] as const;
 

@@ -51,6 +51,7 @@ export type ResourceKind =
   | "team"
   | "transaction"
   | "approval"
+  | "raiseRequest"
   /** A new agent in the body's `teamId`. */
   | "newAgent"
   | "newProject"

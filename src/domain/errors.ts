@@ -153,6 +153,17 @@ export const ERRORS = {
     status: 409,
     message: "Cards of this connection wait, or more may be captured on them; cancel their payments first.",
   },
+  RAISE_PENDING: {
+    status: 409,
+    message: "You have asked for a raise that nobody has decided yet; only one is open at a time.",
+  },
+  RAISE_NOT_NEEDED: { status: 409, message: "Every limit has room for this amount; pay." },
+  RAISE_ALREADY_RESOLVED: { status: 409, message: "The raise request is already resolved." },
+  RAISE_IMPOSSIBLE: {
+    status: 409,
+    message:
+      "A limit would be above the highest amount or have more than 8 increases at once, or `endsAt` has passed.",
+  },
   PAYLOAD_TOO_LARGE: {
     status: 413,
     message: "The body is larger than the route takes: 256 KiB, for a team's budget 2 MiB.",
@@ -189,6 +200,7 @@ export const ERRORS = {
       "The owner must prove its key: sign `challenge` with it (EIP-191) and send the signature as `walletOwnerSignature`.",
   },
   RATE_LIMITED: { status: 429, message: "Too many requests; retry after `retry_after_seconds`." },
+  RAISE_LIMIT_REACHED: { status: 429, message: "You have asked for 5 raises in the last 24 hours." },
   TOO_MANY_STREAMS: {
     status: 429,
     message: "The session has the maximum number of open streams; close one first.",

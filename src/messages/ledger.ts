@@ -5,6 +5,7 @@ import type { CommandOf, LedgerCommand, LedgerReply } from "../domain/ledger/com
 import type { PackedLedger } from "../domain/ledger/pack.ts";
 import type { Calendar, Zone } from "../domain/ledger/calendar.ts";
 import type { AssessedPayment, Assessment } from "../domain/ledger/pay.ts";
+import type { Shortfall } from "../domain/ledger/raises.ts";
 import type { AccountSummary, Cap, AccountStatus, Totals } from "../domain/ledger/state.ts";
 import type { ShownSpendLimit } from "../domain/ledger/windows.ts";
 
@@ -89,6 +90,8 @@ export interface AccountQueryInput {
   readonly now: number;
   /** The caller has checked the records for a similar payment, if a rule needs that, after flushing its confirmations to the ledger. */
   readonly payment?: AssessedPayment | null;
+  /** An amount whose shortfalls are asked for. */
+  readonly raiseMc?: number;
 }
 
 export interface AccountView {
@@ -102,6 +105,8 @@ export interface AccountView {
   readonly lastHourCount: number;
   readonly todayCount: number;
   readonly assessment: Assessment | null;
+  /** Limits without room for `raiseMc`. */
+  readonly shortfalls: readonly Shortfall[];
   /** The least that any limit of an amount leaves at all levels, but for that of one payment. */
   readonly spendableCents: number;
   readonly spendLimits: readonly ShownSpendLimit[];

@@ -20,7 +20,7 @@ interface Changed extends Document {
   documentKey: { _id: string };
 }
 
-/** Watch of one payment's changes. */
+/** Watch of one record's changes. */
 export interface PaymentWatch {
   /** Resolves at the first change since the watch began or since the last one resolved, and after so long at the latest. */
   changed(withinMs: number): Promise<void>;
@@ -28,21 +28,21 @@ export interface PaymentWatch {
 }
 
 /**
- * Signals changes of payment records by any process: one MongoDB change stream for all waiting calls of this process, open only
+ * Signals changes of the records of one collection by any process: one MongoDB change stream for all waiting calls of this process, open only
  * while there are any. While the change stream is down, waiting calls are woken to poll.
  */
-export class PaymentChanges {
-  readonly #transactions: Collection<TransactionDocument>;
+export class PaymentChanges<T extends Document = TransactionDocument> {
+  readonly #records: Collection<T>;
   readonly #onError: (error: unknown) => void;
   readonly #waiting = new Map<string, Set<() => void>>();
-  #stream: ChangeStream<TransactionDocument, Changed> | null = null;
+  #stream: ChangeStream<T, Changed> | null = null;
   #opening: Promise<void> | null = null;
   #closing: NodeJS.Timeout | null = null;
   #reopening: NodeJS.Timeout | null = null;
   #ended = false;
 
-  constructor(transactions: Collection<TransactionDocument>, onError: (error: unknown) => void) {
-    this.#transactions = transactions;
+  constructor(records: Collection<T>, onError: (error: unknown) => void) {
+    this.#records = records;
     this.#onError = onError;
   }
 
@@ -119,9 +119,9 @@ export class PaymentChanges {
   /** Opens the stream at a time named by the server, so that it need not have begun when this resolves. */
   async #open(): Promise<void> {
     try {
-      const { operationTime } = await this.#transactions.db.command({ ping: 1 });
+      const { operationTime } = await this.#records.db.command({ ping: 1 });
       const options = operationTime instanceof Timestamp ? { startAtOperationTime: operationTime } : {};
-      const stream = this.#transactions.watch<TransactionDocument, Changed>(WRITTEN_AGAIN, options);
+      const stream = this.#records.watch<T, Changed>(WRITTEN_AGAIN, options);
       this.#stream = stream;
       void this.#follow(stream);
     } catch (error) {
@@ -129,7 +129,7 @@ export class PaymentChanges {
     }
   }
 
-  async #follow(stream: ChangeStream<TransactionDocument, Changed>): Promise<void> {
+  async #follow(stream: ChangeStream<T, Changed>): Promise<void> {
     let reason: unknown = new Error("the stream of changes ended by itself");
     try {
       for await (const { documentKey } of stream) {

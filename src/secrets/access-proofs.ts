@@ -1,3 +1,4 @@
+import type { RaiseRequestDocument } from "../store/raise-documents.ts";
 import { valueAt } from "../lib/value-at.ts";
 import {
   COLLECTIONS,
@@ -213,6 +214,24 @@ export const ACCESS_RECORDS = {
       "cardRef",
     ] satisfies readonly (keyof IssuedDocument)[],
   },
+  raiseRequest: {
+    what: "raise requests",
+    collection: COLLECTIONS.raiseRequests,
+    path: "proof",
+    fields: [
+      "_id",
+      "organizationId",
+      "projectId",
+      "teamId",
+      "agentId",
+      "amountCents",
+      "reason",
+      "status",
+      "decision",
+      "resolvedBy",
+      "feedback",
+    ] satisfies readonly (keyof RaiseRequestDocument)[],
+  },
   server: {
     what: "servers' records",
     collection: SERVERS,
@@ -240,6 +259,7 @@ export const ACCESS_KINDS: readonly AccessKind[] = [
   "event",
   "delivery",
   "issuedCard",
+  "raiseRequest",
   "server",
 ];
 

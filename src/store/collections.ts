@@ -1,3 +1,4 @@
+import type { RaiseRequestDocument } from "./raise-documents.ts";
 import type { Collection, Db, Document } from "mongodb";
 import { type AuditDocument, auditLogOf } from "./audit-documents.ts";
 import type {
@@ -58,6 +59,7 @@ export interface Collections {
   readonly containers: Readonly<Record<"project" | "team", Collection<ContainerDocument>>>;
   /** Rules and restrictions of each level; an agent's lie under its id in a collection of their own. */
   readonly ruled: Readonly<Record<RestrictedLevel, Collection<RuledDocument>>>;
+  readonly raiseRequests: Collection<RaiseRequestDocument>;
   readonly auditLog: Collection<AuditDocument>;
   readonly logos: Collection<LogoDocument>;
   readonly organizations: Collection<OrganizationDocument>;
@@ -90,6 +92,7 @@ export const collectionsOf = (db: Db): Collections => ({
     team: db.collection(COLLECTIONS.teams, { readPreference: "primary" }),
     agent: db.collection(COLLECTIONS.agentRestrictions, { readPreference: "primary" }),
   },
+  raiseRequests: db.collection(COLLECTIONS.raiseRequests, { readPreference: "primary" }),
   auditLog: auditLogOf(db),
   logos: db.collection("logos"),
   organizations: authCollections(db).organizations,
@@ -107,5 +110,14 @@ export const SERVER_INDEXES: Indexes = {
     { key: { organizationId: 1, createdAt: -1, _id: -1 }, name: "organization" },
   ],
   [DAILY_CREATES]: [{ key: { expiresAt: 1 }, name: "expiry", expireAfterSeconds: 0 }],
+  [COLLECTIONS.raiseRequests]: [
+    {
+      key: { openOf: 1 },
+      name: "open_unique",
+      unique: true,
+      partialFilterExpression: { openOf: { $type: "string" } },
+    },
+    { key: { agentId: 1, keyHash: 1 }, name: "key_unique", unique: true },
+  ],
   [COLLECTIONS.teams]: [{ key: { projectId: 1, archivedAt: 1 }, name: "project" }],
 };

@@ -428,6 +428,7 @@ export type TeamDocument = ContainerDocument & { projectId: string };
 export const COLLECTIONS = {
   agents: "agents",
   agentRestrictions: "agent_restrictions",
+  raiseRequests: "raise_requests",
   creates: "creates",
   keyDeliveries: "key_deliveries",
   events: "events",

@@ -82,6 +82,7 @@ export const LIST_INDEXES: Indexes = {
     { key: AMOUNT_INDEX },
   ],
   [COLLECTIONS.approvals]: lists(PAYMENT_SCOPES.map((scope) => [scope, "state"])),
+  [COLLECTIONS.raiseRequests]: lists(PAYMENT_SCOPES.flatMap((scope) => [[scope], [scope, "status"]])),
   ...Object.fromEntries(
     Object.entries(CONTAINER_SCOPES).map(([name, scopes]) => [
       name,

@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type { BudgetRecord } from "../store/documents.ts";
-import type { budgetWarning, usedSpendLimits } from "../contract/spend-limits.ts";
+import type { budgetWarning, increases as increasesOf, usedSpendLimits } from "../contract/spend-limits.ts";
+import type { Increase } from "../domain/ledger/increases.ts";
 import type { ShownSpendLimit } from "../domain/ledger/windows.ts";
 
 /** Spend limits as the contract shows them. */
@@ -15,6 +16,9 @@ export const spendLimitsView = (limits: readonly ShownSpendLimit[]): SpendLimitU
     startedAt: iso(startedAt),
     resetsAt: iso(resetsAt),
   }));
+
+export const increasesView = (increases: readonly Increase[] = []): z.input<typeof increasesOf> =>
+  increases.map(({ endsAt, ...increase }) => ({ ...increase, endsAt: iso(endsAt) }));
 
 /** Without the limits themselves and what others have used of them. */
 export const spendLimitRestsView = (limits: readonly ShownSpendLimit[]) =>

@@ -21,7 +21,7 @@ import { AGENT_TOOLS } from "../contract/tool-names.ts";
 import type * as records from "../contract/records.ts";
 import type * as organizationKeyOperations from "../contract/operations/organization-keys.ts";
 import type { AccountView } from "../messages/ledger.ts";
-import { spendLimitsView } from "./spend-limits.ts";
+import { increasesView, spendLimitsView } from "./spend-limits.ts";
 import { decimalOf, mcOf } from "../domain/money.ts";
 
 type AgentView = z.input<typeof records.agent>;
@@ -96,11 +96,15 @@ export const billingPaymentView = (payment: BillingPaymentRecord): BillingPaymen
 
 export function budgetPolicyView(view: AccountView): BudgetPolicyView {
   const { spentCents, reservedCents, remainingCents, todayCents, lastHourCount, todayCount } = view;
+  const { increases, ...policy } = view.policy;
   return {
-    ...view.policy,
+    ...policy,
     spendLimits: spendLimitsView(view.spendLimits),
     version: view.policyVersion,
-    usage: { spentCents, reservedCents, remainingCents, todayCents, lastHourCount, todayCount },
+    usage: {
+      ...{ spentCents, reservedCents, remainingCents, todayCents, lastHourCount, todayCount },
+      increases: increasesView(increases),
+    },
   };
 }
 

@@ -17,6 +17,7 @@ import {
   testDelivery,
   type World,
 } from "../support/world.ts";
+import { askRaise } from "../support/raises.ts";
 import { restricting } from "../support/restrictions.ts";
 
 /** One call of an operation, and what its entry must say of it: exactly null, or an object that has at least these fields. */
@@ -420,6 +421,17 @@ export const WRITES: Readonly<Partial<Record<OperationId, WritingRow | HarmlessR
     before: { state: "active" },
     after: { state: "archived" },
   })),
+  grantRaiseRequest: begun(async (world) => {
+    const agent = await world.agent();
+    const id = await askRaise(world, agent);
+    return { request: { token: world.token, id }, after: { agentId: agent.id, endsAt: "window" } };
+  }),
+  refuseRaiseRequest: begun(async (world) => {
+    const agent = await world.agent();
+    const id = await askRaise(world, agent);
+    const request = { token: world.token, id, body: { feedback: "no" } };
+    return { request, after: { agentId: agent.id, amountCents: 5_000_000 } };
+  }),
   approveApproval: onHeld(),
   denyApproval: onHeld({ feedback: "no" }),
   decideApprovals: begun(async (world) => {

@@ -9,6 +9,7 @@ import type { ErrorCode } from "../../src/domain/errors.ts";
 import { McpCaller } from "../mcp/support.ts";
 import { Random } from "../../lab/random.ts";
 import { codeOf } from "../support/contract-api.ts";
+import { askRaise } from "../support/raises.ts";
 import { seed } from "../support/seed.ts";
 import { someOrAll } from "../support/soak.ts";
 import { elevate, newWorld, type World } from "../support/world.ts";
@@ -26,6 +27,7 @@ interface Place {
   /** Of a payment of that agent's, on hold. */
   readonly transactionId: string;
   readonly approvalId: string;
+  readonly raiseRequestId: string;
 }
 
 const withId = z.object({ id: z.string() });
@@ -42,7 +44,8 @@ async function newPlace(world: World, projectId: string): Promise<Place> {
   const body = { name: "Team", projectId };
   const { team } = await world.api.ok("createTeam", 201, { token: world.token, body });
   const agent = await world.agent({ teamId: team.id, autoApprovalThresholdCents: 0 });
-  return { projectId, teamId: team.id, agentId: agent.id, ...(await agent.hold()) };
+  const raiseRequestId = await askRaise(world, agent);
+  return { projectId, teamId: team.id, agentId: agent.id, raiseRequestId, ...(await agent.hold()) };
 }
 
 /** What lies in a container. */
@@ -127,6 +130,7 @@ describe(`a key acts only inside its binding (TEST_SEED=${seed})`, () => {
     agent: { request: ({ agentId: id }) => ({ id }), acts: "in a team" },
     transaction: { request: ({ transactionId: id }) => ({ id }), acts: "in a team" },
     approval: { request: ({ approvalId: id }) => ({ id }), acts: "in a team" },
+    raiseRequest: { request: ({ raiseRequestId: id }) => ({ id }), acts: "in a team" },
     team: { request: ({ teamId: id }) => ({ id }), acts: "in a team" },
     project: { request: ({ projectId: id }) => ({ id }), acts: "on a project" },
     newAgent: {
@@ -268,7 +272,7 @@ describe(`a key acts only inside its binding (TEST_SEED=${seed})`, () => {
     await payEverywhere();
     const agents = await world.api.ok("listAgents", 200, { token: world.token, query: { limit: "200" } });
     placeOfAgent = new Map(agents.agents.map((agent) => [agent.id, agent]));
-    expect(lists).to.have.lengthOf(8);
+    expect(lists).to.have.lengthOf(9);
     for (const id of lists) {
       const everything = await listed(id, world.token);
       expect(everything.length, id).to.be.greaterThan(2);

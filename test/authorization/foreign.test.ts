@@ -14,6 +14,7 @@ import {
   type World,
 } from "../support/world.ts";
 import { mintKey } from "./scene.ts";
+import { askRaise } from "../support/raises.ts";
 import { restricting } from "../support/restrictions.ts";
 
 /**
@@ -48,6 +49,7 @@ describe("what belongs to another organization is not found", () => {
       // A client's request is no organization's; this is none.
       connections: "x".repeat(43),
       approvals: approvalId,
+      "raise-requests": await askRaise(theirs, agent),
       payments: transactionId,
       transactions: transactionId,
       projects: project.id,
@@ -73,6 +75,7 @@ describe("what belongs to another organization is not found", () => {
     disputeTransaction: { reason: "other", explanation: "Not ours." },
     connectClient: { connectionId: "x".repeat(43) },
     denyApproval: { feedback: "no" },
+    refuseRaiseRequest: { feedback: "no" },
     updateMember: { role: "member" },
     updateProject: { name: "Mine now" },
     updateTeam: { name: "Mine now" },

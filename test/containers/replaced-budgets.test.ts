@@ -12,6 +12,7 @@ import {
   ledgerWorkflowId,
 } from "../../src/messages/ledger.ts";
 import { outcomeOf, TestBudgets } from "../support/budgets.ts";
+import { askRaise } from "../support/raises.ts";
 import { codeOf } from "../support/contract-api.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { elevate, newWorld, type TestAgent, until, type World } from "../support/world.ts";
@@ -76,6 +77,26 @@ describe("a budget that was replaced", () => {
     for (const agent of pair) expect(await outcomeOf(agent, 100)).to.equal("approved");
     return pair;
   }
+
+  it("a grant that died before its record is finished by the next reader, and raises once", async () => {
+    const { token } = world;
+    const agent = await world.agent({ budgetCents: 600, spendLimits: [{ period: "day", limitCents: 500 }] });
+    const id = await askRaise(world, agent, { amountCents: 900 });
+    await elevate(world);
+    isWriting = false;
+    const granting = await world.api.call("grantRaiseRequest", { token, id, body: { endsAt: null } });
+    expect(granting.status).to.equal(503);
+    isWriting = true;
+    const { raiseRequest } = await world.api.ok("getRaiseRequest", 200, { token, id });
+    expect(raiseRequest.status).to.equal("granted");
+    expect(raiseRequest.raised.map(({ limit, toCents }) => [limit, toCents])).to.deep.equal([
+      ["budget", 900],
+      ["day", 900],
+    ]);
+    expect(raiseRequest.resolvedBy).to.include({ userId: world.organization.userId });
+    expect((await policyOf(agent)).budgetCents).to.equal(900);
+    await world.api.refused("grantRaiseRequest", 409, "RAISE_ALREADY_RESOLVED", { token, id });
+  });
 
   it("not written down: no 200; cap and budgets hold all the same, and the ledger writes them", async () => {
     const [one, other] = await paid();

@@ -3,7 +3,8 @@ import { operations } from "../../src/contract/registry.ts";
 import { COLLECTIONS, type EventDocument, type ProjectDocument } from "../../src/store/documents.ts";
 import { McpCaller } from "../mcp/support.ts";
 import { outcomeOf, TestBudgets } from "../support/budgets.ts";
-import { elevate, newWorld, until, type World } from "../support/world.ts";
+import { askRaise, raiseOrder } from "../support/raises.ts";
+import { elevate, newWorld, type TestAgent, until, type World } from "../support/world.ts";
 
 const UTC = {
   timezone: "UTC",
@@ -128,5 +129,117 @@ describe("spend limits over HTTP", () => {
     });
     await agent.pay({ amountCents: 1, merchant: "sandbox-refund" });
     expect(await warnings()).to.have.lengthOf(1);
+  });
+});
+
+/** What a raise does to limits is the ledger's; here people and agents speak of it. */
+describe("raises", () => {
+  let world: World;
+  before(async () => {
+    world = await newWorld();
+    await elevate(world);
+  });
+
+  const ask = (agent: TestAgent, change: object = {}) =>
+    world.api.ok("requestRaise", 201, { token: agent.key, body: raiseOrder(change) });
+  const grant = (id: string, body: object = {}) =>
+    world.api.ok("grantRaiseRequest", 200, { token: world.token, id, body });
+  const limits = { spendLimits: [{ period: "month", limitCents: 500 }], budgetCents: 600 } as const;
+
+  it("a denial says that one is possible; granted, it makes room at all levels until it ends", async () => {
+    const budgets = new TestBudgets(world);
+    const teamId = await budgets.newTeam();
+    const body = { capCents: 550, agents: [], spendLimits: [{ period: "day", limitCents: 400 }], version: 1 };
+    await world.api.ok("setTeamBudget", 200, { token: world.token, id: teamId, body });
+    const agent = await world.agent({ teamId, ...limits });
+    const denied = await agent.pay({ amountCents: 700 });
+    const url = `${world.service.baseUrl}/agents/${agent.id}`;
+    expect(denied.raise).to.deep.equal({ possible: true, url });
+    const { raiseRequest: asked } = await ask(agent, {
+      amountCents: 700,
+      transactionId: denied.transaction.id,
+    });
+    expect(
+      asked.shortfalls.map(({ level, limit, missingCents }) => [level, limit, missingCents]),
+    ).to.deep.equal([
+      ["agent", "budget", 100],
+      ["agent", "month", 200],
+      ["team", "cap", 150],
+      ["team", "day", 300],
+    ]);
+    // Others' limits are not the agent's to know.
+    expect(JSON.stringify(asked)).not.to.include("limitCents");
+    const endsAt = new Date(Date.now() + 3_600_000).toISOString();
+    const { raiseRequest: granted } = await grant(asked.id, { endsAt });
+    expect(granted).to.include({ status: "granted", agentId: agent.id });
+    expect(granted.raised.map((each) => each.endsAt)).to.deep.equal([null, endsAt, null, endsAt]);
+    const { budgetCents, spendLimits, usage } = await world.api.ok("getAgentBudgetPolicy", 200, {
+      token: world.token,
+      id: agent.id,
+    });
+    expect(budgetCents).to.equal(700);
+    expect(usage.increases).to.deep.equal([{ id: asked.id, limit: "month", cents: 200, endsAt }]);
+    // What is set is shown as it was set, so that sending it back raises nothing for good.
+    expect(spendLimits[0]).to.include({ limitCents: 500, remainingCents: 700 });
+    expect(await outcomeOf(agent, 700)).to.equal("approved");
+    await world.api.refused("grantRaiseRequest", 409, "RAISE_ALREADY_RESOLVED", {
+      token: world.token,
+      id: asked.id,
+    });
+  });
+
+  it("one is open at a time and five a day; a repeated request reads the person's answer", async () => {
+    const agent = await world.agent(limits);
+    const { key, id } = agent;
+    const asking = (body: object) => ({ token: key, body });
+    const body = raiseOrder();
+    const asked = await world.api.ok("requestRaise", 201, asking(body));
+    await world.api.refused("requestRaise", 409, "RAISE_PENDING", asking(raiseOrder()));
+    await world.api.refused(
+      "requestRaise",
+      422,
+      "IDEMPOTENCY_KEY_REUSED",
+      asking({ ...body, amountCents: 1 }),
+    );
+    const waiting = world.api.ok("requestRaise", 200, { ...asking(body), query: { waitSeconds: "20" } });
+    const refusal = { feedback: "Use the cheaper shop." };
+    const refuse = { token: world.token, id: asked.raiseRequest.id, body: refusal };
+    await world.api.ok("refuseRaiseRequest", 200, refuse);
+    expect(await waiting).to.deep.include({ replayed: true });
+    expect((await waiting).raiseRequest).to.include({ status: "refused", ...refusal });
+    await world.api.refused(
+      "requestRaise",
+      409,
+      "RAISE_NOT_NEEDED",
+      asking(raiseOrder({ amountCents: 600 - 100 })),
+    );
+    for (let more = 0; more < 4; more += 1) {
+      const { raiseRequest } = await ask(agent);
+      await world.api.ok("refuseRaiseRequest", 200, { ...refuse, id: raiseRequest.id });
+    }
+    const full = await world.api.refused("requestRaise", 429, "RAISE_LIMIT_REACHED", asking(raiseOrder()));
+    expect(full.retry_after_seconds).to.be.within(86_000, 86_400);
+    const { raiseRequests } = await world.api.ok("listRaiseRequests", 200, {
+      token: world.token,
+      query: { agent_id: id, status: "refused" },
+    });
+    expect(raiseRequests).to.have.lengthOf(5);
+  });
+
+  it("granted too late, it is 409 and closed: the agent is archived, or nothing lacks any more", async () => {
+    const { token } = world;
+    const [gone, rich] = [await world.agent(limits), await world.agent(limits)];
+    const [ofGone, ofRich] = [await askRaise(world, gone), await askRaise(world, rich, { amountCents: 550 })];
+    await world.api.ok("archiveAgent", 200, { token, id: gone.id });
+    const { version } = await world.api.ok("getAgentBudgetPolicy", 200, { token, id: rich.id });
+    const body = { version, spendLimits: [] };
+    await world.api.ok("updateAgentBudgetPolicy", 200, { token, id: rich.id, body });
+    await world.api.refused("grantRaiseRequest", 409, "AGENT_ARCHIVED", { token, id: ofGone });
+    await world.api.refused("grantRaiseRequest", 409, "RAISE_NOT_NEEDED", { token, id: ofRich });
+    for (const id of [ofGone, ofRich]) {
+      const { raiseRequest } = await world.api.ok("getRaiseRequest", 200, { token, id });
+      expect(raiseRequest.status).to.equal("closed");
+    }
+    expect((await ask(rich)).raiseRequest.status).to.equal("pending");
   });
 });

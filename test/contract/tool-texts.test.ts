@@ -13,7 +13,7 @@ const tools = [...derivedTools.entries()].map(([name, tool]) => ({ name, tool })
 const ofToolset = (toolset: Toolset) => tools.filter(({ name }) => toolsetOf(name) === toolset);
 
 /** Of a tools/list answer, as JSON. */
-const BYTES_MAX: Readonly<Record<Toolset, number>> = { agent: 20_800, management: 43_900 };
+const BYTES_MAX: Readonly<Record<Toolset, number>> = { agent: 22_700, management: 43_900 };
 
 /** What only programmers of the other front end speak of. */
 const FOREIGN_WORDS =
@@ -93,6 +93,7 @@ const ANNOTATIONS: Readonly<Record<string, readonly boolean[]>> = {
   list_payments: READS,
   cancel_payment: OVERWRITES,
   get_denial_feedback: READS,
+  request_raise: CREATES,
   get_wallet: READS,
   list_agents: READS,
   get_agent: READS,

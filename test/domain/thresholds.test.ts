@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { warningEvents } from "../../src/domain/events.ts";
 import { mcOf } from "../../src/domain/money.ts";
+import { shortfalls } from "../../src/domain/ledger/raises.ts";
 import type { SpendLimit } from "../../src/domain/ledger/windows.ts";
 import { TestAccount } from "./support/account.ts";
 import { DAY, NOON, profile } from "./support/actor.ts";
@@ -70,6 +71,77 @@ describe("warnings before a limit is used up", () => {
       "month 100",
     ]);
     expect(payment.books?.breaches).to.deep.equal([{ level: "agent", limit: "month", overMc: mcOf(100) }]);
+  });
+});
+
+describe("a raise", () => {
+  const grant = { kind: "grant_raise", raiseId: "raise-1" } as const;
+
+  it("raises all that an amount lacks at all levels in one decision, lifetime limits for good", () => {
+    const account = new TestAccount({
+      budgetCents: 1_000,
+      perTransactionLimitCents: 300,
+      dailySpendLimitCents: 500,
+      spendLimits: monthly(700),
+    });
+    account.cap(900, 800);
+    account.paid(250);
+    account.paid(200);
+    const amountMc = mcOf(1_200);
+    const lacking = shortfalls(account.ledger, account.state, amountMc, account.now);
+    expect(lacking.map(({ level, limit, missingCents }) => [level, limit, missingCents])).to.deep.equal([
+      ["agent", "per_transaction", 900],
+      ["agent", "budget", 650],
+      ["agent", "daily_spend", 1_150],
+      ["agent", "month", 950],
+      ["team", "cap", 850],
+      ["project", "cap", 750],
+    ]);
+    const before = account.ledger.project.cap.version;
+    const raised = account.as("raised", account.do({ ...grant, amountMc }));
+    const midnight = MIDNIGHT + DAY;
+    expect(raised.grant.raised.map(({ endsAt }) => endsAt)).to.deep.equal([
+      null,
+      null,
+      midnight,
+      Date.UTC(2026, 5, 1),
+      null,
+      null,
+    ]);
+    expect(raised.caps.map(({ cap, teamId }) => [teamId, cap.capCents])).to.deep.equal([
+      [profile.teamId, 1_650],
+      [null, 1_650],
+    ]);
+    expect(account.ledger.project.cap.version).to.equal(before + 1);
+    expect(account.pay(1_201).denial?.code).to.equal("PER_TRANSACTION_LIMIT_EXCEEDED");
+    expect(reached(account, 1_200)).to.have.length(10);
+    account.now = midnight;
+    expect(account.state.policy).to.include({ budgetCents: 1_650, dailySpendLimitCents: 500 });
+    account.change({ budgetCents: 10_000 });
+    account.cap(null);
+    expect(account.pay(501).denial?.code).to.equal("DAILY_SPEND_LIMIT_EXCEEDED");
+  });
+
+  it("is refused of an archived agent, where nothing lacks, and of an instant that has passed", () => {
+    const account = new TestAccount({ dailySpendLimitCents: 10 });
+    const ask = (cents: number, endsAt: number) =>
+      account.do({ ...grant, amountMc: mcOf(cents), endsAt }).kind;
+    account.paid(1);
+    expect(ask(9, NOON + 1)).to.equal("raise_not_needed");
+    expect(ask(11, NOON)).to.equal("raise_impossible");
+    expect(ask(1e12, NOON + 1)).to.equal("raise_impossible");
+    account.archive();
+    expect(ask(11, NOON + 1)).to.equal("no_account");
+  });
+
+  it("ends with the next setting of its limit, and not with one of another limit", () => {
+    const account = new TestAccount({ dailySpendLimitCents: 10, spendLimits: monthly(10) });
+    account.as("raised", account.do({ ...grant, amountMc: mcOf(30) }));
+    account.change({ dailySpendLimitCents: 10, spendLimits: monthly(20) });
+    expect(account.pay(25).denial?.details).to.include({ period: "month", limit: 20 });
+    account.change({ spendLimits: [] });
+    expect(account.pay(31).denial?.details).to.include({ limit: 30 });
+    expect(account.pay(30).denial).to.equal(null);
   });
 });
 

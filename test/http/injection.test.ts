@@ -21,6 +21,7 @@ import {
   type TestAgent,
   type World,
 } from "../support/world.ts";
+import { askRaise, raiseOrder } from "../support/raises.ts";
 import { restricting } from "../support/restrictions.ts";
 
 /** What a query language, a driver or a database might take for more than a value. */
@@ -109,6 +110,8 @@ const BODIES: Partial<Record<OperationId, () => Fields>> = {
   payX402Request: () => x402Request(),
   createPayment: () => ({ ...cardPayment(), currency: "USD", merchantCategory: "5734" }),
   denyApproval: () => ({ feedback: "no" }),
+  requestRaise: () => raiseOrder({ transactionId: `txn_${"0".repeat(26)}` }),
+  refuseRaiseRequest: () => ({ feedback: "no" }),
   decideApprovals: () => ({
     decisions: [{ id: `apr_${"0".repeat(26)}`, decision: "deny", feedback: "no" }],
   }),
@@ -169,6 +172,7 @@ describe(`hostile values (TEST_SEED=${String(seed)})`, () => {
   let world: World;
   let agent: TestAgent;
   let approvalId: string;
+  let raiseRequestId: string;
   let transactionId: string;
   let endpointId: string;
   before(async () => {
@@ -176,6 +180,7 @@ describe(`hostile values (TEST_SEED=${String(seed)})`, () => {
     world = await newWorld(service);
     agent = await world.agent({ autoApprovalThresholdCents: 0 });
     ({ approvalId, transactionId } = await agent.hold());
+    raiseRequestId = await askRaise(world, agent);
     endpointId = (await newEndpoint(world)).id;
     await elevate(world);
   });
@@ -193,6 +198,7 @@ describe(`hostile values (TEST_SEED=${String(seed)})`, () => {
     if (path.includes("/projects/:id")) return { id: world.organization.projectId };
     if (path.includes("/teams/:id")) return { id: world.organization.teamId };
     if (path.includes("/approvals/:id")) return { id: approvalId };
+    if (path.includes("/raise-requests/:id")) return { id: raiseRequestId };
     if (path.includes("/sessions/:id")) return { id: randomUUID() };
     if (path.includes("/passkeys/:id")) return { id: "pky_01HZZZZZZZZZZZZZZZZZZZZZZZ" };
     if (path.includes("/webhooks/:id")) return { id: endpointId };

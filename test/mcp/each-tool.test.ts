@@ -15,6 +15,7 @@ import { fund } from "../support/chain.ts";
 import { seed } from "../support/seed.ts";
 import { someOrAll } from "../support/soak.ts";
 import { elevate, newWorld, type TestAgent, type World, x402Request } from "../support/world.ts";
+import { raiseOrder } from "../support/raises.ts";
 import { callCurrent, connectCurrent } from "./current-client.ts";
 import { McpCaller } from "./support.ts";
 
@@ -120,6 +121,12 @@ const AGENT_ROWS: Readonly<Record<AgentTool, Row>> = {
     wrong: paid,
     code: "NOT_FOUND",
     says: /denied, failed, expired.*get_payment/,
+  },
+  request_raise: {
+    right: () => raiseOrder(),
+    wrong: () => raiseOrder({ amountCents: 12.5 }),
+    code: "VALIDATION_FAILED",
+    says: /amountCents.*1250 is 12\.50 USD/,
   },
   get_wallet: {
     right: () => ({}),

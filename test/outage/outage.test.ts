@@ -33,6 +33,7 @@ const WITHOUT_TEMPORAL: readonly OperationId[] = [
   ...(["listAgents", "summarizeAgents", "getAgent", "connectAgent"] as const),
   ...(["getConnection", "connectClient", "denyConnection"] as const),
   ...(["listPendingApprovals", "listCompletedApprovals"] as const),
+  ...(["listRaiseRequests", "getRaiseRequest"] as const),
   ...([
     "listTransactions",
     "exportTransactions",

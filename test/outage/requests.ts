@@ -13,6 +13,7 @@ import {
   testDelivery,
   type World,
 } from "../support/world.ts";
+import { askRaise, raiseOrder } from "../support/raises.ts";
 import { restricting } from "../support/restrictions.ts";
 
 const ANY_CONNECTION = "x".repeat(43);
@@ -43,6 +44,7 @@ export interface Scene {
   readonly agent: TestAgent;
   readonly asker: TestAgent;
   readonly approvalId: string;
+  readonly raiseRequestId: string;
   readonly transactionId: string;
   readonly session: string;
   readonly create: { readonly name: string };
@@ -75,12 +77,15 @@ export async function newScene(world: World): Promise<Scene> {
   const endpoints = [await heardNothing(world), await heardNothing(world)] as const;
   const stopped = await withAgent(world);
   const { token: elsewhere } = await newWorld(world.service);
-  return { agent, asker, session, create, endpoints, stopped, elsewhere, ...(await asker.hold()) };
+  const raiseRequestId = await askRaise(world, asker);
+  const asked = { raiseRequestId, ...(await asker.hold()) };
+  return { agent, asker, session, create, endpoints, stopped, elsewhere, ...asked };
 }
 
 /** What is asked by this operation; of those that are not named, what the agent alone tells. */
 export function requestOf(id: OperationId, the: Scene, world: World) {
-  const { agent, approvalId, asker, create, elsewhere, endpoints, session, stopped, transactionId } = the;
+  const { agent, approvalId, asker, create, elsewhere, endpoints, raiseRequestId } = the;
+  const { session, stopped, transactionId } = the;
   const [{ id: endpointId, deliveryId }, { id: unwantedId }] = endpoints;
   const { email, password, projectId, teamId } = world.organization;
   const { token } = world;
@@ -145,6 +150,11 @@ export function requestOf(id: OperationId, the: Scene, world: World) {
     revokeTeamAgentKeys: { token, id: stopped.teamId },
     getTeamBudget: { token, id: teamId },
     setTeamBudget: { token, id: teamId, body: { capCents: 1, agents: [], version: 1 } },
+    requestRaise: { token: agent.key, body: raiseOrder() },
+    listRaiseRequests: { token },
+    getRaiseRequest: { token, id: raiseRequestId },
+    grantRaiseRequest: { token, id: raiseRequestId },
+    refuseRaiseRequest: { token, id: raiseRequestId, body: { feedback: "no" } },
     approveApproval: { token, id: approvalId },
     denyApproval: { token, id: approvalId, body: { feedback: "no" } },
     decideApprovals: { token, body: { decisions: [{ id: approvalId, decision: "approve" }] } },

@@ -5,7 +5,9 @@ import { operationList } from "../../src/contract/registry.ts";
 
 /** Writes of which no page hears by their entries: records of theirs are followed, or they are a person's own. */
 const NOT_TOLD: readonly string[] = [
-  // Agents and approvals: their records are followed.
+  // Agents, approvals and raise requests: their records are followed.
+  "grantRaiseRequest",
+  "refuseRaiseRequest",
   "createAgent",
   "updateAgent",
   "updateAgentBudgetPolicy",

@@ -64,6 +64,9 @@ export class LedgerAudit {
         return this.#payments.expectPermission(command, reply);
       case "read_payment":
         return this.#payments.expectRead(command.transactionId, reply);
+      case "grant_raise":
+      case "confirm_raise":
+        throw new Error("nobody grants a raise here");
       case "change_policy":
         return this.#accounts.expectPolicy(command, reply);
       case "pause":

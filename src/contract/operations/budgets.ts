@@ -2,7 +2,7 @@ import { z } from "zod";
 import { manages } from "../access.ts";
 import { define } from "../define.ts";
 import { cents, uuid, version } from "../primitives.ts";
-import { spendLimitsAsRead, usedSpendLimits } from "../spend-limits.ts";
+import { increases, spendLimitsAsRead, usedSpendLimits } from "../spend-limits.ts";
 import { changes, managementTool } from "../tools.ts";
 
 const params = z.strictObject({ id: uuid });
@@ -21,6 +21,7 @@ const usage = z.strictObject({
   spentCents: sumCents,
   reservedCents: sumCents,
   remainingCents: cents.nullable().meta({ description: "Null where there is no cap; never negative." }),
+  increases,
 });
 
 const teamCap = z.strictObject({ teamId: uuid, capCents });

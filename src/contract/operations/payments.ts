@@ -10,6 +10,7 @@ import {
   listOf,
   madePayment,
   payment,
+  raise,
   transaction,
   transactionStatus,
 } from "../records.ts";
@@ -201,6 +202,7 @@ export const getDenialFeedback = define({
         denialReason: z.string(),
         feedback: z.string().nullable(),
         deniedAt: timestamp.meta({ description: "When it was denied, failed, expired or was reversed." }),
+        raise,
       }),
     ),
   }),

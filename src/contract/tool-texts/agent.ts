@@ -46,6 +46,7 @@ const PAYMENT = {
   "transaction.denialReason": "",
   approval: "",
   approvalUrl: "",
+  raise: "",
 } as const;
 
 /** The fields of the answer of a tool that pays. */
@@ -65,7 +66,7 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
       "the numbers of payments (hourlyVelocityLimit in some 60 to 62 minutes, " +
       "dailyVelocityLimit in a day), team.remainingCents and project.remainingCents; null: no limit. Days are " +
       "UTC. Above autoApprovalThresholdCents a payment waits for a person (0: each; null: none for its amount). " +
-      "Only people change limits.",
+      "Only people change limits; request_raise asks them.",
     arguments: {},
     results: {
       budgetCents: "",
@@ -207,7 +208,7 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
       "Why payments were not made or were reversed: denialReason is the reason of a limit, the card network or the " +
       "blockchain, feedback what the person who denied it wrote to you (null: nothing). Read it before you " +
       "try such a payment again. Denied by a person: pay again only as the feedback asks. A limit: wait until it " +
-      "resets, or ask for more; get_budget shows what is left. CARD_DECLINED: by the card network. " +
+      "resets, or, if raise.possible, ask with request_raise; get_budget shows what is left. CARD_DECLINED: by the card network. " +
       "INSUFFICIENT_FUNDS: the wallet holds too little. RECIPIENT_REFUSED: the token never pays this address; ask " +
       "for another one. RAIL_UNAVAILABLE: it could not be sent; a new payment may work later. NOT_CHARGED: the " +
       "merchant took nothing; ask it before you pay again. PRICE_CHANGED, NOT_CLAIMED: of pay_x402_request, not bought; try it with a new key. A null code: paid, and all given back.",
@@ -219,6 +220,27 @@ export const AGENT_TOOL_TEXTS: Readonly<Record<AgentTool, ToolText>> = {
       "denials.denialCode": "null: it was reversed",
       "denials.denialReason": "",
       "denials.feedback": "",
+      "denials.raise": "",
+    },
+  },
+  request_raise: {
+    description:
+      "Asks people to raise all limits without room for an amount, after one denied a payment (raise.possible). status " +
+      "`pending`: a person decides at url; repeat the call with the same arguments to see what became of it. `granted`: pay " +
+      "again, with a new idempotencyKey, before endsAt; it may still need an approval. `refused`: feedback says why.",
+    arguments: {
+      amountCents: AMOUNT,
+      reason: "The person decides by this.",
+      transactionId: "Of the denied payment, if there is one.",
+      idempotencyKey: "A new random value for each request; the same one to ask what became of it.",
+      waitSeconds: "How long the answer may wait for a person.",
+    },
+    results: {
+      "raiseRequest.status": "",
+      "raiseRequest.feedback": "",
+      "raiseRequest.endsAt": "",
+      "raiseRequest.shortfalls": "",
+      url: "",
     },
   },
   get_wallet: {

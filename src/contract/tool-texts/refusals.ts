@@ -73,6 +73,18 @@ const AGENT: Texts = {
     next: "Call again later with the same arguments and the same idempotencyKey, or look for another seller.",
   },
   NOT_FOUND: { what: "You have no payment with this id.", next: "list_payments shows yours." },
+  RAISE_PENDING: {
+    what: "A raise that you asked for waits for a person.",
+    next: "Repeat that call with its idempotencyKey to see what became of it.",
+  },
+  RAISE_NOT_NEEDED: {
+    what: "Every limit has room for this amount.",
+    next: "Pay; if a payment was denied for another reason, get_denial_feedback says which.",
+  },
+  RAISE_LIMIT_REACHED: {
+    what: "You have asked for 5 raises in 24 hours.",
+    next: "Wait for retry_after_seconds, or tell the people you work for.",
+  },
   PAYMENT_NOT_CANCELLABLE: {
     what: "This payment is not on hold, so it can't be cancelled.",
     next: "get_payment shows its status.",
@@ -228,6 +240,13 @@ const TOOLS: Readonly<Partial<Record<AgentTool | ManagementTool, Texts>>> = {
     SERVICE_UNAVAILABLE: {
       what: "A part of the service can't be reached just now; whether the payment was cancelled is not known yet.",
       next: "Wait for some seconds, then look at it with get_payment.",
+    },
+  },
+  request_raise: {
+    IDEMPOTENCY_KEY_REQUIRED: { what: "A request for a raise needs an idempotencyKey." },
+    IDEMPOTENCY_KEY_REUSED: {
+      what: "This idempotencyKey belongs to another request of yours, with other arguments.",
+      next: "For a new request call again with a new idempotencyKey.",
     },
   },
   create_agent: {

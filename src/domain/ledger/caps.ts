@@ -17,9 +17,9 @@ export function checkCaps(
   const [team, { project }] = [levelOf(ledger, teamId), ledger];
   return (
     checkCap("TEAM_CAP_EXCEEDED", "team", team, amountMc, own.amountMc) ??
-    checkSpendLimits("team", team.cap.spendLimits, team.windows, bounds, amountMc, own.windowsMc) ??
+    checkSpendLimits("team", team.cap, team.windows, bounds, amountMc, own.windowsMc) ??
     checkCap("PROJECT_CAP_EXCEEDED", "project", project, amountMc, own.amountMc) ??
-    checkSpendLimits("project", project.cap.spendLimits, project.windows, bounds, amountMc, own.windowsMc)
+    checkSpendLimits("project", project.cap, project.windows, bounds, amountMc, own.windowsMc)
   );
 }
 

@@ -12,6 +12,7 @@ import type { AuthorizationRefusal, RailBooks } from "./books.ts";
 import type { BudgetPolicy, BudgetPolicyPatch, Denial } from "./policy.ts";
 import type { Calendar, CalendarSettings, Zone } from "./calendar.ts";
 import type { PossibleDuplicate } from "./duplicates.ts";
+import type { Grant } from "./raises.ts";
 import type { Usage } from "./usage.ts";
 import type { PaymentRules } from "../rules/checks.ts";
 import type { Forbidden } from "../rules/restrictions.ts";
@@ -109,6 +110,15 @@ export type AccountCommand = { readonly agentId: string } & (
   | { readonly kind: "request_permission"; readonly transactionId: string }
   /** The payment as it is, if it is open. */
   | { readonly kind: "read_payment"; readonly transactionId: string }
+  /** A person has granted a raise: all limits that have no room for the amount are raised; see `grantRaise`. */
+  | {
+      readonly kind: "grant_raise";
+      readonly raiseId: string;
+      readonly amountMc: number;
+      readonly endsAt?: number | null;
+    }
+  /** The record of the grant is written. */
+  | { readonly kind: "confirm_raise"; readonly raiseId: string }
   | { readonly kind: "change_policy"; readonly patch: BudgetPolicyPatch; readonly version: number }
   | { readonly kind: "pause" }
   | { readonly kind: "resume" }
@@ -268,6 +278,12 @@ export type LedgerReply<P extends StoredPayment = StoredPayment> =
       readonly policy: BudgetPolicy;
       readonly policyVersion: number;
     }
+  /** `caps`: those that are to be in the records. */
+  | { readonly kind: "raised"; readonly grant: Grant; readonly caps: readonly RecordedCap[] }
+  /** Every limit has room for the amount. */
+  | { readonly kind: "raise_not_needed" }
+  /** A limit would be above the highest amount, have too many increases at once, or `endsAt` has passed. */
+  | { readonly kind: "raise_impossible" }
   | { readonly kind: "version_conflict"; readonly version: number }
   | {
       readonly kind: "account_status";

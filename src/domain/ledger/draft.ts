@@ -6,7 +6,7 @@ import { countPayment, rollDay, type Usage } from "./usage.ts";
 import { lifecycleEventId, type LifecycleEventType } from "../events.ts";
 import { addClosedKey, type Closing, dropAgentKeys, removeClosedKey } from "./closed-keys.ts";
 import { type Account, type Ledger, type Level, levelOf, type OpenPayment, type Totals } from "./state.ts";
-import { weightOf } from "./weight.ts";
+import { levelBytes, weightOf } from "./weight.ts";
 import { boundsNow, plusEach, rolled, type Windows } from "./windows.ts";
 
 /**
@@ -171,8 +171,14 @@ export class Draft {
     this.#raiseVersions();
     const { ledger } = this;
     if (this.#calendar !== null) ledger.calendar = this.#calendar;
-    if (this.#project !== null) ledger.project = this.#project;
-    for (const [teamId, team] of this.#teams) ledger.teams.set(teamId, team);
+    if (this.#project !== null) {
+      ledger.weightBytes += levelBytes(this.#project) - levelBytes(ledger.project);
+      ledger.project = this.#project;
+    }
+    for (const [teamId, team] of this.#teams) {
+      ledger.weightBytes += levelBytes(team) - levelBytes(levelOf(ledger, teamId));
+      ledger.teams.set(teamId, team);
+    }
     for (const account of this.#accounts.values()) this.#put(account);
     for (const { agentId, keyHash } of this.#reopenings) removeClosedKey(ledger.keys, agentId, keyHash);
     for (const closing of this.#closings) this.#addClosed(closing);

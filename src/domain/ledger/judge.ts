@@ -13,6 +13,7 @@ import {
   replaceTeam,
 } from "./levels.ts";
 import { pay } from "./pay.ts";
+import { confirmRaise, grantRaise } from "./raises.ts";
 import { requestPermission } from "./sending.ts";
 import { changePolicy, followAgent, openAccount, setAccountStatus, stopAccounts } from "./account.ts";
 import type { Ledger } from "./state.ts";
@@ -69,6 +70,10 @@ function decide(draft: Draft, command: LedgerCommand): LedgerReply {
       return requestPermission(draft, command);
     case "read_payment":
       return readPayment(draft, command);
+    case "grant_raise":
+      return grantRaise(draft, command);
+    case "confirm_raise":
+      return confirmRaise(draft, command);
     case "change_policy":
       return changePolicy(draft, command);
     case "pause":

@@ -3,7 +3,8 @@ import type { CommandOf, LedgerReply, RecordedCap } from "./commands.ts";
 import type { Draft } from "./draft.ts";
 import { withSpendLimits } from "./policy.ts";
 import type { Ledger } from "./state.ts";
-import type { SpendLimit } from "./windows.ts";
+import { keptIncreases } from "./increases.ts";
+import { amountsOf, type SpendLimit } from "./windows.ts";
 
 /** Budgets of the project and its teams, each replaced whole, in one decision. */
 
@@ -36,8 +37,9 @@ function setCap(
   capCents: number | null,
   spendLimits: readonly SpendLimit[] | undefined,
 ): RecordedCap {
-  const { version } = draft.level(teamId).cap;
-  const cap = { capCents, version: version + 1, ...withSpendLimits(spendLimits) };
+  const { cap: before } = draft.level(teamId);
+  const after = { capCents, version: before.version + 1, ...withSpendLimits(spendLimits) };
+  const cap = { ...after, ...keptIncreases(before, amountsOf(before), amountsOf(after)) };
   draft.setLevel(teamId, { cap, capChangedAt: draft.now });
   return { teamId, cap };
 }

@@ -1,5 +1,6 @@
 import { usedOf } from "./caps.ts";
-import { limitNow, usesOf, type SpendLimit, type Windows } from "./windows.ts";
+import { limitNow } from "./increases.ts";
+import { type SpendLimits, usesOf, type Windows } from "./windows.ts";
 import { PERIODS, type PerPeriod, type WindowBounds } from "./calendar.ts";
 import { countedInEach, countedOn } from "./counted.ts";
 import { moneyOf, type StoredPayment, totalOf } from "./payment.ts";
@@ -9,93 +10,89 @@ import type { LimitUse } from "./thresholds.ts";
 
 const DAY_MS = 86_400_000;
 
-/** All limits of amounts over an account, before a payment becomes something else. `before` null: it is new. */
-export function limitUses(
+/** A limit of what may be used, as it is now, and its use. */
+export type StandingLimit = Omit<LimitUse, "addedMc">;
+
+/** All limits of amounts over an account, but for that of one payment. */
+export function standingLimits(
   ledger: Ledger,
-  account: Account,
-  {
-    after,
-    before,
-    bounds,
-    now,
-  }: {
-    readonly before: StoredPayment | null;
-    readonly after: StoredPayment;
-    readonly bounds: WindowBounds;
-    readonly now: number;
-  },
-): readonly LimitUse[] {
-  const { policy, teamId, usage } = account;
-  const addedMc = totalOf(moneyOf(after)) - (before === null ? 0 : totalOf(moneyOf(before)));
-  const had = countedInEach(before, bounds);
-  const added = countedInEach(after, bounds).map((mc, place) => mc - (had[place] ?? 0));
-  const [team, { project }] = [levelOf(ledger, teamId), ledger];
+  { policy, teamId, usage }: Account,
+  bounds: WindowBounds,
+  now: number,
+): readonly StandingLimit[] {
+  const { budgetCents: limitCents } = policy;
   return [
-    {
-      level: "agent",
-      limit: "budget",
-      limitCents: policy.budgetCents,
-      usedMc: usedOf(usage),
-      addedMc,
-      ...NO_WINDOW,
-    },
-    ...dailyUse(account, before, after, now),
-    ...windowUses("agent", policy.spendLimits, usage.windows, bounds, added),
-    ...levelUses("team", team, bounds, addedMc, added),
-    ...levelUses("project", project, bounds, addedMc, added),
+    { level: "agent", limit: "budget", limitCents, usedMc: usedOf(usage), ...NO_WINDOW },
+    ...dailyLimit(policy, usage, bounds, now),
+    ...windowedLimits("agent", policy, usage.windows, bounds),
+    ...levelLimits("team", levelOf(ledger, teamId), bounds),
+    ...levelLimits("project", ledger.project, bounds),
   ];
 }
 
 const NO_WINDOW = { startedAt: null, resetsAt: null } as const;
 
-function dailyUse(
-  { policy, usage }: Account,
-  before: StoredPayment | null,
-  after: StoredPayment,
-  now: number,
-): readonly LimitUse[] {
-  if (policy.dailySpendLimitCents === null) return [];
-  const { amountMc: usedMc, date } = spentToday(usage, now);
-  const resetsAt = dayResetsAt(usage, now);
-  return [
-    {
-      level: "agent",
-      limit: "daily_spend",
-      limitCents: limitNow({ limitCents: policy.dailySpendLimitCents }, now),
-      usedMc,
-      addedMc: countedOn(after, date) - (before === null ? 0 : countedOn(before, date)),
-      startedAt: resetsAt - DAY_MS,
-      resetsAt,
-    },
-  ];
-}
-
-function levelUses(
-  level: "team" | "project",
-  { cap: { capCents, spendLimits }, totals, windows }: Level,
+function dailyLimit(
+  policy: Account["policy"],
+  usage: Account["usage"],
   bounds: WindowBounds,
-  addedMc: number,
-  added: PerPeriod,
-): readonly LimitUse[] {
-  const capUse: readonly LimitUse[] =
-    capCents === null
-      ? []
-      : [{ level, limit: "cap", limitCents: capCents, usedMc: usedOf(totals), addedMc, ...NO_WINDOW }];
-  return [...capUse, ...windowUses(level, spendLimits, windows, bounds, added)];
+  now: number,
+): readonly StandingLimit[] {
+  const { dailySpendLimitCents } = policy;
+  if (dailySpendLimitCents === null) return [];
+  const limitCents = limitNow(policy, "daily_spend", dailySpendLimitCents, bounds.at);
+  const resetsAt = dayResetsAt(usage, now);
+  const { amountMc: usedMc } = spentToday(usage, now);
+  const startedAt = resetsAt - DAY_MS;
+  return [{ level: "agent", limit: "daily_spend", limitCents, usedMc, startedAt, resetsAt }];
 }
 
-const windowUses = (
+function levelLimits(
+  level: "team" | "project",
+  { cap, totals, windows }: Level,
+  bounds: WindowBounds,
+): readonly StandingLimit[] {
+  const { capCents: limitCents } = cap;
+  const ofCap: readonly StandingLimit[] =
+    limitCents === null ? [] : [{ level, limit: "cap", limitCents, usedMc: usedOf(totals), ...NO_WINDOW }];
+  return [...ofCap, ...windowedLimits(level, cap, windows, bounds)];
+}
+
+const windowedLimits = (
   level: LimitUse["level"],
-  limits: readonly SpendLimit[] | undefined,
+  set: SpendLimits,
   windows: Windows,
   bounds: WindowBounds,
-  added: PerPeriod,
-): readonly LimitUse[] =>
-  limits === undefined
-    ? []
-    : usesOf(limits, windows, bounds).map(({ period, ...use }) => ({
-        ...use,
-        level,
-        limit: period,
-        addedMc: added[PERIODS.indexOf(period)] ?? 0,
-      }));
+): readonly StandingLimit[] =>
+  usesOf(set, windows, bounds).map(({ period, setCents: _set, ...use }) => ({
+    ...use,
+    level,
+    limit: period,
+  }));
+
+/** A payment that becomes something else. `before` null: it is new. */
+interface ChangedPayment {
+  readonly before: StoredPayment | null;
+  readonly after: StoredPayment;
+  readonly bounds: WindowBounds;
+  readonly now: number;
+}
+
+/** All limits of amounts over an account before a payment's change, and what the change adds to each. */
+export function limitUses(ledger: Ledger, account: Account, change: ChangedPayment): readonly LimitUse[] {
+  const { after, before, bounds, now } = change;
+  const addedMc = totalOf(moneyOf(after)) - (before === null ? 0 : totalOf(moneyOf(before)));
+  const had = countedInEach(before, bounds);
+  const added: PerPeriod = countedInEach(after, bounds).map((mc, place) => mc - (had[place] ?? 0));
+  const { date } = spentToday(account.usage, now);
+  const addedTo = (limit: LimitUse["limit"]): number => {
+    if (limit === "budget" || limit === "cap") return addedMc;
+    if (limit === "daily_spend")
+      return countedOn(after, date) - (before === null ? 0 : countedOn(before, date));
+    return added[PERIODS.indexOf(limit)] ?? 0;
+  };
+  return standingLimits(ledger, account, bounds, now).map((use) => ({
+    ...use,
+    addedMc: addedTo(use.limit),
+  }));
+}

@@ -3,6 +3,7 @@ import { MC_PER_CENT } from "../money.ts";
 import { BitReader, BitWriter, type Coder, folded, unfolded } from "./bits.ts";
 import { PERIODS } from "./calendar.ts";
 import type { ClosedKey } from "./closed-keys.ts";
+import { type Increase, type Increased, increasesAt, WINDOWED_LIMITS } from "./increases.ts";
 import { type BudgetPolicy, withSpendLimits } from "./policy.ts";
 import type { Account, AccountStatus } from "./state.ts";
 import {
@@ -25,7 +26,7 @@ import { NO_WINDOWS, type SpendLimit, type Windows } from "./windows.ts";
 const STATUSES: readonly AccountStatus[] = ["active", "paused", "closed"];
 
 /**
- * An account but for what few have. `windowsAt`: the instant that its windows are as of. A coder that reads leaves `open`, `outbox` and `pausedAt` as they are given. One literal makes the
+ * An account but for what few have. `windowsAt`: the instant that its windows are as of. A coder that reads leaves `open`, `outbox`, `grant` and `pausedAt` as they are given. One literal makes the
  * result, since objects that are spread from others are slow to read and large.
  */
 export function codeAccount(coder: Coder, account: Account, packedAt: number, windowsAt: number): Account {
@@ -37,7 +38,7 @@ export function codeAccount(coder: Coder, account: Account, packedAt: number, wi
   const isRevoked = coder.flag(account.revokedKeyId !== null);
   const eitherId = codeKeyId(coder, account.keyId ?? account.revokedKeyId, agentId);
   const followedRevision = coder.small(account.followedRevision);
-  const policy = codePolicy(coder, account.policy);
+  const policy = codePolicy(coder, account.policy, packedAt);
   const policyVersion = coder.small(account.policyVersion);
   const sequence = coder.number(account.sequence);
   const openCount = coder.small(account.open.size);
@@ -64,6 +65,7 @@ export function codeAccount(coder: Coder, account: Account, packedAt: number, wi
     confirmedRevision: near(coder, account.confirmedRevision, revision),
     updatedAt: packedAt - codeSigned(coder, packedAt - account.updatedAt),
     mirroredPolicyVersion: near(coder, account.mirroredPolicyVersion, policyVersion),
+    grant: account.grant,
     outbox: account.outbox,
     pausedAt: account.pausedAt,
     weightBytes: 0,
@@ -86,7 +88,7 @@ function codeKeyId(coder: Coder, keyId: string | null, agentId: string): string 
   return coder.flag(keyId === firstId) ? firstId : coder.token(keyId ?? "");
 }
 
-const codePolicy = (coder: Coder, policy: BudgetPolicy): BudgetPolicy => ({
+const codePolicy = (coder: Coder, policy: BudgetPolicy, packedAt: number): BudgetPolicy => ({
   budgetCents: coder.number(policy.budgetCents),
   autoApprovalThresholdCents: codeNullable(coder, policy.autoApprovalThresholdCents),
   perTransactionLimitCents: codeNullable(coder, policy.perTransactionLimitCents),
@@ -94,7 +96,24 @@ const codePolicy = (coder: Coder, policy: BudgetPolicy): BudgetPolicy => ({
   hourlyVelocityLimit: codeNullable(coder, policy.hourlyVelocityLimit),
   dailyVelocityLimit: codeNullable(coder, policy.dailyVelocityLimit),
   ...withSpendLimits(codeSpendLimits(coder, policy.spendLimits ?? [])),
+  ...codeIncreases(coder, increasesAt(policy, packedAt), packedAt),
 });
+
+function codeIncreases(coder: Coder, { increases = [] }: Increased, packedAt: number): Increased {
+  const coded: Increase[] = [];
+  for (let left = coder.small(increases.length); left > 0; left -= 1) {
+    const { cents, endsAt, id, limit } = increases[coded.length] ?? UNREAD_INCREASE;
+    coded.push({
+      id: coder.token(id),
+      limit: WINDOWED_LIMITS[coder.small(WINDOWED_LIMITS.indexOf(limit))] ?? limit,
+      cents: coder.number(cents),
+      endsAt: packedAt + codeSigned(coder, endsAt - packedAt),
+    });
+  }
+  return increasesAt({ increases: coded }, packedAt);
+}
+
+const UNREAD_INCREASE: Increase = { id: "", limit: "daily_spend", cents: 0, endsAt: 0 };
 
 /** In the order of periods. */
 function codeSpendLimits(coder: Coder, limits: readonly SpendLimit[]): readonly SpendLimit[] {

@@ -5,9 +5,11 @@ import type { OpenPayment, Account, Cap, Ledger, Level, Totals } from "./state.t
 import { LEDGER_BOUNDS, type LedgerBounds, newAccount, NO_CAP, NO_TOTALS } from "./state.ts";
 import { type Calendar, UTC_CALENDAR } from "./calendar.ts";
 import { type LifecycleEvent, lifecycleEventId, type LifecycleEventType } from "../events.ts";
+import { withoutEnded } from "./increases.ts";
+import type { Grant } from "./raises.ts";
 import type { CachedReply } from "./reply-cache.ts";
 import { type ClosedKey, noClosedKeys } from "./closed-keys.ts";
-import { weightIn } from "./weight.ts";
+import { levelsBytes, weightIn } from "./weight.ts";
 import { boundsNow, fullMinute, NO_WINDOWS, type Windows, windowsAsOf } from "./windows.ts";
 
 /**
@@ -60,6 +62,7 @@ interface PackedTeam extends PackedLevel {
 interface PackedRest {
   readonly open?: readonly OpenPayment[];
   readonly pausedAt?: number;
+  readonly grant?: Grant;
   readonly outbox?: readonly PackedEvent[];
 }
 
@@ -101,10 +104,10 @@ export function packLedger(ledger: Ledger, packedAt: number): PackedLedger {
     revision,
     recordedRevision,
     ...unlessDefault("calendar", ledger.calendar, UTC_CALENDAR),
-    project: packLevel(project),
+    project: packLevel(project, packedAt),
     teams: [...teams].map(([teamId, level]) => ({
       teamId,
-      ...packLevel(level),
+      ...packLevel(level, packedAt),
       accounts: ofTeams.get(teamId)?.length ?? 0,
     })),
     bits: writer.all,
@@ -158,6 +161,7 @@ export function unpackLedger(packed: PackedLedger, bounds: LedgerBounds = LEDGER
   const reader = new BitReader(packed.bits, packed.texts, packed.counts.split(SEPARATOR));
   const accounts = unpackAccounts(reader, packed, fullMinute(boundsNow(ledger, packedAt).at));
   for (const account of accounts) put(ledger, account);
+  ledger.weightBytes += levelsBytes(ledger);
   for (let left = packed.keyCount; left > 0; left -= 1) {
     const { place, keyHash, key } = codeKey(reader, UNREAD_KEY, (at) => accounts[at]?.closed ?? 0, packedAt);
     const agentId = accounts[place]?.agentId ?? "";
@@ -204,15 +208,11 @@ function put(ledger: Ledger, account: Account): void {
   ledger.openPayments += account.open.size;
 }
 
-const packLevel = ({
-  cap,
-  capChangedAt,
-  recordedCapVersion,
-  rulesVersion,
-  totals,
-  windows,
-}: Level): PackedLevel => ({
-  ...(cap.capCents === null && cap.version === NO_CAP.version ? {} : { cap }),
+const packLevel = (
+  { cap, capChangedAt, recordedCapVersion, rulesVersion, totals, windows }: Level,
+  packedAt: number,
+): PackedLevel => ({
+  ...(cap.capCents === null && cap.version === NO_CAP.version ? {} : { cap: withoutEnded(cap, packedAt) }),
   ...(totals.spentMc === 0 && totals.reservedMc === 0 ? {} : { totals }),
   ...(windows.at === 0 ? {} : { windows }),
   ...unlessDefault("rulesVersion", rulesVersion, 0),
@@ -242,20 +242,30 @@ function unlessDefault(name: string, value: unknown, usual: unknown): Record<str
   return value === usual ? {} : { [name]: value };
 }
 
-function packRest({ open, outbox, pausedAt }: Account): PackedRest {
+function packRest({ grant, open, outbox, pausedAt }: Account): PackedRest {
   return {
     ...(open.size === 0 ? {} : { open: [...open.values()] }),
     ...(pausedAt === null ? {} : { pausedAt }),
+    ...(grant === null ? {} : { grant }),
     ...(outbox.length === 0
       ? {}
       : { outbox: outbox.map(({ at, revision, type }) => [type, at, revision] as const) }),
   };
 }
 
-function unpackRest(account: Account, { open = [], outbox = [], pausedAt }: PackedRest = {}): void {
+function unpackRest(
+  account: Account,
+  {
+    grant = null,
+    open = [],
+    outbox = [],
+    pausedAt,
+  }: Omit<PackedRest, "grant"> & { readonly grant?: Grant | null } = {},
+): void {
   account.open = new Map(open.map((each) => [each.payment.request.transactionId, each]));
   account.outbox = outbox.map((event) => unpackEvent(account.agentId, event));
   account.pausedAt = pausedAt ?? null;
+  account.grant = grant;
 }
 
 const unpackEvent = (agentId: string, [type, at, revision]: PackedEvent): LifecycleEvent => ({

@@ -11,10 +11,11 @@ import {
 import { RAIL_FAILURE_CODES } from "./rail-failures.ts";
 import type { Usage } from "./usage.ts";
 import { countToday, countWithinHour, dayResetsAt, slotFreeAt, spentToday } from "./usage.ts";
-import { exceededLimit, limitNow, type SpendLimit, type Windows } from "./windows.ts";
+import { keptIncreases, limitNow, type WindowedLimit } from "./increases.ts";
+import { amountsOf, exceededLimit, type SpendLimit, type SpendLimits, type Windows } from "./windows.ts";
 
 /** An agent's budget policy. `null`: no such limit. */
-export interface BudgetPolicy {
+export interface BudgetPolicy extends SpendLimits {
   readonly budgetCents: number;
   /** 0: every payment needs approval; n: approval above n; null: automatic within the budget. */
   readonly autoApprovalThresholdCents: number | null;
@@ -22,12 +23,10 @@ export interface BudgetPolicy {
   readonly dailySpendLimitCents: number | null;
   readonly hourlyVelocityLimit: number | null;
   readonly dailyVelocityLimit: number | null;
-  /** Left out: there are none. */
-  readonly spendLimits?: readonly SpendLimit[];
 }
 
 /** A partial policy: a field left out stays, `null` clears, and so does an empty array. */
-export type BudgetPolicyPatch = { readonly [K in keyof BudgetPolicy]?: BudgetPolicy[K] };
+export type BudgetPolicyPatch = { readonly [K in keyof Omit<BudgetPolicy, "increases">]?: BudgetPolicy[K] };
 
 const LIMIT_DENIAL_CODES = [
   "PER_TRANSACTION_LIMIT_EXCEEDED",
@@ -111,8 +110,8 @@ export function checkLimits(
   return (
     checkPerTransaction(policy, amountMc) ??
     checkBudget(policy, usage, amountMc, own) ??
-    checkDailySpend(policy, usage, amountMc, now, own) ??
-    checkSpendLimits("agent", policy.spendLimits, usage.windows, bounds, amountMc, own?.windowsMc) ??
+    checkDailySpend(policy, usage, amountMc, now, own, bounds) ??
+    checkSpendLimits("agent", policy, usage.windows, bounds, amountMc, own?.windowsMc) ??
     checkHourlyVelocity(policy, usage, now, own) ??
     checkDailyVelocity(policy, usage, now, own)
   );
@@ -144,9 +143,10 @@ function checkDailySpend(
   amountMc: number,
   now: number,
   own: OwnReservation | null,
+  bounds: WindowBounds,
 ): Denial | null {
   if (policy.dailySpendLimitCents === null) return null;
-  const limit = limitNow({ limitCents: policy.dailySpendLimitCents }, now);
+  const limit = limitNow(policy, "daily_spend", policy.dailySpendLimitCents, bounds.at);
   const today = spentToday(usage, now);
   const ownToday = own !== null && own.day === today.date ? own.amountMc : 0;
   const usedMc = today.amountMc - ownToday;
@@ -165,13 +165,13 @@ const SPEND_LIMIT_CODES = {
 /** The spend limits of one level; of several that have no room, the longest period names the denial. */
 export function checkSpendLimits(
   level: keyof typeof SPEND_LIMIT_CODES,
-  limits: readonly SpendLimit[] | undefined,
+  set: SpendLimits,
   windows: Windows,
   bounds: WindowBounds,
   amountMc: number,
   ownMc?: PerPeriod,
 ): LimitDenial | null {
-  const exceeded = exceededLimit(limits, windows, bounds, amountMc, ownMc);
+  const exceeded = exceededLimit(set, windows, bounds, amountMc, ownMc);
   if (exceeded === null) return null;
   const { limitCents, period, resetsAt, usedMc } = exceeded;
   const remaining = remainingOf(limitCents, usedMc);
@@ -218,9 +218,16 @@ export function isAboveThreshold(policy: BudgetPolicy, amountMc: number): boolea
 
 /** The policy after a patch. `exactOptionalPropertyTypes`: a field is there, possibly null, or it is absent. */
 export function patchPolicy(policy: BudgetPolicy, patch: BudgetPolicyPatch): BudgetPolicy {
-  const { spendLimits, ...patched } = { ...policy, ...patch };
-  return { ...patched, ...withSpendLimits(spendLimits) };
+  const { increases: _increases, spendLimits, ...patched } = { ...policy, ...patch };
+  const after = { ...patched, ...withSpendLimits(spendLimits) };
+  return { ...after, ...keptIncreases(policy, windowedOf(policy), windowedOf(after)) };
 }
+
+const windowedOf = (policy: BudgetPolicy): ReadonlyMap<WindowedLimit, number> => {
+  const { dailySpendLimitCents } = policy;
+  const daily = dailySpendLimitCents === null ? [] : [["daily_spend", dailySpendLimitCents] as const];
+  return new Map<WindowedLimit, number>([...daily, ...amountsOf(policy)]);
+};
 
 /** The field as it is kept: the shortest period first, and none at all where there are no limits. */
 export const withSpendLimits = (

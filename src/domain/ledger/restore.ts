@@ -16,7 +16,7 @@ import {
   type OpenPayment,
   type Totals,
 } from "./state.ts";
-import { weightOf } from "./weight.ts";
+import { levelsBytes, weightOf } from "./weight.ts";
 import { countedOn, countedSince, windowAtOf } from "./counted.ts";
 import { fullMinute, NO_WINDOWS, plusEach, type Windows } from "./windows.ts";
 
@@ -126,6 +126,7 @@ export function restoredLedger(recorded: RecordedProject, now: number, bounds?: 
   for (const { agentId, agentRevision: revision, isArchived, name } of accounts) {
     if (isArchived) close(ledger, { agentId, revision, name }, now);
   }
+  ledger.weightBytes += levelsBytes(ledger);
   ledger.touched.clear();
   return ledger;
 }

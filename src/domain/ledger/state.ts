@@ -5,7 +5,8 @@ import type { AgentProfile } from "../agent/state.ts";
 import type { BudgetPolicy } from "./policy.ts";
 import { type Calendar, UTC_CALENDAR } from "./calendar.ts";
 import { emptyUsage, type Usage } from "./usage.ts";
-import { NO_WINDOWS, type SpendLimit, type Windows } from "./windows.ts";
+import { NO_WINDOWS, type SpendLimits, type Windows } from "./windows.ts";
+import type { Grant } from "./raises.ts";
 import type { ReplyCache } from "./reply-cache.ts";
 import { noClosedKeys, type ClosedKeys } from "./closed-keys.ts";
 
@@ -13,11 +14,9 @@ import { noClosedKeys, type ClosedKeys } from "./closed-keys.ts";
  * The cap over a project or a team; null: none. The version is that of the whole budget: every replacement raises it, and so does
  * every change of a child (a team's cap, an agent's budget).
  */
-export interface Cap {
+export interface Cap extends SpendLimits {
   readonly capCents: number | null;
   readonly version: number;
-  /** Left out: there are none. */
-  readonly spendLimits?: readonly SpendLimit[];
 }
 
 export const NO_CAP: Cap = { capCents: null, version: 1 };
@@ -109,6 +108,8 @@ export interface Account {
   isStatusTold: boolean;
   /** The key that a stop has revoked, until the agent's actor is known to follow; null: none. */
   revokedKeyId: string | null;
+  /** The newest raise that was granted for it, until that is known to be recorded. */
+  grant: Grant | null;
   /** Events that are not known to be in the journal. */
   outbox: readonly LifecycleEvent[];
   /** An upper bound of the bytes that it takes packed, as of its last change (`weight.ts`). */
@@ -236,6 +237,7 @@ export const newAccount = ({ agentId, keyId, name, policy, teamId }: NewAccount,
   pausedAt: null,
   isStatusTold: true,
   revokedKeyId: null,
+  grant: null,
   outbox: [],
   weightBytes: 0,
 });

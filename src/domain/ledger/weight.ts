@@ -2,7 +2,7 @@ import { BitMeter, isCoded } from "./bits.ts";
 import { codeAccount } from "./pack-accounts.ts";
 import { type Books, NO_BOOKS } from "./books.ts";
 import type { StoredPayment } from "./payment.ts";
-import type { Account, Ledger } from "./state.ts";
+import type { Account, Ledger, Level } from "./state.ts";
 import { inBuckets } from "./usage.ts";
 
 /**
@@ -28,6 +28,11 @@ const REST_BYTES = 16;
 const KEY_BYTES = 46;
 /** A limit that a payment has brought to a threshold, until that is published. */
 const WARNING_BYTES = 40;
+/** An increase of a limit of a level, and a limit that a grant has raised. */
+const INCREASE_BYTES = 70;
+const RAISED_BYTES = 40;
+/** A grant that is not known to be recorded. */
+const GRANT_BYTES = 60;
 /** A team, its cap with spend limits, its totals and windows. */
 const TEAM_BYTES = 130;
 /** The first reply to a request, and its id. */
@@ -47,14 +52,16 @@ export function weightOf(account: Account, now: number): number {
 
 /** An account that takes so many bits besides. */
 export function weightIn(
-  { agentId, keyId: activeId, name, open, outbox, pausedAt, revokedKeyId }: Account,
+  { agentId, grant, keyId: activeId, name, open, outbox, pausedAt, policy, revokedKeyId }: Account,
   bitCount: number,
 ): number {
   const keyId = activeId ?? revokedKeyId;
   let bytes = bitCount * BITS_FACTOR + outbox.length * EVENT_BYTES + textBytes(name);
   if (!isCoded(agentId)) bytes += textBytes(agentId);
   if (keyId !== null && !isCoded(keyId)) bytes += textBytes(keyId);
-  if (open.size > 0 || outbox.length > 0 || pausedAt !== null) bytes += REST_BYTES;
+  for (const { id } of policy.increases ?? []) if (!isCoded(id)) bytes += textBytes(id);
+  if (open.size > 0 || outbox.length > 0 || pausedAt !== null || grant !== null) bytes += REST_BYTES;
+  if (grant !== null) bytes += GRANT_BYTES + grant.raised.length * RAISED_BYTES;
   for (const { payment } of open.values()) bytes += paymentBytes(payment);
   return Math.ceil(bytes);
 }
@@ -63,10 +70,17 @@ export function weightIn(
 export const ledgerBytes = ({ keys, replies, teams, weightBytes }: Ledger): number =>
   FIXED_BYTES + weightBytes + keys.count * KEY_BYTES + teams.size * TEAM_BYTES + replies.size * REPLY_BYTES;
 
+/** Increases of a level; few have any. */
+export const levelBytes = ({ cap }: Pick<Level, "cap">): number =>
+  (cap.increases?.length ?? 0) * INCREASE_BYTES;
+
+export const levelsBytes = ({ project, teams }: Ledger): number =>
+  [project, ...teams.values()].reduce((bytes, level) => bytes + levelBytes(level), 0);
+
 /** Weighs all accounts anew: what has expired since an account last changed weighs nothing any more. */
 export function reweigh(ledger: Ledger, now: number): void {
   ledger.weighedAt = now;
-  ledger.weightBytes = 0;
+  ledger.weightBytes = levelsBytes(ledger);
   for (const account of ledger.accounts.values()) {
     account.usage.counts = inBuckets(account.usage, now);
     account.weightBytes = weightOf(account, now);

@@ -1,4 +1,5 @@
 import { mcOf, remainingOf, usedCents } from "../money.ts";
+import { type Increased, limitNow } from "./increases.ts";
 import {
   type Calendar,
   type Period,
@@ -31,8 +32,11 @@ export interface SpendLimit {
 /** Spend limits that one agent, team or project can have. */
 export const SPEND_LIMITS_MAX = 4;
 
-/** The amount of a limit at an instant. Decisions, dry runs, warnings and what people and agents are shown read limits by it alone. */
-export const limitNow = ({ limitCents }: { readonly limitCents: number }, _at: number): number => limitCents;
+/** Spend limits of an agent's policy or of a level's budget, with the increases of them. */
+export interface SpendLimits extends Increased {
+  /** Left out: there are none. */
+  readonly spendLimits?: readonly SpendLimit[];
+}
 
 /** The parts of a ledger that tell the time of its windows. */
 interface WindowClock {
@@ -64,45 +68,46 @@ export const plusEach = ({ at, mc }: Windows, added: PerPeriod): Windows => ({
   mc: mc.map((amount, place) => amount + (added[place] ?? 0)),
 });
 
-/** A limit with its use, and its window. */
+/** A limit as it is now with its use, and its window. */
 export interface SpendLimitUse extends SpendLimit {
+  /** The amount that it was set to, without increases. */
+  readonly setCents: number;
   readonly usedMc: number;
   readonly startedAt: number;
   readonly resetsAt: number;
 }
 
 /** Each limit as it is in the windows of `bounds`, the shortest period first. */
-export function usesOf(
-  limits: readonly SpendLimit[],
-  windows: Windows,
-  bounds: WindowBounds,
-): readonly SpendLimitUse[] {
+export function usesOf(set: SpendLimits, windows: Windows, bounds: WindowBounds): readonly SpendLimitUse[] {
+  const { spendLimits = [] } = set;
+  if (spendLimits.length === 0) return [];
   const { mc } = rolled(windows, bounds);
   return PERIODS.flatMap((period, place) => {
-    const limit = limits.find((each) => each.period === period);
-    if (limit === undefined) return [];
+    const setCents = spendLimits.find((each) => each.period === period)?.limitCents;
+    if (setCents === undefined) return [];
+    const limitCents = limitNow(set, period, setCents, bounds.at);
     const [usedMc = 0, startedAt = 0, resetsAt = 0] = [mc[place], bounds.starts[place], bounds.ends[place]];
-    return [{ period, limitCents: limitNow(limit, bounds.at), usedMc, startedAt, resetsAt }];
+    return [{ period, setCents, limitCents, usedMc, startedAt, resetsAt }];
   });
 }
 
 /** The limit that has no room for so much more, or null; of several, that of the longest period: only waiting for its end helps. */
 export function exceededLimit(
-  limits: readonly SpendLimit[] | undefined,
+  set: SpendLimits,
   windows: Windows,
   bounds: WindowBounds,
   amountMc: number,
   own: PerPeriod = [],
 ): SpendLimitUse | null {
-  if (limits === undefined) return null;
-  const ofOthers = usesOf(limits, windows, bounds).map((use) => ({
+  if (set.spendLimits === undefined) return null;
+  const ofOthers = usesOf(set, windows, bounds).map((use) => ({
     ...use,
     usedMc: use.usedMc - (own[PERIODS.indexOf(use.period)] ?? 0),
   }));
   return ofOthers.findLast(({ limitCents, usedMc }) => usedMc + amountMc > mcOf(limitCents)) ?? null;
 }
 
-/** A limit as it is shown: a started cent counts whole. */
+/** A limit as it is shown: as it was set, with what is left of it now. A started cent counts whole. */
 export interface ShownSpendLimit extends SpendLimit {
   readonly usedCents: number;
   readonly remainingCents: number;
@@ -111,7 +116,7 @@ export interface ShownSpendLimit extends SpendLimit {
   readonly resetsAt: number;
 }
 
-/** Limits as they were set, with the use that is shown: that may be of a later change. */
+/** Limits as they were set, with the use that is shown: that may be of a later change. A limit that was changed has no increase any more. */
 export const withUse = <U extends Omit<ShownSpendLimit, "startedAt" | "resetsAt">>(
   limits: readonly SpendLimit[],
   shown: readonly U[],
@@ -119,11 +124,18 @@ export const withUse = <U extends Omit<ShownSpendLimit, "startedAt" | "resetsAt"
   shown.flatMap((use) => {
     const limit = limits.find(({ period }) => period === use.period);
     if (limit === undefined) return [];
-    return [{ ...use, ...limit, remainingCents: Math.max(0, limit.limitCents - use.usedCents) }];
+    const isChanged = limit.limitCents !== use.limitCents;
+    const remainingCents = isChanged ? Math.max(0, limit.limitCents - use.usedCents) : use.remainingCents;
+    return [{ ...use, ...limit, remainingCents }];
   });
 
-export const shownLimit = ({ usedMc, ...limit }: SpendLimitUse): ShownSpendLimit => ({
+export const shownLimit = ({ limitCents, setCents, usedMc, ...limit }: SpendLimitUse): ShownSpendLimit => ({
   ...limit,
+  limitCents: setCents,
   usedCents: usedCents(usedMc),
-  remainingCents: remainingOf(limit.limitCents, usedMc),
+  remainingCents: remainingOf(limitCents, usedMc),
 });
+
+/** Each limit's amount, by its period. */
+export const amountsOf = ({ spendLimits = [] }: SpendLimits): ReadonlyMap<Period, number> =>
+  new Map(spendLimits.map(({ limitCents, period }) => [period, limitCents]));

@@ -1,6 +1,7 @@
 import type { RailOutcome } from "../../domain/ledger/payment.ts";
 import type { BudgetPolicy, BudgetPolicyPatch } from "../../domain/ledger/policy.ts";
 import { type CalendarSettings, PERIODS, type Zone } from "../../domain/ledger/calendar.ts";
+import { type Increase, INCREASES_MAX, WINDOWED_LIMITS } from "../../domain/ledger/increases.ts";
 import { SPEND_LIMITS_MAX, type SpendLimit } from "../../domain/ledger/windows.ts";
 import type { DroppedAccount, KnownToActor, LedgerCommand } from "../../domain/ledger/commands.ts";
 import {
@@ -55,6 +56,11 @@ const areLimits = isArrayOf(
 const areSpendLimits: Guard<readonly SpendLimit[]> = (value): value is readonly SpendLimit[] =>
   areLimits(value) && new Set(value.map(({ period }) => period)).size === value.length;
 
+const areIncreases = isArrayOf(
+  isRecord<Increase>({ id: isId, limit: isOneOf(WINDOWED_LIMITS), cents: isCents, endsAt: isTime }),
+  INCREASES_MAX,
+);
+
 const policy = isRecord<BudgetPolicy>({
   budgetCents: isCents,
   autoApprovalThresholdCents: isLimit,
@@ -63,6 +69,7 @@ const policy = isRecord<BudgetPolicy>({
   hourlyVelocityLimit: isCountLimit,
   dailyVelocityLimit: isCountLimit,
   spendLimits: optional(areSpendLimits),
+  increases: optional(areIncreases),
 });
 
 const patch = isRecord<BudgetPolicyPatch>({
@@ -182,6 +189,8 @@ const commands: Variants<LedgerCommand, "kind"> = {
   cancel: ofPayment,
   request_permission: ofPayment,
   read_payment: ofPayment,
+  grant_raise: { ...ofAgent, raiseId: isId, amountMc: isMc, endsAt: optional(orNull(isTime)) },
+  confirm_raise: { ...ofAgent, raiseId: isId },
   change_policy: { ...ofAgent, patch, version: isInteger },
   pause: ofAgent,
   resume: ofAgent,

@@ -2,12 +2,12 @@ import { expect } from "chai";
 import * as fc from "fast-check";
 import { AUTHORIZATIONS_MAX } from "../../../src/domain/ledger/books.ts";
 import { judge } from "../../../src/domain/ledger/judge.ts";
-import { type Ledger, LEDGER_BOUNDS, newLedger } from "../../../src/domain/ledger/state.ts";
+import { type Ledger, LEDGER_BOUNDS, levelOf, newLedger } from "../../../src/domain/ledger/state.ts";
 import { ledgerBytes } from "../../../src/domain/ledger/weight.ts";
 import type { LedgerReply } from "../../../src/domain/ledger/commands.ts";
 import { seed } from "../../support/seed.ts";
 import { shortOrSoak } from "../../support/soak.ts";
-import { MINUTE, NOON, openPolicy } from "../support/actor.ts";
+import { DAY, MINUTE, NOON, openPolicy } from "../support/actor.ts";
 import { Incompressible, packedBytes } from "../support/large-ledger.ts";
 
 const SCRIPTS = ["letters", "three bytes", "pairs"] as const;
@@ -25,6 +25,8 @@ const mixtures = fc.record({
   /** Reports of the network on each open payment. */
   reports: fc.constantFrom(0, 0, 0, 1, 5, 20),
   isPaused: fc.boolean(),
+  /** Raises that were granted for each account, of all its levels. */
+  raises: fc.constantFrom(0, 0, 1, 8),
 });
 type Mixture = typeof mixtures extends fc.Arbitrary<infer M> ? M : never;
 
@@ -59,6 +61,18 @@ function ledgerOf(mixture: Mixture): { ledger: Ledger; now: number } {
     }
   };
   const teamId = some.uuid();
+  const raise = (agentId: string): void => {
+    const spendLimits = [{ period: "month", limitCents: 1 }] as const;
+    for (let raised = 0; raised < mixture.raises; raised += 1) {
+      const version = ledger.accounts.get(agentId)?.policyVersion ?? 0;
+      if (raised === 0) ask({ kind: "change_policy", agentId, version, patch: { spendLimits } });
+      const cap = { capCents: null, version: levelOf(ledger, teamId).cap.version, agents: [] };
+      if (raised === 0) ask({ kind: "replace_team", teamId, ...cap, spendLimits });
+      const raisedMc = 1_000_000_000_000 * (raised + 1) + amountMc();
+      const endsAt = now + some.random.between(DAY, 20 * DAY);
+      ask({ kind: "grant_raise", agentId, raiseId: some.uuid(), amountMc: raisedMc, endsAt });
+    }
+  };
   for (let account = 0; account < mixture.accounts; account += 1) {
     const [agentId, keyId] = [some.uuid(), some.id("akey")];
     const policy = { ...openPolicy, ...some.policy(), autoApprovalThresholdCents: 0 };
@@ -88,6 +102,7 @@ function ledgerOf(mixture: Mixture): { ledger: Ledger; now: number } {
         ask({ kind: "confirm", agentId, transactionId, revision: 99, outcome: null });
     }
     if (mixture.isPaused) ask({ kind: "pause", agentId });
+    raise(agentId);
   }
   return { ledger, now };
 }

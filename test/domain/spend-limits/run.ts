@@ -4,6 +4,7 @@ import { zoneAround } from "../../../src/actors/calendar-zone.ts";
 import { capturedInFull } from "../../../src/domain/ledger/books.ts";
 import {
   type Calendar,
+  type Period,
   PERIODS,
   type PerPeriod,
   UTC_CALENDAR,
@@ -29,6 +30,7 @@ const limits = fc.uniqueArray(
 const LEVELS = ["agent", "team", "project"] as const;
 type Level = (typeof LEVELS)[number];
 
+type Lasting = number | "for good" | "window";
 const pick = fc.nat(30);
 const agent = fc.nat(3);
 
@@ -69,10 +71,28 @@ const step = fc.oneof(
       yearMonth: fc.integer({ min: 1, max: 12 }),
     }),
   },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("grant"),
+      agent,
+      cents: fc.integer({ min: 1, max: 300 }),
+      lasts: fc.constantFrom<Lasting>("window", "for good", 7 * HOUR, 3 * DAY, 40 * DAY),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("roll_over") }) },
 );
 export type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 export const steps = fc.array(step, { minLength: 5, maxLength: 50, size: "max" });
+
+/** A limit raised for a time. */
+interface Added {
+  readonly limit: Period;
+  readonly cents: number;
+  readonly endsAt: number;
+}
+const LONGEST = 31 * DAY;
+const MOST_INCREASES = 8;
 
 interface Booked {
   readonly id: string;
@@ -99,14 +119,17 @@ export class SpendLimitsRun {
   readonly #domain: LedgerDomain;
   readonly #payments: Booked[] = [];
   readonly #limits = new Map<string, readonly SpendLimit[]>();
+  readonly #added = new Map<string, readonly Added[]>();
   #ledger: Ledger = newLedger("org-1", "project-1");
   #now = BEGIN;
   /** The newest minute in which money moved: windows do not go back behind it. */
   #newest = 0;
+  #raises = 0;
   #calendar: Calendar = UTC_CALENDAR;
   #kept: PerPeriod = [0, 0, 0, 0, 0];
   #changedAt = 0;
   denials = 0;
+  grants = 0;
 
   constructor(domain: LedgerDomain) {
     this.#domain = domain;
@@ -157,6 +180,8 @@ export class SpendLimitsRun {
         return;
       case "pay":
         return "cents" in act ? this.#pay(act.agent, act.cents) : undefined;
+      case "grant":
+        return "lasts" in act ? this.#grant(act.agent, act.cents, act.lasts) : undefined;
       case "limit":
         return "limits" in act ? this.#limit(act.level, act.agent, act.limits) : undefined;
       case "calendar":
@@ -260,7 +285,84 @@ export class SpendLimitsRun {
       const { version } = this.#ledger.project.cap;
       this.#judge({ kind: "replace_project", version, capCents: null, teams: [], spendLimits });
     }
-    this.#limits.set(this.#nameOf(level, number), spendLimits);
+    const name = this.#nameOf(level, number);
+    const amountIn = (each: readonly SpendLimit[], limit: Period) =>
+      each.find(({ period }) => period === limit)?.limitCents;
+    const before = this.#limits.get(name) ?? [];
+    const kept = this.#activeOf(name).filter(
+      ({ limit }) => amountIn(before, limit) === amountIn(spendLimits, limit),
+    );
+    this.#limits.set(name, spendLimits);
+    this.#added.set(name, kept);
+  }
+
+  #activeOf(name: string): readonly Added[] {
+    return (this.#added.get(name) ?? []).filter(({ endsAt }) => endsAt > this.#at);
+  }
+
+  #limitNow(name: string, { limitCents, period }: SpendLimit): number {
+    return this.#activeOf(name).reduce(
+      (sum, { cents, limit }) => (limit === period ? sum + cents : sum),
+      limitCents,
+    );
+  }
+
+  /** Every limit that lacks something for the amount is raised by just that, in one decision, or none is. */
+  #grant(number: number, cents: number, lasts: Lasting): void {
+    const expected = this.#expectedRaises(number, cents, lasts);
+    const until = lasts === "window" ? {} : { endsAt: lasts === "for good" ? null : this.#now + lasts };
+    this.#raises += 1;
+    const raiseId = `raise-${String(this.#raises)}`;
+    const grant = {
+      kind: "grant_raise",
+      agentId: agentId(number),
+      raiseId,
+      amountMc: mcOf(cents),
+      ...until,
+    } as const;
+    const reply = this.#judge(grant);
+    if (expected.length === 0) return must(reply.kind === "raise_not_needed", `a grant was ${reply.kind}`);
+    const isFull = LEVELS.some((level) => {
+      const added = expected.filter((each) => each.level === level && each.endsAt !== null);
+      return this.#activeOf(this.#nameOf(level, number)).length + added.length > MOST_INCREASES;
+    });
+    const isOver = expected.some(({ endsAt }) => endsAt !== null && endsAt <= this.#at);
+    if (isFull || isOver) return must(reply.kind === "raise_impossible", `a grant was ${reply.kind}`);
+    must(reply.kind === "raised", `a grant was ${reply.kind}`);
+    mustEqual(reply.grant.raised, expected, "what a grant has raised");
+    this.grants += 1;
+    for (const { endsAt, fromCents, level, limit, toCents } of expected)
+      this.#raise(this.#nameOf(level, number), { limit, cents: toCents - fromCents }, endsAt);
+    const again = this.#judge(grant);
+    must(again.kind === "raised" && again.caps.length === 0, "a repeated grant raised again");
+  }
+
+  #expectedRaises(number: number, cents: number, lasts: Lasting) {
+    const { ends } = windowBounds(this.#calendar, this.#at);
+    const starts = this.#starts();
+    return LEVELS.flatMap((level) =>
+      PERIODS.flatMap((limit, place) => {
+        const name = this.#nameOf(level, number);
+        const set = this.#limits.get(name)?.find(({ period }) => period === limit);
+        if (set === undefined) return [];
+        const fromCents = this.#limitNow(name, set);
+        const missing = this.#used(level, number, starts[place] ?? 0) + mcOf(cents) - mcOf(fromCents);
+        if (missing <= 0) return [];
+        const until = typeof lasts === "number" ? this.#now + lasts : (ends[place] ?? 0);
+        const endsAt = lasts === "for good" ? null : Math.min(until, this.#at + LONGEST);
+        return [{ level, limit, fromCents, toCents: fromCents + Math.ceil(missing / 1_000), endsAt }];
+      }),
+    );
+  }
+
+  #raise(name: string, { cents, limit }: Omit<Added, "endsAt">, endsAt: number | null): void {
+    if (endsAt !== null)
+      return void this.#added.set(name, [...(this.#added.get(name) ?? []), { limit, cents, endsAt }]);
+    const set = this.#limits.get(name) ?? [];
+    const raised = set.map((each) =>
+      each.period === limit ? { ...each, limitCents: each.limitCents + cents } : each,
+    );
+    this.#limits.set(name, raised);
   }
 
   #setCalendar({
@@ -310,7 +412,9 @@ export class SpendLimitsRun {
       for (const period of PERIODS.toReversed()) {
         const limit = set.find((each) => each.period === period);
         const used = this.#used(level, number, starts[PERIODS.indexOf(period)] ?? 0, own);
-        if (limit !== undefined && used + mc > mcOf(limit.limitCents)) return [CODES[level], period];
+        const name = this.#nameOf(level, number);
+        if (limit !== undefined && used + mc > mcOf(this.#limitNow(name, limit)))
+          return [CODES[level], period];
       }
     }
     return [undefined, undefined];

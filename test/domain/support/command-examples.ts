@@ -104,6 +104,7 @@ export const ledgerExamples = (transactionId: string): LedgerExamples => ({
       hourlyVelocityLimit: 50,
       dailyVelocityLimit: null,
       spendLimits: [{ period: "month", limitCents: 40_000 }],
+      increases: [{ id: "raise-1", limit: "month", cents: 500, endsAt: 2 * AT }],
     },
     keyId: KEY,
     requestId,
@@ -221,6 +222,15 @@ export const ledgerExamples = (transactionId: string): LedgerExamples => ({
   cancel: { kind: "cancel", agentId, transactionId, requestId },
   request_permission: { kind: "request_permission", agentId, transactionId, requestId },
   read_payment: { kind: "read_payment", agentId, transactionId, requestId },
+  grant_raise: {
+    kind: "grant_raise",
+    agentId,
+    raiseId: "raise-1",
+    amountMc: 700_000,
+    endsAt: AT,
+    requestId,
+  },
+  confirm_raise: { kind: "confirm_raise", agentId, raiseId: "raise-1", requestId },
   change_policy: {
     kind: "change_policy",
     agentId,

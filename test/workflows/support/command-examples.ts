@@ -80,6 +80,13 @@ export const ledgerExamples = (agentId: string, transactionId: string): LedgerEx
   cancel: { kind: "cancel", agentId, transactionId },
   request_permission: { kind: "request_permission", agentId, transactionId },
   read_payment: { kind: "read_payment", agentId, transactionId },
+  grant_raise: {
+    kind: "grant_raise",
+    agentId,
+    raiseId: "raise-1",
+    amountMc: 700_000,
+  },
+  confirm_raise: { kind: "confirm_raise", agentId, raiseId: "raise-1" },
   change_policy: { kind: "change_policy", agentId, version: 1, patch: { budgetCents: 50_000 } },
   pause: { kind: "pause", agentId },
   resume: { kind: "resume", agentId },

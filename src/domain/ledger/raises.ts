@@ -1,0 +1,201 @@
+import { MAX_CENTS, mcOf, usedCents } from "../money.ts";
+import type { CommandOf, LedgerReply, RecordedCap } from "./commands.ts";
+import type { Draft } from "./draft.ts";
+import {
+  type Increase,
+  type Increased,
+  INCREASE_MS_MAX,
+  increasesAt,
+  INCREASES_MAX,
+  WINDOWED_LIMITS,
+  type WindowedLimit,
+} from "./increases.ts";
+import { type StandingLimit, standingLimits } from "./measures.ts";
+import type { BudgetPolicy, DenialCode } from "./policy.ts";
+import { type Account, type Cap, type Ledger } from "./state.ts";
+import type { BREACH_LIMITS } from "./books.ts";
+import { boundsNow, type SpendLimit } from "./windows.ts";
+
+/** Raises of limits that a person grants so that an amount fits. */
+
+/** Denials by limits of amounts; a raise makes room for no number of payments. */
+export const RAISABLE: readonly DenialCode[] = [
+  "PER_TRANSACTION_LIMIT_EXCEEDED",
+  "BUDGET_EXCEEDED",
+  "DAILY_SPEND_LIMIT_EXCEEDED",
+  "SPEND_LIMIT_EXCEEDED",
+  "TEAM_CAP_EXCEEDED",
+  "TEAM_SPEND_LIMIT_EXCEEDED",
+  "PROJECT_CAP_EXCEEDED",
+  "PROJECT_SPEND_LIMIT_EXCEEDED",
+];
+
+/** A limit that has no room for an amount. */
+export interface Shortfall extends Omit<StandingLimit, "limit" | "usedMc"> {
+  readonly limit: (typeof BREACH_LIMITS)[number];
+  readonly usedCents: number;
+  readonly missingCents: number;
+}
+
+/** All limits of amounts at all levels that have no room for so much more. Empty where `checkLimits` and `checkCaps` deny no amount. */
+export function shortfalls(
+  ledger: Ledger,
+  account: Account,
+  amountMc: number,
+  now: number,
+): readonly Shortfall[] {
+  const { perTransactionLimitCents: limitCents } = account.policy;
+  const ofPayment =
+    limitCents === null
+      ? []
+      : [{ level: "agent", limit: "per_transaction", limitCents, usedMc: 0, ...NO_WINDOW } as const];
+  const limits = [...ofPayment, ...standingLimits(ledger, account, boundsNow(ledger, now), now)];
+  return limits.flatMap(({ usedMc, ...limit }) => {
+    const missingMc = usedMc + amountMc - mcOf(limit.limitCents);
+    if (missingMc <= 0) return [];
+    return [{ ...limit, usedCents: usedCents(usedMc), missingCents: usedCents(missingMc) }];
+  });
+}
+
+const NO_WINDOW = { startedAt: null, resetsAt: null } as const;
+
+/** A limit that a grant has raised. */
+export interface Raised extends Pick<Shortfall, "level" | "limit"> {
+  readonly fromCents: number;
+  readonly toCents: number;
+  /** Epoch milliseconds; null: for good. */
+  readonly endsAt: number | null;
+}
+
+/** The newest grant for an account, until its record is known to be written. */
+export interface Grant {
+  readonly raiseId: string;
+  readonly raised: readonly Raised[];
+}
+
+/**
+ * Raises all that an amount lacks at all levels, in one decision. Periods and the day are raised until `endsAt`: left out, each until its
+ * window ends; null, for good. All other limits are raised for good. A repeated grant raises nothing more.
+ */
+export function grantRaise(draft: Draft, command: CommandOf<"grant_raise">): LedgerReply {
+  const { agentId, amountMc, endsAt, raiseId } = command;
+  const account = draft.account(agentId);
+  if (account === undefined || account.status === "closed") return { kind: "no_account" };
+  if (account.grant?.raiseId === raiseId) return { kind: "raised", grant: account.grant, caps: [] };
+  const lacking = shortfalls(draft.ledger, account, amountMc, draft.now);
+  if (lacking.length === 0) return { kind: "raise_not_needed" };
+  const raised = lacking.map((each) => raisedBy(each, endsAt, draft));
+  const { at } = draft.bounds;
+  const isOver = ({ endsAt: until }: Raised): boolean => until !== null && until <= at;
+  if (raised.some((each) => each.toCents > MAX_CENTS || isOver(each))) return { kind: "raise_impossible" };
+  const policy = raisedPolicy(account.policy, raisedOf(raised, "agent"), raiseId, at);
+  const levels = ([account.teamId, null] as const).flatMap((teamId) => {
+    const ofLevel = raisedOf(raised, teamId === null ? "project" : "team");
+    return ofLevel.length === 0
+      ? []
+      : [{ teamId, cap: raisedCap(draft.level(teamId).cap, ofLevel, raiseId, at) }];
+  });
+  const isFull = [policy, ...levels.map(({ cap }) => cap)].some(
+    ({ increases = [] }) => increases.length > INCREASES_MAX,
+  );
+  if (isFull) return { kind: "raise_impossible" };
+  for (const { cap, teamId } of levels) draft.setLevel(teamId, { cap, capChangedAt: draft.now });
+  if (policy !== account.policy) {
+    account.policy = policy;
+    account.policyVersion += 1;
+  }
+  account.grant = { raiseId, raised };
+  // The agent's record follows in any case, so that a caller can wait for it.
+  draft.touch(account);
+  return { kind: "raised", grant: account.grant, caps: levels satisfies readonly RecordedCap[] };
+}
+
+/** The grant's record is written. */
+export function confirmRaise(draft: Draft, { agentId, raiseId }: CommandOf<"confirm_raise">): LedgerReply {
+  const account = draft.account(agentId);
+  if (account?.grant?.raiseId === raiseId) account.grant = null;
+  return { kind: "confirmed" };
+}
+
+const isWindowed = (limit: Shortfall["limit"]): limit is WindowedLimit =>
+  WINDOWED_LIMITS.some((each) => each === limit);
+
+function raisedBy(
+  { level, limit, limitCents, missingCents, resetsAt }: Shortfall,
+  endsAt: number | null | undefined,
+  { bounds: { at } }: Draft,
+): Raised {
+  const latest = at + INCREASE_MS_MAX;
+  const until = endsAt === undefined ? (resetsAt ?? latest) : endsAt;
+  const ends = isWindowed(limit) && until !== null ? Math.min(until, latest) : null;
+  return { level, limit, fromCents: limitCents, toCents: limitCents + missingCents, endsAt: ends };
+}
+
+const raisedOf = (raised: readonly Raised[], level: Raised["level"]): readonly Raised[] =>
+  raised.filter((each) => each.level === level);
+
+const addedCents = ({ fromCents, toCents }: Raised): number => toCents - fromCents;
+
+function raisedPolicy(
+  policy: BudgetPolicy,
+  raised: readonly Raised[],
+  raiseId: string,
+  at: number,
+): BudgetPolicy {
+  if (raised.length === 0) return policy;
+  const { budgetCents, dailySpendLimitCents, perTransactionLimitCents } = policy;
+  const { increases: _before, ...rest } = policy;
+  return {
+    ...rest,
+    budgetCents: plus(budgetCents, raised, "budget"),
+    perTransactionLimitCents: plus(perTransactionLimitCents, raised, "per_transaction"),
+    dailySpendLimitCents: plus(dailySpendLimitCents, raised, "daily_spend"),
+    ...raisedLimits(policy, raised),
+    ...withIncreasesOf(policy, raised, raiseId, at),
+  };
+}
+
+function raisedCap(cap: Cap, raised: readonly Raised[], raiseId: string, at: number): Cap {
+  return {
+    capCents: plus(cap.capCents, raised, "cap"),
+    version: cap.version + 1,
+    ...raisedLimits(cap, raised),
+    ...withIncreasesOf(cap, raised, raiseId, at),
+  };
+}
+
+/** A limit with what is added to it for good. */
+function plus<C extends number | null>(
+  cents: C,
+  raised: readonly Raised[],
+  limit: Raised["limit"],
+): C | number {
+  const found = raised.find((each) => each.limit === limit && each.endsAt === null);
+  return cents === null || found === undefined ? cents : cents + addedCents(found);
+}
+
+const raisedLimits = (
+  { spendLimits }: { readonly spendLimits?: readonly SpendLimit[] },
+  raised: readonly Raised[],
+): { readonly spendLimits?: readonly SpendLimit[] } =>
+  spendLimits === undefined
+    ? {}
+    : {
+        spendLimits: spendLimits.map(({ limitCents, period }) => ({
+          period,
+          limitCents: plus(limitCents, raised, period),
+        })),
+      };
+
+function withIncreasesOf(
+  { increases = [] }: Increased,
+  raised: readonly Raised[],
+  id: string,
+  at: number,
+): Increased {
+  const added = raised.flatMap((each): Increase[] => {
+    const { endsAt, limit } = each;
+    return endsAt === null || !isWindowed(limit) ? [] : [{ id, limit, cents: addedCents(each), endsAt }];
+  });
+  return increasesAt({ increases: [...increases, ...added] }, at);
+}
